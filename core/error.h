@@ -1,0 +1,56 @@
+// Errors: the library throws ringlet::Error and never prints, exits or aborts. A message starts
+// with the operation in brackets and shows both values: "[matmul] inner sizes differ: 3 != 4".
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace ringlet {
+
+/// Anything that went wrong inside the library.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Bad input from outside: a file, a line or an option. Programs answer it with exit code 2.
+class InputError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// All arguments, streamed one after the other.
+template <class... Args>
+std::string concat(const Args&... args) {
+  std::ostringstream out;
+  (out << ... << args);
+  return out.str();
+}
+
+template <class... Args>
+[[noreturn]] void fail(const Args&... args) {
+  throw Error(concat(args...));
+}
+
+template <class... Args>
+[[noreturn]] void fail_input(const Args&... args) {
+  throw InputError(concat(args...));
+}
+
+}  // namespace ringlet
+
+/// Throws Error with the streamed arguments unless `condition` holds. Always on.
+#define RINGLET_CHECK(condition, ...)                      \
+  do {                                                     \
+    if (!(condition)) [[unlikely]] ::ringlet::fail(__VA_ARGS__); \
+  } while (false)
+
+/// Throws "MESSAGE: A != B" unless the two values are equal.
+#define RINGLET_CHECK_EQ(a, b, ...)                                                          \
+  do {                                                                                       \
+    const auto& ringlet_a = (a);                                                             \
+    const auto& ringlet_b = (b);                                                             \
+    if (!(ringlet_a == ringlet_b)) [[unlikely]]                                              \
+      ::ringlet::fail(::ringlet::concat(__VA_ARGS__), ": ", ringlet_a, " != ", ringlet_b);   \
+  } while (false)

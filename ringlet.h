@@ -1,0 +1,4 @@
+// Everything a program needs, in one include.
+#pragma once
+
+#include "ringlet/core/error.h"
