@@ -2,3 +2,4 @@
 #pragma once
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/file.h"

@@ -1,0 +1,159 @@
+#include "ringlet/core/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+/// Closes at the end of the scope; errors of a read-only descriptor carry no news.
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+fs::path follow_links(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_symlink(path, error)) return path;
+  fs::path target = fs::weakly_canonical(path, error);
+  return error ? path : target;
+}
+
+/// A name that no other process and no other thread of this one is writing to.
+fs::path temporary_name(const fs::path& path) {
+  static std::atomic<unsigned> count{0};
+  fs::path name = path;
+  name += concat(".tmp.", ::getpid(), ".", count.fetch_add(1));
+  return name;
+}
+
+/// Makes a rename in `folder` durable. Some file systems cannot sync folders; that is no error.
+void sync_folder(const fs::path& folder) {
+  const Descriptor directory{
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (directory.fd >= 0) ::fsync(directory.fd);
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) fail_input(path.string(), ": cannot open: ", reason(errno));
+  struct stat status {};
+  if (::fstat(file.fd, &status) != 0) fail_input(path.string(), ": cannot read: ", reason(errno));
+  if (!S_ISREG(status.st_mode)) fail_input(path.string(), ": expected a regular file");
+  nbytes_ = static_cast<std::size_t>(status.st_size);
+  if (nbytes_ == 0) return;
+  data_ = ::mmap(nullptr, nbytes_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (data_ == MAP_FAILED) fail_input(path.string(), ": cannot map: ", reason(errno));
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(data_, nbytes_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      nbytes_(std::exchange(other.nbytes_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(nbytes_, other.nbytes_);
+  return *this;
+}
+
+std::span<const std::byte> MappedFile::bytes() const {
+  return {static_cast<const std::byte*>(data_), nbytes_};
+}
+
+std::string_view MappedFile::text() const { return {static_cast<const char*>(data_), nbytes_}; }
+
+AtomicFile::AtomicFile(const fs::path& path) : path_(follow_links(path)) {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    fail_input(path.string(), ": cannot write: it exists and is not a regular file");
+  }
+  temporary_ = temporary_name(path_);
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail_errno("cannot write", errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail_errno(const char* what, int error) const {
+  fail_input(path_.string(), ": ", what, ": ", reason(error));
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": write after commit");
+  const char* data = reinterpret_cast<const char*>(bytes.data());
+  nbytes_ += bytes.size();
+  if (buffer_.size() + bytes.size() > kBufferBytes) flush();
+  if (bytes.size() > kBufferBytes) {
+    write_through(data, bytes.size());
+  } else {
+    buffer_.append(data, bytes.size());
+  }
+}
+
+void AtomicFile::write(std::string_view text) {
+  write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void AtomicFile::flush() {
+  write_through(buffer_.data(), buffer_.size());
+  buffer_.clear();
+}
+
+void AtomicFile::write_through(const char* data, std::size_t nbytes) {
+  while (nbytes > 0) {
+    const ssize_t written = ::write(fd_, data, nbytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_errno("cannot write", errno);
+    data += written;
+    nbytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": committed twice");
+  flush();
+  // A disk may report that it is full as late as here.
+  if (::fsync(fd_) != 0) fail_errno("cannot write", errno);
+  if (::close(std::exchange(fd_, -1)) != 0) fail_errno("cannot write", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("cannot rename", errno);
+  temporary_.clear();
+  sync_folder(path_.parent_path());
+}
+
+std::string read_file(const fs::path& path) { return std::string(MappedFile(path).text()); }
+
+void write_file(const fs::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace ringlet

@@ -1,0 +1,71 @@
+// Files: a read-only mapping, and writing that either happens wholly or not at all.
+// Paths that cannot be read or written are InputError, "PATH: cannot open: No such file".
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ringlet {
+
+/// A whole regular file mapped for reading; move-only. Pages are read when first touched. The
+/// mapping outlives the file's name (rename and unlink are harmless), but shrinking the file in
+/// place while it is mapped is not: replace files with AtomicFile instead.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::size_t size() const { return nbytes_; }
+  /// Valid while this object lives. The start is page-aligned; null for an empty file.
+  std::span<const std::byte> bytes() const;
+  std::string_view text() const;
+
+ private:
+  std::filesystem::path path_;
+  void* data_ = nullptr;
+  std::size_t nbytes_ = 0;
+};
+
+/// A file under construction: bytes go to a temporary name in the same folder; commit() syncs and
+/// renames it over `path`. Without commit() (an exception, a full disk) the temporary file is
+/// removed and whatever `path` held before is untouched. A link is followed, so its target is
+/// replaced. The folder must exist. Every write is checked.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  /// Bytes written so far.
+  std::size_t size() const { return nbytes_; }
+  /// Makes the file visible under its name, once; nothing can be written afterwards.
+  void commit();
+
+ private:
+  void flush();
+  void write_through(const char* data, std::size_t nbytes);
+  [[noreturn]] void fail_errno(const char* what, int error) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  std::string buffer_;
+  std::size_t nbytes_ = 0;
+  int fd_ = -1;
+};
+
+/// The whole text of a file.
+std::string read_file(const std::filesystem::path& path);
+/// Replaces `path` by `text`, or leaves it as it was and throws.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace ringlet
