@@ -1,5 +1,12 @@
 // Everything a program needs, in one include.
 #pragma once
 
+#include "ringlet/core/device.h"
+#include "ringlet/core/dtype.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/reduce.h"
+#include "ringlet/core/parallel.h"
+#include "ringlet/core/tensor.h"

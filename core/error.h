@@ -41,16 +41,17 @@ template <class... Args>
 }  // namespace ringlet
 
 /// Throws Error with the streamed arguments unless `condition` holds. Always on.
-#define RINGLET_CHECK(condition, ...)                      \
-  do {                                                     \
-    if (!(condition)) [[unlikely]] ::ringlet::fail(__VA_ARGS__); \
+#define RINGLET_CHECK(condition, ...) \
+  do {                                \
+    if (!(condition)) [[unlikely]]    \
+      ::ringlet::fail(__VA_ARGS__);   \
   } while (false)
 
 /// Throws "MESSAGE: A != B" unless the two values are equal.
-#define RINGLET_CHECK_EQ(a, b, ...)                                                          \
-  do {                                                                                       \
-    const auto& ringlet_a = (a);                                                             \
-    const auto& ringlet_b = (b);                                                             \
-    if (!(ringlet_a == ringlet_b)) [[unlikely]]                                              \
-      ::ringlet::fail(::ringlet::concat(__VA_ARGS__), ": ", ringlet_a, " != ", ringlet_b);   \
+#define RINGLET_CHECK_EQ(a, b, ...)                                                        \
+  do {                                                                                     \
+    const auto& ringlet_a = (a);                                                           \
+    const auto& ringlet_b = (b);                                                           \
+    if (!(ringlet_a == ringlet_b)) [[unlikely]]                                            \
+      ::ringlet::fail(::ringlet::concat(__VA_ARGS__), ": ", ringlet_a, " != ", ringlet_b); \
   } while (false)

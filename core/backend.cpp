@@ -1,0 +1,65 @@
+#include "ringlet/core/backend.h"
+
+#include <array>
+#include <charconv>
+#include <ostream>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet {
+namespace {
+
+std::array<Backend*, kDeviceTypes> backends{};
+
+}  // namespace
+
+void ensure_registered() {
+  [[maybe_unused]] static const bool once = (register_cpu(), register_cuda(), true);
+}
+
+void set_backend(DeviceType type, Backend* backend) {
+  backends[static_cast<std::size_t>(type)] = backend;
+}
+
+bool has_backend(DeviceType type) {
+  ensure_registered();
+  return backends[static_cast<std::size_t>(type)] != nullptr;
+}
+
+Backend& backend(DeviceType type) {
+  RINGLET_CHECK(has_backend(type), "no ", type == DeviceType::cuda ? "CUDA" : "CPU", " device");
+  return *backends[static_cast<std::size_t>(type)];
+}
+
+MemoryStats memory_stats(Device device) { return backend(device.type).memory(device); }
+void reset_peak_memory(Device device) { backend(device.type).reset_peak(device); }
+
+Device Device::best() {
+  const bool cuda = has_backend(DeviceType::cuda) && backend(DeviceType::cuda).device_count() > 0;
+  return cuda ? Device{DeviceType::cuda, 0} : Device{};
+}
+
+Device Device::parse(std::string_view text) {
+  Device device;
+  const auto colon = text.find(':');
+  const std::string_view type = text.substr(0, colon);
+  bool good = type == "cpu" || type == "cuda";
+  if (type == "cuda") device.type = DeviceType::cuda;
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = text.substr(colon + 1);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), device.index);
+    good = good && error == std::errc() && end == digits.data() + digits.size() &&
+           device.index >= 0 && device.index < 4096;
+  }
+  if (!good) fail_input("unknown device '", text, "'; expected cpu, cuda, cpu:N or cuda:N");
+  return device;
+}
+
+std::string_view name(DeviceType type) { return type == DeviceType::cpu ? "cpu" : "cuda"; }
+
+std::ostream& operator<<(std::ostream& out, Device device) {
+  return out << name(device.type) << ':' << device.index;
+}
+
+}  // namespace ringlet

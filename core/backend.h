@@ -1,0 +1,59 @@
+// What a type of device must offer besides kernels: memory, copies and a count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/core/device.h"
+
+namespace ringlet {
+
+/// A piece of device memory. On a CPU it lies in a memfd mapping that peers can map by descriptor.
+struct Block {
+  std::byte* data = nullptr;
+  std::size_t nbytes = 0;     // usable bytes, >= what was asked for
+  int fd = -1;                // descriptor of the mapping it lies in, -1 where there is none
+  std::size_t fd_offset = 0;  // its place in that mapping
+  void* owner = nullptr;      // the allocator's own bookkeeping
+};
+
+/// Counted since the program started, in bytes; `reserved` is what the system has given.
+struct MemoryStats {
+  std::size_t allocated = 0;
+  std::size_t peak = 0;
+  std::size_t reserved = 0;
+  std::uint64_t allocations = 0;
+  std::uint64_t system_allocations = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual int device_count() const = 0;
+  virtual Block allocate(Device device, std::size_t nbytes) = 0;
+  virtual void release(Device device, const Block& block) = 0;
+  /// Copies between devices; one side is this backend's. The result is visible to the host
+  /// when either side is a CPU.
+  virtual void copy(void* to, Device to_device, const void* from, Device from_device,
+                    std::size_t nbytes) = 0;
+  virtual void synchronize(Device device) = 0;
+  virtual MemoryStats memory(Device device) const = 0;
+  virtual void reset_peak(Device device) = 0;
+};
+
+/// The backend of a device type; throws "no CUDA device" where there is none.
+Backend& backend(DeviceType type);
+bool has_backend(DeviceType type);
+void set_backend(DeviceType type, Backend* backend);
+
+MemoryStats memory_stats(Device device);
+void reset_peak_memory(Device device);
+
+/// Fill the kernel tables and install the backend. Each is defined by its folder (cuda/ has a
+/// stub where the toolkit is missing) and called once, from backend.cpp.
+void register_cpu();
+void register_cuda();
+/// Runs both registrations on its first call.
+void ensure_registered();
+
+}  // namespace ringlet

@@ -1,0 +1,61 @@
+#include "ringlet/core/ops/fill.h"
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 15;
+
+template <class Body>
+void dispatch_all(DType dtype, Body&& body) {
+  if (dtype == DType::f16) return body.template operator()<float16>();
+  if (is_floating(dtype)) return dispatch_floating("fill", dtype, body);
+  dispatch_integer("fill", dtype, body);
+}
+
+// Halves convert through float, everything else directly.
+template <class To, class From>
+To convert(From value) {
+  constexpr bool narrow_from = std::is_same_v<From, bfloat16> || std::is_same_v<From, float16>;
+  constexpr bool narrow_to = std::is_same_v<To, bfloat16> || std::is_same_v<To, float16>;
+  if constexpr (narrow_from) {
+    return convert<To>(static_cast<float>(value));
+  } else if constexpr (narrow_to) {
+    return To(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+void fill(const FillArgs& args, Device device) {
+  dispatch_all(args.dtype, [&]<class T>() {
+    parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      T* out = static_cast<T*>(args.out);
+      for (std::int64_t i = begin; i < end; ++i)
+        out[i] = convert<T>(args.start + static_cast<double>(i) * args.step);
+    });
+  });
+}
+
+void cast(const CastArgs& args, Device device) {
+  dispatch_all(args.out_dtype, [&]<class To>() {
+    dispatch_all(args.in_dtype, [&]<class From>() {
+      parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+        To* out = static_cast<To*>(args.out);
+        const From* in = static_cast<const From*>(args.in);
+        for (std::int64_t i = begin; i < end; ++i) out[i] = convert<To>(in[i]);
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void register_fill() {
+  fill_kernel.set(DeviceType::cpu, fill);
+  cast_kernel.set(DeviceType::cpu, cast);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,50 @@
+#include "ringlet/core/cpu/isa.h"
+
+#include <array>
+#include <cstdlib>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::cpu {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames{"portable", "avx2", "avx512"};
+
+Isa choose() {
+  const char* wanted = std::getenv("RINGLET_ISA");
+  if (!wanted || !*wanted)
+    return supported(Isa::avx512) ? Isa::avx512
+                                  : (supported(Isa::avx2) ? Isa::avx2 : Isa::portable);
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] != wanted) continue;
+    if (!supported(static_cast<Isa>(i)))
+      fail_input("RINGLET_ISA=", wanted, ": this processor does not have it");
+    return static_cast<Isa>(i);
+  }
+  fail_input("RINGLET_ISA=", wanted, " is unknown; expected portable, avx2 or avx512");
+}
+
+}  // namespace
+
+bool supported([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__)
+  // The builtin also asks XGETBV whether the system saves the wide registers.
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  return isa == Isa::portable || (isa == Isa::avx2 && avx2) || (isa == Isa::avx512 && avx512);
+#else
+  return isa == Isa::portable;
+#endif
+}
+
+Isa isa() {
+  static const Isa chosen = choose();
+  return chosen;
+}
+
+std::string_view name(Isa isa) { return kNames[static_cast<std::size_t>(isa)]; }
+
+}  // namespace ringlet::cpu

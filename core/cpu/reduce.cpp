@@ -1,0 +1,105 @@
+#include "ringlet/core/ops/reduce.h"
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 14;
+
+template <ReduceOp op, class V>
+RINGLET_INLINE V combine(V a, V b) {
+  if constexpr (op == ReduceOp::max) return a != a ? a : (b > a || b != b ? b : a);
+  if constexpr (op == ReduceOp::min) return a != a ? a : (b < a || b != b ? b : a);
+  return a + b;
+}
+
+template <ReduceOp op, class T>
+RINGLET_INLINE scalar_t<T> finish(scalar_t<T> value, std::int64_t n) {
+  return op == ReduceOp::mean ? value / static_cast<scalar_t<T>>(n) : value;
+}
+
+// One run of n neighbours: four vectors of partial results, folded in a fixed order.
+template <ReduceOp op, class T>
+scalar_t<T> reduce_row(const T* in, std::int64_t n) {
+  using V = vector_t<T>;
+  constexpr std::int64_t kLanes = Compute<T>::kLanes;
+  constexpr bool additive = op == ReduceOp::sum || op == ReduceOp::mean;
+  const V start = additive ? V{} : splat(static_cast<scalar_t<T>>(in[0]));
+  V partial[4] = {start, start, start, start};
+  std::int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes)
+    for (int k = 0; k < 4; ++k) partial[k] = combine<op>(partial[k], load(in + i + k * kLanes));
+  for (int k = 0; i + kLanes <= n; i += kLanes, ++k)
+    partial[k] = combine<op>(partial[k], load(in + i));
+  V all = combine<op>(combine<op>(partial[0], partial[1]), combine<op>(partial[2], partial[3]));
+  if (additive && i < n) all += load(in + i, n - i);
+  scalar_t<T> result = additive ? sum(all) : all[0];
+  if constexpr (!additive) {
+    for (std::int64_t lane = 1; lane < kLanes; ++lane) result = combine<op>(result, all[lane]);
+    for (; i < n; ++i) result = combine<op>(result, static_cast<scalar_t<T>>(in[i]));
+  }
+  return result;
+}
+
+// Columns side by side: out[c] = reduction of in[r * inner + c] over r, for columns [begin, end).
+template <ReduceOp op, class T>
+void reduce_columns(const T* in, T* out, std::int64_t n, std::int64_t inner, std::int64_t begin,
+                    std::int64_t end) {
+  for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
+    const T* column = in + begin + i;
+    auto total = n > 0 ? load_at(column, 0, count) : vector_t<T>{};
+    for (std::int64_t r = 1; r < n; ++r)
+      total = combine<op>(total, load_at(column + r * inner, 0, count));
+    if (op == ReduceOp::mean) total /= static_cast<scalar_t<T>>(n);
+    store_at(out + begin + i, 0, count, total);
+  });
+}
+
+template <ReduceOp op>
+void run(const ReduceArgs& args, Device device) {
+  dispatch_floating("reduce", args.dtype, [&]<class T>() {
+    const T* in = static_cast<const T*>(args.in);
+    T* out = static_cast<T*>(args.out);
+    if (args.inner == 1) {
+      parallel_for(device, args.outer, kGrain / (args.n + 1) + 1,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t o = begin; o < end; ++o)
+                       out[o] = T(finish<op, T>(reduce_row<op>(in + o * args.n, args.n), args.n));
+                   });
+      return;
+    }
+    parallel_for(device, args.outer * args.inner, kGrain / (args.n + 1) + 1,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   while (begin < end) {
+                     const std::int64_t o = begin / args.inner;
+                     const std::int64_t stop =
+                         end < (o + 1) * args.inner ? end : (o + 1) * args.inner;
+                     reduce_columns<op>(in + o * args.n * args.inner, out + o * args.inner, args.n,
+                                        args.inner, begin - o * args.inner, stop - o * args.inner);
+                     begin = stop;
+                   }
+                 });
+  });
+}
+
+void reduce(const ReduceArgs& args, Device device) {
+  switch (args.op) {
+    case ReduceOp::sum:
+      return run<ReduceOp::sum>(args, device);
+    case ReduceOp::mean:
+      return run<ReduceOp::mean>(args, device);
+    case ReduceOp::max:
+      return run<ReduceOp::max>(args, device);
+    case ReduceOp::min:
+      return run<ReduceOp::min>(args, device);
+  }
+}
+
+}  // namespace
+
+void register_reduce() { reduce_kernel.set(DeviceType::cpu, reduce); }
+
+}  // namespace ringlet::cpu::RINGLET_ISA

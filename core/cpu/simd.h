@@ -1,0 +1,182 @@
+// Vectors of 64 bytes for every instruction set: 16 floats or 8 doubles, which the compiler maps
+// to one, two or four registers. Lanes and the order of sums are the same on all of them, so an
+// element's bits never depend on its position: tails run through the same code, padded with zeros.
+// bf16 is loaded to and stored from floats.
+#pragma once
+
+#include <math.h>
+#include <string.h>
+
+#include "ringlet/core/dtype.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+typedef float f32x16 __attribute__((vector_size(64)));
+typedef double f64x8 __attribute__((vector_size(64)));
+typedef std::int32_t i32x16 __attribute__((vector_size(64)));
+typedef std::uint32_t u32x16 __attribute__((vector_size(64)));
+typedef std::int64_t i64x8 __attribute__((vector_size(64)));
+
+#define RINGLET_INLINE static inline __attribute__((always_inline))
+
+// What a stored element T computes in: a scalar, and a vector of kLanes of them.
+template <class T>
+struct Compute {
+  using Scalar = float;
+  using Vector = f32x16;
+  static constexpr int kLanes = 16;
+};
+template <>
+struct Compute<double> {
+  using Scalar = double;
+  using Vector = f64x8;
+  static constexpr int kLanes = 8;
+};
+template <class T>
+using scalar_t = typename Compute<T>::Scalar;
+template <class T>
+using vector_t = typename Compute<T>::Vector;
+
+RINGLET_INLINE f32x16 splat(float value) { return value - f32x16{}; }
+RINGLET_INLINE f64x8 splat(double value) { return value - f64x8{}; }
+
+template <class To, class From>
+RINGLET_INLINE To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+// ---- loads and stores ---------------------------------------------------------------------
+
+template <class T>
+RINGLET_INLINE vector_t<T> load(const T* from) {
+  vector_t<T> v;
+  memcpy(&v, from, sizeof(v));
+  return v;
+}
+template <>
+inline __attribute__((always_inline)) f32x16 load(const bfloat16* from) {
+  typedef std::uint16_t u16x16 __attribute__((vector_size(32)));
+  u16x16 half;
+  memcpy(&half, from, sizeof(half));
+  return bits_as<f32x16>(__builtin_convertvector(half, u32x16) << 16);
+}
+
+template <class T>
+RINGLET_INLINE void store(T* to, vector_t<T> v) {
+  memcpy(static_cast<void*>(to), &v, sizeof(v));
+}
+template <>
+inline __attribute__((always_inline)) void store(bfloat16* to, f32x16 v) {
+  typedef std::uint16_t u16x16 __attribute__((vector_size(32)));
+  const u32x16 u = bits_as<u32x16>(v);
+  const u32x16 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const u32x16 quiet = (u >> 16) | 0x40u;
+  const auto nan = (u & 0x7fffffffu) > 0x7f800000u;
+  const u16x16 half = __builtin_convertvector(nan ? quiet : rounded, u16x16);
+  memcpy(static_cast<void*>(to), &half, sizeof(half));
+}
+
+/// The first n < kLanes elements; the other lanes are zero.
+template <class T>
+RINGLET_INLINE vector_t<T> load(const T* from, std::int64_t n) {
+  T buffer[Compute<T>::kLanes];
+  memset(static_cast<void*>(buffer), 0, sizeof(buffer));
+  memcpy(static_cast<void*>(buffer), from, static_cast<size_t>(n) * sizeof(T));
+  return load(buffer);
+}
+template <class T>
+RINGLET_INLINE void store(T* to, vector_t<T> v, std::int64_t n) {
+  T buffer[Compute<T>::kLanes];
+  store(buffer, v);
+  memcpy(static_cast<void*>(to), buffer, static_cast<size_t>(n) * sizeof(T));
+}
+
+/// Calls body(i, whole) with i = 0, kLanes, …; `whole` is false for the padded tail.
+/// Inside, use load_at and store_at, which take the tail's length from n.
+template <class T, class Body>
+RINGLET_INLINE void for_vectors(std::int64_t n, Body body) {
+  constexpr std::int64_t kLanes = Compute<T>::kLanes;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) body(i, kLanes);
+  if (i < n) body(i, n - i);
+}
+template <class T>
+RINGLET_INLINE vector_t<T> load_at(const T* from, std::int64_t i, std::int64_t count) {
+  return count == Compute<T>::kLanes ? load(from + i) : load(from + i, count);
+}
+template <class T>
+RINGLET_INLINE void store_at(T* to, std::int64_t i, std::int64_t count, vector_t<T> v) {
+  if (count == Compute<T>::kLanes) {
+    store(to + i, v);
+  } else {
+    store(to + i, v, count);
+  }
+}
+
+// ---- arithmetic ---------------------------------------------------------------------------
+
+template <class V>
+RINGLET_INLINE V max(V a, V b) {
+  return a > b ? a : b;
+}
+template <class V>
+RINGLET_INLINE V min(V a, V b) {
+  return a < b ? a : b;
+}
+RINGLET_INLINE f32x16 abs(f32x16 a) { return bits_as<f32x16>(bits_as<u32x16>(a) & 0x7fffffffu); }
+RINGLET_INLINE f64x8 abs(f64x8 a) { return bits_as<f64x8>(bits_as<i64x8>(a) & INT64_MAX); }
+
+/// a * b + c, rounded once where the processor can, twice on the portable path.
+template <class V>
+RINGLET_INLINE V fma(V a, V b, V c) {
+#if defined(__FMA__)
+  V r;
+  for (unsigned i = 0; i < sizeof(V) / sizeof(a[0]); ++i)
+    if constexpr (sizeof(a[0]) == 4) {
+      r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    } else {
+      r[i] = __builtin_fma(a[i], b[i], c[i]);
+    }
+  return r;
+#else
+  return a * b + c;
+#endif
+}
+
+RINGLET_INLINE f32x16 sqrt(f32x16 a) {
+  f32x16 r;
+  for (int i = 0; i < 16; ++i) r[i] = __builtin_sqrtf(a[i]);
+  return r;
+}
+RINGLET_INLINE f64x8 sqrt(f64x8 a) {
+  f64x8 r;
+  for (int i = 0; i < 8; ++i) r[i] = __builtin_sqrt(a[i]);
+  return r;
+}
+
+/// The sum of all lanes, halves added to halves.
+RINGLET_INLINE float sum(f32x16 v) {
+  float a[16];
+  memcpy(a, &v, sizeof(v));
+  for (int half = 8; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) a[i] += a[i + half];
+  return a[0];
+}
+RINGLET_INLINE double sum(f64x8 v) {
+  double a[8];
+  memcpy(a, &v, sizeof(v));
+  for (int half = 4; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) a[i] += a[i + half];
+  return a[0];
+}
+template <class V>
+RINGLET_INLINE auto max_lane(V v) {
+  auto best = v[0];
+  for (unsigned i = 1; i < sizeof(V) / sizeof(best); ++i) best = v[i] > best ? v[i] : best;
+  return best;
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

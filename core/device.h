@@ -1,0 +1,28 @@
+// Logical devices. On a CPU a device is a set of threads of its own (cpu:0, cpu:1, …).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <iosfwd>
+#include <string_view>
+
+namespace ringlet {
+
+enum class DeviceType : std::uint8_t { cpu, cuda };
+inline constexpr int kDeviceTypes = 2;
+
+struct Device {
+  DeviceType type = DeviceType::cpu;
+  int index = 0;
+
+  /// The first CUDA device where there is one, else cpu:0.
+  static Device best();
+  /// "cpu", "cuda", "cpu:1"; throws InputError otherwise.
+  static Device parse(std::string_view text);
+  auto operator<=>(const Device&) const = default;
+};
+
+std::string_view name(DeviceType type);                      // "cpu"
+std::ostream& operator<<(std::ostream& out, Device device);  // "cpu:0"
+
+}  // namespace ringlet

@@ -1,0 +1,99 @@
+#include "ringlet/core/ops/elementwise.h"
+
+namespace ringlet {
+
+constinit Kernel<UnaryArgs> unary_kernel("unary");
+constinit Kernel<BinaryArgs> binary_kernel("binary");
+constinit Kernel<WhereArgs> where_kernel("where");
+constinit Kernel<AxpbyArgs> axpby_kernel("axpby");
+
+namespace {
+
+// The stride of each output dimension in an operand: 0 where the operand is broadcast.
+void operand_strides(const Shape& out, const Shape& shape, std::int64_t* stride) {
+  std::int64_t step = 1;
+  for (int i = out.dim() - 1; i >= 0; --i) {
+    const int own = i - (out.dim() - shape.dim());
+    const std::int64_t size = own >= 0 ? shape[own] : 1;
+    stride[i] = size == 1 ? 0 : step;
+    step *= size;
+  }
+}
+
+bool is_comparison(BinaryOp op) { return op >= BinaryOp::eq; }
+
+}  // namespace
+
+BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<const Shape*> operands) {
+  std::int64_t stride[3][Shape::kMaxDim] = {};
+  const int count = static_cast<int>(operands.size());
+  for (int k = 0; k < count; ++k) operand_strides(out, *operands.begin()[k], stride[k]);
+
+  BroadcastPlan plan{};
+  for (int i = 0; i < out.dim(); ++i) {
+    if (out[i] == 1) continue;
+    const int last = plan.dim - 1;
+    bool joins = last >= 0;
+    for (int k = 0; k < count && joins; ++k) joins = plan.stride[k][last] == stride[k][i] * out[i];
+    const int at = joins ? last : plan.dim++;
+    plan.size[at] = joins ? plan.size[at] * out[i] : out[i];
+    for (int k = 0; k < count; ++k) plan.stride[k][at] = stride[k][i];
+  }
+  if (plan.dim == 0) {
+    plan.size[0] = 1;
+    plan.dim = 1;
+  }
+  return plan;
+}
+
+Tensor unary(UnaryOp op, const Tensor& x) {
+  Tensor out = empty_like(x);
+  if (x.numel() > 0)
+    unary_kernel({out.mutable_bytes(), x.bytes(), x.numel(), op, x.dtype()}, x.device());
+  return out;
+}
+
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
+  check_same_device("binary", a, b);
+  check_same_dtype("binary", a, b);
+  const Shape shape = broadcast(a.shape(), b.shape());
+  Tensor out = empty(shape, is_comparison(op) ? DType::u8 : a.dtype(), a.device());
+  if (out.numel() > 0)
+    binary_kernel({out.mutable_bytes(), a.bytes(), b.bytes(),
+                   plan_broadcast(shape, {&a.shape(), &b.shape()}), op, a.dtype()},
+                  a.device());
+  return out;
+}
+
+Tensor scalar_like(double value, const Tensor& other) {
+  return full({}, value, other.dtype(), other.device());
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  check_same_device("where", a, b);
+  check_same_device("where", a, condition);
+  check_same_dtype("where", a, b);
+  const Shape shape = broadcast(condition.shape(), broadcast(a.shape(), b.shape()));
+  Tensor out = empty(shape, a.dtype(), a.device());
+  if (out.numel() > 0)
+    where_kernel({out.mutable_bytes(), condition.data<std::uint8_t>(), a.bytes(), b.bytes(),
+                  plan_broadcast(shape, {&condition.shape(), &a.shape(), &b.shape()}), a.dtype()},
+                 a.device());
+  return out;
+}
+
+void axpby(Tensor& out, double alpha, const Tensor& x, double beta) {
+  check_same_device("axpby", out, x);
+  check_same_dtype("axpby", out, x);
+  RINGLET_CHECK_EQ(out.numel(), x.numel(), "[axpby] ", x.shape(), " into ", out.shape());
+  if (x.numel() > 0)
+    axpby_kernel({out.mutable_bytes(), x.bytes(), x.numel(), alpha, beta, x.dtype()}, x.device());
+}
+
+Tensor scale(const Tensor& x, double alpha) {
+  Tensor out = empty_like(x);
+  axpby(out, alpha, x, 0);
+  return out;
+}
+
+}  // namespace ringlet

@@ -1,0 +1,121 @@
+// Element-wise ops. Binary ops broadcast as NumPy does; both operands have one dtype and device.
+// Floating types only, except add, sub, mul, maximum, minimum and the comparisons, which also
+// take integers. Comparisons give u8 (0 or 1).
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+enum class UnaryOp {
+  neg,
+  abs,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  tanh,
+  sigmoid,
+  relu,
+  gelu,
+  gelu_derivative,
+  sign,
+  square,
+  reciprocal
+};
+enum class BinaryOp { add, sub, mul, div, pow, maximum, minimum, eq, ne, lt, le, gt, ge };
+
+struct UnaryArgs {
+  void* out;       // (n)
+  const void* in;  // (n)
+  std::int64_t n;
+  UnaryOp op;
+  DType dtype;
+};
+extern Kernel<UnaryArgs> unary_kernel;
+
+/// Broadcasting with neighbouring dimensions joined where both operands allow it; strides are in
+/// elements, 0 along broadcast dimensions, and the innermost ones are 0 or 1.
+struct BroadcastPlan {
+  int dim = 0;
+  std::int64_t size[Shape::kMaxDim];
+  std::int64_t stride[3][Shape::kMaxDim];  // per operand
+};
+BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<const Shape*> operands);
+
+struct BinaryArgs {
+  void* out;
+  const void* a;
+  const void* b;
+  BroadcastPlan plan;
+  BinaryOp op;
+  DType dtype;  // of a and b
+};
+extern Kernel<BinaryArgs> binary_kernel;
+
+struct WhereArgs {
+  void* out;
+  const std::uint8_t* condition;
+  const void* a;
+  const void* b;
+  BroadcastPlan plan;  // operands: condition, a, b
+  DType dtype;
+};
+extern Kernel<WhereArgs> where_kernel;
+
+struct AxpbyArgs {
+  void* out;       // (n), out = alpha * in + beta * out
+  const void* in;  // (n)
+  std::int64_t n;
+  double alpha;
+  double beta;
+  DType dtype;
+};
+extern Kernel<AxpbyArgs> axpby_kernel;
+
+Tensor unary(UnaryOp op, const Tensor& x);
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);
+
+inline Tensor neg(const Tensor& x) { return unary(UnaryOp::neg, x); }
+inline Tensor abs(const Tensor& x) { return unary(UnaryOp::abs, x); }
+inline Tensor exp(const Tensor& x) { return unary(UnaryOp::exp, x); }
+inline Tensor log(const Tensor& x) { return unary(UnaryOp::log, x); }
+inline Tensor sqrt(const Tensor& x) { return unary(UnaryOp::sqrt, x); }
+inline Tensor rsqrt(const Tensor& x) { return unary(UnaryOp::rsqrt, x); }
+inline Tensor tanh(const Tensor& x) { return unary(UnaryOp::tanh, x); }
+inline Tensor sigmoid(const Tensor& x) { return unary(UnaryOp::sigmoid, x); }
+inline Tensor relu(const Tensor& x) { return unary(UnaryOp::relu, x); }
+/// x (1 + erf(x / sqrt 2)) / 2
+inline Tensor gelu(const Tensor& x) { return unary(UnaryOp::gelu, x); }
+/// -1, 0 or 1; NaN stays NaN
+inline Tensor sign(const Tensor& x) { return unary(UnaryOp::sign, x); }
+inline Tensor square(const Tensor& x) { return unary(UnaryOp::square, x); }
+inline Tensor reciprocal(const Tensor& x) { return unary(UnaryOp::reciprocal, x); }
+
+inline Tensor add(const Tensor& a, const Tensor& b) { return binary(BinaryOp::add, a, b); }
+inline Tensor sub(const Tensor& a, const Tensor& b) { return binary(BinaryOp::sub, a, b); }
+inline Tensor mul(const Tensor& a, const Tensor& b) { return binary(BinaryOp::mul, a, b); }
+inline Tensor div(const Tensor& a, const Tensor& b) { return binary(BinaryOp::div, a, b); }
+inline Tensor pow(const Tensor& a, const Tensor& b) { return binary(BinaryOp::pow, a, b); }
+inline Tensor maximum(const Tensor& a, const Tensor& b) { return binary(BinaryOp::maximum, a, b); }
+inline Tensor minimum(const Tensor& a, const Tensor& b) { return binary(BinaryOp::minimum, a, b); }
+inline Tensor eq(const Tensor& a, const Tensor& b) { return binary(BinaryOp::eq, a, b); }
+inline Tensor ne(const Tensor& a, const Tensor& b) { return binary(BinaryOp::ne, a, b); }
+inline Tensor lt(const Tensor& a, const Tensor& b) { return binary(BinaryOp::lt, a, b); }
+inline Tensor le(const Tensor& a, const Tensor& b) { return binary(BinaryOp::le, a, b); }
+inline Tensor gt(const Tensor& a, const Tensor& b) { return binary(BinaryOp::gt, a, b); }
+inline Tensor ge(const Tensor& a, const Tensor& b) { return binary(BinaryOp::ge, a, b); }
+
+/// A scalar operand takes the tensor's dtype.
+Tensor scalar_like(double value, const Tensor& other);  // ()
+
+/// condition (u8) ? a : b, all three broadcast.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+
+/// out = alpha * x + beta * out; beta 0 never reads out. Same numel and dtype.
+void axpby(Tensor& out, double alpha, const Tensor& x, double beta);
+/// alpha * x
+Tensor scale(const Tensor& x, double alpha);
+
+}  // namespace ringlet

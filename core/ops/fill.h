@@ -1,0 +1,37 @@
+// Making and converting elements: fill, arange, cast.
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+struct FillArgs {
+  void* out;  // (n)
+  std::int64_t n;
+  double start;  // out[i] = start + i * step, rounded once
+  double step;
+  DType dtype;
+};
+extern Kernel<FillArgs> fill_kernel;
+
+struct CastArgs {
+  void* out;       // (n)
+  const void* in;  // (n)
+  std::int64_t n;
+  DType out_dtype;
+  DType in_dtype;
+};
+extern Kernel<CastArgs> cast_kernel;
+
+/// Every element becomes `value`.
+void fill(Tensor& out, double value);
+
+/// out[i] = in[i] converted; floating to integer truncates towards zero, as in C.
+void cast(Tensor& out, const Tensor& in);
+
+/// start, start + step, …, below end (above it for a negative step).
+Tensor arange(double start, double end, double step = 1, DType dtype = DType::i64,
+              Device device = {});
+
+}  // namespace ringlet

@@ -1,0 +1,59 @@
+#include "ringlet/core/ops/reduce.h"
+
+#include <algorithm>
+
+namespace ringlet {
+
+constinit Kernel<ReduceArgs> reduce_kernel("reduce");
+
+namespace {
+
+// Reduces dimensions [first, last], which lie side by side, to one of size 1 each.
+Tensor reduce_run(ReduceOp op, const Tensor& x, int first, int last) {
+  Shape shape = x.shape();
+  std::int64_t outer = 1, n = 1, inner = 1;
+  for (int i = 0; i < shape.dim(); ++i) {
+    (i < first ? outer : i <= last ? n : inner) *= shape[i];
+    if (i >= first && i <= last) shape[i] = 1;
+  }
+  RINGLET_CHECK(n > 0 || op == ReduceOp::sum, "[reduce] no elements to reduce in ", x.shape());
+  Tensor out = empty(shape, x.dtype(), x.device());
+  if (out.numel() > 0)
+    reduce_kernel({out.mutable_bytes(), x.bytes(), outer, n, inner, op, x.dtype()}, x.device());
+  return out;
+}
+
+}  // namespace
+
+Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim) {
+  if (axes.empty())
+    for (int i = 0; i < x.dim(); ++i) axes.push_back(i);
+  for (int& axis : axes) axis = x.shape().index(axis);
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+
+  Tensor out = x;
+  for (std::size_t i = 0; i < axes.size();) {
+    std::size_t j = i;
+    while (j + 1 < axes.size() && axes[j + 1] == axes[j] + 1) ++j;
+    out = reduce_run(op, out, axes[i], axes[j]);
+    i = j + 1;
+  }
+  if (x.dim() == 0) out = x.clone();
+  if (keepdim) return out;
+  Shape shape = out.shape();
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) shape = shape.without(*axis);
+  return out.view(shape);
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  RINGLET_CHECK_EQ(broadcast(x.shape(), shape), x.shape(), "[sum_to] ", shape);
+  std::vector<int> axes;
+  const int leading = x.dim() - shape.dim();
+  for (int i = 0; i < x.dim(); ++i)
+    if (i < leading || (shape[i - leading] == 1 && x.size(i) != 1)) axes.push_back(i);
+  return axes.empty() ? x.view(shape) : sum(x, axes, true).view(shape);
+}
+
+}  // namespace ringlet

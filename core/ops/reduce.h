@@ -1,0 +1,43 @@
+// Reductions over dimensions. Floats add up in vectors of fixed width, so the bits do not depend
+// on the number of threads; f32 and bf16 sums are kept in f32, f64 in f64.
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+enum class ReduceOp { sum, mean, max, min };
+
+struct ReduceArgs {
+  void* out;       // (outer, inner)
+  const void* in;  // (outer, n, inner)
+  std::int64_t outer;
+  std::int64_t n;
+  std::int64_t inner;
+  ReduceOp op;
+  DType dtype;
+};
+extern Kernel<ReduceArgs> reduce_kernel;
+
+/// Over `axes` (all of them when empty); negative axes count from the end. max and min of nothing
+/// throw, the sum of nothing is 0. `keepdim` keeps reduced dimensions as 1.
+Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim = false);
+
+inline Tensor sum(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false) {
+  return reduce(ReduceOp::sum, x, std::move(axes), keepdim);
+}
+inline Tensor mean(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false) {
+  return reduce(ReduceOp::mean, x, std::move(axes), keepdim);
+}
+inline Tensor max(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false) {
+  return reduce(ReduceOp::max, x, std::move(axes), keepdim);
+}
+inline Tensor min(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false) {
+  return reduce(ReduceOp::min, x, std::move(axes), keepdim);
+}
+
+/// Sums the dimensions along which `shape` broadcasts to x's, the gradient of broadcasting.
+Tensor sum_to(const Tensor& x, const Shape& shape);
+
+}  // namespace ringlet

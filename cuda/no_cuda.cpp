@@ -1,0 +1,9 @@
+// The stub built without the CUDA toolkit: no kernels, no backend, so every use of a cuda device
+// ends in the one error of core/backend.cpp.
+#include "ringlet/core/backend.h"
+
+namespace ringlet {
+
+void register_cuda() {}
+
+}  // namespace ringlet

@@ -1,0 +1,81 @@
+#include "ringlet/core/tensor.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/reduce.h"
+
+using namespace ringlet;
+using Floats = std::vector<float>;
+
+TEST_CASE("views and slices share storage, everything else copies") {
+  Tensor x = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  CHECK(x.view({3, -1}).shape() == Shape{3, 2});
+  CHECK(x[1].to_vector() == Floats{4, 5, 6});
+  CHECK(x.slice(1, 2).storage() == x.storage());
+  x[1].fill_(0);
+  CHECK(x.to_vector() == Floats{1, 2, 3, 0, 0, 0});
+  CHECK(x.clone().storage() != x.storage());
+  CHECK_THROWS_WITH_AS(x.view({4, 2}), "[view] (2, 3) seen as (4, 2): 8 != 6", Error);
+  CHECK_THROWS_AS(x.slice(1, 3), Error);
+}
+
+TEST_CASE("writing moves the storage's version on") {
+  Tensor x = zeros({4});
+  const auto before = x.version();
+  CHECK(x[0].data<float>() != nullptr);
+  CHECK(x.version() == before);
+  x[0].fill_(1);
+  CHECK(x.version() > before);
+}
+
+TEST_CASE("every dtype holds and converts values") {
+  for (DType dtype :
+       {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8}) {
+    CAPTURE(dtype);
+    CHECK(arange(0, 5, 1, dtype).to_vector<double>() == std::vector<double>{0, 1, 2, 3, 4});
+    CHECK(full({2}, 3, dtype).to(DType::f64).to(dtype).to_vector() == Floats{3, 3});
+  }
+  CHECK(tensor({1.00390625f}).to(DType::bf16).to_vector() == Floats{1.0f});  // ties to even
+  CHECK(tensor({6.1e-5f, 65520.0f, 1e-8f}).to(DType::f16).to_vector() ==
+        Floats{float(float16(6.1e-5f)), std::numeric_limits<float>::infinity(), 0});
+  CHECK_THROWS_AS(zeros({1}).data<double>(), Error);
+}
+
+TEST_CASE("binary ops broadcast as NumPy does") {
+  const Tensor a = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  CHECK(add(a, tensor({10.f, 20.f, 30.f})).to_vector() == Floats{11, 22, 33, 14, 25, 36});
+  CHECK(mul(a, tensor<float>({2, 3}, {2, 1})).to_vector() == Floats{2, 4, 6, 12, 15, 18});
+  CHECK(sub(tensor<float>({1, 2}, {2, 1, 1}), a).shape() == Shape{2, 2, 3});
+  CHECK(ge(a, scalar_like(4, a)).to_vector<int>() == std::vector<int>{0, 0, 0, 1, 1, 1});
+  CHECK_THROWS_WITH_AS(add(a, zeros({2})), "shapes (2, 3) and (2,) do not broadcast", Error);
+  CHECK(where(ge(a, scalar_like(3, a)), a, scalar_like(0, a)).to_vector() ==
+        Floats{0, 0, 3, 4, 5, 6});
+  CHECK(add(zeros({0, 3}), a.slice(0, 1)).shape() == Shape{0, 3});
+}
+
+TEST_CASE("reductions over any dimensions") {
+  const Tensor x = arange(0, 24, 1, DType::f32).view({2, 3, 4});
+  CHECK(sum(x).item() == 276);
+  CHECK(sum(x, {0}).shape() == Shape{3, 4});
+  CHECK(sum(x, {1, 2}).to_vector() == Floats{66, 210});
+  CHECK(mean(x, {-1}, true).shape() == Shape{2, 3, 1});
+  CHECK(max(x, {0, 2}).to_vector() == Floats{15, 19, 23});
+  CHECK(min(x, {1}).to_vector() == Floats{0, 1, 2, 3, 12, 13, 14, 15});
+  CHECK(sum_to(x, {3, 1}).to_vector() == Floats{60, 92, 124});
+  CHECK(sum(zeros({0, 2}), {0}).to_vector() == Floats{0, 0});
+  CHECK_THROWS_AS(max(zeros({0, 2}), {0}), Error);
+}
+
+TEST_CASE("a tensor prints its values, dtype, shape and device") {
+  std::ostringstream out;
+  out << tensor<float>({1, 2, 3, 4}, {2, 2});
+  CHECK(out.str() == "tensor([[1, 2],\n [3, 4]], f32 (2, 2) cpu:0)");
+}
+
+TEST_CASE("an operation without a kernel says so, in one way") {
+  CHECK_THROWS_WITH_AS(exp(arange(0, 3)), "[unary] does not take i64 tensors", Error);
+}
