@@ -63,7 +63,7 @@ class Oracle:
     def save(self, name):
         FOLDER.mkdir(parents=True, exist_ok=True)
         path = FOLDER / name
-        save_file(self.tensors, path, metadata={"format": "pt", "torch": torch.__version__})
+        save_file(self.tensors, path, metadata={"format": "pt"})
         path.chmod(0o644)
         cases = {key.split("/")[0] for key in self.tensors}
         print(f"{path.relative_to(ROOT)}: {len(cases)} cases, {len(self.tensors)} tensors, "
