@@ -1,0 +1,110 @@
+#include "ringlet/train/data/lines.h"
+
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include <string>
+#include <vector>
+
+#include "ringlet/core/file.h"
+#include "ringlet/tests/files.h"
+#include "ringlet/train/data/text.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+std::vector<std::string> all_lines(LineReader reader) {
+  std::vector<std::string> lines;
+  while (const auto line = reader.next()) lines.emplace_back(*line);
+  return lines;
+}
+
+/// Hands out one byte a time: every line spans many reads.
+ByteSource one_by_one(std::string_view text) {
+  return [source = bytes_of(text)](std::span<char> into) { return source(into.first(1)); };
+}
+
+void write_gzip(const std::filesystem::path& path, const std::string& text) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  REQUIRE(file != nullptr);
+  REQUIRE(gzwrite(file, text.data(), static_cast<unsigned>(text.size())) > 0);
+  REQUIRE(gzclose(file) == Z_OK);
+}
+
+}  // namespace
+
+TEST_CASE("lines: the same however the bytes arrive") {
+  const std::string text = "\xEF\xBB\xBFone\r\n\ntwo\rstill two\nthree";
+  const std::vector<std::string> expected{"one", "", "two\rstill two", "three"};
+  CHECK(all_lines(LineReader(bytes_of(text), "a")) == expected);
+  CHECK(all_lines(LineReader(one_by_one(text), "a")) == expected);
+}
+
+TEST_CASE("lines: longer than any buffer") {
+  const std::string longest(3'000'000, 'x');
+  const std::string text = "a\n" + longest + "\nb\n";
+  CHECK(all_lines(LineReader(bytes_of(text), "a")) == std::vector<std::string>{"a", longest, "b"});
+}
+
+TEST_CASE("lines: peek looks without stepping") {
+  LineReader reader(bytes_of("a\nb"), "a");
+  CHECK_EQ(reader.peek(), "a");
+  CHECK_EQ(reader.line(), 0);
+  CHECK_EQ(reader.next(), "a");
+  CHECK_EQ(reader.next(), "b");
+  CHECK_EQ(reader.line(), 2);
+  CHECK_EQ(reader.peek(), std::nullopt);
+  CHECK_EQ(reader.next(), std::nullopt);
+}
+
+TEST_CASE("lines: gzip files are unpacked, damaged ones refused") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += "line " + std::to_string(i * 7919 % 10'007) + "\n";
+  write_gzip(folder / "a.gz", text);
+  CHECK_EQ(all_lines(LineReader(folder / "a.gz")).size(), 20'000);
+
+  const std::string packed = read_file(folder / "a.gz");
+  write_file(folder / "cut.gz", packed.substr(0, packed.size() / 2));
+  CHECK_THROWS_AS(all_lines(LineReader(folder / "cut.gz")), InputError);
+  std::string damaged = packed;
+  damaged[damaged.size() / 2] ^= 0x55;
+  write_file(folder / "damaged.gz", damaged);
+  CHECK_THROWS_AS(all_lines(LineReader(folder / "damaged.gz")), InputError);
+  write_file(folder / "plain.gz", "not packed");
+  CHECK_THROWS_WITH_AS(LineReader{folder / "plain.gz"},
+                       ((folder / "plain.gz").string() + ": expected a gzip file").c_str(),
+                       InputError);
+}
+
+TEST_CASE("lines: missing files and folders are named") {
+  const TemporaryFolder folder;
+  const std::string missing = (folder / "none.csv").string();
+  CHECK_THROWS_WITH_AS(LineReader{std::filesystem::path(missing)},
+                       (missing + ": cannot open: No such file or directory").c_str(), InputError);
+  CHECK_THROWS_AS(LineReader{folder.path()}, InputError);
+}
+
+TEST_CASE("strip: what Python's str.strip removes") {
+  CHECK_EQ(strip("  a b\t\r\n"), "a b");
+  CHECK_EQ(strip("\xC2\xA0\xE3\x80\x80"
+                 "a\xE2\x80\xA8\x1F"),
+           "a");  // U+00A0 U+3000 … U+2028
+  CHECK_EQ(strip("\xE2\x80\x8B"
+                 "a"),
+           "\xE2\x80\x8B"
+           "a");  // U+200B is no space
+  CHECK_EQ(strip("é"), "é");
+  CHECK_EQ(strip(" \n "), "");
+  CHECK_EQ(strip("\xFF a \x80"), "\xFF a \x80");  // bytes that are no text stay
+}
+
+TEST_CASE("is_utf8") {
+  CHECK(is_utf8("naïve 日本 😀"));
+  CHECK_FALSE(is_utf8("na\xEFve"));      // Latin-1
+  CHECK_FALSE(is_utf8("\xED\xA0\x80"));  // a surrogate
+  CHECK_FALSE(is_utf8("\xC0\xAF"));      // overlong
+  CHECK_FALSE(is_utf8("\xE2\x82"));      // cut
+}

@@ -1,0 +1,83 @@
+#include "ringlet/train/data/csv.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringlet::train {
+
+CsvReader::CsvReader(LineReader lines, Delimited dialect)
+    : lines_(std::move(lines)), dialect_(dialect) {}
+
+bool CsvReader::next() {
+  std::optional<std::string_view> line;
+  do {
+    line = lines_.next();
+  } while (line && line->empty());
+  if (!line) return false;
+  line_ = lines_.line();
+  fields_.clear();
+  if (dialect_ == Delimited::tsv) {
+    split_plain(*line);
+  } else {
+    parse_record(*line);
+  }
+  return true;
+}
+
+void CsvReader::split_plain(std::string_view line) {
+  while (true) {
+    const std::size_t tab = line.find('\t');
+    fields_.push_back(line.substr(0, tab));
+    if (tab == std::string_view::npos) return;
+    line.remove_prefix(tab + 1);
+  }
+}
+
+void CsvReader::parse_record(std::string_view line) {
+  text_.clear();
+  ends_.clear();
+  for (std::string_view rest = line;;) {
+    if (rest.starts_with('"')) {
+      rest = parse_quoted(rest.substr(1));
+    } else {
+      const std::size_t length = std::min(rest.find(','), rest.size());
+      text_ += rest.substr(0, length);
+      rest.remove_prefix(length);
+    }
+    ends_.push_back(text_.size());
+    if (rest.empty()) break;
+    rest.remove_prefix(1);  // the comma
+  }
+  std::size_t begin = 0;
+  for (const std::size_t end : ends_) {
+    fields_.push_back(std::string_view(text_).substr(begin, end - begin));
+    begin = end;
+  }
+}
+
+/// Appends the field behind an opening quote to text_; returns what follows the closing one.
+std::string_view CsvReader::parse_quoted(std::string_view rest) {
+  const std::size_t opened = lines_.line();
+  while (true) {
+    const std::size_t quote = rest.find('"');
+    if (quote == std::string_view::npos) {
+      text_ += rest;
+      text_ += lines_.ended_in_crlf() ? "\r\n" : "\n";
+      const std::optional<std::string_view> line = lines_.next();
+      if (!line) fail_input(name(), ":", opened, ": expected a closing quote before the end");
+      rest = *line;
+      continue;
+    }
+    text_ += rest.substr(0, quote);
+    rest.remove_prefix(quote + 1);
+    if (!rest.starts_with('"')) break;
+    text_ += '"';
+    rest.remove_prefix(1);
+  }
+  if (!rest.empty() && rest[0] != ',') {
+    lines_.fail_here("expected a comma or the line's end behind a closing quote");
+  }
+  return rest;
+}
+
+}  // namespace ringlet::train

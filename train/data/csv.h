@@ -1,0 +1,45 @@
+// Comma and tab separated values, read record by record.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringlet/train/data/lines.h"
+
+namespace ringlet::train {
+
+/// csv: RFC 4180. A field that starts with a double quote runs to the closing one, may hold commas,
+/// line breaks and doubled quotes; a quote inside an unquoted field stands for itself.
+/// tsv: no quoting at all, every tab separates, as SNLI, MultiNLI and the STS benchmark need.
+enum class Delimited { csv, tsv };
+
+/// Reads records; blank lines are skipped. A quote that never closes and text behind a closing
+/// quote are InputError "FILE:LINE: …".
+class CsvReader {
+ public:
+  CsvReader(LineReader lines, Delimited dialect);
+
+  /// Reads the next record; false at the end.
+  bool next();
+  /// Its fields, valid until the next call of next().
+  const std::vector<std::string_view>& fields() const { return fields_; }
+  /// The line on which it began, from 1.
+  std::size_t line() const { return line_; }
+  const std::string& name() const { return lines_.name(); }
+
+ private:
+  void split_plain(std::string_view line);
+  void parse_record(std::string_view line);
+  std::string_view parse_quoted(std::string_view rest);
+
+  LineReader lines_;
+  Delimited dialect_;
+  std::size_t line_ = 0;
+  std::string text_;               // the record's fields, unquoted, end to end
+  std::vector<std::size_t> ends_;  // of each field in text_
+  std::vector<std::string_view> fields_;
+};
+
+}  // namespace ringlet::train

@@ -1,0 +1,66 @@
+#include "ringlet/train/data/dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::train {
+
+TextDataset::TextDataset(std::string name, std::vector<std::string> columns, Target target)
+    : name_(std::move(name)), columns_(std::move(columns)), target_(target) {
+  RINGLET_CHECK(!columns_.empty() && columns_.size() <= kMaxColumns, "[TextDataset] ", name_,
+                ": expected 1 to ", kMaxColumns, " text columns, not ", columns_.size());
+}
+
+RowTexts TextDataset::texts(std::size_t row) const {
+  RINGLET_CHECK(row < rows_, "[TextDataset] ", name_, ": row ", row, " of ", rows_);
+  RowTexts texts;
+  texts.count = columns_.size();
+  const std::size_t first = row * columns_.size();
+  std::uint64_t begin = first == 0 ? 0 : ends_[first - 1];
+  for (std::size_t column = 0; column < texts.count; ++column) {
+    const std::uint64_t end = ends_[first + column];
+    texts.columns[column] = std::string_view(text_).substr(begin, end - begin);
+    begin = end;
+  }
+  return texts;
+}
+
+int TextDataset::label(std::size_t row) const {
+  RINGLET_CHECK(row < labels_.size(), "[TextDataset] ", name_, ": row ", row, " has no label (",
+                labels_.size(), " labels)");
+  return labels_[row];
+}
+
+float TextDataset::score(std::size_t row) const {
+  RINGLET_CHECK(row < scores_.size(), "[TextDataset] ", name_, ": row ", row, " has no score (",
+                scores_.size(), " scores)");
+  return scores_[row];
+}
+
+void TextDataset::add_row(std::span<const std::string_view> texts, double target) {
+  RINGLET_CHECK_EQ(texts.size(), columns_.size(), "[TextDataset] ", name_, ": texts in a row");
+  if (target_ == Target::label) {
+    const auto label = static_cast<std::int32_t>(target);
+    RINGLET_CHECK(label >= 0 && label == target, "[TextDataset] ", name_, ": label ", target);
+    labels_.push_back(label);
+    num_labels_ = std::max(num_labels_, label + 1);
+  } else if (target_ == Target::score) {
+    scores_.push_back(static_cast<float>(target));
+  }
+  for (const std::string_view text : texts) {
+    text_ += text;
+    ends_.push_back(text_.size());
+  }
+  ++rows_;
+}
+
+void TextDataset::shrink_to_fit() {
+  text_.shrink_to_fit();
+  ends_.shrink_to_fit();
+  labels_.shrink_to_fit();
+  scores_.shrink_to_fit();
+}
+
+}  // namespace ringlet::train

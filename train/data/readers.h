@@ -1,0 +1,51 @@
+// From files to data sets: SNLI, MultiNLI, the STS benchmark and the user's own tables.
+//
+//   nli      sentence1, sentence2, gold_label (JSON lines, or a table with a header); entailment 0,
+//            neutral 1, contradiction 2; rows whose gold_label is "-" are skipped and counted.
+//   stsb     sentence1, sentence2, score from 0 to 5, stored as score / 5. Either three CSV fields
+//            without a header, or the original's tab separated genre, file, year, id, score,
+//            sentence1, sentence2 with possible extra fields, or a header that has genre and score.
+//   columns  sentence1, sentence2 and a label or a score or neither; or anchor, positive and
+//            perhaps negative; or sentence alone. Labels are classes from 0 or the names in
+//            `labels`, "-" and -1 are skipped and counted. Other columns are ignored.
+//
+// Texts are stripped as Sentence Transformers does. Whatever is wrong is InputError in one line
+// that says where: "FILE:LINE: expected …, found …".
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/rows.h"
+
+namespace ringlet::train {
+
+enum class Layout { detect, nli, stsb, columns };
+
+/// "auto", "nli", "stsb" or "columns"; anything else is InputError.
+Layout parse_layout(std::string_view name);
+
+struct ReadOptions {
+  Layout layout = Layout::detect;
+  Format format = Format::detect;
+  /// "NAME_IN_FILE=NAME,…", for instance "premise=sentence1,hypothesis=sentence2,gold=label".
+  std::string columns;
+  /// Names of the classes; a label is one of these or its position.
+  std::vector<std::string> labels = {"entailment", "neutral", "contradiction"};
+  /// Classes allowed; 0 for any number under layout `columns`. NLI has as many as `labels`.
+  int num_labels = 0;
+  /// Scores are divided by this and must then lie in [-1, 1] (STSB: 5, and in [0, 1]).
+  double score_scale = 1;
+  /// Stop after so many rows; 0 for all.
+  std::size_t limit = 0;
+};
+
+/// Reads a file, plain or gzip. The data set is named after it.
+TextDataset read_dataset(const std::filesystem::path& path, const ReadOptions& options = {});
+/// The same from any source of lines.
+TextDataset read_dataset(LineReader lines, const ReadOptions& options = {});
+
+}  // namespace ringlet::train

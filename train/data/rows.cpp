@@ -1,0 +1,157 @@
+#include "ringlet/train/data/rows.h"
+
+#include <algorithm>
+
+#include "ringlet/train/data/csv.h"
+#include "ringlet/train/data/jsonl.h"
+#include "ringlet/train/data/text.h"
+
+namespace ringlet::train {
+namespace {
+
+std::string renamed(std::string_view name, const Renames& renames) {
+  for (const auto& [from, to] : renames) {
+    if (from == name) return to;
+  }
+  return std::string(name);
+}
+
+void check_renames(const std::vector<std::string>& file_names, const Renames& renames,
+                   const std::string& file) {
+  for (const auto& [from, to] : renames) {
+    if (std::find(file_names.begin(), file_names.end(), from) == file_names.end()) {
+      fail_input(file, ":1: no column '", from, "' to use as '", to, "'");
+    }
+  }
+}
+
+class DelimitedRows : public RowReader {
+ public:
+  DelimitedRows(LineReader lines, Delimited dialect, const Renames& renames)
+      : csv_(std::move(lines), dialect), dialect_(dialect) {
+    if (!csv_.next()) return;
+    std::vector<std::string> names;
+    for (const std::string_view field : csv_.fields()) names.emplace_back(strip(field));
+    check_renames(names, renames, name());
+    for (const std::string& name : names) names_.push_back(renamed(name, renames));
+  }
+
+  std::vector<std::string> columns() const override { return names_; }
+  const std::string& name() const override { return csv_.name(); }
+  std::size_t line() const override { return csv_.line(); }
+  void allow_ragged_rows() override { ragged_ = true; }
+
+  void set_header(std::vector<std::string> names) override {
+    names_ = std::move(names);
+    first_is_data_ = true;
+  }
+
+  bool next() override {
+    if (!std::exchange(first_is_data_, false) && !csv_.next()) return false;
+    const std::size_t found = csv_.fields().size();
+    if (!ragged_ && found != names_.size()) {
+      fail_here("expected ", names_.size(), " fields, found ", found,
+                dialect_ == Delimited::tsv ? " (separated by tabs)" : " (separated by commas)");
+    }
+    return true;
+  }
+
+  std::optional<std::string_view> find(std::string_view column) const override {
+    const auto at = std::find(names_.begin(), names_.end(), column) - names_.begin();
+    const auto index = static_cast<std::size_t>(at);
+    if (index >= names_.size() || index >= csv_.fields().size()) return std::nullopt;
+    return csv_.fields()[index];
+  }
+
+ private:
+  CsvReader csv_;
+  Delimited dialect_;
+  std::vector<std::string> names_;
+  bool ragged_ = false;
+  bool first_is_data_ = false;
+};
+
+class JsonlRows : public RowReader {
+ public:
+  JsonlRows(LineReader lines, Renames renames)
+      : json_(std::move(lines)), renames_(std::move(renames)) {
+    pending_ = json_.next();
+    std::vector<std::string> names;
+    for (const auto& member : json_.members()) names.push_back(member.key);
+    if (pending_) check_renames(names, renames_, name());
+  }
+
+  std::vector<std::string> columns() const override {
+    std::vector<std::string> names;
+    for (const auto& member : json_.members()) names.push_back(renamed(member.key, renames_));
+    return names;
+  }
+  const std::string& name() const override { return json_.name(); }
+  std::size_t line() const override { return json_.line(); }
+  void set_header(std::vector<std::string>) override {}
+
+  bool next() override { return std::exchange(pending_, false) || json_.next(); }
+
+  std::optional<std::string_view> find(std::string_view column) const override {
+    const JsonlReader::Member* member = find_member(column);
+    if (!member || member->type == JsonlReader::Type::null) return std::nullopt;
+    if (member->type == JsonlReader::Type::other) {
+      fail_here("expected a string or a number in '", column, "'");
+    }
+    return member->text;
+  }
+
+ private:
+  const JsonlReader::Member* find_member(std::string_view column) const {
+    bool hidden = false;  // a column that was renamed away is not found under its old name
+    for (const auto& [from, to] : renames_) {
+      if (to == column) return json_.find(from);
+      hidden = hidden || from == column;
+    }
+    return hidden ? nullptr : json_.find(column);
+  }
+
+  JsonlReader json_;
+  Renames renames_;
+  bool pending_ = false;
+};
+
+Format detect_format(const LineReader& lines, std::string_view first) {
+  if (strip(first).starts_with('{')) return Format::jsonl;
+  std::string_view name = lines.name();
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  const auto tabs = std::count(first.begin(), first.end(), '\t');
+  const auto commas = std::count(first.begin(), first.end(), ',');
+  return name.ends_with(".tsv") || tabs > commas ? Format::tsv : Format::csv;
+}
+
+}  // namespace
+
+Renames parse_renames(std::string_view text) {
+  Renames renames;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
+      fail_input("columns: expected NAME_IN_FILE=NAME, found '", item, "'");
+    }
+    renames.emplace_back(strip(item.substr(0, equals)), strip(item.substr(equals + 1)));
+  }
+  return renames;
+}
+
+std::unique_ptr<RowReader> open_rows(LineReader lines, Format format, const Renames& renames) {
+  std::optional<std::string_view> first = lines.peek();
+  while (first && strip(*first).empty()) {
+    lines.next();
+    first = lines.peek();
+  }
+  if (!first) fail_input(lines.name(), ": empty: expected at least one row");
+  if (format == Format::detect) format = detect_format(lines, *first);
+  if (format == Format::jsonl) return std::make_unique<JsonlRows>(std::move(lines), renames);
+  const Delimited dialect = format == Format::tsv ? Delimited::tsv : Delimited::csv;
+  return std::make_unique<DelimitedRows>(std::move(lines), dialect, renames);
+}
+
+}  // namespace ringlet::train

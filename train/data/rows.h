@@ -1,0 +1,62 @@
+// One view of CSV, TSV and JSON lines: rows whose fields have names.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ringlet/core/error.h"
+#include "ringlet/train/data/lines.h"
+
+namespace ringlet::train {
+
+enum class Format {
+  detect,  ///< by the first line: "{" is jsonl; the name ends in .tsv, or tabs outnumber commas:
+           ///< tsv
+  csv,
+  tsv,
+  jsonl,
+};
+
+/// (name in the file, name to use instead)
+using Renames = std::vector<std::pair<std::string, std::string>>;
+
+/// Parses "premise=sentence1,hypothesis=sentence2". Anything else is InputError.
+Renames parse_renames(std::string_view text);
+
+/// A file of named fields. The first row is there from the start, to be looked at before reading.
+class RowReader {
+ public:
+  virtual ~RowReader() = default;
+
+  /// Field names after renaming: the CSV header, or the keys of the current JSON object.
+  virtual std::vector<std::string> columns() const = 0;
+  /// Steps to the next row, at first to the first one; false at the end.
+  virtual bool next() = 0;
+  /// The current row's field; nullopt if the file has no such column or the field is a JSON null.
+  virtual std::optional<std::string_view> find(std::string_view column) const = 0;
+  /// For tables whose rows may be longer or shorter than the header (SNLI, MultiNLI).
+  virtual void allow_ragged_rows() {}
+  /// Declares that the first row is data, and names the fields (the last name for all further
+  /// ones). JSON lines have no header.
+  virtual void set_header(std::vector<std::string> names) = 0;
+
+  virtual const std::string& name() const = 0;
+  virtual std::size_t line() const = 0;
+
+  /// Throws InputError "NAME:LINE: …".
+  template <class... Args>
+  [[noreturn]] void fail_here(const Args&... args) const {
+    fail_input(name(), ":", line(), ": ", args...);
+  }
+};
+
+/// Opens a file; an empty one is InputError.
+std::unique_ptr<RowReader> open_rows(LineReader lines, Format format, const Renames& renames);
+
+}  // namespace ringlet::train
