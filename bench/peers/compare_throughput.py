@@ -1,0 +1,117 @@
+"""Runs ringlet's throughput bench and PyTorch training steps in turn on the same cores and prints the ratios.
+
+usage: python bench/peers/compare_throughput.py --python torch1.13=/usr/bin/python3 --model mpnet-base \\
+           --ours "build/bench/throughput --strategy none --model mpnet-base --threads-per-device 1"
+Ours gets `--steps N --json FILE` appended. Peers run torch_step.py (or, with the variant
+`sentence_transformers`, sentence_transformers_step.py). Variants: plain (as installed), tuned (AVX-512 kernels,
+jemalloc with huge pages), sdpa (PyTorch's fused attention), both (tuned and sdpa). Standard library only.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+VARIANTS = ("plain", "tuned", "sdpa", "both", "sentence_transformers")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ours", metavar="COMMAND", help="left out: only the peers run")
+    parser.add_argument("--python", action="append", default=[], metavar="NAME=PATH", required=True)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["plain"])
+    parser.add_argument("--model", default="mpnet-base")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cores", help="for taskset, such as 0 or 0,1 (default: the first --threads)")
+    parser.add_argument("--json", metavar="FILE")
+    return parser.parse_args()
+
+
+def peer(arguments, python, variant):
+    """(command, environment) of one peer."""
+    script = "sentence_transformers_step.py" if variant == "sentence_transformers" else "torch_step.py"
+    command = [python, str(HERE / script), "--model", arguments.model, "--batch", str(arguments.batch),
+               "--dtype", arguments.dtype, "--threads", str(arguments.threads)]
+    if variant in ("sdpa", "both"):
+        command += ["--attention", "sdpa"]
+    environment = {"OMP_NUM_THREADS": str(arguments.threads), "MKL_NUM_THREADS": str(arguments.threads)}
+    if variant in ("tuned", "both"):
+        if not os.path.exists(JEMALLOC):
+            sys.exit(f"{JEMALLOC}: not found, the variant {variant} needs it (Debian: libjemalloc2)")
+        environment.update(ATEN_CPU_CAPABILITY="avx512", LD_PRELOAD=JEMALLOC,
+                           MALLOC_CONF="thp:always,metadata_thp:auto,dirty_decay_ms:-1,muzzy_decay_ms:-1")
+    return command, environment
+
+
+def programs(arguments):
+    found = {}
+    if arguments.ours:
+        found["ours"] = (shlex.split(arguments.ours), {})
+    for entry in arguments.python:
+        name, _, path = entry.partition("=")
+        if not path:
+            sys.exit(f"--python {entry}: expected NAME=PATH")
+        for variant in arguments.variants:
+            found[f"{name} {variant}"] = peer(arguments, path, variant)
+    return found
+
+
+def run(name, command, environment, arguments, cores):
+    """One run, pinned: (pairs/s, peak resident bytes as the kernel counts them)."""
+    with tempfile.TemporaryDirectory() as folder:
+        result, log = pathlib.Path(folder) / "result.json", pathlib.Path(folder) / "log"
+        line = ["taskset", "-c", cores, *command, "--steps", str(arguments.steps), "--json", str(result)]
+        with log.open("wb") as out:
+            process = subprocess.Popen(line, env={**os.environ, **environment}, stdout=out, stderr=out)
+            _, status, usage = os.wait4(process.pid, 0)
+        if status != 0 or not result.exists():
+            sys.exit(f"{name} failed: {shlex.join(line)}\n{log.read_text(errors='replace')[-2000:]}")
+        row = json.loads(result.read_text())["rows"][0]
+    return row["pairs_per_s"], usage.ru_maxrss * 1024
+
+
+def spread(values, digits):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
+
+
+def main():
+    arguments = parse()
+    cores = arguments.cores or ",".join(str(core) for core in range(arguments.threads))
+    runs = {name: {"pairs_per_s": [], "peak_memory_bytes": []} for name in programs(arguments)}
+    for number in range(arguments.rounds):
+        for name, (command, environment) in programs(arguments).items():
+            pairs, peak = run(name, command, environment, arguments, cores)
+            runs[name]["pairs_per_s"].append(pairs)
+            runs[name]["peak_memory_bytes"].append(peak)
+            print(f"round {number + 1}/{arguments.rounds} {name}: {pairs:.3f} pairs/s, {peak / 2**20:.0f} MiB",
+                  flush=True)
+    print(f"\n{arguments.model} {arguments.dtype}, batch {arguments.batch}, {arguments.threads} thread(s) on core(s) "
+          f"{cores}, {arguments.rounds} rounds of {arguments.steps} steps: median (min-max)\n")
+    print("| program | pairs/s | ours is faster by | peak MiB |\n|---|---|---|---|")
+    for name, result in runs.items():
+        ratio = "-"
+        if arguments.ours and name != "ours":
+            result["ratio"] = [a / b for a, b in zip(runs["ours"]["pairs_per_s"], result["pairs_per_s"])]
+            ratio = spread(result["ratio"], 2) + "x"
+        print(f"| {name} | {spread(result['pairs_per_s'], 3)} | {ratio} | "
+              f"{max(result['peak_memory_bytes']) / 2**20:.0f} |")
+    if arguments.json:
+        settings = {key: value for key, value in vars(arguments).items() if key != "json"}
+        pathlib.Path(arguments.json).write_text(json.dumps(
+            {"machine": platform.platform(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
