@@ -9,4 +9,5 @@
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/parallel.h"
+#include "ringlet/core/random.h"
 #include "ringlet/core/tensor.h"
