@@ -1,0 +1,51 @@
+#include "ringlet/autograd/checkpoint.h"
+
+#include "ringlet/autograd/engine.h"
+#include "ringlet/autograd/node.h"
+#include "ringlet/core/random.h"
+
+namespace ringlet::autograd {
+namespace {
+
+struct Checkpoint final : Node {
+  std::function<Variable(const Variable&)> segment;
+  Saved x;
+  bool x_requires_grad = false;
+  Generator generator;
+
+  const char* name() const override { return "checkpoint"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    const GeneratorGuard random(generator);
+    const Variable input(x.tensor(*this), x_requires_grad);
+    Variable output;
+    {
+      const GradMode record(true);
+      output = segment(input);
+    }
+    // The leaves' gradients are written by the inner run; only their hooks are the outer one's.
+    run_backward(output, grad, BackwardOptions{.retain_graph = false, .fire_hooks = false});
+    if (x_requires_grad && input.grad().defined()) grads[0].set(input.grad());
+  }
+};
+
+}  // namespace
+
+Variable checkpoint(const std::function<Variable(const Variable&)>& segment, const Variable& x) {
+  std::vector<Variable> inputs{x};
+  Tensor result;
+  {
+    const NoGrad no_grad;
+    const LeafRecorder recorder;
+    result = segment(x.detach()).tensor();
+    inputs.insert(inputs.end(), recorder.leaves().begin(), recorder.leaves().end());
+  }
+  return record<Checkpoint>(result, inputs, [&](Checkpoint& node) {
+    node.segment = segment;
+    node.x = x;
+    node.x_requires_grad = x.requires_grad();
+    node.generator = default_generator();
+  });
+}
+
+}  // namespace ringlet::autograd

@@ -1,0 +1,141 @@
+#include "ringlet/autograd/engine.h"
+
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "ringlet/autograd/node.h"
+
+namespace ringlet::autograd {
+
+class Engine {
+ public:
+  explicit Engine(BackwardOptions options) : options_(options) {}
+
+  void run(const Variable& root, const Tensor& grad) {
+    const std::shared_ptr<Node>& first = root.state()->node;
+    if (!first) return run_leaf(root, grad);
+    count_uses(first);
+    Pending& start = nodes_.at(first.get());
+    start.grad = grad;
+    ready_.push(first);
+    while (!ready_.empty()) {
+      const std::shared_ptr<Node> node = ready_.top();
+      ready_.pop();
+      step(*node);
+    }
+  }
+
+ private:
+  struct Pending {
+    std::int64_t uses = 0;  // consumers whose backward has not run yet
+    Tensor grad;
+    bool owned = false;
+  };
+  struct Earlier {
+    bool operator()(const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) const {
+      return a->sequence() < b->sequence();
+    }
+  };
+
+  static void run_leaf(const Variable& root, const Tensor& grad) {
+    Gradient slot;
+    slot.needed_ = true;
+    slot.leaf_ = root.state().get();
+    slot.set(grad);
+  }
+
+  // Every node and leaf below `root`, with how often the nodes use it.
+  void count_uses(const std::shared_ptr<Node>& root) {
+    std::vector<Node*> stack{root.get()};
+    nodes_[root.get()];
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      stack.pop_back();
+      RINGLET_CHECK(!node->released_, "[backward] the graph below ", node->name(),
+                    " was already used; pass retain_graph to run backward twice");
+      for (const Edge& edge : node->edges_) {
+        if (edge.leaf) ++leaf_uses_[edge.leaf.get()];
+        if (!edge.node) continue;
+        const bool is_new = nodes_.find(edge.node.get()) == nodes_.end();
+        ++nodes_[edge.node.get()].uses;
+        if (is_new) stack.push_back(edge.node.get());
+      }
+    }
+  }
+
+  void step(Node& node) {
+    Pending here = std::move(nodes_.at(&node));
+    if (here.grad.defined()) {
+      Gradients grads = slots(node);
+      node.backward(here.grad, grads);
+    }
+    here.grad = Tensor();
+    // Without its edges a used node lets go of its parents, so that what they saved is freed as
+    // soon as they are done, too.
+    node.released_ = !options_.retain_graph;
+    const std::vector<Edge> edges =
+        options_.retain_graph ? node.edges_ : std::exchange(node.edges_, {});
+    for (const Edge& edge : edges) {
+      if (edge.leaf && --leaf_uses_.at(edge.leaf.get()) == 0) complete(*edge.leaf);
+      if (edge.node && --nodes_.at(edge.node.get()).uses == 0) ready_.push(edge.node);
+    }
+  }
+
+  Gradients slots(Node& node) {
+    Gradients grads(node.edges_.size());
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      const Edge& edge = node.edges_[i];
+      grads[i].needed_ = edge.node || edge.leaf;
+      grads[i].leaf_ = edge.leaf.get();
+      if (!edge.node) continue;
+      Pending& pending = nodes_.at(edge.node.get());
+      grads[i].pending_ = &pending.grad;
+      grads[i].owned_ = &pending.owned;
+    }
+    return grads;
+  }
+
+  void complete(VariableState& leaf) {
+    if (!options_.fire_hooks || !leaf.has_grad) return;
+    const auto hooks = leaf.hooks;  // a hook may remove itself
+    for (const auto& hook : hooks) hook.call();
+  }
+
+  BackwardOptions options_;
+  std::unordered_map<Node*, Pending> nodes_;
+  std::unordered_map<VariableState*, std::int64_t> leaf_uses_;
+  std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, Earlier> ready_;
+};
+
+void run_backward(const Variable& root, const Tensor& grad, BackwardOptions options) {
+  RINGLET_CHECK(root.requires_grad(), "[backward] this variable does not require a gradient");
+  Tensor start = grad;
+  if (start.defined()) {
+    check_shape("backward", "the given gradient", start, root.shape());
+  } else {
+    RINGLET_CHECK_EQ(root.numel(), std::int64_t{1},
+                     "[backward] without a gradient the variable must be one element");
+    start = ones(root.shape(), root.dtype(), root.device());
+  }
+  const GradMode no_grad(false);
+  Engine(options).run(root, start);
+}
+
+namespace {
+
+thread_local LeafRecorder* recorder = nullptr;
+
+}  // namespace
+
+LeafRecorder::LeafRecorder() : previous_(std::exchange(recorder, this)) {}
+LeafRecorder::~LeafRecorder() { recorder = previous_; }
+
+void LeafRecorder::note(const Variable& input) {
+  if (!recorder || !input.requires_grad() || !input.is_leaf()) return;
+  for (const Variable& known : recorder->leaves_)
+    if (known == input) return;
+  recorder->leaves_.push_back(input);
+}
+
+}  // namespace ringlet::autograd

@@ -1,0 +1,125 @@
+#include "ringlet/autograd/node.h"
+
+#include <atomic>
+
+#include "ringlet/autograd/engine.h"
+#include "ringlet/core/ops/elementwise.h"
+
+namespace ringlet::autograd {
+namespace {
+
+std::atomic<std::uint64_t> next_sequence{1};
+thread_local std::vector<std::shared_ptr<Node>>* dying = nullptr;
+
+template <class Inputs>
+bool any_requires_grad(const Inputs& inputs) {
+  bool needed = false;
+  for (const Variable& input : inputs) {
+    LeafRecorder::note(input);
+    needed = needed || input.requires_grad();
+  }
+  return needed && grad_enabled();
+}
+
+template <class Inputs>
+std::vector<Edge> edges_of(const Inputs& inputs) {
+  std::vector<Edge> edges;
+  for (const Variable& input : inputs) {
+    Edge edge;
+    if (input.requires_grad()) {
+      edge.node = input.state()->node;
+      if (!edge.node) edge.leaf = input.state();
+    }
+    edges.push_back(std::move(edge));
+  }
+  return edges;
+}
+
+}  // namespace
+
+Node::Node() : sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+
+// Releasing a long graph must not recurse once per node: the outermost destructor collects the
+// parents and releases them one after the other.
+Node::~Node() {
+  std::vector<std::shared_ptr<Node>> mine;
+  const bool outermost = dying == nullptr;
+  if (outermost) dying = &mine;
+  for (Edge& edge : edges_)
+    if (edge.node) dying->push_back(std::move(edge.node));
+  if (!outermost) return;
+  while (!mine.empty()) {
+    const std::shared_ptr<Node> next = std::move(mine.back());
+    mine.pop_back();
+  }
+  dying = nullptr;
+}
+
+bool needs_recording(std::initializer_list<Variable> inputs) { return any_requires_grad(inputs); }
+bool needs_recording(const std::vector<Variable>& inputs) { return any_requires_grad(inputs); }
+void connect(Node& node, std::initializer_list<Variable> inputs) { node.edges_ = edges_of(inputs); }
+void connect(Node& node, const std::vector<Variable>& inputs) { node.edges_ = edges_of(inputs); }
+
+Saved::Saved(const Tensor& tensor)
+    : tensor_(tensor), storage_(tensor.storage().get()), version_(tensor.version()) {}
+
+Saved::Saved(const Variable& variable) {
+  if (!variable.defined()) return;
+  if (variable.is_leaf()) {
+    leaf_ = variable.state();
+  } else {
+    tensor_ = variable.tensor();
+  }
+  storage_ = variable.tensor().storage().get();
+  version_ = variable.tensor().version();
+}
+
+const Tensor& Saved::tensor(const Node& reader) const {
+  const Tensor& now = leaf_ ? leaf_->data : tensor_;
+  if (now.storage().get() == storage_ && now.version() != version_) {
+    const std::string which = leaf_ && !leaf_->name.empty() ? "parameter " + leaf_->name
+                                                            : concat("a ", now.shape(), " tensor");
+    fail("[", reader.name(), "] ", which, " was written to after forward, and backward needs it");
+  }
+  return now;
+}
+
+Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
+  RINGLET_CHECK(needed_ && !written_, "[backward] a gradient is written once, where needed");
+  written_ = true;
+  if (leaf_) {
+    if (!leaf_->grad_buffer.defined()) leaf_->grad_buffer = empty_like(leaf_->data);
+    check_shape("backward", "a leaf's gradient", leaf_->grad_buffer, shape);
+    const double beta = leaf_->has_grad ? 1 : 0;
+    leaf_->has_grad = true;
+    return {leaf_->grad_buffer, beta};
+  }
+  if (pending_->defined() && *owned_) return {*pending_, 1};
+  Tensor out = empty(shape, dtype, device);
+  double beta = 0;
+  if (pending_->defined()) {
+    out.copy_(*pending_);
+    beta = 1;
+  }
+  *pending_ = out;
+  *owned_ = true;
+  return {out, beta};
+}
+
+void Gradient::set(Tensor grad) {
+  RINGLET_CHECK(needed_ && !written_, "[backward] a gradient is written once, where needed");
+  if (!leaf_ && !pending_->defined()) {
+    written_ = true;
+    *pending_ = std::move(grad);
+    *owned_ = false;
+    return;
+  }
+  Sink to = sink(grad.shape(), grad.dtype(), grad.device());
+  if (to.beta == 0) {
+    to.out.copy_(grad);
+  } else {
+    axpby(to.out, 1, grad.to(to.out.dtype()), to.beta);
+  }
+}
+
+}  // namespace ringlet::autograd

@@ -1,0 +1,123 @@
+// Nodes of the tape. A function in autograd/functions is a struct derived from Node that says
+// what it saves and how a gradient passes through it, next to the forward that records it:
+//
+//   struct Tanh final : Node {
+//     Saved y;
+//     const char* name() const override { return "tanh"; }
+//     void backward(const Tensor& grad, Gradients& grads) override {
+//       grads[0].set(mul(grad, sub(scalar_like(1, grad), square(y.tensor(*this)))));
+//     }
+//   };
+//   inline Variable tanh(const Variable& x) {
+//     const Tensor y = ringlet::tanh(x.tensor());
+//     return record<Tanh>(y, {x}, [&](Tanh& node) { node.y = y; });
+//   }
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+#include "ringlet/autograd/variable.h"
+
+namespace ringlet::autograd {
+
+/// Where the gradient of one input of a node goes.
+class Gradient {
+ public:
+  /// False when nobody wants it; then skip the work.
+  bool needed() const { return needed_; }
+
+  /// A place to write to: `out = gradient + beta * out`, beta 0 or 1 (with 0, out holds garbage).
+  /// For a leaf it is the leaf's own gradient memory, in the leaf's dtype.
+  struct Sink {
+    Tensor out;
+    double beta;
+  };
+  Sink sink(const Shape& shape, DType dtype, Device device);
+
+  /// Hands over a finished gradient (it may share storage with anything).
+  void set(Tensor grad);
+
+ private:
+  friend class Engine;
+  bool needed_ = false;
+  VariableState* leaf_ = nullptr;
+  Tensor* pending_ = nullptr;  // the sum so far of an inner variable's gradient
+  bool* owned_ = nullptr;      // whether that sum is the engine's alone
+  bool written_ = false;
+};
+
+/// One per input, in the order given to `record`.
+using Gradients = std::vector<Gradient>;
+
+/// An input of a node: the node that made it, or a leaf that requires a gradient, or neither.
+struct Edge {
+  std::shared_ptr<Node> node;
+  std::shared_ptr<VariableState> leaf;
+};
+
+class Node {
+ public:
+  Node();
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  virtual const char* name() const = 0;
+  /// Passes the output's gradient on to the inputs.
+  virtual void backward(const Tensor& grad, Gradients& grads) = 0;
+
+  const std::vector<Edge>& edges() const { return edges_; }
+  /// Later nodes have larger numbers; backward goes from large to small.
+  std::uint64_t sequence() const { return sequence_; }
+
+ private:
+  friend class Engine;
+  friend void connect(Node& node, std::initializer_list<Variable> inputs);
+  friend void connect(Node& node, const std::vector<Variable>& inputs);
+  std::vector<Edge> edges_;
+  std::uint64_t sequence_;
+  bool released_ = false;
+};
+
+/// What backward needs of a tensor. Reading it throws, naming the node, when the tensor was
+/// written to since. A leaf is kept as its handle and read when backward comes, because a
+/// parameter may have moved to other memory in between.
+class Saved {
+ public:
+  Saved() = default;
+  Saved(const Tensor& tensor);      // NOLINT: assigned from tensors and variables on purpose
+  Saved(const Variable& variable);  // NOLINT
+  bool defined() const { return leaf_ || tensor_.defined(); }
+  const Tensor& tensor(const Node& reader) const;
+
+ private:
+  std::shared_ptr<VariableState> leaf_;
+  Tensor tensor_;
+  const Storage* storage_ = nullptr;
+  std::uint64_t version_ = 0;
+};
+
+/// Whether a result of these inputs is to be recorded.
+bool needs_recording(std::initializer_list<Variable> inputs);
+bool needs_recording(const std::vector<Variable>& inputs);
+void connect(Node& node, std::initializer_list<Variable> inputs);
+void connect(Node& node, const std::vector<Variable>& inputs);
+
+/// The variable of `result`, made by a NodeType from `inputs`; `save` fills the node in. Without
+/// recording it is a plain leaf and `save` never runs.
+template <class NodeType, class Inputs, class Save>
+Variable record(Tensor result, const Inputs& inputs, Save&& save) {
+  if (!needs_recording(inputs)) return Variable(std::move(result));
+  auto node = std::make_shared<NodeType>();
+  connect(*node, inputs);
+  save(*node);
+  return attach(std::move(result), std::move(node));
+}
+template <class NodeType, class Save>
+Variable record(Tensor result, std::initializer_list<Variable> inputs, Save&& save) {
+  return record<NodeType, std::initializer_list<Variable>>(std::move(result), inputs,
+                                                           std::forward<Save>(save));
+}
+
+}  // namespace ringlet::autograd

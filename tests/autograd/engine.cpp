@@ -1,0 +1,125 @@
+#include "ringlet/autograd/engine.h"
+
+#include <doctest/doctest.h>
+
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/gradcheck.h"
+#include "ringlet/autograd/node.h"
+
+using namespace ringlet;
+using namespace ringlet::autograd;
+using Floats = std::vector<float>;
+
+TEST_CASE("backward adds up over all paths from the result to a leaf") {
+  const Variable x(tensor({2.f, 3.f}), true);
+  const Variable y = x * x + x;  // dy/dx = 2x + 1
+  sum(y).backward();
+  CHECK(x.grad().to_vector() == Floats{5, 7});
+}
+
+TEST_CASE("gradients accumulate until zero_grad") {
+  const Variable x(tensor({1.f}), true);
+  sum(x * 3).backward();
+  sum(x * 4).backward();
+  CHECK(x.grad().item() == 7);
+  x.zero_grad();
+  CHECK_FALSE(x.grad().defined());
+  sum(x * 5).backward();
+  CHECK(x.grad().item() == 5);
+}
+
+TEST_CASE("gradients are written in place, into the memory the leaf was given") {
+  const Variable x(tensor({1.f, 2.f}), true);
+  Tensor arena = full({4}, 9);
+  x.set_grad_buffer(arena.slice(1, 3));
+  sum(x * x).backward();
+  CHECK(arena.to_vector() == Floats{9, 2, 4, 9});
+}
+
+TEST_CASE("a gradient shared by two inputs is never added to in place") {
+  const Variable a(tensor({1.f}), true), b(tensor({1.f}), true);
+  const Variable s = a + b;       // hands one tensor to both
+  sum(s + a * 2 + s).backward();  // and a has a second use
+  CHECK(a.grad().item() == 4);
+  CHECK(b.grad().item() == 2);
+}
+
+TEST_CASE("the ready hook fires once per backward, after the last use") {
+  const Variable w(tensor({2.f}), true);
+  std::vector<float> seen;
+  HookHandle handle = w.register_ready_hook([&] { seen.push_back(w.grad().item()); });
+  sum(w * w * w).backward();  // three uses, gradient 3 w^2
+  CHECK(seen == Floats{12});
+  handle.remove();
+  sum(w * 1).backward();
+  CHECK(seen.size() == 1);
+}
+
+TEST_CASE("without recording nothing is remembered") {
+  const Variable x(tensor({1.f}), true);
+  const NoGrad no_grad;
+  CHECK_FALSE((x * 2).requires_grad());
+}
+
+TEST_CASE("a tensor written to after forward is detected and named") {
+  Variable x(tensor({1.f}), true);
+  x.set_name("encoder.weight");
+  const Variable y = x * x;
+  x.mutable_tensor().fill_(3);
+  CHECK_THROWS_WITH_AS(
+      y.backward(),
+      "[binary] parameter encoder.weight was written to after forward, and backward needs it",
+      Error);
+}
+
+TEST_CASE("a parameter that moved to other memory is read where it is now") {
+  const Variable x(tensor({2.f}), true);
+  const Variable y = x * x;
+  x.set_tensor(tensor({2.f}));  // the same values elsewhere, as a sharded model does
+  y.backward();
+  CHECK(x.grad().item() == 4);
+}
+
+TEST_CASE("a graph is used once unless it is retained") {
+  const Variable x(tensor({1.f}), true);
+  const Variable y = sum(x * x);
+  y.backward({}, true);
+  y.backward();
+  CHECK(x.grad().item() == 4);
+  CHECK_THROWS_AS(y.backward(), Error);
+  CHECK_THROWS_AS(Variable(tensor({1.f})).backward(), Error);
+  CHECK_THROWS_AS((x * Variable(tensor({1.f, 2.f}))).backward(), Error);
+}
+
+TEST_CASE("a graph of a million nodes runs and dies without recursion") {
+  const Variable x(tensor({1.f}), true);
+  Variable y = x;
+  for (int i = 0; i < 1'000'000; ++i) y = view(y, {1});
+  SUBCASE("used") {
+    y.backward();
+    CHECK(x.grad().item() == 1);
+  }
+  SUBCASE("dropped") { y = Variable(); }
+  CHECK(x.defined());
+}
+
+namespace {
+
+struct Wrong final : Node {
+  const char* name() const override { return "wrong"; }
+  void backward(const Tensor& grad, Gradients& grads) override { grads[0].set(grad); }
+};
+
+}  // namespace
+
+TEST_CASE("gradcheck finds a wrong gradient and says where") {
+  const Variable x(tensor({1.0, 2.0}), true);
+  const auto twice = [](const std::vector<Variable>& in) {
+    return record<Wrong>(scale(in[0].tensor(), 2), {in[0]}, [](Wrong&) {});
+  };
+  const GradcheckReport report = gradcheck(twice, {x});
+  CHECK_FALSE(report.ok());
+  CHECK(report.error == doctest::Approx(0.5).epsilon(0.5));
+}
