@@ -1,0 +1,85 @@
+#include "ringlet/train/data/idx.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+#include "ringlet/tests/files.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+TEST_CASE("idx: arrays come back, plain or packed") {
+  const TemporaryFolder folder;
+  const IdxArray array{{2, 3}, {1, 2, 3, 4, 5, 255}};
+  for (const char* name : {"a-ubyte", "a-ubyte.gz"}) {
+    write_idx(folder / name, array);
+    const IdxArray back = read_idx(folder / name);
+    CHECK(back.shape == array.shape);
+    CHECK(back.data == array.data);
+  }
+  using namespace std::string_literals;
+  CHECK(read_file(folder / "a-ubyte") ==
+        "\0\0\x08\x02\0\0\0\x02\0\0\0\x03\x01\x02\x03\x04\x05\xFF"s);
+  CHECK_EQ(read_file(folder / "a-ubyte.gz").substr(0, 2), "\x1F\x8B"s);
+}
+
+TEST_CASE("idx: headers that lie are refused") {
+  using namespace std::string_literals;
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& bytes) {
+    write_file(folder / "a", bytes);
+    return read_idx(folder / "a");
+  };
+  const std::string a = (folder / "a").string();
+  CHECK(read("\0\0\x08\x01\0\0\0\x02xy"s).data == std::vector<std::uint8_t>{'x', 'y'});
+  CHECK(read("\0\0\x08\x01\0\0\0\0"s).data.empty());
+  CHECK_THROWS_WITH_AS(read("\0\0\x08\x01\0\0\0\x03xy"s),
+                       (a + ": expected 3 bytes behind the IDX header, found 2").c_str(),
+                       InputError);
+  CHECK_THROWS_WITH_AS(read("\0\0\x08\x01\0\0\0\x01xy"s),
+                       (a + ": expected the end after 1 bytes of data").c_str(), InputError);
+  CHECK_THROWS_AS(read("\0\0\x0D\x01\0\0\0\x01xxxx"s), InputError);  // floats
+  CHECK_THROWS_AS(read("\0\0\x08\0"s), InputError);                  // no dimensions
+  CHECK_THROWS_AS(read("\0\0\x08\x09"s), InputError);                // too many
+  CHECK_THROWS_AS(read("\0\0\x08\x02\0\0\0\x01"s), InputError);      // cut
+  CHECK_THROWS_AS(read(""), InputError);
+  // A product that overflows 64 bits, and 2 GiB promised by one byte.
+  CHECK_THROWS_AS(read("\0\0\x08\x04"s + std::string(16, '\xFF') + "x"), InputError);
+  CHECK_THROWS_AS(read("\0\0\x08\x01\x7F\xFF\xFF\xFFx"s), InputError);
+}
+
+TEST_CASE("digits: images and labels must belong together") {
+  const TemporaryFolder folder;
+  write_idx(folder / "images", {{2, 1, 2}, {0, 255, 255, 0}});
+  write_idx(folder / "labels", {{2}, {3, 9}});
+  const Digits digits = read_digits(folder / "images", folder / "labels");
+  CHECK_EQ(digits.count, 2);
+  CHECK_EQ(digits.height, 1);
+  CHECK_EQ(digits.width, 2);
+  CHECK_EQ(digits.labels[1], 9);
+  write_idx(folder / "labels", {{2}, {3, 10}});
+  CHECK_THROWS_WITH_AS(
+      read_digits(folder / "images", folder / "labels"),
+      ((folder / "labels").string() + ": label 10 of digit 1 is out of range: expected 0 to 9")
+          .c_str(),
+      InputError);
+  write_idx(folder / "labels", {{3}, {1, 2, 3}});
+  CHECK_THROWS_AS(read_digits(folder / "images", folder / "labels"), InputError);
+  CHECK_THROWS_AS(read_digits(folder / "labels", folder / "labels"), InputError);
+  write_idx(folder / "images", {{0, 28, 28}, {}});
+  write_idx(folder / "labels", {{0}, {}});
+  CHECK_THROWS_AS(read_digits(folder / "images", folder / "labels"), InputError);
+}
+
+TEST_CASE("digits: the real MNIST test set") {
+  const auto images = real_data("mnist/t10k-images-idx3-ubyte.gz");
+  if (images.empty()) return;
+  const Digits digits = read_digits(images, real_data("mnist/t10k-labels-idx1-ubyte.gz"));
+  CHECK_EQ(digits.count, 10'000);
+  CHECK_EQ(digits.height, 28);
+  CHECK_EQ(digits.width, 28);
+  CHECK_EQ(digits.labels[0], 7);
+}

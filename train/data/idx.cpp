@@ -1,0 +1,144 @@
+#include "ringlet/train/data/idx.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+#include "ringlet/train/data/lines.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr std::size_t kMaxDimensions = 4;
+constexpr std::uint8_t kUnsignedByte = 0x08;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 40;
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+constexpr int kLevel = 6;
+constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, with a gzip header
+constexpr int kMemory = 8;
+constexpr unsigned kMaxLabel = 9;
+
+/// Appends up to `nbytes` bytes; the memory grows with what is there, not with what is promised.
+void read_up_to(const ByteSource& source, std::size_t nbytes, std::vector<std::uint8_t>& into) {
+  const std::size_t wanted = into.size() + nbytes;
+  while (into.size() < wanted) {
+    const std::size_t begin = into.size();
+    into.resize(begin + std::min(kChunkBytes, wanted - begin));
+    const auto count = source({reinterpret_cast<char*>(into.data()) + begin, into.size() - begin});
+    into.resize(begin + count);
+    if (count == 0) return;
+  }
+}
+
+std::vector<std::size_t> read_shape(const ByteSource& source, const std::string& name) {
+  std::vector<std::uint8_t> magic;
+  read_up_to(source, 4, magic);
+  if (magic.size() < 4 || magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte ||
+      magic[3] == 0 || magic[3] > kMaxDimensions) {
+    fail_input(name, ": expected an IDX file of unsigned bytes with 1 to ", kMaxDimensions,
+               " dimensions");
+  }
+  std::vector<std::uint8_t> sizes;
+  read_up_to(source, 4 * std::size_t{magic[3]}, sizes);
+  if (sizes.size() != 4 * std::size_t{magic[3]}) fail_input(name, ": the IDX header is cut short");
+  std::vector<std::size_t> shape;
+  for (std::size_t i = 0; i < sizes.size(); i += 4) {
+    shape.push_back(std::size_t{sizes[i]} << 24 | std::size_t{sizes[i + 1]} << 16 |
+                    std::size_t{sizes[i + 2]} << 8 | std::size_t{sizes[i + 3]});
+  }
+  return shape;
+}
+
+std::size_t count_bytes(const std::vector<std::size_t>& shape, const std::string& name) {
+  std::size_t nbytes = 1;
+  for (const std::size_t size : shape) {
+    if (size != 0 && nbytes > kMaxBytes / size) {
+      fail_input(name, ": the IDX header promises more than ", kMaxBytes, " bytes");
+    }
+    nbytes *= size;
+  }
+  return nbytes;
+}
+
+std::string pack_gzip(const std::string& plain) {
+  z_stream stream{};
+  RINGLET_CHECK(
+      deflateInit2(&stream, kLevel, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) == Z_OK,
+      "[write_idx] zlib cannot start");
+  std::string packed(deflateBound(&stream, plain.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  const int status = deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  RINGLET_CHECK_EQ(status, Z_STREAM_END, "[write_idx] zlib's answer");
+  return packed;
+}
+
+}  // namespace
+
+IdxArray read_idx(const std::filesystem::path& path) {
+  const ByteSource source = open_bytes(path);
+  const std::string name = path.string();
+  IdxArray array;
+  array.shape = read_shape(source, name);
+  const std::size_t nbytes = count_bytes(array.shape, name);
+  read_up_to(source, nbytes, array.data);
+  if (array.data.size() != nbytes) {
+    fail_input(name, ": expected ", nbytes, " bytes behind the IDX header, found ",
+               array.data.size());
+  }
+  std::array<char, 1> extra{};
+  if (source(extra) != 0) fail_input(name, ": expected the end after ", nbytes, " bytes of data");
+  array.data.shrink_to_fit();
+  return array;
+}
+
+void write_idx(const std::filesystem::path& path, const IdxArray& array) {
+  RINGLET_CHECK(!array.shape.empty() && array.shape.size() <= kMaxDimensions,
+                "[write_idx] expected 1 to ", kMaxDimensions, " dimensions, not ",
+                array.shape.size());
+  RINGLET_CHECK_EQ(count_bytes(array.shape, path.string()), array.data.size(),
+                   "[write_idx] bytes of the shape and of the data");
+  std::string bytes{0, 0, static_cast<char>(kUnsignedByte), static_cast<char>(array.shape.size())};
+  for (const std::size_t size : array.shape) {
+    RINGLET_CHECK(size <= 0xFFFFFFFFu, "[write_idx] size ", size, " exceeds 32 bits");
+    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(size >> shift & 0xFF);
+  }
+  RINGLET_CHECK(array.data.size() < std::size_t{1} << 31, "[write_idx] more than 2 GiB");
+  bytes.append(array.data.begin(), array.data.end());
+  write_file(path, path.extension() == ".gz" ? pack_gzip(bytes) : bytes);
+}
+
+Digits read_digits(const std::filesystem::path& images, const std::filesystem::path& labels) {
+  IdxArray pixels = read_idx(images);
+  IdxArray classes = read_idx(labels);
+  if (pixels.shape.size() != 3) {
+    fail_input(images.string(), ": expected 3 dimensions, found ", pixels.shape.size());
+  }
+  if (classes.shape.size() != 1) {
+    fail_input(labels.string(), ": expected 1 dimension, found ", classes.shape.size());
+  }
+  if (classes.shape[0] != pixels.shape[0]) {
+    fail_input(labels.string(), ": expected ", pixels.shape[0], " labels, found ",
+               classes.shape[0]);
+  }
+  if (pixels.data.empty()) fail_input(images.string(), ": empty: expected at least one digit");
+  for (std::size_t i = 0; i < classes.data.size(); ++i) {
+    if (classes.data[i] > kMaxLabel) {
+      fail_input(labels.string(), ": label ", unsigned{classes.data[i]}, " of digit ", i,
+                 " is out of range: expected 0 to ", kMaxLabel);
+    }
+  }
+  return {pixels.shape[0], pixels.shape[1], pixels.shape[2], std::move(pixels.data),
+          std::move(classes.data)};
+}
+
+}  // namespace ringlet::train

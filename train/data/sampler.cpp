@@ -1,0 +1,174 @@
+#include "ringlet/train/data/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
+#include "ringlet/core/error.h"
+#include "ringlet/train/data/hash.h"
+#include "ringlet/train/data/permutation.h"
+
+namespace ringlet::train {
+namespace {
+
+// The order of the data sets under `proportional` has a stream of its own.
+constexpr std::size_t kDealingStream = ~std::size_t{0};
+
+/// Batches that fill up; finds the first one with room at or behind a given one.
+class OpenBatches {
+ public:
+  explicit OpenBatches(std::size_t capacity) : capacity_(capacity) {}
+
+  std::size_t add(std::size_t row, std::size_t first_allowed) {
+    while (batches_.size() <= first_allowed) grow();
+    const std::size_t batch = first_open(first_allowed);
+    batches_[batch].push_back(row);
+    if (batches_[batch].size() == capacity_) {
+      if (batch + 1 == batches_.size()) grow();
+      next_[batch] = batch + 1;
+    }
+    return batch;
+  }
+
+  std::vector<std::vector<std::size_t>> take() {
+    std::erase_if(batches_, [](const auto& batch) { return batch.empty(); });
+    return std::move(batches_);
+  }
+
+ private:
+  void grow() {
+    next_.push_back(batches_.size());
+    batches_.emplace_back();
+  }
+
+  /// Follows next_ to a batch that points to itself, halving the path on the way.
+  std::size_t first_open(std::size_t batch) {
+    while (next_[batch] != batch) {
+      next_[batch] = next_[next_[batch]];
+      batch = next_[batch];
+    }
+    return batch;
+  }
+
+  std::size_t capacity_;
+  std::vector<std::vector<std::size_t>> batches_;
+  std::vector<std::size_t> next_;  // itself while open, else a batch behind
+};
+
+}  // namespace
+
+struct Sampler::Plans {
+  std::size_t epoch;
+  std::vector<std::vector<std::vector<std::size_t>>> batches;  // per data set, batch: rows
+};
+
+Sampler::Sampler(std::vector<const TextDataset*> datasets, SamplerOptions options)
+    : datasets_(std::move(datasets)), options_(options) {
+  if (datasets_.empty()) fail_input("sampler: expected at least one data set");
+  if (options_.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
+  for (const TextDataset* dataset : datasets_) {
+    if (dataset->size() == 0) fail_input(dataset->name(), ": empty: expected at least one row");
+    if (dataset->size() < options_.batch_size) {
+      fail_input("batch size: expected at most the ", dataset->size(), " rows of ", dataset->name(),
+                 ", found ", options_.batch_size);
+    }
+  }
+}
+
+Sampler::~Sampler() = default;
+
+std::uint64_t Sampler::key(std::size_t epoch, std::size_t stream) const {
+  return mix64(options_.seed, epoch, stream);
+}
+
+std::size_t Sampler::row_at(std::size_t epoch, std::size_t dataset, std::size_t position) const {
+  if (!options_.shuffle) return position;
+  return Permutation(datasets_[dataset]->size(), key(epoch, dataset))(position);
+}
+
+std::vector<std::vector<std::size_t>> Sampler::plan(std::size_t epoch, std::size_t dataset) const {
+  const TextDataset& data = *datasets_[dataset];
+  OpenBatches open(options_.batch_size);
+  // Two texts with one hash are kept apart needlessly, which does no harm.
+  std::unordered_map<std::uint64_t, std::size_t> first_allowed;
+  for (std::size_t position = 0; position < data.size(); ++position) {
+    const std::size_t row = row_at(epoch, dataset, position);
+    std::size_t allowed = 0;
+    for (const std::string_view text : data.texts(row)) {
+      const auto seen = first_allowed.find(hash_text(text));
+      if (seen != first_allowed.end()) allowed = std::max(allowed, seen->second);
+    }
+    const std::size_t batch = open.add(row, allowed);
+    for (const std::string_view text : data.texts(row)) first_allowed[hash_text(text)] = batch + 1;
+  }
+  return open.take();
+}
+
+std::shared_ptr<const Sampler::Plans> Sampler::plans(std::size_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  if (!plans_ || plans_->epoch != epoch) {
+    auto plans = std::make_shared<Plans>();
+    plans->epoch = epoch;
+    for (std::size_t i = 0; i < datasets_.size(); ++i) plans->batches.push_back(plan(epoch, i));
+    plans_ = std::move(plans);
+  }
+  return plans_;
+}
+
+std::vector<std::size_t> Sampler::batch_counts(std::size_t epoch) const {
+  std::vector<std::size_t> counts;
+  if (options_.no_duplicates) {
+    for (const auto& batches : plans(epoch)->batches) counts.push_back(batches.size());
+  } else {
+    const std::size_t size = options_.batch_size;
+    for (const TextDataset* dataset : datasets_) {
+      counts.push_back((dataset->size() + size - 1) / size);
+    }
+  }
+  return counts;
+}
+
+std::size_t Sampler::steps_per_epoch(std::size_t epoch) const {
+  const std::vector<std::size_t> counts = batch_counts(epoch);
+  if (options_.dealing == Dealing::round_robin) {
+    return *std::min_element(counts.begin(), counts.end()) * counts.size();
+  }
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
+std::size_t Sampler::total_steps(std::size_t epochs) const {
+  if (!options_.no_duplicates) return epochs * steps_per_epoch();
+  std::size_t steps = 0;
+  for (std::size_t epoch = 0; epoch < epochs; ++epoch) steps += steps_per_epoch(epoch);
+  return steps;
+}
+
+Sampler::Slot Sampler::slot(std::size_t epoch, std::size_t step) const {
+  const std::size_t steps = steps_per_epoch(epoch);
+  RINGLET_CHECK(step < steps, "[Sampler] step ", step, " of ", steps);
+  if (options_.dealing == Dealing::round_robin) {
+    return {step % datasets_.size(), step / datasets_.size()};
+  }
+  std::size_t index =
+      options_.shuffle ? Permutation(steps, key(epoch, kDealingStream))(step) : step;
+  const std::vector<std::size_t> counts = batch_counts(epoch);
+  std::size_t dataset = 0;
+  while (index >= counts[dataset]) index -= counts[dataset++];
+  return {dataset, index};
+}
+
+BatchRows Sampler::batch(std::size_t epoch, std::size_t step) const {
+  const Slot at = slot(epoch, step);
+  if (options_.no_duplicates) return {at.dataset, plans(epoch)->batches[at.dataset][at.index]};
+  const std::size_t begin = at.index * options_.batch_size;
+  const std::size_t end = std::min(begin + options_.batch_size, datasets_[at.dataset]->size());
+  BatchRows batch{at.dataset, {}};
+  batch.rows.reserve(end - begin);
+  for (std::size_t position = begin; position < end; ++position) {
+    batch.rows.push_back(row_at(epoch, at.dataset, position));
+  }
+  return batch;
+}
+
+}  // namespace ringlet::train
