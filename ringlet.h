@@ -17,3 +17,5 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/core/tensor.h"
+#include "ringlet/nn/arena.h"
+#include "ringlet/nn/module.h"

@@ -1,0 +1,109 @@
+#include "ringlet/nn/arena.h"
+
+#include <algorithm>
+#include <set>
+
+namespace ringlet::nn {
+namespace {
+
+// Parameters below `module`, cut into units; `seen` drops the second name of a tied one.
+std::vector<Unit> cut_units(Module& module) {
+  std::vector<Unit> units;
+  std::set<const void*> seen;
+  std::vector<std::string> unit_paths;
+  module.visit([&](const std::string& path, Module& below) {
+    if (below.is_unit()) unit_paths.push_back(path);
+  });
+  const auto unit_of = [&](const std::string& name) {
+    for (const std::string& path : unit_paths)
+      if (name.starts_with(path + '.')) return path;
+    const auto dot = name.rfind('.');
+    return dot == std::string::npos ? std::string() : name.substr(0, dot);
+  };
+  for (const NamedParameter& named : module.named_parameters()) {
+    const std::string path = unit_of(named.name);
+    auto unit = std::find_if(units.begin(), units.end(),
+                             [&](const Unit& known) { return known.name == path; });
+    if (unit == units.end()) unit = units.insert(units.end(), Unit{path, 0, 0, {}});
+    unit->slots.push_back({named.name, named.parameter, 0});
+  }
+  return units;
+}
+
+std::int64_t round_up(std::int64_t n) { return (n + kNormBlock - 1) / kNormBlock * kNormBlock; }
+
+bool already_packed(const Arena& arena, const std::vector<NamedParameter>& parameters) {
+  std::size_t packed = 0;
+  for (const Unit& unit : arena.units()) packed += unit.slots.size();
+  if (packed != parameters.size()) return false;
+  for (const NamedParameter& named : parameters)
+    if (named.parameter.tensor().storage() != arena.data().storage()) return false;
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<Arena> pack(Module& module) {
+  const std::vector<NamedParameter> parameters = module.named_parameters();
+  if (module.arena_ && already_packed(*module.arena_, parameters)) return module.arena_;
+
+  auto arena = std::make_shared<Arena>();
+  arena->units_ = cut_units(module);
+  std::int64_t end = 0;
+  for (Unit& unit : arena->units_) {
+    unit.begin = end;
+    for (Slot& slot : unit.slots) {
+      slot.offset = end;
+      end += slot.numel();
+    }
+    unit.end = end;
+    end = round_up(end);
+  }
+  if (parameters.empty()) return module.arena_ = arena;
+
+  const Tensor& first = parameters.front().parameter.tensor();
+  arena->data_ = empty({end}, first.dtype(), first.device());
+  arena->data_.zero_();  // the padding counts in norms
+  for (const Unit& unit : arena->units_) {
+    for (const Slot& slot : unit.slots) {
+      const Tensor& value = slot.parameter.tensor();
+      RINGLET_CHECK(value.dtype() == first.dtype() && value.device() == first.device(), "[pack] ",
+                    slot.name, " is ", value.dtype(), " on ", value.device(), ", ",
+                    parameters.front().name, " is ", first.dtype(), " on ", first.device());
+      Tensor place = arena->data_.slice(slot.offset, slot.offset + slot.numel());
+      place.copy_(value);
+      slot.parameter.set_tensor(place.view(value.shape()));
+    }
+  }
+  return module.arena_ = arena;
+}
+
+const Tensor& Arena::grad() {
+  if (grad_.defined() || !data_.defined()) return grad_;
+  grad_ = zeros_like(data_);
+  for (const Unit& unit : units_)
+    for (const Slot& slot : unit.slots)
+      slot.parameter.set_grad_buffer(
+          grad_.slice(slot.offset, slot.offset + slot.numel()).view(slot.parameter.shape()));
+  return grad_;
+}
+
+Tensor adjacent(std::span<const Tensor> tensors) {
+  if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return {};
+  const Tensor& first = tensors[0];
+  const std::int64_t row = first.shape().without(0).numel();
+  std::int64_t rows = 0;
+  for (const Tensor& tensor : tensors) {
+    const std::size_t expected =
+        first.storage_offset() + static_cast<std::size_t>(rows * row) * itemsize(first.dtype());
+    if (tensor.storage() != first.storage() || tensor.storage_offset() != expected ||
+        tensor.dtype() != first.dtype() || tensor.dim() != first.dim() ||
+        tensor.shape().without(0) != first.shape().without(0))
+      return {};
+    rows += tensor.size(0);
+  }
+  return Tensor(first.storage(), first.storage_offset(), first.shape().with(0, rows),
+                first.dtype());
+}
+
+}  // namespace ringlet::nn

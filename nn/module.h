@@ -1,0 +1,129 @@
+// Module: named parameters and child modules, in the order they were registered. Names are dotted
+// paths ("encoder.layer.3.attention.attn.q.weight"), the Hugging Face names where those exist.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "ringlet/autograd/variable.h"
+
+namespace ringlet::nn {
+
+/// A leaf with a name. It is a handle: copies are the same parameter, and it may be pointed at
+/// other memory (an arena, a shard's unit buffer) without anybody noticing.
+using Parameter = autograd::Variable;
+
+struct NamedParameter {
+  std::string name;
+  Parameter parameter;
+};
+
+class Arena;
+class Module;
+
+/// What a strategy hangs on a module; empty functions are skipped.
+struct ModuleHooks {
+  std::function<void(Module&)> pre_forward;
+  std::function<void(Module&)> post_forward;
+  std::function<void(Module&)> pre_backward;  // before the gradient enters the module
+};
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// The class, as used to wrap units by class ("MPNetLayer").
+  virtual const char* kind() const { return "Module"; }
+  /// Whether the parameters below form a unit: laid out, reduced and sharded together.
+  virtual bool is_unit() const { return false; }
+
+  /// All parameters below, each once (a tied one under its first name).
+  std::vector<NamedParameter> named_parameters() const;
+  std::vector<Parameter> parameters() const;
+  /// Non-trainable tensors that belong to the saved state.
+  std::vector<std::pair<std::string, Tensor>> named_buffers() const;
+  /// The parameter called `name`; throws with the nearest names when there is none.
+  Parameter parameter(const std::string& name) const;
+  std::int64_t num_parameters() const;
+
+  void train(bool training = true);
+  void eval() { train(false); }
+  bool training() const { return training_; }
+  void zero_grad() const;
+  /// Moves every parameter and buffer.
+  void to(Device device);
+
+  /// Calls visit(path, module) for this module and all below, parents first.
+  void visit(const std::function<void(const std::string&, Module&)>& visit,
+             const std::string& prefix = "");
+
+  /// The dotted path from the outermost module that holds this one.
+  std::string path() const;
+  /// A number for this module's place in the model, the same in every process: keys its dropout.
+  std::uint32_t site() const;
+
+  void set_hooks(ModuleHooks hooks) { hooks_ = std::move(hooks); }
+  const std::shared_ptr<Arena>& arena() const { return arena_; }
+
+ protected:
+  Parameter register_parameter(const std::string& name, Tensor value);
+  void register_buffer(const std::string& name, Tensor value);
+  /// An empty name adds nothing to the path: a wrapper renames nothing.
+  template <class M>
+  std::shared_ptr<M> register_module(const std::string& name, std::shared_ptr<M> module) {
+    add_child(name, module);
+    return module;
+  }
+
+  /// Runs `forward` between the hooks. If its result is a recorded variable and there is a
+  /// pre_backward hook, a node on the result calls it.
+  template <class Forward>
+  auto enter(Forward&& forward) {
+    if (hooks_.pre_forward) hooks_.pre_forward(*this);
+    auto result = forward();
+    if constexpr (std::is_same_v<decltype(result), autograd::Variable>)
+      result = before_backward(std::move(result));
+    if (hooks_.post_forward) hooks_.post_forward(*this);
+    return result;
+  }
+
+ private:
+  friend std::shared_ptr<Arena> pack(Module& module);
+  void add_child(const std::string& name, std::shared_ptr<Module> module);
+  autograd::Variable before_backward(autograd::Variable result);
+
+  std::vector<NamedParameter> parameters_;
+  std::vector<std::pair<std::string, Tensor>> buffers_;
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  Module* parent_ = nullptr;
+  std::string name_;
+  bool training_ = true;
+  ModuleHooks hooks_;
+  std::shared_ptr<Arena> arena_;
+};
+
+/// Gives a module `operator()`, which runs its `forward` between the hooks:
+///
+///   struct Scale : Layer<Scale> {
+///     Parameter factor = register_parameter("factor", ones({1}));
+///     Variable forward(const Variable& x) { return x * factor; }
+///   };
+template <class Derived, class Base = Module>
+class Layer : public Base {
+ public:
+  using Base::Base;
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return this->enter(
+        [&] { return static_cast<Derived*>(this)->forward(std::forward<Args>(args)...); });
+  }
+};
+
+}  // namespace ringlet::nn

@@ -1,0 +1,29 @@
+#include "ringlet/autograd/checkpoint.h"
+
+#include <doctest/doctest.h>
+
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/reduce.h"
+
+using namespace ringlet;
+using namespace ringlet::autograd;
+
+TEST_CASE("a checkpointed segment gives the same gradients and fires hooks once") {
+  const auto run = [](bool checkpointed) {
+    const Variable w(tensor({0.5f, -1.f}), true);
+    const Variable x(tensor({1.f, 2.f}), true);
+    int fired = 0, evaluated = 0;
+    const HookHandle handle = w.register_ready_hook([&] { ++fired; });
+    const auto segment = [&](const Variable& in) {
+      ++evaluated;
+      return tanh(in * w) * w;
+    };
+    Variable y = x;
+    for (int i = 0; i < 3; ++i) y = checkpointed ? checkpoint(segment, y) : segment(y);
+    sum(y).backward();
+    CHECK(fired == 1);  // w is used in all three segments
+    CHECK(evaluated == (checkpointed ? 6 : 3));
+    return std::pair(w.grad().to_vector(), x.grad().to_vector());
+  };
+  CHECK(run(true) == run(false));
+}
