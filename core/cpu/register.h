@@ -5,6 +5,7 @@
 #define RINGLET_CPU_FAMILIES(X) \
   X(elementwise)                \
   X(fill)                       \
+  X(random)                     \
   X(reduce)
 
 #define RINGLET_DECLARE_FAMILY(family) void register_##family();

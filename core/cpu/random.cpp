@@ -1,0 +1,112 @@
+#include "ringlet/core/ops/random.h"
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/philox.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 14;
+constexpr double kTwoPi = 6.28318530717958647693;
+
+// ---- uniform and normal -------------------------------------------------------------------
+
+void draw(const RandomArgs& args, const std::uint32_t* word, double* value) {
+  for (int i = 0; i < 4; i += 2) {
+    if (args.distribution == Distribution::uniform) {
+      for (int j = i; j < i + 2; ++j)
+        value[j] = args.first + (args.second - args.first) * ((word[j] >> 8) * 0x1p-24);
+    } else {
+      // The first uniform is in (0, 1], so the logarithm is finite.
+      const double radius = args.second * ::sqrt(-2 * ::log((word[i] + 1.0) * 0x1p-32));
+      const double angle = kTwoPi * (word[i + 1] * 0x1p-32);
+      value[i] = args.first + radius * ::cos(angle);
+      value[i + 1] = args.first + radius * ::sin(angle);
+    }
+  }
+}
+
+template <class T>
+void fill_blocks(const RandomArgs& args, std::int64_t begin, std::int64_t end) {
+  T* out = static_cast<T*>(args.out);
+  for (std::int64_t block = begin; block < end; ++block) {
+    const auto counter = static_cast<std::uint64_t>(block);
+    const PhiloxBlock words = philox(
+        {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0}},
+        args.key);
+    double value[4];
+    draw(args, words.word, value);
+    for (std::int64_t i = 4 * block, j = 0; j < 4 && i + j < args.n; ++j)
+      out[i + j] = T(static_cast<scalar_t<T>>(value[j]));
+  }
+}
+
+void random(const RandomArgs& args, Device device) {
+  dispatch_floating("random", args.dtype, [&]<class T>() {
+    parallel_for(device, (args.n + 3) / 4, kGrain / 16,
+                 [&](std::int64_t begin, std::int64_t end) { fill_blocks<T>(args, begin, end); });
+  });
+}
+
+// ---- dropout ------------------------------------------------------------------------------
+
+// Calls body(row, first column, words of 32 columns) for every row and every 32 columns.
+template <class Body>
+RINGLET_INLINE void for_words(const DropoutArgs& args, Device device, Body body) {
+  parallel_for(
+      device, args.rows, kGrain / args.columns + 1, [&](std::int64_t begin, std::int64_t end) {
+        const PhiloxSchedule keys = schedule(args.key);
+        for (std::int64_t row = begin; row < end; ++row) {
+          const std::int32_t* at = args.positions ? args.positions + 2 * row : nullptr;
+          const auto sentence = static_cast<std::uint32_t>(at ? at[0] : row);
+          const auto token = static_cast<std::uint32_t>(at ? at[1] : 0);
+          for (std::int64_t column = 0; column < args.columns; column += 32) {
+            u32x16 words[2];
+            philox32(keys, sentence, token, 0, static_cast<std::uint32_t>(column / 32), words);
+            body(row, column, words);
+          }
+        }
+      });
+}
+
+template <class T>
+void run_dropout(const DropoutArgs& args, Device device) {
+  for_words(args, device, [&](std::int64_t row, std::int64_t column, const u32x16* words) {
+    const T* in = static_cast<const T*>(args.in) + row * args.columns + column;
+    T* out = static_cast<T*>(args.out) + row * args.columns + column;
+    const std::int64_t count = args.columns - column;
+    if constexpr (sizeof(scalar_t<T>) == 4) {
+      const auto scale = static_cast<float>(args.scale);
+      for (std::int64_t half = 0, i = 0; half < 2 && i < count; ++half, i += 16) {
+        const std::int64_t lanes = count - i < 16 ? count - i : 16;
+        store_at(out, i, lanes, drop(load_at(in, i, lanes), words[half], args.threshold, scale));
+      }
+    } else {
+      for (std::int64_t i = 0; i < 32 && i < count; ++i)
+        out[i] = words[i / 16][i % 16] >= args.threshold ? in[i] * args.scale : 0;
+    }
+  });
+}
+
+void dropout(const DropoutArgs& args, Device device) {
+  dispatch_floating("dropout", args.dtype, [&]<class T>() { run_dropout<T>(args, device); });
+}
+
+void dropout_mask(const DropoutArgs& args, Device device) {
+  for_words(args, device, [&](std::int64_t row, std::int64_t column, const u32x16* words) {
+    auto* out = static_cast<std::uint8_t*>(args.out) + row * args.columns + column;
+    for (std::int64_t i = 0; i < 32 && column + i < args.columns; ++i)
+      out[i] = words[i / 16][i % 16] >= args.threshold;
+  });
+}
+
+}  // namespace
+
+void register_random() {
+  random_kernel.set(DeviceType::cpu, random);
+  dropout_kernel.set(DeviceType::cpu, dropout);
+  dropout_mask_kernel.set(DeviceType::cpu, dropout_mask);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,72 @@
+#include "ringlet/core/ops/random.h"
+
+namespace ringlet {
+
+constinit Kernel<RandomArgs> random_kernel("random");
+constinit Kernel<DropoutArgs> dropout_kernel("dropout");
+constinit Kernel<DropoutArgs> dropout_mask_kernel("dropout_mask");
+
+namespace {
+
+Tensor draw(Distribution distribution, Shape shape, double first, double second, DType dtype,
+            Device device, Generator& generator) {
+  if (!is_floating(dtype) || dtype == DType::f16) unsupported_dtype("random", dtype);
+  Tensor out = empty(shape, dtype, device);
+  const PhiloxKey key = generator.next_key();
+  if (out.numel() > 0)
+    random_kernel({out.mutable_bytes(), out.numel(), distribution, first, second, key, dtype},
+                  device);
+  return out;
+}
+
+DropoutArgs dropout_args(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
+                         const Tensor& positions) {
+  RINGLET_CHECK(key.p >= 0 && key.p < 1, "[dropout] p is ", key.p, ", expected 0 <= p < 1");
+  if (positions) check_shape("dropout", "positions", positions, {rows, 2});
+  DropoutArgs args{};
+  args.positions = positions ? positions.data<std::int32_t>() : nullptr;
+  args.rows = rows;
+  args.columns = columns;
+  args.key = derive_key(key.seed, key.step, key.site);
+  args.threshold = dropout_threshold(key.p);
+  args.scale = dropout_scale(key.p);
+  return args;
+}
+
+}  // namespace
+
+Tensor uniform(Shape shape, double low, double high, DType dtype, Device device,
+               Generator& generator) {
+  return draw(Distribution::uniform, shape, low, high, dtype, device, generator);
+}
+
+Tensor normal(Shape shape, double mean, double std, DType dtype, Device device,
+              Generator& generator) {
+  return draw(Distribution::normal, shape, mean, std, dtype, device, generator);
+}
+
+Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions) {
+  RINGLET_CHECK(x.dim() > 0, "[dropout] needs rows of columns, not a scalar");
+  if (positions) check_same_device("dropout", x, positions);
+  const std::int64_t columns = x.size(-1);
+  const std::int64_t rows = columns > 0 ? x.numel() / columns : 0;
+  DropoutArgs args = dropout_args(rows, columns, key, columns > 0 ? positions : Tensor());
+  Tensor out = empty_like(x);
+  args.out = out.mutable_bytes();
+  args.in = x.bytes();
+  args.dtype = x.dtype();
+  if (out.numel() > 0) dropout_kernel(args, x.device());
+  return out;
+}
+
+Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
+                    const Tensor& positions, Device device) {
+  DropoutArgs args = dropout_args(rows, columns, key, positions);
+  Tensor out = empty({rows, columns}, DType::u8, device);
+  args.out = out.mutable_bytes();
+  args.dtype = DType::u8;
+  if (out.numel() > 0) dropout_mask_kernel(args, device);
+  return out;
+}
+
+}  // namespace ringlet

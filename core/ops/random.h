@@ -1,0 +1,55 @@
+// Random tensors and dropout, counted by position (core/random.h). All draws are the same in every
+// dtype, rounded; their bits are the same on every instruction set. normal() calls the C library's
+// log, sin and cos in f64, so across C libraries the last bit may differ.
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/random.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+enum class Distribution { uniform, normal };
+
+/// Element i comes from word i % 4 of the block at counter (i / 4 low, i / 4 high, 0, 0).
+struct RandomArgs {
+  void* out;  // (n)
+  std::int64_t n;
+  Distribution distribution;
+  double first;   // low, or the mean
+  double second;  // high, or the standard deviation
+  PhiloxKey key;
+  DType dtype;
+};
+extern Kernel<RandomArgs> random_kernel;
+
+struct DropoutArgs {
+  void* out;                      // (rows, columns); for the mask u8
+  const void* in;                 // (rows, columns); not read for the mask
+  const std::int32_t* positions;  // (rows, 2): sentence id, token index; null means (row, 0)
+  std::int64_t rows;
+  std::int64_t columns;
+  PhiloxKey key;
+  std::uint32_t threshold;
+  double scale;
+  DType dtype;
+};
+extern Kernel<DropoutArgs> dropout_kernel;
+extern Kernel<DropoutArgs> dropout_mask_kernel;
+
+/// low + (high - low) u with u in [0, 1) a multiple of 2^-24. Draws from `generator`.
+Tensor uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32,
+               Device device = {}, Generator& generator = default_generator());
+/// Box-Muller, not truncated.
+Tensor normal(Shape shape, double mean = 0, double std = 1, DType dtype = DType::f32,
+              Device device = {}, Generator& generator = default_generator());
+
+/// x (.., C) seen as rows of C columns; `positions` (R, 2) i32 are the rows' sentence ids and token
+/// indices, (row, 0) when undefined. The gradient is the same op on the output's gradient. Throws
+/// unless 0 <= p < 1. Floating dtypes.
+Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions = {});
+/// What dropout keeps of (rows, columns): u8, 1 where kept.
+Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
+                    const Tensor& positions = {}, Device device = {});
+
+}  // namespace ringlet
