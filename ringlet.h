@@ -17,6 +17,7 @@
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
+#include "ringlet/core/safetensors.h"
 #include "ringlet/core/tensor.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"

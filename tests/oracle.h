@@ -1,0 +1,96 @@
+// What PyTorch computed (tests/oracles/README.md), and how near a result must come to it.
+//
+//   const Oracle ops("ops");
+//   for (const std::string& c : ops.cases("layer_norm"))
+//     check_close(layer_norm(ops.tensor(c + "/x"), …), ops.tensor(c + "/y"), 4 * kF32);
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/safetensors.h"
+
+namespace ringlet {
+
+/// tests/oracles/NAME.safetensors.
+class Oracle {
+ public:
+  explicit Oracle(const std::string& name)
+      : file_(SafeTensors::open(std::string(RINGLET_TESTS_DIR) + "/oracles/" + name +
+                                ".safetensors")) {}
+
+  /// "case/tensor"; a copy, so it may be written.
+  Tensor tensor(const std::string& name) const { return file_.load(name).clone(); }
+  Tensor tensor(const std::string& name, DType dtype) const { return tensor(name).to(dtype); }
+  bool contains(const std::string& name) const { return file_.contains(name); }
+  /// An attribute: a tensor of shape ().
+  double scalar(const std::string& name) const {
+    REQUIRE(file_.shape(name) == Shape{});
+    return file_.load(name).item<double>();
+  }
+  bool flag(const std::string& name) const { return scalar(name) != 0; }
+  /// The cases "op.variant" of an op, sorted; never none.
+  std::vector<std::string> cases(const std::string& op) const {
+    std::set<std::string> found;
+    for (const std::string& name : file_.names())
+      if (name.starts_with(op + ".")) found.insert(name.substr(0, name.find('/')));
+    REQUIRE_FALSE(found.empty());
+    return {found.begin(), found.end()};
+  }
+
+ private:
+  SafeTensors file_;
+};
+
+/// Unit roundoffs: the largest relative error of one rounding.
+inline constexpr double kF32 = 0x1p-24;
+inline constexpr double kF64 = 0x1p-53;
+inline constexpr double kBF16 = 0x1p-8;
+
+/// How far `actual` is from `expected`, in units of what is allowed.
+struct Closeness {
+  double error = 0;    // max |actual - expected|
+  double allowed = 0;  // tolerance * max(max |expected|, floor)
+  std::size_t at = 0;
+  double share() const { return error == 0 ? 0 : error / allowed; }
+};
+
+inline Closeness closeness(const Tensor& actual, const Tensor& expected, double tolerance,
+                           double floor) {
+  const std::vector<double> a = actual.to_vector<double>(), b = expected.to_vector<double>();
+  Closeness out;
+  double largest = floor;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double difference =
+        a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])) ? 0 : std::abs(a[i] - b[i]);
+    if (std::isfinite(b[i])) largest = std::max(largest, std::abs(b[i]));
+    if (!(difference <= out.error)) {
+      out.error = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+      out.at = i;
+    }
+  }
+  out.allowed = tolerance * largest;
+  return out;
+}
+
+/// Checks shape and max |a - b| <= tolerance * max(max |b|, floor); `floor` is the size of the
+/// terms that may have cancelled. Returns the share of the allowed error that was used; the
+/// test programs print it with -s.
+inline double check_close(const Tensor& actual, const Tensor& expected, double tolerance,
+                          const std::string& what = "", double floor = 0x1p-126) {
+  INFO(what);
+  REQUIRE(actual.shape() == expected.shape());
+  const Closeness result = closeness(actual, expected, tolerance, floor);
+  INFO("element " << result.at << ": error " << result.error << ", allowed " << result.allowed);
+  const double share = result.share();
+  CHECK(share <= 1);
+  return share;
+}
+
+}  // namespace ringlet
