@@ -1,0 +1,72 @@
+#include "ringlet/models/batch.h"
+
+#include <algorithm>
+
+namespace ringlet::models {
+namespace {
+
+Tensor ints(const std::vector<std::int32_t>& values, const Shape& shape) {
+  return tensor(values, shape);
+}
+
+}  // namespace
+
+PackedBatch PackedBatch::to(Device device) const {
+  PackedBatch out = *this;
+  for (Tensor* part : {&out.token_ids, &out.token_index, &out.positions, &out.cu_seqlens,
+                       &out.lengths, &out.sentence_ids, &out.labels})
+    if (part->defined()) *part = part->to(device);
+  return out;
+}
+
+void BatchBuilder::add_row(std::span<const std::span<const std::int32_t>> columns,
+                           std::int64_t global_row) {
+  RINGLET_CHECK_EQ(columns.size(), ids_.size(), "[batch] columns of a row");
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    Column& column = ids_[c];
+    const std::size_t begin = column.tokens.size();
+    column.tokens.insert(column.tokens.end(), columns[c].begin(), columns[c].end());
+    column.sentences.push_back({global_row, begin, column.tokens.size()});
+  }
+}
+
+PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int32_t pad_id) const {
+  PackedBatch batch;
+  batch.columns = static_cast<std::int64_t>(ids_.size());
+  batch.rows = static_cast<std::int64_t>(ids_[0].sentences.size());
+  batch.global_rows = global_rows ? global_rows : batch.rows;
+
+  std::vector<std::int32_t> ids, index, positions, starts{0}, lengths, sentence_ids;
+  for (std::size_t c = 0; c < ids_.size(); ++c) {
+    std::size_t longest = 0;
+    for (const Sentence& s : ids_[c].sentences) longest = std::max(longest, s.end - s.begin);
+    for (const Sentence& s : ids_[c].sentences) {
+      const std::size_t length = s.end - s.begin;
+      const auto id =
+          static_cast<std::int32_t>(s.global_row * batch.columns + static_cast<std::int64_t>(c));
+      for (std::size_t t = 0; t < (padded ? longest : length); ++t) {
+        ids.push_back(t < length ? ids_[c].tokens[s.begin + t] : pad_id);
+        index.push_back(static_cast<std::int32_t>(t));
+        positions.insert(positions.end(), {id, static_cast<std::int32_t>(t)});
+      }
+      starts.push_back(static_cast<std::int32_t>(ids.size()));
+      lengths.push_back(static_cast<std::int32_t>(length));
+      sentence_ids.push_back(id);
+      batch.real_tokens += static_cast<std::int64_t>(length);
+      batch.padded_tokens += static_cast<std::int64_t>(longest);
+    }
+    batch.max_length = std::max(batch.max_length, static_cast<std::int64_t>(longest));
+  }
+  const auto tokens = static_cast<std::int64_t>(ids.size());
+  batch.token_ids = ints(ids, {tokens});
+  batch.token_index = ints(index, {tokens});
+  batch.positions = ints(positions, {tokens, 2});
+  batch.cu_seqlens = ints(starts, {batch.sentences() + 1});
+  batch.sentence_ids = ints(sentence_ids, {batch.sentences()});
+  if (padded) batch.lengths = ints(lengths, {batch.sentences()});
+  if (!labels_.empty()) batch.labels = tensor(labels_, {batch.rows});
+  if (!scores_.empty()) batch.labels = tensor(scores_, {batch.rows});
+  return batch;
+}
+
+}  // namespace ringlet::models

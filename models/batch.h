@@ -1,0 +1,68 @@
+// Packed batches: the tokens of all sentences end to end, no padding from the embedding to the
+// loss. Both sentences of a pair are in one batch, so that they go through one forward.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/tensor.h"
+
+namespace ringlet::models {
+
+/// Rows of a data set as the encoder takes them. Sentences are ordered by column, then by row: for
+/// pairs, embeddings [0, rows) are the first sentences and [rows, 2 rows) the second ones.
+struct PackedBatch {
+  Tensor token_ids;     // (T) i32
+  Tensor token_index;   // (T) i32, place of each token in its sentence
+  Tensor positions;     // (T, 2) i32, sentence id and token_index: what counts dropout masks
+  Tensor cu_seqlens;    // (S + 1) i32, where sentences start; S = columns * rows
+  Tensor lengths;       // (S) i32, real tokens of each sentence; undefined: no padding
+  Tensor sentence_ids;  // (S) i32, row in the global batch * columns + column
+  Tensor labels;        // (rows) i64 classes or f32 scores; undefined without either
+
+  std::int64_t rows = 0;
+  std::int64_t columns = 1;
+  std::int64_t global_rows = 0;    // rows of the global batch over all ranks; losses divide by it
+  std::int64_t max_length = 0;     // longest sentence
+  std::int64_t real_tokens = 0;    // T without padding
+  std::int64_t padded_tokens = 0;  // T if each column were padded to its longest sentence
+  std::size_t dataset = 0;         // which data set the rows are from
+
+  std::int64_t tokens() const { return token_ids.defined() ? token_ids.size(0) : 0; }
+  std::int64_t sentences() const { return rows * columns; }
+  PackedBatch to(Device device) const;
+};
+
+/// Builds a batch on cpu:0, a sentence at a time.
+class BatchBuilder {
+ public:
+  explicit BatchBuilder(std::int64_t columns = 1) : ids_(static_cast<std::size_t>(columns)) {}
+
+  /// Sentences of one row, one span of token ids per column. `global_row` is the row's place in
+  /// the global batch (the ids of its dropout masks).
+  void add_row(std::span<const std::span<const std::int32_t>> columns, std::int64_t global_row);
+  void add_label(std::int64_t label) { labels_.push_back(label); }
+  void add_score(float score) { scores_.push_back(score); }
+
+  /// `global_rows` 0 means the rows added here. With `padded`, every sentence is filled up with
+  /// `pad_id` to the longest of its column and `lengths` says how much of it is real.
+  PackedBatch build(std::int64_t global_rows = 0, bool padded = false,
+                    std::int32_t pad_id = 0) const;
+
+ private:
+  struct Sentence {
+    std::int64_t global_row;
+    std::size_t begin, end;  // in the column's ids
+  };
+  struct Column {
+    std::vector<std::int32_t> tokens;
+    std::vector<Sentence> sentences;
+  };
+  std::vector<Column> ids_;
+  std::vector<std::int64_t> labels_;
+  std::vector<float> scores_;
+};
+
+}  // namespace ringlet::models

@@ -1,0 +1,45 @@
+// The shape of a BERT or MPNet encoder: what config.json says.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace ringlet::models {
+
+enum class Architecture { bert, mpnet };
+
+struct EncoderConfig {
+  Architecture architecture = Architecture::mpnet;
+  std::int64_t vocab_size = 30527;
+  std::int64_t hidden_size = 768;
+  std::int64_t num_hidden_layers = 12;
+  std::int64_t num_attention_heads = 12;
+  std::int64_t intermediate_size = 3072;
+  std::int64_t max_position_embeddings = 514;
+  std::int64_t type_vocab_size = 0;                  // 0: no token types (MPNet)
+  std::int64_t relative_attention_num_buckets = 32;  // MPNet only
+  std::int64_t pad_token_id = 1;
+  double layer_norm_eps = 1e-5;
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  double initializer_range = 0.02;
+
+  /// Reads config.json; an unknown model_type, an activation other than exact GELU or sizes that
+  /// do not fit each other are InputError.
+  static EncoderConfig from_file(const std::filesystem::path& path);
+  /// The text of config.json, as transformers writes it.
+  std::string to_json() const;
+  /// "mpnet-base", "bert-base", "minilm-l6" or "tiny"; InputError with these names otherwise.
+  static EncoderConfig named(const std::string& name);
+
+  /// MPNet counts positions from pad_token_id + 1, BERT from 0.
+  std::int64_t first_position() const {
+    return architecture == Architecture::mpnet ? pad_token_id + 1 : 0;
+  }
+  /// Longest text in tokens.
+  std::int64_t max_tokens() const { return max_position_embeddings - first_position(); }
+  std::int64_t head_size() const { return hidden_size / num_attention_heads; }
+};
+
+}  // namespace ringlet::models

@@ -1,0 +1,24 @@
+// What training minimises: a module that turns a batch into one number.
+#pragma once
+
+#include "ringlet/models/batch.h"
+#include "ringlet/nn/module.h"
+
+namespace ringlet::models {
+
+/// A loss holds the encoder it trains and its own head, if it has one. Its value is this batch's
+/// part of the global mean: a sum over rows divided by batch.global_rows, so that parts of a
+/// global batch, on one rank or many, add up to the whole.
+class Loss : public nn::Module {
+ public:
+  Variable operator()(const PackedBatch& batch) {
+    return enter([&] { return forward(batch); });
+  }
+  /// Rows a batch must have for the loss to mean anything (in-batch negatives need two).
+  virtual std::int64_t min_rows() const { return 1; }
+
+ protected:
+  virtual Variable forward(const PackedBatch& batch) = 0;  // ()
+};
+
+}  // namespace ringlet::models

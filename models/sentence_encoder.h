@@ -1,0 +1,63 @@
+// A sentence encoder: tokenizer, transformer, pooling and, where asked for, normalisation; what a
+// Sentence Transformers folder holds.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ringlet/models/batch.h"
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/transformer.h"
+
+namespace ringlet::models {
+
+enum class Pooling { mean, cls, max };
+
+struct EncodeOptions {
+  /// Tokens of one forward; sentences are sorted by length and cut into batches of about this
+  /// many, then put back in order.
+  std::int64_t batch_tokens = 4096;
+};
+
+/// A handle: copies are the same model.
+class SentenceEncoder {
+ public:
+  /// A model of random weights (from the thread's generator).
+  SentenceEncoder(EncoderConfig config, Tokenizer tokenizer, Pooling pooling = Pooling::mean,
+                  bool normalize = false);
+  /// Reads a Sentence Transformers folder, or a folder of a bare BERT or MPNet checkpoint (then
+  /// with mean pooling). See models/folder.h for what is read.
+  static SentenceEncoder from_pretrained(const std::filesystem::path& folder, Device device = {});
+
+  /// Embeddings of a batch's sentences, (S, H), f32.
+  Variable operator()(const PackedBatch& batch) const;
+
+  /// Embeddings (texts, H), f32, on the CPU; without dropout, whatever the mode.
+  Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
+  Tensor encode(std::string_view text) const;  // (H)
+
+  /// Writes a folder that SentenceTransformer(path) loads; whole or not at all.
+  void save(const std::filesystem::path& folder) const;
+
+  const Tokenizer& tokenizer() const;
+  const std::shared_ptr<Transformer>& transformer() const;
+  const EncoderConfig& config() const;
+  Pooling pooling() const;
+  bool normalize() const;
+  std::int64_t max_seq_length() const;
+  void set_max_seq_length(std::int64_t tokens) const;
+  std::int64_t dimension() const { return config().hidden_size; }
+  Device device() const;
+  /// Names in the folder that the model has no use for (an LM head, an unused pooler).
+  std::span<const std::string> unused_names() const;
+
+ private:
+  struct State;
+  explicit SentenceEncoder(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace ringlet::models

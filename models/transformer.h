@@ -1,0 +1,43 @@
+// The encoder stack: BERT and MPNet, which differ in their embeddings, in the relative position
+// bias and in their parameters' names.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ringlet/models/batch.h"
+#include "ringlet/models/config.h"
+#include "ringlet/nn/module.h"
+
+namespace ringlet::models {
+
+class Transformer : public nn::Module {
+ public:
+  /// The architecture that config names, with random weights: normal(0, initializer_range), biases
+  /// 0, LayerNorm weights 1. `pooler` adds the tanh layer over the first token that next-sentence
+  /// heads use (BERT only); sentence embeddings never need it.
+  static std::shared_ptr<Transformer> create(const EncoderConfig& config, bool pooler = false);
+
+  /// Hidden states (T, H) of the batch's tokens, in the compute dtype.
+  Variable operator()(const PackedBatch& batch) {
+    return enter([&] { return forward(batch); });
+  }
+  const EncoderConfig& config() const { return config_; }
+
+  /// f32 (the default) or bf16: what activations are kept and multiplied in. Parameters, their
+  /// gradients and all sums stay f32.
+  DType compute_dtype() const { return compute_dtype_; }
+  void set_compute_dtype(DType dtype);
+  /// Keeps only each layer's input and recomputes the rest in backward.
+  void set_checkpointing(bool on) { checkpointing_ = on; }
+
+ protected:
+  explicit Transformer(const EncoderConfig& config) : config_(config) {}
+  virtual Variable forward(const PackedBatch& batch) = 0;
+
+  EncoderConfig config_;
+  DType compute_dtype_ = DType::f32;
+  bool checkpointing_ = false;
+};
+
+}  // namespace ringlet::models
