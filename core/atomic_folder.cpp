@@ -29,7 +29,7 @@ AtomicFolder::AtomicFolder(fs::path target) : target_(std::move(target)) {
   if (fs::exists(target_) && !fs::is_directory(target_))
     fail_input(target_.string(), ": expected a folder, found a file");
   const fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
-  std::string name = (parent / ("." + target_.filename().string() + ".XXXXXX")).string();
+  std::string name = (parent / concat('.', target_.filename().string(), ".XXXXXX")).string();
   if (!mkdtemp(name.data()))
     fail_input(target_.string(), ": cannot create a folder in ", parent.string(), ": ",
                std::strerror(errno));
