@@ -1,0 +1,62 @@
+#include "ringlet/train/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::train {
+
+Decay parse_decay(std::string_view name) {
+  for (const Decay decay : {Decay::linear, Decay::cosine, Decay::constant})
+    if (name == decay_name(decay)) return decay;
+  fail_input("schedule: expected linear, cosine or constant, found '", name, "'");
+}
+
+const char* decay_name(Decay decay) {
+  switch (decay) {
+    case Decay::linear:
+      return "linear";
+    case Decay::cosine:
+      return "cosine";
+    case Decay::constant:
+      break;
+  }
+  return "constant";
+}
+
+std::int64_t warmup_steps_of(double ratio, std::int64_t total_steps) {
+  if (!(ratio >= 0 && ratio <= 1)) {
+    fail_input("warm-up ratio: expected a number from 0 to 1, found ", ratio);
+  }
+  return static_cast<std::int64_t>(std::ceil(static_cast<double>(total_steps) * ratio));
+}
+
+Schedule::Schedule(Decay decay, std::int64_t total_steps, std::int64_t warmup_steps)
+    : decay_(decay), total_steps_(total_steps), warmup_steps_(warmup_steps) {
+  if (total_steps < 0) fail_input("total steps: expected 0 or more, found ", total_steps);
+  if (warmup_steps < 0) fail_input("warm-up steps: expected 0 or more, found ", warmup_steps);
+}
+
+double Schedule::factor(std::int64_t step) const {
+  const auto at_least_one = [](std::int64_t n) {
+    return static_cast<double>(std::max<std::int64_t>(1, n));
+  };
+  if (step < warmup_steps_) return static_cast<double>(step) / at_least_one(warmup_steps_);
+  const double decaying = at_least_one(total_steps_ - warmup_steps_);
+  switch (decay_) {
+    case Decay::linear:
+      return std::max(0.0, static_cast<double>(total_steps_ - step) / decaying);
+    case Decay::cosine: {
+      // Beyond the end transformers' cosine rises again; a finished run stays finished.
+      const double progress = std::min(1.0, static_cast<double>(step - warmup_steps_) / decaying);
+      return std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
+    }
+    case Decay::constant:
+      break;
+  }
+  return 1.0;
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,41 @@
+// Learning rate schedules: what the rate of a step is multiplied by. The definitions are those of
+// transformers' get_{linear,cosine,constant}_schedule_with_warmup.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ringlet::train {
+
+enum class Decay {
+  linear,    ///< to 0 at the last step
+  cosine,    ///< half a cosine, to 0
+  constant,  ///< none
+};
+
+/// "linear", "cosine" or "constant"; anything else is InputError.
+Decay parse_decay(std::string_view name);
+const char* decay_name(Decay decay);
+
+/// ceil(ratio * total_steps); a ratio outside [0, 1] is InputError.
+std::int64_t warmup_steps_of(double ratio, std::int64_t total_steps);
+
+/// A pure function of the step. Rises linearly from 0 over `warmup_steps`, then decays so that it
+/// would be 0 at `total_steps`; from there on it stays 0 (1 if constant).
+class Schedule {
+ public:
+  Schedule() = default;  // 1 at every step
+  Schedule(Decay decay, std::int64_t total_steps, std::int64_t warmup_steps = 0);
+
+  /// Of step 0, 1, …: the first update of a warm-up has factor 0.
+  double factor(std::int64_t step) const;
+  std::int64_t total_steps() const { return total_steps_; }
+  std::int64_t warmup_steps() const { return warmup_steps_; }
+
+ private:
+  Decay decay_ = Decay::constant;
+  std::int64_t total_steps_ = 0;
+  std::int64_t warmup_steps_ = 0;
+};
+
+}  // namespace ringlet::train
