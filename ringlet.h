@@ -13,6 +13,7 @@
 #include "ringlet/core/file.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/index.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/parallel.h"

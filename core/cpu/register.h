@@ -5,6 +5,7 @@
 #define RINGLET_CPU_FAMILIES(X) \
   X(elementwise)                \
   X(fill)                       \
+  X(index)                      \
   X(random)                     \
   X(reduce)
 

@@ -1,0 +1,102 @@
+// Moving elements: joining, cutting, permuting, and rows or elements named by an index. Bytes move
+// unchanged, so every dtype goes through; only sums (scatter_add, index_add) need floats.
+// Axes may be negative. Indices are i32 or i64, in [0, size); others throw with the value (on a
+// CPU; elsewhere that element is undefined).
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+/// `count` blocks of `nbytes` bytes, the strides in bytes.
+struct CopyBlocksArgs {
+  void* out;
+  const void* in;
+  std::int64_t count;
+  std::int64_t nbytes;
+  std::int64_t out_stride;
+  std::int64_t in_stride;
+};
+extern Kernel<CopyBlocksArgs> copy_blocks_kernel;
+
+struct PermuteArgs {
+  void* out;  // (sizes[0], …, sizes[dim - 1])
+  const void* in;
+  int dim;
+  std::int64_t sizes[Shape::kMaxDim];
+  std::int64_t in_strides[Shape::kMaxDim];  // elements, for the output's dimensions
+  std::int64_t itemsize;
+};
+extern Kernel<PermuteArgs> permute_kernel;
+
+/// out[o, j, i] = in[o, index[o, j, i], i]; with whole_rows the index is (n) for all o and i.
+struct GatherArgs {
+  void* out;          // (outer, n, inner)
+  const void* in;     // (outer, in_n, inner)
+  const void* index;  // (outer, n, inner) or (n)
+  std::int64_t outer;
+  std::int64_t in_n;
+  std::int64_t n;
+  std::int64_t inner;
+  bool whole_rows;
+  std::int64_t itemsize;
+  DType index_dtype;
+};
+extern Kernel<GatherArgs> gather_kernel;
+
+/// out[o, index[o, j, i], i] += source[o, j, i], j ascending; whole_rows as above.
+struct ScatterAddArgs {
+  void* out;           // (outer, out_n, inner)
+  const void* source;  // (outer, n, inner)
+  const void* index;   // (outer, n, inner) or (n)
+  std::int64_t outer;
+  std::int64_t out_n;
+  std::int64_t n;
+  std::int64_t inner;
+  bool whole_rows;
+  DType dtype;
+  DType index_dtype;
+};
+extern Kernel<ScatterAddArgs> scatter_add_kernel;
+
+/// Throws "[op] index 7 is out of range for size 5".
+[[noreturn]] void index_out_of_range(const char* op, std::int64_t index, std::int64_t size);
+
+// ---- joining and cutting --------------------------------------------------------------------
+
+/// Tensors one after the other along `axis`; all other sizes are equal.
+Tensor concat(const std::vector<Tensor>& tensors, int axis);
+/// Tensors of equal shape along a new dimension before `axis`.
+Tensor stack(const std::vector<Tensor>& tensors, int axis);
+/// Copies of pieces of `sizes`, which add up to x.size(axis).
+std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int axis);
+/// A copy of [begin, begin + length) of `axis`.
+Tensor narrow(const Tensor& x, int axis, std::int64_t begin, std::int64_t length);
+/// Writes `part` over [begin, begin + part.size(axis)) of `axis`.
+void write_narrow(Tensor& out, int axis, std::int64_t begin, const Tensor& part);
+/// x with `before` and `after` zeros around it along `axis`.
+Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after);
+
+/// out's dimension i is x's dimension axes[i].
+Tensor permute(const Tensor& x, const std::vector<int>& axes);
+/// Two dimensions exchanged.
+Tensor transpose(const Tensor& x, int a = -2, int b = -1);
+
+// ---- by index -------------------------------------------------------------------------------
+
+/// Rows index (n) of `axis`: that dimension becomes n.
+Tensor index_select(const Tensor& x, int axis, const Tensor& index);
+/// Adds source's rows to the rows index (n) of `axis`, in order.
+void index_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source);
+
+/// out[.., j, ..] = x[.., index[.., j, ..], ..] at `axis`; the result has index's shape. Along the
+/// other axes index may be shorter than x.
+Tensor gather(const Tensor& x, int axis, const Tensor& index);
+/// out[.., index[.., j, ..], ..] += source[.., j, ..] at `axis`, j ascending; source has index's
+/// shape, which along other axes may be shorter than out.
+void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source);
+/// The same on a copy of x.
+Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
+
+}  // namespace ringlet

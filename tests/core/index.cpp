@@ -1,0 +1,161 @@
+#include "ringlet/core/ops/index.h"
+
+#include <numeric>
+
+#include "../oracle.h"
+#include "ringlet/core/parallel.h"
+
+using namespace ringlet;
+
+namespace {
+
+Tensor counted(Shape shape, DType dtype = DType::f32) {
+  return arange(0, static_cast<double>(shape.numel()), 1, dtype).view(shape);
+}
+
+int axis_of(const Oracle& ops, const std::string& c) {
+  return static_cast<int>(ops.scalar(c + "/axis"));
+}
+
+std::vector<Tensor> inputs(const Oracle& ops, const std::string& c, const std::string& prefix) {
+  std::vector<Tensor> out;
+  for (int i = 0; ops.contains(c + "/" + prefix + std::to_string(i)); ++i)
+    out.push_back(ops.tensor(c + "/" + prefix + std::to_string(i)));
+  return out;
+}
+
+/// The definition of permute, element by element.
+std::vector<double> permuted(const Tensor& x, const std::vector<int>& axes) {
+  const std::vector<double> values = x.to_vector<double>();
+  std::vector<std::size_t> strides(axes.size(), 1);
+  for (std::size_t i = axes.size() - 1; i-- > 0;)
+    strides[i] = strides[i + 1] * static_cast<std::size_t>(x.size(static_cast<int>(i) + 1));
+  std::vector<double> out(values.size());
+  for (std::size_t n = 0; n < out.size(); ++n) {
+    std::size_t rest = n, from = 0;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      const auto size = static_cast<std::size_t>(x.size(axes[i]));
+      from += rest % size * strides[static_cast<std::size_t>(axes[i])];
+      rest /= size;
+    }
+    out[n] = values[from];
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("concat, stack and split") {
+  const Tensor a = tensor<float>({1, 2, 3, 4}, {2, 2}), b = tensor<float>({5, 6}, {2, 1});
+  CHECK(concat({a, b}, 1).to_vector() == std::vector<float>{1, 2, 5, 3, 4, 6});
+  CHECK(concat({a, a}, 0).shape() == Shape{4, 2});
+  CHECK(concat({a, empty({2, 0})}, -1).to_vector() == a.to_vector());
+  CHECK(stack({b, b}, -1).shape() == Shape{2, 1, 2});
+  const std::vector<Tensor> parts = split(concat({a, b}, 1), {2, 1}, 1);
+  CHECK(parts[0].to_vector() == a.to_vector());
+  CHECK(parts[1].to_vector() == b.to_vector());
+
+  CHECK_THROWS_WITH(concat({a, b}, 0), "[concat] (2, 1) to (2, 2) along axis 0");
+  CHECK_THROWS_AS(concat({a, b.to(DType::f64)}, 1), Error);
+  CHECK_THROWS_AS(concat({}, 0), Error);
+  CHECK_THROWS_AS(stack({a, b}, 0), Error);
+  CHECK_THROWS_AS(split(a, {1, 2}, 0), Error);
+}
+
+TEST_CASE("narrow, write_narrow and pad") {
+  Tensor x = counted({2, 4}, DType::i32);
+  CHECK(narrow(x, 1, 1, 2).to_vector<int>() == std::vector<int>{1, 2, 5, 6});
+  CHECK(narrow(x, 0, 2, 0).shape() == Shape{0, 4});
+  CHECK(pad(narrow(x, 1, 3, 1), 1, 1, 2).to_vector<int>() ==
+        std::vector<int>{0, 3, 0, 0, 0, 7, 0, 0});
+  write_narrow(x, 1, 2, full({2, 1}, 9, DType::i32));
+  CHECK(x.to_vector<int>() == std::vector<int>{0, 1, 9, 3, 4, 5, 9, 7});
+  CHECK_THROWS_WITH(narrow(x, 1, 3, 2), "[narrow] [3, 5) of axis 1 of shape (2, 4)");
+  CHECK_THROWS_AS(write_narrow(x, 1, 4, zeros({2, 1}, DType::i32)), Error);
+}
+
+TEST_CASE("permute follows its definition for every order of odd sizes") {
+  std::vector<int> axes{0, 1, 2, 3};
+  do {
+    for (const Shape& shape : {Shape{3, 5, 2, 7}, Shape{1, 33, 1, 65}, Shape{2, 1, 70, 3}}) {
+      const Tensor x = counted(shape);
+      CAPTURE(shape);
+      CHECK(permute(x, axes).to_vector<double>() == permuted(x, axes));
+    }
+  } while (std::next_permutation(axes.begin(), axes.end()));
+  for (DType dtype : {DType::u8, DType::bf16, DType::i32, DType::f64}) {
+    const Tensor x = counted({11, 23}, dtype);
+    CHECK(transpose(x).to_vector<double>() == permuted(x, {1, 0}));
+  }
+  CHECK(transpose(empty({0, 3})).shape() == Shape{3, 0});
+  CHECK(permute(tensor<float>({2}, {}), {}).item() == 2);
+  CHECK_THROWS_AS(permute(counted({2, 2}), {0, 0}), Error);
+  CHECK_THROWS_AS(permute(counted({2, 2}), {0}), Error);
+}
+
+TEST_CASE("index_select copies rows and names a bad index") {
+  const Tensor x = counted({3, 2});
+  for (DType dtype : {DType::i32, DType::i64}) {
+    const Tensor index = tensor<std::int64_t>({2, 0, 2}, {3}).to(dtype);
+    CHECK(index_select(x, 0, index).to_vector() == std::vector<float>{4, 5, 0, 1, 4, 5});
+  }
+  CHECK(index_select(x, 0, empty({0}, DType::i32)).shape() == Shape{0, 2});
+  CHECK_THROWS_WITH(index_select(x, 0, tensor<std::int32_t>({0, 3}, {2})),
+                    "[index_select] index 3 is out of range for size 3");
+  CHECK_THROWS_WITH(index_select(x, 1, tensor<std::int64_t>({-1}, {1})),
+                    "[index_select] index -1 is out of range for size 2");
+  CHECK_THROWS_AS(index_select(x, 0, tensor<float>({0})), Error);
+}
+
+TEST_CASE("sums go in the order of the index, the same on any number of threads") {
+  // 1e8 + 1 - 1e8 is 0 in f32, 1e8 - 1e8 + 1 is 1: the order shows.
+  Tensor out = zeros({2, 1});
+  index_add_(out, 0, tensor<std::int64_t>({0, 1, 0, 1, 0, 1}, {6}),
+             tensor<float>({1e8f, 1e8f, 1, -1e8f, -1e8f, 1}, {6, 1}));
+  CHECK(out.to_vector() == std::vector<float>{0, 1});
+
+  const Tensor rows = counted({500, 301});
+  const Tensor target = tensor<std::int32_t>(std::vector<std::int32_t>(500, 3), {500});
+  Tensor one = zeros({7, 301}), two = zeros({7, 301});
+  const int threads = threads_per_device();
+  set_threads_per_device(1);
+  index_add_(one, 0, target, rows);
+  set_threads_per_device(2);
+  index_add_(two, 0, target, rows);
+  set_threads_per_device(threads);
+  CHECK(one.to_vector() == two.to_vector());
+
+  const std::vector<float> before = out.to_vector();
+  CHECK_THROWS_WITH(index_add_(out, 0, tensor<std::int32_t>({0, 2}, {2}), zeros({2, 1})),
+                    "[scatter_add] index 2 is out of range for size 2");
+  CHECK(out.to_vector() == before);
+}
+
+TEST_CASE("moving elements equals PyTorch") {
+  const Oracle ops("ops");
+  for (const std::string& c : ops.cases("concat"))
+    check_close(concat(inputs(ops, c, "x"), axis_of(ops, c)), ops.tensor(c + "/y"), 0, c);
+  for (const std::string& c : ops.cases("stack"))
+    check_close(stack(inputs(ops, c, "x"), axis_of(ops, c)), ops.tensor(c + "/y"), 0, c);
+  for (const std::string& c : ops.cases("split")) {
+    const auto sizes = ops.tensor(c + "/sizes").to_vector<std::int64_t>();
+    const std::vector<Tensor> expected = inputs(ops, c, "y");
+    const std::vector<Tensor> parts = split(ops.tensor(c + "/x"), sizes, axis_of(ops, c));
+    REQUIRE(parts.size() == expected.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) check_close(parts[i], expected[i], 0, c);
+  }
+  for (const std::string& c : ops.cases("permute")) {
+    const std::vector<int> order = ops.tensor(c + "/order").to_vector<int>();
+    check_close(permute(ops.tensor(c + "/x"), order), ops.tensor(c + "/y"), 0, c);
+  }
+  for (const std::string& c : ops.cases("index_select"))
+    check_close(index_select(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index")),
+                ops.tensor(c + "/y"), 0, c);
+  for (const std::string& c : ops.cases("gather"))
+    check_close(gather(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index")),
+                ops.tensor(c + "/y"), 0, c);
+  for (const std::string& c : ops.cases("scatter_add"))  // at most 4 terms and the start
+    check_close(scatter_add(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index"),
+                            ops.tensor(c + "/source")),
+                ops.tensor(c + "/y"), 5 * kF32, c);
+}
