@@ -179,8 +179,8 @@ def losses(o):
                     logits, labels=labels, global_rows=i64(12))
     o.differentiate("cross_entropy.large", lambda x: F.cross_entropy(x, labels), {"x": o.randn(5, 3, scale=200.0)},
                     labels=labels)
-    o.differentiate("nll_loss.mean", lambda x: F.nll_loss(x, labels), {"x": F.log_softmax(o.randn(5, 3).float(), -1).double()},
-                    labels=labels)
+    o.differentiate("nll_loss.mean", lambda x: F.nll_loss(x, labels),
+                    {"x": F.log_softmax(o.randn(5, 3).float(), -1).double()}, labels=labels)
     o.differentiate("mse_loss.mean", lambda a, b: F.mse_loss(a, b), {"a": o.randn(9), "b": o.randn(9)})
     a, b = o.randn(2, 8), o.randn(2, 8)
     a[0], a[1], b[1] = 0, 0, 0

@@ -1,0 +1,141 @@
+"""Trains an encoder with Sentence Transformers for comparison with `ringlet train` on the same rows and steps.
+
+SNLI dev with SoftmaxLoss and STSB train with CosineSimilarityLoss in turn (round robin, SNLI first), one batch a
+step, AdamW without decay, clip 1.0, linear schedule with 10 % warm-up. Then STSB dev Spearman.
+
+usage: python scripts/oracles/compare_training.py --model FOLDER --data $RINGLET_DATA --rows rows --steps 360
+           [--seeds 1 2 3] [--ours FOLDER_THAT_RINGLET_TRAINED]
+`rows` holds the training rows in their order, snli.jsonl and stsb.csv: taken as they are if they exist, drawn and
+written otherwise. ringlet then trains on these two files without shuffling.
+"""
+
+import argparse
+import csv
+import json
+import math
+import pathlib
+import random
+import statistics
+import time
+
+import torch
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer, losses
+from transformers import get_linear_schedule_with_warmup
+
+LABELS = {"entailment": 0, "neutral": 1, "contradiction": 2}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="Sentence Transformers folder to start from")
+    parser.add_argument("--data", required=True, type=pathlib.Path, help="folder with snli/ and stsb/")
+    parser.add_argument("--rows", required=True, type=pathlib.Path, help="folder with the rows in order")
+    parser.add_argument("--steps", type=int, default=360)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--lr", type=float, default=2e-5)
+    parser.add_argument("--warmup", type=float, default=0.1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="dropout and classifier, one run each")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--ours", help="a folder that ringlet trained on the same rows and steps")
+    parser.add_argument("--output", help="where to save the last run's model")
+    parser.add_argument("--json", metavar="FILE")
+    return parser.parse_args()
+
+
+def order(count, needed, draw):
+    """`needed` row numbers: whole permutations one after the other."""
+    rows = []
+    while len(rows) < needed:
+        rows += draw.sample(range(count), count)
+    return rows[:needed]
+
+
+def prepare_rows(arguments):
+    """Draws and writes the rows unless they are there; returns both data sets in training order."""
+    arguments.rows.mkdir(parents=True, exist_ok=True)
+    snli_path, stsb_path = arguments.rows / "snli.jsonl", arguments.rows / "stsb.csv"
+    needed = (arguments.steps + 1) // 2 * arguments.batch
+    draw = random.Random(0)
+    if not snli_path.exists():
+        lines = (arguments.data / "snli" / "snli_dev.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = [line for line in lines if json.loads(line)["gold_label"] in LABELS]
+        snli_path.write_text("".join(lines[i] + "\n" for i in order(len(lines), needed, draw)), encoding="utf-8")
+    if not stsb_path.exists():
+        rows = read_csv(arguments.data / "stsb" / "stsb-en-train.csv")
+        with open(stsb_path, "w", encoding="utf-8", newline="") as out:
+            csv.writer(out, lineterminator="\n").writerows(rows[i] for i in order(len(rows), needed, draw))
+    snli = [json.loads(line) for line in snli_path.read_text(encoding="utf-8").splitlines()]
+    return ([(row["sentence1"], row["sentence2"], LABELS[row["gold_label"]]) for row in snli],
+            [(a, b, float(score) / 5) for a, b, score in read_csv(stsb_path)])
+
+
+def read_csv(path):
+    with open(path, encoding="utf-8", newline="") as rows:
+        return list(csv.reader(rows))
+
+
+def stsb_dev(encoder, arguments):
+    rows = read_csv(arguments.data / "stsb" / "stsb-en-dev.csv")
+    encoder.eval()
+    u, v = (encoder.encode([row[column] for row in rows], normalize_embeddings=True) for column in (0, 1))
+    return spearmanr((u * v).sum(1), [float(row[2]) for row in rows]).statistic
+
+
+def train(encoder, data, arguments):
+    """Returns the loss of every step."""
+    makers = (losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3),
+              losses.CosineSimilarityLoss(encoder))
+    parameters = list(torch.nn.ModuleList(makers).parameters())
+    optimizer = torch.optim.AdamW(parameters, lr=arguments.lr, weight_decay=0.0, eps=1e-8)
+    scheduler = get_linear_schedule_with_warmup(optimizer, math.ceil(arguments.warmup * arguments.steps),
+                                                arguments.steps)
+    torch.nn.ModuleList(makers).train()
+    values, started = [], time.time()
+    for step in range(arguments.steps):
+        which, start = step % 2, step // 2 * arguments.batch
+        rows = data[which][start:start + arguments.batch]
+        assert len(rows) == arguments.batch, f"step {step}: only {len(rows)} rows left"
+        features = [encoder.preprocess([row[column] for row in rows]) for column in (0, 1)]
+        optimizer.zero_grad(set_to_none=True)
+        value = makers[which](features, torch.tensor([row[2] for row in rows]))
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        scheduler.step()
+        values.append(value.item())
+        if step % 20 < 2:
+            print(f"  step {step} {('snli', 'stsb')[which]} loss {values[-1]:.4f}, "
+                  f"{(step + 1) * arguments.batch / (time.time() - started):.1f} pairs/s", flush=True)
+    return values
+
+
+def main():
+    arguments = parse()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    data = prepare_rows(arguments)
+    before = stsb_dev(SentenceTransformer(arguments.model, device="cpu"), arguments)
+    print(f"STSB dev Spearman before: {before:.4f}")
+    after, curves = [], []
+    for seed in arguments.seeds:
+        torch.manual_seed(seed)
+        encoder = SentenceTransformer(arguments.model, device="cpu")
+        curves.append(train(encoder, data, arguments))
+        after.append(stsb_dev(encoder, arguments))
+        print(f"seed {seed}: STSB dev Spearman {after[-1]:.4f}, mean loss of the last ten steps of each data set: "
+              f"snli {statistics.mean(curves[-1][0::2][-10:]):.4f}, stsb {statistics.mean(curves[-1][1::2][-10:]):.4f}")
+    result = {"before": before, "after": after, "steps": arguments.steps, "batch": arguments.batch,
+              "lr": arguments.lr, "seeds": arguments.seeds, "losses": curves}
+    if arguments.ours:
+        result["ours"] = stsb_dev(SentenceTransformer(arguments.ours, device="cpu"), arguments)
+        print(f"ringlet: STSB dev Spearman {result['ours']:.4f}, difference to the median of Sentence Transformers "
+              f"{100 * (result['ours'] - statistics.median(after)):+.2f} points (bound 0.3)")
+    if arguments.output:
+        encoder.save_pretrained(arguments.output, create_model_card=False)
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
