@@ -22,3 +22,8 @@
 #include "ringlet/core/tensor.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
+#include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/idx.h"
+#include "ringlet/train/data/readers.h"
+#include "ringlet/train/data/sampler.h"
+#include "ringlet/train/data/synthetic.h"
