@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "ringlet/models/tokenizer/tokenizer.h"
+
+namespace ringlet::models {
+namespace {
+
+/// Undoes the spaces that splitting put around punctuation and English contractions, in the order
+/// of Hugging Face's WordPiece decoder, whose odd one about "do not" is kept.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kCleanup{{
+    {" .", "."},
+    {" ?", "?"},
+    {" !", "!"},
+    {" ,", ","},
+    {" ' ", "'"},
+    {" n't", "n't"},
+    {" 'm", "'m"},
+    {" do not", " don't"},
+    {" 's", "'s"},
+    {" 've", "'ve"},
+    {" 're", "'re"},
+}};
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t i = text.find(from); i != std::string::npos; i = text.find(from, i)) {
+    text.replace(i, from.size(), to);
+    i += to.size();
+  }
+}
+
+}  // namespace
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  const std::string_view prefix = model_->wordpiece.options().continuing_subword_prefix;
+  std::string text;
+  bool first = true;
+  for (const std::int32_t id : ids) {
+    const std::string_view piece = vocabulary().piece(id);
+    const bool skipped =
+        skip_special_tokens &&
+        std::any_of(model_->added_tokens.begin(), model_->added_tokens.end(),
+                    [id](const AddedToken& token) { return token.id == id && token.special; });
+    if (skipped) continue;
+    std::string token(piece);
+    if (!first && piece.starts_with(prefix)) {
+      token.erase(0, prefix.size());
+    } else if (!first) {
+      token.insert(0, 1, ' ');
+    }
+    if (model_->decoder_cleanup) {
+      for (const auto& [from, to] : kCleanup) replace_all(token, from, to);
+    }
+    text += token;
+    first = false;
+  }
+  return text;
+}
+
+}  // namespace ringlet::models

@@ -1,0 +1,149 @@
+#include "ringlet/models/tokenizer/tokenizer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "ringlet/core/error.h"
+#include "ringlet/models/tokenizer/pre_tokenizer.h"
+
+namespace ringlet::models {
+
+/// Derived from the model once.
+struct Tokenizer::Shared {
+  AddedTokenMatcher verbatim;    // looked for in the text as it is
+  AddedTokenMatcher normalized;  // looked for in the normalized text
+};
+
+/// Buffers of one call, used again from text to text.
+struct Tokenizer::Scratch {
+  std::string normalized;
+  std::vector<std::int32_t> ids;
+};
+
+Tokenizer::Tokenizer(TokenizerModel model)
+    : model_(std::make_shared<const TokenizerModel>(std::move(model))),
+      shared_(std::make_shared<const Shared>(
+          Shared{AddedTokenMatcher(model_->added_tokens, false, model_->normalizer),
+                 AddedTokenMatcher(model_->added_tokens, true, model_->normalizer)})) {
+  set_max_length(model_->max_length);
+}
+
+void Tokenizer::set_max_length(std::int64_t max_length) {
+  const std::int64_t least = model_->post_processor.added(false);
+  RINGLET_CHECK(max_length == 0 || max_length >= std::max<std::int64_t>(least, 1),
+                "[Tokenizer] expected max_length 0 (no limit) or at least ", least,
+                " for the special tokens, got ", max_length);
+  max_length_ = max_length;
+}
+
+/// Tokens that the texts may have beside the special ones.
+std::size_t Tokenizer::room(bool pair) const {
+  if (max_length_ == 0) return std::numeric_limits<std::size_t>::max();
+  const std::int64_t added = model_->post_processor.added(pair);
+  RINGLET_CHECK(max_length_ >= added, "[Tokenizer] max_length ", max_length_,
+                " leaves no room for the ", added, " special tokens of a pair");
+  return static_cast<std::size_t>(max_length_ - added);
+}
+
+void Tokenizer::append_words(std::string_view text, Scratch& scratch) const {
+  BertPreTokenizer words(text);
+  std::string_view word;
+  while (words.next(word)) model_->wordpiece.append(word, scratch.ids);
+}
+
+/// A stretch of the text between added tokens.
+void Tokenizer::append_segment(std::string_view text, Scratch& scratch) const {
+  scratch.normalized.clear();
+  model_->normalizer.normalize(text, scratch.normalized);
+  const std::string_view normalized = scratch.normalized;
+  std::size_t position = 0;
+  AddedTokenMatcher::Match match;
+  while (shared_->normalized.find(normalized, position, match)) {
+    append_words(normalized.substr(position, match.begin - position), scratch);
+    scratch.ids.push_back(match.id);
+    position = match.end;
+  }
+  append_words(normalized.substr(position), scratch);
+}
+
+void Tokenizer::append_tokens(std::string_view text, Scratch& scratch) const {
+  std::size_t position = 0;
+  AddedTokenMatcher::Match match;
+  while (shared_->verbatim.find(text, position, match)) {
+    append_segment(text.substr(position, match.begin - position), scratch);
+    scratch.ids.push_back(match.id);
+    position = match.end;
+  }
+  append_segment(text.substr(position), scratch);
+}
+
+Encoding Tokenizer::encode(std::string_view text) const {
+  Scratch scratch;
+  append_tokens(text, scratch);
+  const std::size_t length = std::min(scratch.ids.size(), room(false));
+  Encoding encoding;
+  model_->post_processor.append(std::span(scratch.ids).first(length), encoding);
+  return encoding;
+}
+
+Encoding Tokenizer::encode(std::string_view text, std::string_view pair) const {
+  Scratch scratch;
+  append_tokens(text, scratch);
+  std::size_t first = scratch.ids.size();
+  append_tokens(pair, scratch);
+  const std::span<const std::int32_t> ids(scratch.ids);
+  const auto second_ids = ids.subspan(first);
+  std::size_t second = second_ids.size();
+  const std::size_t limit = room(true);
+  if (first + second > limit) {
+    // The shorter text keeps what fits beside an equal share; at a tie the second gets the odd one.
+    const bool swapped = first > second;
+    const std::size_t shorter = std::min({first, second, limit / 2});
+    const std::size_t longer = limit - shorter;
+    first = swapped ? longer : shorter;
+    second = swapped ? shorter : longer;
+  }
+  Encoding encoding;
+  model_->post_processor.append(ids.first(first), second_ids.first(second), encoding);
+  return encoding;
+}
+
+void Tokenizer::append(std::string_view text, std::vector<std::int32_t>& ids) const {
+  Scratch scratch;
+  append_tokens(text, scratch);
+  const std::size_t length = std::min(scratch.ids.size(), room(false));
+  model_->post_processor.append(std::span(scratch.ids).first(length), ids);
+}
+
+template <class Text>
+PackedEncoding Tokenizer::pack(std::span<const Text> texts) const {
+  PackedEncoding batch;
+  batch.cu_seqlens.reserve(texts.size() + 1);
+  batch.cu_seqlens.push_back(0);
+  Encoding joined;
+  Scratch scratch;
+  const std::size_t limit = room(false);
+  for (const Text& text : texts) {
+    scratch.ids.clear();
+    append_tokens(text, scratch);
+    const std::size_t length = std::min(scratch.ids.size(), limit);
+    model_->post_processor.append(std::span(scratch.ids).first(length), joined);
+    RINGLET_CHECK(joined.ids.size() <= std::numeric_limits<std::int32_t>::max(),
+                  "[Tokenizer] a batch has more than 2^31 - 1 tokens");
+    batch.cu_seqlens.push_back(static_cast<std::int32_t>(joined.ids.size()));
+  }
+  batch.ids = std::move(joined.ids);
+  batch.type_ids = std::move(joined.type_ids);
+  return batch;
+}
+
+PackedEncoding Tokenizer::encode_batch(std::span<const std::string> texts) const {
+  return pack(texts);
+}
+
+PackedEncoding Tokenizer::encode_batch(std::span<const std::string_view> texts) const {
+  return pack(texts);
+}
+
+}  // namespace ringlet::models

@@ -1,0 +1,125 @@
+// Text to token ids and back, for BERT and MPNet: the same ids as Hugging Face's tokenizers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringlet/models/tokenizer/added_tokens.h"
+#include "ringlet/models/tokenizer/normalizer.h"
+#include "ringlet/models/tokenizer/post_processor.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
+
+namespace ringlet::models {
+
+/// Ids of the tokens with a role; -1 where the tokenizer has none.
+struct SpecialTokens {
+  std::int32_t cls = -1;
+  std::int32_t sep = -1;
+  std::int32_t pad = -1;
+  std::int32_t unk = -1;
+  std::int32_t mask = -1;
+
+  bool operator==(const SpecialTokens&) const = default;
+};
+
+/// Many texts end to end, no padding: text i is ids[cu_seqlens[i], cu_seqlens[i + 1]).
+struct PackedEncoding {
+  std::vector<std::int32_t> ids;         // (T)
+  std::vector<std::int32_t> type_ids;    // (T)
+  std::vector<std::int32_t> cu_seqlens;  // (texts + 1)
+};
+
+/// Which names the special tokens have and how a pair is joined.
+enum class TokenizerFamily {
+  kBert,   // [PAD] [UNK] [CLS] [SEP] [MASK]; "[CLS] A [SEP] B [SEP]"
+  kMpnet,  // <s> <pad> </s> [UNK] <mask>; "<s> A </s> </s> B </s>"
+};
+
+/// What a vocabulary does not say by itself; the defaults are those of the uncased models.
+struct TokenizerOptions {
+  /// Unset: MPNet if the vocabulary has "<s>", otherwise BERT.
+  std::optional<TokenizerFamily> family;
+  BertNormalizer normalizer;
+  /// 0 = no limit.
+  std::int64_t max_length = 512;
+};
+
+/// Everything a tokenizer.json says about BERT's kind of tokenizer.
+struct TokenizerModel {
+  BertNormalizer normalizer;
+  WordPiece wordpiece;
+  std::vector<AddedToken> added_tokens;
+  PostProcessor post_processor;
+  SpecialTokens special;
+  bool decoder_cleanup = true;
+  std::int64_t max_length = 0;
+};
+
+/// A value, cheap to copy; const members may be called from many threads at once.
+class Tokenizer {
+ public:
+  explicit Tokenizer(TokenizerModel model);
+  /// Reads tokenizer.json. What this class cannot do exactly is refused by name (InputError), and
+  /// so is every field of the wrong type or out of range.
+  static Tokenizer from_file(const std::filesystem::path& path);
+  /// Reads vocab.txt, one piece a line.
+  static Tokenizer from_vocab(const std::filesystem::path& path,
+                              const TokenizerOptions& options = {});
+  /// Piece i has id i. `source` begins the messages about what is wrong with them.
+  static Tokenizer from_pieces(std::span<const std::string> pieces,
+                               const TokenizerOptions& options = {},
+                               std::string_view source = "vocabulary");
+  /// Reads a model folder: tokenizer.json, otherwise vocab.txt; tokenizer_config.json and
+  /// special_tokens_map.json, where present, have the last word on cleaning, roles and length.
+  static Tokenizer from_pretrained(const std::filesystem::path& folder);
+
+  /// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt, which
+  /// AutoTokenizer and SentenceTransformer read with the same ids as result.
+  void save(const std::filesystem::path& folder) const;
+
+  /// Special tokens included, cut to max_length().
+  Encoding encode(std::string_view text) const;
+  /// Two texts; the longer one is cut first (Hugging Face's `longest_first`).
+  Encoding encode(std::string_view text, std::string_view pair) const;
+  /// The same ids as encode(text) for each, end to end.
+  PackedEncoding encode_batch(std::span<const std::string> texts) const;
+  PackedEncoding encode_batch(std::span<const std::string_view> texts) const;
+  /// Appends the ids of encode(text) to `ids`.
+  void append(std::string_view text, std::vector<std::int32_t>& ids) const;
+
+  /// Pieces joined to words; special tokens are left out unless asked for.
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = true) const;
+
+  /// Longest result of encode, special tokens included; 0 = no limit.
+  std::int64_t max_length() const { return max_length_; }
+  /// Must be 0 or leave room for the special tokens of a single text, otherwise Error.
+  void set_max_length(std::int64_t max_length);
+
+  const SpecialTokens& special() const { return model_->special; }
+  /// Pieces, added tokens included: the rows a model's embedding needs.
+  std::int64_t vocab_size() const { return model_->wordpiece.vocabulary().size(); }
+  const Vocabulary& vocabulary() const { return model_->wordpiece.vocabulary(); }
+  const TokenizerModel& model() const { return *model_; }
+
+ private:
+  struct Shared;
+  struct Scratch;
+  void append_tokens(std::string_view text, Scratch& scratch) const;
+  void append_segment(std::string_view text, Scratch& scratch) const;
+  void append_words(std::string_view text, Scratch& scratch) const;
+  std::size_t room(bool pair) const;
+  template <class Text>
+  PackedEncoding pack(std::span<const Text> texts) const;
+
+  std::shared_ptr<const TokenizerModel> model_;
+  std::shared_ptr<const Shared> shared_;
+  std::int64_t max_length_ = 0;
+};
+
+}  // namespace ringlet::models

@@ -1,0 +1,156 @@
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "ringlet/models/tokenizer/tokenizer_json.h"
+
+namespace ringlet::models {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Kind = TemplatePiece::Kind;
+
+std::string name(const TokenizerModel& model, std::int32_t id) {
+  return std::string(model.wordpiece.vocabulary().piece(id));
+}
+
+json dump_added_token(const AddedToken& token) {
+  return {{"content", token.content},       {"single_word", token.single_word},
+          {"lstrip", token.lstrip},         {"rstrip", token.rstrip},
+          {"normalized", token.normalized}, {"special", token.special}};
+}
+
+json dump_added_tokens(const TokenizerModel& model) {
+  json tokens = json::array();
+  for (const AddedToken& token : model.added_tokens) {
+    json entry = {{"id", token.id}};
+    entry.update(dump_added_token(token));
+    tokens.push_back(std::move(entry));
+  }
+  return tokens;
+}
+
+json dump_template(const TokenizerModel& model, const Template& pieces) {
+  json list = json::array();
+  for (const TemplatePiece& piece : pieces) {
+    const bool special = piece.kind == Kind::kSpecial;
+    const std::string id = special ? name(model, piece.id) : piece.kind == Kind::kFirst ? "A" : "B";
+    const json body = {{"id", id}, {"type_id", piece.type_id}};
+    list.push_back({{special ? "SpecialToken" : "Sequence", body}});
+  }
+  return list;
+}
+
+json dump_post_processor(const TokenizerModel& model) {
+  std::set<std::int32_t> ids;
+  for (const Template* pieces : {&model.post_processor.single, &model.post_processor.pair}) {
+    for (const TemplatePiece& piece : *pieces) {
+      if (piece.kind == Kind::kSpecial) ids.insert(piece.id);
+    }
+  }
+  json special_tokens = json::object();
+  for (const std::int32_t id : ids) {
+    const std::string token = name(model, id);
+    special_tokens[token] = {
+        {"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};
+  }
+  return {{"type", "TemplateProcessing"},
+          {"single", dump_template(model, model.post_processor.single)},
+          {"pair", dump_template(model, model.post_processor.pair)},
+          {"special_tokens", special_tokens}};
+}
+
+/// null where it follows `lowercase`, as published files have it.
+json dump_strip_accents(const BertNormalizer& normalizer) {
+  return normalizer.strip_accents == normalizer.lowercase ? json(nullptr)
+                                                          : json(normalizer.strip_accents);
+}
+
+json dump_normalizer(const BertNormalizer& normalizer) {
+  return {{"type", "BertNormalizer"},
+          {"clean_text", normalizer.clean_text},
+          {"handle_chinese_chars", normalizer.handle_chinese_chars},
+          {"strip_accents", dump_strip_accents(normalizer)},
+          {"lowercase", normalizer.lowercase}};
+}
+
+json dump_wordpiece(const WordPiece& wordpiece) {
+  json vocab = json::object();
+  // operator[] of an ordered object searches through all members each time.
+  auto& members = vocab.get_ref<json::object_t&>();
+  for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
+    members.emplace_back(std::string(wordpiece.vocabulary().piece(id)), json(id));
+  }
+  const WordPieceOptions& options = wordpiece.options();
+  return {{"type", "WordPiece"},
+          {"unk_token", options.unk_token},
+          {"continuing_subword_prefix", options.continuing_subword_prefix},
+          {"max_input_chars_per_word", options.max_input_chars_per_word},
+          {"vocab", std::move(vocab)}};
+}
+
+bool is_mpnet(const TokenizerModel& model) {
+  return model.special.cls >= 0 && name(model, model.special.cls) == "<s>";
+}
+
+json dump_roles(const TokenizerModel& model) {
+  json roles = json::object();
+  const auto add = [&](const char* role, std::int32_t id) {
+    if (id >= 0) roles[role] = name(model, id);
+  };
+  if (is_mpnet(model)) {
+    add("bos_token", model.special.cls);
+    add("eos_token", model.special.sep);
+  }
+  add("cls_token", model.special.cls);
+  add("sep_token", model.special.sep);
+  add("pad_token", model.special.pad);
+  add("unk_token", model.special.unk);
+  add("mask_token", model.special.mask);
+  return roles;
+}
+
+}  // namespace
+
+std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_length) {
+  const json truncation = max_length == 0 ? json(nullptr)
+                                          : json{{"direction", "Right"},
+                                                 {"max_length", max_length},
+                                                 {"strategy", "LongestFirst"},
+                                                 {"stride", 0}};
+  const json decoder = {{"type", "WordPiece"},
+                        {"prefix", model.wordpiece.options().continuing_subword_prefix},
+                        {"cleanup", model.decoder_cleanup}};
+  const json file = {{"version", "1.0"},
+                     {"truncation", truncation},
+                     {"padding", nullptr},
+                     {"added_tokens", dump_added_tokens(model)},
+                     {"normalizer", dump_normalizer(model.normalizer)},
+                     {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                     {"post_processor", dump_post_processor(model)},
+                     {"decoder", decoder},
+                     {"model", dump_wordpiece(model.wordpiece)}};
+  return file.dump(2) + "\n";
+}
+
+std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_length) {
+  json decoder = json::object();
+  for (const AddedToken& token : model.added_tokens) {
+    decoder[std::to_string(token.id)] = dump_added_token(token);
+  }
+  json config = {{"added_tokens_decoder", decoder}};
+  config.update(dump_roles(model));
+  config["do_lower_case"] = model.normalizer.lowercase;
+  config["strip_accents"] = dump_strip_accents(model.normalizer);
+  config["tokenize_chinese_chars"] = model.normalizer.handle_chinese_chars;
+  if (max_length > 0) config["model_max_length"] = max_length;
+  config["tokenizer_class"] = is_mpnet(model) ? "MPNetTokenizer" : "BertTokenizer";
+  return config.dump(2) + "\n";
+}
+
+std::string dump_special_tokens_map(const TokenizerModel& model) {
+  return dump_roles(model).dump(2) + "\n";
+}
+
+}  // namespace ringlet::models

@@ -1,0 +1,181 @@
+#include "ringlet/models/tokenizer/unicode.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "ringlet/models/tokenizer/unicode_ranges.h"
+
+namespace ringlet::models::unicode {
+namespace {
+
+template <std::size_t n>
+bool contains(const Range (&ranges)[n], char32_t c) {
+  const auto* range = std::partition_point(std::begin(ranges), std::end(ranges),
+                                           [c](const Range& r) { return r.last < c; });
+  return range != std::end(ranges) && range->first <= c;
+}
+
+bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
+
+/// Bytes of the sequence that `lead` begins, 0 if none does.
+std::size_t sequence_length(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2) return 0;
+  if (lead < 0xE0) return 2;
+  if (lead < 0xF0) return 3;
+  return lead < 0xF5 ? 4 : 0;
+}
+
+bool is_scalar(char32_t c, std::size_t nbytes) {
+  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  return c >= kSmallest[nbytes] && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
+}
+
+int combining_class(char32_t c) {
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
+}
+
+}  // namespace
+
+char32_t next(std::string_view text, std::size_t& position) {
+  const auto lead = static_cast<unsigned char>(text[position]);
+  const std::size_t nbytes = sequence_length(lead);
+  if (nbytes == 1) {
+    ++position;
+    return lead;
+  }
+  if (nbytes != 0 && position + nbytes <= text.size()) {
+    char32_t c = lead & (0x7Fu >> nbytes);
+    std::size_t i = 1;
+    for (; i < nbytes; ++i) {
+      const auto byte = static_cast<unsigned char>(text[position + i]);
+      if (!is_continuation(byte)) break;
+      c = c << 6 | (byte & 0x3Fu);
+    }
+    if (i == nbytes && is_scalar(c, nbytes)) {
+      position += nbytes;
+      return c;
+    }
+  }
+  ++position;
+  return kReplacement;
+}
+
+char32_t previous(std::string_view text, std::size_t end) {
+  std::size_t start = end - 1;
+  while (start > 0 && end - start < 4 && is_continuation(static_cast<unsigned char>(text[start]))) {
+    --start;
+  }
+  const char32_t c = next(text, start);
+  return start == end ? c : kReplacement;
+}
+
+void append(char32_t c, std::string& out) {
+  utf8proc_uint8_t bytes[4];
+  const auto nbytes = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
+  out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(nbytes));
+}
+
+bool is_valid(std::string_view text) {
+  for (std::size_t position = 0; position < text.size();) {
+    const std::size_t start = position;
+    if (next(text, position) == kReplacement && position - start == 1) return false;
+  }
+  return true;
+}
+
+std::size_t length(std::string_view text) {
+  std::size_t count = 0;
+  for (std::size_t position = 0; position < text.size(); ++count) next(text, position);
+  return count;
+}
+
+bool is_whitespace(char32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D);
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool is_punctuation(char32_t c) {
+  if (c >= 0x80) return contains(kPunctuation, c);
+  return (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x40) || (c >= 0x5B && c <= 0x60) ||
+         (c >= 0x7B && c <= 0x7E);
+}
+
+bool is_nonspacing_mark(char32_t c) { return c >= 0x300 && contains(kNonspacingMark, c); }
+
+bool is_control(char32_t c) {
+  if (c < 0x80) return (c < 0x20 || c == 0x7F) && c != '\t' && c != '\n' && c != '\r';
+  return contains(kOther, c);
+}
+
+bool is_cjk(char32_t c) {
+  // U+2B820-2B91F are missing from the published definition, hence here.
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+         (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B81F) ||
+         (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) ||
+         (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+bool is_word(char32_t c) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void append_decomposed(char32_t c, std::u32string& out) {
+  if (c == 0x11938) {  // Unicode 13; the published definition decomposes as Unicode 12 does
+    out.push_back(c);
+    return;
+  }
+  constexpr utf8proc_ssize_t kLongest = 16;  // canonical decompositions have at most four
+  utf8proc_int32_t parts[kLongest];
+  int boundary = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, kLongest,
+                                             UTF8PROC_DECOMPOSE, &boundary);
+  if (count <= 0 || count > kLongest) {
+    out.push_back(c);
+    return;
+  }
+  for (utf8proc_ssize_t i = 0; i < count; ++i) out.push_back(static_cast<char32_t>(parts[i]));
+}
+
+void order_combining(std::u32string& text) {
+  for (auto first = text.begin(); first != text.end();) {
+    if (combining_class(*first) == 0) {
+      ++first;
+      continue;
+    }
+    const auto last =
+        std::find_if(first, text.end(), [](char32_t c) { return combining_class(c) == 0; });
+    std::stable_sort(first, last, [](char32_t a, char32_t b) {
+      return combining_class(a) < combining_class(b);
+    });
+    first = last;
+  }
+}
+
+void append_lower(char32_t c, std::string& out) {
+  if (c == 0x130) {
+    out += "i\xCC\x87";  // the dot above stays a mark of its own
+    return;
+  }
+  append(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
+}
+
+}  // namespace ringlet::models::unicode

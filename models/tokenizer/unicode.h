@@ -1,0 +1,42 @@
+// Code points of UTF-8 text and the character classes that BERT's tokenizer asks for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ringlet::models::unicode {
+
+/// Stands for bytes that are not UTF-8.
+inline constexpr char32_t kReplacement = 0xFFFD;
+
+/// Reads the code point at `position` (which must be inside `text`) and steps over it. Bytes that
+/// are not UTF-8 (overlong, surrogate, truncated) read as kReplacement, one at a time.
+char32_t next(std::string_view text, std::size_t& position);
+/// The code point that ends at `end` > 0.
+char32_t previous(std::string_view text, std::size_t end);
+void append(char32_t c, std::string& out);
+bool is_valid(std::string_view text);
+/// Code points; each stray byte counts as one.
+std::size_t length(std::string_view text);
+
+/// The White_Space property: U+0009-000D, U+0020, U+0085, U+00A0, U+2000-200A, U+3000, ...
+bool is_whitespace(char32_t c);
+/// ASCII that is neither letter, digit, space nor control; elsewhere the categories P*.
+bool is_punctuation(char32_t c);
+/// Category Mn, most of the combining accents.
+bool is_nonspacing_mark(char32_t c);
+/// Control, format and private use (Cc, Cf, Co) without tab, line feed and carriage return.
+bool is_control(char32_t c);
+/// The CJK ideographs that BERT sets apart, compatibility forms included.
+bool is_cjk(char32_t c);
+/// Letter, mark, decimal digit or connector: \w of a regular expression.
+bool is_word(char32_t c);
+
+/// Appends the canonical decomposition (NFD) of one code point, not yet in canonical order.
+void append_decomposed(char32_t c, std::u32string& out);
+/// Puts runs of combining characters into canonical order.
+void order_combining(std::u32string& text);
+/// Appends the lower case of one code point; U+0130 gives two.
+void append_lower(char32_t c, std::string& out);
+
+}  // namespace ringlet::models::unicode

@@ -1,0 +1,226 @@
+// Files of a tokenizer, good and bad.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/tests/files.h"
+
+using namespace ringlet;
+using models::Tokenizer;
+using nlohmann::json;
+
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+const std::string kVocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n\u00E9\nE\n";
+
+json good_file() {
+  return json::parse(R"({
+    "version": "1.0", "truncation": null, "padding": null,
+    "added_tokens": [{"id": 0, "content": "[UNK]", "special": true, "normalized": false}],
+    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                   "strip_accents": null, "lowercase": true},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "BertProcessing", "sep": ["b", 2], "cls": ["a", 1]},
+    "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+              "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1, "b": 2}}})");
+}
+
+/// Loads `text` as tokenizer.json and returns what is wrong with it, without the path.
+std::string complaint(const std::string& text) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tokenizer.json").string();
+  write_file(path, text);
+  try {
+    Tokenizer::from_file(path);
+  } catch (const InputError& error) {
+    const std::string message = error.what();
+    CHECK(message.starts_with(path + ": "));
+    CHECK_EQ(message.find('\n'), std::string::npos);
+    return message.substr(std::min(message.size(), path.size() + 2));
+  }
+  return "none";
+}
+
+/// The same for a good file with one value changed; null removes it.
+std::string complaint(const char* pointer, const json& value) {
+  json file = good_file();
+  file[json::json_pointer(pointer)] = value;
+  return complaint(file.dump());
+}
+
+std::string complaint_without(const char* parent, const char* key) {
+  json file = good_file();
+  file[json::json_pointer(parent)].erase(key);
+  return complaint(file.dump());
+}
+
+}  // namespace
+
+TEST_CASE("a small tokenizer.json") {
+  CHECK_EQ(complaint(good_file().dump()), "none");
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", good_file().dump());
+  const Tokenizer tokenizer = Tokenizer::from_pretrained(folder.path());
+  CHECK_EQ(tokenizer.encode("A b c").ids, Ids{1, 1, 2, 0, 2});
+  CHECK_EQ(tokenizer.special(), models::SpecialTokens{1, 2, -1, 0, -1});
+  CHECK_EQ(tokenizer.max_length(), 0);
+}
+
+TEST_CASE("what is not JSON, or not the right kind, is named") {
+  CHECK(complaint("").starts_with("expected JSON: parse error at line 1, column 1"));
+  CHECK(complaint("{\"a\": 1,\n oops}").starts_with("expected JSON: parse error at line 2"));
+  CHECK_EQ(complaint("[1]"), "expected an object, got [1]");
+  CHECK_EQ(complaint("{}"), "expected the key 'normalizer'");
+  CHECK_EQ(complaint("/normalizer", nullptr), "normalizer: expected an object, got null");
+  CHECK_EQ(complaint("/normalizer/type", "NFC"),
+           "normalizer.type: expected BertNormalizer, got \"NFC\"");
+  CHECK_EQ(complaint("/normalizer/lowercase", 1),
+           "normalizer.lowercase: expected true or false, got 1");
+  CHECK_EQ(complaint("/pre_tokenizer/type", "Whitespace"),
+           "pre_tokenizer.type: expected BertPreTokenizer, got \"Whitespace\"");
+  CHECK_EQ(complaint("/model/type", "BPE"), "model.type: expected WordPiece, got \"BPE\"");
+  CHECK_EQ(complaint("/decoder/type", "ByteLevel"),
+           "decoder.type: expected WordPiece, got \"ByteLevel\"");
+  CHECK_EQ(complaint_without("/model", "unk_token"), "model: expected the key 'unk_token'");
+  CHECK_EQ(complaint("/model/max_input_chars_per_word", -1),
+           "model.max_input_chars_per_word: expected an integer from 1 to 2147483647, got -1");
+}
+
+TEST_CASE("a vocabulary has every id from 0 once") {
+  CHECK_EQ(complaint("/model/vocab", json::object()), "model.vocab: expected word pieces, got {}");
+  CHECK_EQ(complaint("/model/vocab", json::array()), "model.vocab: expected an object, got []");
+  CHECK_EQ(complaint("/model/vocab/b", 3),
+           "model.vocab['b']: expected an id from 0 to 2 (3 pieces, no id left out), got 3");
+  CHECK_EQ(complaint("/model/vocab/b", 18446744073709551615u),
+           "model.vocab['b']: expected an id from 0 to 2 (3 pieces, no id left out), got "
+           "18446744073709551615");
+  CHECK(complaint("/model/vocab/b", -1).ends_with("got -1"));
+  CHECK(complaint("/model/vocab/b", 1.5).ends_with("got 1.5"));
+  CHECK(complaint("/model/vocab/b", "2").ends_with("got \"2\""));
+  CHECK_EQ(complaint("/model/vocab/b", 1),
+           "model.vocab: expected each id once, 1 belongs to both 'a' and 'b'");
+  CHECK_EQ(complaint("/model/unk_token", "<unk>"),
+           "expected the unknown token '<unk>' in the vocabulary, it is not there");
+}
+
+TEST_CASE("added tokens agree with the vocabulary or continue it") {
+  const auto token = [](std::int64_t id, const char* content) {
+    return json::array({{{"id", id}, {"content", content}}});
+  };
+  CHECK_EQ(complaint("/added_tokens", token(3, "c")), "none");
+  CHECK_EQ(complaint("/added_tokens", token(4, "c")),
+           "added_tokens: expected id 3 for 'c', the next one free, got 4");
+  CHECK_EQ(complaint("/added_tokens", token(1, "c")),
+           "added_tokens: expected 'a', the piece with id 1, got 'c'");
+  CHECK(complaint("/added_tokens", token(3, "a")).find("3 and 1 are both 'a'") !=
+        std::string::npos);
+  CHECK_EQ(complaint("/added_tokens", token(3, "")),
+           "added_tokens[0].content: expected text that is not empty, got \"\"");
+  CHECK(complaint("/added_tokens", token(-1, "c")).starts_with("added_tokens[0].id: expected an "));
+  CHECK_EQ(
+      complaint("/added_tokens", {{{"id", 1}, {"content", "a"}}, {{"id", 1}, {"content", "a"}}}),
+      "added_tokens: expected each id once, got 1 twice");
+}
+
+TEST_CASE("templates name known sequences and ids in range") {
+  CHECK_EQ(complaint("/post_processor", nullptr), "none");
+  CHECK_EQ(complaint("/post_processor/type", "ByteLevel"),
+           "post_processor.type: expected TemplateProcessing, BertProcessing or "
+           "RobertaProcessing, got \"ByteLevel\"");
+  CHECK_EQ(complaint("/post_processor/cls", {"a", 3}),
+           "post_processor.cls[1]: expected an integer from 0 to 2, got 3");
+  CHECK_EQ(complaint("/post_processor/sep", 7), "post_processor.sep: expected a list, got 7");
+  const auto with_single = [](const json& single) {
+    return json{{"type", "TemplateProcessing"},
+                {"single", single},
+                {"pair", json::array()},
+                {"special_tokens", json::object()}};
+  };
+  CHECK_EQ(complaint("/post_processor", with_single(json::array())),
+           "post_processor.single: expected the sequence A once, got []");
+  CHECK_EQ(complaint("/post_processor",
+                     with_single({{{"SpecialToken", {{"id", "[CLS]"}, {"type_id", 0}}}}})),
+           "post_processor.special_tokens: expected the key '[CLS]'");
+  CHECK_EQ(
+      complaint("/post_processor", with_single({{{"Sequence", {{"id", "C"}, {"type_id", 0}}}}})),
+      "post_processor.single[0].Sequence.id: expected A or B, got \"C\"");
+}
+
+TEST_CASE("truncation") {
+  const auto truncation = [](std::int64_t length, const char* strategy, const char* direction) {
+    return json{{"max_length", length}, {"strategy", strategy}, {"direction", direction}};
+  };
+  CHECK_EQ(complaint("/truncation", truncation(2, "LongestFirst", "Right")), "none");
+  CHECK_EQ(complaint("/truncation", truncation(1, "LongestFirst", "Right")),
+           "truncation.max_length: expected at least the 2 special tokens, got 1");
+  CHECK_EQ(complaint("/truncation", truncation(8, "OnlyFirst", "Right")),
+           "truncation.strategy: expected LongestFirst, got \"OnlyFirst\"");
+  CHECK_EQ(complaint("/truncation", truncation(8, "LongestFirst", "Left")),
+           "truncation.direction: expected Right, got \"Left\"");
+}
+
+TEST_CASE("a folder with vocab.txt alone") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(
+      Tokenizer::from_pretrained(folder.path()),
+      (folder.path().string() + ": expected tokenizer.json or vocab.txt, neither is there").c_str(),
+      InputError);
+  write_file(folder / "vocab.txt", kVocab);
+  const Tokenizer tokenizer = Tokenizer::from_pretrained(folder.path());
+  CHECK_EQ(tokenizer.vocab_size(), 8);
+  CHECK_EQ(tokenizer.max_length(), 512);
+  CHECK_EQ(tokenizer.encode("THE \u00E9").ids, Ids{2, 5, 1, 3});  // "e" is not a piece
+}
+
+TEST_CASE("tokenizer_config.json has the last word") {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.txt", kVocab);
+  const auto load = [&](const char* config) {
+    write_file(folder / "tokenizer_config.json", config);
+    return Tokenizer::from_pretrained(folder.path());
+  };
+  CHECK_EQ(load(R"({"do_lower_case": false})").encode("the E \u00E9").ids, Ids{2, 5, 7, 6, 3});
+  CHECK_EQ(load(R"({"strip_accents": false})").encode("\u00C9").ids, Ids{2, 6, 3});
+  CHECK_EQ(load(R"({"model_max_length": 3})").encode("the the").ids, Ids{2, 5, 3});
+  CHECK_EQ(load(R"({"model_max_length": 1000000000000000019884624838656})").max_length(), 0);
+  CHECK_EQ(load(R"({"pad_token": {"content": "the"}})").special().pad, 5);
+  CHECK_THROWS_AS(load(R"({"model_max_length": 1})"), InputError);
+  CHECK_THROWS_AS(load(R"({"model_max_length": "8"})"), InputError);
+  CHECK_THROWS_AS(load(R"({"pad_token": "[NONE]"})"), InputError);
+  CHECK_THROWS_AS(load(R"({"tokenizer_class": "MPNetTokenizer"})"), InputError);
+  CHECK_THROWS_AS(load("[]"), InputError);
+}
+
+TEST_CASE("vocab.txt: line ends of both kinds, no line twice") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "vocab.txt").string();
+  write_file(path, "a\r\nb\n\u00E9");
+  const models::Vocabulary vocabulary = models::Vocabulary::from_file(path);
+  CHECK_EQ(vocabulary.size(), 3);
+  CHECK_EQ(vocabulary.find("a"), 0);
+  CHECK_EQ(vocabulary.find("\u00E9"), 2);
+  write_file(path, "");
+  CHECK_THROWS_WITH_AS(models::Vocabulary::from_file(path),
+                       (path + ": expected one word piece a line, it is empty").c_str(),
+                       InputError);
+  write_file(path, "a\nb\na\n");
+  CHECK_THROWS_WITH_AS(models::Vocabulary::from_file(path),
+                       (path + ": expected distinct pieces, 2 and 0 are both 'a'").c_str(),
+                       InputError);
+}
+
+TEST_CASE("saving into a folder that is not there") {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.txt", kVocab);
+  const Tokenizer tokenizer = Tokenizer::from_vocab(folder / "vocab.txt");
+  CHECK_THROWS_AS(tokenizer.save(folder / "none"), InputError);
+  CHECK_EQ(folder.entries(), 1);
+}

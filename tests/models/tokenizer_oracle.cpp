@@ -1,0 +1,78 @@
+// The same ids as Hugging Face's tokenizers on texts chosen to be awkward; every sentence of the
+// real data and every code point are compared by scripts/oracles/tokenizer.py --compare.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/tests/files.h"
+
+using namespace ringlet;
+using models::Encoding;
+using models::Tokenizer;
+using nlohmann::json;
+
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+const std::filesystem::path kFolder =
+    std::filesystem::path(RINGLET_TESTS_DIR) / "oracles" / "tokenizer";
+
+std::vector<json> read_cases() {
+  std::vector<json> cases;
+  std::ifstream file(kFolder / "cases.jsonl");
+  for (std::string line; std::getline(file, line);) cases.push_back(json::parse(line));
+  REQUIRE(cases.size() > 200);
+  return cases;
+}
+
+Encoding encode(const Tokenizer& tokenizer, const json& entry) {
+  const auto text = entry.at("text").get<std::string>();
+  if (!entry.contains("pair")) return tokenizer.encode(text);
+  return tokenizer.encode(text, entry.at("pair").get<std::string>());
+}
+
+void check_all(const Tokenizer& tokenizer, const std::string& name) {
+  for (const json& entry : read_cases()) {
+    INFO(name << ": " << entry.at("text").dump());
+    CHECK_EQ(encode(tokenizer, entry).ids, entry.at(name).get<Ids>());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("small vocabularies: usual, MPNet, cased with odd added tokens, normalized ones") {
+  for (const char* name : {"tiny-bert", "tiny-mpnet", "tiny-cased", "tiny-added"}) {
+    check_all(Tokenizer::from_file(kFolder / (std::string(name) + ".json")), name);
+  }
+}
+
+TEST_CASE("the same after saving and loading") {
+  for (const char* name : {"tiny-bert", "tiny-mpnet", "tiny-cased", "tiny-added"}) {
+    const TemporaryFolder folder;
+    Tokenizer::from_file(kFolder / (std::string(name) + ".json")).save(folder.path());
+    check_all(Tokenizer::from_pretrained(folder.path()), name);
+  }
+}
+
+TEST_CASE("token types and decoded text") {
+  const Tokenizer tokenizer = Tokenizer::from_file(kFolder / "tiny-bert.json");
+  for (const json& entry : read_cases()) {
+    INFO(entry.at("text").dump());
+    const Encoding encoding = encode(tokenizer, entry);
+    CHECK_EQ(encoding.type_ids, entry.at("type_ids").get<Ids>());
+    CHECK_EQ(tokenizer.decode(encoding.ids), entry.at("decoded").get<std::string>());
+  }
+}
+
+TEST_CASE("the published vocabularies") {
+  for (const char* name : {"bert-base-uncased", "mpnet-base"}) {
+    const auto path = real_data("vocab/" + std::string(name) + ".vocab.txt");
+    if (path.empty()) return;
+    check_all(Tokenizer::from_vocab(path), name);
+  }
+}

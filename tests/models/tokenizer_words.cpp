@@ -1,0 +1,164 @@
+// Clean-up, words and pieces, one step at a time.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "ringlet/core/error.h"
+#include "ringlet/models/tokenizer/added_tokens.h"
+#include "ringlet/models/tokenizer/normalizer.h"
+#include "ringlet/models/tokenizer/pre_tokenizer.h"
+#include "ringlet/models/tokenizer/vocabulary.h"
+#include "ringlet/models/tokenizer/wordpiece.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+
+namespace {
+
+std::string normalize(std::string_view text, const BertNormalizer& normalizer = {}) {
+  std::string out;
+  normalizer.normalize(text, out);
+  return out;
+}
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> found;
+  BertPreTokenizer words(text);
+  for (std::string_view word; words.next(word);) found.emplace_back(word);
+  return found;
+}
+
+using Words = std::vector<std::string>;
+using Ids = std::vector<std::int32_t>;
+
+Ids pieces(const std::vector<std::string>& vocabulary, std::string_view word,
+           WordPieceOptions options = {}) {
+  const auto size = static_cast<std::int32_t>(vocabulary.size());
+  Ids ids;
+  WordPiece(Vocabulary(vocabulary), size, std::move(options)).append(word, ids);
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("clean-up drops control characters and makes white space plain") {
+  CHECK_EQ(normalize(std::string_view("a\0b\x01\x7F"
+                                      "c",
+                                      6)),
+           "abc");
+  CHECK_EQ(normalize("a\tb\r\nc\u00A0d\u3000e"), "a b  c d e");
+  CHECK_EQ(normalize("soft\u00ADhyphen \u200Bzero \uFEFFbom"), "softhyphen zero bom");
+  CHECK_EQ(normalize("\uFFFD\uE000"), "");
+  CHECK_EQ(normalize("A\tB", {.clean_text = false}), "a\tb");
+}
+
+TEST_CASE("accents go with lower case, marks that take room stay") {
+  CHECK_EQ(normalize("Ca\u0301fe\u0301 \u00C9COLE \u00C5"), "cafe ecole a");
+  CHECK_EQ(normalize("\u1E9B\u0323"), "\u017F");
+  CHECK_EQ(normalize("\u0939\u093F"), "\u0939\u093F");  // a vowel sign (Mc)
+  CHECK_EQ(normalize("\uAC01"), "\u1100\u1161\u11A8");  // Hangul decomposes
+  CHECK_EQ(normalize("\u00C9", {.strip_accents = false}), "\u00E9");
+  CHECK_EQ(normalize("\u00C9", {.lowercase = false}), "E");
+}
+
+TEST_CASE("lower case is one character's, U+0130 alone becomes two") {
+  CHECK_EQ(normalize("\u03A3\u03A3"), "\u03C3\u03C3");  // no final sigma
+  CHECK_EQ(normalize("\u1E9E"), "\u00DF");
+  CHECK_EQ(normalize("\u0130", {.strip_accents = false}), "i\u0307");
+  CHECK_EQ(normalize("\u0130"), "i");
+}
+
+TEST_CASE("CJK ideographs are set apart") {
+  CHECK_EQ(normalize("a\u4F60b\u597D"), "a \u4F60 b \u597D ");
+  CHECK_EQ(normalize("\u4F60", {.handle_chinese_chars = false}), "\u4F60");
+  CHECK_EQ(normalize("\u30C6\uD55C", {.strip_accents = false}), "\u30C6\uD55C");  // kana, Hangul
+}
+
+TEST_CASE("bytes that are not UTF-8 are dropped like U+FFFD") {
+  CHECK_EQ(normalize("a\xFF"
+                     "b"),
+           "ab");
+  CHECK_EQ(normalize("a\xC0\x80"
+                     "b"),
+           "ab");  // overlong
+  CHECK_EQ(normalize("a\xED\xA0\x80"
+                     "b"),
+           "ab");                         // a surrogate
+  CHECK_EQ(normalize("a\xE4\xBD"), "a");  // cut short
+  CHECK_EQ(normalize("\xE9", {.clean_text = false}), "\uFFFD");
+}
+
+TEST_CASE("words end at white space and around punctuation") {
+  CHECK_EQ(words("don't stop"), Words{"don", "'", "t", "stop"});
+  CHECK_EQ(words("...$5+a_b"), Words{".", ".", ".", "$", "5", "+", "a", "_", "b"});
+  CHECK_EQ(words("\u00ABa\u00BB\u2003b\u3002"), Words{"\u00AB", "a", "\u00BB", "b", "\u3002"});
+  CHECK_EQ(words("\u20AC5"), Words{"\u20AC"
+                                   "5"});  // a currency sign beyond ASCII is no mark
+  CHECK_EQ(words("  "), Words{});
+  CHECK_EQ(words(""), Words{});
+}
+
+TEST_CASE("pieces are the longest from left to right") {
+  CHECK_EQ(pieces({"[UNK]", "a", "ab", "##b", "##c", "##bc"}, "abc"), Ids{2, 4});
+  CHECK_EQ(pieces({"[UNK]", "a", "##b"}, "abb"), Ids{1, 2, 2});
+  CHECK_EQ(pieces({"[UNK]", "ab", "##d", "a", "##bd"}, "abe"), Ids{0});  // no way back
+  CHECK_EQ(pieces({"[UNK]", "##a"}, "a"), Ids{0});
+  CHECK_EQ(pieces({"[UNK]", "\u00E9", "##\u00E8"}, "\u00E9\u00E8"), Ids{1, 2});
+  CHECK_EQ(pieces({"?", "a", "@@b"}, "ab", {"?", "@@", 100}), Ids{1, 2});
+}
+
+TEST_CASE("a word of too many characters is unknown, whatever its bytes") {
+  const std::vector<std::string> vocabulary = {"[UNK]", "\u00E9", "##\u00E9"};
+  const WordPieceOptions options{.max_input_chars_per_word = 3};
+  CHECK_EQ(pieces(vocabulary, "\u00E9\u00E9\u00E9", options), Ids{1, 2, 2});
+  CHECK_EQ(pieces(vocabulary, "\u00E9\u00E9\u00E9\u00E9", options), Ids{0});
+}
+
+TEST_CASE("wordpiece refuses what it cannot work with") {
+  CHECK_THROWS_WITH_AS(
+      pieces({"a"}, "a"),
+      "vocabulary: expected the unknown token '[UNK]' in the vocabulary, it is not there",
+      InputError);
+  CHECK_THROWS_AS(pieces({"[UNK]"}, "a", {.max_input_chars_per_word = 0}), InputError);
+}
+
+TEST_CASE("a vocabulary answers both ways") {
+  const Vocabulary vocabulary(std::vector<std::string>{"a", "##b", "", "\u4F60"});
+  CHECK_EQ(vocabulary.size(), 4);
+  CHECK_EQ(vocabulary.find("##b"), 1);
+  CHECK_EQ(vocabulary.find("##", "b"), 1);
+  CHECK_EQ(vocabulary.find("\u4F60"), 3);
+  CHECK_EQ(vocabulary.find(""), 2);
+  CHECK_EQ(vocabulary.find("b"), Vocabulary::kMissing);
+  CHECK_EQ(vocabulary.piece(3), "\u4F60");
+  CHECK_THROWS_WITH_AS(vocabulary.piece(4), "[Vocabulary] id 4 is outside 0..3", Error);
+  CHECK_THROWS_AS(vocabulary.piece(-1), Error);
+  CHECK_EQ(Vocabulary().find("a"), Vocabulary::kMissing);
+}
+
+TEST_CASE("a vocabulary's pieces are distinct and UTF-8") {
+  CHECK_THROWS_WITH_AS(Vocabulary(std::vector<std::string>{"a", "b", "a"}),
+                       "vocabulary: expected distinct pieces, 2 and 0 are both 'a'", InputError);
+  CHECK_THROWS_WITH_AS(Vocabulary(std::vector<std::string>{"a", "\xFF"}),
+                       "vocabulary: expected UTF-8 text, piece 1 is not", InputError);
+}
+
+TEST_CASE("added tokens are found leftmost, then longest, alone if asked for") {
+  std::vector<AddedToken> tokens(3);
+  tokens[0] = {.id = 1, .content = "ab"};
+  tokens[1] = {.id = 2, .content = "abc"};
+  tokens[2] = {.id = 3, .content = "foo", .single_word = true};
+  const AddedTokenMatcher matcher(tokens, false, {});
+  AddedTokenMatcher::Match match{};
+  REQUIRE(matcher.find("xabcab", 0, match));
+  CHECK_EQ(match.id, 2);
+  CHECK_EQ(match.begin, 1);
+  CHECK_EQ(match.end, 4);
+  REQUIRE(matcher.find("xabcab", match.end, match));
+  CHECK_EQ(match.id, 1);
+  CHECK_FALSE(matcher.find("xabcab", match.end, match));
+  CHECK_FALSE(matcher.find("xfoo foo\u0301 foo_", 0, match));
+  REQUIRE(matcher.find("\u00E9foo-foo.", 0, match));
+  CHECK_EQ(match.begin, 6);
+}
