@@ -23,3 +23,6 @@
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
+#include "ringlet/train/npy.h"
+#include "ringlet/train/plot.h"
+#include "ringlet/train/progress.h"

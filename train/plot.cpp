@@ -1,0 +1,244 @@
+#include "ringlet/train/plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "ringlet/core/error.h"
+#include "ringlet/train/svg.h"
+
+namespace ringlet::train {
+namespace {
+
+using svg::Anchor;
+using svg::Canvas;
+
+constexpr double kLeft = 72;
+constexpr double kRight = svg::kWidth - 28;
+constexpr double kPlotTop = 66;  // below the title and the legend
+constexpr double kPlotHeight = 240;
+constexpr double kChartHeight = kPlotTop + kPlotHeight + 54;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void include(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+/// A range that can be drawn: never empty, never a point.
+Range drawable(Range range) {
+  if (range.low > range.high) return {0, 1};
+  if (range.low < range.high) return range;
+  const double margin = range.low == 0 ? 1 : std::abs(range.low) * 0.1;
+  return {range.low - margin, range.high + margin};
+}
+
+/// Maps values to pixels.
+struct Scale {
+  double low, high;
+  double from, to;
+  double operator()(double value) const {
+    return from + (value - low) / (high - low) * (to - from);
+  }
+};
+
+/// The next entry of a legend that runs from left to right; returns where the one after it goes.
+double draw_legend_entry(Canvas& canvas, double x, double y, const std::string& name,
+                         const std::string& classes) {
+  canvas.line(x, y - 4, x + 18, y - 4, classes);
+  canvas.text(x + 24, y, Anchor::start, "", name);
+  return x + 24 + svg::text_width(name) + 18;
+}
+
+bool finite(double x, double y) { return std::isfinite(x) && std::isfinite(y); }
+
+using Points = std::vector<std::pair<double, double>>;
+
+/// Of all points that fall on one column of pixels, in order: the first, lowest, highest and last.
+Points thin(const Points& points) {
+  Points out;
+  for (std::size_t begin = 0, end; begin < points.size(); begin = end) {
+    const double column = std::floor(points[begin].first);
+    end = begin;
+    std::size_t low = begin, high = begin;
+    for (; end < points.size() && std::floor(points[end].first) == column; ++end) {
+      if (points[end].second < points[low].second) low = end;
+      if (points[end].second > points[high].second) high = end;
+    }
+    std::size_t kept[] = {begin, std::min(low, high), std::max(low, high), end - 1};
+    for (std::size_t* k = kept; k != std::unique(kept, kept + 4); ++k) out.push_back(points[*k]);
+  }
+  return out;
+}
+
+void draw_series(Canvas& canvas, const Series& series, const Scale& x, const Scale& y,
+                 const std::string& classes) {
+  Points run;
+  const auto end_run = [&] {
+    if (run.size() == 1) run.push_back({run[0].first + 1, run[0].second});  // a dot
+    if (!run.empty()) canvas.polyline(thin(run), classes);
+    run.clear();
+  };
+  for (std::size_t i = 0; i < series.x.size(); ++i) {
+    if (finite(series.x[i], series.y[i]))
+      run.push_back({x(series.x[i]), y(series.y[i])});
+    else
+      end_run();
+  }
+  end_run();
+}
+
+std::pair<Range, Range> ranges(const LineChart& chart) {
+  Range x, y;
+  for (const Series& series : chart.series) {
+    RINGLET_CHECK_EQ(series.x.size(), series.y.size(), "[draw_lines] series '", series.name, "'");
+    for (std::size_t i = 0; i < series.x.size(); ++i) {
+      if (!finite(series.x[i], series.y[i])) continue;
+      x.include(series.x[i]);
+      y.include(series.y[i]);
+    }
+  }
+  for (const Level& level : chart.levels) y.include(level.y);
+  return {drawable(x), drawable(y)};
+}
+
+void draw_axes(Canvas& canvas, const LineChart& chart, double top, const Scale& x, const Scale& y,
+               const std::vector<double>& x_ticks, const std::vector<double>& y_ticks) {
+  const double bottom = top + kPlotTop + kPlotHeight;
+  for (const double tick : y_ticks) {
+    canvas.line(kLeft, y(tick), kRight, y(tick), "grid");
+    canvas.text(kLeft - 8, y(tick) + 4, Anchor::end, "", svg::number(tick));
+  }
+  for (const double tick : x_ticks) {
+    if (tick < x.low || tick > x.high) continue;
+    canvas.line(x(tick), bottom, x(tick), bottom + 5, "axis");
+    canvas.text(x(tick), bottom + 19, Anchor::middle, "", svg::number(tick));
+  }
+  canvas.line(kLeft, bottom, kRight, bottom, "axis");
+  canvas.text(kLeft, top + 26, Anchor::start, "title", chart.title);
+  canvas.text((kLeft + kRight) / 2, bottom + 38, Anchor::middle, "", chart.x_label);
+  canvas.text_upwards(18, bottom - kPlotHeight / 2, "", chart.y_label);
+}
+
+void draw_chart(Canvas& canvas, const LineChart& chart, double top) {
+  const auto [x_range, y_range] = ranges(chart);
+  const std::vector<double> x_ticks = round_ticks(x_range.low, x_range.high, 10);
+  const std::vector<double> y_ticks = round_ticks(y_range.low, y_range.high, 6);
+  const Scale x{x_range.low, x_range.high, kLeft, kRight};
+  const Scale y{y_ticks.front(), y_ticks.back(), top + kPlotTop + kPlotHeight, top + kPlotTop};
+  draw_axes(canvas, chart, top, x, y, x_ticks, y_ticks);
+
+  double legend = kLeft;
+  const double legend_y = top + 48;
+  std::size_t colour = 0;
+  for (const Series& series : chart.series) {
+    const std::string classes =
+        concat("line ", svg::colour_class(colour), series.faint ? " faint" : "");
+    draw_series(canvas, series, x, y, classes);
+    if (!series.name.empty())
+      legend = draw_legend_entry(canvas, legend, legend_y, series.name, classes);
+    if (!series.faint) ++colour;
+  }
+  for (const Level& level : chart.levels) {
+    canvas.line(kLeft, y(level.y), kRight, y(level.y), "level");
+    if (!level.name.empty())
+      legend = draw_legend_entry(canvas, legend, legend_y, level.name, "level");
+  }
+}
+
+}  // namespace
+
+std::vector<double> round_ticks(double low, double high, int at_most) {
+  RINGLET_CHECK(std::isfinite(low) && std::isfinite(high) && low <= high && at_most >= 1,
+                "[round_ticks] no ticks from ", low, " to ", high);
+  if (low == high) high = low + (low == 0 ? 1 : std::abs(low));
+  const double power = std::pow(10, std::floor(std::log10((high - low) / at_most)));
+  for (double factor : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0}) {
+    const double step = factor * power;
+    // A hair of tolerance, so that 0.3 is a multiple of 0.1.
+    const double first = std::floor(low / step + 1e-9);
+    const double last = std::max(std::ceil(high / step - 1e-9), first + 1);
+    if (last - first > at_most) continue;
+    std::vector<double> ticks;
+    for (double i = first; i <= last; ++i) ticks.push_back(i * step);
+    return ticks;
+  }
+  return {low, high};
+}
+
+Series moving_average(const Series& series, std::size_t window) {
+  Series out = series;
+  const std::size_t n = series.y.size();
+  const std::size_t half = window / 2;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t reach = std::min({half, i, n - 1 - i});
+    double sum = 0;
+    for (std::size_t k = i - reach; k <= i + reach; ++k) sum += series.y[k];
+    out.y[i] = sum / static_cast<double>(2 * reach + 1);
+  }
+  return out;
+}
+
+std::string draw_lines(std::span<const LineChart> charts) {
+  Canvas canvas;
+  double top = 0;
+  for (const LineChart& chart : charts) {
+    draw_chart(canvas, chart, top);
+    top += kChartHeight;
+  }
+  return canvas.document(top, charts.empty() ? "" : charts.front().title);
+}
+
+std::string draw_lines(const LineChart& chart) { return draw_lines(std::span(&chart, 1)); }
+
+std::string draw_bars(const BarChart& chart) {
+  constexpr double kRow = 30;
+  constexpr double kThickness = 20;
+  Range range{0, 0};
+  double left = 0;
+  std::vector<std::string> groups;
+  for (const Bar& bar : chart.bars) {
+    RINGLET_CHECK(std::isfinite(bar.value) && bar.value >= 0, "[draw_bars] '", bar.name,
+                  "' has no length: ", bar.value);
+    range.include(bar.value);
+    left = std::max(left, svg::text_width(bar.name) + 32);
+    if (std::find(groups.begin(), groups.end(), bar.group) == groups.end())
+      groups.push_back(bar.group);
+  }
+  const std::vector<double> ticks = round_ticks(0, range.high, 6);
+  left = std::min(left, svg::kWidth / 2);
+  const Scale x{0, ticks.back(), left, kRight - 90};
+  const double bottom = kPlotTop + kRow * static_cast<double>(chart.bars.size());
+
+  Canvas canvas;
+  canvas.text(24, 26, Anchor::start, "title", chart.title);
+  for (const double tick : ticks) {
+    canvas.line(x(tick), kPlotTop, x(tick), bottom, "grid");
+    canvas.text(x(tick), bottom + 18, Anchor::middle, "", svg::number(tick));
+  }
+  double row = kPlotTop + (kRow - kThickness) / 2;
+  for (const Bar& bar : chart.bars) {
+    const auto group = std::find(groups.begin(), groups.end(), bar.group) - groups.begin();
+    const std::string colour = svg::colour_class(static_cast<std::size_t>(group));
+    const double text_y = row + kThickness / 2 + 4;
+    canvas.text(left - 8, text_y, Anchor::end, "", bar.name);
+    canvas.rectangle(left, row, x(bar.value) - left, kThickness, "bar " + colour);
+    canvas.text(x(bar.value) + 8, text_y, Anchor::start, "",
+                svg::number(bar.value) + (bar.note.empty() ? "" : "  " + bar.note));
+    row += kRow;
+  }
+  canvas.line(left, kPlotTop, left, bottom, "axis");
+  double legend = 24;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].empty()) continue;
+    legend = draw_legend_entry(canvas, legend, 48, groups[i], "line " + svg::colour_class(i));
+  }
+  canvas.text((left + x.to) / 2, bottom + 38, Anchor::middle, "", chart.value_label);
+  return canvas.document(bottom + 54, chart.title);
+}
+
+}  // namespace ringlet::train

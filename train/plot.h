@@ -1,0 +1,58 @@
+// Charts as SVG text, readable on light and dark pages (the viewer's colour scheme decides).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ringlet::train {
+
+/// Points in drawing order; one that is not finite interrupts the line.
+struct Series {
+  std::string name;  // of the legend; empty: not in the legend
+  std::vector<double> x;
+  std::vector<double> y;  // as many as x
+  bool faint = false;     // in the background, in the colour of the series that follows
+};
+
+/// A dashed horizontal line, for instance the loss of guessing.
+struct Level {
+  std::string name;
+  double y = 0;
+};
+
+struct LineChart {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<Series> series;
+  std::vector<Level> levels;
+};
+
+struct Bar {
+  std::string name;   // left of the bar
+  double value = 0;   // >= 0
+  std::string note;   // behind the bar's value
+  std::string group;  // bars of a group have one colour, the legend names it; may be empty
+};
+
+struct BarChart {
+  std::string title;
+  std::string value_label;
+  std::vector<Bar> bars;  // from top to bottom
+};
+
+/// Charts one below the other. A series whose x and y differ in number is Error.
+std::string draw_lines(std::span<const LineChart> charts);
+std::string draw_lines(const LineChart& chart);
+/// Horizontal bars from 0. A negative or infinite value is Error.
+std::string draw_bars(const BarChart& chart);
+
+/// Multiples of 1, 2 or 5 times a power of ten, `at_most` or fewer intervals, the first at or below
+/// `low` and the last at or above `high`; at least two. Both must be finite.
+std::vector<double> round_ticks(double low, double high, int at_most);
+
+/// Centred means over up to `window` points, narrower at both ends; the x stay.
+Series moving_average(const Series& series, std::size_t window);
+
+}  // namespace ringlet::train

@@ -1,0 +1,65 @@
+// Progress of a long run: one line that rewrites itself on a terminal, a plain line now and then
+// otherwise.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+namespace ringlet::train {
+
+/// "50 s", "3 min 20 s", "2 h 05 min".
+std::string format_duration(double seconds);
+/// Three significant digits, with k, M or G from ten thousand on: "7.32", "840", "12.3k".
+std::string format_count(double count);
+
+struct ProgressOptions {
+  bool terminal = false;        ///< the stream is a terminal: rewrite the line
+  double terminal_every = 0.2;  ///< seconds between two rewritings
+  double plain_every = 5;       ///< seconds between two plain lines
+  /// Seconds since any fixed point; the steady clock unless given.
+  std::function<double()> clock;
+};
+
+/// "step 120/1000  loss 0.8123  312 pairs/s  8.1k tokens/s  2 min 30 s left".
+class Progress {
+ public:
+  /// Shows nothing by itself; `out` must outlive it. Steps count from `first_step` on.
+  Progress(std::ostream& out, std::int64_t total_steps, ProgressOptions options = {},
+           std::int64_t first_step = 0);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// After each step; `pairs` and `tokens` are the step's own. The first and the last step are
+  /// always shown.
+  void step(std::int64_t step, double loss, std::int64_t pairs, std::int64_t tokens);
+  /// Leaves out the time since the last step: evaluating and saving are no training.
+  void skip_time();
+  /// A line of its own, above the progress line.
+  void note(const std::string& line);
+  /// The line as it would be shown now.
+  std::string line() const;
+
+ private:
+  double now() const;
+  void show();
+  void clear();
+
+  std::ostream& out_;
+  std::int64_t total_;
+  std::int64_t first_;
+  ProgressOptions options_;
+  double last_time_;    // of the last step
+  double shown_at_;     // when a line was shown last
+  double seconds_ = 0;  // of all steps
+  std::int64_t step_;
+  double loss_ = 0;
+  std::int64_t pairs_ = 0;
+  std::int64_t tokens_ = 0;
+  std::size_t width_ = 0;  // of the line on the terminal
+};
+
+}  // namespace ringlet::train

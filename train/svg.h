@@ -1,0 +1,43 @@
+// Just enough SVG for charts: text is escaped, coordinates have one decimal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ringlet::train::svg {
+
+inline constexpr double kWidth = 760;
+
+/// "&lt;" for "<"; what XML forbids becomes a space.
+std::string escape(std::string_view text);
+/// Up to nine significant digits, no trailing zeros: "0.05", "2e-05", "1200".
+std::string number(double value);
+/// Roughly how wide `text` is drawn in labels.
+double text_width(std::string_view text);
+
+/// Classes of a colour; there are as many colours as kColours, then they repeat, dashed.
+inline constexpr std::size_t kColours = 6;
+std::string colour_class(std::size_t series);
+
+enum class Anchor { start, middle, end };
+
+/// Collects elements; the drawing is in pixels from the top left.
+class Canvas {
+ public:
+  void line(double x1, double y1, double x2, double y2, std::string_view classes);
+  void rectangle(double x, double y, double width, double height, std::string_view classes);
+  void polyline(const std::vector<std::pair<double, double>>& points, std::string_view classes);
+  void text(double x, double y, Anchor anchor, std::string_view classes, std::string_view text);
+  /// Reads upwards, centred on (x, y).
+  void text_upwards(double x, double y, std::string_view classes, std::string_view text);
+  /// The whole document.
+  std::string document(double height, std::string_view title) const;
+
+ private:
+  std::string body_;
+};
+
+}  // namespace ringlet::train::svg
