@@ -2,6 +2,8 @@
 #pragma once
 
 #include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/embedding.h"
+#include "ringlet/autograd/functions/layer_norm.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/autograd/gradcheck.h"
@@ -11,9 +13,12 @@
 #include "ringlet/core/dtype.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/ops/accumulator.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/embedding.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/index.h"
+#include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/parallel.h"

@@ -4,8 +4,10 @@
 
 #define RINGLET_CPU_FAMILIES(X) \
   X(elementwise)                \
+  X(embedding)                  \
   X(fill)                       \
   X(index)                      \
+  X(layer_norm)                 \
   X(random)                     \
   X(reduce)
 

@@ -157,26 +157,44 @@ RINGLET_INLINE f64x8 sqrt(f64x8 a) {
   return r;
 }
 
-/// The sum of all lanes, halves added to halves.
-RINGLET_INLINE float sum(f32x16 v) {
-  float a[16];
-  memcpy(a, &v, sizeof(v));
-  for (int half = 8; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) a[i] += a[i + half];
-  return a[0];
+typedef float f32x8 __attribute__((vector_size(32)));
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef double f64x4 __attribute__((vector_size(32)));
+
+/// Folds all lanes into one, halves with halves: f(lane i, lane i + 8), then 4, 2, 1 apart.
+template <class F>
+RINGLET_INLINE float fold(f32x16 v, F f) {
+  const f32x8 a = f(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
+                    __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+  const f32x4 b =
+      f(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7));
+  return f(f(b[0], b[2]), f(b[1], b[3]));
 }
-RINGLET_INLINE double sum(f64x8 v) {
-  double a[8];
-  memcpy(a, &v, sizeof(v));
-  for (int half = 4; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) a[i] += a[i + half];
-  return a[0];
+template <class F>
+RINGLET_INLINE double fold(f64x8 v, F f) {
+  const f64x4 a =
+      f(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
+  return f(f(a[0], a[2]), f(a[1], a[3]));
+}
+template <class V>
+RINGLET_INLINE auto sum(V v) {
+  return fold(
+      v, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
 }
 template <class V>
 RINGLET_INLINE auto max_lane(V v) {
-  auto best = v[0];
-  for (unsigned i = 1; i < sizeof(V) / sizeof(best); ++i) best = v[i] > best ? v[i] : best;
-  return best;
+  return fold(
+      v, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
+}
+
+/// Lanes [0, count) of v and those of `other` beyond.
+RINGLET_INLINE f32x16 first_lanes(f32x16 v, std::int64_t count, f32x16 other) {
+  const i32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return lane < static_cast<std::int32_t>(count) ? v : other;
+}
+RINGLET_INLINE f64x8 first_lanes(f64x8 v, std::int64_t count, f64x8 other) {
+  const i64x8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+  return lane < count ? v : other;
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,150 @@
+#include "ringlet/core/ops/embedding.h"
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/layer_norm.h"
+#include "ringlet/core/cpu/scratch.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 14;
+
+template <class T, class S = scalar_t<T>>
+RINGLET_INLINE void copy_row(T* to, const S* from, std::int64_t columns) {
+  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
+    store_at(to, i, lanes, load_at(from, i, lanes));
+  });
+}
+
+void embedding(const EmbeddingArgs& args, Device device) {
+  dispatch_floating("embedding", args.dtype, [&]<class T>() {
+    using S = scalar_t<T>;
+    parallel_for(
+        device, args.tokens, kGrain / args.columns + 1, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t t = begin; t < end; ++t)
+            copy_row(static_cast<T*>(args.out) + t * args.columns,
+                     static_cast<const S*>(args.weight) + args.ids[t] * args.columns, args.columns);
+        });
+  });
+}
+
+// ---- backward -----------------------------------------------------------------------------
+
+// The tokens of each id as a chain in token order: first[id], next[token], -1 at the end.
+void chain_tokens(const EmbeddingBackwardArgs& args) {
+  memset(args.first, 0xff, static_cast<std::size_t>(args.rows) * sizeof(std::int32_t));
+  for (std::int64_t t = args.tokens - 1; t >= 0; --t) {
+    args.next[t] = args.first[args.ids[t]];
+    args.first[args.ids[t]] = static_cast<std::int32_t>(t);
+  }
+}
+
+// Columns [begin, end) of one id's row, four vectors side by side along its chain.
+template <class T, class S = scalar_t<T>>
+RINGLET_INLINE void sum_chain(const EmbeddingBackwardArgs& args, std::int64_t id,
+                              std::int64_t begin, std::int64_t end) {
+  constexpr int kLanes = Compute<T>::kLanes;
+  const T* grad = static_cast<const T*>(args.grad);
+  S* out = static_cast<S*>(args.grad_weight) + id * args.columns;
+  std::int64_t c = begin;
+  for (; c + 4 * kLanes <= end; c += 4 * kLanes) {
+    vector_t<T> total[4] = {};
+    for (std::int32_t t = args.first[id]; t >= 0; t = args.next[t])
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) total[k] += load(grad + t * args.columns + c + k * kLanes);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      S* at = out + c + k * kLanes;
+      store(at, args.beta != 0 ? total[k] + load(at) : total[k]);
+    }
+  }
+  for (; c < end; c += kLanes) {
+    const std::int64_t lanes = end - c < kLanes ? end - c : kLanes;
+    vector_t<T> total = {};
+    for (std::int32_t t = args.first[id]; t >= 0; t = args.next[t])
+      total += load_at(grad + t * args.columns, c, lanes);
+    store_at(out, c, lanes, args.beta != 0 ? total + load_at(out, c, lanes) : total);
+  }
+}
+
+// Ids [begin, end); neighbours that no token has are cleared together.
+template <class T, class S = scalar_t<T>>
+void sum_ids(const EmbeddingBackwardArgs& args, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t id = begin; id < end;) {
+    if (args.first[id] >= 0) {
+      sum_chain<T>(args, id++, 0, args.columns);
+      continue;
+    }
+    const std::int64_t from = id;
+    while (id < end && args.first[id] < 0) ++id;
+    if (args.beta == 0)
+      memset(static_cast<S*>(args.grad_weight) + from * args.columns, 0,
+             static_cast<std::size_t>((id - from) * args.columns) * sizeof(S));
+  }
+}
+
+void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
+  constexpr std::int64_t kSmallTable = 64;
+  dispatch_floating("embedding_backward", args.dtype, [&]<class T>() {
+    chain_tokens(args);
+    if (args.rows > kSmallTable) {
+      parallel_for(device, args.rows, kGrain / args.columns + 1,
+                   [&](std::int64_t begin, std::int64_t end) { sum_ids<T>(args, begin, end); });
+      return;
+    }
+    // Few ids with many tokens each: threads share the columns instead.
+    parallel_for(device, args.columns, 64, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t id = 0; id < args.rows; ++id)
+        if (args.first[id] >= 0 || args.beta == 0) sum_chain<T>(args, id, begin, end);
+    });
+  });
+}
+
+// ---- sum and LayerNorm --------------------------------------------------------------------
+
+template <class T>
+void sum_rows(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t end) {
+  using S = scalar_t<T>;
+  const std::int64_t columns = args.columns, width = factor_size(columns);
+  const Scratch memory(static_cast<std::size_t>(2 * width) * sizeof(S));
+  S* z = memory.as<S>();
+  S* factor = args.dropout.threshold > 0 ? z + width : nullptr;
+  const PhiloxSchedule keys = schedule(args.dropout.key);
+  for (std::int64_t t = begin; t < end; ++t) {
+    const S* row[3];
+    for (int i = 0; i < 3; ++i)
+      row[i] =
+          args.table[i] ? static_cast<const S*>(args.table[i]) + args.ids[i][t] * columns : nullptr;
+    for_vectors<S>(columns, [&](std::int64_t i, std::int64_t lanes) {
+      vector_t<S> v = load_at(row[0], i, lanes);
+      if (row[1]) v += load_at(row[1], i, lanes);
+      if (row[2]) v += load_at(row[2], i, lanes);
+      store_at(z, i, lanes, v);
+    });
+    const RowMoments<S> moments = row_moments(z, columns, args.eps);
+    static_cast<S*>(args.rstd)[t] = moments.rstd;
+    if (factor) dropout_factors(factor, args.dropout, keys, t, columns);
+    normalize_row(static_cast<T*>(args.y) + t * columns,
+                  static_cast<T*>(args.normalized) + t * columns, z, moments,
+                  static_cast<const S*>(args.weight), static_cast<const S*>(args.bias),
+                  static_cast<const S*>(factor), columns);
+  }
+}
+
+void embedding_sum_layer_norm(const EmbeddingSumArgs& args, Device device) {
+  dispatch_floating("embedding_sum_layer_norm", args.dtype, [&]<class T>() {
+    parallel_for(device, args.tokens, kGrain / args.columns + 1,
+                 [&](std::int64_t begin, std::int64_t end) { sum_rows<T>(args, begin, end); });
+  });
+}
+
+}  // namespace
+
+void register_embedding() {
+  embedding_kernel.set(DeviceType::cpu, embedding);
+  embedding_backward_kernel.set(DeviceType::cpu, embedding_backward);
+  embedding_sum_layer_norm_kernel.set(DeviceType::cpu, embedding_sum_layer_norm);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

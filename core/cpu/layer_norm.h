@@ -1,0 +1,101 @@
+// One row of a layer normalisation, for the kernels that fuse it with something else.
+#pragma once
+
+#include "ringlet/core/cpu/philox.h"
+#include "ringlet/core/ops/layer_norm.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+/// Rows padded to whole vectors, so that a row of working memory starts on a cache line.
+template <class S>
+RINGLET_INLINE std::int64_t padded(std::int64_t n) {
+  return (n + Compute<S>::kLanes - 1) / Compute<S>::kLanes * Compute<S>::kLanes;
+}
+
+/// factor[c] = 1 / (1 - p) or 0 for the columns of a row, padded(columns) of them at least.
+template <class S>
+RINGLET_INLINE void dropout_factors(S* factor, const RowDropout& dropout,
+                                    const PhiloxSchedule& keys, std::int64_t row,
+                                    std::int64_t columns) {
+  const std::int32_t* at = dropout.positions ? dropout.positions + 2 * row : nullptr;
+  const auto sentence = static_cast<std::uint32_t>(at ? at[0] : row);
+  const auto token = static_cast<std::uint32_t>(at ? at[1] : 0);
+  const S scale = static_cast<S>(dropout.scale);
+  for (std::int64_t c = 0; c < columns; c += 32) {
+    u32x16 words[2];
+    philox32(keys, sentence, token, 0, static_cast<std::uint32_t>(c / 32), words);
+    for (int half = 0; half < 2; ++half)
+      if constexpr (sizeof(S) == 4) {
+        store(factor + c + 16 * half, words[half] >= dropout.threshold ? splat(scale) : f32x16{});
+      } else {
+        for (int i = 0; i < 16; ++i)
+          factor[c + 16 * half + i] = words[half][i] >= dropout.threshold ? scale : S{0};
+      }
+  }
+}
+/// Elements that dropout_factors() may write.
+RINGLET_INLINE std::int64_t factor_size(std::int64_t columns) { return (columns + 31) / 32 * 32; }
+
+/// factor * x where it is kept, +0 elsewhere, whatever x is.
+template <class V>
+RINGLET_INLINE V drop(V x, V factor) {
+  return factor > 0 ? x * factor : V{};
+}
+
+template <class S>
+struct RowMoments {
+  S mean;
+  S rstd;
+};
+
+/// Moments of z[0, columns): mean first, then the mean square of what is left.
+template <class S>
+RINGLET_INLINE RowMoments<S> row_moments(const S* z, std::int64_t columns, double eps) {
+  constexpr int kLanes = Compute<S>::kLanes;
+  vector_t<S> total[4] = {};
+  std::int64_t i = 0;
+  for (; i + 4 * kLanes <= columns; i += 4 * kLanes)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) total[k] += load(z + i + k * kLanes);
+  for (; i < columns; i += kLanes)
+    total[0] += load_at(z, i, columns - i < kLanes ? columns - i : kLanes);
+  const S count = static_cast<S>(columns);
+  const S mean = sum((total[0] + total[1]) + (total[2] + total[3])) / count;
+
+  vector_t<S> square[4] = {};
+  for (i = 0; i + 4 * kLanes <= columns; i += 4 * kLanes)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const vector_t<S> d = load(z + i + k * kLanes) - mean;
+      square[k] = fma(d, d, square[k]);
+    }
+  for (; i < columns; i += kLanes) {
+    const std::int64_t lanes = columns - i < kLanes ? columns - i : kLanes;
+    const vector_t<S> d = first_lanes(load_at(z, i, lanes) - mean, lanes, vector_t<S>{});
+    square[0] = fma(d, d, square[0]);
+  }
+  const S variance = sum((square[0] + square[1]) + (square[2] + square[3])) / count;
+  S rstd;
+  if constexpr (sizeof(S) == 4) {
+    rstd = 1 / __builtin_sqrtf(variance + static_cast<S>(eps));
+  } else {
+    rstd = 1 / __builtin_sqrt(variance + eps);
+  }
+  return {mean, rstd};
+}
+
+/// y = drop(weight n + bias), n = (z - mean) rstd; `normalized` and `factor` may be null.
+template <class T, class S = scalar_t<T>>
+RINGLET_INLINE void normalize_row(T* y, T* normalized, const S* z, RowMoments<S> moments,
+                                  const S* weight, const S* bias, const S* factor,
+                                  std::int64_t columns) {
+  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
+    const vector_t<S> n = (load_at(z, i, lanes) - moments.mean) * moments.rstd;
+    vector_t<S> out = fma(n, load_at(weight, i, lanes), load_at(bias, i, lanes));
+    if (factor) out = drop(out, load_at(factor, i, lanes));
+    if (normalized) store_at(normalized, i, lanes, n);
+    store_at(y, i, lanes, out);
+  });
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

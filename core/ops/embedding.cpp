@@ -1,0 +1,117 @@
+#include "ringlet/core/ops/embedding.h"
+
+namespace ringlet {
+
+constinit Kernel<EmbeddingArgs> embedding_kernel("embedding");
+constinit Kernel<EmbeddingBackwardArgs> embedding_backward_kernel("embedding_backward");
+constinit Kernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel("embedding_sum_layer_norm");
+
+namespace {
+
+constexpr const char* kTableNames[3] = {"word", "position", "token type"};
+
+void check_table(const char* what, const Tensor& table, DType dtype) {
+  RINGLET_CHECK(table.dim() == 2, "[embedding] the ", what, " table is ", table.shape(),
+                ", expected (rows, columns)");
+  RINGLET_CHECK_EQ(table.dtype(), parameter_dtype(dtype), "[embedding] dtype of the ", what,
+                   " table beside ", dtype, " activations");
+}
+
+void check_ids(const char* what, const Tensor& table, const Tensor& ids, std::int64_t tokens) {
+  check_same_device("embedding", table, ids);
+  check_shape("embedding", "ids", ids, {tokens});
+  const std::int32_t* id = ids.data<std::int32_t>();
+  if (ids.device().type != DeviceType::cpu) return;
+  for (std::int64_t t = 0; t < tokens; ++t)
+    RINGLET_CHECK(id[t] >= 0 && id[t] < table.size(0), "[embedding] ", what, " id ", id[t],
+                  " at token ", t, ", expected 0 to ", table.size(0) - 1);
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& weight, const Tensor& ids, DType dtype) {
+  check_table("word", weight, dtype);
+  check_ids("word", weight, ids, ids.numel());
+  Tensor out = empty({ids.numel(), weight.size(1)}, dtype, weight.device());
+  if (out.numel() > 0)
+    embedding_kernel({out.mutable_bytes(), weight.bytes(), ids.data<std::int32_t>(), ids.numel(),
+                      weight.size(1), dtype},
+                     weight.device());
+  return out;
+}
+
+void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids) {
+  if (!grad_weight) return;
+  const Tensor& table = grad_weight.out;
+  check_same_device("embedding", table, grad);
+  check_table("word", table, grad.dtype());
+  check_ids("word", table, ids, ids.numel());
+  check_shape("embedding", "gradient", grad, {ids.numel(), table.size(1)});
+  const std::int64_t rows = table.size(0), columns = table.size(1);
+  if (table.numel() == 0) return;
+  Tensor first = empty({rows}, DType::i32, grad.device());
+  Tensor next = empty({ids.numel()}, DType::i32, grad.device());
+  embedding_backward_kernel(
+      {grad_weight.bytes(), grad_weight.beta, grad.bytes(), ids.data<std::int32_t>(),
+       first.mutable_data<std::int32_t>(), next.mutable_data<std::int32_t>(), ids.numel(), rows,
+       columns, grad.dtype()},
+      grad.device());
+}
+
+ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
+                                                 const EmbeddingIds& ids, const Tensor& weight,
+                                                 const Tensor& bias, double eps,
+                                                 const DropoutKey& key, const Tensor& positions,
+                                                 DType dtype) {
+  const Tensor* table[3] = {&tables.word, &tables.position, &tables.type};
+  const Tensor* id[3] = {&ids.word, &ids.position, &ids.type};
+  const std::int64_t tokens = ids.word.numel();
+  const Device device = tables.word.device();
+  EmbeddingSumArgs args{};
+  for (int i = 0; i < 3; ++i) {
+    RINGLET_CHECK_EQ(table[i]->defined(), id[i]->defined(), "[embedding] the ", kTableNames[i],
+                     " table and its ids come together");
+    if (!table[i]->defined()) continue;
+    check_table(kTableNames[i], *table[i], dtype);
+    check_same_device("embedding", tables.word, *table[i]);
+    RINGLET_CHECK_EQ(table[i]->size(1), tables.word.size(1), "[embedding] columns of the ",
+                     kTableNames[i], " table");
+    check_ids(kTableNames[i], *table[i], *id[i], tokens);
+    args.table[i] = table[i]->bytes();
+    args.ids[i] = id[i]->data<std::int32_t>();
+  }
+  args.columns = tables.word.size(1);
+  RINGLET_CHECK(args.columns > 0, "[embedding] no columns in the word table");
+  for (const Tensor* parameter : {&weight, &bias}) {
+    check_same_device("embedding", tables.word, *parameter);
+    check_same_dtype("embedding", tables.word, *parameter);
+    check_shape("embedding", "weight or bias", *parameter, {args.columns});
+  }
+  ResidualLayerNormOutput out{empty({tokens, args.columns}, dtype, device),
+                              empty({tokens, args.columns}, dtype, device),
+                              empty({tokens}, weight.dtype(), device)};
+  args.y = out.y.mutable_bytes();
+  args.normalized = out.normalized.mutable_bytes();
+  args.rstd = out.rstd.mutable_bytes();
+  args.weight = weight.bytes();
+  args.bias = bias.bytes();
+  args.tokens = tokens;
+  args.eps = eps;
+  args.dropout = row_dropout("embedding", key, positions, tokens);
+  args.dtype = dtype;
+  if (tokens > 0) embedding_sum_layer_norm_kernel(args, device);
+  return out;
+}
+
+void embedding_sum_layer_norm_backward(EmbeddingAccumulators into, const Tensor& grad,
+                                       const Tensor& normalized, const Tensor& rstd,
+                                       const EmbeddingIds& ids, const Tensor& weight,
+                                       const DropoutKey& key, const Tensor& positions) {
+  const Tensor grad_sum = layer_norm_dropout_backward(grad, normalized, rstd, weight, key,
+                                                      positions, into.weight, into.bias);
+  embedding_backward_into(into.word, grad_sum, ids.word);
+  embedding_backward_into(into.position, grad_sum, ids.position);
+  embedding_backward_into(into.type, grad_sum, ids.type);
+}
+
+}  // namespace ringlet

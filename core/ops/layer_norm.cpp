@@ -1,0 +1,140 @@
+#include "ringlet/core/ops/layer_norm.h"
+
+namespace ringlet {
+
+constinit Kernel<LayerNormArgs> layer_norm_kernel("layer_norm");
+constinit Kernel<LayerNormBackwardArgs> layer_norm_backward_kernel("layer_norm_backward");
+
+namespace {
+
+std::int64_t rows_of(const Tensor& x) {
+  RINGLET_CHECK(x.dim() > 0 && x.size(-1) > 0, "[layer_norm] no columns in ", x.shape());
+  return x.numel() / x.size(-1);
+}
+
+void check_parameter(const char* what, const Tensor& x, const Tensor& parameter) {
+  check_same_device("layer_norm", x, parameter);
+  check_shape("layer_norm", what, parameter, {x.size(-1)});
+  RINGLET_CHECK_EQ(parameter.dtype(), parameter_dtype(x.dtype()), "[layer_norm] dtype of ", what,
+                   " beside ", x.dtype(), " activations");
+}
+
+LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  LayerNormArgs args{};
+  args.rows = rows_of(x);
+  args.columns = x.size(-1);
+  check_parameter("weight", x, weight);
+  check_parameter("bias", x, bias);
+  args.x = x.bytes();
+  args.weight = weight.bytes();
+  args.bias = bias.bytes();
+  args.eps = eps;
+  args.dtype = x.dtype();
+  return args;
+}
+
+// Checks what all backwards share, makes the workspace, runs.
+void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& z,
+                  const Tensor& rstd, const Tensor& weight, Accumulator grad_weight,
+                  Accumulator grad_bias) {
+  check_same_device("layer_norm", grad, z);
+  check_same_dtype("layer_norm", grad, z);
+  check_shape("layer_norm", "gradient", grad, z.shape());
+  check_parameter("weight", grad, weight);
+  if (grad_weight) check_parameter("gradient of weight", grad, grad_weight.out);
+  if (grad_bias) check_parameter("gradient of bias", grad, grad_bias.out);
+  args.rows = rows_of(grad);
+  args.columns = grad.size(-1);
+  const std::int64_t blocks = (args.rows + kLayerNormBlock - 1) / kLayerNormBlock;
+  Tensor partial = empty({blocks, 2, args.columns}, weight.dtype(), grad.device());
+  args.grad_weight = grad_weight.bytes();
+  args.grad_bias = grad_bias.bytes();
+  args.beta_weight = grad_weight.beta;
+  args.beta_bias = grad_bias.beta;
+  args.partial = partial.mutable_bytes();
+  args.grad = grad.bytes();
+  args.z = z.bytes();
+  args.rstd = rstd.bytes();
+  args.weight = weight.bytes();
+  args.dtype = grad.dtype();
+  layer_norm_backward_kernel(args, grad.device());
+}
+
+}  // namespace
+
+RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
+                       std::int64_t rows) {
+  RINGLET_CHECK(key.p >= 0 && key.p < 1, "[", op, "] p is ", key.p, ", expected 0 <= p < 1");
+  if (positions) check_shape(op, "positions", positions, {rows, 2});
+  return {positions ? positions.data<std::int32_t>() : nullptr,
+          derive_key(key.seed, key.step, key.site), dropout_threshold(key.p), dropout_scale(key.p)};
+}
+
+LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  LayerNormArgs args = arguments(x, weight, bias, eps);
+  LayerNormOutput out{empty_like(x), empty({args.rows}, weight.dtype(), x.device()),
+                      empty({args.rows}, weight.dtype(), x.device())};
+  args.y = out.y.mutable_bytes();
+  args.mean = out.mean.mutable_bytes();
+  args.rstd = out.rstd.mutable_bytes();
+  if (args.rows > 0) layer_norm_kernel(args, x.device());
+  return out;
+}
+
+Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean,
+                           const Tensor& rstd, const Tensor& weight, bool needs_x,
+                           Accumulator grad_weight, Accumulator grad_bias) {
+  LayerNormBackwardArgs args{};
+  Tensor grad_x = needs_x ? empty_like(x) : Tensor();
+  args.grad_residual = needs_x ? grad_x.mutable_bytes() : nullptr;
+  args.mean = mean.bytes();
+  run_backward(args, grad, x, rstd, weight, std::move(grad_weight), std::move(grad_bias));
+  return grad_x;
+}
+
+ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tensor& residual,
+                                                    const DropoutKey& key, const Tensor& positions,
+                                                    const Tensor& weight, const Tensor& bias,
+                                                    double eps) {
+  check_same_device("layer_norm", x, residual);
+  check_same_dtype("layer_norm", x, residual);
+  check_shape("layer_norm", "residual", residual, x.shape());
+  LayerNormArgs args = arguments(x, weight, bias, eps);
+  args.dropout = row_dropout("layer_norm", key, positions, args.rows);
+  ResidualLayerNormOutput out{empty_like(x), empty_like(x),
+                              empty({args.rows}, weight.dtype(), x.device())};
+  args.y = out.y.mutable_bytes();
+  args.normalized = out.normalized.mutable_bytes();
+  args.rstd = out.rstd.mutable_bytes();
+  args.residual = residual.bytes();
+  if (args.rows > 0) layer_norm_kernel(args, x.device());
+  return out;
+}
+
+ResidualLayerNormGradients residual_dropout_layer_norm_backward(
+    const Tensor& grad, const Tensor& normalized, const Tensor& rstd, const Tensor& weight,
+    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight,
+    Accumulator grad_bias) {
+  LayerNormBackwardArgs args{};
+  args.dropout = row_dropout("layer_norm", key, positions, rows_of(grad));
+  ResidualLayerNormGradients out{{}, empty_like(grad)};
+  out.x = args.dropout.threshold > 0 ? empty_like(grad) : out.residual;
+  args.grad_residual = out.residual.mutable_bytes();
+  args.grad_x = args.dropout.threshold > 0 ? out.x.mutable_bytes() : nullptr;
+  run_backward(args, grad, normalized, rstd, weight, std::move(grad_weight), std::move(grad_bias));
+  return out;
+}
+
+Tensor layer_norm_dropout_backward(const Tensor& grad, const Tensor& normalized, const Tensor& rstd,
+                                   const Tensor& weight, const DropoutKey& key,
+                                   const Tensor& positions, Accumulator grad_weight,
+                                   Accumulator grad_bias) {
+  LayerNormBackwardArgs args{};
+  args.output_dropout = row_dropout("layer_norm", key, positions, rows_of(grad));
+  Tensor grad_z = empty_like(grad);
+  args.grad_residual = grad_z.mutable_bytes();
+  run_backward(args, grad, normalized, rstd, weight, std::move(grad_weight), std::move(grad_bias));
+  return grad_z;
+}
+
+}  // namespace ringlet

@@ -1,0 +1,102 @@
+// Layer normalisation of rows, alone and fused with dropout and a residual:
+//   y = weight (x - mean) rstd + bias,  rstd = 1 / sqrt(var + eps), var over C without correction.
+// Activations f32, f64 or bf16; weight, bias and their gradients, mean and rstd are f32, f64 for
+// f64 activations. Sums over rows run in blocks of kLayerNormBlock rows whose partial sums are
+// added in order, so the bits do not depend on the number of threads.
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/random.h"
+
+namespace ringlet {
+
+/// Dropout of rows of activations (core/random.h); threshold 0 keeps all.
+struct RowDropout {
+  const std::int32_t* positions;  // (R, 2): sentence id, token index; null means (row, 0)
+  PhiloxKey key;
+  std::uint32_t threshold;
+  double scale;
+};
+/// Throws "[op] ..." unless 0 <= p < 1 and `positions`, where defined, are (rows, 2) i32.
+RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
+                       std::int64_t rows);
+
+inline constexpr std::int64_t kLayerNormBlock = 32;
+
+struct LayerNormArgs {
+  void* y;               // (R, C)
+  void* normalized;      // (R, C) (z - mean) rstd, may be null
+  void* mean;            // (R), may be null
+  void* rstd;            // (R)
+  const void* x;         // (R, C)
+  const void* residual;  // (R, C), may be null: z = residual + dropout(x), else z = x
+  const void* weight;    // (C)
+  const void* bias;      // (C)
+  std::int64_t rows;
+  std::int64_t columns;
+  double eps;
+  RowDropout dropout;
+  DType dtype;
+};
+extern Kernel<LayerNormArgs> layer_norm_kernel;
+
+struct LayerNormBackwardArgs {
+  void* grad_x;         // (R, C), may be null
+  void* grad_residual;  // (R, C) the gradient of z, may be null
+  void* grad_weight;    // (C), may be null
+  void* grad_bias;      // (C), may be null
+  double beta_weight;
+  double beta_bias;
+  void* partial;       // (ceil(R / kLayerNormBlock), 2, C) workspace
+  const void* grad;    // (R, C)
+  const void* z;       // (R, C) what was normalised where mean is given, else normalized
+  const void* mean;    // (R), may be null
+  const void* rstd;    // (R)
+  const void* weight;  // (C)
+  std::int64_t rows;
+  std::int64_t columns;
+  RowDropout dropout;         // between grad_residual and grad_x
+  RowDropout output_dropout;  // of y, after the normalisation
+  DType dtype;
+};
+extern Kernel<LayerNormBackwardArgs> layer_norm_backward_kernel;
+
+struct LayerNormOutput {
+  Tensor y;     // x's shape
+  Tensor mean;  // (R)
+  Tensor rstd;  // (R)
+};
+/// x (.., C), seen as R rows; weight and bias (C).
+LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
+/// Returns grad_x, undefined unless `needs_x`.
+Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean,
+                           const Tensor& rstd, const Tensor& weight, bool needs_x,
+                           Accumulator grad_weight, Accumulator grad_bias);
+
+struct ResidualLayerNormOutput {
+  Tensor y;           // x's shape
+  Tensor normalized;  // x's shape: with it backward needs neither x nor the residual, nor divides
+                      // by a weight as it would have to from y
+  Tensor rstd;        // (R)
+};
+/// y = layer_norm(residual + dropout(x)). `positions` (R, 2) i32 as for dropout().
+ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tensor& residual,
+                                                    const DropoutKey& key, const Tensor& positions,
+                                                    const Tensor& weight, const Tensor& bias,
+                                                    double eps);
+struct ResidualLayerNormGradients {
+  Tensor x;  // shares storage with `residual` where nothing is dropped
+  Tensor residual;
+};
+ResidualLayerNormGradients residual_dropout_layer_norm_backward(
+    const Tensor& grad, const Tensor& normalized, const Tensor& rstd, const Tensor& weight,
+    const DropoutKey& key, const Tensor& positions, Accumulator grad_weight, Accumulator grad_bias);
+
+/// The gradient of z when y = dropout(layer_norm(z)) and `normalized` was kept.
+Tensor layer_norm_dropout_backward(const Tensor& grad, const Tensor& normalized, const Tensor& rstd,
+                                   const Tensor& weight, const DropoutKey& key,
+                                   const Tensor& positions, Accumulator grad_weight,
+                                   Accumulator grad_bias);
+
+}  // namespace ringlet

@@ -1,0 +1,141 @@
+#include "ringlet/core/ops/layer_norm.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/reduce.h"
+#include "ringlet/core/parallel.h"
+
+using namespace ringlet;
+
+namespace {
+
+const DropoutKey kDrop{.p = 0.3f, .seed = 6, .step = 2, .site = 4};
+
+// (rows, 2): two sentences, as in a packed batch.
+Tensor positions_of(std::int32_t rows) {
+  std::vector<std::int32_t> at;
+  for (std::int32_t r = 0; r < rows; ++r) at.insert(at.end(), {r < 3 ? 8 : 21, r < 3 ? r : r - 3});
+  return tensor(at, {rows, 2});
+}
+
+std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  return max(abs(sub(a.to(DType::f64), b.to(DType::f64)))).item<double>();
+}
+
+// The definition in f64.
+Tensor by_definition(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  const Tensor centred = sub(x, mean(x, {-1}, true));
+  const Tensor variance = mean(square(centred), {-1}, true);
+  const Tensor rstd = rsqrt(add(variance, scalar_like(eps, x)));
+  return add(mul(mul(centred, rstd), weight), bias);
+}
+
+}  // namespace
+
+TEST_CASE("layer_norm gives rows mean 0 and variance 1, then weight and bias") {
+  const Tensor x = tensor({1.f, 2.f, 3.f, 6.f, 6.f, 6.f}).view({2, 3});
+  const auto [y, mean, rstd] = layer_norm(x, tensor({1.f, 1.f, 2.f}), tensor({0.f, 0.f, 1.f}), 0.5);
+  CHECK(mean.to_vector() == std::vector<float>{2, 6});
+  CHECK(rstd[0].item() == doctest::Approx(1 / std::sqrt(2. / 3 + 0.5)));
+  CHECK(y[1].to_vector() == std::vector<float>{0, 0, 1});
+  CHECK(y[0].to_vector()[1] == 0);
+  CHECK(y[0].to_vector()[2] == doctest::Approx(1 + 2 / std::sqrt(2. / 3 + 0.5)));
+}
+
+TEST_CASE("layer_norm equals its definition in every dtype and width") {
+  const GeneratorGuard guard({.seed = 1});
+  for (std::int64_t columns : {1, 3, 8, 16, 17, 63, 64, 65, 384, 768}) {
+    CAPTURE(columns);
+    const Tensor x = normal({5, columns}, 0.5, 2, DType::f64);
+    const Tensor weight = normal({columns}, 1, 1, DType::f64);
+    const Tensor bias = normal({columns}, 0, 1, DType::f64);
+    CHECK(largest_difference(layer_norm(x, weight, bias, 1e-5).y,
+                             by_definition(x, weight, bias, 1e-5)) < 1e-13);
+    // Against the f32 inputs' own exact result: a few roundings of numbers up to `size`; the
+    // largest is that of the mean, amplified by rstd where a row has nearly no variance.
+    const Tensor w = weight.to(DType::f32), b = bias.to(DType::f32);
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      CAPTURE(dtype);
+      const Tensor low = x.to(dtype);
+      const Tensor exact =
+          by_definition(low.to(DType::f64), w.to(DType::f64), b.to(DType::f64), 1e-5);
+      const double size = max(abs(exact)).item<double>();
+      const double unit = dtype == DType::f32 ? 8 * 0x1p-24 : 0x1p-8;
+      CHECK(largest_difference(layer_norm(low, w, b, 1e-5).y, exact) <= unit * (size + 4));
+    }
+  }
+}
+
+TEST_CASE("the fused residual LayerNorm equals dropout, add and layer_norm bit by bit") {
+  const GeneratorGuard guard({.seed = 2});
+  for (DType dtype : {DType::f32, DType::f64}) {
+    for (std::int64_t columns : {5, 32, 77, 384}) {
+      CAPTURE(columns);
+      const Tensor x = normal({70, columns}, 0, 1, dtype), r = normal({70, columns}, 1, 1, dtype);
+      const Tensor w = normal({columns}, 1, 1, dtype), b = normal({columns}, 0, 1, dtype);
+      const Tensor grad = normal({70, columns}, 0, 1, dtype), at = positions_of(70);
+
+      const auto fused = residual_dropout_layer_norm(x, r, kDrop, at, w, b, 1e-12);
+      const Tensor z = add(r, dropout(x, kDrop, at));
+      const auto composed = layer_norm(z, w, b, 1e-12);
+      CHECK(values(fused.y) == values(composed.y));
+      CHECK(values(fused.rstd) == values(composed.rstd));
+
+      Tensor gw[2] = {ones({columns}, dtype), ones({columns}, dtype)};
+      Tensor gb[2] = {empty({columns}, dtype), empty({columns}, dtype)};
+      const auto gradients = residual_dropout_layer_norm_backward(
+          grad, fused.normalized, fused.rstd, w, kDrop, at, {gw[0], 1}, {gb[0], 0});
+      const Tensor grad_z = layer_norm_backward(grad, z, composed.mean, composed.rstd, w, true,
+                                                {gw[1], 1}, {gb[1], 0});
+      CHECK(values(gradients.residual) == values(grad_z));
+      CHECK(values(gradients.x) == values(dropout(grad_z, kDrop, at)));
+      CHECK(values(gw[0]) == values(gw[1]));
+      CHECK(values(gb[0]) == values(gb[1]));
+    }
+  }
+}
+
+TEST_CASE("column sums of LayerNorm do not depend on the number of threads; beta adds") {
+  const GeneratorGuard guard({.seed = 3});
+  const int threads = threads_per_device();
+  std::vector<double> weight_sums[2], bias_sums[2];
+  for (int run = 0; run < 2; ++run) {
+    set_threads_per_device(run == 0 ? 1 : 4);
+    default_generator().set_step(0);
+    const Device device{DeviceType::cpu, 21};
+    const Tensor x = normal({333, 100}, 0, 1, DType::f32, device), grad = scale(x, 3);
+    const Tensor w = ones({100}, DType::f32, device);
+    const auto out = layer_norm(x, w, w, 1e-5);
+    Tensor gw = empty({100}, DType::f32, device), gb = empty({100}, DType::f32, device);
+    layer_norm_backward(grad, x, out.mean, out.rstd, w, false, {gw, 0}, {gb, 0});
+    weight_sums[run] = values(gw);
+    bias_sums[run] = values(gb);
+    layer_norm_backward(grad, x, out.mean, out.rstd, w, false, {gw, 1}, {});
+    CHECK(values(gw)[7] == 2 * weight_sums[run][7]);
+  }
+  set_threads_per_device(threads);
+  CHECK(weight_sums[0] == weight_sums[1]);
+  CHECK(bias_sums[0] == bias_sums[1]);
+}
+
+TEST_CASE("layer_norm takes no rows, and says what does not fit") {
+  const Tensor w = ones({4});
+  CHECK(layer_norm(zeros({0, 4}), w, w, 1e-5).y.shape() == Shape{0, 4});
+  Tensor gw = ones({4}), gb = ones({4});
+  layer_norm_backward(zeros({0, 4}), zeros({0, 4}), zeros({0}), zeros({0}), w, true, {gw, 0},
+                      {gb, 1});
+  CHECK(gw.to_vector() == std::vector<float>{0, 0, 0, 0});
+  CHECK(gb.to_vector() == std::vector<float>{1, 1, 1, 1});
+  CHECK_THROWS_WITH_AS(layer_norm(zeros({2, 0}), w, w, 1e-5), "[layer_norm] no columns in (2, 0)",
+                       Error);
+  CHECK_THROWS_AS(layer_norm(zeros({2, 3}), w, w, 1e-5), Error);
+  CHECK_THROWS_AS(layer_norm(zeros({2, 4}, DType::bf16), w.to(DType::bf16), w, 1e-5), Error);
+  CHECK_THROWS_AS(residual_dropout_layer_norm(zeros({2, 4}), zeros({2, 4}), {.p = 1}, {}, w, w, 1),
+                  Error);
+}
