@@ -8,8 +8,10 @@
   X(fill)                       \
   X(index)                      \
   X(layer_norm)                 \
+  X(optimizer)                  \
   X(random)                     \
-  X(reduce)
+  X(reduce)                     \
+  X(topk)
 
 #define RINGLET_DECLARE_FAMILY(family) void register_##family();
 

@@ -1,0 +1,134 @@
+#include "ringlet/core/ops/optimizer.h"
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 14;
+
+template <class Body>
+void dispatch_master(const char* op, DType dtype, Body&& body) {
+  if (dtype == DType::f32) return body.template operator()<float>();
+  if (dtype == DType::f64) return body.template operator()<double>();
+  unsupported_dtype(op, dtype);
+}
+
+// ---- AdamW --------------------------------------------------------------------------------
+
+template <class T>
+void adamw_run(const AdamWArgs& args, std::int64_t begin, std::int64_t end) {
+  using V = vector_t<T>;
+  const auto factor = [](double value) { return splat(static_cast<T>(value)); };
+  const V scale = factor(args.grad_scale), decay = factor(1 - args.lr * args.weight_decay);
+  const V one_minus_beta1 = factor(1 - args.beta1), beta2 = factor(args.beta2);
+  const V one_minus_beta2 = factor(1 - args.beta2), eps = factor(args.eps);
+  const V step = factor(-args.lr / args.bias_correction1);
+  const V root = factor(1 / __builtin_sqrt(args.bias_correction2));
+  auto* param = static_cast<T*>(args.param) + begin;
+  auto* exp_avg = static_cast<T*>(args.exp_avg) + begin;
+  auto* exp_avg_sq = static_cast<T*>(args.exp_avg_sq) + begin;
+  const auto* grad = static_cast<const T*>(args.grad) + begin;
+  for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
+    const V g = load_at(grad, i, count) * scale;
+    V m = load_at(exp_avg, i, count), v = load_at(exp_avg_sq, i, count);
+    m = fma(one_minus_beta1, g - m, m);
+    v = fma(one_minus_beta2 * g, g, beta2 * v);
+    const V p = fma(step, m / fma(sqrt(v), root, eps), load_at(param, i, count) * decay);
+    store_at(exp_avg, i, count, m);
+    store_at(exp_avg_sq, i, count, v);
+    store_at(param, i, count, p);
+  });
+}
+
+void adamw(const AdamWArgs& args, Device device) {
+  dispatch_master("adamw", args.dtype, [&]<class T>() {
+    parallel_for(device, args.n, kGrain,
+                 [&](std::int64_t begin, std::int64_t end) { adamw_run<T>(args, begin, end); });
+  });
+}
+
+// ---- SGD ----------------------------------------------------------------------------------
+
+template <class T>
+void sgd_run(const SGDArgs& args, std::int64_t begin, std::int64_t end) {
+  using V = vector_t<T>;
+  const auto factor = [](double value) { return splat(static_cast<T>(value)); };
+  const V scale = factor(args.grad_scale), decay = factor(args.weight_decay);
+  const V momentum = factor(args.momentum), lr = factor(-args.lr);
+  auto* param = static_cast<T*>(args.param) + begin;
+  auto* buffer = args.momentum_buffer ? static_cast<T*>(args.momentum_buffer) + begin : nullptr;
+  const auto* grad = static_cast<const T*>(args.grad) + begin;
+  for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
+    const V p = load_at(param, i, count);
+    V g = fma(decay, p, load_at(grad, i, count) * scale);
+    if (buffer) {
+      const V b = fma(momentum, load_at(buffer, i, count), g);
+      store_at(buffer, i, count, b);
+      g = args.nesterov ? fma(momentum, b, g) : b;
+    }
+    store_at(param, i, count, fma(lr, g, p));
+  });
+}
+
+void sgd(const SGDArgs& args, Device device) {
+  dispatch_master("sgd", args.dtype, [&]<class T>() {
+    parallel_for(device, args.n, kGrain,
+                 [&](std::int64_t begin, std::int64_t end) { sgd_run<T>(args, begin, end); });
+  });
+}
+
+// ---- norms --------------------------------------------------------------------------------
+
+// 8 elements as doubles, zeros beyond `count`.
+template <class T>
+RINGLET_INLINE f64x8 wide(const T* from, std::int64_t count) {
+  scalar_t<T> buffer[8] = {};
+  for (std::int64_t i = 0; i < count; ++i) buffer[i] = static_cast<scalar_t<T>>(from[i]);
+  f64x8 out;
+  for (int i = 0; i < 8; ++i) out[i] = static_cast<double>(buffer[i]);
+  return out;
+}
+
+// Four vectors of partial sums, folded in a fixed order; a short block is a block padded by zeros.
+template <class T>
+double squared_norm_block(const T* x, std::int64_t n) {
+  f64x8 partial[4] = {};
+  std::int64_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    for (int k = 0; k < 4; ++k) {
+      const f64x8 v = wide(x + i + 8 * k, 8);
+      partial[k] = fma(v, v, partial[k]);
+    }
+  for (int k = 0; i < n; i += 8, ++k) {
+    const f64x8 v = wide(x + i, n - i < 8 ? n - i : 8);
+    partial[k] = fma(v, v, partial[k]);
+  }
+  return sum((partial[0] + partial[1]) + (partial[2] + partial[3]));
+}
+
+void squared_norm(const SquaredNormArgs& args, Device device) {
+  dispatch_floating("squared_norm", args.dtype, [&]<class T>() {
+    const T* x = static_cast<const T*>(args.x);
+    parallel_for(device, (args.n + kNormBlock - 1) / kNormBlock, kGrain / kNormBlock,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t b = begin; b < end; ++b) {
+                     const std::int64_t rest = args.n - b * kNormBlock;
+                     args.out[b] = squared_norm_block(x + b * kNormBlock,
+                                                      rest < kNormBlock ? rest : kNormBlock);
+                   }
+                 });
+  });
+}
+
+}  // namespace
+
+void register_optimizer() {
+  adamw_kernel.set(DeviceType::cpu, adamw);
+  sgd_kernel.set(DeviceType::cpu, sgd);
+  squared_norm_kernel.set(DeviceType::cpu, squared_norm);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA
