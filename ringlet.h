@@ -33,3 +33,8 @@
 #include "ringlet/train/npy.h"
 #include "ringlet/train/plot.h"
 #include "ringlet/train/progress.h"
+#include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/idx.h"
+#include "ringlet/train/data/readers.h"
+#include "ringlet/train/data/sampler.h"
+#include "ringlet/train/data/synthetic.h"

@@ -109,6 +109,7 @@ void AtomicFile::fail_errno(const char* what, int error) const {
 void AtomicFile::write(std::span<const std::byte> bytes) {
   RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": write after commit");
   const char* data = reinterpret_cast<const char*>(bytes.data());
+  synced_ = false;
   nbytes_ += bytes.size();
   if (buffer_.size() + bytes.size() > kBufferBytes) flush();
   if (bytes.size() > kBufferBytes) {
@@ -137,11 +138,17 @@ void AtomicFile::write_through(const char* data, std::size_t nbytes) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
+  if (synced_) return;
   RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": committed twice");
   flush();
-  // A disk may report that it is full as late as here.
   if (::fsync(fd_) != 0) fail_errno("cannot write", errno);
+  synced_ = true;
+}
+
+void AtomicFile::commit() {
+  RINGLET_CHECK(fd_ >= 0, "[AtomicFile] ", path_.string(), ": committed twice");
+  sync();
   if (::close(std::exchange(fd_, -1)) != 0) fail_errno("cannot write", errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("cannot rename", errno);
   temporary_.clear();

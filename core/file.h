@@ -48,7 +48,10 @@ class AtomicFile {
   void write(std::string_view text);
   /// Bytes written so far.
   std::size_t size() const { return nbytes_; }
-  /// Makes the file visible under its name, once; nothing can be written afterwards.
+  /// Brings what was written to the disk, where a full disk shows at the latest. Files that belong
+  /// together are all synced before the first commit.
+  void sync();
+  /// Syncs and makes the file visible under its name, once; nothing can be written afterwards.
   void commit();
 
  private:
@@ -61,6 +64,7 @@ class AtomicFile {
   std::string buffer_;
   std::size_t nbytes_ = 0;
   int fd_ = -1;
+  bool synced_ = false;
 };
 
 /// The whole text of a file.

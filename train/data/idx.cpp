@@ -101,20 +101,24 @@ IdxArray read_idx(const std::filesystem::path& path) {
   return array;
 }
 
-void write_idx(const std::filesystem::path& path, const IdxArray& array) {
+std::string idx_bytes(const IdxArray& array, bool gzip) {
   RINGLET_CHECK(!array.shape.empty() && array.shape.size() <= kMaxDimensions,
                 "[write_idx] expected 1 to ", kMaxDimensions, " dimensions, not ",
                 array.shape.size());
-  RINGLET_CHECK_EQ(count_bytes(array.shape, path.string()), array.data.size(),
+  RINGLET_CHECK_EQ(count_bytes(array.shape, "[write_idx]"), array.data.size(),
                    "[write_idx] bytes of the shape and of the data");
+  RINGLET_CHECK(array.data.size() < std::size_t{1} << 31, "[write_idx] more than 2 GiB");
   std::string bytes{0, 0, static_cast<char>(kUnsignedByte), static_cast<char>(array.shape.size())};
   for (const std::size_t size : array.shape) {
     RINGLET_CHECK(size <= 0xFFFFFFFFu, "[write_idx] size ", size, " exceeds 32 bits");
     for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(size >> shift & 0xFF);
   }
-  RINGLET_CHECK(array.data.size() < std::size_t{1} << 31, "[write_idx] more than 2 GiB");
   bytes.append(array.data.begin(), array.data.end());
-  write_file(path, path.extension() == ".gz" ? pack_gzip(bytes) : bytes);
+  return gzip ? pack_gzip(bytes) : bytes;
+}
+
+void write_idx(const std::filesystem::path& path, const IdxArray& array) {
+  write_file(path, idx_bytes(array, path.extension() == ".gz"));
 }
 
 Digits read_digits(const std::filesystem::path& images, const std::filesystem::path& labels) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace ringlet::train {
@@ -17,7 +18,9 @@ struct IdxArray {
 /// Reads an IDX file of unsigned bytes, plain or gzip. A wrong magic number or element type, data
 /// shorter or longer than the header says are InputError.
 IdxArray read_idx(const std::filesystem::path& path);
-/// Writes one, packed if the name ends in .gz; the same array gives the same bytes.
+/// The bytes of an IDX file, or of its gzip form; the same array gives the same bytes.
+std::string idx_bytes(const IdxArray& array, bool gzip);
+/// Writes one, packed if the name ends in .gz.
 void write_idx(const std::filesystem::path& path, const IdxArray& array);
 
 /// Drawn digits with their classes.

@@ -1,0 +1,40 @@
+// Any bytes through the JSON lines reader: it reads or throws InputError, nothing else.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "ringlet/train/data/jsonl.h"
+#include "ringlet/train/data/readers.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+void read_objects(std::string_view text) try {
+  JsonlReader reader(LineReader(bytes_of(text), "fuzz"));
+  while (reader.next()) {
+    for (const JsonlReader::Member& member : reader.members()) {
+      RINGLET_CHECK(reader.find(member.key) == &member, "a key that appears twice");
+    }
+  }
+} catch (const InputError&) {
+}
+
+void read_rows(std::string_view text, const char* columns) try {
+  ReadOptions options;
+  options.format = Format::jsonl;
+  options.columns = columns;
+  RINGLET_CHECK(read_dataset(LineReader(bytes_of(text), "fuzz"), options).size() > 0, "no rows");
+} catch (const InputError&) {
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_objects(text);
+  read_rows(text, "");
+  read_rows(text, "a=sentence1,b=sentence2");
+  return 0;
+}

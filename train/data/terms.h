@@ -1,0 +1,49 @@
+// Words of the drawn scenes, in trees from general to special.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringlet/train/data/draws.h"
+
+namespace ringlet::train {
+
+/// What one term says about another one.
+enum class Relation { entails, unknown, contradicts };
+
+/// A forest of terms: a term entails those above it; two terms of one tree, neither above the
+/// other, exclude each other; terms of two trees say nothing about each other.
+class Terms {
+ public:
+  /// One term a line, "singular|plural", one more space of indentation for each level; a line that
+  /// starts with "*" opens a tree whose top cannot be said.
+  explicit Terms(std::string_view lines);
+
+  struct Term {
+    std::string singular;
+    std::string plural;
+    int parent = -1;
+  };
+
+  const Term& operator[](int term) const { return terms_[static_cast<std::size_t>(term)]; }
+  /// Any term that can be said.
+  int draw(Draws& draws) const { return draws.pick(sayable_); }
+
+  bool is_above(int general, int special) const;
+  Relation relation(int premise, int hypothesis) const;
+
+  /// The sayable terms t with relation(t, term) == wanted, `term` itself left out.
+  std::vector<int> related(int term, Relation wanted) const;
+  /// The sayable terms above `term`.
+  std::vector<int> above(int term) const;
+
+ private:
+  int root(int term) const;
+
+  std::vector<Term> terms_;
+  std::vector<int> sayable_;
+};
+
+}  // namespace ringlet::train
