@@ -88,6 +88,12 @@ const Tensor& Arena::grad() {
   return grad_;
 }
 
+std::vector<LocalSlice> Arena::local_slices() {
+  if (sharding_) return sharding_->local_slices();
+  if (!data_.defined()) return {};
+  return {{0, numel(), data_, grad()}};
+}
+
 Tensor adjacent(std::span<const Tensor> tensors) {
   if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return {};
   const Tensor& first = tensors[0];

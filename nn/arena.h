@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::nn {
 
-/// Units start at multiples of this many elements, the block of the global norm, so that a
-/// shard's edge never splits a block.
-inline constexpr std::int64_t kNormBlock = 4096;
+/// Units start at multiples of the block of the global norm, so that a shard's edge never splits
+/// a block.
+using ringlet::kNormBlock;
 
 struct Slot {
   std::string name;
@@ -30,6 +31,24 @@ struct Unit {
   std::vector<Slot> slots;
 };
 
+/// Elements [begin, end) of an arena that this process updates; begin is a multiple of kNormBlock.
+struct LocalSlice {
+  std::int64_t begin;
+  std::int64_t end;
+  Tensor data;  // (end - begin)
+  Tensor grad;  // (end - begin)
+};
+
+/// How an arena is dealt out over processes: what an optimizer asks a strategy.
+class Sharding {
+ public:
+  virtual ~Sharding() = default;
+  /// What lies here, in the order of the arena.
+  virtual std::vector<LocalSlice> local_slices() = 0;
+  /// `blocks` has an entry per norm block of the arena; fills in those of the other processes.
+  virtual void gather_norm_blocks(std::vector<double>& blocks) = 0;
+};
+
 class Arena {
  public:
   const Tensor& data() const { return data_; }  // (n), f32
@@ -39,11 +58,18 @@ class Arena {
   std::span<const Unit> units() const { return units_; }
   std::int64_t numel() const { return data_.numel(); }
 
+  /// Empty while the whole arena is here.
+  const std::shared_ptr<Sharding>& sharding() const { return sharding_; }
+  void set_sharding(std::shared_ptr<Sharding> sharding) { sharding_ = std::move(sharding); }
+  /// One slice, the whole, unless sharded.
+  std::vector<LocalSlice> local_slices();
+
  private:
   friend std::shared_ptr<Arena> pack(Module& module);
   Tensor data_;
   Tensor grad_;
   std::vector<Unit> units_;
+  std::shared_ptr<Sharding> sharding_;
 };
 
 /// Lays all parameters below `module` into one arena, units in the module's own order and

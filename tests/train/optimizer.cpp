@@ -1,0 +1,266 @@
+#include "ringlet/train/optimizer.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "../oracle.h"
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/core/random.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+/// Parameters in units of their own, whose gradient is what the test multiplies them by.
+struct Bag : nn::Module {
+  struct Item : nn::Module {
+    Item(const std::string& name, const Tensor& value) {
+      parameter = register_parameter(name, value.clone());
+    }
+    nn::Parameter parameter;
+  };
+  nn::Parameter add(const std::string& module, const std::string& name, const Tensor& value) {
+    items.push_back(register_module(module, std::make_shared<Item>(name, value)));
+    return items.back()->parameter;
+  }
+  std::vector<std::shared_ptr<Item>> items;
+};
+
+void give_grad(const nn::Parameter& parameter, const Tensor& grad) {
+  sum(parameter * Variable(grad)).backward();
+}
+
+std::vector<float> values(const nn::Parameter& parameter) { return parameter.tensor().to_vector(); }
+
+}  // namespace
+
+TEST_CASE("AdamW takes PyTorch's steps") {
+  const Oracle ops("ops");
+  for (const std::string& name : ops.cases("adamw")) {
+    CAPTURE(name);
+    Bag bag;
+    const nn::Parameter p = bag.add("dense", "weight", ops.tensor(name + "/start").view({1, 37}));
+    AdamW optimizer(bag, {.lr = ops.scalar(name + "/lr"),
+                          .beta1 = ops.scalar(name + "/beta1"),
+                          .beta2 = ops.scalar(name + "/beta2"),
+                          .eps = ops.scalar(name + "/eps"),
+                          .weight_decay = ops.scalar(name + "/weight_decay")});
+    const Tensor gradients = ops.tensor(name + "/gradients");
+    for (std::int64_t step = 0; step < gradients.size(0); ++step) {
+      give_grad(p, gradients[step].view({1, 37}));
+      optimizer.step();
+      optimizer.zero_grad();
+      // About eight roundings a step, each relative to the parameter or to a small update.
+      check_close(p.tensor().view({37}), ops.tensor(name + "/steps")[step],
+                  8 * kF32 * static_cast<double>(step + 1), name);
+    }
+    const auto state = optimizer.state();
+    CHECK(state[0].steps == 5);
+    check_close(state[0].moments[0].second, ops.tensor(name + "/exp_avg"), 20 * kF32);
+    check_close(state[0].moments[1].second, ops.tensor(name + "/exp_avg_sq"), 30 * kF32);
+  }
+}
+
+TEST_CASE("SGD takes PyTorch's steps") {
+  const Oracle ops("ops");
+  for (const std::string& name : ops.cases("sgd")) {
+    CAPTURE(name);
+    Bag bag;
+    const nn::Parameter p = bag.add("dense", "weight", ops.tensor(name + "/start").view({1, 37}));
+    Sgd optimizer(bag, {.lr = ops.scalar(name + "/lr"),
+                        .momentum = ops.scalar(name + "/momentum"),
+                        .weight_decay = ops.scalar(name + "/weight_decay")});
+    const Tensor gradients = ops.tensor(name + "/gradients");
+    for (std::int64_t step = 0; step < gradients.size(0); ++step) {
+      give_grad(p, gradients[step].view({1, 37}));
+      optimizer.step();
+      optimizer.zero_grad();
+      check_close(p.tensor().view({37}), ops.tensor(name + "/steps")[step],
+                  4 * kF32 * static_cast<double>(step + 1), name);
+    }
+  }
+}
+
+TEST_CASE("clipping is clip_grad_norm_ folded into the update") {
+  const Oracle ops("ops");
+  for (const std::string& name : ops.cases("clip_grad_norm")) {
+    CAPTURE(name);
+    Bag bag;
+    std::vector<nn::Parameter> parameters;
+    for (int i = 0; i < 3; ++i) {
+      const Tensor grad = ops.tensor(concat(name, "/gradient", i));
+      parameters.push_back(bag.add(concat("part", i), "weight", zeros(grad.shape())));
+      give_grad(parameters.back(), grad);
+    }
+    Sgd optimizer(bag, {.lr = 1, .max_grad_norm = ops.scalar(name + "/max_norm")});
+    for (int i = 0; i < 3; ++i)  // made before the optimizer, so given again
+      give_grad(parameters[static_cast<std::size_t>(i)], ops.tensor(concat(name, "/gradient", i)));
+    optimizer.step();
+    const double total = ops.scalar(name + "/total_norm");
+    CHECK(std::abs(optimizer.grad_norm() - total) <= 2 * kF32 * total);
+    for (int i = 0; i < 3; ++i)  // from 0 at rate 1, the parameter is minus the clipped gradient
+      check_close(scale(parameters[static_cast<std::size_t>(i)].tensor(), -1),
+                  ops.tensor(concat(name, "/clipped", i)), 4 * kF32);
+  }
+}
+
+TEST_CASE("weight decay leaves out biases, LayerNorm and vectors") {
+  CHECK(decays_by_default("encoder.layer.0.output.dense.weight", {4, 4}));
+  CHECK_FALSE(decays_by_default("encoder.layer.0.output.dense.bias", {4}));
+  CHECK_FALSE(decays_by_default("encoder.layer.0.output.LayerNorm.weight", {4}));
+  CHECK_FALSE(decays_by_default("encoder.relative_attention_bias.weight", {32, 12}));
+
+  Bag bag;
+  const nn::Parameter weight = bag.add("dense", "weight", ones({2, 2}));
+  const nn::Parameter bias = bag.add("head", "bias", ones({2}));
+  Sgd optimizer(bag, {.lr = 0.5, .weight_decay = 0.5});
+  give_grad(weight, zeros({2, 2}));
+  give_grad(bias, zeros({2}));
+  optimizer.step();
+  CHECK(values(weight) == std::vector<float>{0.75, 0.75, 0.75, 0.75});
+  CHECK(values(bias) == std::vector<float>{1, 1});
+}
+
+TEST_CASE("a parameter without a gradient is left alone, also by the clipping of others") {
+  Bag bag;
+  const nn::Parameter used = bag.add("encoder", "weight", zeros({2, 1}));
+  const nn::Parameter head = bag.add("head", "weight", full({2, 1}, 5));
+  AdamW optimizer(bag, {.lr = 0.1, .weight_decay = 0.5, .max_grad_norm = 1e9});
+  const Tensor grad = tensor({3.f, 4.f}).view({2, 1});
+
+  give_grad(used, grad);
+  give_grad(head, full({2, 1}, 100));
+  optimizer.step();
+  optimizer.zero_grad();
+  const std::vector<float> head_before = values(head);
+  const auto state_before = optimizer.state()[1].moments[0].second.to_vector();
+
+  give_grad(used, grad);
+  CHECK(parameters_without_grad(bag) == std::vector<std::string>{"head.weight"});
+  optimizer.step();
+  CHECK(optimizer.grad_norm() == 5.0);
+  CHECK(values(head) == head_before);
+  const auto state = optimizer.state();
+  CHECK(state[0].steps == 2);
+  CHECK(state[1].steps == 1);
+  CHECK(state[1].moments[0].second.to_vector() == state_before);
+}
+
+TEST_CASE("one parameter updates to the same bits alone and among neighbours") {
+  const std::int64_t n = 5000;  // more than a norm block
+  manual_seed(3);
+  const Tensor start = arange(0, n).to(DType::f32).view({n, 1});
+  const Tensor grad = scale(start, 1e-3);
+  const auto train = [&](bool neighbours) {
+    Bag bag;
+    if (neighbours) bag.add("first", "weight", ones({3, 1}));
+    const nn::Parameter p = bag.add("middle", "weight", start);
+    if (neighbours) bag.add("last", "bias", ones({7}));
+    AdamW optimizer(bag, {.weight_decay = 0.01, .max_grad_norm = 1});
+    for (int step = 0; step < 3; ++step) {
+      give_grad(p, grad);
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    return values(p);
+  };
+  CHECK(train(false) == train(true));
+}
+
+TEST_CASE("a gradient that is not finite is refused by name and changes nothing") {
+  Bag bag;
+  const nn::Parameter good = bag.add("good", "weight", ones({2, 1}));
+  const nn::Parameter bad = bag.add("bad", "weight", ones({2, 1}));
+  AdamW optimizer(bag, {.lr = 1});
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    give_grad(good, ones({2, 1}));
+    give_grad(bad, tensor({0.f, value}).view({2, 1}));
+    CHECK_THROWS_WITH_AS(
+        optimizer.step(),
+        "[optimizer] the gradient of 'bad.weight' is not finite; nothing was updated", Error);
+    CHECK(values(good) == std::vector<float>{1, 1});
+    optimizer.zero_grad();
+  }
+  give_grad(good, ones({2, 1}));  // bad's old gradient is forgotten
+  optimizer.step();
+  CHECK(optimizer.state()[0].steps == 1);
+}
+
+TEST_CASE("state goes out and in by name, and training goes on with the same bits") {
+  const auto make = [](Bag& bag) {
+    return std::vector{bag.add("a", "weight", full({3, 1}, 2)), bag.add("b", "bias", ones({2}))};
+  };
+  const auto train = [](std::vector<nn::Parameter>& parameters, AdamW& optimizer, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      sum(parameters[0] * parameters[0]).backward();
+      sum(parameters[1] * parameters[1]).backward();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+  };
+  Bag straight;
+  auto p = make(straight);
+  AdamW optimizer(straight, {.lr = 0.1});
+  train(p, optimizer, 5);
+
+  Bag first, second;
+  auto q = make(first), r = make(second);
+  AdamW before(first, {.lr = 0.1}), after(second, {.lr = 0.1});
+  train(q, before, 2);
+  for (std::size_t i = 0; i < 2; ++i) Tensor(r[i].tensor()).copy_(q[i].tensor());
+  after.load_state(before.state());
+  train(r, after, 3);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(values(p[i]) == values(r[i]));
+
+  CHECK_THROWS_WITH_AS(after.load_state({{"c.weight", 1, {}}}),
+                       "[optimizer] no parameter 'c.weight'", Error);
+}
+
+TEST_CASE("an optimizer updates its local slices only, and gathers the norm of all") {
+  struct SecondUnit final : nn::Sharding {
+    explicit SecondUnit(nn::Arena& arena) : arena(arena) {}
+    std::vector<nn::LocalSlice> local_slices() override {
+      const std::int64_t end = arena.numel();
+      return {{kNormBlock, end, arena.data().slice(kNormBlock, end),
+               arena.grad().slice(kNormBlock, end)}};
+    }
+    void gather_norm_blocks(std::vector<double>& blocks) override { blocks[0] = 9; }
+    nn::Arena& arena;
+  };
+  Bag bag;
+  const nn::Parameter other = bag.add("other", "weight", ones({2, 1}));
+  const nn::Parameter mine = bag.add("mine", "weight", ones({1, 1}));
+  const auto arena = nn::pack(bag);
+  arena->set_sharding(std::make_shared<SecondUnit>(*arena));
+  Sgd optimizer(bag, {.lr = 1, .max_grad_norm = 2.5});
+  give_grad(other, ones({2, 1}));
+  give_grad(mine, full({1, 1}, 4));
+  optimizer.step();
+  CHECK(optimizer.grad_norm() == 5.0);
+  CHECK(values(other) == std::vector<float>{1, 1});
+  CHECK(values(mine)[0] == doctest::Approx(1 - 4 * 0.5).epsilon(1e-6));
+}
+
+TEST_CASE("a module packed anew needs a new optimizer") {
+  auto bag = std::make_shared<Bag>();
+  const nn::Parameter p = bag->add("a", "weight", ones({2, 1}));
+  Sgd optimizer(*bag);
+  struct Outer : nn::Module {
+    explicit Outer(std::shared_ptr<Bag> bag) { register_module("bag", std::move(bag)); }
+  } outer(bag);
+  nn::pack(outer);
+  give_grad(p, ones({2, 1}));
+  CHECK_THROWS_AS(optimizer.step(), Error);
+}
+
+TEST_CASE("every step has dropout masks of its own") {
+  Bag bag;
+  Sgd optimizer(bag);  // nothing to train
+  manual_seed(7);
+  optimizer.step();
+  CHECK(default_generator().step == 1);
+}

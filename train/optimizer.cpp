@@ -1,0 +1,243 @@
+#include "ringlet/train/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ringlet/core/ops/optimizer.h"
+#include "ringlet/core/random.h"
+
+namespace ringlet::train {
+
+bool decays_by_default(const std::string& name, const Shape& shape) {
+  return shape.dim() > 1 && name.find("bias") == std::string::npos &&
+         name.find("LayerNorm") == std::string::npos;
+}
+
+std::vector<std::string> parameters_without_grad(const nn::Module& module) {
+  std::vector<std::string> names;
+  for (const nn::NamedParameter& named : module.named_parameters())
+    if (named.parameter.requires_grad() && !named.parameter.grad().defined())
+      names.push_back(named.name);
+  return names;
+}
+
+Optimizer::Optimizer(nn::Module& module, Options options, std::vector<std::string> moment_names)
+    : module_(module),
+      options_(std::move(options)),
+      moment_names_(std::move(moment_names)),
+      arena_(nn::pack(module)),
+      grad_norm_(std::numeric_limits<double>::quiet_NaN()) {
+  for (const nn::Unit& unit : arena_->units())
+    for (const nn::Slot& slot : unit.slots)
+      slots_.push_back({slot, options_.decays(slot.name, slot.parameter.shape())});
+  refresh_slices();  // from here on gradients are written into the arena
+}
+
+void Optimizer::check_arena() const {
+  if (arena_->sharding()) return;
+  for (const Slot& slot : slots_)
+    RINGLET_CHECK(slot.place.parameter.tensor().storage() == arena_->data().storage(),
+                  "[optimizer] '", slot.place.name,
+                  "' was packed into another arena after its optimizer was made");
+}
+
+void Optimizer::refresh_slices() {
+  std::vector<nn::LocalSlice> slices = arena_->local_slices();
+  const bool same =
+      std::equal(slices.begin(), slices.end(), slices_.begin(), slices_.end(),
+                 [](const auto& a, const auto& b) { return a.begin == b.begin && a.end == b.end; });
+  RINGLET_CHECK(same || moments_.empty(),
+                "[optimizer] the arena was dealt out after the first step");
+  slices_ = std::move(slices);
+}
+
+void Optimizer::ensure_moments() {
+  if (!moments_.empty()) return;
+  for (const nn::LocalSlice& slice : slices_) {
+    std::vector<Tensor>& tensors = moments_.emplace_back();
+    for (std::size_t i = 0; i < moment_names_.size(); ++i)
+      tensors.push_back(zeros_like(slice.data));
+  }
+}
+
+std::vector<Optimizer::Span> Optimizer::spans() const {
+  std::vector<Span> spans;
+  std::size_t slice = 0;
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    const std::int64_t begin = slots_[slot].place.offset;
+    const std::int64_t end = begin + slots_[slot].place.numel();
+    while (slice < slices_.size() && slices_[slice].end <= begin) ++slice;
+    for (std::size_t i = slice; i < slices_.size() && slices_[i].begin < end; ++i)
+      spans.push_back({slot, i, std::max(begin, slices_[i].begin), std::min(end, slices_[i].end)});
+  }
+  return spans;
+}
+
+Tensor Optimizer::part(const Tensor& of_slice, const Span& span) const {
+  const std::int64_t base = slices_[span.slice].begin;
+  return of_slice.slice(span.begin - base, span.end - base);
+}
+
+void Optimizer::step() {
+  check_arena();
+  refresh_slices();
+  ensure_moments();
+  if (!norm_is_fresh_ && (options_.max_grad_norm > 0 || options_.check_finite))
+    clip_grad_norm(options_.max_grad_norm);
+  run_updates();
+  grad_scale_ = 1;
+  norm_is_fresh_ = false;
+  default_generator().next_step();
+}
+
+void Optimizer::run_updates() {
+  for (Slot& slot : slots_)
+    if (slot.place.parameter.grad().defined()) ++slot.steps;
+  const std::vector<Span> all = spans();
+  const auto joins = [&](const Span& a, const Span& b) {
+    const Slot &left = slots_[a.slot], &right = slots_[b.slot];
+    return a.end == b.begin && a.slice == b.slice && left.decays == right.decays &&
+           left.steps == right.steps;
+  };
+  const auto updated = [&](const Span& span) {
+    return slots_[span.slot].place.parameter.grad().defined();
+  };
+  for (std::size_t i = 0; i < all.size();) {
+    Span run = all[i];
+    const Slot& slot = slots_[run.slot];
+    const bool update_it = updated(run);
+    for (++i; i < all.size() && updated(all[i]) == update_it && joins(run, all[i]); ++i)
+      run.end = all[i].end;
+    if (!update_it) continue;
+    std::vector<Tensor> moments;
+    for (const Tensor& moment : moments_[run.slice]) moments.push_back(part(moment, run));
+    Run piece{part(slices_[run.slice].data, run),
+              part(slices_[run.slice].grad, run),
+              std::move(moments),
+              slot.steps,
+              slot.decays ? options_.weight_decay : 0,
+              grad_scale_};
+    update(piece);
+  }
+}
+
+double Optimizer::clip_grad_norm(double max_norm) {
+  check_arena();
+  refresh_slices();
+  std::vector<double> blocks = norm_blocks();
+  if (arena_->sharding()) arena_->sharding()->gather_norm_blocks(blocks);
+  double sum = 0;
+  for (const double block : blocks) sum += block;
+  grad_norm_ = std::sqrt(sum);
+  if (options_.check_finite && !std::isfinite(grad_norm_)) fail_not_finite();
+  grad_scale_ = max_norm > 0 ? std::min(1.0, max_norm / (grad_norm_ + 1e-6)) : 1;
+  norm_is_fresh_ = true;
+  return grad_norm_;
+}
+
+// The gradient memory of a skipped parameter holds anything; zeros keep it out of its block.
+void Optimizer::clear_skipped() {
+  for (const Span& span : spans()) {
+    if (slots_[span.slot].place.parameter.grad().defined()) continue;
+    part(slices_[span.slice].grad, span).zero_();
+  }
+}
+
+std::vector<double> Optimizer::norm_blocks() {
+  clear_skipped();
+  std::vector<double> blocks(
+      static_cast<std::size_t>((arena_->numel() + kNormBlock - 1) / kNormBlock));
+  for (const nn::LocalSlice& slice : slices_) {
+    for (const nn::Unit& unit : arena_->units()) {
+      const std::int64_t begin = std::max(unit.begin, slice.begin);
+      const std::int64_t end = std::min(unit.end, slice.end);
+      if (begin >= end) continue;
+      const Tensor grad = slice.grad.slice(begin - slice.begin, end - slice.begin);
+      const std::vector<double> local = squared_norm_blocks(grad).to_vector<double>();
+      std::copy(local.begin(), local.end(), blocks.begin() + begin / kNormBlock);
+    }
+  }
+  return blocks;
+}
+
+void Optimizer::fail_not_finite() {
+  for (const Span& span : spans()) {
+    const Tensor grad = part(slices_[span.slice].grad, span);
+    for (const double block : squared_norm_blocks(grad).to_vector<double>())
+      RINGLET_CHECK(std::isfinite(block), "[optimizer] the gradient of '",
+                    slots_[span.slot].place.name, "' is not finite; nothing was updated");
+  }
+  fail("[optimizer] a gradient of another process is not finite; nothing was updated");
+}
+
+std::vector<Optimizer::ParameterState> Optimizer::state() {
+  refresh_slices();
+  std::vector<ParameterState> states;
+  for (const Slot& slot : slots_) states.push_back({slot.place.name, slot.steps, {}});
+  if (moments_.empty()) return states;
+  for (const Span& span : spans()) {
+    if (slots_[span.slot].steps == 0) continue;
+    for (std::size_t i = 0; i < moment_names_.size(); ++i)
+      states[span.slot].moments.emplace_back(moment_names_[i], part(moments_[span.slice][i], span));
+  }
+  return states;
+}
+
+void Optimizer::load_state(const std::vector<ParameterState>& states) {
+  refresh_slices();
+  ensure_moments();
+  for (Slot& slot : slots_) slot.steps = 0;
+  for (std::vector<Tensor>& tensors : moments_)
+    for (Tensor& moment : tensors) moment.zero_();
+  for (const ParameterState& given : states) {
+    const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& known) {
+      return known.place.name == given.name;
+    });
+    RINGLET_CHECK(slot != slots_.end(), "[optimizer] no parameter '", given.name, "'");
+    slot->steps = given.steps;
+    if (given.steps == 0) continue;
+    for (const Span& span : spans()) {
+      if (span.slot != static_cast<std::size_t>(slot - slots_.begin())) continue;
+      RINGLET_CHECK_EQ(given.moments.size(), moment_names_.size(), "[optimizer] moments of ",
+                       given.name);
+      for (std::size_t i = 0; i < moment_names_.size(); ++i) {
+        const auto& [name, value] = given.moments[i];
+        RINGLET_CHECK_EQ(name, moment_names_[i], "[optimizer] moment of ", given.name);
+        RINGLET_CHECK_EQ(value.numel(), span.end - span.begin, "[optimizer] ", name, " of ",
+                         given.name);
+        part(moments_[span.slice][i], span).copy_(value);
+      }
+    }
+  }
+}
+
+AdamW::AdamW(nn::Module& module, AdamWOptions options)
+    : Optimizer(module,
+                {options.lr, options.weight_decay, options.max_grad_norm, options.check_finite,
+                 std::move(options.decays)},
+                {"exp_avg", "exp_avg_sq"}),
+      beta1_(options.beta1),
+      beta2_(options.beta2),
+      eps_(options.eps) {}
+
+void AdamW::update(Run& run) {
+  adamw_(run.data, run.grad, run.moments[0], run.moments[1],
+         {lr(), beta1_, beta2_, eps_, run.weight_decay, run.step, run.grad_scale});
+}
+
+Sgd::Sgd(nn::Module& module, SgdOptions options)
+    : Optimizer(module,
+                {options.lr, options.weight_decay, options.max_grad_norm, options.check_finite,
+                 std::move(options.decays)},
+                options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"}
+                                      : std::vector<std::string>{}),
+      momentum_(options.momentum) {}
+
+void Sgd::update(Run& run) {
+  Tensor none;
+  sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0],
+       {lr(), momentum_, run.weight_decay, /*nesterov=*/false, run.grad_scale});
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,155 @@
+// Optimizers over a module's arena: one pass over its memory, a run of neighbouring parameters at
+// a time. Definitions are those of torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/tensor.h"
+#include "ringlet/nn/arena.h"
+#include "ringlet/nn/module.h"
+
+namespace ringlet::train {
+
+/// Whether a parameter takes part in weight decay.
+using DecayPredicate = std::function<bool(const std::string& name, const Shape& shape)>;
+/// As transformers' Trainer: not where the name contains "bias" or "LayerNorm", nor vectors.
+bool decays_by_default(const std::string& name, const Shape& shape);
+
+/// Names of the parameters below `module` that require a gradient and have none. After a backward
+/// of a loss's value, a parameter of that loss named here is not reached by it.
+std::vector<std::string> parameters_without_grad(const nn::Module& module);
+
+/// What all optimizers share. Parameters without a gradient in this step are left wholly alone:
+/// value, moments and step count.
+class Optimizer {
+ public:
+  struct Options {
+    double lr;
+    double weight_decay;
+    double max_grad_norm;  // clip the global norm to this; 0 leaves gradients as they are
+    bool check_finite;     // refuse a gradient that is not finite, naming its parameter
+    DecayPredicate decays;
+  };
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Updates every parameter that has a gradient and moves this thread's generator to its next
+  /// step. Throws, with all parameters unchanged, when a gradient is not finite.
+  void step();
+  void zero_grad() const { module_.zero_grad(); }
+
+  double lr() const { return options_.lr; }
+  void set_lr(double lr) { options_.lr = lr; }
+
+  /// Scales the gradients of the coming step so that their global norm is at most `max_norm` (the
+  /// gradients themselves stay as they are); returns the norm before that. step() does it unasked
+  /// with Options::max_grad_norm.
+  double clip_grad_norm(double max_norm);
+  /// Global norm at the last step or clip_grad_norm, before clipping: block sums in f64, added in
+  /// the order of the blocks. NaN before the first.
+  double grad_norm() const { return grad_norm_; }
+
+  // ---- state, by parameter name ----
+
+  /// Its tensors by what they are ("exp_avg"), the parameter's part that is here, as views.
+  struct ParameterState {
+    std::string name;
+    std::int64_t steps = 0;
+    std::vector<std::pair<std::string, Tensor>> moments;
+  };
+  /// Of every parameter, in the arena's order; no moments for one that was never updated.
+  std::vector<ParameterState> state();
+  /// Puts back what state() gave, for the parameters named. Others start anew.
+  void load_state(const std::vector<ParameterState>& states);
+
+ protected:
+  /// Neighbouring elements that are updated alike.
+  struct Run {
+    Tensor data, grad;            // (n)
+    std::vector<Tensor> moments;  // (n) each
+    std::int64_t step;            // 1 for a parameter's first update
+    double weight_decay;
+    double grad_scale;  // what the gradient is multiplied by (clipping)
+  };
+  Optimizer(nn::Module& module, Options options, std::vector<std::string> moment_names);
+  virtual void update(Run& run) = 0;
+
+ private:
+  struct Slot {
+    nn::Slot place;
+    bool decays;
+    std::int64_t steps = 0;
+  };
+  struct Span {  // the part of a slot that lies in a slice
+    std::size_t slot, slice;
+    std::int64_t begin, end;  // elements of the arena
+  };
+  void check_arena() const;
+  std::vector<Span> spans() const;
+  void refresh_slices();
+  void ensure_moments();
+  Tensor part(const Tensor& of_slice, const Span& span) const;
+  void clear_skipped();
+  std::vector<double> norm_blocks();
+  [[noreturn]] void fail_not_finite();
+  void run_updates();
+
+  nn::Module& module_;
+  Options options_;
+  std::vector<std::string> moment_names_;
+  std::shared_ptr<nn::Arena> arena_;
+  std::vector<Slot> slots_;
+  std::vector<nn::LocalSlice> slices_;
+  std::vector<std::vector<Tensor>> moments_;  // per slice, per name
+  double grad_norm_;
+  double grad_scale_ = 1;
+  bool norm_is_fresh_ = false;
+};
+
+struct AdamWOptions {
+  double lr = 5e-5;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double max_grad_norm = 0;
+  bool check_finite = true;
+  DecayPredicate decays = decays_by_default;
+};
+
+/// m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
+/// p = p (1 - lr decay) - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
+class AdamW final : public Optimizer {
+ public:
+  explicit AdamW(nn::Module& module, AdamWOptions options = {});
+
+ private:
+  void update(Run& run) override;
+  double beta1_, beta2_, eps_;
+};
+
+struct SgdOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double weight_decay = 0;
+  double max_grad_norm = 0;
+  bool check_finite = true;
+  DecayPredicate decays = decays_by_default;
+};
+
+/// g += decay p, m = momentum m + g, p -= lr m.
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(nn::Module& module, SgdOptions options = {});
+
+ private:
+  void update(Run& run) override;
+  double momentum_;
+};
+
+}  // namespace ringlet::train
