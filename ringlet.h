@@ -3,6 +3,7 @@
 
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/embedding.h"
+#include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/layer_norm.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/autograd/functions/view.h"

@@ -1,0 +1,224 @@
+// Moving elements, as in core/ops/index.h, with their gradients: what was copied comes back, what
+// was copied twice adds up.
+#pragma once
+
+#include <numeric>
+
+#include "ringlet/autograd/node.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/index.h"
+
+namespace ringlet::autograd {
+
+/// The sink of a gradient to which parts are added: zeros when nothing is there yet.
+inline Tensor zeroed_sink(Gradient& grad, const Shape& shape, DType dtype, Device device) {
+  Gradient::Sink sink = grad.sink(shape, dtype, device);
+  if (sink.beta == 0) sink.out.zero_();
+  return sink.out;
+}
+
+// ---- joining and cutting --------------------------------------------------------------------
+
+struct ConcatNode final : Node {
+  int axis;
+  std::vector<std::int64_t> sizes;
+  const char* name() const override { return "concat"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < sizes.size(); begin += sizes[i++])
+      if (grads[i].needed()) grads[i].set(narrow(grad, axis, begin, sizes[i]));
+  }
+};
+
+inline std::vector<Tensor> tensors_of(const std::vector<Variable>& variables) {
+  std::vector<Tensor> out;
+  for (const Variable& variable : variables) out.push_back(variable.tensor());
+  return out;
+}
+
+/// One after the other along `axis`.
+inline Variable concat(const std::vector<Variable>& inputs, int axis) {
+  return record<ConcatNode>(ringlet::concat(tensors_of(inputs), axis), inputs,
+                            [&](ConcatNode& node) {
+                              node.axis = axis;
+                              for (const Variable& x : inputs) node.sizes.push_back(x.size(axis));
+                            });
+}
+
+struct StackNode final : Node {
+  int axis;
+  std::size_t count;
+  const char* name() const override { return "stack"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    const Shape shape = grad.shape().without(axis);
+    for (std::size_t i = 0; i < count; ++i)
+      if (grads[i].needed())
+        grads[i].set(narrow(grad, axis, static_cast<std::int64_t>(i), 1).view(shape));
+  }
+};
+
+/// Along a new dimension before `axis`.
+inline Variable stack(const std::vector<Variable>& inputs, int axis) {
+  return record<StackNode>(ringlet::stack(tensors_of(inputs), axis), inputs, [&](StackNode& node) {
+    node.axis = axis;
+    node.count = inputs.size();
+  });
+}
+
+struct NarrowNode final : Node {
+  Shape shape;
+  int axis;
+  std::int64_t begin;
+  const char* name() const override { return "narrow"; }
+
+  // Pieces of one tensor meet in its sink: only the first of them writes all of it.
+  void backward(const Tensor& grad, Gradients& grads) override {
+    Gradient::Sink sink = grads[0].sink(shape, grad.dtype(), grad.device());
+    Tensor part = grad.to(sink.out.dtype());
+    if (sink.beta == 0) {
+      sink.out.zero_();
+    } else {
+      part = add(narrow(sink.out, axis, begin, grad.size(axis)), part);
+    }
+    write_narrow(sink.out, axis, begin, part);
+  }
+};
+
+/// A copy of [begin, begin + length) of `axis`.
+inline Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int64_t length) {
+  return record<NarrowNode>(ringlet::narrow(x.tensor(), axis, begin, length), {x},
+                            [&](NarrowNode& node) {
+                              node.shape = x.shape();
+                              node.axis = axis;
+                              node.begin = begin;
+                            });
+}
+
+/// Pieces of `sizes`, which add up to x.size(axis).
+inline std::vector<Variable> split(const Variable& x, const std::vector<std::int64_t>& sizes,
+                                   int axis) {
+  RINGLET_CHECK_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), x.size(axis),
+                   "[split] sizes do not add up to axis ", axis, " of ", x.shape());
+  std::vector<Variable> out;
+  std::int64_t begin = 0;
+  for (std::int64_t size : sizes) {
+    out.push_back(narrow(x, axis, begin, size));
+    begin += size;
+  }
+  return out;
+}
+
+struct PadNode final : Node {
+  int axis;
+  std::int64_t before;
+  std::int64_t length;
+  const char* name() const override { return "pad"; }
+  void backward(const Tensor& grad, Gradients& grads) override {
+    grads[0].set(narrow(grad, axis, before, length));
+  }
+};
+
+/// `before` and `after` zeros around x along `axis`.
+inline Variable pad(const Variable& x, int axis, std::int64_t before, std::int64_t after) {
+  return record<PadNode>(ringlet::pad(x.tensor(), axis, before, after), {x}, [&](PadNode& node) {
+    node.axis = axis;
+    node.before = before;
+    node.length = x.size(axis);
+  });
+}
+
+struct PermuteNode final : Node {
+  std::vector<int> inverse;
+  const char* name() const override { return "permute"; }
+  void backward(const Tensor& grad, Gradients& grads) override {
+    grads[0].set(permute(grad, inverse));
+  }
+};
+
+/// The result's dimension i is x's dimension axes[i].
+inline Variable permute(const Variable& x, const std::vector<int>& axes) {
+  return record<PermuteNode>(ringlet::permute(x.tensor(), axes), {x}, [&](PermuteNode& node) {
+    node.inverse.resize(axes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      node.inverse[static_cast<std::size_t>(x.shape().index(axes[i]))] = static_cast<int>(i);
+  });
+}
+
+/// Two dimensions exchanged.
+inline Variable transpose(const Variable& x, int a = -2, int b = -1) {
+  std::vector<int> axes(static_cast<std::size_t>(x.dim()));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[static_cast<std::size_t>(x.shape().index(a))],
+            axes[static_cast<std::size_t>(x.shape().index(b))]);
+  return permute(x, axes);
+}
+
+// ---- by index -------------------------------------------------------------------------------
+
+struct IndexSelectNode final : Node {
+  Shape shape;
+  int axis;
+  Saved index;  // (n)
+  const char* name() const override { return "index_select"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    Tensor out = zeroed_sink(grads[0], shape, grad.dtype(), grad.device());
+    index_add_(out, axis, index.tensor(*this), grad.to(out.dtype()));
+  }
+};
+
+/// Rows index (n) of `axis`, i32 or i64.
+inline Variable index_select(const Variable& x, int axis, const Tensor& index) {
+  return record<IndexSelectNode>(ringlet::index_select(x.tensor(), axis, index), {x},
+                                 [&](IndexSelectNode& node) {
+                                   node.shape = x.shape();
+                                   node.axis = axis;
+                                   node.index = index;
+                                 });
+}
+
+struct GatherNode final : Node {
+  Shape shape;
+  int axis;
+  Saved index;  // the result's shape
+  const char* name() const override { return "gather"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    Tensor out = zeroed_sink(grads[0], shape, grad.dtype(), grad.device());
+    scatter_add_(out, axis, index.tensor(*this), grad.to(out.dtype()));
+  }
+};
+
+/// out[.., j, ..] = x[.., index[.., j, ..], ..] at `axis`.
+inline Variable gather(const Variable& x, int axis, const Tensor& index) {
+  return record<GatherNode>(ringlet::gather(x.tensor(), axis, index), {x}, [&](GatherNode& node) {
+    node.shape = x.shape();
+    node.axis = axis;
+    node.index = index;
+  });
+}
+
+struct ScatterAddNode final : Node {
+  int axis;
+  Saved index;  // source's shape
+  const char* name() const override { return "scatter_add"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    if (grads[0].needed()) grads[0].set(grad);
+    if (grads[1].needed()) grads[1].set(gather(grad, axis, index.tensor(*this)));
+  }
+};
+
+/// x with source[.., j, ..] added at [.., index[.., j, ..], ..] of `axis`, j ascending.
+inline Variable scatter_add(const Variable& x, int axis, const Tensor& index,
+                            const Variable& source) {
+  return record<ScatterAddNode>(ringlet::scatter_add(x.tensor(), axis, index, source.tensor()),
+                                {x, source}, [&](ScatterAddNode& node) {
+                                  node.axis = axis;
+                                  node.index = index;
+                                });
+}
+
+}  // namespace ringlet::autograd

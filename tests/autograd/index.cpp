@@ -1,0 +1,115 @@
+#include "ringlet/autograd/functions/index.h"
+
+#include "../oracle.h"
+#include "check.h"
+#include "ringlet/autograd/functions/elementwise.h"
+
+using namespace ringlet;
+using namespace ringlet::autograd;
+
+namespace {
+
+const Tensor kRepeated = tensor<std::int32_t>({2, 0, 2, 1}, {4});
+const Tensor kElements = tensor<std::int64_t>({1, 0, 1, 1, 0, 0}, {2, 3});
+
+Variable leaf(const Oracle& ops, const std::string& name) { return {ops.tensor(name), true}; }
+
+std::vector<Variable> leaves(const Oracle& ops, const std::string& prefix) {
+  std::vector<Variable> out;
+  for (int i = 0; ops.contains(prefix + std::to_string(i)); ++i)
+    out.push_back(leaf(ops, prefix + std::to_string(i)));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("gradients of joining and cutting") {
+  for (int axis : {0, 1, -1}) {
+    CAPTURE(axis);
+    const auto join = [&](const Inputs& in) { return concat({in[0], in[1], in[0]}, axis); };
+    CHECK_GRADIENTS(join, input({2, 3, 4}), input({2, 3, 4}));
+    const auto pile = [&](const Inputs& in) { return stack({in[0], in[1]}, axis); };
+    CHECK_GRADIENTS(pile, input({2, 3}), input({2, 3}));
+    const auto cut = [&](const Inputs& in) {
+      const std::vector<Variable> parts = split(in[0], {1, 2, 1}, axis);
+      return parts[0] * parts[2];
+    };
+    CHECK_GRADIENTS(cut, input({4, 4, 4}));
+    CHECK_GRADIENTS([&](const Inputs& in) { return pad(in[0], axis, 1, 2); }, input({2, 3}));
+  }
+  const auto overlapping = [](const Inputs& in) {
+    return narrow(in[0], 1, 0, 3) * narrow(in[0], 1, 1, 3);
+  };
+  CHECK_GRADIENTS(overlapping, input({2, 5}));
+}
+
+TEST_CASE("gradients of permutations") {
+  for (const std::vector<int>& axes : {std::vector<int>{1, 2, 0}, {2, 1, 0}, {0, -1, 1}})
+    CHECK_GRADIENTS([&](const Inputs& in) { return permute(in[0], axes); }, input({2, 3, 4}));
+  CHECK_GRADIENTS([](const Inputs& in) { return transpose(in[0]); }, input({3, 2}));
+}
+
+TEST_CASE("gradients by index") {
+  CHECK_GRADIENTS([](const Inputs& in) { return index_select(in[0], 0, kRepeated); },
+                  input({3, 2}));
+  CHECK_GRADIENTS([](const Inputs& in) { return index_select(in[0], -1, kRepeated); },
+                  input({2, 3}));
+  CHECK_GRADIENTS([](const Inputs& in) { return gather(in[0], 0, kElements); }, input({2, 3}));
+  CHECK_GRADIENTS([](const Inputs& in) { return gather(in[0], 1, kElements); }, input({3, 4}));
+  CHECK_GRADIENTS([](const Inputs& in) { return scatter_add(in[0], 1, kElements, in[1]); },
+                  input({3, 2}), input({2, 3}));
+}
+
+TEST_CASE("a second backward adds to what is there") {
+  const Variable x(zeros({3, 2}), true);
+  for (int i = 0; i < 2; ++i) index_select(x, 0, kRepeated).backward(ones({4, 2}));
+  CHECK(x.grad().to_vector() == std::vector<float>{2, 2, 2, 2, 4, 4});
+  narrow(x, 0, 1, 1).backward(ones({1, 2}));
+  CHECK(x.grad().to_vector() == std::vector<float>{2, 2, 3, 3, 4, 4});
+}
+
+TEST_CASE("joining, cutting and permuting agree with PyTorch") {
+  const Oracle ops("ops");
+  const auto axis = [&](const std::string& c) { return static_cast<int>(ops.scalar(c + "/axis")); };
+  for (const char* op : {"concat", "stack"})
+    for (const std::string& c : ops.cases(op)) {
+      const std::vector<Variable> xs = leaves(ops, c + "/x");
+      const bool join = std::string(op) == "concat";
+      (join ? concat(xs, axis(c)) : stack(xs, axis(c))).backward(ops.tensor(c + "/grad_y"));
+      for (std::size_t i = 0; i < xs.size(); ++i)
+        check_close(xs[i].grad(), ops.tensor(c + "/grad_x" + std::to_string(i)), 0, c);
+    }
+  for (const std::string& c : ops.cases("split")) {
+    const Variable x = leaf(ops, c + "/x");
+    const auto sizes = ops.tensor(c + "/sizes").to_vector<std::int64_t>();
+    const std::vector<Variable> parts = split(x, sizes, axis(c));
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      parts[i].backward(ops.tensor(c + "/grad_y" + std::to_string(i)));
+    check_close(x.grad(), ops.tensor(c + "/grad_x"), 0, c);
+  }
+  for (const std::string& c : ops.cases("permute")) {
+    const Variable x = leaf(ops, c + "/x");
+    permute(x, ops.tensor(c + "/order").to_vector<int>()).backward(ops.tensor(c + "/grad_y"));
+    check_close(x.grad(), ops.tensor(c + "/grad_x"), 0, c);
+  }
+}
+
+TEST_CASE("gradients by index agree with PyTorch") {
+  const Oracle ops("ops");
+  for (const char* op : {"index_select", "gather", "scatter_add"})
+    for (const std::string& c : ops.cases(op)) {
+      const Variable x = leaf(ops, c + "/x");
+      const int axis = static_cast<int>(ops.scalar(c + "/axis"));
+      const Tensor index = ops.tensor(c + "/index"), grad = ops.tensor(c + "/grad_y");
+      if (std::string(op) == "index_select") {
+        index_select(x, axis, index).backward(grad);
+      } else if (std::string(op) == "gather") {
+        gather(x, axis, index).backward(grad);
+      } else {
+        const Variable source = leaf(ops, c + "/source");
+        scatter_add(x, axis, index, source).backward(grad);
+        check_close(source.grad(), ops.tensor(c + "/grad_source"), 0, c);
+      }
+      check_close(x.grad(), ops.tensor(c + "/grad_x"), 4 * kF32, c);  // at most 4 terms
+    }
+}
