@@ -41,6 +41,20 @@ TEST_CASE("writes larger than the buffer keep their order") {
   CHECK(read_file(folder / "large") == "<" + large + ">");
 }
 
+TEST_CASE("sync finds a full disk before the first of several files is committed") {
+  const TemporaryFolder folder;
+  {
+    const FullDisk disk(1000);
+    AtomicFile small(folder / "small");
+    AtomicFile large(folder / "large");
+    small.write("fits");
+    large.write(std::string(2000, 'x'));  // still in the buffer
+    small.sync();
+    CHECK_THROWS_AS(large.sync(), InputError);
+  }
+  CHECK_EQ(folder.entries(), 0);
+}
+
 TEST_CASE("an empty file maps to nothing") {
   const TemporaryFolder folder;
   write_file(folder / "empty", "");

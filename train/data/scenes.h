@@ -8,16 +8,15 @@
 #include <string>
 
 #include "ringlet/train/data/draws.h"
+#include "ringlet/train/data/worlds.h"
 
 namespace ringlet::train {
-
-enum Facet : std::size_t { kSubject, kAction, kAdjective, kClothing, kPlace, kTime, kFacets };
 
 inline constexpr int kUnsaid = -1;
 
 /// What a sentence says. Subject and action are always said, the other facets may be kUnsaid.
 struct Scene {
-  std::size_t world = 0;   // people or animals
+  std::size_t world = 0;   // index into worlds()
   std::size_t number = 1;  // how many subjects
   std::array<int, kFacets> terms{kUnsaid, kUnsaid, kUnsaid, kUnsaid, kUnsaid, kUnsaid};
 };

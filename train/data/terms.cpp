@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ringlet/core/error.h"
+
 namespace ringlet::train {
 namespace {
 
@@ -34,6 +36,12 @@ Terms::Terms(std::string_view lines) {
     terms_.push_back(std::move(term));
     path.push_back(id);
   }
+}
+
+const Terms::Term& Terms::operator[](int term) const {
+  const auto index = static_cast<std::size_t>(term);
+  RINGLET_CHECK(index < terms_.size(), "[Terms] term ", term, " of ", terms_.size());
+  return terms_[index];
 }
 
 bool Terms::is_above(int general, int special) const {

@@ -27,7 +27,7 @@ class Terms {
     int parent = -1;
   };
 
-  const Term& operator[](int term) const { return terms_[static_cast<std::size_t>(term)]; }
+  const Term& operator[](int term) const;
   /// Any term that can be said.
   int draw(Draws& draws) const { return draws.pick(sayable_); }
 

@@ -1,0 +1,21 @@
+// The vocabulary of the drawn scenes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "ringlet/train/data/terms.h"
+
+namespace ringlet::train {
+
+enum Facet : std::size_t { kSubject, kAction, kAdjective, kClothing, kPlace, kTime, kFacets };
+
+/// What can be said of each facet.
+struct World {
+  std::array<Terms, kFacets> terms;
+};
+
+/// People, then animals; they share places and times.
+const std::array<World, 2>& worlds();
+
+}  // namespace ringlet::train
