@@ -21,6 +21,7 @@
 #include "ringlet/core/ops/index.h"
 #include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/optimizer.h"
+#include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/ops/topk.h"

@@ -8,6 +8,7 @@
   X(fill)                       \
   X(index)                      \
   X(layer_norm)                 \
+  X(matmul)                     \
   X(optimizer)                  \
   X(random)                     \
   X(reduce)                     \

@@ -1,0 +1,124 @@
+#include "ringlet/core/ops/matmul.h"
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/gemm.h"
+#include "ringlet/core/cpu/simd_math.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 14;
+constexpr std::int64_t kWholeMatrices = 1 << 24;  // multiply-adds above which a matrix is split
+
+// ---- products -----------------------------------------------------------------------------
+
+// Adds the bias and applies GELU while the block is in cache.
+template <class T, class Out>
+void finish_layer(const void* context, const GemmBlock<T>& block) {
+  const auto& args = *static_cast<const MatmulArgs*>(context);
+  const T* bias = args.bias ? static_cast<const T*>(args.bias) + block.column : nullptr;
+  for (std::int64_t i = 0; i < block.rows; ++i) {
+    const T* from = block.data + i * block.ld;
+    const std::int64_t at = (block.row + i) * args.n + block.column;
+    Out* out = static_cast<Out*>(args.out) + at;
+    Out* pre = args.pre_activation ? static_cast<Out*>(args.pre_activation) + at : nullptr;
+    for_vectors<Out>(block.columns, [&](std::int64_t j, std::int64_t count) {
+      auto value = load_at(from, j, count);
+      if (bias) value += load_at(bias, j, count);
+      if (pre) {
+        // The activation is of what was stored, as it would be in two ops.
+        store_at(pre, j, count, value);
+        value = gelu(load_at(pre, j, count));
+      }
+      store_at(out, j, count, value);
+    });
+  }
+}
+
+void multiply(const MatmulArgs& args, Device device, std::int64_t batch) {
+  const auto size = static_cast<std::int64_t>(itemsize(args.dtype));
+  const GemmOperand a{static_cast<const char*>(args.a) + batch * args.a_stride * size, args.dtype,
+                      args.trans_a ? args.m : args.k, args.trans_a};
+  const GemmOperand b{static_cast<const char*>(args.b) + batch * args.b_stride * size, args.dtype,
+                      args.trans_b ? args.k : args.n, args.trans_b};
+  if (!args.bias && !args.pre_activation) {
+    char* out = static_cast<char*>(args.out) +
+                batch * args.m * args.n * static_cast<std::int64_t>(itemsize(args.out_dtype));
+    gemm(device, args.m, args.n, args.k, 1.0, a, b, args.beta, out, args.out_dtype, args.n);
+  } else if (args.out_dtype == DType::f64) {
+    gemm(device, args.m, args.n, args.k, 1.0, a, b,
+         GemmEpilogue<double>{finish_layer<double, double>, &args});
+  } else {
+    gemm(device, args.m, args.n, args.k, 1.0f, a, b,
+         GemmEpilogue<float>{args.out_dtype == DType::bf16 ? finish_layer<float, bfloat16>
+                                                           : finish_layer<float, float>,
+                             &args});
+  }
+}
+
+void matmul(const MatmulArgs& args, Device device) {
+  const std::int64_t products = args.m * args.n * args.k;
+  const std::int64_t grain =
+      products > kWholeMatrices ? args.batch : (1 << 16) / (products + 1) + 1;
+  parallel_for(device, args.batch, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) multiply(args, device, i);
+  });
+}
+
+// ---- gradients ----------------------------------------------------------------------------
+
+// Sixty-four rows at a time, so that the error of a long sum grows with m / 64.
+template <class T>
+void sum_columns(const SumRowsArgs& args, std::int64_t begin, std::int64_t end) {
+  using S = scalar_t<T>;
+  constexpr std::int64_t kRun = 64;
+  const T* in = static_cast<const T*>(args.in) + begin;
+  S* out = static_cast<S*>(args.out) + begin;
+  for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
+    vector_t<T> total{};
+    for (std::int64_t row = 0; row < args.m; row += kRun) {
+      const std::int64_t stop = row + kRun < args.m ? row + kRun : args.m;
+      vector_t<T> part{};
+      for (std::int64_t r = row; r < stop; ++r) part += load_at(in + r * args.n, i, count);
+      total += part;
+    }
+    if (args.beta != 0)
+      total = fma(splat(static_cast<S>(args.beta)), load_at(out, i, count), total);
+    store_at(out, i, count, total);
+  });
+}
+
+void sum_rows(const SumRowsArgs& args, Device device) {
+  dispatch_floating("sum_rows", args.dtype, [&]<class T>() {
+    // Whole cache lines to each thread.
+    constexpr std::int64_t kLine = 64;
+    parallel_for(device, (args.n + kLine - 1) / kLine, kGrain / (kLine * (args.m + 1)) + 1,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   sum_columns<T>(args, begin * kLine, end * kLine < args.n ? end * kLine : args.n);
+                 });
+  });
+}
+
+void gelu_backward(const GeluBackwardArgs& args, Device device) {
+  dispatch_floating("gelu_backward", args.dtype, [&]<class T>() {
+    parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      const T* grad = static_cast<const T*>(args.grad) + begin;
+      const T* pre = static_cast<const T*>(args.pre_activation) + begin;
+      T* out = static_cast<T*>(args.out) + begin;
+      for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
+        store_at(out, i, count, load_at(grad, i, count) * gelu_derivative(load_at(pre, i, count)));
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void register_matmul() {
+  matmul_kernel.set(DeviceType::cpu, matmul);
+  sum_rows_kernel.set(DeviceType::cpu, sum_rows);
+  gelu_backward_kernel.set(DeviceType::cpu, gelu_backward);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

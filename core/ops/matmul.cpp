@@ -1,0 +1,156 @@
+#include "ringlet/core/ops/matmul.h"
+
+namespace ringlet {
+
+constinit Kernel<MatmulArgs> matmul_kernel("matmul");
+constinit Kernel<SumRowsArgs> sum_rows_kernel("sum_rows");
+constinit Kernel<GeluBackwardArgs> gelu_backward_kernel("gelu_backward");
+
+namespace {
+
+DType accumulator(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+// A parameter beside bf16 activations, rounded. The key tells views of one start apart.
+Tensor as_bf16(const Tensor& parameter) {
+  const auto key =
+      static_cast<std::uint64_t>(parameter.numel()) << 8 | static_cast<std::uint64_t>(DType::bf16);
+  const auto rounded = parameter.storage()->sidecar(parameter.storage_offset(), key, [&] {
+    return std::shared_ptr<void>(std::make_shared<Tensor>(parameter.to(DType::bf16)));
+  });
+  return static_cast<Tensor*>(rounded.get())->view(parameter.shape());
+}
+
+void match_dtypes(const char* op, Tensor& a, Tensor& b) {
+  check_same_device(op, a, b);
+  if (a.dtype() == DType::bf16 && b.dtype() == DType::f32) b = as_bf16(b);
+  if (a.dtype() == DType::f32 && b.dtype() == DType::bf16) a = as_bf16(a);
+  check_same_dtype(op, a, b);
+  if (!is_floating(a.dtype()) || a.dtype() == DType::f16) unsupported_dtype(op, a.dtype());
+}
+
+// The sizes of op(a) op(b); `out` is the result's shape.
+MatmulArgs plan(const char* op, const Tensor& a, const Tensor& b, MatmulOptions options,
+                Shape& out) {
+  RINGLET_CHECK(a.dim() >= 2 && b.dim() >= 2, "[", op, "] needs matrices, got ", a.shape(), " and ",
+                b.shape());
+  MatmulArgs args{};
+  args.trans_a = options.trans_a;
+  args.trans_b = options.trans_b;
+  args.m = a.size(options.trans_a ? -1 : -2);
+  args.k = a.size(options.trans_a ? -2 : -1);
+  args.n = b.size(options.trans_b ? -2 : -1);
+  RINGLET_CHECK_EQ(args.k, b.size(options.trans_b ? -1 : -2), "[", op, "] inner sizes of ",
+                   a.shape(), " and ", b.shape(), " differ");
+  out = a.shape().with(-2, args.m).with(-1, args.n);
+  args.batch = 1;
+  for (int i = 0; i < a.dim() - 2; ++i) args.batch *= a.size(i);
+  args.a_stride = args.m * args.k;
+  args.b_stride = b.dim() == 2 ? 0 : args.k * args.n;
+  if (b.dim() > 2) {
+    const Shape expected = a.shape().with(-2, b.size(-2)).with(-1, b.size(-1));
+    check_shape(op, "b", b, expected);
+  } else if (!options.trans_a) {
+    // One product of all rows.
+    args.m *= args.batch;
+    args.batch = 1;
+  }
+  args.dtype = a.dtype();
+  return args;
+}
+
+void run(MatmulArgs& args, Tensor& out, const Tensor& a, const Tensor& b, double beta) {
+  args.out = out.mutable_bytes();
+  args.a = a.bytes();
+  args.b = b.bytes();
+  args.beta = beta;
+  args.out_dtype = out.dtype();
+  if (out.numel() > 0) matmul_kernel(args, out.device());
+}
+
+Tensor linear_layer(const char* op, Tensor x, Tensor weight, const Tensor& bias,
+                    Tensor* pre_activation) {
+  RINGLET_CHECK(x.dim() >= 1 && weight.dim() == 2, "[", op, "] needs x (.., in) and weight ",
+                "(out, in), got ", x.shape(), " and ", weight.shape());
+  const Shape out_shape = x.shape().with(-1, weight.size(0));
+  const std::int64_t in = weight.size(1);
+  RINGLET_CHECK_EQ(x.size(-1), in, "[", op, "] x ", x.shape(), " and weight ", weight.shape());
+  match_dtypes(op, x, weight);
+  Shape shape;
+  MatmulArgs args = plan(op, x.view({in > 0 ? x.numel() / in : out_shape.without(-1).numel(), in}),
+                         weight, {.trans_b = true}, shape);
+  Tensor offset;
+  if (bias) {
+    check_shape(op, "bias", bias, {weight.size(0)});
+    check_same_device(op, x, bias);
+    offset = bias.to(accumulator(x.dtype()));
+    args.bias = offset.bytes();
+  }
+  Tensor out = empty(out_shape, x.dtype(), x.device());
+  if (pre_activation) {
+    *pre_activation = empty_like(out);
+    args.pre_activation = pre_activation->mutable_bytes();
+  }
+  run(args, out, x, weight, 0);
+  return out;
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
+  const DType dtype = a.dtype();
+  Tensor left = a, right = b;
+  match_dtypes("matmul", left, right);
+  Shape shape;
+  MatmulArgs args = plan("matmul", left, right, options, shape);
+  Tensor out = empty(shape, dtype, a.device());
+  run(args, out, left, right, 0);
+  return out;
+}
+
+void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions options,
+                 double beta) {
+  Tensor left = a, right = b;
+  match_dtypes("matmul", left, right);
+  check_same_device("matmul", out, a);
+  Shape shape;
+  MatmulArgs args = plan("matmul", left, right, options, shape);
+  check_shape("matmul", "out", out, shape);
+  RINGLET_CHECK((args.dtype == DType::f64) == (out.dtype() == DType::f64) &&
+                    is_floating(out.dtype()) && out.dtype() != DType::f16,
+                "[matmul] ", args.dtype, " products do not go into a ", out.dtype(), " tensor");
+  run(args, out, left, right, beta);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return linear_layer("linear", x, weight, bias, nullptr);
+}
+
+Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   Tensor& pre_activation) {
+  return linear_layer("linear_gelu", x, weight, bias, &pre_activation);
+}
+
+Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {
+  check_same_device("gelu_backward", grad, pre_activation);
+  check_same_dtype("gelu_backward", grad, pre_activation);
+  check_shape("gelu_backward", "grad", grad, pre_activation.shape());
+  Tensor out = empty_like(grad);
+  if (out.numel() > 0)
+    gelu_backward_kernel(
+        {out.mutable_bytes(), grad.bytes(), pre_activation.bytes(), grad.numel(), grad.dtype()},
+        grad.device());
+  return out;
+}
+
+void sum_rows_into(Tensor& out, const Tensor& grad, double beta) {
+  RINGLET_CHECK(grad.dim() >= 1, "[sum_rows] needs rows, not a scalar");
+  check_same_device("sum_rows", out, grad);
+  const std::int64_t n = grad.size(-1);
+  check_shape("sum_rows", "out", out, {n});
+  RINGLET_CHECK_EQ(out.dtype(), accumulator(grad.dtype()), "[sum_rows] dtype of out");
+  if (n > 0)
+    sum_rows_kernel({out.mutable_bytes(), grad.bytes(), grad.numel() / n, n, beta, grad.dtype()},
+                    grad.device());
+}
+
+}  // namespace ringlet

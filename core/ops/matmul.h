@@ -1,0 +1,79 @@
+// Matrix products, linear layers and what their gradients need. Sums are kept in f32 for f32 and
+// bf16, in f64 for f64. Where one operand is bf16 and the other, a parameter, is f32, the
+// parameter is used rounded to bf16: a sidecar of its storage, made once per version.
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+struct MatmulArgs {
+  void* out;             // (batch, m, n) = op(a) op(b) + bias + beta * out
+  const void* a;         // (batch, m, k), transposed (batch, k, m)
+  const void* b;         // (batch, k, n), transposed (batch, n, k)
+  const void* bias;      // (n) f32, or f64 for f64; may be null
+  void* pre_activation;  // (batch, m, n) in out's dtype; out is its GELU then; may be null
+  std::int64_t batch;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t a_stride;  // elements from one matrix to the next, 0 shares one
+  std::int64_t b_stride;
+  bool trans_a;
+  bool trans_b;
+  double beta;  // 0 with a bias or a pre-activation
+  DType dtype;  // of a and b
+  DType out_dtype;
+};
+extern Kernel<MatmulArgs> matmul_kernel;
+
+struct SumRowsArgs {
+  void* out;       // (n) f32, or f64 for f64
+  const void* in;  // (m, n)
+  std::int64_t m;
+  std::int64_t n;
+  double beta;
+  DType dtype;  // of in
+};
+extern Kernel<SumRowsArgs> sum_rows_kernel;
+
+struct GeluBackwardArgs {
+  void* out;                   // (n)
+  const void* grad;            // (n)
+  const void* pre_activation;  // (n)
+  std::int64_t n;
+  DType dtype;
+};
+extern Kernel<GeluBackwardArgs> gelu_backward_kernel;
+
+struct MatmulOptions {
+  bool trans_a = false;
+  bool trans_b = false;
+};
+
+/// a (.., m, k) b (.., k, n) -> (.., m, n) in a's dtype. Leading dimensions are equal, or b is one
+/// matrix for all of a's. The last two are swapped in memory where an option says so.
+Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {});
+
+/// out (.., m, n) = op(a) op(b) + beta * out; beta 0 never reads out. After f32 or bf16 operands
+/// out is either of them (a weight gradient is f32), after f64 it is f64.
+void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions options = {},
+                 double beta = 0);
+
+/// x (.., in) weight (out, in)' + bias (out) -> (.., out) in x's dtype; bias may be undefined.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+/// gelu(linear(x, weight, bias)); `pre_activation` is set to linear(x, weight, bias), which the
+/// gradient needs.
+Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   Tensor& pre_activation);
+
+/// grad * gelu'(pre_activation), all of one shape and dtype.
+Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation);
+
+/// out (n) = the sum of grad's (.., n) rows + beta * out, the gradient of a bias. out is f32 for
+/// f32 and bf16.
+void sum_rows_into(Tensor& out, const Tensor& grad, double beta = 0);
+
+}  // namespace ringlet

@@ -1,0 +1,211 @@
+#include "ringlet/core/ops/matmul.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "../oracle.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/reduce.h"
+#include "ringlet/core/parallel.h"
+
+using namespace ringlet;
+using Floats = std::vector<float>;
+
+namespace {
+
+// The largest error over its bound k u sum |a b| (+ one rounding of the result in `out_unit`).
+double error_share(const Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions options,
+                   double unit, double out_unit) {
+  const auto x = a.to_vector<double>(), y = b.to_vector<double>(), z = out.to_vector<double>();
+  const std::int64_t m = out.size(-2), n = out.size(-1), k = a.size(options.trans_a ? -2 : -1);
+  double worst = 0;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double exact = 0, magnitude = 0;
+      for (std::int64_t d = 0; d < k; ++d) {
+        const double product =
+            x[options.trans_a ? d * m + i : i * k + d] * y[options.trans_b ? j * k + d : d * n + j];
+        exact += product;
+        magnitude += std::abs(product);
+      }
+      const double bound = k * unit * magnitude + out_unit * std::abs(exact) + 1e-300;
+      worst = std::max(worst, std::abs(z[i * n + j] - exact) / bound);
+    }
+  return worst;
+}
+
+Shape stored(std::int64_t rows, std::int64_t columns, bool transposed) {
+  return transposed ? Shape{columns, rows} : Shape{rows, columns};
+}
+
+}  // namespace
+
+TEST_CASE("matmul multiplies matrices, transposed where asked") {
+  const Tensor a = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor b = tensor<float>({1, 0, 2, 0, 1, 3}, {2, 3});
+  CHECK(matmul(a, b, {.trans_b = true}).to_vector() == Floats{7, 11, 16, 23});
+  CHECK(matmul(a, b, {.trans_a = true}).to_vector() == Floats{1, 4, 14, 2, 5, 19, 3, 6, 24});
+  CHECK_THROWS_WITH_AS(matmul(a, b), "[matmul] inner sizes of (2, 3) and (2, 3) differ: 3 != 2",
+                       Error);
+  CHECK_THROWS_AS(matmul(a, b.to(DType::f64), {.trans_b = true}), Error);
+  CHECK_THROWS_AS(matmul(a, tensor<float>({1, 2, 3})), Error);
+  CHECK_THROWS_AS(matmul(a.to(DType::i32), b.to(DType::i32), {.trans_b = true}), Error);
+}
+
+TEST_CASE("every size and form stays within the bound of a dot product") {
+  struct Sizes {
+    std::int64_t m, n, k;
+  };
+  const GeneratorGuard guard({.seed = 5});
+  for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{3, 5, 2}, Sizes{4, 48, 8}, Sizes{7, 49, 193},
+                         Sizes{130, 400, 20}, Sizes{129, 20, 385}})
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16})
+      for (int form = 0; form < 4; ++form) {
+        CAPTURE(dtype);
+        CAPTURE(s.m);
+        CAPTURE(s.k);
+        CAPTURE(form);
+        const MatmulOptions options{form % 2 == 1, form / 2 == 1};
+        const Tensor a = normal(stored(s.m, s.k, options.trans_a)).to(dtype);
+        const Tensor b = normal(stored(s.k, s.n, options.trans_b)).to(dtype);
+        const Tensor out = matmul(a, b, options);
+        const double unit = dtype == DType::f64 ? kF64 : kF32;
+        CHECK(out.dtype() == dtype);
+        CHECK(error_share(out, a, b, options, unit, dtype == DType::bf16 ? kBF16 : 0) <= 1);
+      }
+}
+
+TEST_CASE("matmul agrees with PyTorch, batched too") {
+  const Oracle ops("ops");
+  for (const std::string& c : ops.cases("matmul")) {
+    CAPTURE(c);
+    const MatmulOptions options{c[7] == 't', c[8] == 't'};
+    const Tensor a = ops.tensor(c + "/a"), b = ops.tensor(c + "/b");
+    // k products and sums of normal numbers, k <= 65, against values that are at most 8 times less.
+    check_close(matmul(a, b, options), ops.tensor(c + "/y"), 65 * kF32);
+  }
+  const Tensor a = normal({3, 4, 5}), b = normal({5, 2});
+  const Tensor shared = matmul(a, b);
+  for (int i = 0; i < 3; ++i) CHECK(shared[i].to_vector() == matmul(a[i], b).to_vector());
+  const Tensor turned = matmul(a, normal({4, 2}), {.trans_a = true});
+  CHECK(turned.shape() == Shape{3, 5, 2});
+  CHECK_THROWS_AS(matmul(a, zeros({2, 5, 2})), Error);
+}
+
+TEST_CASE("a row's bits depend neither on the rows around it nor on the number of threads") {
+  const GeneratorGuard guard({.seed = 6});
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor a = normal({301, 210}).to(dtype), b = normal({210, 450}).to(dtype);
+    set_threads_per_device(1);
+    const Tensor alone = matmul(a, b);
+    set_threads_per_device(4);
+    CHECK(matmul(a, b).to_vector() == alone.to_vector());
+    set_threads_per_device(0);
+    for (std::int64_t row : {0, 5, 127, 128, 299, 300})
+      CHECK(matmul(a.slice(row, row + 1), b).to_vector() == alone[row].to_vector());
+  }
+}
+
+TEST_CASE("matmul_into adds to beta times what was there, and empty sizes work") {
+  const Tensor a = tensor<float>({1, 2}, {1, 2}), b = tensor<float>({3, 4}, {2, 1});
+  Tensor out = full({1, 1}, NAN);
+  matmul_into(out, a, b);
+  CHECK(out.item() == 11);
+  matmul_into(out, a, b, {}, 2);
+  CHECK(out.item() == 33);
+  matmul_into(out, zeros({1, 0}), zeros({0, 1}), {}, 0.5);
+  CHECK(out.item() == 16.5f);
+  matmul_into(out, zeros({1, 0}), zeros({0, 1}));
+  CHECK(out.item() == 0);
+  CHECK(matmul(zeros({0, 2}), b).shape() == Shape{0, 1});
+  CHECK(matmul(a, zeros({2, 0})).shape() == Shape{1, 0});
+  CHECK(matmul(zeros({0, 3, 2}), zeros({0, 2, 4})).shape() == Shape{0, 3, 4});
+  Tensor wide = zeros({1, 1}, DType::f64);
+  CHECK_THROWS_WITH_AS(matmul_into(wide, a, b), "[matmul] f32 products do not go into a f64 tensor",
+                       Error);
+}
+
+TEST_CASE("linear and its gradients agree with PyTorch") {
+  const Oracle ops("ops");
+  for (const char* op : {"linear", "linear_gelu"})
+    for (const std::string& c : ops.cases(op)) {
+      CAPTURE(c);
+      const Tensor x = ops.tensor(c + "/x"), weight = ops.tensor(c + "/weight");
+      const bool biased = ops.contains(c + "/bias");
+      const Tensor bias = biased ? ops.tensor(c + "/bias") : Tensor();
+      Tensor pre, grad = ops.tensor(c + "/grad_y");
+      const bool activated = std::string(op) == "linear_gelu";
+      const Tensor y = activated ? linear_gelu(x, weight, bias, pre) : linear(x, weight, bias);
+      const double tolerance = 40 * kF32;  // sums of at most 37 products, then GELU
+      check_close(y, ops.tensor(c + "/y"), tolerance);
+      if (activated) grad = gelu_backward(grad, pre);
+      check_close(matmul(grad, weight), ops.tensor(c + "/grad_x"), tolerance);
+      Tensor grad_weight = full(weight.shape(), 1);
+      matmul_into(grad_weight, grad, x, {.trans_a = true}, 0);
+      check_close(grad_weight, ops.tensor(c + "/grad_weight"), tolerance);
+      if (!biased) continue;
+      Tensor grad_bias = empty(bias.shape());
+      sum_rows_into(grad_bias, grad);
+      check_close(grad_bias, ops.tensor(c + "/grad_bias"), tolerance);
+    }
+}
+
+TEST_CASE("linear_gelu equals its composed twin") {
+  const GeneratorGuard guard({.seed = 7});
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    CAPTURE(dtype);
+    const DType master = dtype == DType::f64 ? DType::f64 : DType::f32;
+    const Tensor x = normal({2, 70, 33}).to(dtype);
+    const Tensor weight = normal({400, 33}).to(master), bias = normal({400}).to(master);
+    Tensor pre;
+    const Tensor y = linear_gelu(x, weight, bias, pre);
+    CHECK(pre.to_vector() == linear(x, weight, bias).to_vector());
+    CHECK(y.to_vector() == gelu(pre).to_vector());
+    const Tensor grad = normal({2, 70, 400}).to(dtype);
+    check_close(gelu_backward(grad, pre), mul(grad, unary(UnaryOp::gelu_derivative, pre)),
+                dtype == DType::bf16 ? 2 * kBF16 : 0);
+  }
+  Tensor pre;
+  CHECK(linear_gelu(zeros({3, 0}), zeros({2, 0}), tensor<float>({1, -1}), pre).to_vector() ==
+        gelu(tensor<float>({1, -1, 1, -1, 1, -1})).to_vector());
+  CHECK_THROWS_WITH_AS(linear(zeros({3, 4}), zeros({2, 5})),
+                       "[linear] x (3, 4) and weight (2, 5): 4 != 5", Error);
+  CHECK_THROWS_AS(linear(zeros({3, 4}), zeros({2, 4}), zeros({3})), Error);
+}
+
+TEST_CASE("beside bf16 a weight counts as rounded, and follows its writes") {
+  Tensor weight = tensor<float>({1.00390625f, 2}, {1, 2});  // 1 + 2^-8 rounds to 1
+  const Tensor x = tensor<float>({1, 1}, {1, 2}).to(DType::bf16);
+  CHECK(linear(x, weight).dtype() == DType::bf16);
+  CHECK(linear(x, weight).item() == 3);
+  weight.fill_(3);
+  CHECK(linear(x, weight).item() == 6);
+  CHECK(matmul(x, weight[0].view({2, 1})).item() == 6);
+
+  Tensor grad_weight = zeros({1, 2});
+  matmul_into(grad_weight, full({1, 1}, 0.5, DType::bf16), x, {.trans_a = true});
+  CHECK(grad_weight.to_vector() == Floats{0.5f, 0.5f});
+}
+
+TEST_CASE("sum_rows_into adds up columns") {
+  const Tensor grad = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  Tensor out = tensor<float>({10, 20, 30});
+  sum_rows_into(out, grad, 1);
+  CHECK(out.to_vector() == Floats{15, 27, 39});
+  sum_rows_into(out, grad.to(DType::bf16));
+  CHECK(out.to_vector() == Floats{5, 7, 9});
+  sum_rows_into(out, zeros({0, 3}));
+  CHECK(out.to_vector() == Floats{0, 0, 0});
+
+  const GeneratorGuard guard({.seed = 8});
+  const Tensor tall = normal({1000, 131});
+  Tensor total = empty({131});
+  sum_rows_into(total, tall);
+  // 64 + 1000 / 64 additions to each number, of mean magnitude 0.8.
+  const Tensor difference = sub(total.to(DType::f64), sum(tall.to(DType::f64), {0}));
+  CHECK(max(abs(difference)).item<double>() < 80 * kF32 * 0.9 * 1000);
+  CHECK_THROWS_AS(sum_rows_into(total, tall.to(DType::f64)), Error);
+}

@@ -1,0 +1,15 @@
+#!/bin/sh
+# no_shared_symbols.sh ISA=LIBRARY...: the linker keeps one copy of a weak symbol, so a kernel
+# library may define only those that carry its instruction set's name; else a program could run
+# AVX-512 code on a processor without it.
+status=0
+for pair in "$@"; do
+  isa=${pair%%=*} library=${pair#*=}
+  # DW.ref.* are data of the exception tables, the same on every instruction set.
+  stray=$(nm -C --defined-only "$library" | awk '$2 ~ /^[WVu]$/' | grep -v ' DW\.ref\.' |
+    grep -v -e "cpu::$isa::" -e "Eigen_$isa::")
+  defined=$(nm --defined-only "$library" | grep -c ' T ')
+  [ "$defined" -gt 0 ] || { echo "$library defines nothing"; status=1; }
+  [ -z "$stray" ] || { echo "$library:"; echo "$stray"; status=1; }
+done
+exit $status
