@@ -32,6 +32,7 @@
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
+#include "ringlet/train/loader.h"
 #include "ringlet/train/npy.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/plot.h"
@@ -43,3 +44,4 @@
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/data/sampler.h"
 #include "ringlet/train/data/synthetic.h"
+#include "ringlet/train/data/token_cache.h"

@@ -1,0 +1,41 @@
+// A language of four words, for tests that need some text.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/train/data/dataset.h"
+
+namespace words {
+
+enum : std::int32_t { kPad, kUnk, kCls, kSep, kMask, kA, kB, kC, kD };
+
+inline ringlet::models::Tokenizer tokenizer() {
+  return ringlet::models::Tokenizer::from_pieces(
+      std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"});
+}
+
+/// Word `i`, then more of them: 1 to 4 words in all.
+inline std::string text(std::size_t i) {
+  const char* words[] = {"a", "b", "c", "d"};
+  std::string out = words[i % 4];
+  for (std::size_t more = 0; more < i / 4 % 4; ++more) out += std::string(" ") + words[more];
+  return out;
+}
+
+/// Pairs of texts; row i has label i % classes, or i.
+inline std::shared_ptr<ringlet::train::TextDataset> dataset(std::size_t rows,
+                                                            std::size_t classes = 0) {
+  auto data = std::make_shared<ringlet::train::TextDataset>(
+      "words", std::vector<std::string>{"sentence1", "sentence2"}, ringlet::train::Target::label);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::string first = text(i), second = text(i * 7 + 3);
+    data->add_row(std::vector<std::string_view>{first, second},
+                  static_cast<double>(classes ? i % classes : i));
+  }
+  return data;
+}
+
+}  // namespace words

@@ -1,0 +1,69 @@
+// A queue between two threads with room for a few items: the producer waits while it is full, the
+// consumer while it is empty.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace ringlet::train {
+
+template <class T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
+
+  /// False when the consumer has gone: then stop producing.
+  bool push(T item) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return cancelled_ || items_.size() < capacity_; });
+    if (cancelled_) return false;
+    items_.push_back(std::move(item));
+    changed_.notify_all();
+    return true;
+  }
+
+  /// Nothing more will come; with an error, the consumer throws it after the last item.
+  void close(std::exception_ptr error = nullptr) {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    error_ = error;
+    changed_.notify_all();
+  }
+
+  /// The next item; empty at the end.
+  std::optional<T> pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    if (items_.empty()) {
+      if (error_) std::rethrow_exception(error_);
+      return std::nullopt;
+    }
+    std::optional<T> item(std::move(items_.front()));
+    items_.pop_front();
+    changed_.notify_all();
+    return item;
+  }
+
+  /// By the consumer: it takes no more.
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> items_;
+  bool closed_ = false;
+  bool cancelled_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace ringlet::train

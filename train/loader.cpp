@@ -1,0 +1,193 @@
+#include "ringlet/train/loader.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "ringlet/train/data/bounded_queue.h"
+#include "ringlet/train/data/readers.h"
+#include "ringlet/train/data/token_cache.h"
+
+namespace ringlet::train {
+
+std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>& tokens,
+                                                std::size_t parts) {
+  std::vector<std::vector<std::size_t>> dealt(parts);
+  const std::size_t room = (tokens.size() + parts - 1) / parts;
+  std::vector<std::size_t> order(tokens.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return tokens[a] > tokens[b]; });
+  // The longest row left goes to the part with the fewest tokens that has room.
+  std::vector<std::int64_t> load(parts);
+  for (const std::size_t row : order) {
+    std::size_t best = parts;
+    for (std::size_t part = 0; part < parts; ++part)
+      if (dealt[part].size() < room && (best == parts || load[part] < load[best])) best = part;
+    dealt[best].push_back(row);
+    load[best] += tokens[row];
+  }
+  for (std::vector<std::size_t>& rows : dealt) std::sort(rows.begin(), rows.end());
+  return dealt;
+}
+
+struct Loader::State {
+  struct Item {
+    models::PackedBatch batch;
+    Position after;  // position once this batch has been taken
+  };
+  using Queue = BoundedQueue<Item>;
+
+  State(Datasets given, const models::Tokenizer& tokenizer, LoaderOptions chosen)
+      : datasets(std::move(given)),
+        options(chosen),
+        sampler(pointers(datasets),
+                {.seed = options.seed,
+                 .batch_size = options.batch_size * options.accumulation * options.world_size,
+                 .dealing = options.dealing,
+                 .shuffle = options.shuffle,
+                 .no_duplicates = options.no_duplicates}),
+        pad_id(std::max<std::int32_t>(0, tokenizer.special().pad)) {
+    RINGLET_CHECK(options.rank < options.world_size, "[Loader] rank ", options.rank, " of ",
+                  options.world_size);
+    models::Tokenizer limited = tokenizer;
+    const std::int64_t limit = tokenizer.max_length();
+    if (options.max_length > 0 && (limit == 0 || options.max_length < limit))
+      limited.set_max_length(options.max_length);
+    for (const auto& dataset : datasets)
+      caches.emplace_back(*dataset, limited, options.cache_tokens);
+  }
+  ~State() { stop(); }
+
+  static std::vector<const TextDataset*> pointers(const Datasets& datasets) {
+    std::vector<const TextDataset*> all;
+    for (const auto& dataset : datasets) all.push_back(dataset.get());
+    return all;
+  }
+
+  void stop() {
+    if (!worker.joinable()) return;
+    queue->cancel();
+    worker.join();
+    queue.reset();
+  }
+
+  void start() {
+    queue = std::make_unique<Queue>(std::max<std::size_t>(1, options.prefetch));
+    worker = std::thread([this, from = position] { produce(from); });
+  }
+
+  void produce(Position at) {
+    try {
+      const std::size_t steps = sampler.steps_per_epoch(at.epoch);
+      RINGLET_CHECK(at.step < steps, "[Loader] epoch ", at.epoch, " has ", steps,
+                    " steps, not a step ", at.step);
+      for (; at.step < steps; ++at.step) {
+        std::vector<models::PackedBatch> parts = pack(at);
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          Position after = at;
+          if (i + 1 == parts.size()) ++after.step;
+          if (after.step == steps) after = {at.epoch + 1, 0};
+          if (!queue->push({std::move(parts[i]), after})) return;
+        }
+      }
+      queue->close();
+    } catch (...) {
+      queue->close(std::current_exception());
+    }
+  }
+
+  // This rank's batches of a step.
+  std::vector<models::PackedBatch> pack(Position at) {
+    const BatchRows global = sampler.batch(at.epoch, at.step);
+    TokenCache& cache = caches[global.dataset];
+    const std::size_t parts = options.accumulation * options.world_size;
+    std::vector<std::int64_t> tokens(global.rows.size());
+    if (parts > 1)
+      for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = cache.row(global.rows[i]).tokens;
+    const auto dealt = deal_rows(tokens, parts);
+    std::vector<models::PackedBatch> batches;
+    for (std::size_t micro = 0; micro < options.accumulation; ++micro)
+      batches.push_back(build(global, dealt[micro * options.world_size + options.rank]));
+    return batches;
+  }
+
+  models::PackedBatch build(const BatchRows& global, const std::vector<std::size_t>& mine) {
+    TokenCache& cache = caches[global.dataset];
+    const TextDataset& data = cache.dataset();
+    models::BatchBuilder builder(static_cast<std::int64_t>(data.columns().size()));
+    for (const std::size_t at : mine) {
+      const std::size_t row = global.rows[at];
+      builder.add_row(cache.row(row).spans(), static_cast<std::int64_t>(at));
+      if (data.target() == Target::label) builder.add_label(data.label(row));
+      if (data.target() == Target::score) builder.add_score(data.score(row));
+    }
+    models::PackedBatch batch =
+        builder.build(static_cast<std::int64_t>(global.rows.size()), options.padded, pad_id);
+    if (mine.empty() && data.target() != Target::none)
+      batch.labels = empty({0}, data.target() == Target::label ? DType::i64 : DType::f32);
+    batch.dataset = global.dataset;
+    return batch;
+  }
+
+  Datasets datasets;
+  LoaderOptions options;
+  Sampler sampler;
+  std::int32_t pad_id;
+  std::vector<TokenCache> caches;  // the worker's while it runs
+  Position position;
+  std::unique_ptr<Queue> queue;
+  std::thread worker;
+  models::PackedBatch current;
+};
+
+namespace {
+
+LoaderOptions checked(LoaderOptions options) {
+  if (options.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
+  if (options.accumulation == 0) fail_input("gradient accumulation: expected at least 1, found 0");
+  return options;
+}
+
+}  // namespace
+
+Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options)
+    : state_(std::make_unique<State>(std::move(datasets), tokenizer, checked(options))) {}
+
+Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
+               LoaderOptions options)
+    : Loader(Datasets{std::make_shared<TextDataset>(read_dataset(file))}, tokenizer, options) {}
+
+Loader::~Loader() = default;
+
+const Sampler& Loader::sampler() const { return state_->sampler; }
+const Datasets& Loader::datasets() const { return state_->datasets; }
+const LoaderOptions& Loader::options() const { return state_->options; }
+Position Loader::position() const { return state_->position; }
+
+void Loader::seek(Position position) {
+  state_->stop();
+  state_->position = position;
+}
+
+const models::PackedBatch* Loader::next() {
+  State& state = *state_;
+  if (!state.worker.joinable()) state.start();
+  std::optional<State::Item> item;
+  try {
+    item = state.queue->pop();
+  } catch (...) {
+    state.stop();
+    throw;
+  }
+  if (!item) {
+    state.stop();
+    return nullptr;
+  }
+  state.current = std::move(item->batch);
+  state.position = item->after;
+  return &state.current;
+}
+
+}  // namespace ringlet::train

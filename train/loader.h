@@ -1,0 +1,114 @@
+// From data sets to packed batches, made ahead on a thread of their own.
+//
+//   for (const models::PackedBatch& batch : Loader("snli.jsonl", tokenizer, {.batch_size = 32}))
+//     loss(batch).backward();
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringlet/models/batch.h"
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/train/data/dataset.h"
+#include "ringlet/train/data/sampler.h"
+
+namespace ringlet::train {
+
+/// The next step to be trained.
+struct Position {
+  std::size_t epoch = 0;
+  std::size_t step = 0;  // in the epoch
+  bool operator==(const Position&) const = default;
+};
+
+struct LoaderOptions {
+  /// Rows of one batch on one rank.
+  std::size_t batch_size = 32;
+  /// Batches of one step on one rank. All batches of a step, on all ranks, are parts of one global
+  /// batch of batch_size * accumulation * world_size rows, and say so in `global_rows`.
+  std::size_t accumulation = 1;
+  std::uint64_t seed = 0;
+  Dealing dealing = Dealing::proportional;
+  bool shuffle = true;
+  bool no_duplicates = false;
+  /// Longest text in tokens, special ones included; 0 leaves the tokenizer's limit.
+  std::int64_t max_length = 0;
+  /// Fills sentences up to the longest of their column: only to show what padding costs.
+  bool padded = false;
+  /// Keeps token ids for the next epoch.
+  bool cache_tokens = true;
+  /// Batches made ahead.
+  std::size_t prefetch = 3;
+  std::size_t rank = 0;
+  std::size_t world_size = 1;
+};
+
+using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
+
+/// Rows of a global batch for each of `parts`, none lost: near-equal in tokens, at most
+/// ceil(rows / parts) each, in ascending order. A pure function of its arguments.
+std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>& tokens,
+                                                std::size_t parts);
+
+class Loader {
+ public:
+  Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options = {});
+  /// One file, as read_dataset reads it.
+  Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
+         LoaderOptions options = {});
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  const Sampler& sampler() const;
+  const Datasets& datasets() const;
+  const LoaderOptions& options() const;
+
+  /// Of the next batch that next() gives. Inside a step it is that step's.
+  Position position() const;
+  /// Goes to the beginning of a step.
+  void seek(Position position);
+
+  /// Starts where position() is; gives the batches up to the end of that epoch. Behind the last one
+  /// the position is the next epoch's start, so that another loop goes on with it.
+  class Iterator;
+  Iterator begin();
+  std::default_sentinel_t end() const { return {}; }
+
+  /// The next batch, or none at the end of an epoch (once). It lives until the next call. Rethrows
+  /// what went wrong while it was made.
+  const models::PackedBatch* next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+class Loader::Iterator {
+ public:
+  using value_type = models::PackedBatch;
+  using difference_type = std::ptrdiff_t;
+  using iterator_concept = std::input_iterator_tag;
+
+  explicit Iterator(Loader& loader) : loader_(&loader), batch_(loader.next()) {}
+  const models::PackedBatch& operator*() const { return *batch_; }
+  const models::PackedBatch* operator->() const { return batch_; }
+  Iterator& operator++() {
+    batch_ = loader_->next();
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  bool operator==(std::default_sentinel_t) const { return batch_ == nullptr; }
+
+ private:
+  Loader* loader_;
+  const models::PackedBatch* batch_;
+};
+
+inline Loader::Iterator Loader::begin() { return Iterator(*this); }
+
+}  // namespace ringlet::train
