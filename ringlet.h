@@ -5,6 +5,8 @@
 #include "ringlet/autograd/functions/embedding.h"
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/layer_norm.h"
+#include "ringlet/autograd/functions/matmul.h"
+#include "ringlet/autograd/functions/random.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/autograd/gradcheck.h"

@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/matmul.h"
 
+#include "ringlet/core/ops/accumulator.h"
+
 namespace ringlet {
 
 constinit Kernel<MatmulArgs> matmul_kernel("matmul");
@@ -7,8 +9,6 @@ constinit Kernel<SumRowsArgs> sum_rows_kernel("sum_rows");
 constinit Kernel<GeluBackwardArgs> gelu_backward_kernel("gelu_backward");
 
 namespace {
-
-DType accumulator(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 // A parameter beside bf16 activations, rounded. The key tells views of one start apart.
 Tensor as_bf16(const Tensor& parameter) {
@@ -82,7 +82,7 @@ Tensor linear_layer(const char* op, Tensor x, Tensor weight, const Tensor& bias,
   if (bias) {
     check_shape(op, "bias", bias, {weight.size(0)});
     check_same_device(op, x, bias);
-    offset = bias.to(accumulator(x.dtype()));
+    offset = bias.to(parameter_dtype(x.dtype()));
     args.bias = offset.bytes();
   }
   Tensor out = empty(out_shape, x.dtype(), x.device());
@@ -147,7 +147,7 @@ void sum_rows_into(Tensor& out, const Tensor& grad, double beta) {
   check_same_device("sum_rows", out, grad);
   const std::int64_t n = grad.size(-1);
   check_shape("sum_rows", "out", out, {n});
-  RINGLET_CHECK_EQ(out.dtype(), accumulator(grad.dtype()), "[sum_rows] dtype of out");
+  RINGLET_CHECK_EQ(out.dtype(), parameter_dtype(grad.dtype()), "[sum_rows] dtype of out");
   if (n > 0)
     sum_rows_kernel({out.mutable_bytes(), grad.bytes(), grad.numel() / n, n, beta, grad.dtype()},
                     grad.device());

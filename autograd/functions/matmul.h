@@ -1,0 +1,127 @@
+// Matrix products and linear layers, as in core/ops/matmul.h, with gradients.
+#pragma once
+
+#include "ringlet/autograd/accumulator.h"
+#include "ringlet/core/ops/matmul.h"
+
+namespace ringlet::autograd {
+
+struct MatmulNode final : Node {
+  Saved a;
+  Saved b;
+  MatmulOptions options;
+  const char* name() const override { return "matmul"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    if (grads[0].needed()) for_a(grad, accumulator(grads[0], a.tensor(*this)));
+    if (grads[1].needed()) for_b(grad, accumulator(grads[1], b.tensor(*this)));
+  }
+
+  // a's gradient is grad op(b)', or its transpose where a is stored transposed.
+  void for_a(const Tensor& grad, Accumulator to) {
+    const Tensor& other = b.tensor(*this);
+    if (!options.trans_a)
+      return matmul_into(to.out, grad, other, {false, !options.trans_b}, to.beta);
+    if (other.dim() == grad.dim())
+      return matmul_into(to.out, other, grad, {options.trans_b, true}, to.beta);
+    const Tensor grads = matrices(grad);
+    Tensor out = matrices(to.out);
+    for (std::int64_t i = 0; i < grads.size(0); ++i) {
+      Tensor one = out[i];
+      matmul_into(one, other, grads[i], {options.trans_b, true}, to.beta);
+    }
+  }
+
+  // b's gradient is op(a)' grad, or its transpose; a matrix shared by a batch gets the sum.
+  void for_b(const Tensor& grad, Accumulator to) {
+    const Tensor& other = a.tensor(*this);
+    if (to.out.dim() == grad.dim()) return product_for_b(to.out, other, grad, to.beta);
+    if (!options.trans_a) return product_for_b(to.out, rows(other), rows(grad), to.beta);
+    const Tensor as = matrices(other), grads = matrices(grad);
+    if (grads.size(0) == 0 && to.beta == 0) to.out.zero_();
+    for (std::int64_t i = 0; i < grads.size(0); ++i)
+      product_for_b(to.out, as[i], grads[i], i == 0 ? to.beta : 1);
+  }
+
+  void product_for_b(Tensor& out, const Tensor& other, const Tensor& grad, double beta) {
+    if (options.trans_b) {
+      matmul_into(out, grad, other, {true, options.trans_a}, beta);
+    } else {
+      matmul_into(out, other, grad, {!options.trans_a, false}, beta);
+    }
+  }
+
+  static std::int64_t batch(const Tensor& x) {
+    std::int64_t count = 1;
+    for (int i = 0; i < x.dim() - 2; ++i) count *= x.size(i);
+    return count;
+  }
+  static Tensor matrices(const Tensor& x) { return x.view({batch(x), x.size(-2), x.size(-1)}); }
+  static Tensor rows(const Tensor& x) { return x.view({batch(x) * x.size(-2), x.size(-1)}); }
+};
+
+inline Variable matmul(const Variable& a, const Variable& b, MatmulOptions options = {}) {
+  return record<MatmulNode>(ringlet::matmul(a.tensor(), b.tensor(), options), {a, b},
+                            [&](MatmulNode& node) {
+                              node.a = a;
+                              node.b = b;
+                              node.options = options;
+                            });
+}
+
+// ---- linear layers ------------------------------------------------------------------------
+
+struct LinearNode final : Node {
+  Saved x;       // (.., in)
+  Saved weight;  // (out, in)
+  Tensor pre;    // (.., out) where GELU follows
+  DType bias_dtype = DType::f32;
+  const char* name() const override { return pre ? "linear_gelu" : "linear"; }
+
+  void backward(const Tensor& grad_y, Gradients& grads) override {
+    const Tensor grad = pre ? gelu_backward(grad_y, pre) : grad_y;
+    const Tensor& w = weight.tensor(*this);
+    const Tensor& input = x.tensor(*this);
+    if (grads[0].needed()) grads[0].set(ringlet::matmul(grad, w));
+    if (grads[1].needed()) {
+      Accumulator to = accumulator(grads[1], w);
+      const std::int64_t in = w.size(1), out = w.size(0);
+      const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
+      matmul_into(to.out, grad.view({rows, out}), input.view({rows, in}), {.trans_a = true},
+                  to.beta);
+    }
+    if (grads[2].needed()) {
+      auto [out, beta] = grads[2].sink({w.size(0)}, bias_dtype, w.device());
+      sum_rows_into(out, grad, beta);
+    }
+  }
+};
+
+namespace detail {
+inline Variable record_linear(Tensor y, Tensor pre, const Variable& x, const Variable& weight,
+                              const Variable& bias) {
+  return record<LinearNode>(std::move(y), {x, weight, bias}, [&](LinearNode& node) {
+    node.x = x;
+    node.weight = weight;
+    node.pre = std::move(pre);
+    if (bias) node.bias_dtype = bias.dtype();
+  });
+}
+}  // namespace detail
+
+/// x (.., in) weight (out, in)' + bias (out); bias may be undefined.
+inline Variable linear(const Variable& x, const Variable& weight, const Variable& bias = {}) {
+  const Tensor b = bias ? bias.tensor() : Tensor();
+  return detail::record_linear(ringlet::linear(x.tensor(), weight.tensor(), b), {}, x, weight,
+                               bias);
+}
+
+/// gelu(linear(x, weight, bias)), in one pass.
+inline Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias = {}) {
+  const Tensor b = bias ? bias.tensor() : Tensor();
+  Tensor pre;
+  Tensor y = ringlet::linear_gelu(x.tensor(), weight.tensor(), b, pre);
+  return detail::record_linear(std::move(y), std::move(pre), x, weight, bias);
+}
+
+}  // namespace ringlet::autograd

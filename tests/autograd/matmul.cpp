@@ -1,0 +1,89 @@
+#include "ringlet/autograd/functions/matmul.h"
+
+#include "../oracle.h"
+#include "check.h"
+#include "ringlet/autograd/functions/random.h"
+
+using namespace ringlet;
+using namespace ringlet::autograd;
+
+TEST_CASE("gradients of matmul in all forms, batched and with a shared matrix") {
+  for (int form = 0; form < 4; ++form) {
+    CAPTURE(form);
+    const MatmulOptions options{form % 2 == 1, form / 2 == 1};
+    const auto f = [&](const Inputs& in) { return matmul(in[0], in[1], options); };
+    const auto shape = [](bool transposed, Shape s) {
+      return transposed ? s.with(-1, s[-2]).with(-2, s[-1]) : s;
+    };
+    CHECK_GRADIENTS(f, input(shape(options.trans_a, {3, 5})),
+                    input(shape(options.trans_b, {5, 4})));
+    CHECK_GRADIENTS(f, input(shape(options.trans_a, {2, 3, 5})),
+                    input(shape(options.trans_b, {2, 5, 4})));
+    CHECK_GRADIENTS(f, input(shape(options.trans_a, {2, 3, 5})),
+                    input(shape(options.trans_b, {5, 4})));
+  }
+}
+
+TEST_CASE("gradients of linear and linear_gelu") {
+  const auto plain = [](const Inputs& in) { return linear(in[0], in[1], in[2]); };
+  const auto activated = [](const Inputs& in) { return linear_gelu(in[0], in[1], in[2]); };
+  CHECK_GRADIENTS(plain, input({2, 3, 5}), input({4, 5}), input({4}));
+  CHECK_GRADIENTS(activated, input({2, 3, 5}), input({4, 5}), input({4}));
+  CHECK_GRADIENTS([](const Inputs& in) { return linear(in[0], in[1]); }, input({3, 5}),
+                  input({4, 5}));
+}
+
+TEST_CASE("matmul and linear agree with PyTorch") {
+  const Oracle ops("ops");
+  // Sums of at most 65 products of normal numbers.
+  constexpr double tolerance = 65 * kF32;
+  for (const std::string& c : ops.cases("matmul")) {
+    const Variable a(ops.tensor(c + "/a"), true), b(ops.tensor(c + "/b"), true);
+    matmul(a, b, {c[7] == 't', c[8] == 't'}).backward(ops.tensor(c + "/grad_y"));
+    check_close(a.grad(), ops.tensor(c + "/grad_a"), tolerance, c);
+    check_close(b.grad(), ops.tensor(c + "/grad_b"), tolerance, c);
+  }
+  for (const char* op : {"linear", "linear_gelu"})
+    for (const std::string& c : ops.cases(op)) {
+      const auto leaf = [&](const char* name) {
+        return ops.contains(c + name) ? Variable(ops.tensor(c + name), true) : Variable();
+      };
+      const Variable x = leaf("/x"), weight = leaf("/weight"), bias = leaf("/bias");
+      const Variable y =
+          std::string(op) == "linear" ? linear(x, weight, bias) : linear_gelu(x, weight, bias);
+      y.backward(ops.tensor(c + "/grad_y"));
+      check_close(y.tensor(), ops.tensor(c + "/y"), tolerance, c);
+      check_close(x.grad(), ops.tensor(c + "/grad_x"), tolerance, c);
+      check_close(weight.grad(), ops.tensor(c + "/grad_weight"), tolerance, c);
+      if (bias) check_close(bias.grad(), ops.tensor(c + "/grad_bias"), tolerance, c);
+    }
+}
+
+TEST_CASE("bf16 activations leave f32 gradients of f32 parameters, added where there is one") {
+  const Variable weight(tensor<float>({1, 2}, {1, 2}), true), bias(zeros({1}), true);
+  const Variable x(ones({3, 2}, DType::bf16), true);
+  for (int pass = 1; pass <= 2; ++pass) {
+    const Variable y = linear(x, weight, bias);
+    CHECK(y.dtype() == DType::bf16);
+    y.backward(ones({3, 1}, DType::bf16));
+    const auto n = static_cast<float>(3 * pass);
+    CHECK(weight.grad().dtype() == DType::f32);
+    CHECK(weight.grad().to_vector() == std::vector<float>{n, n});
+    CHECK(bias.grad().item() == n);
+    CHECK(x.grad().dtype() == DType::bf16);
+  }
+  const Variable empty(zeros({0, 2}, DType::bf16), true);
+  weight.zero_grad();
+  linear(empty, weight, bias).backward(zeros({0, 1}, DType::bf16));
+  CHECK(weight.grad().to_vector() == std::vector<float>{0, 0});
+}
+
+TEST_CASE("gradients of dropout pass where the mask does") {
+  const DropoutKey key{.p = 0.4f, .seed = 3, .site = 2};
+  CHECK_GRADIENTS([&](const Inputs& in) { return dropout(in[0], key); }, input({4, 9}));
+  const Variable x(ones({4, 9}), true);
+  const Variable y = dropout(x, key);
+  y.backward(ones({4, 9}));
+  CHECK(x.grad().to_vector() == y.tensor().to_vector());
+  CHECK(dropout(x, {.p = 0}) == x);
+}
