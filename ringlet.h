@@ -1,12 +1,14 @@
 // Everything a program needs, in one include.
 #pragma once
 
+#include "ringlet/autograd/functions/convolution.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/embedding.h"
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/layer_norm.h"
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/random.h"
+#include "ringlet/autograd/functions/max_pool.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/autograd/gradcheck.h"
@@ -17,11 +19,13 @@
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
 #include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/convolution.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/embedding.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/index.h"
 #include "ringlet/core/ops/layer_norm.h"
+#include "ringlet/core/ops/max_pool.h"
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/random.h"

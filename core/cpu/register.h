@@ -3,12 +3,14 @@
 #pragma once
 
 #define RINGLET_CPU_FAMILIES(X) \
+  X(convolution)                \
   X(elementwise)                \
   X(embedding)                  \
   X(fill)                       \
   X(index)                      \
   X(layer_norm)                 \
   X(matmul)                     \
+  X(max_pool)                   \
   X(optimizer)                  \
   X(random)                     \
   X(reduce)                     \

@@ -1,0 +1,73 @@
+#include "ringlet/core/ops/max_pool.h"
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+template <class T>
+RINGLET_INLINE std::int64_t largest_in_window(const T* plane, std::int64_t first,
+                                              std::int64_t width, std::int64_t kernel) {
+  std::int64_t best = first;
+  auto largest = static_cast<scalar_t<T>>(plane[first]);
+  for (std::int64_t ky = 0; ky < kernel; ++ky)
+    for (std::int64_t kx = 0; kx < kernel; ++kx) {
+      const std::int64_t at = first + ky * width + kx;
+      const auto value = static_cast<scalar_t<T>>(plane[at]);
+      const bool larger = value > largest || (value != value && largest == largest);
+      best = larger ? at : best;
+      largest = larger ? value : largest;
+    }
+  return best;
+}
+
+template <class T>
+void pool_plane(const MaxPool2dArgs& args, const T* plane, T* y, std::int32_t* indices) {
+  for (std::int64_t oy = 0; oy < args.out_height; ++oy)
+    for (std::int64_t ox = 0; ox < args.out_width; ++ox) {
+      const std::int64_t first = (oy * args.width + ox) * args.stride;
+      const std::int64_t best = args.kernel == 2
+                                    ? largest_in_window(plane, first, args.width, 2)
+                                    : largest_in_window(plane, first, args.width, args.kernel);
+      *y++ = plane[best];
+      *indices++ = static_cast<std::int32_t>(best);
+    }
+}
+
+void max_pool2d(const MaxPool2dArgs& args, Device device) {
+  dispatch_floating("max_pool2d", args.dtype, [&]<class T>() {
+    const std::int64_t out_pixels = args.out_height * args.out_width;
+    parallel_for(device, args.planes, 8, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t p = begin; p < end; ++p)
+        pool_plane(args, static_cast<const T*>(args.x) + p * args.height * args.width,
+                   static_cast<T*>(args.y) + p * out_pixels, args.indices + p * out_pixels);
+    });
+  });
+}
+
+void max_pool2d_backward(const MaxPool2dBackwardArgs& args, Device device) {
+  dispatch_floating("max_pool2d_backward", args.dtype, [&]<class T>() {
+    parallel_for(device, args.planes, 8, [&](std::int64_t begin, std::int64_t end) {
+      T* out = static_cast<T*>(args.grad_x);
+      memset(static_cast<void*>(out + begin * args.pixels), 0,
+             static_cast<size_t>((end - begin) * args.pixels) * sizeof(T));
+      for (std::int64_t p = begin; p < end; ++p)
+        for (std::int64_t i = p * args.out_pixels; i < (p + 1) * args.out_pixels; ++i) {
+          T& to = out[p * args.pixels + args.indices[i]];
+          to = T(static_cast<scalar_t<T>>(to) +
+                 static_cast<scalar_t<T>>(static_cast<const T*>(args.grad)[i]));
+        }
+    });
+  });
+}
+
+}  // namespace
+
+void register_max_pool() {
+  max_pool2d_kernel.set(DeviceType::cpu, max_pool2d);
+  max_pool2d_backward_kernel.set(DeviceType::cpu, max_pool2d_backward);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

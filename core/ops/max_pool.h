@@ -1,0 +1,44 @@
+// Max pooling over square windows without padding, as torch.nn.functional.max_pool2d: rows and
+// columns that no whole window reaches are dropped; of equal elements the first wins, NaN beats
+// all.
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+struct MaxPool2dArgs {
+  void* y;                // (planes, oh, ow)
+  std::int32_t* indices;  // (planes, oh, ow), places in the plane
+  const void* x;          // (planes, H, W)
+  std::int64_t planes;    // B C
+  std::int64_t height, width;
+  std::int64_t out_height, out_width;
+  std::int64_t kernel, stride;
+  DType dtype;
+};
+extern Kernel<MaxPool2dArgs> max_pool2d_kernel;
+
+/// grad_x is zero but for the places in `indices`, where grad adds up.
+struct MaxPool2dBackwardArgs {
+  void* grad_x;                 // (planes, pixels)
+  const void* grad;             // (planes, out_pixels)
+  const std::int32_t* indices;  // (planes, out_pixels)
+  std::int64_t planes;
+  std::int64_t pixels;
+  std::int64_t out_pixels;
+  DType dtype;
+};
+extern Kernel<MaxPool2dBackwardArgs> max_pool2d_backward_kernel;
+
+struct MaxPool2dOutput {
+  Tensor y;        // (B, C, oh, ow)
+  Tensor indices;  // the same, i32: row * W + column of the largest
+};
+
+/// x (B, C, H, W); stride 0 means kernel. oh = (H - kernel) / stride + 1.
+MaxPool2dOutput max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride = 0);
+Tensor max_pool2d_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape);
+
+}  // namespace ringlet
