@@ -20,7 +20,7 @@ struct ProgressOptions {
   double terminal_every = 0.2;  ///< seconds between two rewritings
   double plain_every = 5;       ///< seconds between two plain lines
   /// Seconds since any fixed point; the steady clock unless given.
-  std::function<double()> clock;
+  std::function<double()> clock = {};
 };
 
 /// "step 120/1000  loss 0.8123  312 pairs/s  8.1k tokens/s  2 min 30 s left".

@@ -1,0 +1,37 @@
+#include <string>
+
+#include "ringlet/tests/cli/program.h"
+
+TEST_CASE("help and version are printed") {
+  const Outcome help = run({"--help"});
+  CHECK_EQ(help.code, 0);
+  CHECK(help.out.find("make-data") != std::string::npos);
+  const Outcome version = run({"--version"});
+  CHECK_EQ(version.code, 0);
+  CHECK_EQ(version.out.substr(0, 8), "ringlet ");
+}
+
+TEST_CASE("unknown options and commands name the nearest one") {
+  check_refused(run({"info", "--jsno"}), "unknown option '--jsno'; did you mean --json?");
+  check_refused(run({"make-data", "--sead=3", "x"}),
+                "unknown option '--sead'; did you mean --seed?");
+  check_refused(run({"inof"}), "unknown command 'inof'; did you mean info?");
+  check_refused(run({"bake"}), "unknown command 'bake'; ringlet --help lists what there is");
+  check_refused(run({"info", "--colour"}),
+                "unknown option '--colour'; ringlet info --help lists what there is");
+  check_refused(run({"info", "twice"}),
+                "unknown argument 'twice'; ringlet info --help lists what there is");
+  check_refused(run({}), "expected a command; ringlet --help lists them");
+}
+
+TEST_CASE("wrong values name the option and what was expected") {
+  check_refused(run({"make-data"}), "FOLDER is required");
+  check_refused(run({"make-data", "x", "--rows", "3"}),
+                "--rows: Value 3 not in range 30 to 1000000");
+  check_refused(run({"make-data", "x", "--seed", "abc"}), "Could not convert: --seed = abc");
+}
+
+TEST_CASE("standard output that cannot be written is an error") {
+  const Outcome outcome = run({"info"}, {.output_to = "/dev/full"});
+  check_refused(outcome, "standard output: cannot write");
+}

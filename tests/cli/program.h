@@ -1,0 +1,69 @@
+// Runs the built program `ringlet` as a user would.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "ringlet/core/file.h"
+#include "ringlet/tests/files.h"
+
+struct Outcome {
+  int code = -1;  // exit code, or 1000 + the signal that ended it
+  std::string out;
+  std::string err;
+};
+
+struct RunOptions {
+  std::string input = {};            // standard input
+  rlim_t file_size = RLIM_INFINITY;  // no file may grow beyond it: a disk that is full
+  std::string output_to = {};        // standard output, unless it is to be read
+};
+
+inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "in", options.input);
+  const std::string out = options.output_to.empty() ? (folder / "out").string() : options.output_to;
+  std::vector<char*> argv{const_cast<char*>(RINGLET_PROGRAM)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const auto redirect = [](const std::string& path, int flags, int to) {
+      const int fd = ::open(path.c_str(), flags, 0600);
+      if (fd < 0 || ::dup2(fd, to) < 0) ::_exit(126);
+    };
+    redirect((folder / "in").string(), O_RDONLY, 0);
+    redirect(out, O_WRONLY | O_CREAT, 1);
+    redirect((folder / "err").string(), O_WRONLY | O_CREAT, 2);
+    if (options.file_size != RLIM_INFINITY) {
+      const rlimit limit{options.file_size, options.file_size};
+      ::signal(SIGXFSZ, SIG_IGN);
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  REQUIRE_EQ(::waitpid(child, &status, 0), child);
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  if (options.output_to.empty()) outcome.out = ringlet::read_file(folder / "out");
+  outcome.err = ringlet::read_file(folder / "err");
+  return outcome;
+}
+
+/// The program ended with code 2 and exactly this line.
+inline void check_refused(const Outcome& outcome, const std::string& line) {
+  CHECK_EQ(outcome.code, 2);
+  CHECK_EQ(outcome.err, "ringlet: " + line + "\n");
+  CHECK_EQ(outcome.out, "");
+}

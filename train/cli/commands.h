@@ -1,0 +1,14 @@
+// The subcommands of the program `ringlet`. Each adds its options and what runs when it is chosen;
+// errors are exceptions, which exit.h turns into one line and an exit code.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace ringlet::cli {
+
+void add_info(CLI::App& app);
+void add_make_data(CLI::App& app);
+
+}  // namespace ringlet::cli

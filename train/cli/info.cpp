@@ -1,0 +1,145 @@
+// `ringlet info`: what this build is made of and what this machine offers it.
+#include <fmt/core.h>
+#include <unistd.h>
+#include <utf8proc.h>
+#include <zlib.h>
+#include <CLI/CLI.hpp>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/backend.h"
+#include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/parallel.h"
+#include "ringlet/train/cli/commands.h"
+
+namespace ringlet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The value of the first line "KEY : VALUE" of /proc/cpuinfo; empty where there is none.
+std::string cpuinfo(const std::string& key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos || line.rfind(key, 0) != 0) continue;
+    const std::size_t value = line.find_first_not_of(' ', colon + 1);
+    return value == line.npos ? "" : line.substr(value);
+  }
+  return "";
+}
+
+/// Those of the processor's features that kernels can use.
+std::vector<std::string> cpu_features() {
+  constexpr std::array kKnown{"sse4_2",   "avx",         "fma",         "avx2",
+                              "f16c",     "avx512f",     "avx512bw",    "avx512dq",
+                              "avx512vl", "avx512_bf16", "avx512_fp16", "amx_tile",
+                              "amx_bf16", "amx_int8",    "asimd",       "sve"};
+  std::istringstream flags(cpuinfo("flags") + ' ' + cpuinfo("Features"));
+  std::vector<std::string> present;
+  for (std::string flag; flags >> flag;)
+    if (std::find(kKnown.begin(), kKnown.end(), flag) != kKnown.end()) present.push_back(flag);
+  return present;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return fmt::format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+  return fmt::format("gcc {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+}
+
+Json libraries() {
+  return {{"CLI11", CLI11_VERSION},
+          {"Eigen",
+           fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
+          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
+                              FMT_VERSION % 100)},
+          {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
+                                        NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+          {"utf8proc", utf8proc_version()},
+          {"zlib", zlibVersion()}};
+}
+
+Json devices() {
+  ensure_registered();
+  Json list = Json::array();
+  list.push_back({{"name", "cpu:0"}, {"threads", threads_per_device()}});
+  if (!has_backend(DeviceType::cuda)) return list;
+  for (int i = 0; i < backend(DeviceType::cuda).device_count(); ++i)
+    list.push_back({{"name", fmt::format("cuda:{}", i)}});
+  return list;
+}
+
+Json collect() {
+  const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
+  return {{"version", RINGLET_VERSION},
+          {"compiler", compiler()},
+          {"devices", devices()},
+          {"processor",
+           {{"name", cpuinfo("model name")},
+            {"count", ::sysconf(_SC_NPROCESSORS_ONLN)},
+            {"features", cpu_features()}}},
+          {"kernels", cpu::name(cpu::isa())},
+          {"memory_bytes", pages * page},
+          {"libraries", libraries()}};
+}
+
+std::string joined(const Json& texts, const char* separator) {
+  std::string all;
+  for (const Json& text : texts) all += (all.empty() ? "" : separator) + text.get<std::string>();
+  return all;
+}
+
+void print_text(const Json& info) {
+  constexpr double kGibibyte = 1 << 30;
+  fmt::print("ringlet {}, built with {}\n", info["version"].get<std::string>(),
+             info["compiler"].get<std::string>());
+  bool cuda = false;
+  for (const Json& device : info["devices"]) {
+    const auto name = device["name"].get<std::string>();
+    cuda = cuda || name.rfind("cuda", 0) == 0;
+    fmt::print("device     {}{}\n", name,
+               device.contains("threads")
+                   ? fmt::format(", {} threads", device["threads"].get<int>())
+                   : "");
+  }
+  if (!cuda) fmt::print("           no CUDA device\n");
+  const Json& processor = info["processor"];
+  fmt::print("processor  {} x {}\n", processor["count"].get<int>(),
+             processor["name"].get<std::string>());
+  fmt::print("features   {}\n", joined(processor["features"], " "));
+  fmt::print("kernels    {}\n", info["kernels"].get<std::string>());
+  fmt::print("memory     {:.1f} GiB\n", info["memory_bytes"].get<double>() / kGibibyte);
+  Json names = Json::array();
+  for (const auto& [name, version] : info["libraries"].items())
+    names.push_back(name + " " + version.get<std::string>());
+  fmt::print("libraries  {}\n", joined(names, ", "));
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  CLI::App* info = app.add_subcommand("info", "Devices, CPU features, libraries and versions");
+  const auto as_json = std::make_shared<bool>(false);
+  info->add_flag("--json", *as_json, "Print one JSON object");
+  info->callback([as_json] {
+    const Json info = collect();
+    if (*as_json)
+      fmt::print("{}\n", info.dump(2));
+    else
+      print_text(info);
+  });
+}
+
+}  // namespace ringlet::cli

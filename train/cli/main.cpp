@@ -1,0 +1,14 @@
+// The program `ringlet`.
+#include <CLI/CLI.hpp>
+
+#include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/exit.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Trains and runs sentence encoders.", "ringlet"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "ringlet " RINGLET_VERSION);
+  ringlet::cli::add_info(app);
+  ringlet::cli::add_make_data(app);
+  return ringlet::cli::run(app, argc, argv);
+}

@@ -1,0 +1,59 @@
+#include "ringlet/train/cli/output.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Makes a file and removes it: permissions alone say little to root or on a read-only disk.
+void try_file(std::string_view option, const fs::path& folder, const fs::path& wanted) {
+  std::string name = (folder / ".ringlet-XXXXXX").string();
+  const int fd = ::mkstemp(name.data());
+  if (fd < 0)
+    fail_input(option, ' ', wanted.string(),
+               ": cannot write: ", std::generic_category().message(errno));
+  ::close(fd);
+  ::unlink(name.c_str());
+}
+
+}  // namespace
+
+void check_writable_folder(std::string_view option, const fs::path& folder) {
+  std::error_code error;
+  fs::path existing = fs::absolute(folder, error);
+  while (!fs::exists(existing, error) && existing.has_relative_path()) {
+    if (error && error != std::errc::no_such_file_or_directory) break;
+    existing = existing.parent_path();
+  }
+  if (!fs::is_directory(existing, error))
+    fail_input(option, ' ', folder.string(), ": ", existing.string(), " is no folder");
+  try_file(option, existing, folder);
+}
+
+void check_new_folder(std::string_view option, const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_directory(folder, error) && !fs::is_empty(folder, error))
+    fail_input(option, ' ', folder.string(), ": the folder is not empty");
+  check_writable_folder(option, folder);
+}
+
+void check_output_file(std::string_view option, const fs::path& file) {
+  std::error_code error;
+  if (file.empty() || fs::is_directory(file, error))
+    fail_input(option, " '", file.string(), "': expected the name of a file");
+  const fs::path folder = fs::absolute(file, error).parent_path();
+  if (!fs::is_directory(folder, error))
+    fail_input(option, ' ', file.string(), ": there is no folder ", folder.string());
+  try_file(option, folder, file);
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,17 @@
+// Checks of output paths, made before anything is read or written.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace ringlet::cli {
+
+/// A file can be created in `folder`, or in the nearest folder above it that exists. InputError
+/// that begins with `option` otherwise.
+void check_writable_folder(std::string_view option, const std::filesystem::path& folder);
+/// `folder` is writable and does not exist or is empty.
+void check_new_folder(std::string_view option, const std::filesystem::path& folder);
+/// `file` is no folder, and its folder exists and is writable.
+void check_output_file(std::string_view option, const std::filesystem::path& file);
+
+}  // namespace ringlet::cli
