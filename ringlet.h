@@ -15,6 +15,7 @@
 #include "ringlet/autograd/node.h"
 #include "ringlet/autograd/variable.h"
 #include "ringlet/core/device.h"
+#include "ringlet/core/dlpack.h"
 #include "ringlet/core/dtype.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
