@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ringlet/autograd/functions/convolution.h"
+#include "ringlet/autograd/functions/attention.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/embedding.h"
 #include "ringlet/autograd/functions/index.h"
@@ -21,6 +22,7 @@
 #include "ringlet/core/file.h"
 #include "ringlet/core/ops/accumulator.h"
 #include "ringlet/core/ops/convolution.h"
+#include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/embedding.h"
 #include "ringlet/core/ops/fill.h"

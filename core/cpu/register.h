@@ -3,6 +3,7 @@
 #pragma once
 
 #define RINGLET_CPU_FAMILIES(X) \
+  X(attention)                  \
   X(convolution)                \
   X(elementwise)                \
   X(embedding)                  \

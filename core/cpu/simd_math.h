@@ -75,7 +75,7 @@ RINGLET_INLINE f32x16 tanh(f32x16 x) {
 
 #define RINGLET_LANEWISE(name, function)               \
   RINGLET_INLINE f64x8 name(f64x8 x) {                 \
-    f64x8 r;                                           \
+    f64x8 r{};                                         \
     for (int i = 0; i < 8; ++i) r[i] = function(x[i]); \
     return r;                                          \
   }

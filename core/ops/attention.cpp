@@ -1,0 +1,106 @@
+#include "ringlet/core/ops/attention.h"
+
+#include <cmath>
+
+namespace ringlet {
+
+constinit Kernel<AttentionArgs> attention_kernel("attention");
+constinit Kernel<AttentionBackwardArgs> attention_backward_kernel("attention_backward");
+
+namespace {
+
+void check_relative_bias(const Tensor& bias, const Tensor& qkv, std::int64_t heads) {
+  check_same_device("attention", qkv, bias);
+  check_shape("attention", "relative bias", bias, {kRelativeBuckets, heads});
+  RINGLET_CHECK_EQ(bias.dtype(), parameter_dtype(qkv.dtype()),
+                   "[attention] dtype of the relative bias beside ", qkv.dtype(), " activations");
+}
+
+AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
+                        const AttentionOptions& options) {
+  const std::int64_t heads = options.heads;
+  RINGLET_CHECK(heads > 0 && qkv.dim() == 2 && qkv.size(1) > 0 && qkv.size(1) % (3 * heads) == 0,
+                "[attention] qkv is ", qkv.shape(), ", expected (T, 3 x ", heads, " heads x d)");
+  check_same_device("attention", qkv, cu_seqlens);
+  check_cu_seqlens("attention", cu_seqlens, qkv.size(0));
+  const DropoutKey& key = options.dropout;
+  RINGLET_CHECK(key.p >= 0 && key.p < 1, "[attention] p is ", key.p, ", expected 0 <= p < 1");
+  AttentionShape shape{};
+  shape.qkv = qkv.bytes();
+  shape.cu_seqlens = cu_seqlens.data<std::int32_t>();
+  shape.tokens = qkv.size(0);
+  shape.sentences = cu_seqlens.numel() - 1;
+  shape.heads = heads;
+  shape.head_size = qkv.size(1) / (3 * heads);
+  shape.scale = 1 / std::sqrt(static_cast<double>(shape.head_size));
+  shape.key = derive_key(key.seed, key.step, key.site);
+  shape.threshold = dropout_threshold(key.p);
+  shape.dropout_scale = dropout_scale(key.p);
+  shape.dtype = qkv.dtype();
+  if (options.relative_bias) {
+    check_relative_bias(options.relative_bias, qkv, heads);
+    shape.relative_bias = options.relative_bias.bytes();
+  }
+  if (options.sentence_ids) {
+    check_same_device("attention", qkv, options.sentence_ids);
+    check_shape("attention", "sentence ids", options.sentence_ids, {shape.sentences});
+    shape.sentence_ids = options.sentence_ids.data<std::int32_t>();
+  }
+  return shape;
+}
+
+}  // namespace
+
+void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tokens) {
+  RINGLET_CHECK(cu_seqlens.dim() == 1 && cu_seqlens.numel() > 0, "[", op, "] cu_seqlens is ",
+                cu_seqlens.shape(), ", expected (sentences + 1)");
+  const std::int32_t* at = cu_seqlens.data<std::int32_t>();
+  if (cu_seqlens.device().type != DeviceType::cpu) return;
+  const std::int64_t sentences = cu_seqlens.numel() - 1;
+  RINGLET_CHECK_EQ(at[0], 0, "[", op, "] cu_seqlens starts with");
+  for (std::int64_t s = 0; s < sentences; ++s)
+    RINGLET_CHECK(at[s] <= at[s + 1], "[", op, "] cu_seqlens falls from ", at[s], " to ", at[s + 1],
+                  " at sentence ", s);
+  RINGLET_CHECK_EQ(at[sentences], tokens, "[", op, "] cu_seqlens ends before or behind the tokens");
+}
+
+AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,
+                          const AttentionOptions& options) {
+  AttentionArgs args{shape_of(qkv, cu_seqlens, options), nullptr, nullptr};
+  const AttentionShape& shape = args.shape;
+  AttentionOutput out{
+      empty({shape.tokens, shape.heads * shape.head_size}, qkv.dtype(), qkv.device()),
+      empty({shape.heads, shape.tokens}, parameter_dtype(qkv.dtype()), qkv.device())};
+  args.out = out.out.mutable_bytes();
+  args.lse = out.lse.mutable_bytes();
+  if (shape.tokens > 0) attention_kernel(args, qkv.device());
+  return out;
+}
+
+Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& lse,
+                          const Tensor& cu_seqlens, const AttentionOptions& options,
+                          Accumulator grad_relative_bias) {
+  AttentionBackwardArgs args{};
+  args.shape = shape_of(qkv, cu_seqlens, options);
+  const AttentionShape& shape = args.shape;
+  check_same_device("attention", qkv, grad);
+  check_same_dtype("attention", qkv, grad);
+  check_shape("attention", "gradient", grad, {shape.tokens, shape.heads * shape.head_size});
+  check_shape("attention", "lse", lse, {shape.heads, shape.tokens});
+  Tensor grad_qkv = empty_like(qkv);
+  Tensor partial;
+  if (grad_relative_bias) {
+    check_relative_bias(grad_relative_bias.out, qkv, shape.heads);
+    partial = empty({shape.sentences, shape.heads, kRelativeBuckets}, lse.dtype(), qkv.device());
+    args.grad_relative_bias = grad_relative_bias.bytes();
+    args.beta = grad_relative_bias.beta;
+    args.partial = partial.mutable_bytes();
+  }
+  args.grad_qkv = grad_qkv.mutable_bytes();
+  args.grad = grad.bytes();
+  args.lse = lse.bytes();
+  attention_backward_kernel(args, qkv.device());
+  return grad_qkv;
+}
+
+}  // namespace ringlet

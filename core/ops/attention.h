@@ -1,0 +1,73 @@
+// Multi-head self-attention over packed sentences: every token attends to the tokens of its own
+// sentence, of any length and without padding.
+//   P = softmax(Q K^T / sqrt(d) + relative bias),  out = dropout(P) V
+// Activations f32, f64 or bf16; the relative bias, its gradient and the log-sum-exp are f32 (f64).
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/random.h"
+#include "ringlet/core/relative_position.h"
+
+namespace ringlet {
+
+/// What forward and backward share.
+struct AttentionShape {
+  const void* qkv;                   // (T, 3 heads d): q, k, v side by side
+  const void* relative_bias;         // (32, heads), may be null
+  const std::int32_t* cu_seqlens;    // (S + 1)
+  const std::int32_t* sentence_ids;  // (S), null means 0..S-1
+  std::int64_t tokens;
+  std::int64_t sentences;
+  std::int64_t heads;
+  std::int64_t head_size;
+  double scale;  // of the scores, 1 / sqrt(d)
+  PhiloxKey key;
+  std::uint32_t threshold;  // 0 keeps all
+  double dropout_scale;
+  DType dtype;
+};
+
+struct AttentionArgs {
+  AttentionShape shape;
+  void* out;  // (T, heads d)
+  void* lse;  // (heads, T)
+};
+extern Kernel<AttentionArgs> attention_kernel;
+
+struct AttentionBackwardArgs {
+  AttentionShape shape;
+  void* grad_qkv;            // (T, 3 heads d)
+  void* grad_relative_bias;  // (32, heads), may be null
+  double beta;               // of grad_relative_bias
+  void* partial;             // (S, heads, 32) workspace where grad_relative_bias is given
+  const void* grad;          // (T, heads d)
+  const void* lse;           // (heads, T)
+};
+extern Kernel<AttentionBackwardArgs> attention_backward_kernel;
+
+struct AttentionOptions {
+  std::int64_t heads = 1;
+  Tensor relative_bias{};  // (32, heads) by relative_position_bucket, undefined where there is none
+  DropoutKey dropout{};    // of P, counted by (sentence id, head, query, key)
+  Tensor sentence_ids{};   // (S) i32, undefined: 0..S-1
+};
+
+struct AttentionOutput {
+  Tensor out;  // (T, heads d)
+  Tensor lse;  // (heads, T) log of the sum of exp(scores)
+};
+/// qkv (T, 3 heads d), cu_seqlens (S + 1) i32: 0, then where each sentence ends.
+AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,
+                          const AttentionOptions& options);
+/// Returns grad_qkv. P is computed again from lse; the shares of the sentences in the gradient of
+/// the relative bias are added in order.
+Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& lse,
+                          const Tensor& cu_seqlens, const AttentionOptions& options,
+                          Accumulator grad_relative_bias);
+
+/// Throws "[op] ..." unless cu_seqlens is (S + 1) i32, starts at 0, does not fall and ends at
+/// `tokens` (on a CPU; elsewhere only its shape is checked).
+void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tokens);
+
+}  // namespace ringlet

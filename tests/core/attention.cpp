@@ -1,0 +1,204 @@
+#include "ringlet/core/ops/attention.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/reduce.h"
+#include "ringlet/core/parallel.h"
+
+using namespace ringlet;
+using Ids = std::vector<std::int32_t>;
+
+namespace {
+
+Tensor ids_of(const Ids& ids) { return tensor(ids, {static_cast<std::int64_t>(ids.size())}); }
+
+std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+
+// Whether the rule of DropoutKey keeps a weight.
+bool kept(const DropoutKey& key, std::int32_t sentence, std::int64_t head, std::int64_t query,
+          std::int64_t k) {
+  const PhiloxBlock block =
+      philox({{static_cast<std::uint32_t>(sentence), static_cast<std::uint32_t>(head),
+               static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(k / 4)}},
+             derive_key(key.seed, key.step, key.site));
+  return block.word[k % 4] >= dropout_threshold(key.p);
+}
+
+struct Case {
+  Ids cu_seqlens;
+  std::int64_t heads;
+  std::int64_t size;
+  Ids sentence_ids;
+  float p;
+};
+
+// The definition, one weight after the other, in f64. Returns out (T, heads d).
+std::vector<double> by_definition(const Case& c, const Tensor& qkv, const Tensor& bias,
+                                  const DropoutKey& key) {
+  const std::vector<double> x = values(qkv), b = bias ? values(bias) : std::vector<double>();
+  const std::int64_t hidden = c.heads * c.size;
+  std::vector<double> out(static_cast<std::size_t>(qkv.size(0) * hidden), 0);
+  const auto at = [&](std::int64_t token, int part, std::int64_t head, std::int64_t i) {
+    return x[static_cast<std::size_t>(token * 3 * hidden + part * hidden + head * c.size + i)];
+  };
+  for (std::size_t s = 0; s + 1 < c.cu_seqlens.size(); ++s)
+    for (std::int64_t head = 0; head < c.heads; ++head)
+      for (std::int64_t q = c.cu_seqlens[s]; q < c.cu_seqlens[s + 1]; ++q) {
+        const std::int64_t first = c.cu_seqlens[s];
+        std::vector<double> weight;
+        double total = 0;
+        for (std::int64_t k = first; k < c.cu_seqlens[s + 1]; ++k) {
+          double score = 0;
+          for (std::int64_t i = 0; i < c.size; ++i) score += at(q, 0, head, i) * at(k, 1, head, i);
+          score /= std::sqrt(static_cast<double>(c.size));
+          if (bias)
+            score += b[static_cast<std::size_t>(relative_position_bucket(k - q) * c.heads + head)];
+          weight.push_back(std::exp(score));
+          total += weight.back();
+        }
+        for (std::size_t j = 0; j < weight.size(); ++j) {
+          const auto k = static_cast<std::int64_t>(j);
+          if (key.p > 0 && !kept(key, c.sentence_ids[s], head, q - first, k)) continue;
+          const double p = weight[j] / total * dropout_scale(key.p);
+          for (std::int64_t i = 0; i < c.size; ++i)
+            out[static_cast<std::size_t>(q * hidden + head * c.size + i)] +=
+                p * at(first + k, 2, head, i);
+        }
+      }
+  return out;
+}
+
+double largest_difference(const Tensor& a, const std::vector<double>& b) {
+  const Tensor expected = tensor(b, a.shape());
+  return max(abs(sub(a.to(DType::f64), expected))).item<double>();
+}
+
+}  // namespace
+
+TEST_CASE("buckets are exact near by, logarithmic further off, one side above the other") {
+  CHECK(relative_position_bucket(0) == 0);
+  CHECK(relative_position_bucket(-7) == 7);  // key left of the query
+  CHECK(relative_position_bucket(7) == 23);  // key right of it
+  CHECK(relative_position_bucket(-8) == 8);
+  CHECK(relative_position_bucket(-11) == 8);
+  CHECK(relative_position_bucket(-12) == 9);
+  CHECK(relative_position_bucket(16) == 26);
+  CHECK(relative_position_bucket(-90) == 14);
+  CHECK(relative_position_bucket(-91) == 15);
+  CHECK(relative_position_bucket(511) == 31);
+}
+
+TEST_CASE("two tokens, one head: the softmax by hand") {
+  // q = 2 and 0, k = 1 and 0, v = 10 and 20.
+  const Tensor qkv = tensor({2.f, 1.f, 10.f, 0.f, 0.f, 20.f}).view({2, 3});
+  const auto [out, lse] = attention(qkv, ids_of({0, 2}), {.heads = 1});
+  const double e = std::exp(2.0);
+  CHECK(out[0].item() == doctest::Approx((10 * e + 20) / (e + 1)));
+  CHECK(out[1].item() == doctest::Approx(15));
+  CHECK(lse.to_vector()[0] == doctest::Approx(std::log(e + 1)));
+  CHECK(lse.to_vector()[1] == doctest::Approx(std::log(2.0)));
+}
+
+TEST_CASE("attention equals its definition, relative bias and dropout included") {
+  const GeneratorGuard guard({.seed = 1});
+  for (const Case& c : {Case{{0, 1, 3, 18, 34, 51}, 2, 5, {0, 1, 2, 3, 9}, 0.0f},
+                        Case{{0, 20, 31}, 3, 64, {6, 7}, 0.2f},
+                        Case{{0, 64, 129, 129, 259}, 1, 32, {2, 3, 4, 11}, 0.5f}}) {
+    CAPTURE(c.size);
+    const std::int64_t tokens = c.cu_seqlens.back();
+    const DropoutKey key{.p = c.p, .seed = 8, .step = 1, .site = 2};
+    const Tensor qkv = normal({tokens, 3 * c.heads * c.size}, 0, 1, DType::f64);
+    for (bool biased : {false, true}) {
+      const Tensor bias = biased ? normal({32, c.heads}, 0, 1, DType::f64) : Tensor();
+      const AttentionOptions options{c.heads, bias, key, ids_of(c.sentence_ids)};
+      const Tensor cu_seqlens = ids_of(c.cu_seqlens);
+      CHECK(largest_difference(attention(qkv, cu_seqlens, options).out,
+                               by_definition(c, qkv, bias, key)) < 1e-13);
+
+      // f32: a score is d products of roundoff u each, of total size |q| |k| / sqrt(d) < 5 sqrt(d)
+      // here; its absolute error is P's relative one, and dropout doubles P at most.
+      AttentionOptions low = options;
+      if (biased) low.relative_bias = bias.to(DType::f32);
+      const double size = 2 * max(abs(qkv)).item<double>();
+      const double roots = std::sqrt(static_cast<double>(c.size));
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        const Tensor x = qkv.to(dtype);
+        const std::vector<double> exact = by_definition(c, x, low.relative_bias, key);
+        const double result = dtype == DType::f32 ? 0 : 0x1p-8;
+        CHECK(largest_difference(attention(x, cu_seqlens, low).out, exact) <=
+              size * (result + (16 + 5 * roots * 2) * 0x1p-24));
+      }
+    }
+  }
+}
+
+TEST_CASE("a sentence has the same bits alone and among others, on any number of threads") {
+  const GeneratorGuard guard({.seed = 2});
+  const int threads = threads_per_device();
+  const Device device{DeviceType::cpu, 23};
+  const Tensor qkv = normal({40, 3 * 48}, 0, 1, DType::f32, device);
+  const Tensor grad = normal({40, 48}, 0, 1, DType::f32, device);
+  const Tensor bias = normal({32, 3}, 0, 1, DType::f32, device);
+  const DropoutKey key{.p = 0.3f};
+  const Tensor cu_seqlens = ids_of({0, 7, 24, 40}).to(device);
+  const AttentionOptions options{3, bias, key, ids_of({5, 6, 7}).to(device)};
+  std::vector<double> outs[2], grads[2], biases[2];
+  for (int run = 0; run < 2; ++run) {
+    set_threads_per_device(run == 0 ? 1 : 4);
+    const auto forward = attention(qkv, cu_seqlens, options);
+    Tensor grad_bias = empty({32, 3}, DType::f32, device);
+    outs[run] = values(forward.out);
+    grads[run] =
+        values(attention_backward(grad, qkv, forward.lse, cu_seqlens, options, {grad_bias, 0}));
+    biases[run] = values(grad_bias);
+  }
+  set_threads_per_device(threads);
+  CHECK(outs[0] == outs[1]);
+  CHECK(grads[0] == grads[1]);
+  CHECK(biases[0] == biases[1]);
+
+  const AttentionOptions own{3, bias, key, ids_of({6}).to(device)};
+  const auto alone = attention(qkv.slice(7, 24), ids_of({0, 17}).to(device), own);
+  const std::vector<double> all = outs[0];
+  CHECK(values(alone.out) == std::vector<double>(all.begin() + 7 * 48, all.begin() + 24 * 48));
+}
+
+TEST_CASE("the gradient of the relative bias is written or added") {
+  const GeneratorGuard guard({.seed = 3});
+  const Tensor qkv = normal({9, 3 * 4}), grad = normal({9, 4}), cu_seqlens = ids_of({0, 4, 9});
+  const AttentionOptions options{2, normal({32, 2}), {}, {}};
+  const Tensor lse = attention(qkv, cu_seqlens, options).lse;
+  Tensor written = full({32, 2}, 100), added = ones({32, 2});
+  attention_backward(grad, qkv, lse, cu_seqlens, options, {written, 0});
+  attention_backward(grad, qkv, lse, cu_seqlens, options, {added, 1});
+  CHECK(values(added) == values(add(written, ones({32, 2}))));
+  CHECK(written[8].to_vector() == std::vector<float>{0, 0});  // no two tokens so far apart
+}
+
+TEST_CASE("attention takes no sentences and empty ones, and says what does not fit") {
+  const Tensor none = zeros({0, 12});
+  const auto [out, lse] = attention(none, ids_of({0}), {.heads = 2});
+  CHECK(out.shape() == Shape{0, 4});
+  CHECK(attention_backward(out, none, lse, ids_of({0}), {.heads = 2}, {}).shape() == none.shape());
+  const Tensor table = zeros({32, 2});
+  Tensor grad_bias = ones({32, 2});
+  const AttentionOptions options{2, table, {}, {}};
+  attention_backward(out, none, lse, ids_of({0, 0}), options, {grad_bias, 0});
+  CHECK(grad_bias.to_vector() == std::vector<float>(64, 0));
+
+  const Tensor qkv = zeros({3, 12});
+  CHECK_THROWS_WITH_AS(attention(qkv, ids_of({0, 3}), {.heads = 3}),
+                       "[attention] qkv is (3, 12), expected (T, 3 x 3 heads x d)", Error);
+  CHECK_THROWS_WITH_AS(attention(qkv, ids_of({0, 2}), {.heads = 2}),
+                       "[attention] cu_seqlens ends before or behind the tokens: 2 != 3", Error);
+  CHECK_THROWS_WITH_AS(attention(qkv, ids_of({0, 2, 1, 3}), {.heads = 2}),
+                       "[attention] cu_seqlens falls from 2 to 1 at sentence 1", Error);
+  CHECK_THROWS_AS(attention(qkv, ids_of({1, 3}), {.heads = 2}), Error);
+  CHECK_THROWS_AS(attention(qkv, ids_of({0, 3}), {2, zeros({31, 2}), {}, {}}), Error);
+  CHECK_THROWS_AS(attention(qkv, ids_of({0, 3}), {2, {}, {.p = 1}, {}}), Error);
+  CHECK_THROWS_AS(attention(qkv, ids_of({0, 3}), {2, {}, {}, ids_of({1, 2})}), Error);
+}
