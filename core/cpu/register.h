@@ -5,6 +5,7 @@
 #define RINGLET_CPU_FAMILIES(X) \
   X(attention)                  \
   X(convolution)                \
+  X(cross_entropy)              \
   X(elementwise)                \
   X(embedding)                  \
   X(fill)                       \
@@ -15,6 +16,7 @@
   X(optimizer)                  \
   X(random)                     \
   X(reduce)                     \
+  X(softmax)                    \
   X(topk)
 
 #define RINGLET_DECLARE_FAMILY(family) void register_##family();

@@ -1,0 +1,36 @@
+// What softmax and cross-entropy need of a row: its maximum and the sum of exponentials above it.
+#pragma once
+
+#include "ringlet/core/cpu/simd_math.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+template <class T>
+RINGLET_INLINE scalar_t<T> row_max(const T* x, std::int64_t columns) {
+  const auto lowest = splat(-static_cast<scalar_t<T>>(INFINITY));
+  auto best = lowest;
+  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t count) {
+    best = max(first_lanes(load_at(x, i, count), count, lowest), best);
+  });
+  return max_lane(best);
+}
+
+/// The sum of exp(x - shift); `terms`, where given, receives each of them.
+template <class T>
+RINGLET_INLINE scalar_t<T> row_exp_sum(const T* x, std::int64_t columns, scalar_t<T> shift,
+                                       scalar_t<T>* terms = nullptr) {
+  vector_t<T> total{};
+  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t count) {
+    const auto term = exp(load_at(x, i, count) - shift);
+    if (terms) store_at(terms, i, count, term);
+    total += first_lanes(term, count, vector_t<T>{});
+  });
+  return sum(total);
+}
+
+template <class S>
+RINGLET_INLINE S scalar_log(S x) {
+  return static_cast<S>(::log(static_cast<double>(x)));
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,51 @@
+// Cross-entropy: log_softmax and negative log-likelihood in one pass over the logits.
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+struct CrossEntropyArgs {
+  void* loss;          // () f32, or f64 for f64
+  void* lse;           // (rows) likewise
+  const void* logits;  // (rows, classes)
+  const void* labels;  // (rows) i64 or i32
+  std::int64_t rows;
+  std::int64_t classes;
+  double divisor;
+  DType dtype;
+  DType label_dtype;
+};
+extern Kernel<CrossEntropyArgs> cross_entropy_kernel;
+
+struct CrossEntropyBackwardArgs {
+  void* grad_logits;   // (rows, classes)
+  const void* grad;    // () f32, or f64 for f64
+  const void* logits;  // (rows, classes)
+  const void* labels;  // (rows)
+  const void* lse;     // (rows)
+  std::int64_t rows;
+  std::int64_t classes;
+  double divisor;
+  DType dtype;
+  DType label_dtype;
+};
+extern Kernel<CrossEntropyBackwardArgs> cross_entropy_backward_kernel;
+
+struct CrossEntropyOutput {
+  Tensor loss;  // ()
+  Tensor lse;   // (R) log of the sum of exp(logits), for the gradient
+};
+/// The sum over rows of lse - logits[label], divided by `divisor` (the rows of the global batch, so
+/// that the losses of its parts add up to its mean). logits (R, C); labels (R) i64 or i32; rows are
+/// summed in f64, in order. A label outside [0, C) throws with its row. No rows give 0.
+CrossEntropyOutput cross_entropy(const Tensor& logits, const Tensor& labels, double divisor);
+/// (softmax - onehot) grad / divisor, in logits' dtype; grad () as loss.
+Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& labels,
+                              const Tensor& lse, double divisor);
+
+/// For kernels.
+[[noreturn]] void label_out_of_range(std::int64_t row, std::int64_t label, std::int64_t classes);
+
+}  // namespace ringlet

@@ -1,0 +1,45 @@
+#include "ringlet/core/ops/softmax.h"
+
+namespace ringlet {
+
+constinit Kernel<SoftmaxArgs> softmax_kernel("softmax");
+constinit Kernel<SoftmaxBackwardArgs> softmax_backward_kernel("softmax_backward");
+
+namespace {
+
+Tensor forward(const char* op, const Tensor& x, bool log) {
+  RINGLET_CHECK(x.dim() > 0, "[", op, "] needs a last axis, got a scalar");
+  Tensor out = empty_like(x);
+  const std::int64_t columns = x.size(-1);
+  if (x.numel() > 0)
+    softmax_kernel({out.mutable_bytes(), x.bytes(), x.numel() / columns, columns, log, x.dtype()},
+                   x.device());
+  return out;
+}
+
+Tensor backward(const char* op, const Tensor& grad, const Tensor& y, bool log) {
+  check_same_device(op, grad, y);
+  check_same_dtype(op, grad, y);
+  check_shape(op, "grad", grad, y.shape());
+  RINGLET_CHECK(y.dim() > 0, "[", op, "] needs a last axis, got a scalar");
+  Tensor out = empty_like(y);
+  const std::int64_t columns = y.size(-1);
+  if (y.numel() > 0)
+    softmax_backward_kernel({out.mutable_bytes(), grad.bytes(), y.bytes(), y.numel() / columns,
+                             columns, log, y.dtype()},
+                            y.device());
+  return out;
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x) { return forward("softmax", x, false); }
+Tensor log_softmax(const Tensor& x) { return forward("log_softmax", x, true); }
+Tensor softmax_backward(const Tensor& grad, const Tensor& y) {
+  return backward("softmax_backward", grad, y, false);
+}
+Tensor log_softmax_backward(const Tensor& grad, const Tensor& y) {
+  return backward("log_softmax_backward", grad, y, true);
+}
+
+}  // namespace ringlet

@@ -1,0 +1,86 @@
+#include "ringlet/core/ops/softmax.h"
+
+#include "../oracle.h"
+#include "ringlet/core/ops/cross_entropy.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/reduce.h"
+#include "ringlet/core/parallel.h"
+
+using namespace ringlet;
+using Floats = std::vector<float>;
+
+TEST_CASE("softmax gives shares, log_softmax their logarithms") {
+  const Tensor x = tensor<float>({0, 0, 1, -1, 1000, 1000}, {3, 2});
+  const Tensor y = softmax(x);
+  CHECK(y[0].to_vector() == Floats{0.5f, 0.5f});
+  CHECK(y[2].to_vector() == Floats{0.5f, 0.5f});
+  const double share = 1 / (1 + std::exp(-2.0));
+  check_close(y[1], tensor<double>({share, 1 - share}), 8 * kF32);
+  check_close(log_softmax(x)[1], tensor<double>({std::log(share), std::log(1 - share)}), 8 * kF32);
+  CHECK(std::isnan(softmax(tensor<float>({NAN, 1})).to_vector()[1]));
+  CHECK(softmax(tensor<float>({-INFINITY, 1})).to_vector() == Floats{0, 1});
+  CHECK(softmax(zeros({0, 3})).shape() == Shape{0, 3});
+  CHECK(log_softmax(zeros({3, 0})).shape() == Shape{3, 0});
+  CHECK_THROWS_AS(softmax(zeros({})), Error);
+  CHECK_THROWS_AS(softmax_backward(zeros({2}), zeros({3})), Error);
+}
+
+TEST_CASE("softmax of every width equals its composed twin") {
+  const GeneratorGuard guard({.seed = 1});
+  for (std::int64_t columns : {1, 7, 16, 17, 33, 200})
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      CAPTURE(columns);
+      CAPTURE(dtype);
+      const Tensor x = normal({5, columns}, 0, 3).to(dtype);
+      const Tensor wide = x.to(DType::f64);
+      const Tensor e = exp(sub(wide, max(wide, {-1}, true)));
+      const Tensor expected = div(e, sum(e, {-1}, true));
+      // exp 2 ulp, its argument 1, a sum of columns / 16 + 5 steps, a division, a store.
+      const double unit = dtype == DType::f64 ? kF64 : kF32;
+      const double stored = dtype == DType::bf16 ? kBF16 : 0;
+      check_close(softmax(x), expected, (16 + columns / 16) * unit + stored);
+      check_close(log_softmax(x), log(expected), (16 + columns / 16) * unit + stored, "", 1);
+    }
+}
+
+TEST_CASE("cross_entropy is log_softmax and the label's negative, divided") {
+  const Tensor logits = tensor<float>({1, 2, 3, 3, 2, 1}, {2, 3});
+  const Tensor labels = tensor<std::int64_t>({2, 2});
+  const CrossEntropyOutput out = cross_entropy(logits, labels, 4);
+  const Tensor log_share = log_softmax(logits.to(DType::f64));
+  const auto shares = log_share.to_vector<double>();
+  check_close(out.loss, full({}, -(shares[2] + shares[5]) / 4), 4 * kF32);
+  CHECK(cross_entropy(logits, labels.to(DType::i32), 4).loss.item() == out.loss.item());
+
+  const Tensor grad = cross_entropy_backward(full({}, 2), logits, labels, out.lse, 4);
+  const Tensor one_hot = tensor<double>({0, 0, 1, 0, 0, 1}, {2, 3});
+  check_close(grad, scale(sub(softmax(logits.to(DType::f64)), one_hot), 0.5), 8 * kF32);
+  CHECK(cross_entropy_backward(full({}, 2), logits.to(DType::bf16), labels, out.lse, 4).dtype() ==
+        DType::bf16);
+}
+
+TEST_CASE("cross_entropy of no rows is zero, and a wrong label is named with its row") {
+  const Tensor none = zeros({0}, DType::i64);
+  CHECK(cross_entropy(zeros({0, 3}), none, 8).loss.item() == 0);
+  CHECK(cross_entropy_backward(ones({}), zeros({0, 3}), none, zeros({0}), 8).shape() ==
+        Shape{0, 3});
+  const Tensor logits = zeros({2, 3});
+  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<std::int64_t>({0, 3}), 1),
+                       "[cross_entropy] the label of row 1 is 3, expected 0 to 2", Error);
+  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<std::int32_t>({-1, 0}), 1),
+                       "[cross_entropy] the label of row 0 is -1, expected 0 to 2", Error);
+  CHECK_THROWS_AS(cross_entropy(logits, zeros({2}), 1), Error);
+  CHECK_THROWS_AS(cross_entropy(logits, tensor<std::int64_t>({0}), 1), Error);
+  CHECK_THROWS_AS(cross_entropy(logits, tensor<std::int64_t>({0, 1}), 0), Error);
+}
+
+TEST_CASE("the loss has the same bits on any number of threads") {
+  const GeneratorGuard guard({.seed = 2});
+  const Tensor logits = normal({3000, 5});
+  const Tensor labels = zeros({3000}, DType::i64);
+  set_threads_per_device(1);
+  const float alone = cross_entropy(logits, labels, 3000).loss.item();
+  set_threads_per_device(0);
+  CHECK(cross_entropy(logits, labels, 3000).loss.item() == alone);
+}
