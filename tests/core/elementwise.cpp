@@ -1,0 +1,59 @@
+#include "ringlet/core/ops/elementwise.h"
+
+#include <cmath>
+
+#include "../oracle.h"
+
+using namespace ringlet;
+
+TEST_CASE("comparisons and where equal PyTorch") {
+  const Oracle ops("ops");
+  const std::pair<const char*, BinaryOp> comparisons[] = {
+      {"eq", BinaryOp::eq}, {"ne", BinaryOp::ne}, {"lt", BinaryOp::lt},
+      {"le", BinaryOp::le}, {"gt", BinaryOp::gt}, {"ge", BinaryOp::ge}};
+  for (const auto& [name, op] : comparisons)
+    for (const std::string& c : ops.cases(name)) {
+      const Tensor y = binary(op, ops.tensor(c + "/a"), ops.tensor(c + "/b"));
+      CHECK(y.dtype() == DType::u8);
+      check_close(y, ops.tensor(c + "/y"), 0, c);
+    }
+  for (const std::string& c : ops.cases("where"))
+    check_close(where(ops.tensor(c + "/condition"), ops.tensor(c + "/a"), ops.tensor(c + "/b")),
+                ops.tensor(c + "/y"), 0, c);
+}
+
+TEST_CASE("bf16 computes in f32 and rounds once") {
+  const Tensor a = tensor({1.f, 3.f, -2.5f}).to(DType::bf16), b = tensor({0.0078125f, 7.f, 0.1f});
+  const Tensor half = b.to(DType::bf16);
+  for (BinaryOp op : {BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div}) {
+    const Tensor wide = binary(op, a.to(DType::f32), half.to(DType::f32));
+    CHECK(binary(op, a, half).to_vector() == wide.to(DType::bf16).to_vector());
+  }
+}
+
+TEST_CASE("every length gives each element the same bits") {
+  std::vector<float> values(131);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::sin(static_cast<float>(i)) + 1.5f;
+  const Tensor x = tensor(values, {131});
+  const std::vector<float> whole = div(x, mul(x, add(x, x))).to_vector();
+  for (std::int64_t n = 0; n <= 131; ++n) {
+    const Tensor head = x.slice(0, n);
+    const std::vector<float> part = div(head, mul(head, add(head, head))).to_vector();
+    CHECK(part == std::vector<float>(whole.begin(), whole.begin() + n));
+  }
+}
+
+TEST_CASE("axpby: beta 0 never reads what it overwrites") {
+  Tensor out = full({3}, NAN);
+  axpby(out, 2, tensor({1.f, 2.f, 3.f}), 0);
+  CHECK(out.to_vector() == std::vector<float>{2, 4, 6});
+  axpby(out, 1, tensor({1.f, 1.f, 1.f}), 1);
+  CHECK(out.to_vector() == std::vector<float>{3, 5, 7});
+}
+
+TEST_CASE("operands must fit") {
+  CHECK_THROWS_WITH(add(zeros({2, 3}), zeros({2})), "shapes (2, 3) and (2,) do not broadcast");
+  CHECK_THROWS_AS(add(zeros({2}), zeros({2}, DType::f64)), Error);
+  CHECK_THROWS_AS(exp(zeros({2}, DType::i32)), Error);
+}

@@ -1,0 +1,64 @@
+#include "ringlet/core/ops/reduce.h"
+
+#include <cmath>
+
+#include "../oracle.h"
+#include "ringlet/core/parallel.h"
+
+using namespace ringlet;
+
+namespace {
+
+Tensor wave(const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(std::sin(static_cast<double>(i) * 0.37));
+  return tensor(values, shape);
+}
+
+}  // namespace
+
+TEST_CASE("NaN is the largest and the smallest element") {
+  const Tensor x = tensor<float>({1, NAN, 3, 4}, {2, 2});
+  CHECK(std::isnan(max(x, {1})[0].item()));
+  CHECK(max(x, {1})[1].item() == 4);
+  CHECK(std::isnan(min(x).item()));
+  std::vector<float> long_row(100, 1);
+  for (std::size_t at : {0u, 17u, 63u, 99u}) {
+    long_row[at] = NAN;
+    CHECK(std::isnan(max(tensor(long_row, {100})).item()));
+    long_row[at] = 1;
+  }
+}
+
+TEST_CASE("nothing to reduce") {
+  CHECK(sum(empty({0, 3}), {0}).to_vector() == std::vector<float>{0, 0, 0});
+  CHECK(sum(empty({3, 0}), {1}).to_vector() == std::vector<float>{0, 0, 0});
+  CHECK(sum(empty({0, 3}), {1}).shape() == Shape{0});
+  CHECK(max(empty({0, 3}), {1}).shape() == Shape{0});
+  CHECK_THROWS_AS(max(empty({0, 3}), {0}), Error);
+  CHECK_THROWS_AS(sum(zeros({2}), {1}), Error);
+}
+
+TEST_CASE("a row's sum does not depend on its neighbours or on the threads") {
+  for (std::int64_t n : {1, 15, 16, 17, 63, 64, 65, 1000}) {
+    const Tensor x = wave({64, n});
+    const std::vector<float> rows = sum(x, {1}).to_vector();
+    for (std::int64_t r : {0, 31, 63}) CHECK(sum(x[r]).item() == rows[static_cast<std::size_t>(r)]);
+    const int threads = threads_per_device();
+    set_threads_per_device(1);
+    CHECK(sum(x, {1}).to_vector() == rows);
+    const std::vector<float> columns = sum(x, {0}).to_vector();
+    set_threads_per_device(2);
+    CHECK(sum(x, {1}).to_vector() == rows);
+    CHECK(sum(x, {0}).to_vector() == columns);
+    set_threads_per_device(threads);
+  }
+}
+
+TEST_CASE("sum_to undoes broadcasting") {
+  const Tensor x = ones({2, 3, 4});
+  CHECK(sum_to(x, {3, 1}).to_vector() == std::vector<float>{8, 8, 8});
+  CHECK(sum_to(x, {}).item() == 24);
+  CHECK_THROWS_AS(sum_to(x, {5}), Error);
+}
