@@ -1,0 +1,151 @@
+#!/bin/bash
+# Installs what is missing, builds, and runs every check:
+#   scripts/test.sh                    all of them
+#   scripts/test.sh quick              the release build and its tests only
+#   scripts/test.sh [quick] ARGS...    ARGS go to every `meson test`, for instance --suite or names
+# Ends with "N passed, N failed, N skipped"; exit code 1 if something failed.
+set -uo pipefail
+. "$(dirname "$0")/setup.sh"
+cd "$root"
+
+quick=false
+if [ "${1:-}" = quick ]; then
+  quick=true
+  shift
+fi
+test_arguments=("$@")
+
+passed=0 failed=0 skipped=0
+failures=()
+
+heading() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
+
+# check NAME COMMAND...: one check, passed or failed.
+check() {
+  local name=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    failures+=("$name")
+  fi
+}
+
+skip() {
+  echo "skipped: $1"
+  skipped=$((skipped + 1))
+}
+
+# run_tests NAME FOLDER ARGS...: `meson test`, counted case by case.
+run_tests() {
+  local name=$1 folder=$2 counts p f s
+  shift 2
+  rm -f "$folder/meson-logs/testlog.json"
+  meson test -C "$folder" --print-errorlogs "$@"
+  local code=$?
+  counts=$(python3 scripts/count_tests.py "$folder/meson-logs/testlog.json") || counts="0 1 0"
+  read -r p f s <<<"${counts:-0 1 0}"
+  if [ $code -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  [ "$f" -eq 0 ] || failures+=("$name")
+}
+
+# build NAME FOLDER OPTIONS... [-- TARGETS...]: false, and one failure, where it does not build.
+build() {
+  local name=$1 folder=$2 options=()
+  shift 2
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  [ $# -eq 0 ] || shift
+  configure "$folder" "${options[@]}" && ninja -C "$folder" "$@" && return
+  failed=$((failed + 1))
+  failures+=("$name: build")
+  return 1
+}
+
+release_tests() {
+  heading "release build, warnings are errors"
+  build release build --buildtype=release -Dwerror=true -Dtests=enabled || return
+  run_tests release build "${test_arguments[@]}"
+}
+
+format_check() {
+  heading "format"
+  local tool
+  for tool in clang-format-14 clang-format; do
+    command -v $tool >/dev/null && $tool --version | grep -q 'version 14' || continue
+    check format sh -c "git ls-files '*.h' '*.cpp' '*.cu' | xargs $tool --dry-run -Werror"
+    return
+  done
+  skip "format: needs clang-format 14"
+}
+
+# One build with clang serves the sanitizers and the fuzzers alike.
+sanitizer_tests() {
+  heading "address and undefined behaviour sanitizers"
+  local options=(-Doptimization=1 -Ddebug=true -Dbench=disabled -Dtests=enabled)
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+  export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+  if command -v clang++ >/dev/null; then
+    CXX=clang++ build sanitizers build-sanitizers "${options[@]}" -Dfuzzers=true || return
+    run_tests "sanitizers and fuzzers" build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
+  else
+    build sanitizers build-sanitizers "${options[@]}" -Db_sanitize=address,undefined || return
+    run_tests sanitizers build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
+    skip "fuzzers: need clang"
+  fi
+}
+
+thread_tests() {
+  heading "thread sanitizer on what has threads"
+  build threads build-threads -Doptimization=1 -Ddebug=true -Dbench=disabled -Dtests=enabled \
+    -Db_sanitize=thread -- tests/core/core_tests tests/train/train_tests || return
+  export TSAN_OPTIONS=halt_on_error=1
+  check "thread sanitizer: core" build-threads/tests/core/core_tests --source-file='*parallel*'
+  check "thread sanitizer: loader" build-threads/tests/train/train_tests --source-file='*loader*'
+}
+
+leak_check() {
+  heading "leaks in the course"
+  command -v valgrind >/dev/null || { skip "leaks: needs valgrind"; return; }
+  local lesson
+  for lesson in build/tests/tutorial/[0-9]*; do
+    [ -f "$lesson" ] && [ -x "$lesson" ] || continue
+    # valgrind does not know AVX-512.
+    check "leaks: $lesson" env RINGLET_ISA=portable valgrind -q --leak-check=full \
+      --errors-for-leak-kinds=definite --error-exitcode=9 "$lesson" >/dev/null
+  done
+}
+
+# Trains from random weights on generated text, then embeds with what was saved.
+short_run() {
+  local work
+  work=$(mktemp -d) || return 1
+  build/train/ringlet train --model tiny --max-steps 30 --output "$work/model" &&
+    echo "A dog runs." | build/train/ringlet encode - --model "$work/model" --output "$work/e.npy" &&
+    [ -s "$work/model/metrics.jsonl" ] && [ -s "$work/model/curves.svg" ] && [ -s "$work/e.npy" ]
+  local code=$?
+  rm -rf "$work"
+  return $code
+}
+
+require_packages "${build_packages[@]}" "${test_packages[@]}"
+$quick || want_packages "${check_packages[@]}"
+
+release_tests
+if ! $quick; then
+  format_check
+  heading "a short run of the main job"
+  check "short run" short_run
+  sanitizer_tests
+  thread_tests
+  leak_check
+fi
+
+heading "done"
+[ ${#failures[@]} -eq 0 ] || printf 'failed: %s\n' "${failures[@]}"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
