@@ -5,6 +5,7 @@
 #define RINGLET_CPU_FAMILIES(X) \
   X(attention)                  \
   X(convolution)                \
+  X(cosine_similarity)          \
   X(cross_entropy)              \
   X(elementwise)                \
   X(embedding)                  \
@@ -13,7 +14,9 @@
   X(layer_norm)                 \
   X(matmul)                     \
   X(max_pool)                   \
+  X(normalize)                  \
   X(optimizer)                  \
+  X(pooling)                    \
   X(random)                     \
   X(reduce)                     \
   X(softmax)                    \

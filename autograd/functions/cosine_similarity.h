@@ -1,0 +1,40 @@
+// Cosines between rows, pairwise or all with all, with gradients.
+#pragma once
+
+#include "ringlet/autograd/functions/matmul.h"
+#include "ringlet/autograd/functions/normalize.h"
+#include "ringlet/core/ops/cosine_similarity.h"
+
+namespace ringlet::autograd {
+
+struct CosineSimilarityNode final : Node {
+  Saved a;  // (.., C)
+  Saved b;  // (.., C)
+  double eps;
+  const char* name() const override { return "cosine_similarity"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    CosineSimilarityGradients out = ringlet::cosine_similarity_backward(
+        grad, a.tensor(*this), b.tensor(*this), eps, grads[0].needed(), grads[1].needed());
+    if (out.a) grads[0].set(std::move(out.a));
+    if (out.b) grads[1].set(std::move(out.b));
+  }
+};
+
+/// a, b (.., C) -> (R): the cosine of each pair of rows.
+inline Variable cosine_similarity(const Variable& a, const Variable& b, double eps = kCosineEps) {
+  return record<CosineSimilarityNode>(ringlet::cosine_similarity(a.tensor(), b.tensor(), eps),
+                                      {a, b}, [&](CosineSimilarityNode& node) {
+                                        node.a = a;
+                                        node.b = b;
+                                        node.eps = eps;
+                                      });
+}
+
+/// a (N, C), b (M, C) -> (N, M): every row of a with every row of b, as cos_sim of
+/// sentence-transformers (rows normalised, then a product).
+inline Variable cosine_similarity_matrix(const Variable& a, const Variable& b) {
+  return matmul(normalize(a), normalize(b), {.trans_b = true});
+}
+
+}  // namespace ringlet::autograd

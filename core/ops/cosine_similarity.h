@@ -1,0 +1,46 @@
+// The cosine between rows, each norm at least eps, as torch.nn.functional.cosine_similarity:
+//   y = a . b / (max(|a|, eps) max(|b|, eps)).  Inputs f32, f64 or bf16, y f32 (f64).
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+inline constexpr double kCosineEps = 1e-8;
+
+struct CosineSimilarityArgs {
+  void* y;        // (R)
+  const void* a;  // (R, C)
+  const void* b;  // (R, C)
+  std::int64_t rows;
+  std::int64_t columns;
+  double eps;
+  DType dtype;
+};
+extern Kernel<CosineSimilarityArgs> cosine_similarity_kernel;
+
+struct CosineSimilarityBackwardArgs {
+  void* grad_a;      // (R, C), may be null
+  void* grad_b;      // (R, C), may be null
+  const void* grad;  // (R)
+  const void* a;     // (R, C)
+  const void* b;     // (R, C)
+  std::int64_t rows;
+  std::int64_t columns;
+  double eps;
+  DType dtype;
+};
+extern Kernel<CosineSimilarityBackwardArgs> cosine_similarity_backward_kernel;
+
+/// a, b (.., C) -> (R), one for each pair of rows.
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, double eps = kCosineEps);
+
+struct CosineSimilarityGradients {
+  Tensor a, b;  // undefined where not needed
+};
+CosineSimilarityGradients cosine_similarity_backward(const Tensor& grad, const Tensor& a,
+                                                     const Tensor& b, double eps, bool needs_a,
+                                                     bool needs_b);
+
+}  // namespace ringlet

@@ -1,0 +1,44 @@
+// Rows of length 1: y = x / max(|x|, eps) over the last dimension, as
+// torch.nn.functional.normalize. f32, f64 and bf16; norms are f32 (f64).
+#pragma once
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+inline constexpr double kNormalizeEps = 1e-12;
+
+struct NormalizeArgs {
+  void* y;        // (R, C)
+  void* norm;     // (R)
+  const void* x;  // (R, C)
+  std::int64_t rows;
+  std::int64_t columns;
+  double eps;
+  DType dtype;
+};
+extern Kernel<NormalizeArgs> normalize_kernel;
+
+struct NormalizeBackwardArgs {
+  void* grad_x;      // (R, C)
+  const void* grad;  // (R, C)
+  const void* x;     // (R, C)
+  const void* norm;  // (R)
+  std::int64_t rows;
+  std::int64_t columns;
+  double eps;
+  DType dtype;
+};
+extern Kernel<NormalizeBackwardArgs> normalize_backward_kernel;
+
+struct NormalizeOutput {
+  Tensor y;     // x's shape
+  Tensor norm;  // (R) |x|
+};
+/// x (.., C), seen as R rows.
+NormalizeOutput normalize(const Tensor& x, double eps = kNormalizeEps);
+/// grad_x; below eps the divisor is a constant.
+Tensor normalize_backward(const Tensor& grad, const Tensor& x, const Tensor& norm, double eps);
+
+}  // namespace ringlet

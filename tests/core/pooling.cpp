@@ -1,0 +1,75 @@
+#include "ringlet/core/ops/pooling.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+using namespace ringlet;
+
+namespace {
+
+Tensor ids_of(const std::vector<std::int32_t>& ids) {
+  return tensor(ids, {static_cast<std::int64_t>(ids.size())});
+}
+
+// Two sentences of two tokens and one.
+const Tensor kX = tensor({1.f, 8.f, 3.f, 2.f, 5.f, 6.f}).view({3, 2});
+const Tensor kLengths = ids_of({0, 2, 3});
+
+}  // namespace
+
+TEST_CASE("a sentence is the mean, the first or the maximum of its tokens") {
+  const auto pooled = [](PoolingMode mode) { return pooling(mode, kX, kLengths).y.to_vector(); };
+  CHECK(pooled(PoolingMode::mean) == std::vector<float>{2, 5, 5, 6});
+  CHECK(pooled(PoolingMode::cls) == std::vector<float>{1, 8, 5, 6});
+  CHECK(pooled(PoolingMode::max) == std::vector<float>{3, 8, 5, 6});
+  const Tensor bf16 = pooling(PoolingMode::mean, kX.to(DType::bf16), kLengths).y;
+  CHECK(bf16.dtype() == DType::f32);
+  CHECK(bf16.to_vector() == std::vector<float>{2, 5, 5, 6});
+}
+
+TEST_CASE("gradients go to the tokens that made the row") {
+  const Tensor grad = tensor({10.f, 20.f, 30.f, 40.f}).view({2, 2});
+  const auto back = [&](PoolingMode mode) {
+    const Tensor argmax = pooling(mode, kX, kLengths).argmax;
+    return pooling_backward(mode, grad, argmax, kLengths, 3, DType::f32).to_vector();
+  };
+  CHECK(back(PoolingMode::mean) == std::vector<float>{5, 10, 5, 10, 30, 40});
+  CHECK(back(PoolingMode::cls) == std::vector<float>{10, 20, 0, 0, 30, 40});
+  CHECK(back(PoolingMode::max) == std::vector<float>{0, 20, 10, 0, 30, 40});
+}
+
+TEST_CASE("pooling columns of every width, one after the other") {
+  for (std::int64_t columns : {1, 15, 16, 17, 63, 64, 65, 200}) {
+    std::vector<float> values, expected;
+    for (std::int64_t i = 0; i < 4 * columns; ++i)
+      values.push_back(static_cast<float>(i * 37 % 101));
+    for (std::int64_t c = 0; c < columns; ++c)
+      expected.push_back(values[static_cast<std::size_t>(c)] +
+                         values[static_cast<std::size_t>(columns + c)] +
+                         values[static_cast<std::size_t>(2 * columns + c)] +
+                         values[static_cast<std::size_t>(3 * columns + c)]);
+    const Tensor sums = tensor(expected, {1, columns});
+    const Tensor y = pooling(PoolingMode::mean, tensor(values, {4, columns}), ids_of({0, 4})).y;
+    for (std::size_t c = 0; c < expected.size(); ++c) CHECK(4 * y.to_vector()[c] == expected[c]);
+  }
+}
+
+TEST_CASE("the first of equal maxima counts, and NaN is the largest") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = tensor({7.f, 1.f, 7.f, nan, 2.f, 3.f}).view({3, 2});
+  const auto [y, argmax] = pooling(PoolingMode::max, x, ids_of({0, 3}));
+  CHECK(argmax.to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 1});
+  CHECK(y.to_vector()[1] != y.to_vector()[1]);
+}
+
+TEST_CASE("an empty sentence has mean 0, and neither a first token nor a maximum") {
+  const Tensor x = ones({2, 3});
+  CHECK(pooling(PoolingMode::mean, x, ids_of({0, 0, 2})).y[0].to_vector() ==
+        std::vector<float>{0, 0, 0});
+  CHECK_THROWS_WITH_AS(pooling(PoolingMode::max, x, ids_of({0, 2, 2})),
+                       "[pooling] sentence 1 is empty: it has no first token and no maximum",
+                       Error);
+  CHECK(pooling(PoolingMode::cls, zeros({0, 3}), ids_of({0})).y.shape() == Shape{0, 3});
+  CHECK_THROWS_AS(pooling(PoolingMode::mean, x, ids_of({0, 3})), Error);
+}
