@@ -16,6 +16,9 @@ class Loss : public nn::Module {
   }
   /// Rows a batch must have for the loss to mean anything (in-batch negatives need two).
   virtual std::int64_t min_rows() const { return 1; }
+  /// The one that this batch is for, where a loss holds several: all parameters below it must get
+  /// a gradient.
+  virtual Loss& loss_of(const PackedBatch&) { return *this; }
 
  protected:
   virtual Variable forward(const PackedBatch& batch) = 0;  // ()

@@ -1,0 +1,30 @@
+// Several data sets, each with a loss of its own, in one module.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ringlet/models/losses/loss.h"
+
+namespace ringlet::models {
+
+/// Batches of data set i go to loss i. The losses share an encoder, which keeps its names; what
+/// loss i adds to it is called "losses.i.NAME".
+class MultiLoss : public Loss {
+ public:
+  /// `shared` is the encoder's module, SentenceEncoder::transformer().
+  MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared_ptr<Loss>> losses);
+
+  const char* kind() const override { return "MultiLoss"; }
+  const std::vector<std::shared_ptr<Loss>>& losses() const { return losses_; }
+  std::int64_t min_rows() const override;
+  Loss& loss_of(const PackedBatch& batch) override;
+
+ protected:
+  Variable forward(const PackedBatch& batch) override { return loss_of(batch)(batch); }
+
+ private:
+  std::vector<std::shared_ptr<Loss>> losses_;
+};
+
+}  // namespace ringlet::models
