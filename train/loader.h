@@ -15,15 +15,9 @@
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/sampler.h"
+#include "ringlet/train/task.h"
 
 namespace ringlet::train {
-
-/// The next step to be trained.
-struct Position {
-  std::size_t epoch = 0;
-  std::size_t step = 0;  // in the epoch
-  bool operator==(const Position&) const = default;
-};
 
 struct LoaderOptions {
   /// Rows of one batch on one rank.

@@ -64,6 +64,7 @@ class Optimizer {
   };
   /// Of every parameter, in the arena's order; no moments for one that was never updated.
   std::vector<ParameterState> state();
+  const std::vector<std::string>& moment_names() const { return moment_names_; }
   /// Puts back what state() gave, for the parameters named. Others start anew.
   void load_state(const std::vector<ParameterState>& states);
 

@@ -1,0 +1,153 @@
+#include "ringlet/train/checkpoint.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "../files.h"
+#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/core/file.h"
+#include "ringlet/core/safetensors.h"
+#include "words.h"
+#include "words_loss.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+/// A model that has taken a step.
+struct Trained {
+  explicit Trained(std::int64_t classes = 3) : loss(words::loss(classes)), optimizer(*loss) {
+    for (const nn::Parameter& parameter : loss->parameters()) sum(parameter * parameter).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  std::shared_ptr<words::Loss> loss;
+  AdamW optimizer;
+};
+
+const TrainerState kState{.step = 7,
+                          .position = {2, 1},
+                          .generator = {~std::uint64_t{0}, 7, 3},
+                          .fingerprint = "words",
+                          .total_steps = 20,
+                          .loss_sum = 0.1,
+                          .loss_steps = 3};
+
+/// The message of the InputError that `call` throws.
+std::string message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no InputError";
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint brings back parameters, moments and state to the bit") {
+  TemporaryFolder folder;
+  Trained saved;
+  save_checkpoint(folder / "checkpoint-7", *saved.loss, saved.optimizer, kState);
+  CHECK(folder.entries() == 1);
+
+  const auto fresh = words::loss(3);
+  AdamW optimizer(*fresh);
+  const TrainerState state = load_checkpoint(folder / "checkpoint-7", *fresh, optimizer);
+  CHECK(words::values(*fresh) == words::values(*saved.loss));
+  CHECK(state.step == 7);
+  CHECK(state.position == Position{2, 1});
+  CHECK(state.generator.seed == ~std::uint64_t{0});
+  CHECK(state.generator.draws == 3);
+  CHECK(state.loss_sum == 0.1);
+  const auto before = saved.optimizer.state(), after = optimizer.state();
+  REQUIRE(before.size() == after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    CHECK(after[i].name == before[i].name);
+    CHECK(after[i].steps == 1);
+    for (std::size_t m = 0; m < 2; ++m)
+      CHECK(after[i].moments[m].second.to_vector() == before[i].moments[m].second.to_vector());
+  }
+}
+
+TEST_CASE("a checkpoint is plain safetensors under the parameters' names") {
+  TemporaryFolder folder;
+  Trained saved;
+  save_checkpoint(folder / "c", *saved.loss, saved.optimizer, kState);
+  CHECK(SafeTensors::open(folder / "c" / "model.safetensors").shape("classifier.weight") ==
+        Shape{3, 16});
+  CHECK(SafeTensors::open(folder / "c" / "optimizer.safetensors")
+            .shape("embeddings.weight/exp_avg_sq") == Shape{9, 8});
+}
+
+TEST_CASE("a checkpoint of another model is refused by name and shape, nothing is changed") {
+  TemporaryFolder folder;
+  Trained saved(3);
+  save_checkpoint(folder / "c", *saved.loss, saved.optimizer, kState);
+  const auto other = words::loss(2);
+  AdamW optimizer(*other);
+  const auto before = words::values(*other);
+  CHECK(message([&] { load_checkpoint(folder / "c", *other, optimizer); }) ==
+        concat((folder / "c" / "model.safetensors").string(),
+               ": tensor 'classifier.weight': expected shape (2, 16), found (3, 16)"));
+  CHECK(words::values(*other) == before);
+
+  AdamW for_encoder(*words::encoder());
+  const auto encoder = words::encoder();
+  AdamW small(*encoder);
+  CHECK(message([&] { load_checkpoint(folder / "c", *encoder, small); }) ==
+        concat((folder / "c" / "model.safetensors").string(),
+               ": tensor 'classifier.weight' is no parameter of this model"));
+}
+
+TEST_CASE("damaged checkpoints are refused in one line that names the file") {
+  TemporaryFolder folder;
+  Trained saved;
+  const auto path = folder / "c";
+  const auto refused = [&](const std::string& file, const std::string& text) {
+    save_checkpoint(path, *saved.loss, saved.optimizer, kState);
+    write_file(path / file, text);
+    const std::string what = message([&] { load_checkpoint(path, *saved.loss, saved.optimizer); });
+    CHECK(what.find((path / file).string()) == 0);
+    CHECK(what.find('\n') == std::string::npos);
+  };
+  refused("trainer_state.json", "{");
+  refused("trainer_state.json", "{}");
+  refused("trainer_state.json", "[1]");
+  refused("trainer_state.json", "{\"format\": 9}");
+  refused("model.safetensors", "");
+  refused("optimizer.safetensors", "garbage");
+  CHECK(message([&] { load_checkpoint(folder / "none", *saved.loss, saved.optimizer); }) !=
+        "no InputError");
+}
+
+TEST_CASE("a full disk leaves no part of a checkpoint, and the old one") {
+  TemporaryFolder folder;
+  Trained saved;
+  save_checkpoint(folder / "c", *saved.loss, saved.optimizer, kState);
+  TrainerState later = kState;
+  later.step = 8;
+  {
+    const FullDisk full(1000);
+    CHECK_THROWS_AS(save_checkpoint(folder / "c", *saved.loss, saved.optimizer, later), InputError);
+    CHECK_THROWS_AS(save_checkpoint(folder / "d", *saved.loss, saved.optimizer, later), InputError);
+  }
+  CHECK(folder.entries() == 1);
+  CHECK(load_checkpoint(folder / "c", *saved.loss, saved.optimizer).step == 7);
+}
+
+TEST_CASE("the latest checkpoints are kept, by step and not by name") {
+  TemporaryFolder folder;
+  for (const char* name :
+       {"checkpoint-9", "checkpoint-10", "checkpoint-100", "checkpoint-x", "run"})
+    std::filesystem::create_directory(folder / name);
+  CHECK(latest_checkpoint(folder.path()) == checkpoint_path(folder.path(), 100));
+  rotate_checkpoints(folder.path(), 0);
+  CHECK(folder.entries() == 5);
+  rotate_checkpoints(folder.path(), 2);
+  CHECK(folder.entries() == 4);
+  CHECK_FALSE(std::filesystem::exists(folder / "checkpoint-9"));
+  CHECK_FALSE(latest_checkpoint(folder / "run").has_value());
+}

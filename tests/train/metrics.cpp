@@ -1,0 +1,50 @@
+#include "ringlet/train/metrics.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "../files.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+TEST_CASE("metrics are one JSON object a line") {
+  TemporaryFolder folder;
+  const auto path = folder / "metrics.jsonl";
+  MetricsWriter writer(path, 0);
+  writer.write(10, 0.5, {{"loss", 1.25}, {"pairs", 320}});
+  writer.write(20, 1, {{"spearman", std::numeric_limits<double>::quiet_NaN()}});
+  CHECK(read_file(path) ==
+        "{\"step\":10,\"epoch\":0.5,\"loss\":1.25,\"pairs\":320}\n"
+        "{\"step\":20,\"epoch\":1,\"spearman\":null}\n");
+}
+
+TEST_CASE("a resumed run keeps the lines up to its step, whole ones only") {
+  TemporaryFolder folder;
+  const auto path = folder / "metrics.jsonl";
+  write_file(path, "{\"step\":1}\n{\"step\":2}\nrubbish\n{\"step\":3}\n{\"step\":2,\"los");
+  MetricsWriter(path, 2).write(3, 1, {});
+  CHECK(read_file(path) == "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"epoch\":1}\n");
+  MetricsWriter fresh(path, 0);
+  CHECK(read_file(path).empty());
+}
+
+TEST_CASE("a metric is found by name") {
+  const Metrics metrics{{"loss", 0.5}, {"accuracy", 0.75}};
+  CHECK(find_metric(metrics, "accuracy") == 0.75);
+  CHECK_FALSE(find_metric(metrics, "recall").has_value());
+}
+
+TEST_CASE("a full disk and a missing folder are refused by name") {
+  TemporaryFolder folder;
+  CHECK_THROWS_AS(MetricsWriter(folder / "nowhere" / "metrics.jsonl", 0), InputError);
+  MetricsWriter writer(folder / "metrics.jsonl", 0);
+  const FullDisk full(0);
+  CHECK_THROWS_WITH_AS(
+      writer.write(1, 1, {{"loss", 1}}),
+      concat((folder / "metrics.jsonl").string(), ": cannot write: File too large").c_str(),
+      InputError);
+}

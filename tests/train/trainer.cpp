@@ -1,0 +1,270 @@
+#include "ringlet/train/trainer.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "../files.h"
+#include "../oracle.h"
+#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/core/file.h"
+#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/sentence_task.h"
+#include "words.h"
+#include "words_loss.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+const TrainingArguments kQuick{.epochs = 3, .batch_size = 4, .lr = 0.02, .logging_steps = 1};
+
+TrainingArguments with_output(TrainingArguments arguments, const std::filesystem::path& output) {
+  arguments.output = output;
+  return arguments;
+}
+
+std::size_t lines(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// metrics.jsonl without what differs from run to run.
+std::vector<std::string> losses(const std::filesystem::path& output) {
+  std::ifstream file(output / "metrics.jsonl");
+  std::vector<std::string> all;
+  for (std::string line; std::getline(file, line);)
+    all.push_back(line.substr(0, line.find(",\"pairs_per_s\"")));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("training lowers the loss and writes a line of metrics a step") {
+  TemporaryFolder folder;
+  const auto loss = words::loss(2);
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.epochs = 20;
+  Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  std::vector<double> seen;
+  trainer.set_callbacks(
+      {.on_step = [&](const StepReport& report) { seen.push_back(report.result.loss); }});
+  const TrainingResult result = trainer.train();
+  CHECK(result.steps == 120);
+  CHECK(trainer.total_steps() == 120);
+  CHECK(result.rows == 20 * 24);
+  CHECK(seen.size() == 120);
+  CHECK(result.epochs.size() == 20);
+  CHECK(result.epochs.back().loss < 0.7 * result.epochs.front().loss);
+  CHECK(lines(folder / "out" / "metrics.jsonl") == 120);
+}
+
+TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the same bits") {
+  const auto data = words::dataset(26, 3), more = words::dataset(9, 2);
+  const auto make = [] {
+    const auto encoder = words::encoder();
+    return std::make_shared<models::MultiLoss>(
+        encoder, std::vector<std::shared_ptr<models::Loss>>{words::loss(encoder, 3),
+                                                            words::loss(encoder, 2)});
+  };
+  TemporaryFolder folder;
+  TrainingArguments arguments{.epochs = 3,
+                              .batch_size = 2,
+                              .gradient_accumulation = 2,
+                              .lr = 0.02,
+                              .warmup_ratio = 0.2,
+                              .weight_decay = 0.01,
+                              .logging_steps = 4};
+
+  const auto straight = make();
+  Trainer whole(*straight, {data, more}, words::tokenizer(), with_output(arguments, folder / "a"));
+  CHECK(whole.train().steps == 3 * (7 + 3));
+
+  for (const std::int64_t stop : {1, 10, 13}) {  // at once, between and inside epochs
+    CAPTURE(stop);
+    const std::string name = concat("b", stop);
+    TrainingArguments part = with_output(arguments, folder / name);
+    part.save_steps = stop;
+    {
+      const auto loss = make();
+      Trainer first(*loss, {data, more}, words::tokenizer(), part);
+      first.set_callbacks({.on_save = [&](const std::filesystem::path&) { first.stop(); }});
+      CHECK(first.train().steps == stop);
+    }
+    part.resume_from = part.output;
+    const auto loss = make();
+    manual_seed(99);  // what the thread draws elsewhere does not matter
+    Trainer second(*loss, {data, more}, words::tokenizer(), part);
+    CHECK(second.train().steps == 30);
+    CHECK(words::values(*loss) == words::values(*straight));
+    CHECK(losses(folder / name) == losses(folder / "a"));
+  }
+}
+
+TEST_CASE("micro-batches give the loss and gradients of the whole batch, dropout on") {
+  const auto gradients = [](std::size_t batch, std::size_t accumulation) {
+    const auto loss = words::loss(3);
+    SentenceTask task(*loss, {words::dataset(24, 3)}, words::tokenizer(),
+                      {.batch_size = batch, .accumulation = accumulation});
+    const StepResult result = task.step();
+    CHECK(result.rows == 8);
+    std::vector<Tensor> all{tensor({static_cast<float>(result.loss)})};
+    for (const nn::Parameter& parameter : loss->parameters()) all.push_back(parameter.grad());
+    return all;
+  };
+  const std::vector<Tensor> whole = gradients(8, 1);
+  for (const std::size_t accumulation : {2u, 4u, 8u}) {
+    CAPTURE(accumulation);
+    const std::vector<Tensor> parts = gradients(8 / accumulation, accumulation);
+    // Eight rows' parts, each a chain of about eight roundings, added in another order.
+    for (std::size_t i = 0; i < whole.size(); ++i) check_close(parts[i], whole[i], 16 * kF32);
+  }
+}
+
+TEST_CASE("evaluators run after each epoch and every so many steps; their figures are kept") {
+  TemporaryFolder folder;
+  const auto loss = words::loss(2);
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.eval_steps = 4;
+  Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  std::vector<std::int64_t> at;
+  trainer.add_evaluator([&](const EvaluationPoint& point) {
+    loss->eval();  // what an evaluator may leave behind
+    at.push_back(point.step);
+    return Metrics{{"score", static_cast<double>(point.step)}};
+  });
+  std::size_t told = 0;
+  trainer.set_callbacks({.on_step = [&](const StepReport&) { CHECK(loss->training()); },
+                         .on_evaluate =
+                             [&](const EvaluationPoint& point, const Metrics& metrics) {
+                               ++told;
+                               CHECK(*find_metric(metrics, "score") ==
+                                     static_cast<double>(point.step));
+                             }});
+  const TrainingResult result = trainer.train();
+  CHECK(at == std::vector<std::int64_t>{4, 6, 8, 12, 16, 18});
+  CHECK(told == 6);
+  REQUIRE(result.epochs.size() == 3);
+  CHECK(*find_metric(result.epochs[1].metrics, "score") == 12);
+}
+
+TEST_CASE("checkpoints rotate, and the last step has one") {
+  TemporaryFolder folder;
+  const auto loss = words::loss(2);
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.save_steps = 5;
+  arguments.save_total_limit = 2;
+  Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
+  CHECK(std::filesystem::exists(folder / "out" / "checkpoint-15"));
+  CHECK(std::filesystem::exists(folder / "out" / "checkpoint-18"));
+  CHECK_FALSE(std::filesystem::exists(folder / "out" / "checkpoint-10"));
+}
+
+TEST_CASE("a checkpoint does not go on with other data or another length") {
+  TemporaryFolder folder;
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.save_steps = 4;
+  const auto loss = words::loss(2);
+  Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
+  arguments.resume_from = folder / "out" / "checkpoint-4";
+  const std::string at = arguments.resume_from.string();
+  Trainer shorter(*loss, {words::dataset(20, 2)}, words::tokenizer(), arguments);
+  CHECK_THROWS_WITH_AS(
+      shorter.train(),
+      (at + ": was trained on words (24 rows), batches of 4, proportional, shuffled, seed 42; now "
+            "it would be words (20 rows), batches of 4, proportional, shuffled, seed 42")
+          .c_str(),
+      InputError);
+  arguments.epochs = 4;
+  Trainer longer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  CHECK_THROWS_WITH_AS(longer.train(), (at + ": was to run 18 steps; now it would be 24").c_str(),
+                       InputError);
+}
+
+TEST_CASE("a loss that does not reach a parameter is named") {
+  struct Forgetful : words::Loss {
+    Forgetful() : words::Loss(words::encoder(), 2) {
+      forgotten = register_parameter("pooler.weight", ones({2, 2}));
+    }
+    nn::Parameter forgotten;
+  } loss;
+  Trainer trainer(loss, {words::dataset(8, 2)}, words::tokenizer(), kQuick);
+  CHECK_THROWS_WITH_AS(trainer.train(),
+                       "[trainer] the loss of words gives no gradient to: pooler.weight", Error);
+  loss.forgotten.set_requires_grad(false);
+  CHECK(trainer.train().steps == 6);
+}
+
+TEST_CASE("with a loss each, only the head of the batch's data set moves") {
+  const auto encoder = words::encoder();
+  const auto nli = words::loss(encoder, 3), other = words::loss(encoder, 2);
+  models::MultiLoss loss(encoder, {nli, other});
+  std::vector<std::string> names;
+  for (const auto& named : loss.named_parameters()) names.push_back(named.name);
+  CHECK(names == std::vector<std::string>{"embeddings.weight", "losses.0.classifier.weight",
+                                          "losses.0.classifier.bias", "losses.1.classifier.weight",
+                                          "losses.1.classifier.bias"});
+
+  TrainingArguments arguments = kQuick;
+  arguments.dealing = Dealing::round_robin;
+  arguments.max_steps = 1;
+  Trainer trainer(loss, {words::dataset(8, 3), words::dataset(8, 2)}, words::tokenizer(),
+                  arguments);
+  const auto nli_before = nli->weight.tensor().to_vector();
+  const auto other_before = other->weight.tensor().to_vector();
+  trainer.train();
+  CHECK(nli->weight.tensor().to_vector() != nli_before);
+  CHECK(other->weight.tensor().to_vector() == other_before);
+}
+
+TEST_CASE("any module trains on examples, given a collate function and a loss hook") {
+  // y = 3 x - 1 by least squares.
+  struct Line : nn::Module {
+    nn::Parameter slope = register_parameter("slope", zeros({1}));
+    nn::Parameter offset = register_parameter("offset", zeros({1}));
+  } line;
+  struct Batch {
+    Tensor x, y;
+  };
+  const auto collate = [](std::span<const std::size_t> rows) {
+    std::vector<float> x, y;
+    for (const std::size_t row : rows) {
+      x.push_back(static_cast<float>(row) / 10);
+      y.push_back(3 * x.back() - 1);
+    }
+    const Shape shape{static_cast<std::int64_t>(rows.size())};
+    return Batch{tensor(x, shape), tensor(y, shape)};
+  };
+  const auto squared_error = [&](const Batch& batch) {
+    return mean(square(Variable(batch.x) * line.slope + line.offset - Variable(batch.y)));
+  };
+  Trainer trainer(line, 30, collate, squared_error,
+                  {.epochs = 60, .batch_size = 4, .gradient_accumulation = 2, .lr = 0.2});
+  CHECK(trainer.total_steps() == 60 * 4);
+  const TrainingResult result = trainer.train();
+  CHECK(result.rows == 60 * 30);
+  CHECK(line.slope.item() == doctest::Approx(3).epsilon(0.02));
+  CHECK(line.offset.item() == doctest::Approx(-1).epsilon(0.02));
+}
+
+TEST_CASE("arguments that make no sense are refused before the first step") {
+  const auto loss = words::loss(2);
+  const auto refuse = [&](TrainingArguments arguments, const char* message) {
+    CHECK_THROWS_WITH_AS(
+        Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), arguments).train(), message,
+        InputError);
+  };
+  refuse({.batch_size = 0}, "batch size: expected at least 1, found 0");
+  refuse({.batch_size = 9}, "batch size: expected at most the 8 rows of words, found 9");
+  refuse({.batch_size = 4, .lr = -1}, "learning rate: expected 0 or more, found -1");
+  refuse({.batch_size = 4, .warmup_ratio = 2},
+         "warm-up ratio: expected a number from 0 to 1, found 2");
+  refuse({.batch_size = 4, .save_steps = 1},
+         "save steps: expected an output folder for the checkpoints");
+  refuse({.batch_size = 4, .gradient_accumulation = 0},
+         "gradient accumulation: expected at least 1, found 0");
+}

@@ -1,0 +1,48 @@
+// Checkpoints: everything that training needs to go on with the same bits.
+//
+//   checkpoint-120/model.safetensors      parameters and buffers by name
+//                  optimizer.safetensors  the optimizer's moments, "PARAMETER/exp_avg"
+//                  trainer_state.json     what TrainerState holds, and each parameter's updates
+//
+// Nothing in them depends on the number of processes or on how memory is laid out.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "ringlet/core/random.h"
+#include "ringlet/nn/module.h"
+#include "ringlet/train/optimizer.h"
+#include "ringlet/train/task.h"
+
+namespace ringlet::train {
+
+struct TrainerState {
+  std::int64_t step = 0;  // updates done
+  Position position;      // the next step's place in the data
+  Generator generator;
+  std::string fingerprint;  // of the task
+  std::int64_t total_steps = 0;
+  /// Loss since the last line of metrics.
+  double loss_sum = 0;
+  std::int64_t loss_steps = 0;
+};
+
+/// Writes the folder `target`, whole or not at all; an older one there is replaced.
+void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
+                     Optimizer& optimizer, const TrainerState& state);
+
+/// Reads what save_checkpoint wrote. Missing or foreign parameters, other shapes or dtypes and
+/// damaged files are InputError, and then nothing has been changed.
+TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
+                             Optimizer& optimizer);
+
+/// "checkpoint-STEP" below `output`.
+std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step);
+/// The one of the largest step; none where there is none.
+std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output);
+/// Removes all but the `keep` latest; 0 keeps all.
+void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep);
+
+}  // namespace ringlet::train

@@ -1,0 +1,58 @@
+#include "ringlet/train/metrics.h"
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+
+namespace ringlet::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The whole lines of steps up to `step`.
+std::string lines_until(const std::filesystem::path& path, std::int64_t step) {
+  std::string kept;
+  if (step == 0 || !std::filesystem::exists(path)) return kept;
+  const std::string text = read_file(path);
+  for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = text.find('\n', begin);
+    if (end == std::string::npos) break;
+    const std::string line = text.substr(begin, end - begin);
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.value("step", step + 1) <= step) kept += line + '\n';
+  }
+  return kept;
+}
+
+Json number(double value) {
+  const auto integer = static_cast<std::int64_t>(std::abs(value) < 1e15 ? value : 0);
+  if (static_cast<double>(integer) == value) return integer;
+  return value;
+}
+
+}  // namespace
+
+std::optional<double> find_metric(const Metrics& metrics, std::string_view name) {
+  for (const auto& [known, value] : metrics)
+    if (known == name) return value;
+  return std::nullopt;
+}
+
+MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step)
+    : path_(std::move(path)) {
+  write_file(path_, lines_until(path_, step));
+  out_.open(path_, std::ios::app);
+}
+
+void MetricsWriter::write(std::int64_t step, double epoch, const Metrics& metrics) {
+  Json line{{"step", step}, {"epoch", number(epoch)}};
+  for (const auto& [name, value] : metrics) line[name] = number(value);
+  errno = 0;
+  out_ << line.dump() << '\n' << std::flush;
+  if (!out_) fail_input(path_.string(), ": cannot write: ", std::strerror(errno ? errno : EIO));
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,36 @@
+// Named figures of a run, and metrics.jsonl, the file they are kept in: one JSON object a line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ringlet::train {
+
+/// In the order in which they are to be shown.
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+/// The figure called `name`, if there is one.
+std::optional<double> find_metric(const Metrics& metrics, std::string_view name);
+
+class MetricsWriter {
+ public:
+  /// Continues `path` with the step after `step`: lines of later steps, which a stopped run may
+  /// have left, go, and so does a last line that was cut off. With step 0 the file starts empty.
+  MetricsWriter(std::filesystem::path path, std::int64_t step);
+
+  /// Appends {"step": …, "epoch": …, NAME: …}, integers without a fraction, null for what is not
+  /// finite. InputError when the file cannot be written.
+  void write(std::int64_t step, double epoch, const Metrics& metrics);
+
+ private:
+  std::filesystem::path path_;
+  std::ofstream out_;
+};
+
+}  // namespace ringlet::train

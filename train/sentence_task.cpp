@@ -1,0 +1,57 @@
+#include "ringlet/train/sentence_task.h"
+
+#include "ringlet/train/optimizer.h"
+
+namespace ringlet::train {
+
+SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
+                           const models::Tokenizer& tokenizer, LoaderOptions options)
+    : loss_(loss), loader_(std::move(datasets), tokenizer, options) {
+  const auto rows = static_cast<std::int64_t>(options.batch_size);
+  if (rows < loss.min_rows())
+    fail_input("batch size: expected at least ", loss.min_rows(), " for this loss, found ", rows);
+  const std::vector<nn::Parameter> parameters = loss.parameters();
+  if (!parameters.empty()) device_ = parameters.front().device();
+}
+
+std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {
+  return loader_.sampler().steps_per_epoch(epoch);
+}
+
+StepResult SentenceTask::step() {
+  StepResult result;
+  for (std::size_t micro = 0; micro < loader_.options().accumulation; ++micro) {
+    const models::PackedBatch* batch = loader_.next();
+    if (!batch) batch = loader_.next();  // the first of the next epoch
+    const Variable value = loss_(device_ == Device() ? *batch : batch->to(device_));
+    value.backward();
+    check_reached(*batch);
+    // Each value is its part of the mean over the step's global batch.
+    result.loss += value.item<double>();
+    result.rows += batch->rows;
+    result.tokens += batch->real_tokens;
+  }
+  return result;
+}
+
+void SentenceTask::check_reached(const models::PackedBatch& batch) {
+  if (!checked_.insert(batch.dataset).second) return;
+  std::string names;
+  for (const std::string& name : parameters_without_grad(loss_.loss_of(batch)))
+    names += (names.empty() ? "" : ", ") + name;
+  RINGLET_CHECK(names.empty(), "[trainer] the loss of ", loader_.datasets()[batch.dataset]->name(),
+                " gives no gradient to: ", names);
+}
+
+std::string SentenceTask::fingerprint() const {
+  const LoaderOptions& options = loader_.options();
+  std::string text;
+  for (const auto& dataset : loader_.datasets())
+    text += concat(dataset->name(), " (", dataset->size(), " rows), ");
+  return concat(text, "batches of ", options.batch_size * options.accumulation * options.world_size,
+                options.dealing == Dealing::round_robin ? ", round robin" : ", proportional",
+                options.shuffle ? ", shuffled" : "", options.no_duplicates ? ", no duplicates" : "",
+                ", seed ", options.seed);
+}
+
+}  // namespace ringlet::train

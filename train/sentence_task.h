@@ -1,0 +1,34 @@
+// Training sentence encoders: packed batches of a Loader through a Loss.
+#pragma once
+
+#include <set>
+
+#include "ringlet/models/losses/loss.h"
+#include "ringlet/train/loader.h"
+#include "ringlet/train/task.h"
+
+namespace ringlet::train {
+
+class SentenceTask final : public TrainingTask {
+ public:
+  /// InputError when a batch has fewer rows than the loss needs. `loss` must outlive this.
+  SentenceTask(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
+               LoaderOptions options);
+
+  nn::Module& module() override { return loss_; }
+  std::size_t steps_per_epoch(std::size_t epoch) const override;
+  void seek(Position position) override { loader_.seek(position); }
+  /// Throws, naming them, when parameters of the batch's loss got no gradient.
+  StepResult step() override;
+  std::string fingerprint() const override;
+
+ private:
+  void check_reached(const models::PackedBatch& batch);
+
+  models::Loss& loss_;
+  Device device_;
+  Loader loader_;
+  std::set<std::size_t> checked_;  // data sets whose loss reaches all it should
+};
+
+}  // namespace ringlet::train

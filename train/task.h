@@ -1,0 +1,39 @@
+// What a Trainer trains: data, model and loss together, a step at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ringlet/nn/module.h"
+
+namespace ringlet::train {
+
+/// A place in the data: the next step to be trained.
+struct Position {
+  std::size_t epoch = 0;
+  std::size_t step = 0;  // in the epoch
+  bool operator==(const Position&) const = default;
+};
+
+struct StepResult {
+  double loss = 0;  // mean over the step's rows
+  std::int64_t rows = 0;
+  std::int64_t tokens = 0;  // without padding
+};
+
+class TrainingTask {
+ public:
+  virtual ~TrainingTask() = default;
+  /// All that is trained, loss heads included.
+  virtual nn::Module& module() = 0;
+  virtual std::size_t steps_per_epoch(std::size_t epoch) const = 0;
+  virtual void seek(Position position) = 0;
+  /// Runs the next step forward and backward, so that gradients lie ready; behind an epoch's last
+  /// step comes the first of the next.
+  virtual StepResult step() = 0;
+  /// The data and how it is cut into steps, in words: what must agree to resume.
+  virtual std::string fingerprint() const = 0;
+};
+
+}  // namespace ringlet::train

@@ -1,0 +1,234 @@
+#include "ringlet/train/trainer.h"
+
+#include <chrono>
+#include <optional>
+
+#include "ringlet/core/random.h"
+#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/sentence_task.h"
+
+namespace ringlet::train {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool every(std::int64_t interval, std::int64_t step) {
+  return interval > 0 && step % interval == 0;
+}
+
+LoaderOptions loader_options(const TrainingArguments& arguments) {
+  return {.batch_size = arguments.batch_size,
+          .accumulation = arguments.gradient_accumulation,
+          .seed = arguments.seed,
+          .dealing = arguments.dealing,
+          .no_duplicates = arguments.no_duplicates,
+          .max_length = arguments.max_length,
+          .padded = arguments.padded};
+}
+
+void check(const TrainingArguments& arguments) {
+  const auto at_least_0 = [](const char* option, double value) {
+    if (!(value >= 0)) fail_input(option, ": expected 0 or more, found ", value);
+  };
+  at_least_0("learning rate", arguments.lr);
+  at_least_0("weight decay", arguments.weight_decay);
+  at_least_0("max gradient norm", arguments.max_grad_norm);
+  at_least_0("logging steps", static_cast<double>(arguments.logging_steps));
+  at_least_0("evaluation steps", static_cast<double>(arguments.eval_steps));
+  at_least_0("save steps", static_cast<double>(arguments.save_steps));
+  at_least_0("max steps", static_cast<double>(arguments.max_steps));
+  if (arguments.save_steps > 0 && arguments.output.empty())
+    fail_input("save steps: expected an output folder for the checkpoints");
+}
+
+}  // namespace
+
+/// One call of train().
+class Trainer::Run {
+ public:
+  explicit Run(Trainer& trainer)
+      : trainer_(trainer),
+        arguments_(trainer.arguments_),
+        task_(*trainer.task_),
+        optimizer_(task_.module(), {.lr = arguments_.lr,
+                                    .beta1 = arguments_.beta1,
+                                    .beta2 = arguments_.beta2,
+                                    .eps = arguments_.eps,
+                                    .weight_decay = arguments_.weight_decay,
+                                    .max_grad_norm = arguments_.max_grad_norm}),
+        guard_(Generator{arguments_.seed, 0, 0}) {
+    const std::int64_t warmup = arguments_.warmup_steps > 0
+                                    ? arguments_.warmup_steps
+                                    : warmup_steps_of(arguments_.warmup_ratio, total());
+    schedule_ = Schedule(arguments_.schedule, total(), warmup);
+    state_.total_steps = total();
+    state_.fingerprint = task_.fingerprint();
+    if (!arguments_.resume_from.empty()) resume();
+    task_.seek(state_.position);
+    if (arguments_.output.empty()) return;
+    std::filesystem::create_directories(arguments_.output);
+    metrics_.emplace(arguments_.output / "metrics.jsonl", state_.step);
+  }
+
+  TrainingResult operator()() {
+    task_.module().train();
+    optimizer_.zero_grad();
+    while (state_.step < total() && !trainer_.stopped_) step();
+    result_.steps = state_.step;
+    if (steps_here_ > 0) result_.loss /= static_cast<double>(steps_here_);
+    return std::move(result_);
+  }
+
+ private:
+  std::int64_t total() const { return trainer_.total_steps_; }
+
+  void resume() {
+    std::filesystem::path folder = arguments_.resume_from;
+    if (const auto latest = latest_checkpoint(folder)) folder = *latest;
+    const std::string wanted = state_.fingerprint;
+    state_ = load_checkpoint(folder, task_.module(), optimizer_);
+    if (state_.fingerprint != wanted)
+      fail_input(folder.string(), ": was trained on ", state_.fingerprint, "; now it would be ",
+                 wanted);
+    if (state_.total_steps != total())
+      fail_input(folder.string(), ": was to run ", state_.total_steps, " steps; now it would be ",
+                 total());
+    default_generator() = state_.generator;
+  }
+
+  void step() {
+    const double start = now();
+    optimizer_.set_lr(arguments_.lr * schedule_.factor(state_.step));
+    const StepResult result = task_.step();
+    optimizer_.step();
+    optimizer_.zero_grad();
+    const bool epoch_ends = advance();
+    const double seconds = now() - start;
+    account(result, seconds);
+    if (trainer_.callbacks_.on_step)
+      trainer_.callbacks_.on_step(
+          {state_.step, total(), epoch(), result, optimizer_.lr(), optimizer_.grad_norm()});
+    if (every(arguments_.logging_steps, state_.step)) log();
+    const bool last = state_.step == total();
+    std::optional<Metrics> found;
+    if (every(arguments_.eval_steps, state_.step) ||
+        (arguments_.eval_each_epoch && (epoch_ends || last)))
+      found = evaluate();
+    if (epoch_ends) finish_epoch(found.value_or(Metrics{}));
+    if (every(arguments_.save_steps, state_.step) || (arguments_.save_steps > 0 && last)) save();
+  }
+
+  /// True at the end of an epoch.
+  bool advance() {
+    ++state_.step;
+    Position& at = state_.position;
+    if (++at.step < task_.steps_per_epoch(at.epoch)) return false;
+    at = {at.epoch + 1, 0};
+    return true;
+  }
+
+  double epoch() const {
+    const Position& at = state_.position;
+    return static_cast<double>(at.epoch) +
+           static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
+  }
+
+  void account(const StepResult& result, double seconds) {
+    ++steps_here_;
+    result_.loss += result.loss;
+    result_.seconds += seconds;
+    result_.rows += result.rows;
+    result_.tokens += result.tokens;
+    epoch_loss_ += result.loss;
+    ++epoch_steps_;
+    state_.loss_sum += result.loss;
+    ++state_.loss_steps;
+    logged_.seconds += seconds;
+    logged_.rows += result.rows;
+    logged_.tokens += result.tokens;
+  }
+
+  void log() {
+    const auto rate = [&](std::int64_t n) {
+      return logged_.seconds > 0 ? static_cast<double>(n) / logged_.seconds : 0;
+    };
+    if (metrics_)
+      metrics_->write(state_.step, epoch(),
+                      {{"loss", state_.loss_sum / static_cast<double>(state_.loss_steps)},
+                       {"lr", optimizer_.lr()},
+                       {"grad_norm", optimizer_.grad_norm()},
+                       {"pairs_per_s", rate(logged_.rows)},
+                       {"tokens_per_s", rate(logged_.tokens)}});
+    state_.loss_sum = 0;
+    state_.loss_steps = 0;
+    logged_ = {};
+  }
+
+  Metrics evaluate() {
+    const EvaluationPoint point{state_.step, epoch(), arguments_.output};
+    Metrics all;
+    for (const EvaluateFunction& evaluate : trainer_.evaluators_)
+      for (auto& metric : evaluate(point)) all.push_back(std::move(metric));
+    task_.module().train();
+    if (all.empty()) return all;
+    if (metrics_) metrics_->write(point.step, point.epoch, all);
+    if (trainer_.callbacks_.on_evaluate) trainer_.callbacks_.on_evaluate(point, all);
+    return all;
+  }
+
+  void finish_epoch(Metrics metrics) {
+    result_.epochs.push_back({state_.position.epoch,
+                              epoch_loss_ / static_cast<double>(epoch_steps_), std::move(metrics)});
+    epoch_loss_ = 0;
+    epoch_steps_ = 0;
+  }
+
+  void save() {
+    state_.generator = default_generator();
+    const auto target = checkpoint_path(arguments_.output, state_.step);
+    save_checkpoint(target, task_.module(), optimizer_, state_);
+    rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
+    if (trainer_.callbacks_.on_save) trainer_.callbacks_.on_save(target);
+  }
+
+  Trainer& trainer_;
+  const TrainingArguments& arguments_;
+  TrainingTask& task_;
+  AdamW optimizer_;
+  GeneratorGuard guard_;
+  Schedule schedule_;
+  TrainerState state_;
+  std::optional<MetricsWriter> metrics_;
+  TrainingResult result_;
+  std::int64_t steps_here_ = 0;
+  double epoch_loss_ = 0;
+  std::int64_t epoch_steps_ = 0;
+  struct {
+    double seconds = 0;
+    std::int64_t rows = 0, tokens = 0;
+  } logged_;
+};
+
+Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments)
+    : task_(std::move(task)), arguments_(std::move(arguments)) {
+  check(arguments_);
+  total_steps_ = arguments_.max_steps;
+  if (total_steps_ == 0)
+    for (std::size_t epoch = 0; epoch < arguments_.epochs; ++epoch)
+      total_steps_ += static_cast<std::int64_t>(task_->steps_per_epoch(epoch));
+}
+
+Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
+                 TrainingArguments arguments)
+    : Trainer(std::make_unique<SentenceTask>(loss, std::move(datasets), tokenizer,
+                                             loader_options(arguments)),
+              arguments) {}
+
+TrainingResult Trainer::train() {
+  stopped_ = false;
+  return Run(*this)();
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,137 @@
+// Trainer: the whole loop around a task, with evaluation, metrics and checkpoints.
+//
+//   Trainer trainer(loss, {snli}, model.tokenizer(), {.output = "out", .epochs = 1});
+//   trainer.add_evaluator([&](const EvaluationPoint& at) { return dev.evaluate(model, at); });
+//   trainer.train();
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringlet/models/losses/loss.h"
+#include "ringlet/train/example_task.h"
+#include "ringlet/train/loader.h"
+#include "ringlet/train/metrics.h"
+#include "ringlet/train/optimizer.h"
+#include "ringlet/train/schedule.h"
+#include "ringlet/train/task.h"
+
+namespace ringlet::train {
+
+struct TrainingArguments {
+  /// Where metrics.jsonl and checkpoints go, made if it is missing; empty writes nothing.
+  std::filesystem::path output = {};
+  std::size_t epochs = 1;
+  std::int64_t max_steps = 0;  // more than 0: instead of epochs
+
+  std::size_t batch_size = 32;  // rows per device and forward
+  std::size_t gradient_accumulation = 1;
+  double lr = 5e-5;
+  Decay schedule = Decay::linear;
+  double warmup_ratio = 0;
+  std::int64_t warmup_steps = 0;  // more than 0: instead of the ratio
+  double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double max_grad_norm = 1;  // 0: no clipping
+  /// f32, or bf16 for the activations of every Transformer in the task.
+  DType dtype = DType::f32;
+  std::uint64_t seed = 42;
+
+  std::int64_t logging_steps = 10;  // a line of metrics every so many steps; 0: none
+  std::int64_t eval_steps = 0;      // 0: only after each epoch
+  bool eval_each_epoch = true;
+  std::int64_t save_steps = 0;       // a checkpoint every so many steps, and at the end; 0: none
+  std::size_t save_total_limit = 0;  // keep the latest so many; 0: all
+  /// A checkpoint, or a folder of checkpoints of which the latest counts.
+  std::filesystem::path resume_from = {};
+
+  // Sentence tasks only.
+  Dealing dealing = Dealing::proportional;
+  bool no_duplicates = false;
+  std::int64_t max_length = 0;  // tokens; 0: the tokenizer's own limit
+  bool padded = false;
+};
+
+struct EvaluationPoint {
+  std::int64_t step = 0;
+  double epoch = 0;  // epochs done, with their fraction
+  std::filesystem::path output = {};
+};
+using EvaluateFunction = std::function<Metrics(const EvaluationPoint&)>;
+
+struct StepReport {
+  std::int64_t step = 0;  // done, counted from 1
+  std::int64_t total_steps = 0;
+  double epoch = 0;
+  StepResult result;
+  double lr = 0;
+  double grad_norm = 0;  // before clipping
+};
+
+/// What a program may show; the library itself prints nothing. Empty ones are skipped.
+struct TrainerCallbacks {
+  std::function<void(const StepReport&)> on_step = {};
+  std::function<void(const EvaluationPoint&, const Metrics&)> on_evaluate = {};
+  std::function<void(const std::filesystem::path& checkpoint)> on_save = {};
+};
+
+struct TrainingResult {
+  std::int64_t steps = 0;  // done in all, also before resuming
+  double loss = 0;         // mean over the steps of this call
+  double seconds = 0;      // of training, without evaluating and saving
+  std::int64_t rows = 0;
+  std::int64_t tokens = 0;
+  /// One row per finished epoch: its mean loss and what the evaluation behind it found.
+  struct Epoch {
+    std::size_t epoch;  // counted from 1
+    double loss;
+    Metrics metrics;
+  };
+  std::vector<Epoch> epochs;
+};
+
+class Trainer {
+ public:
+  Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments);
+  /// Sentences: `loss` and what it holds is trained, and must outlive the trainer.
+  Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
+          TrainingArguments arguments = {});
+  /// Anything else: see ExampleTask.
+  template <class Collate, class LossHook>
+  Trainer(nn::Module& module, std::size_t examples, Collate collate, LossHook loss,
+          TrainingArguments arguments = {})
+      : Trainer(std::make_unique<ExampleTask<std::invoke_result_t<Collate, Rows>>>(
+                    module, examples, std::move(collate), std::move(loss),
+                    ExampleOptions{arguments.batch_size, arguments.gradient_accumulation,
+                                   arguments.seed, /*shuffle=*/true}),
+                arguments) {}
+
+  void add_evaluator(EvaluateFunction evaluate) { evaluators_.push_back(std::move(evaluate)); }
+  void set_callbacks(TrainerCallbacks callbacks) { callbacks_ = std::move(callbacks); }
+
+  /// Runs to the end, or until stop() was called from a callback. The thread's generator is as it
+  /// was afterwards. Whatever input is wrong is InputError before the first step.
+  TrainingResult train();
+  void stop() { stopped_ = true; }
+
+  std::int64_t total_steps() const { return total_steps_; }
+
+ private:
+  using Rows = std::span<const std::size_t>;
+  class Run;
+
+  std::unique_ptr<TrainingTask> task_;
+  TrainingArguments arguments_;
+  TrainerCallbacks callbacks_;
+  std::vector<EvaluateFunction> evaluators_;
+  std::int64_t total_steps_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace ringlet::train
