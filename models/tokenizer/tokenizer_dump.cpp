@@ -1,4 +1,4 @@
-#include <array>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -94,6 +94,32 @@ bool is_mpnet(const TokenizerModel& model) {
   return model.special.cls >= 0 && name(model, model.special.cls) == "<s>";
 }
 
+/// Kinds and ids alike; token types are left out, because MPNet has none.
+bool same_tokens(const Template& a, const Template& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const TemplatePiece& x, const TemplatePiece& y) {
+                      return x.kind == y.kind && (x.kind != Kind::kSpecial || x.id == y.id);
+                    });
+}
+
+/// Newer versions of transformers build the named class from vocabulary and settings and ignore
+/// the rest of tokenizer.json; what the class cannot express needs the one that reads it all.
+std::string tokenizer_class(const TokenizerModel& model) {
+  const bool mpnet = is_mpnet(model);
+  const PostProcessor usual = mpnet ? PostProcessor::roberta(model.special.cls, model.special.sep)
+                                    : PostProcessor::bert(model.special.cls, model.special.sep);
+  const WordPieceOptions defaults;
+  const WordPieceOptions& options = model.wordpiece.options();
+  const bool expressible =
+      model.normalizer.clean_text && model.decoder_cleanup &&
+      options.continuing_subword_prefix == defaults.continuing_subword_prefix &&
+      options.max_input_chars_per_word == defaults.max_input_chars_per_word &&
+      same_tokens(model.post_processor.single, usual.single) &&
+      same_tokens(model.post_processor.pair, usual.pair);
+  if (!expressible) return "PreTrainedTokenizerFast";
+  return mpnet ? "MPNetTokenizer" : "BertTokenizer";
+}
+
 json dump_roles(const TokenizerModel& model) {
   json roles = json::object();
   const auto add = [&](const char* role, std::int32_t id) {
@@ -145,7 +171,8 @@ std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_
   config["strip_accents"] = dump_strip_accents(model.normalizer);
   config["tokenize_chinese_chars"] = model.normalizer.handle_chinese_chars;
   if (max_length > 0) config["model_max_length"] = max_length;
-  config["tokenizer_class"] = is_mpnet(model) ? "MPNetTokenizer" : "BertTokenizer";
+  if (is_mpnet(model)) config["model_input_names"] = {"input_ids", "attention_mask"};
+  config["tokenizer_class"] = tokenizer_class(model);
   return config.dump(2) + "\n";
 }
 
