@@ -50,6 +50,7 @@
 #include "ringlet/core/tensor.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/train/checkpoint.h"

@@ -44,15 +44,15 @@ enum class TokenizerFamily {
 /// What a vocabulary does not say by itself; the defaults are those of the uncased models.
 struct TokenizerOptions {
   /// Unset: MPNet if the vocabulary has "<s>", otherwise BERT.
-  std::optional<TokenizerFamily> family;
-  BertNormalizer normalizer;
+  std::optional<TokenizerFamily> family = {};
+  BertNormalizer normalizer = {};
   /// 0 = no limit.
   std::int64_t max_length = 512;
 };
 
 /// Everything a tokenizer.json says about BERT's kind of tokenizer.
 struct TokenizerModel {
-  BertNormalizer normalizer;
+  BertNormalizer normalizer = {};
   WordPiece wordpiece;
   std::vector<AddedToken> added_tokens;
   PostProcessor post_processor;

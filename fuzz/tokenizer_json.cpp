@@ -1,0 +1,51 @@
+// Any bytes as tokenizer.json: they load or throw InputError. What loads can encode and decode, and
+// gives the same ids after being written and read again.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ringlet/core/error.h"
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/tokenizer_json.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+
+namespace {
+
+constexpr std::string_view kTexts[] = {
+    "", "The unaffable cat's <mask> [MASK] [SEP]!",
+    "caf\u00E9 \u4F60\u597D \u0130\u0301 foo New York", "\xFF\xC0\x80 \xED\xA0\x80",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+
+void read_config(std::string_view text) try {
+  parse_tokenizer_config(text, "fuzz");
+} catch (const InputError&) {
+}
+
+void round_trip(std::string_view text) {
+  const Tokenizer tokenizer(parse_tokenizer_json(text, "fuzz"));
+  const std::string written = dump_tokenizer_json(tokenizer.model(), tokenizer.max_length());
+  dump_tokenizer_config(tokenizer.model(), tokenizer.max_length());
+  const Tokenizer again(parse_tokenizer_json(written, "written"));
+  for (const std::string_view sample : kTexts) {
+    const Encoding encoding = tokenizer.encode(sample);
+    tokenizer.decode(encoding.ids, false);
+    const Encoding repeated = again.encode(sample);
+    const bool same = encoding.ids == repeated.ids && encoding.type_ids == repeated.type_ids;
+    RINGLET_CHECK(same, "ids differ after writing");
+  }
+}
+
+void read_tokenizer(std::string_view text) try { round_trip(text); } catch (const InputError&) {
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_config(text);
+  read_tokenizer(text);
+  return 0;
+}
