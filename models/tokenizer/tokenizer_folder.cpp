@@ -5,6 +5,7 @@
 #include "ringlet/core/file.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
+#include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
 namespace {
@@ -15,8 +16,8 @@ std::int32_t require(const Vocabulary& vocabulary, std::string_view token,
                      std::string_view source) {
   const std::int32_t id = vocabulary.find(token);
   if (id == Vocabulary::kMissing) {
-    fail_input(source, ": expected the special token '", token,
-               "' in the vocabulary, it is not there");
+    fail_input(source, ": expected the special token ", unicode::quoted(token),
+               " in the vocabulary, it is not there");
   }
   return id;
 }

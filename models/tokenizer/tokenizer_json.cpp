@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ringlet/core/error.h"
+#include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
 namespace {
@@ -41,9 +42,12 @@ class Node {
     const json& members = object().value_;
     const auto member = members.find(key);
     if (member == members.end()) {
-      fail_input(source_, ": ", where_, where_.empty() ? "" : ": ", "expected the key '", key, "'");
+      fail_input(source_, ": ", where_, where_.empty() ? "" : ": ", "expected the key ",
+                 unicode::quoted(key));
     }
-    return {*member, source_, where_.empty() ? key : where_ + "." + key};
+    const std::string shown = unicode::quoted(key);  // without its quotes
+    const std::string name = shown.substr(1, shown.size() - 2);
+    return {*member, source_, where_.empty() ? name : where_ + "." + name};
   }
   Node at(std::size_t i) const { return {value_[i], source_, concat(where_, "[", i, "]")}; }
 
@@ -81,10 +85,11 @@ class Node {
 json parse(std::string_view text, const std::string& source) {
   try {
     return json::parse(text);
-  } catch (const json::parse_error& error) {
+  } catch (const json::exception& error) {  // also a number that no double holds
     // The library's text after its own tag: "... at line 3, column 7: ...".
     const std::string_view what = error.what();
-    fail_input(source, ": expected JSON: ", what.substr(std::min(what.find(']') + 2, what.size())));
+    const std::size_t start = std::min(what.find(']') + 2, what.size());
+    fail_input(source, ": expected JSON: ", what.substr(start, 200));
   }
 }
 
@@ -107,14 +112,14 @@ std::vector<std::string> read_vocab(const Node& vocab) {
   for (const auto& [piece, value] : members.items()) {
     const bool is_id = value.is_number_unsigned() && value.get<std::uint64_t>() < members.size();
     if (!is_id) {
-      const Node id(value, vocab.source(), vocab.where() + "['" + piece + "']");
+      const Node id(value, vocab.source(), vocab.where() + "[" + unicode::quoted(piece) + "]");
       id.expected(concat("an id from 0 to ", members.size() - 1, " (", members.size(),
                          " pieces, no id left out)"));
     }
     const auto id = value.get<std::size_t>();
     if (seen[id]) {
       fail_input(vocab.source(), ": ", vocab.where(), ": expected each id once, ", id,
-                 " belongs to both '", pieces[id], "' and '", piece, "'");
+                 " belongs to both ", unicode::quoted(pieces[id]), " and ", unicode::quoted(piece));
     }
     seen[id] = true;
     pieces[id] = piece;
@@ -150,12 +155,12 @@ std::vector<AddedToken> read_added_tokens(const Node& list, std::vector<std::str
     }
     if (id == pieces.size()) pieces.push_back(tokens[i].content);
     if (id > pieces.size()) {
-      fail_input(list.source(), ": ", list.where(), ": expected id ", pieces.size(), " for '",
-                 tokens[i].content, "', the next one free, got ", id);
+      fail_input(list.source(), ": ", list.where(), ": expected id ", pieces.size(), " for ",
+                 unicode::quoted(tokens[i].content), ", the next one free, got ", id);
     }
     if (pieces[id] != tokens[i].content) {
-      fail_input(list.source(), ": ", list.where(), ": expected '", pieces[id],
-                 "', the piece with id ", id, ", got '", tokens[i].content, "'");
+      fail_input(list.source(), ": ", list.where(), ": expected ", unicode::quoted(pieces[id]),
+                 ", the piece with id ", id, ", got ", unicode::quoted(tokens[i].content));
     }
   }
   return tokens;

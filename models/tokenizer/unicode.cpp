@@ -86,6 +86,16 @@ bool is_valid(std::string_view text) {
   return true;
 }
 
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  std::string shown = "'";
+  for (const char byte : text.substr(0, kLongest)) {
+    const bool control = static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
+    shown.push_back(control ? '?' : byte);
+  }
+  return shown + (text.size() > kLongest ? "...'" : "'");
+}
+
 std::size_t length(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t position = 0; position < text.size(); ++count) next(text, position);

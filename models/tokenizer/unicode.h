@@ -16,6 +16,8 @@ char32_t next(std::string_view text, std::size_t& position);
 char32_t previous(std::string_view text, std::size_t end);
 void append(char32_t c, std::string& out);
 bool is_valid(std::string_view text);
+/// The text in quotes for a message: one line of at most 40 bytes, whatever it holds.
+std::string quoted(std::string_view text);
 /// Code points; each stray byte counts as one.
 std::size_t length(std::string_view text);
 

@@ -67,8 +67,8 @@ void Vocabulary::insert(std::int32_t id, std::string_view source) {
   std::size_t i = mixed & mask;
   for (; slots_[i].id != kMissing; i = (i + 1) & mask) {
     if (slots_[i].tag == tag && text(slots_[i].id) == piece) {
-      fail_input(source, ": expected distinct pieces, ", id, " and ", slots_[i].id, " are both '",
-                 piece, "'");
+      fail_input(source, ": expected distinct pieces, ", id, " and ", slots_[i].id, " are both ",
+                 unicode::quoted(piece));
     }
   }
   slots_[i] = {tag, id};

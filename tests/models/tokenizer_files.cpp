@@ -77,6 +77,9 @@ TEST_CASE("a small tokenizer.json") {
 TEST_CASE("what is not JSON, or not the right kind, is named") {
   CHECK(complaint("").starts_with("expected JSON: parse error at line 1, column 1"));
   CHECK(complaint("{\"a\": 1,\n oops}").starts_with("expected JSON: parse error at line 2"));
+  const std::string huge = complaint("{\"a\": 1" + std::string(400, '0') + "}");
+  CHECK(huge.starts_with("expected JSON: number overflow parsing '1000"));
+  CHECK_LT(huge.size(), 250);
   CHECK_EQ(complaint("[1]"), "expected an object, got [1]");
   CHECK_EQ(complaint("{}"), "expected the key 'normalizer'");
   CHECK_EQ(complaint("/normalizer", nullptr), "normalizer: expected an object, got null");
