@@ -4,6 +4,9 @@
 // bf16 is loaded to and stored from floats.
 #pragma once
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +19,7 @@ typedef double f64x8 __attribute__((vector_size(64)));
 typedef std::int32_t i32x16 __attribute__((vector_size(64)));
 typedef std::uint32_t u32x16 __attribute__((vector_size(64)));
 typedef std::int64_t i64x8 __attribute__((vector_size(64)));
+typedef std::uint16_t u16x16 __attribute__((vector_size(32)));
 
 #define RINGLET_INLINE static inline __attribute__((always_inline))
 
@@ -58,7 +62,6 @@ RINGLET_INLINE vector_t<T> load(const T* from) {
 }
 template <>
 inline __attribute__((always_inline)) f32x16 load(const bfloat16* from) {
-  typedef std::uint16_t u16x16 __attribute__((vector_size(32)));
   u16x16 half;
   memcpy(&half, from, sizeof(half));
   return bits_as<f32x16>(__builtin_convertvector(half, u32x16) << 16);
@@ -68,14 +71,16 @@ template <class T>
 RINGLET_INLINE void store(T* to, vector_t<T> v) {
   memcpy(static_cast<void*>(to), &v, sizeof(v));
 }
-template <>
-inline __attribute__((always_inline)) void store(bfloat16* to, f32x16 v) {
-  typedef std::uint16_t u16x16 __attribute__((vector_size(32)));
+RINGLET_INLINE u16x16 round_to_bf16(f32x16 v) {
   const u32x16 u = bits_as<u32x16>(v);
   const u32x16 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   const u32x16 quiet = (u >> 16) | 0x40u;
   const auto nan = (u & 0x7fffffffu) > 0x7f800000u;
-  const u16x16 half = __builtin_convertvector(nan ? quiet : rounded, u16x16);
+  return __builtin_convertvector(nan ? quiet : rounded, u16x16);
+}
+template <>
+inline __attribute__((always_inline)) void store(bfloat16* to, f32x16 v) {
+  const u16x16 half = round_to_bf16(v);
   memcpy(static_cast<void*>(to), &half, sizeof(half));
 }
 
@@ -93,6 +98,38 @@ RINGLET_INLINE void store(T* to, vector_t<T> v, std::int64_t n) {
   store(buffer, v);
   memcpy(static_cast<void*>(to), buffer, static_cast<size_t>(n) * sizeof(T));
 }
+
+#if defined(__AVX512F__)
+// Masked moves touch nothing beyond n.
+RINGLET_INLINE __mmask16 first_lanes(std::int64_t n) {
+  return static_cast<__mmask16>((1u << n) - 1);
+}
+template <>
+inline __attribute__((always_inline)) f32x16 load(const float* from, std::int64_t n) {
+  return bits_as<f32x16>(_mm512_maskz_loadu_ps(first_lanes(n), from));
+}
+template <>
+inline __attribute__((always_inline)) f64x8 load(const double* from, std::int64_t n) {
+  return bits_as<f64x8>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(first_lanes(n)), from));
+}
+template <>
+inline __attribute__((always_inline)) f32x16 load(const bfloat16* from, std::int64_t n) {
+  const u16x16 half = bits_as<u16x16>(_mm256_maskz_loadu_epi16(first_lanes(n), from));
+  return bits_as<f32x16>(__builtin_convertvector(half, u32x16) << 16);
+}
+template <>
+inline __attribute__((always_inline)) void store(float* to, f32x16 v, std::int64_t n) {
+  _mm512_mask_storeu_ps(to, first_lanes(n), bits_as<__m512>(v));
+}
+template <>
+inline __attribute__((always_inline)) void store(double* to, f64x8 v, std::int64_t n) {
+  _mm512_mask_storeu_pd(to, static_cast<__mmask8>(first_lanes(n)), bits_as<__m512d>(v));
+}
+template <>
+inline __attribute__((always_inline)) void store(bfloat16* to, f32x16 v, std::int64_t n) {
+  _mm256_mask_storeu_epi16(to, first_lanes(n), bits_as<__m256i>(round_to_bf16(v)));
+}
+#endif
 
 /// Calls body(i, whole) with i = 0, kLanes, …; `whole` is false for the padded tail.
 /// Inside, use load_at and store_at, which take the tail's length from n.
