@@ -96,21 +96,38 @@ void permute_rows(const PermuteArgs& args, Device device) {
 }
 
 constexpr std::int64_t kTile = 32;
+constexpr std::int64_t kBlock = 8;
+
+// An 8 x 8 block in vectors: each round zips row i with row i + 4, which moves one bit of the row
+// number to the column number; after three rounds they have changed places.
+template <class T>
+RINGLET_INLINE void transpose_block(T* out, std::int64_t out_stride, const T* in,
+                                    std::int64_t in_stride) {
+  typedef T Row __attribute__((vector_size(kBlock * sizeof(T))));
+  Row a[kBlock], b[kBlock];
+  for (int i = 0; i < kBlock; ++i) memcpy(&a[i], in + i * in_stride, sizeof(Row));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kBlock / 2; ++i) {
+      b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < kBlock; ++i) a[i] = b[i];
+  }
+  for (int i = 0; i < kBlock; ++i) memcpy(out + i * out_stride, &a[i], sizeof(Row));
+}
 
 // out[a, b] = in[b, a] for one tile; the input is contiguous in a, the output in b.
 template <class T>
 RINGLET_INLINE void transpose_tile(T* out, std::int64_t out_stride, const T* in,
                                    std::int64_t in_stride, std::int64_t a_size,
                                    std::int64_t b_size) {
-  if (a_size == kTile && b_size == kTile) {
-    T tile[kTile][kTile];
-    for (std::int64_t b = 0; b < kTile; ++b)
-      for (std::int64_t a = 0; a < kTile; ++a) tile[a][b] = in[b * in_stride + a];
-    for (std::int64_t a = 0; a < kTile; ++a) memcpy(out + a * out_stride, tile[a], sizeof(tile[a]));
-    return;
-  }
+  const std::int64_t a_whole = a_size - a_size % kBlock, b_whole = b_size - b_size % kBlock;
+  for (std::int64_t a = 0; a < a_whole; a += kBlock)
+    for (std::int64_t b = 0; b < b_whole; b += kBlock)
+      transpose_block(out + a * out_stride + b, out_stride, in + b * in_stride + a, in_stride);
   for (std::int64_t a = 0; a < a_size; ++a)
-    for (std::int64_t b = 0; b < b_size; ++b) out[a * out_stride + b] = in[b * in_stride + a];
+    for (std::int64_t b = a < a_whole ? b_whole : 0; b < b_size; ++b)
+      out[a * out_stride + b] = in[b * in_stride + a];
 }
 
 // The output's last dimension (b) is strided in the input, whose own last dimension is `a` here:
