@@ -54,6 +54,8 @@
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/classification.h"
+#include "ringlet/train/digits.h"
 #include "ringlet/train/example_task.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/metrics.h"

@@ -11,6 +11,13 @@
 
 namespace ringlet::train {
 
+/// Numbers of examples; a span, so a collate function may take it as one.
+struct Rows : std::span<const std::size_t> {
+  Rows(std::span<const std::size_t> rows, std::size_t first = 0)
+      : std::span<const std::size_t>(rows), first(first) {}
+  std::size_t first;  // place of the first in the step: keys dropout masks
+};
+
 struct ExampleOptions {
   std::size_t batch_size = 32;
   /// Batches of one step; the step's rows are batch_size * accumulation.
@@ -38,7 +45,7 @@ class ExampleSampler {
 template <class Batch>
 class ExampleTask final : public TrainingTask {
  public:
-  using Collate = std::function<Batch(std::span<const std::size_t> rows)>;
+  using Collate = std::function<Batch(const Rows& rows)>;
   using LossHook = std::function<Variable(const Batch& batch)>;  // mean over the batch's rows
 
   ExampleTask(nn::Module& module, std::size_t examples, Collate collate, LossHook loss,
@@ -59,7 +66,7 @@ class ExampleTask final : public TrainingTask {
     for (std::size_t begin = 0; begin < rows.size(); begin += sampler_.options().batch_size) {
       const std::size_t n = std::min(sampler_.options().batch_size, rows.size() - begin);
       const auto share = static_cast<double>(n) / static_cast<double>(rows.size());
-      const Variable value = loss_(collate_(std::span(rows).subspan(begin, n)));
+      const Variable value = loss_(collate_(Rows(std::span(rows).subspan(begin, n), begin)));
       (n == rows.size() ? value : value * share).backward();
       result.loss += value.template item<double>() * share;
       result.rows += static_cast<std::int64_t>(n);

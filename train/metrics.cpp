@@ -1,8 +1,12 @@
 #include "ringlet/train/metrics.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
@@ -27,6 +31,12 @@ std::string lines_until(const std::filesystem::path& path, std::int64_t step) {
   return kept;
 }
 
+void append(std::ofstream& out, const std::filesystem::path& path, const std::string& line) {
+  errno = 0;
+  out << line << '\n' << std::flush;
+  if (!out) fail_input(path.string(), ": cannot write: ", std::strerror(errno ? errno : EIO));
+}
+
 Json number(double value) {
   const auto integer = static_cast<std::int64_t>(std::abs(value) < 1e15 ? value : 0);
   if (static_cast<double>(integer) == value) return integer;
@@ -41,6 +51,18 @@ std::optional<double> find_metric(const Metrics& metrics, std::string_view name)
   return std::nullopt;
 }
 
+void append_csv(const std::filesystem::path& path, std::string_view header,
+                const std::vector<double>& values) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  const bool fresh = !std::filesystem::exists(path, error);
+  std::ofstream out(path, std::ios::app);
+  if (fresh) append(out, path, std::string(header));
+  std::string line;
+  for (const double value : values) line += fmt::format("{}{}", line.empty() ? "" : ",", value);
+  append(out, path, line);
+}
+
 MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step)
     : path_(std::move(path)) {
   write_file(path_, lines_until(path_, step));
@@ -50,9 +72,7 @@ MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step)
 void MetricsWriter::write(std::int64_t step, double epoch, const Metrics& metrics) {
   Json line{{"step", step}, {"epoch", number(epoch)}};
   for (const auto& [name, value] : metrics) line[name] = number(value);
-  errno = 0;
-  out_ << line.dump() << '\n' << std::flush;
-  if (!out_) fail_input(path_.string(), ": cannot write: ", std::strerror(errno ? errno : EIO));
+  append(out_, path_, line.dump());
 }
 
 }  // namespace ringlet::train

@@ -18,6 +18,18 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 /// The figure called `name`, if there is one.
 std::optional<double> find_metric(const Metrics& metrics, std::string_view name);
 
+/// When an evaluation happens.
+struct EvaluationPoint {
+  std::int64_t step = 0;
+  double epoch = 0;                   // epochs done, with their fraction
+  std::filesystem::path output = {};  // where evaluators write tables; empty: nowhere
+};
+
+/// Appends a line to a CSV file, which gets `header` first where it is new; its folder is made.
+/// Values are written with the fewest digits that read back the same. InputError when it cannot.
+void append_csv(const std::filesystem::path& path, std::string_view header,
+                const std::vector<double>& values);
+
 class MetricsWriter {
  public:
   /// Continues `path` with the step after `step`: lines of later steps, which a stopped run may

@@ -167,7 +167,8 @@ class Trainer::Run {
   }
 
   Metrics evaluate() {
-    const EvaluationPoint point{state_.step, epoch(), arguments_.output};
+    EvaluationPoint point{state_.step, epoch()};
+    if (!arguments_.output.empty()) point.output = arguments_.output / "eval";
     Metrics all;
     for (const EvaluateFunction& evaluate : trainer_.evaluators_)
       for (auto& metric : evaluate(point)) all.push_back(std::move(metric));

@@ -23,7 +23,8 @@
 namespace ringlet::train {
 
 struct TrainingArguments {
-  /// Where metrics.jsonl and checkpoints go, made if it is missing; empty writes nothing.
+  /// Where metrics.jsonl and checkpoints go, and the evaluators' tables below "eval"; made if it is
+  /// missing; empty writes nothing.
   std::filesystem::path output = {};
   std::size_t epochs = 1;
   std::int64_t max_steps = 0;  // more than 0: instead of epochs
@@ -58,11 +59,6 @@ struct TrainingArguments {
   bool padded = false;
 };
 
-struct EvaluationPoint {
-  std::int64_t step = 0;
-  double epoch = 0;  // epochs done, with their fraction
-  std::filesystem::path output = {};
-};
 using EvaluateFunction = std::function<Metrics(const EvaluationPoint&)>;
 
 struct StepReport {
@@ -106,7 +102,7 @@ class Trainer {
   template <class Collate, class LossHook>
   Trainer(nn::Module& module, std::size_t examples, Collate collate, LossHook loss,
           TrainingArguments arguments = {})
-      : Trainer(std::make_unique<ExampleTask<std::invoke_result_t<Collate, Rows>>>(
+      : Trainer(std::make_unique<ExampleTask<std::invoke_result_t<Collate, const Rows&>>>(
                     module, examples, std::move(collate), std::move(loss),
                     ExampleOptions{arguments.batch_size, arguments.gradient_accumulation,
                                    arguments.seed, /*shuffle=*/true}),
@@ -123,7 +119,6 @@ class Trainer {
   std::int64_t total_steps() const { return total_steps_; }
 
  private:
-  using Rows = std::span<const std::size_t>;
   class Run;
 
   std::unique_ptr<TrainingTask> task_;

@@ -32,6 +32,16 @@ TEST_CASE("a resumed run keeps the lines up to its step, whole ones only") {
   CHECK(read_file(path).empty());
 }
 
+TEST_CASE("tables get a line each time, and a header once") {
+  TemporaryFolder folder;
+  const auto path = folder / "eval" / "table.csv";
+  append_csv(path, "epoch,steps,score", {0.5, 10, 0.1});
+  append_csv(path, "epoch,steps,score", {1, 20, 1.0 / 3});
+  CHECK(read_file(path) == "epoch,steps,score\n0.5,10,0.1\n1,20,0.3333333333333333\n");
+  write_file(folder / "file", "");
+  CHECK_THROWS_AS(append_csv(folder / "file" / "table.csv", "epoch", {1}), InputError);
+}
+
 TEST_CASE("a metric is found by name") {
   const Metrics metrics{{"loss", 0.5}, {"accuracy", 0.75}};
   CHECK(find_metric(metrics, "accuracy") == 0.75);

@@ -124,6 +124,34 @@ TEST_CASE("weight decay leaves out biases, LayerNorm and vectors") {
   CHECK(values(bias) == std::vector<float>{1, 1});
 }
 
+TEST_CASE("neighbours in memory keep their own decay and their own count of steps") {
+  struct Layer : nn::Module {
+    nn::Parameter bias = register_parameter("bias", ones({2}));
+    nn::Parameter weight = register_parameter("weight", ones({1, 2}));
+    nn::Parameter late = register_parameter("late", ones({1, 2}));
+  } layer;
+  AdamW optimizer(layer, {.lr = 0.5, .weight_decay = 1});
+  give_grad(layer.weight, zeros({1, 2}));
+  give_grad(layer.bias, zeros({2}));
+  optimizer.step();
+  CHECK(values(layer.weight) == std::vector<float>{0.5, 0.5});
+  CHECK(values(layer.bias) == std::vector<float>{1, 1});
+  CHECK(values(layer.late) == std::vector<float>{1, 1});
+  optimizer.zero_grad();
+
+  // A first step moves by lr whatever the size of the gradient; a second one of other momenta.
+  give_grad(layer.bias, full({2}, 4));
+  give_grad(layer.weight, zeros({1, 2}));
+  give_grad(layer.late, full({1, 2}, 4));
+  optimizer.step();
+  CHECK(values(layer.late)[0] == doctest::Approx(0.5 - 0.5).epsilon(1e-6));
+  CHECK(values(layer.bias)[0] > 1 - 0.5 * 0.8);
+  const auto state = optimizer.state();
+  CHECK(state[0].steps == 2);
+  CHECK(state[1].steps == 2);
+  CHECK(state[2].steps == 1);
+}
+
 TEST_CASE("a parameter without a gradient is left alone, also by the clipping of others") {
   Bag bag;
   const nn::Parameter used = bag.add("encoder", "weight", zeros({2, 1}));

@@ -63,6 +63,23 @@ TEST_CASE("training lowers the loss and writes a line of metrics a step") {
   CHECK(lines(folder / "out" / "metrics.jsonl") == 120);
 }
 
+TEST_CASE("the rate of every step is the schedule's") {
+  const auto loss = words::loss(2);
+  const auto start = words::values(*loss);
+  TrainingArguments arguments = kQuick;
+  arguments.lr = 0.5;
+  arguments.warmup_steps = 2;
+  arguments.max_steps = 4;
+  Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  std::vector<double> rates;
+  trainer.set_callbacks({.on_step = [&](const StepReport& report) {
+    rates.push_back(report.lr);
+    CHECK((words::values(*loss) == start) == (report.step == 1));  // a warm-up begins at 0
+  }});
+  trainer.train();
+  CHECK(rates == std::vector<double>{0, 0.25, 0.5, 0.25});
+}
+
 TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the same bits") {
   const auto data = words::dataset(26, 3), more = words::dataset(9, 2);
   const auto make = [] {

@@ -1,0 +1,58 @@
+#include "ringlet/train/example_task.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "ringlet/core/error.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+TEST_CASE("an epoch has every example once, in an order of its own, the rest in a last step") {
+  const ExampleSampler sampler(10, {.batch_size = 2, .accumulation = 2, .seed = 3});
+  REQUIRE(sampler.steps_per_epoch() == 3);
+  std::vector<std::size_t> order[2];
+  for (std::size_t epoch = 0; epoch < 2; ++epoch)
+    for (std::size_t step = 0; step < 3; ++step)
+      for (const std::size_t row : sampler.rows({epoch, step})) order[epoch].push_back(row);
+  CHECK(std::set<std::size_t>(order[0].begin(), order[0].end()).size() == 10);
+  CHECK(order[0].size() == 10);
+  CHECK(order[0] != order[1]);
+  CHECK(sampler.rows({0, 2}).size() == 2);
+  CHECK_THROWS_AS(sampler.rows({0, 3}), Error);
+}
+
+TEST_CASE("unshuffled examples come as they are") {
+  const ExampleSampler sampler(3, {.batch_size = 2, .shuffle = false});
+  CHECK(sampler.rows({5, 0}) == std::vector<std::size_t>{0, 1});
+  CHECK(sampler.rows({5, 1}) == std::vector<std::size_t>{2});
+}
+
+TEST_CASE("no examples and empty batches are refused") {
+  CHECK_THROWS_WITH_AS(ExampleSampler(0, {}), "examples: expected at least one, found none",
+                       InputError);
+  CHECK_THROWS_AS(ExampleSampler(3, {.batch_size = 0}), InputError);
+}
+
+TEST_CASE("micro-batches of a step weigh by their rows and know their place") {
+  // The loss of a batch is its mean; the gradient of `scale` is then the step's mean.
+  struct Scale : nn::Module {
+    nn::Parameter scale = register_parameter("scale", ones({1}));
+  } module;
+  std::vector<std::size_t> firsts;
+  const auto collate = [&](const Rows& rows) {
+    firsts.push_back(rows.first);
+    float sum = 0;
+    for (const std::size_t row : rows) sum += static_cast<float>(row);
+    return sum / static_cast<float>(rows.size());
+  };
+  const auto loss = [&](const float& mean) { return module.scale * static_cast<double>(mean); };
+  ExampleTask<float> task(module, 7, collate, loss,
+                          {.batch_size = 3, .accumulation = 3, .shuffle = false});
+  const StepResult result = task.step();
+  CHECK(firsts == std::vector<std::size_t>{0, 3, 6});
+  CHECK(result.rows == 7);
+  CHECK(result.loss == doctest::Approx(3).epsilon(1e-6));
+  CHECK(module.scale.grad().item() == doctest::Approx(3).epsilon(1e-6));
+}

@@ -1,0 +1,28 @@
+// Counting how well classes are told.
+#pragma once
+
+#include <cstdint>
+
+#include "ringlet/core/tensor.h"
+
+namespace ringlet::train {
+
+/// Sums over batches of different size, so that every row counts once.
+class ClassificationMeter {
+ public:
+  /// logits (or log-probabilities) (R, C), labels (R) i64; R may be 0.
+  void add(const Tensor& logits, const Tensor& labels);
+
+  std::int64_t rows() const { return rows_; }
+  /// Share of rows whose largest logit is the label's; NaN without rows.
+  double accuracy() const { return static_cast<double>(correct_) / static_cast<double>(rows_); }
+  /// Mean cross-entropy; NaN without rows.
+  double loss() const { return loss_sum_ / static_cast<double>(rows_); }
+
+ private:
+  std::int64_t rows_ = 0;
+  std::int64_t correct_ = 0;
+  double loss_sum_ = 0;
+};
+
+}  // namespace ringlet::train

@@ -1,0 +1,23 @@
+// Batches of drawn digits for convolutional networks.
+#pragma once
+
+#include "ringlet/core/tensor.h"
+#include "ringlet/train/data/idx.h"
+#include "ringlet/train/example_task.h"
+
+namespace ringlet::train {
+
+/// MNIST's mean and standard deviation of pixels in [0, 1].
+inline constexpr double kDigitMean = 0.1307;
+inline constexpr double kDigitStd = 0.3081;
+
+struct DigitBatch {
+  Tensor images;     // (N, 1, height, width) f32, normalised
+  Tensor labels;     // (N) i64
+  Tensor positions;  // (N, 2) i32, place in the step and 0: what counts dropout masks
+};
+
+/// The collate function of digits. Rows beyond the last digit are Error.
+DigitBatch collate_digits(const Digits& digits, const Rows& rows);
+
+}  // namespace ringlet::train
