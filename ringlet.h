@@ -56,6 +56,7 @@
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/digits.h"
+#include "ringlet/train/evaluator.h"
 #include "ringlet/train/example_task.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/metrics.h"

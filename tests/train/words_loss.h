@@ -49,13 +49,16 @@ struct Loss : ringlet::models::Loss {
                                 ringlet::scale(ringlet::normal({classes, 2 * size}), 0.3));
     bias = register_parameter("classifier.bias", ringlet::zeros({classes}));
   }
-  ringlet::Variable forward(const ringlet::models::PackedBatch& batch) override {
+  ringlet::Variable logits(const ringlet::models::PackedBatch& batch) {  // (rows, classes)
     using namespace ringlet::autograd;
     const ringlet::Variable both = (*encoder)(batch);  // (2 R, H)
     const ringlet::Variable features =
         concat({slice(both, 0, batch.rows), slice(both, batch.rows, 2 * batch.rows)}, 1);
-    return cross_entropy(linear(features, weight, bias), batch.labels,
-                         static_cast<double>(batch.global_rows));
+    return linear(features, weight, bias);
+  }
+  ringlet::Variable forward(const ringlet::models::PackedBatch& batch) override {
+    return ringlet::autograd::cross_entropy(logits(batch), batch.labels,
+                                            static_cast<double>(batch.global_rows));
   }
   std::shared_ptr<Encoder> encoder;
   ringlet::nn::Parameter weight, bias;

@@ -1,0 +1,175 @@
+#include "ringlet/train/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ringlet/train/classification.h"
+#include "ringlet/train/data/readers.h"
+#include "ringlet/train/loader.h"
+#include "ringlet/train/statistics.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr Similarity kSimilarities[] = {Similarity::cosine, Similarity::dot, Similarity::euclidean,
+                                        Similarity::manhattan};
+
+double similarity_of(Similarity similarity, const float* a, const float* b, std::int64_t n) {
+  double dot = 0, aa = 0, bb = 0, squared = 0, absolute = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = a[i], y = b[i];
+    dot += x * y;
+    aa += x * x;
+    bb += y * y;
+    squared += (x - y) * (x - y);
+    absolute += std::abs(x - y);
+  }
+  switch (similarity) {
+    case Similarity::cosine:  // norms are at least 1e-12, as in torch's normalize
+      return dot / (std::max(std::sqrt(aa), 1e-12) * std::max(std::sqrt(bb), 1e-12));
+    case Similarity::dot:
+      return dot;
+    case Similarity::euclidean:
+      return -std::sqrt(squared);
+    case Similarity::manhattan:
+      break;
+  }
+  return -absolute;
+}
+
+std::string prefix(const std::string& name) { return name.empty() ? "" : name + '_'; }
+
+/// Puts a module's mode back.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(nn::Module& module) : module_(module), training_(module.training()) {
+    module.eval();
+  }
+  ~EvaluationMode() { module_.train(training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  nn::Module& module_;
+  bool training_;
+};
+
+}  // namespace
+
+const char* similarity_name(Similarity similarity) {
+  switch (similarity) {
+    case Similarity::cosine:
+      return "cosine";
+    case Similarity::dot:
+      return "dot";
+    case Similarity::euclidean:
+      return "euclidean";
+    case Similarity::manhattan:
+      break;
+  }
+  return "manhattan";
+}
+
+Similarity parse_similarity(std::string_view name) {
+  for (const Similarity similarity : kSimilarities)
+    if (name == similarity_name(similarity)) return similarity;
+  fail_input("similarity: expected cosine, dot, euclidean or manhattan, found '", name, "'");
+}
+
+std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b) {
+  RINGLET_CHECK(a.dim() == 2 && a.shape() == b.shape(), "[similarity] embeddings of shapes ",
+                a.shape(), " and ", b.shape());
+  const Tensor first = a.to(Device()), second = b.to(Device());
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < a.size(0); ++i)
+    values.push_back(
+        similarity_of(similarity, first[i].data<float>(), second[i].data<float>(), a.size(1)));
+  return values;
+}
+
+// ---- similarity -----------------------------------------------------------------------------
+
+EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const std::filesystem::path& file)
+    : EmbeddingSimilarityEvaluator(file, Options{.name = file.stem().string()}) {}
+
+EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const std::filesystem::path& file,
+                                                           Options options)
+    : EmbeddingSimilarityEvaluator(read_dataset(file), std::move(options)) {}
+
+EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const TextDataset& dataset,
+                                                           Options options)
+    : options_(std::move(options)) {
+  if (dataset.columns().size() != 2 || dataset.target() != Target::score)
+    fail_input(dataset.name(), ": expected two sentences and a score in each row");
+  RINGLET_CHECK(!options_.similarities.empty(), "[evaluator] no similarity to evaluate");
+  for (std::size_t row = 0; row < dataset.size(); ++row) {
+    const RowTexts texts = dataset.texts(row);
+    first_.emplace_back(texts[0]);
+    second_.emplace_back(texts[1]);
+    scores_.push_back(dataset.score(row));
+  }
+}
+
+Metrics EmbeddingSimilarityEvaluator::evaluate(const Tensor& first, const Tensor& second,
+                                               const EvaluationPoint& at) const {
+  Metrics metrics;
+  std::string header = "epoch,steps";
+  std::vector<double> line{at.epoch, static_cast<double>(at.step)};
+  for (const Similarity similarity : options_.similarities) {
+    const std::vector<double> values = paired_similarities(similarity, first, second);
+    const std::string name = similarity_name(similarity);
+    const double r = pearson(values, scores_), rho = spearman(values, scores_);
+    metrics.emplace_back(prefix(options_.name) + "pearson_" + name, r);
+    metrics.emplace_back(prefix(options_.name) + "spearman_" + name, rho);
+    header += ',' + name + "_pearson," + name + "_spearman";
+    line.insert(line.end(), {r, rho});
+  }
+  if (!at.output.empty())
+    append_csv(at.output / ("similarity_evaluation_" + prefix(options_.name) + "results.csv"),
+               header, line);
+  return metrics;
+}
+
+// ---- labels ---------------------------------------------------------------------------------
+
+LabelAccuracyEvaluator::LabelAccuracyEvaluator(const std::filesystem::path& file)
+    : LabelAccuracyEvaluator(file, Options{.name = file.stem().string()}) {}
+
+LabelAccuracyEvaluator::LabelAccuracyEvaluator(const std::filesystem::path& file, Options options)
+    : LabelAccuracyEvaluator(std::make_shared<TextDataset>(read_dataset(file)),
+                             std::move(options)) {}
+
+LabelAccuracyEvaluator::LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset,
+                                               Options options)
+    : options_(std::move(options)), dataset_(std::move(dataset)) {
+  if (dataset_->target() != Target::label || dataset_->size() == 0)
+    fail_input(dataset_->name(), ": expected rows with a label");
+}
+
+Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
+                                    const models::Tokenizer& tokenizer,
+                                    const EvaluationPoint& at) const {
+  const EvaluationMode mode(module);
+  const autograd::NoGrad no_grad;
+  const std::vector<nn::Parameter> parameters = module.parameters();
+  const Device device = parameters.empty() ? Device() : parameters.front().device();
+  ClassificationMeter meter;
+  Loader loader({dataset_}, tokenizer,
+                {.batch_size = std::min(options_.batch_size, dataset_->size()),
+                 .shuffle = false,
+                 .cache_tokens = false});
+  for (const models::PackedBatch& batch : loader) {
+    const Tensor scores = logits(batch.to(device)).tensor();
+    if (dataset_->num_labels() > scores.size(1))
+      fail_input(dataset_->name(), ": expected labels below ", scores.size(1), ", found ",
+                 dataset_->num_labels() - 1);
+    meter.add(scores, batch.labels);
+  }
+  if (!at.output.empty())
+    append_csv(at.output / ("accuracy_evaluation_" + prefix(options_.name) + "results.csv"),
+               "epoch,steps,accuracy", {at.epoch, static_cast<double>(at.step), meter.accuracy()});
+  return {{prefix(options_.name) + "accuracy", meter.accuracy()},
+          {prefix(options_.name) + "loss", meter.loss()}};
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,96 @@
+// Evaluators of sentence encoders, with the figures, names and tables of Sentence Transformers.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringlet/models/batch.h"
+#include "ringlet/models/sentence_encoder.h"
+#include "ringlet/nn/module.h"
+#include "ringlet/train/data/dataset.h"
+#include "ringlet/train/metrics.h"
+
+namespace ringlet::train {
+
+/// The distances count negatively: more is more similar.
+enum class Similarity { cosine, dot, euclidean, manhattan };
+const char* similarity_name(Similarity similarity);
+/// By that name; anything else is InputError.
+Similarity parse_similarity(std::string_view name);
+
+/// Of row i of `a` and row i of `b`, (n, H) f32 each, computed in f64.
+std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b);
+
+/// Pearson and Spearman correlation of the similarity of two sentences with a gold score.
+class EmbeddingSimilarityEvaluator {
+ public:
+  struct Options {
+    std::string name = {};  // of the data, in metrics and file names
+    std::vector<Similarity> similarities = {Similarity::cosine};
+    models::EncodeOptions encode = {};
+  };
+  /// A file as read_dataset reads it; its name without the ending is the default name.
+  explicit EmbeddingSimilarityEvaluator(const std::filesystem::path& file);
+  EmbeddingSimilarityEvaluator(const std::filesystem::path& file, Options options);
+  /// InputError unless it has two columns and scores.
+  EmbeddingSimilarityEvaluator(const TextDataset& dataset, Options options);
+
+  /// Spearman under the first similarity.
+  double operator()(const models::SentenceEncoder& model) const {
+    return evaluate(model)[1].second;
+  }
+  /// "NAME_pearson_cosine", "NAME_spearman_cosine", …; appends a line to
+  /// similarity_evaluation_NAME_results.csv where there is an output folder.
+  Metrics evaluate(const models::SentenceEncoder& model, const EvaluationPoint& at = {}) const {
+    return evaluate(model.encode(first_, options_.encode), model.encode(second_, options_.encode),
+                    at);
+  }
+  /// The same for embeddings made elsewhere, (rows, H) of each column.
+  Metrics evaluate(const Tensor& first, const Tensor& second, const EvaluationPoint& at = {}) const;
+
+  std::size_t size() const { return scores_.size(); }
+  const std::string& name() const { return options_.name; }
+
+ private:
+  Options options_;
+  std::vector<std::string> first_, second_;
+  std::vector<double> scores_;
+};
+
+/// Accuracy and mean cross-entropy on labelled pairs.
+class LabelAccuracyEvaluator {
+ public:
+  struct Options {
+    std::string name = {};
+    std::size_t batch_size = 32;
+  };
+  explicit LabelAccuracyEvaluator(const std::filesystem::path& file);
+  LabelAccuracyEvaluator(const std::filesystem::path& file, Options options);
+  /// InputError unless it has labels.
+  LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset, Options options);
+
+  /// "NAME_accuracy" and "NAME_loss"; appends a line to accuracy_evaluation_NAME_results.csv where
+  /// there is an output folder. `loss` has logits(batch), (rows, classes), as SoftmaxLoss does, and
+  /// `tokenizer` is its encoder's. Dropout is off meanwhile. A label that is no class is
+  /// InputError.
+  template <class Loss>
+  Metrics evaluate(Loss& loss, const models::Tokenizer& tokenizer,
+                   const EvaluationPoint& at = {}) const {
+    return run(
+        loss, [&](const models::PackedBatch& batch) { return loss.logits(batch); }, tokenizer, at);
+  }
+
+ private:
+  using Logits = std::function<Variable(const models::PackedBatch&)>;
+  Metrics run(nn::Module& module, const Logits& logits, const models::Tokenizer& tokenizer,
+              const EvaluationPoint& at) const;
+
+  Options options_;
+  std::shared_ptr<const TextDataset> dataset_;
+};
+
+}  // namespace ringlet::train
