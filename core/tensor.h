@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ringlet/core/dtype.h"
@@ -102,6 +103,10 @@ template <class T = float>
 Tensor tensor(std::initializer_list<T> values) {
   return tensor(std::vector<T>(values), {static_cast<std::int64_t>(values.size())});
 }
+
+/// The tensors seen as one with their outermost dimensions added up, where they lie end to end in
+/// one storage; undefined otherwise.
+Tensor adjacent(std::span<const Tensor> tensors);
 
 /// "tensor([[1, 2], [3, 4]], f32 (2, 2) cpu:0)"; long dimensions are cut in the middle.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);

@@ -94,22 +94,4 @@ std::vector<LocalSlice> Arena::local_slices() {
   return {{0, numel(), data_, grad()}};
 }
 
-Tensor adjacent(std::span<const Tensor> tensors) {
-  if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return {};
-  const Tensor& first = tensors[0];
-  const std::int64_t row = first.shape().without(0).numel();
-  std::int64_t rows = 0;
-  for (const Tensor& tensor : tensors) {
-    const std::size_t expected =
-        first.storage_offset() + static_cast<std::size_t>(rows * row) * itemsize(first.dtype());
-    if (tensor.storage() != first.storage() || tensor.storage_offset() != expected ||
-        tensor.dtype() != first.dtype() || tensor.dim() != first.dim() ||
-        tensor.shape().without(0) != first.shape().without(0))
-      return {};
-    rows += tensor.size(0);
-  }
-  return Tensor(first.storage(), first.storage_offset(), first.shape().with(0, rows),
-                first.dtype());
-}
-
 }  // namespace ringlet::nn

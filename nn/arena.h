@@ -79,8 +79,4 @@ class Arena {
 /// parameters move.
 std::shared_ptr<Arena> pack(Module& module);
 
-/// The tensors seen as one with their outermost dimensions added up, where they lie end to end in
-/// one storage; undefined otherwise.
-Tensor adjacent(std::span<const Tensor> tensors);
-
 }  // namespace ringlet::nn

@@ -10,22 +10,25 @@ struct PoolingNode final : Node {
   PoolingMode mode;
   Tensor argmax;      // (S, C), max only
   Tensor cu_seqlens;  // (S + 1)
+  Tensor lengths;     // (S) or undefined
   std::int64_t tokens;
   DType dtype;
   const char* name() const override { return "pooling"; }
 
   void backward(const Tensor& grad, Gradients& grads) override {
-    grads[0].set(ringlet::pooling_backward(mode, grad, argmax, cu_seqlens, tokens, dtype));
+    grads[0].set(ringlet::pooling_backward(mode, grad, argmax, cu_seqlens, tokens, dtype, lengths));
   }
 };
 
-/// x (T, C), cu_seqlens (S + 1) -> (S, C) f32 (f64).
-inline Variable pooling(PoolingMode mode, const Variable& x, const Tensor& cu_seqlens) {
-  const PoolingOutput out = ringlet::pooling(mode, x.tensor(), cu_seqlens);
+/// x (T, C), cu_seqlens (S + 1), lengths (S) or undefined -> (S, C) f32 (f64).
+inline Variable pooling(PoolingMode mode, const Variable& x, const Tensor& cu_seqlens,
+                        const Tensor& lengths = {}) {
+  const PoolingOutput out = ringlet::pooling(mode, x.tensor(), cu_seqlens, lengths);
   return record<PoolingNode>(out.y, {x}, [&](PoolingNode& node) {
     node.mode = mode;
     node.argmax = out.argmax;
     node.cu_seqlens = cu_seqlens;
+    node.lengths = lengths;
     node.tokens = x.size(0);
     node.dtype = x.dtype();
   });

@@ -27,6 +27,7 @@ struct Item {
       : all(shape), sentence(index / shape.heads), head(index % shape.heads) {
     first = shape.cu_seqlens[sentence];
     length = shape.cu_seqlens[sentence + 1] - first;
+    attended = shape.lengths ? shape.lengths[sentence] : length;
     width = shape.head_size;
     stride = 3 * shape.heads * width;
     keys = padded<S>(length);
@@ -51,6 +52,7 @@ struct Item {
 
   const AttentionShape& all;
   std::int64_t sentence, head, first, length;
+  std::int64_t attended;       // keys that are not padding
   std::int64_t width, stride;  // d, and from token to token in qkv
   std::int64_t keys, columns;  // length and width in whole vectors
   std::uint32_t id;            // of the sentence
@@ -190,9 +192,10 @@ void forward_item(const AttentionArgs& args, const Item<T>& item, const PhiloxSc
       const std::int64_t query = begin + i;
       if (factor) row_factors(factor, item, schedule, query);
       const S* row_bias = bias ? bias + item.length - 1 - query : nullptr;
-      lse[query] = softmax_row<S>(p + i * keys, row_bias, factor, item.length);
+      lse[query] = softmax_row<S>(p + i * keys, row_bias, factor, item.attended);
     }
-    small_matmul(out, columns, SmallMatrix<S>{p, keys, 1}, v, columns, rows, columns, item.length);
+    small_matmul(out, columns, SmallMatrix<S>{p, keys, 1}, v, columns, rows, columns,
+                 item.attended);
     scatter_rows(static_cast<T*>(args.out) + item.out_offset(begin), item.all.heads * width, out,
                  columns, rows, width, S{1});
   }
@@ -283,6 +286,9 @@ void backward_item(const AttentionBackwardArgs& args, const Item<T>& item,
   transpose(vt, keys, item.in(2), item.stride, length, width);
   gather_rows(k, columns, item.in(1), item.stride, length, width, S{1});
   if (bias) relative_bias(bias, item);
+  // Nobody attends to padding, so its keys and values get no gradient.
+  for (S* unattended : {grad_k + item.attended * columns, grad_v + item.attended * columns})
+    memset(unattended, 0, static_cast<std::size_t>((length - item.attended) * columns) * sizeof(S));
   if (diagonals) memset(diagonals, 0, static_cast<std::size_t>(2 * keys) * sizeof(S));
   const S* lse = static_cast<const S*>(args.lse) + item.head * item.all.tokens + item.first;
   T* grad_qkv = static_cast<T*>(args.grad_qkv);
@@ -297,15 +303,15 @@ void backward_item(const AttentionBackwardArgs& args, const Item<T>& item,
       const std::int64_t query = begin + i, shift = length - 1 - query;
       if (factor) row_factors(factor, item, schedule, query);
       backward_row<S>(p + i * keys, grad_p + i * keys, bias ? bias + shift : nullptr, lse[query],
-                      factor, diagonals ? diagonals + shift : nullptr, length);
+                      factor, diagonals ? diagonals + shift : nullptr, item.attended);
     }
     const bool adds = begin > 0;
-    small_matmul(grad_v, columns, SmallMatrix<S>{p, 1, keys}, grad, columns, length, columns, rows,
-                 adds);
-    small_matmul(grad_k, columns, SmallMatrix<S>{grad_p, 1, keys}, q, columns, length, columns,
+    small_matmul(grad_v, columns, SmallMatrix<S>{p, 1, keys}, grad, columns, item.attended, columns,
                  rows, adds);
+    small_matmul(grad_k, columns, SmallMatrix<S>{grad_p, 1, keys}, q, columns, item.attended,
+                 columns, rows, adds);
     small_matmul(grad_q, columns, SmallMatrix<S>{grad_p, keys, 1}, k, columns, rows, columns,
-                 length);
+                 item.attended);
     scatter_rows(grad_qkv + item.offset(0, begin), item.stride, grad_q, columns, rows, width,
                  scale);
   }

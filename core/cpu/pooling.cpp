@@ -67,6 +67,12 @@ RINGLET_INLINE void divide_row(T* to, const S* from, S divisor, std::int64_t col
   });
 }
 
+// Where the tokens of sentence `s` that count end.
+template <class Args>
+std::int64_t real_end(const Args& args, std::int64_t s) {
+  return args.lengths ? args.cu_seqlens[s] + args.lengths[s] : args.cu_seqlens[s + 1];
+}
+
 void pooling(const PoolingArgs& args, Device device) {
   dispatch_floating("pooling", args.dtype, [&]<class T>() {
     using S = scalar_t<T>;
@@ -74,7 +80,7 @@ void pooling(const PoolingArgs& args, Device device) {
     const std::int64_t columns = args.columns;
     parallel_for(device, args.sentences, 4, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t s = first; s < last; ++s) {
-        const std::int64_t begin = args.cu_seqlens[s], end = args.cu_seqlens[s + 1];
+        const std::int64_t begin = args.cu_seqlens[s], end = real_end(args, s);
         S* out = static_cast<S*>(args.out) + s * columns;
         if (args.mode == PoolingMode::mean) mean_row(out, x, begin, end, columns);
         if (args.mode == PoolingMode::cls) copy_row(out, x + begin * columns, columns);
@@ -92,7 +98,10 @@ void pooling_backward(const PoolingBackwardArgs& args, Device device) {
     T* grad_x = static_cast<T*>(args.grad_x);
     parallel_for(device, args.sentences, 4, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t s = first; s < last; ++s) {
-        const std::int64_t begin = args.cu_seqlens[s], end = args.cu_seqlens[s + 1];
+        const std::int64_t begin = args.cu_seqlens[s], end = real_end(args, s);
+        const std::int64_t padding = args.cu_seqlens[s + 1] - end;
+        memset(static_cast<void*>(grad_x + end * columns), 0,
+               static_cast<std::size_t>(padding * columns) * sizeof(T));
         const S* grad = static_cast<const S*>(args.grad) + s * columns;
         if (args.mode == PoolingMode::mean) {
           for (std::int64_t t = begin; t < end; ++t)

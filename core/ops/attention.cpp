@@ -46,6 +46,11 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
     check_shape("attention", "sentence ids", options.sentence_ids, {shape.sentences});
     shape.sentence_ids = options.sentence_ids.data<std::int32_t>();
   }
+  if (options.lengths) {
+    check_same_device("attention", qkv, options.lengths);
+    check_lengths("attention", options.lengths, cu_seqlens);
+    shape.lengths = options.lengths.data<std::int32_t>();
+  }
   return shape;
 }
 
@@ -62,6 +67,16 @@ void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tok
     RINGLET_CHECK(at[s] <= at[s + 1], "[", op, "] cu_seqlens falls from ", at[s], " to ", at[s + 1],
                   " at sentence ", s);
   RINGLET_CHECK_EQ(at[sentences], tokens, "[", op, "] cu_seqlens ends before or behind the tokens");
+}
+
+void check_lengths(const char* op, const Tensor& lengths, const Tensor& cu_seqlens) {
+  check_shape(op, "lengths", lengths, {cu_seqlens.numel() - 1});
+  const std::int32_t* real = lengths.data<std::int32_t>();
+  const std::int32_t* at = cu_seqlens.data<std::int32_t>();
+  if (lengths.device().type != DeviceType::cpu) return;
+  for (std::int64_t s = 0; s < lengths.numel(); ++s)
+    RINGLET_CHECK(real[s] > 0 && real[s] <= at[s + 1] - at[s], "[", op, "] ", real[s],
+                  " real tokens of ", at[s + 1] - at[s], " in sentence ", s);
 }
 
 AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,

@@ -17,6 +17,7 @@ struct AttentionShape {
   const void* relative_bias;         // (32, heads), may be null
   const std::int32_t* cu_seqlens;    // (S + 1)
   const std::int32_t* sentence_ids;  // (S), null means 0..S-1
+  const std::int32_t* lengths;       // (S) tokens that are attended to, null means all
   std::int64_t tokens;
   std::int64_t sentences;
   std::int64_t heads;
@@ -51,6 +52,9 @@ struct AttentionOptions {
   Tensor relative_bias{};  // (32, heads) by relative_position_bucket, undefined where there is none
   DropoutKey dropout{};    // of P, counted by (sentence id, head, query, key)
   Tensor sentence_ids{};   // (S) i32, undefined: 0..S-1
+  /// (S) i32: only so many first tokens of a sentence are real, the rest is padding that nobody
+  /// attends to; undefined: all are real.
+  Tensor lengths{};
 };
 
 struct AttentionOutput {
@@ -69,5 +73,7 @@ Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& l
 /// Throws "[op] ..." unless cu_seqlens is (S + 1) i32, starts at 0, does not fall and ends at
 /// `tokens` (on a CPU; elsewhere only its shape is checked).
 void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tokens);
+/// Throws "[op] ..." unless lengths is (S) i32, each 1 to the tokens of its sentence.
+void check_lengths(const char* op, const Tensor& lengths, const Tensor& cu_seqlens);
 
 }  // namespace ringlet

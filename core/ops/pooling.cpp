@@ -18,26 +18,33 @@ void check_not_empty(const Tensor& cu_seqlens) {
                   " is empty: it has no first token and no maximum");
 }
 
+const std::int32_t* lengths_of(const Tensor& lengths) {
+  return lengths ? lengths.data<std::int32_t>() : nullptr;
+}
+
 }  // namespace
 
-PoolingOutput pooling(PoolingMode mode, const Tensor& x, const Tensor& cu_seqlens) {
+PoolingOutput pooling(PoolingMode mode, const Tensor& x, const Tensor& cu_seqlens,
+                      const Tensor& lengths) {
   RINGLET_CHECK(x.dim() == 2, "[pooling] x is ", x.shape(), ", expected (tokens, columns)");
   check_same_device("pooling", x, cu_seqlens);
   check_cu_seqlens("pooling", cu_seqlens, x.size(0));
   if (mode != PoolingMode::mean) check_not_empty(cu_seqlens);
+  if (lengths) check_lengths("pooling", lengths, cu_seqlens);
   const std::int64_t sentences = cu_seqlens.numel() - 1, columns = x.size(1);
   PoolingOutput out{empty({sentences, columns}, parameter_dtype(x.dtype()), x.device()), {}};
   if (mode == PoolingMode::max) out.argmax = empty({sentences, columns}, DType::i32, x.device());
   if (out.y.numel() > 0)
     pooling_kernel(
         {out.y.mutable_bytes(), out.argmax ? out.argmax.mutable_data<std::int32_t>() : nullptr,
-         x.bytes(), cu_seqlens.data<std::int32_t>(), sentences, columns, mode, x.dtype()},
+         x.bytes(), cu_seqlens.data<std::int32_t>(), lengths_of(lengths), sentences, columns, mode, x.dtype()},
         x.device());
   return out;
 }
 
 Tensor pooling_backward(PoolingMode mode, const Tensor& grad, const Tensor& argmax,
-                        const Tensor& cu_seqlens, std::int64_t tokens, DType dtype) {
+                        const Tensor& cu_seqlens, std::int64_t tokens, DType dtype,
+                        const Tensor& lengths) {
   check_same_device("pooling", grad, cu_seqlens);
   check_cu_seqlens("pooling", cu_seqlens, tokens);
   RINGLET_CHECK_EQ(grad.dtype(), parameter_dtype(dtype), "[pooling] dtype of the gradient");
@@ -49,7 +56,7 @@ Tensor pooling_backward(PoolingMode mode, const Tensor& grad, const Tensor& argm
   if (grad_x.numel() > 0)
     pooling_backward_kernel(
         {grad_x.mutable_bytes(), grad.bytes(), argmax ? argmax.data<std::int32_t>() : nullptr,
-         cu_seqlens.data<std::int32_t>(), grad.size(0), grad.size(1), mode, dtype},
+         cu_seqlens.data<std::int32_t>(), lengths_of(lengths), grad.size(0), grad.size(1), mode, dtype},
         grad.device());
   return grad_x;
 }

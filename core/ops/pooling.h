@@ -14,6 +14,7 @@ struct PoolingArgs {
   std::int32_t* argmax;            // (S, C) tokens, max only
   const void* x;                   // (T, C)
   const std::int32_t* cu_seqlens;  // (S + 1)
+  const std::int32_t* lengths;     // (S) tokens that count, null means all
   std::int64_t sentences;
   std::int64_t columns;
   PoolingMode mode;
@@ -26,6 +27,7 @@ struct PoolingBackwardArgs {
   const void* grad;                // (S, C)
   const std::int32_t* argmax;      // (S, C), max only
   const std::int32_t* cu_seqlens;  // (S + 1)
+  const std::int32_t* lengths;     // (S) tokens that count, null means all
   std::int64_t sentences;
   std::int64_t columns;
   PoolingMode mode;
@@ -39,9 +41,12 @@ struct PoolingOutput {
 };
 /// x (T, C), cu_seqlens (S + 1). The mean divides by max(tokens, 1e-9) as Sentence Transformers
 /// does, so an empty sentence has mean 0; it has no first token and no maximum, which throws.
-PoolingOutput pooling(PoolingMode mode, const Tensor& x, const Tensor& cu_seqlens);
+/// With `lengths` (S) i32 only the first tokens of each sentence count, the rest is padding.
+PoolingOutput pooling(PoolingMode mode, const Tensor& x, const Tensor& cu_seqlens,
+                      const Tensor& lengths = {});
 /// grad (S, C) -> (T, C) in `dtype`, that of x. The maximum's gradient goes to its first token.
 Tensor pooling_backward(PoolingMode mode, const Tensor& grad, const Tensor& argmax,
-                        const Tensor& cu_seqlens, std::int64_t tokens, DType dtype);
+                        const Tensor& cu_seqlens, std::int64_t tokens, DType dtype,
+                        const Tensor& lengths = {});
 
 }  // namespace ringlet

@@ -1,0 +1,30 @@
+// Dropout, counted by position: the mask depends on the seed, the training step, this module's
+// place in the model and each row's id, not on who computes it.
+#pragma once
+
+#include "ringlet/autograd/functions/random.h"
+#include "ringlet/nn/module.h"
+
+namespace ringlet::nn {
+
+class Dropout final : public Layer<Dropout> {
+ public:
+  explicit Dropout(double p = 0.5) : p(p) {}
+  const char* kind() const override { return "Dropout"; }
+
+  /// x (R, ..) with R rows of one example each. `positions` (R, 2) i32 names the rows (example in
+  /// the global batch, 0); without it they count from 0.
+  Variable forward(const Variable& x, const Tensor& positions = {}) {
+    if (!training() || p == 0) return x;
+    const std::int64_t rows = x.dim() > 0 ? x.size(0) : 1;
+    const Variable flat = autograd::view(x, {rows, -1});
+    return autograd::view(
+        autograd::dropout(flat, default_generator().dropout_key(static_cast<float>(p), site()),
+                          positions),
+        x.shape());
+  }
+
+  double p;
+};
+
+}  // namespace ringlet::nn

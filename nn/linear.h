@@ -1,0 +1,32 @@
+// Linear: y = x W^T + b.
+#pragma once
+
+#include <cmath>
+
+#include "ringlet/autograd/functions/matmul.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/nn/module.h"
+
+namespace ringlet::nn {
+
+/// uniform(-1 / sqrt(fan_in), 1 / sqrt(fan_in)), PyTorch's default for Linear and Conv2d.
+inline Tensor fan_in_uniform(const Shape& shape, std::int64_t fan_in) {
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  return uniform(shape, -bound, bound);
+}
+
+/// x (.., in) -> (.., out).
+class Linear final : public Layer<Linear> {
+ public:
+  Linear(std::int64_t in, std::int64_t out, bool with_bias = true)
+      : weight(register_parameter("weight", fan_in_uniform({out, in}, in))) {
+    if (with_bias) bias = register_parameter("bias", fan_in_uniform({out}, in));
+  }
+  const char* kind() const override { return "Linear"; }
+  Variable forward(const Variable& x) { return autograd::linear(x, weight, bias); }
+
+  Parameter weight;  // (out, in)
+  Parameter bias;    // (out), undefined without
+};
+
+}  // namespace ringlet::nn
