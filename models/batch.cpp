@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ringlet/core/ops/elementwise.h"
+
 namespace ringlet::models {
 namespace {
 
@@ -16,6 +18,22 @@ PackedBatch PackedBatch::to(Device device) const {
   for (Tensor* part : {&out.token_ids, &out.token_index, &out.positions, &out.cu_seqlens,
                        &out.lengths, &out.sentence_ids, &out.labels})
     if (part->defined()) *part = part->to(device);
+  return out;
+}
+
+PackedBatch PackedBatch::column(std::int64_t c) const {
+  RINGLET_CHECK(c >= 0 && c < columns, "[batch] column ", c, " of ", columns);
+  const std::int64_t first = c * rows, last = first + rows;
+  const Tensor starts = cu_seqlens.slice(first, last + 1);
+  const auto begin = starts[0].item<std::int32_t>(), end = starts[-1].item<std::int32_t>();
+  PackedBatch out = *this;
+  out.columns = 1;
+  out.token_ids = token_ids.slice(begin, end);
+  out.token_index = token_index.slice(begin, end);
+  out.positions = positions.slice(begin, end);
+  out.cu_seqlens = sub(starts, scalar_like(begin, starts));
+  if (lengths.defined()) out.lengths = lengths.slice(first, last);
+  out.sentence_ids = sentence_ids.slice(first, last);
   return out;
 }
 

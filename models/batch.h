@@ -33,6 +33,8 @@ struct PackedBatch {
   std::int64_t tokens() const { return token_ids.defined() ? token_ids.size(0) : 0; }
   std::int64_t sentences() const { return rows * columns; }
   PackedBatch to(Device device) const;
+  /// The batch of one column alone, sharing storage; labels stay.
+  PackedBatch column(std::int64_t c) const;
 };
 
 /// Builds a batch on cpu:0, a sentence at a time.

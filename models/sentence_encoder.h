@@ -8,13 +8,14 @@
 #include <string>
 #include <string_view>
 
+#include "ringlet/core/ops/pooling.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/transformer.h"
 
 namespace ringlet::models {
 
-enum class Pooling { mean, cls, max };
+using Pooling = PoolingMode;  // mean, cls or max
 
 struct EncodeOptions {
   /// Tokens of one forward; sentences are sorted by length and cut into batches of about this
@@ -26,14 +27,21 @@ struct EncodeOptions {
 class SentenceEncoder {
  public:
   /// A model of random weights (from the thread's generator).
-  SentenceEncoder(EncoderConfig config, Tokenizer tokenizer, Pooling pooling = Pooling::mean,
+  SentenceEncoder(const EncoderConfig& config, Tokenizer tokenizer, Pooling pooling = Pooling::mean,
                   bool normalize = false);
+  /// From its parts; sentences may be as long as both tokenizer and transformer allow.
+  SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
+                  Pooling pooling = Pooling::mean, bool normalize = false);
   /// Reads a Sentence Transformers folder, or a folder of a bare BERT or MPNet checkpoint (then
   /// with mean pooling). See models/folder.h for what is read.
   static SentenceEncoder from_pretrained(const std::filesystem::path& folder, Device device = {});
 
   /// Embeddings of a batch's sentences, (S, H), f32.
   Variable operator()(const PackedBatch& batch) const;
+
+  /// One forward per column instead of one for the whole batch: the same embeddings, as Sentence
+  /// Transformers computes them; only for comparisons.
+  void set_forward_per_column(bool on) const;
 
   /// Embeddings (texts, H), f32, on the CPU; without dropout, whatever the mode.
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
@@ -56,7 +64,7 @@ class SentenceEncoder {
 
  private:
   struct State;
-  explicit SentenceEncoder(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Variable embed(const PackedBatch& batch) const;
   std::shared_ptr<State> state_;
 };
 

@@ -14,9 +14,8 @@ namespace ringlet::models {
 class Transformer : public nn::Module {
  public:
   /// The architecture that config names, with random weights: normal(0, initializer_range), biases
-  /// 0, LayerNorm weights 1. `pooler` adds the tanh layer over the first token that next-sentence
-  /// heads use (BERT only); sentence embeddings never need it.
-  static std::shared_ptr<Transformer> create(const EncoderConfig& config, bool pooler = false);
+  /// 0, LayerNorm weights 1. Sentence embeddings need no pooler, so there is none.
+  static std::shared_ptr<Transformer> create(const EncoderConfig& config);
 
   /// Hidden states (T, H) of the batch's tokens, in the compute dtype.
   Variable operator()(const PackedBatch& batch) {

@@ -1,0 +1,129 @@
+#include "ringlet/models/config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+#include "ringlet/core/relative_position.h"
+#include "ringlet/models/json.h"
+
+namespace ringlet::models {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+void check_sizes(const EncoderConfig& c, const std::string& source) {
+  const auto positive = [&](const char* key, std::int64_t value) {
+    if (value <= 0) fail_input(source, ": ", key, " must be positive, not ", value);
+  };
+  positive("vocab_size", c.vocab_size);
+  positive("hidden_size", c.hidden_size);
+  positive("num_hidden_layers", c.num_hidden_layers);
+  positive("num_attention_heads", c.num_attention_heads);
+  positive("intermediate_size", c.intermediate_size);
+  positive("max_position_embeddings", c.max_position_embeddings - c.first_position());
+  if (c.architecture == Architecture::mpnet && c.relative_attention_num_buckets != kRelativeBuckets)
+    fail_input(source, ": relative_attention_num_buckets must be ", kRelativeBuckets, ", not ",
+               c.relative_attention_num_buckets);
+  if (c.hidden_size % c.num_attention_heads != 0)
+    fail_input(source, ": hidden_size ", c.hidden_size, " is not a multiple of ",
+               c.num_attention_heads, " heads");
+  for (double p : {c.hidden_dropout_prob, c.attention_probs_dropout_prob})
+    if (!(p >= 0 && p < 1)) fail_input(source, ": dropout must be in [0, 1), not ", p);
+}
+
+EncoderConfig sized(Architecture architecture, std::int64_t layers, std::int64_t hidden,
+                    std::int64_t heads) {
+  EncoderConfig c;
+  c.architecture = architecture;
+  c.num_hidden_layers = layers;
+  c.hidden_size = hidden;
+  c.num_attention_heads = heads;
+  c.intermediate_size = 4 * hidden;
+  if (architecture == Architecture::bert) {
+    c.vocab_size = 30522;
+    c.max_position_embeddings = 512;
+    c.type_vocab_size = 2;
+    c.pad_token_id = 0;
+    c.layer_norm_eps = 1e-12;
+  }
+  return c;
+}
+
+}  // namespace
+
+EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path) {
+  const json j = parse_json_file(path);
+  const std::string source = path.string();
+  const auto type = get<std::string>(j, "model_type", source);
+  if (type != "bert" && type != "mpnet")
+    fail_input(source, ": model_type '", type, "' is not supported; expected bert or mpnet");
+
+  EncoderConfig c = sized(type == "bert" ? Architecture::bert : Architecture::mpnet, 12, 768, 12);
+  if (type == "mpnet") c.layer_norm_eps = 1e-12;  // the default of transformers' MPNetConfig
+  const auto read = [&](const char* key, auto& value) { value = get_or(j, key, value, source); };
+  read("vocab_size", c.vocab_size);
+  read("hidden_size", c.hidden_size);
+  read("num_hidden_layers", c.num_hidden_layers);
+  read("num_attention_heads", c.num_attention_heads);
+  read("intermediate_size", c.intermediate_size);
+  read("max_position_embeddings", c.max_position_embeddings);
+  read("type_vocab_size", c.type_vocab_size);
+  read("relative_attention_num_buckets", c.relative_attention_num_buckets);
+  read("pad_token_id", c.pad_token_id);
+  read("layer_norm_eps", c.layer_norm_eps);
+  read("hidden_dropout_prob", c.hidden_dropout_prob);
+  read("attention_probs_dropout_prob", c.attention_probs_dropout_prob);
+  read("initializer_range", c.initializer_range);
+  if (type == "mpnet") c.type_vocab_size = 0;
+
+  const auto activation = get_or<std::string>(j, "hidden_act", "gelu", source);
+  if (activation != "gelu")
+    fail_input(source, ": hidden_act '", activation, "' is not supported; expected gelu");
+  const auto positions = get_or<std::string>(j, "position_embedding_type", "absolute", source);
+  if (positions != "absolute")
+    fail_input(source, ": position_embedding_type '", positions, "' is not supported");
+  check_sizes(c, source);
+  return c;
+}
+
+std::string EncoderConfig::to_json() const {
+  const bool mpnet = architecture == Architecture::mpnet;
+  ordered_json j;
+  j["architectures"] = {mpnet ? "MPNetModel" : "BertModel"};
+  j["attention_probs_dropout_prob"] = attention_probs_dropout_prob;
+  if (mpnet) j["bos_token_id"] = 0;
+  if (mpnet) j["eos_token_id"] = 2;
+  j["hidden_act"] = "gelu";
+  j["hidden_dropout_prob"] = hidden_dropout_prob;
+  j["hidden_size"] = hidden_size;
+  j["initializer_range"] = initializer_range;
+  j["intermediate_size"] = intermediate_size;
+  j["layer_norm_eps"] = layer_norm_eps;
+  j["max_position_embeddings"] = max_position_embeddings;
+  j["model_type"] = mpnet ? "mpnet" : "bert";
+  j["num_attention_heads"] = num_attention_heads;
+  j["num_hidden_layers"] = num_hidden_layers;
+  j["pad_token_id"] = pad_token_id;
+  if (mpnet) j["relative_attention_num_buckets"] = relative_attention_num_buckets;
+  j["torch_dtype"] = "float32";
+  if (!mpnet) j["type_vocab_size"] = type_vocab_size;
+  j["vocab_size"] = vocab_size;
+  return j.dump(2) + "\n";
+}
+
+EncoderConfig EncoderConfig::named(const std::string& name) {
+  if (name == "mpnet-base") return sized(Architecture::mpnet, 12, 768, 12);
+  if (name == "bert-base") return sized(Architecture::bert, 12, 768, 12);
+  if (name == "minilm-l6") return sized(Architecture::bert, 6, 384, 12);
+  if (name == "tiny") {
+    EncoderConfig c = sized(Architecture::mpnet, 2, 128, 4);
+    c.max_position_embeddings = 130;
+    return c;
+  }
+  fail_input("unknown model '", name,
+             "'; expected mpnet-base, bert-base, minilm-l6, tiny or a folder");
+}
+
+}  // namespace ringlet::models

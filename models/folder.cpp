@@ -1,0 +1,192 @@
+#include "ringlet/models/folder.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ringlet/core/safetensors.h"
+#include "ringlet/models/json.h"
+
+namespace ringlet::models {
+namespace fs = std::filesystem;
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// The last part of "sentence_transformers.models.Transformer" and of its newer spellings.
+std::string class_of(const std::string& type) { return type.substr(type.rfind('.') + 1); }
+
+Pooling parse_pooling(const std::string& mode, const std::string& source) {
+  if (mode == "mean") return Pooling::mean;
+  if (mode == "cls") return Pooling::cls;
+  if (mode == "max") return Pooling::max;
+  fail_input(source, ": pooling mode '", mode, "' is not supported; expected mean, cls or max");
+}
+
+// Newer files name the mode; older ones have a flag for each.
+Pooling read_pooling(const fs::path& path) {
+  const json j = parse_json_file(path);
+  const std::string source = path.string();
+  if (j.contains("pooling_mode")) {
+    const json& mode = j["pooling_mode"];
+    if (mode.is_array() && mode.size() == 1 && mode[0].is_string())
+      return parse_pooling(mode[0], source);
+    return parse_pooling(get<std::string>(j, "pooling_mode", source), source);
+  }
+  static const std::map<std::string, std::string> flags{{"pooling_mode_mean_tokens", "mean"},
+                                                        {"pooling_mode_cls_token", "cls"},
+                                                        {"pooling_mode_max_tokens", "max"}};
+  std::vector<std::string> on;
+  for (const auto& [key, value] : j.items())
+    if (key.starts_with("pooling_mode_") && value == true)
+      on.push_back(flags.contains(key) ? flags.at(key) : key);
+  if (on.size() != 1) fail_input(source, ": expected exactly one pooling mode, found ", on.size());
+  return parse_pooling(on[0], source);
+}
+
+std::int64_t read_max_length(const fs::path& folder) {
+  const fs::path path = folder / "sentence_bert_config.json";
+  if (!fs::exists(path)) return 0;
+  return get_or<std::int64_t>(parse_json_file(path), "max_seq_length", 0, path.string());
+}
+
+void replace_suffix(std::string& name, const std::string& from, const std::string& to) {
+  if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
+}
+
+// The name that the model uses for a tensor of a checkpoint.
+std::string model_name(std::string name) {
+  for (const char* prefix : {"bert.", "mpnet."})
+    if (name.starts_with(prefix)) name.erase(0, std::string(prefix).size());
+  replace_suffix(name, "LayerNorm.gamma", "LayerNorm.weight");
+  replace_suffix(name, "LayerNorm.beta", "LayerNorm.bias");
+  return name;
+}
+
+SafeTensors open_weights(const fs::path& folder) {
+  const bool safe = fs::exists(folder / "model.safetensors") ||
+                    fs::exists(folder / "model.safetensors.index.json");
+  if (!safe && fs::exists(folder / "pytorch_model.bin"))
+    fail_input((folder / "pytorch_model.bin").string(),
+               ": pickled weights are not read; convert them with python -c \"from transformers "
+               "import AutoModel; AutoModel.from_pretrained('",
+               folder.string(), "').save_pretrained('", folder.string(), "')\"");
+  return SafeTensors::open(folder);
+}
+
+}  // namespace
+
+SentenceSettings read_settings(const fs::path& folder) {
+  if (!fs::is_directory(folder)) fail_input(folder.string(), ": no such folder");
+  SentenceSettings settings;
+  settings.transformer = folder;
+  const fs::path list = folder / "modules.json";
+  if (!fs::exists(list)) return settings;
+
+  const json modules = json::parse(read_file(list), nullptr, false);
+  if (!modules.is_array() || modules.empty())
+    fail_input(list.string(), ": expected a list of modules");
+  for (const json& module : modules) {
+    if (!module.is_object()) fail_input(list.string(), ": expected a list of objects");
+    const std::string type = class_of(get<std::string>(module, "type", list.string()));
+    const fs::path path = folder / get<std::string>(module, "path", list.string());
+    if (type == "Transformer") {
+      settings.transformer = path;
+      settings.max_seq_length = read_max_length(path);
+    } else if (type == "Pooling") {
+      settings.pooling = read_pooling(path / "config.json");
+    } else if (type == "Normalize") {
+      settings.normalize = true;
+    } else {
+      fail_input(list.string(), ": module '", type,
+                 "' is not supported; expected Transformer, Pooling and Normalize");
+    }
+  }
+  return settings;
+}
+
+void write_settings(const fs::path& folder, const SentenceSettings& settings,
+                    std::int64_t dimension) {
+  const auto module = [](int idx, const std::string& path, const std::string& type) {
+    ordered_json j;
+    j["idx"] = idx;
+    j["name"] = std::to_string(idx);
+    j["path"] = path;
+    j["type"] = "sentence_transformers.models." + type;
+    return j;
+  };
+  ordered_json modules = ordered_json::array();
+  modules.push_back(module(0, "", "Transformer"));
+  modules.push_back(module(1, "1_Pooling", "Pooling"));
+  if (settings.normalize) modules.push_back(module(2, "2_Normalize", "Normalize"));
+  write_file(folder / "modules.json", modules.dump(2));
+
+  ordered_json pooling;
+  pooling["word_embedding_dimension"] = dimension;
+  pooling["pooling_mode_cls_token"] = settings.pooling == Pooling::cls;
+  pooling["pooling_mode_mean_tokens"] = settings.pooling == Pooling::mean;
+  pooling["pooling_mode_max_tokens"] = settings.pooling == Pooling::max;
+  pooling["pooling_mode_mean_sqrt_len_tokens"] = false;
+  pooling["pooling_mode_weightedmean_tokens"] = false;
+  pooling["pooling_mode_lasttoken"] = false;
+  pooling["include_prompt"] = true;
+  fs::create_directory(folder / "1_Pooling");
+  write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));
+  if (settings.normalize) fs::create_directory(folder / "2_Normalize");
+
+  ordered_json transformer;
+  transformer["max_seq_length"] = settings.max_seq_length;
+  transformer["do_lower_case"] = false;
+  write_file(folder / "sentence_bert_config.json", transformer.dump(2));
+
+  // The oldest release that knows these files; readers only warn about newer ones.
+  ordered_json config;
+  config["__version__"] = {{"sentence_transformers", "2.7.0"}};
+  config["prompts"] = ordered_json::object();
+  config["default_prompt_name"] = nullptr;
+  config["similarity_fn_name"] = "cosine";
+  write_file(folder / "config_sentence_transformers.json", config.dump(2));
+}
+
+std::vector<std::string> load_weights(const fs::path& folder, Transformer& transformer) {
+  const SafeTensors file = open_weights(folder);
+  const std::string source = file.path().string();
+  std::map<std::string, std::string> in_file;  // model name to the file's
+  for (const std::string& name : file.names()) {
+    const auto [known, is_new] = in_file.emplace(model_name(name), name);
+    if (!is_new)
+      fail_input(source, ": tensors '", known->second, "' and '", name, "' are the same parameter");
+  }
+  for (const nn::NamedParameter& named : transformer.named_parameters()) {
+    const auto found = in_file.find(named.name);
+    if (found == in_file.end()) fail_input(source, ": tensor '", named.name, "' is missing");
+    const std::string& name = found->second;
+    if (file.shape(name) != named.parameter.shape())
+      fail_input(source, ": tensor '", name, "' has shape ", file.shape(name),
+                 ", but config.json says ", named.parameter.shape());
+    if (!is_floating(file.dtype(name)))
+      fail_input(source, ": tensor '", name, "' is ", file.dtype(name),
+                 ", expected f32, bf16 or f16");
+    file.load_into(name, named.parameter.mutable_tensor());
+    in_file.erase(found);
+  }
+  std::vector<std::string> unused;
+  for (const auto& [name, original] : in_file)
+    if (!name.ends_with("position_ids")) unused.push_back(original);
+  return unused;
+}
+
+void save_weights(const fs::path& folder, const Transformer& transformer) {
+  std::map<std::string, nn::Parameter> parameters;
+  std::vector<SafeTensorsWriter::Entry> entries;
+  for (const nn::NamedParameter& named : transformer.named_parameters()) {
+    parameters.emplace(named.name, named.parameter);
+    entries.push_back({named.name, named.parameter.dtype(), named.parameter.shape()});
+  }
+  SafeTensorsWriter writer(folder / "model.safetensors", entries);
+  for (const SafeTensorsWriter::Entry& entry : writer.order())
+    writer.write(entry.name, parameters.at(entry.name).tensor());
+  writer.commit();
+}
+
+}  // namespace ringlet::models

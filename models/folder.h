@@ -1,0 +1,40 @@
+// Model folders: what Sentence Transformers writes (every layout since version 2), and bare BERT
+// and MPNet checkpoints as they are published.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ringlet/models/sentence_encoder.h"
+
+namespace ringlet::models {
+
+/// What comes after the transformer. A folder without modules.json is a bare checkpoint: mean
+/// pooling, no normalisation, the tokenizer's length.
+struct SentenceSettings {
+  Pooling pooling = Pooling::mean;
+  bool normalize = false;
+  std::int64_t max_seq_length = 0;    // 0: not said
+  std::filesystem::path transformer;  // the folder of config.json and the weights
+};
+
+/// Reads modules.json, the pooling's config and sentence_bert_config.json. Modules and pooling
+/// modes other than mean, cls and max are InputError.
+SentenceSettings read_settings(const std::filesystem::path& folder);
+
+/// Writes the same files, in the layout that every version reads.
+void write_settings(const std::filesystem::path& folder, const SentenceSettings& settings,
+                    std::int64_t dimension);
+
+/// Fills `transformer` from model.safetensors (or its shards): names with or without a "bert." or
+/// "mpnet." prefix, LayerNorm.gamma and beta as weight and bias, any floating dtype. Returns the
+/// names it had no use for. InputError when a parameter is missing or has another shape, or when
+/// there are only pickled weights (with the line that converts them).
+std::vector<std::string> load_weights(const std::filesystem::path& folder,
+                                      Transformer& transformer);
+
+/// Writes model.safetensors with the transformer's parameters, one at a time.
+void save_weights(const std::filesystem::path& folder, const Transformer& transformer);
+
+}  // namespace ringlet::models

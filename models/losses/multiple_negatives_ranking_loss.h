@@ -1,0 +1,30 @@
+// MultipleNegativesRankingLoss: each anchor should find its positive among all candidates of the
+// batch. Henderson et al., Efficient Natural Language Response Suggestion, 2017.
+#pragma once
+
+#include "ringlet/models/losses/loss.h"
+#include "ringlet/models/sentence_encoder.h"
+
+namespace ringlet::models {
+
+/// Cross-entropy of scale * cos(anchor, candidate) with the row's own positive as target. Rows are
+/// (anchor, positive) or (anchor, positive, negative); the candidates are all positives, then all
+/// negatives, of this batch. Needs at least two rows unless there are negatives.
+class MultipleNegativesRankingLoss final : public Loss {
+ public:
+  explicit MultipleNegativesRankingLoss(SentenceEncoder encoder, double scale = 20)
+      : encoder_(std::move(encoder)), scale_(scale) {
+    register_module("", encoder_.transformer());
+  }
+  const char* kind() const override { return "MultipleNegativesRankingLoss"; }
+  std::int64_t min_rows() const override { return 2; }
+
+ protected:
+  Variable forward(const PackedBatch& batch) override;
+
+ private:
+  SentenceEncoder encoder_;
+  double scale_;
+};
+
+}  // namespace ringlet::models

@@ -1,0 +1,166 @@
+#include "ringlet/models/sentence_encoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "ringlet/autograd/functions/index.h"
+#include "ringlet/autograd/functions/normalize.h"
+#include "ringlet/autograd/functions/pooling.h"
+#include "ringlet/core/atomic_folder.h"
+#include "ringlet/core/file.h"
+#include "ringlet/models/folder.h"
+
+namespace ringlet::models {
+
+struct SentenceEncoder::State {
+  std::shared_ptr<Transformer> transformer;
+  Tokenizer tokenizer;
+  Pooling pooling = Pooling::mean;
+  bool normalize = false;
+  std::vector<std::string> unused;
+  bool forward_per_column = false;
+};
+
+namespace {
+
+void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
+                      const std::string& source) {
+  if (tokenizer.vocab_size() > config.vocab_size)
+    fail_input(source, ": the tokenizer has ", tokenizer.vocab_size(),
+               " pieces, the model's vocabulary ", config.vocab_size);
+}
+
+// Puts a module in evaluation mode for a while.
+class Evaluating {
+ public:
+  explicit Evaluating(nn::Module& module) : module_(module), training_(module.training()) {
+    module_.eval();
+  }
+  ~Evaluating() { module_.train(training_); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+
+ private:
+  nn::Module& module_;
+  bool training_;
+};
+
+}  // namespace
+
+SentenceEncoder::SentenceEncoder(const EncoderConfig& config, Tokenizer tokenizer, Pooling pooling,
+                                 bool normalize)
+    : SentenceEncoder(Transformer::create(config), std::move(tokenizer), pooling, normalize) {}
+
+SentenceEncoder::SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
+                                 Pooling pooling, bool normalize)
+    : state_(std::make_shared<State>(
+          State{std::move(transformer), std::move(tokenizer), pooling, normalize, {}, false})) {
+  check_vocabulary(config(), state_->tokenizer, "model");
+  const std::int64_t limit = state_->tokenizer.max_length();
+  set_max_seq_length(limit > 0 ? std::min(limit, config().max_tokens()) : config().max_tokens());
+}
+
+SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& folder,
+                                                 Device device) {
+  const SentenceSettings settings = read_settings(folder);
+  const EncoderConfig config = EncoderConfig::from_file(settings.transformer / "config.json");
+  Tokenizer tokenizer = Tokenizer::from_pretrained(settings.transformer);
+  check_vocabulary(config, tokenizer, folder.string());
+
+  std::shared_ptr<Transformer> transformer = Transformer::create(config);
+  std::vector<std::string> unused = load_weights(settings.transformer, *transformer);
+  transformer->to(device);
+  SentenceEncoder encoder(transformer, std::move(tokenizer), settings.pooling, settings.normalize);
+  encoder.state_->unused = std::move(unused);
+  if (settings.max_seq_length > 0)
+    encoder.set_max_seq_length(std::min(settings.max_seq_length, config.max_tokens()));
+  return encoder;
+}
+
+Variable SentenceEncoder::operator()(const PackedBatch& batch) const {
+  if (!state_->forward_per_column || batch.columns == 1) return embed(batch);
+  std::vector<Variable> columns;
+  for (std::int64_t c = 0; c < batch.columns; ++c) columns.push_back(embed(batch.column(c)));
+  return autograd::concat(columns, 0);
+}
+
+void SentenceEncoder::set_forward_per_column(bool on) const { state_->forward_per_column = on; }
+
+Variable SentenceEncoder::embed(const PackedBatch& batch) const {
+  const Variable hidden = (*state_->transformer)(batch);  // (T, H)
+  const Variable pooled =
+      autograd::pooling(state_->pooling, hidden, batch.cu_seqlens, batch.lengths);  // (S, H)
+  return state_->normalize ? autograd::normalize(pooled) : pooled;
+}
+
+Tensor SentenceEncoder::encode(std::span<const std::string> texts,
+                               const EncodeOptions& options) const {
+  const autograd::NoGrad no_grad;
+  const Evaluating evaluating(*state_->transformer);
+  const PackedEncoding encoded = state_->tokenizer.encode_batch(texts);
+  const auto length = [&](std::size_t i) {
+    return encoded.cu_seqlens[i + 1] - encoded.cu_seqlens[i];
+  };
+  std::vector<std::size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return length(a) > length(b); });
+
+  Tensor out = empty({static_cast<std::int64_t>(texts.size()), dimension()});
+  for (std::size_t begin = 0; begin < order.size();) {
+    BatchBuilder builder;
+    std::int64_t tokens = 0;
+    std::size_t end = begin;
+    for (; end < order.size() && (end == begin || tokens < options.batch_tokens); ++end) {
+      const std::size_t i = order[end];
+      const std::span<const std::int32_t> ids(encoded.ids.data() + encoded.cu_seqlens[i],
+                                              static_cast<std::size_t>(length(i)));
+      builder.add_row({&ids, 1}, static_cast<std::int64_t>(i));
+      tokens += length(i);
+    }
+    const Tensor embeddings = (*this)(builder.build().to(device())).tensor().to(Device{});
+    for (std::size_t k = begin; k < end; ++k)
+      out[static_cast<std::int64_t>(order[k])].copy_(
+          embeddings[static_cast<std::int64_t>(k - begin)]);
+    begin = end;
+  }
+  return out;
+}
+
+Tensor SentenceEncoder::encode(std::string_view text) const {
+  const std::string one(text);
+  return encode({&one, 1})[0];
+}
+
+void SentenceEncoder::save(const std::filesystem::path& folder) const {
+  AtomicFolder target(folder);
+  write_settings(target.path(), {state_->pooling, state_->normalize, max_seq_length(), {}},
+                 dimension());
+  write_file(target.path() / "config.json", config().to_json());
+  state_->tokenizer.save(target.path());
+  save_weights(target.path(), *state_->transformer);
+  target.commit();
+}
+
+const Tokenizer& SentenceEncoder::tokenizer() const { return state_->tokenizer; }
+const std::shared_ptr<Transformer>& SentenceEncoder::transformer() const {
+  return state_->transformer;
+}
+const EncoderConfig& SentenceEncoder::config() const { return state_->transformer->config(); }
+Pooling SentenceEncoder::pooling() const { return state_->pooling; }
+bool SentenceEncoder::normalize() const { return state_->normalize; }
+std::int64_t SentenceEncoder::max_seq_length() const { return state_->tokenizer.max_length(); }
+
+void SentenceEncoder::set_max_seq_length(std::int64_t tokens) const {
+  RINGLET_CHECK(tokens > 0 && tokens <= config().max_tokens(), "max_seq_length ", tokens,
+                " is not in 1 to ", config().max_tokens());
+  state_->tokenizer.set_max_length(tokens);
+}
+
+Device SentenceEncoder::device() const {
+  return state_->transformer->parameters().front().device();
+}
+std::span<const std::string> SentenceEncoder::unused_names() const { return state_->unused; }
+
+}  // namespace ringlet::models

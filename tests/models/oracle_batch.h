@@ -1,0 +1,65 @@
+// Models and batches of the oracles (tests/oracles/README.md).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "../oracle.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/sentence_encoder.h"
+
+namespace ringlet::models {
+
+inline SentenceEncoder load(const std::string& name) {
+  return SentenceEncoder::from_pretrained(std::string(RINGLET_TESTS_DIR) + "/oracles/" + name);
+}
+
+// The losses' oracles take the mean of the tokens as it is.
+inline SentenceEncoder load_unnormalized(const std::string& name) {
+  const SentenceEncoder encoder = load(name);
+  return {encoder.transformer(), encoder.tokenizer()};
+}
+
+// A batch of sentences given as packed ids; columns are packed one after the other.
+inline PackedBatch make_batch(const Oracle& oracle, const std::vector<std::string>& columns,
+                              bool padded = false, std::int32_t pad = 0) {
+  std::vector<std::vector<std::int32_t>> ids, starts;
+  for (const std::string& column : columns) {
+    ids.push_back(oracle.tensor(column + "ids").to_vector<std::int32_t>());
+    starts.push_back(oracle.tensor(column + "cu_seqlens").to_vector<std::int32_t>());
+  }
+  BatchBuilder builder(static_cast<std::int64_t>(columns.size()));
+  for (std::size_t row = 0; row + 1 < starts[0].size(); ++row) {
+    std::vector<std::span<const std::int32_t>> texts;
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      texts.emplace_back(ids[c].data() + starts[c][row],
+                         static_cast<std::size_t>(starts[c][row + 1] - starts[c][row]));
+    builder.add_row(texts, static_cast<std::int64_t>(row));
+  }
+  return builder.build(0, padded, pad);
+}
+
+inline PackedBatch pair_batch(const Oracle& oracle, int k, bool padded = false,
+                              std::int32_t pad = 0) {
+  const std::string name = concat("batch", k, "/");
+  PackedBatch batch = make_batch(oracle, {name + "u_", name + "v_"}, padded, pad);
+  batch.labels = oracle.tensor(name + "labels").to(DType::i64);
+  return batch;
+}
+
+// The largest gradient of the model: gradients that are zero in theory (of key biases) are held
+// against a millionth of it.
+inline double largest_gradient(const Oracle& oracle, const nn::Module& module) {
+  double largest = 0;
+  for (const nn::NamedParameter& named : module.named_parameters())
+    for (double g : oracle.tensor("softmax_loss.grad/" + named.name).to_vector<double>())
+      largest = std::max(largest, std::abs(g));
+  return largest;
+}
+
+inline void start_from_oracle(const Oracle& oracle, SoftmaxLoss& loss) {
+  for (const char* name : {"classifier.weight", "classifier.bias"})
+    loss.parameter(name).mutable_tensor().copy_(oracle.tensor(std::string("softmax_loss/") + name));
+}
+
+}  // namespace ringlet::models
