@@ -1,0 +1,30 @@
+// Batches of real lengths: bench/data/snli_lengths.json, the same for every program compared.
+#pragma once
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "ringlet/models/batch.h"
+
+namespace ringlet::bench {
+
+class Lengths {
+ public:
+  explicit Lengths(const std::filesystem::path& histogram);
+
+  double mean_tokens_per_pair() const { return mean_; }
+  std::size_t pairs() const { return pairs_.size(); }
+
+  /// Pairs of random token ids below `vocabulary` with random labels 0 to 2. Pair
+  /// k = step * rows + row has the lengths at splitmix64(k) mod n of the histogram's n pairs, as in
+  /// bench/peers/lengths.py; `max_length` cuts them.
+  models::PackedBatch batch(std::int64_t step, std::int64_t rows, std::int64_t vocabulary,
+                            std::int64_t max_length, bool padded) const;
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs_;  // premise, hypothesis
+  double mean_ = 0;
+};
+
+}  // namespace ringlet::bench

@@ -1,0 +1,35 @@
+// The command line of the throughput bench.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/dtype.h"
+
+namespace ringlet::bench {
+
+struct ThroughputOptions {
+  std::string strategy = "none";
+  std::string model = "mpnet-base";
+  std::int64_t batch = 32;
+  std::int64_t max_length = 384;
+  int steps = 10;
+  int rounds = 3;
+  int warmup = 1;
+  DType dtype = DType::f32;
+  std::string histogram;
+  std::vector<std::string> data;
+  bool padded = false;
+  bool per_column = false;  // one forward per column
+  std::string recipe = "ringlet";
+  int threads = 0;  // per device; 0: all
+  std::string json;
+  std::string svg;
+};
+
+/// Empty when help was asked for and printed. Throws InputError.
+std::optional<ThroughputOptions> parse_throughput(int argc, char** argv);
+
+}  // namespace ringlet::bench
