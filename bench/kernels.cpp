@@ -1,0 +1,225 @@
+// Every op of a training step, alone: time, rate, the share of what this machine could do at best,
+// and the error against f64. See --help.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "kernels_cases.h"
+#include "kernels_ceilings.h"
+#include "lengths.h"
+#include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/parallel.h"
+#include "ringlet/core/random.h"
+
+namespace ringlet::bench {
+namespace {
+
+struct Options {
+  std::vector<std::string> models{"mpnet-base", "minilm-l6"};
+  std::vector<std::string> dtypes{"f32"};
+  std::string histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
+  std::int64_t batch = 32;
+  int threads = 0;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  app.description(
+      "Every op of a training step: time, GFLOP/s of products and GB/s of compulsory traffic, the "
+      "share of the ceiling measured at the start, the largest error against f64 relative to the "
+      "largest value, calls per step and their milliseconds.\n"
+      "Also takes --benchmark_filter=REGEX, --benchmark_min_time=SECONDS, --benchmark_out=FILE and "
+      "the other options of Google Benchmark.");
+  app.add_option("--model", options.models, "mpnet-base, bert-base, minilm-l6 or tiny");
+  app.add_option("--dtype", options.dtypes, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--batch", options.batch, "pairs of a step")->check(CLI::Range(1, 1 << 16));
+  app.add_option("--histogram", options.histogram, "lengths to draw the batch from");
+  app.add_option("--threads-per-device", options.threads, "threads of cpu:0")
+      ->check(CLI::Range(1, 1024));
+}
+
+void print_help() {
+  CLI::App app;
+  Options options;
+  add_options(app, options);
+  fmt::print("{}", app.help());
+}
+
+Options parse(int argc, char** argv) {
+  // Google Benchmark takes its own options out, answers --help and leaves the rest.
+  std::vector<char*> arguments(argv, argv + argc);
+  std::string tabular = "--benchmark_counters_tabular=true", time = "--benchmark_min_time=0.1";
+  arguments.insert(arguments.begin() + 1, {tabular.data(), time.data()});
+  argc += 2;
+  benchmark::Initialize(&argc, arguments.data(), print_help);
+  CLI::App app;
+  Options options;
+  add_options(app, options);
+  try {
+    app.parse(argc, arguments.data());
+  } catch (const CLI::ParseError& error) {
+    fail_input(error.what());
+  }
+  return options;
+}
+
+/// The batch of the first 256 whose tokens are nearest to the mean of the histogram.
+models::PackedBatch typical_batch(const Lengths& lengths, std::int64_t rows,
+                                  const models::EncoderConfig& config) {
+  const double mean = lengths.mean_tokens_per_pair() * static_cast<double>(rows);
+  const auto draw = [&](std::int64_t step) {
+    return lengths.batch(step, rows, config.vocab_size, config.max_tokens(), false);
+  };
+  models::PackedBatch best = draw(0);
+  const auto distance = [&](const models::PackedBatch& batch) {
+    return std::abs(static_cast<double>(batch.tokens()) - mean);
+  };
+  for (std::int64_t step = 1; step < 256; ++step)
+    if (models::PackedBatch batch = draw(step); distance(batch) < distance(best))
+      best = std::move(batch);
+  return best;
+}
+
+/// max |a - b| / max |b|
+double relative_error(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  double error = 0, largest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error = std::max(error, std::abs(x[i] - y[i]));
+    largest = std::max(largest, std::abs(y[i]));
+  }
+  return largest > 0 ? error / largest : error;
+}
+
+bool is_integer(const Tensor& x) {
+  return x.dtype() == DType::i32 || x.dtype() == DType::i64 || x.dtype() == DType::u8;
+}
+
+/// A case with its inputs, its outputs weighed and compared with f64; one is kept at a time.
+struct Prepared {
+  const KernelCase* of = nullptr;
+  KernelWork work;
+  double bytes = 0;
+  double error = 0;
+
+  void prepare(const KernelCase& c) {
+    if (of == &c) return;
+    of = nullptr;
+    manual_seed(1);
+    work = c.prepare();
+    std::vector<Tensor> copies, wide;
+    bytes = work.bytes;
+    for (const Tensor& x : work.inputs) {
+      copies.push_back(x.clone());
+      wide.push_back(is_integer(x) ? x : x.to(DType::f64));
+      if (work.bytes == 0) bytes += static_cast<double>(x.nbytes());
+    }
+    const std::vector<Tensor> out = work.run(copies), reference = work.run(wide);
+    error = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      error = std::max(error, relative_error(out[i], reference[i]));
+      if (work.bytes == 0) bytes += static_cast<double>(out[i].nbytes());
+    }
+    of = &c;
+  }
+};
+
+/// Milliseconds of a step by case.
+using Steps = std::map<std::string, double>;
+
+void measure(benchmark::State& state, const KernelCase& c, const Ceilings& ceilings,
+             Prepared& prepared, Steps& steps) {
+  prepared.prepare(c);
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) benchmark::DoNotOptimize(prepared.work.run(prepared.work.inputs));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const double seconds = elapsed.count() / static_cast<double>(state.iterations());
+  state.counters["GFLOP/s"] = c.flops / seconds / 1e9;
+  state.counters["GB/s"] = prepared.bytes / seconds / 1e9;
+  state.counters["ceiling %"] = 100 * ceilings.seconds(c.flops, prepared.bytes) / seconds;
+  state.counters["error"] = prepared.error;
+  state.counters["calls"] = static_cast<double>(c.calls);
+  steps[c.name] = 1e3 * seconds * static_cast<double>(c.calls);
+  state.counters["ms/step"] = steps[c.name];
+}
+
+/// What the calls of a step add up to, for each model and dtype; for those that were filtered, only
+/// the ops that ran.
+void say_sums(const std::vector<KernelCase>& cases, const Steps& steps) {
+  struct Sum {
+    double milliseconds = 0;
+    int ran = 0, all = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const KernelCase& c : cases) {
+    Sum& sum = sums[c.name.substr(0, c.name.rfind('/'))];
+    ++sum.all;
+    const auto step = steps.find(c.name);
+    if (step == steps.end()) continue;
+    ++sum.ran;
+    sum.milliseconds += step->second;
+  }
+  for (const auto& [name, sum] : sums)
+    if (sum.ran > 0)
+      fmt::print("{}: {:.1f} ms per step in {} of {} ops\n", name, sum.milliseconds, sum.ran,
+                 sum.all);
+}
+
+void say_conditions(const Ceilings& ceilings) {
+  const auto say = [](const std::string& key, const std::string& value) {
+    benchmark::AddCustomContext(key, value);
+  };
+  say("kernels", std::string(cpu::name(cpu::isa())));
+  say("threads per device", std::to_string(threads_per_device()));
+  say("ceiling multiply-adds", fmt::format("{:.1f} GFLOP/s", ceilings.flops() / 1e9));
+  for (const auto& copy : ceilings.copies())
+    say(fmt::format("ceiling memcpy {:>9.2f} MB", copy.bytes / 1e6),
+        fmt::format("{:.1f} GB/s", copy.rate / 1e9));
+}
+
+int run(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  if (options.threads) set_threads_per_device(options.threads);
+
+  const Lengths lengths(options.histogram);
+  std::vector<KernelCase> cases;
+  for (const std::string& model : options.models) {
+    const auto config = models::EncoderConfig::named(model);
+    const models::PackedBatch batch = typical_batch(lengths, options.batch, config);
+    benchmark::AddCustomContext(model,
+                                fmt::format("{} tokens, {} pairs", batch.tokens(), batch.rows));
+    for (const std::string& dtype : options.dtypes)
+      for (KernelCase& c : step_cases(model, config, batch, parse_dtype(dtype)))
+        cases.push_back(std::move(c));
+  }
+  const Ceilings ceilings;
+  say_conditions(ceilings);
+  Prepared prepared;
+  Steps steps;
+  for (const KernelCase& c : cases)
+    benchmark::RegisterBenchmark(c.name.c_str(), [&](benchmark::State& state) {
+      measure(state, c, ceilings, prepared, steps);
+    })->Unit(benchmark::kMicrosecond);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  say_sums(cases, steps);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ringlet::bench
+
+int main(int argc, char** argv) {
+  try {
+    return ringlet::bench::run(argc, argv);
+  } catch (const ringlet::InputError& error) {
+    fmt::print(stderr, "kernels: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "kernels: {}\n", error.what());
+    return 1;
+  }
+}
