@@ -1,8 +1,23 @@
 #include "ringlet/train/sentence_task.h"
 
+#include "ringlet/models/transformer.h"
 #include "ringlet/train/optimizer.h"
 
 namespace ringlet::train {
+
+void set_compute_dtype(nn::Module& module, DType dtype) {
+  if (dtype != DType::f32 && dtype != DType::bf16)
+    fail_input("dtype: expected f32 or bf16, found ", dtype);
+  bool found = false;
+  module.visit([&](const std::string&, nn::Module& below) {
+    if (auto* transformer = dynamic_cast<models::Transformer*>(&below)) {
+      transformer->set_compute_dtype(dtype);
+      found = true;
+    }
+  });
+  if (dtype != DType::f32 && !found)
+    fail_input("dtype: ", dtype, " is for transformers, and this module holds none");
+}
 
 SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
                            const models::Tokenizer& tokenizer, LoaderOptions options)

@@ -9,6 +9,10 @@
 
 namespace ringlet::train {
 
+/// What every Transformer below `module` computes in. InputError when `dtype` is not f32 or bf16,
+/// or not f32 and there is no Transformer.
+void set_compute_dtype(nn::Module& module, DType dtype);
+
 class SentenceTask final : public TrainingTask {
  public:
   /// InputError when a batch has fewer rows than the loss needs. `loss` must outlive this.

@@ -215,6 +215,7 @@ class Trainer::Run {
 Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments)
     : task_(std::move(task)), arguments_(std::move(arguments)) {
   check(arguments_);
+  set_compute_dtype(task_->module(), arguments_.dtype);
   total_steps_ = arguments_.max_steps;
   if (total_steps_ == 0)
     for (std::size_t epoch = 0; epoch < arguments_.epochs; ++epoch)

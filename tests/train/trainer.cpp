@@ -282,6 +282,9 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
          "warm-up ratio: expected a number from 0 to 1, found 2");
   refuse({.batch_size = 4, .save_steps = 1},
          "save steps: expected an output folder for the checkpoints");
+  refuse({.batch_size = 4, .dtype = DType::f16}, "dtype: expected f32 or bf16, found f16");
+  refuse({.batch_size = 4, .dtype = DType::bf16},
+         "dtype: bf16 is for transformers, and this module holds none");
   refuse({.batch_size = 4, .gradient_accumulation = 0},
          "gradient accumulation: expected at least 1, found 0");
 }
