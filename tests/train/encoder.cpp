@@ -1,0 +1,140 @@
+// The trainer with the models it is made for.
+#include <doctest/doctest.h>
+
+#include "../files.h"
+#include "ringlet/autograd/functions/cross_entropy.h"
+#include "ringlet/models/convnet.h"
+#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/train/classification.h"
+#include "ringlet/train/data/synthetic.h"
+#include "ringlet/train/digits.h"
+#include "ringlet/train/evaluator.h"
+#include "ringlet/train/trainer.h"
+#include "words.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+models::SentenceEncoder tiny_encoder() {
+  models::EncoderConfig config;
+  config.architecture = models::Architecture::bert;
+  config.vocab_size = 9;
+  config.hidden_size = 16;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 32;
+  config.max_position_embeddings = 16;
+  config.type_vocab_size = 2;
+  config.pad_token_id = 0;
+  const GeneratorGuard guard({5, 0, 0});
+  return models::SentenceEncoder(config, words::tokenizer());
+}
+
+std::shared_ptr<TextDataset> scored() {
+  auto data = std::make_shared<TextDataset>(
+      "scores", std::vector<std::string>{"sentence1", "sentence2"}, Target::score);
+  for (std::size_t i = 0; i < 24; ++i) {
+    const std::string first = words::text(i), second = words::text(i * 3);
+    data->add_row(std::vector<std::string_view>{first, second}, first[0] == second[0] ? 0.9 : 0.1);
+  }
+  return data;
+}
+
+/// An encoder with a loss for each of two data sets.
+struct Setup {
+  Setup() {
+    const GeneratorGuard guard({6, 0, 0});
+    loss = std::make_shared<models::MultiLoss>(
+        encoder.transformer(), std::vector<std::shared_ptr<models::Loss>>{
+                                   std::make_shared<models::SoftmaxLoss>(encoder, 3),
+                                   std::make_shared<models::CosineSimilarityLoss>(encoder)});
+  }
+  std::vector<float> values() const {
+    std::vector<float> all;
+    for (const nn::Parameter& parameter : loss->parameters())
+      for (const float value : parameter.tensor().to_vector()) all.push_back(value);
+    return all;
+  }
+  models::SentenceEncoder encoder = tiny_encoder();
+  std::shared_ptr<models::MultiLoss> loss;
+};
+
+}  // namespace
+
+TEST_CASE("an encoder learns two data sets with a loss each, and resumes to the bit") {
+  const Datasets data{words::dataset(24, 3), scored()};
+  TemporaryFolder folder;
+  TrainingArguments arguments{.output = folder / "a",
+                              .epochs = 2,
+                              .batch_size = 4,
+                              .gradient_accumulation = 2,
+                              .lr = 1e-3,
+                              .warmup_ratio = 0.1,
+                              .weight_decay = 0.01};
+  Setup straight;
+  Trainer(*straight.loss, data, words::tokenizer(), arguments).train();
+  CHECK(straight.values() != Setup().values());
+
+  arguments.output = folder / "b";
+  arguments.save_steps = 8;
+  {
+    Setup first;
+    Trainer trainer(*first.loss, data, words::tokenizer(), arguments);
+    trainer.set_callbacks({.on_save = [&](const std::filesystem::path&) { trainer.stop(); }});
+    CHECK(trainer.train().steps == 8);
+  }
+  arguments.resume_from = folder / "b";
+  Setup second;
+  CHECK(Trainer(*second.loss, data, words::tokenizer(), arguments).train().steps == 12);
+  CHECK(second.values() == straight.values());
+}
+
+TEST_CASE("similarity rises by training on scores, also in bf16") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    CAPTURE(dtype);
+    const models::SentenceEncoder encoder = tiny_encoder();
+    models::CosineSimilarityLoss loss(encoder);
+    const EmbeddingSimilarityEvaluator evaluator(*scored(), {.name = "words"});
+    Trainer trainer(loss, {scored()}, words::tokenizer(),
+                    {.epochs = 30, .batch_size = 8, .lr = 3e-3, .dtype = dtype});
+    trainer.add_evaluator(
+        [&](const EvaluationPoint& at) { return evaluator.evaluate(encoder, at); });
+    const TrainingResult result = trainer.train();
+    CHECK(encoder.transformer()->compute_dtype() == dtype);
+    const double before = *find_metric(result.epochs.front().metrics, "words_spearman_cosine");
+    CHECK(result.epochs.back().loss < 0.5 * result.epochs.front().loss);
+    CHECK(evaluator(encoder) > before);
+    CHECK(evaluator(encoder) ==
+          *find_metric(result.epochs.back().metrics, "words_spearman_cosine"));
+  }
+}
+
+TEST_CASE("the convolutional network learns digits under the trainer") {
+  const Digits digits = make_digits(/*seed=*/1, /*split=*/0, 192);
+  const GeneratorGuard guard({7, 0, 0});
+  models::Convnet model;
+  const auto loss = [&](const DigitBatch& batch) {
+    return autograd::cross_entropy(model(Variable(batch.images), batch.positions), batch.labels,
+                                   static_cast<double>(batch.labels.numel()));
+  };
+  Trainer trainer(model, digits.count,
+                  [&](const Rows& rows) { return collate_digits(digits, rows); }, loss,
+                  {.epochs = 3, .batch_size = 32, .lr = 1e-3, .schedule = Decay::constant});
+  trainer.add_evaluator([&](const EvaluationPoint&) {
+    model.eval();
+    ClassificationMeter meter;
+    std::vector<std::size_t> rows(digits.count);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+    const autograd::NoGrad no_grad;
+    const DigitBatch batch = collate_digits(digits, Rows(rows));
+    meter.add(model(Variable(batch.images)).tensor(), batch.labels);
+    return Metrics{{"accuracy", meter.accuracy()}};
+  });
+  const TrainingResult result = trainer.train();
+  CHECK(result.epochs.back().loss < result.epochs.front().loss);
+  CHECK(*find_metric(result.epochs.back().metrics, "accuracy") > 0.5);
+}
