@@ -65,6 +65,7 @@
 #include "ringlet/nn/embedding.h"
 #include "ringlet/nn/layer_norm.h"
 #include "ringlet/nn/linear.h"
+#include "ringlet/nn/loss.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/classification.h"

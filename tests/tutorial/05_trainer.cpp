@@ -1,0 +1,43 @@
+// Lesson 5: the Trainer runs the loop: a collate function, a loss hook and the arguments. The small
+// convolutional network learns digits that the project draws itself.
+#include <doctest/doctest.h>
+
+#include <iostream>
+
+#include "ringlet.h"
+
+using namespace ringlet;
+
+TEST_CASE("05 trainer") {
+  manual_seed(5);
+  const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, /*count=*/1000);
+  const train::Digits test = train::make_digits(1, 1, 300);
+  models::Convnet net;
+
+  train::Trainer trainer(
+      net, digits.count, [&](const train::Rows& rows) { return collate_digits(digits, rows); },
+      [&](const train::DigitBatch& batch) {
+        return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);
+      },
+      {.epochs = 3, .batch_size = 50, .lr = 1e-3, .schedule = train::Decay::constant});
+
+  trainer.add_evaluator([&](const train::EvaluationPoint&) {
+    const autograd::NoGrad no_grad;
+    net.eval();
+    std::vector<std::size_t> all(test.count);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    const train::DigitBatch batch = collate_digits(test, std::span<const std::size_t>(all));
+    train::ClassificationMeter meter;
+    meter.add(net(Variable(batch.images)).tensor(), batch.labels);
+    net.train();
+    return train::Metrics{{"accuracy", meter.accuracy()}, {"loss", meter.loss()}};
+  });
+
+  const train::TrainingResult result = trainer.train();
+  std::cout << "epoch  training loss  validation loss  accuracy\n";
+  for (const auto& epoch : result.epochs)
+    std::cout << epoch.epoch << "      " << epoch.loss << "       "
+              << *train::find_metric(epoch.metrics, "loss") << "        "
+              << *train::find_metric(epoch.metrics, "accuracy") << "\n";
+  CHECK(*train::find_metric(result.epochs.back().metrics, "accuracy") > 0.84);  // nearest mean
+}
