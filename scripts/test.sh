@@ -87,6 +87,7 @@ format_check() {
 sanitizer_tests() {
   heading "address and undefined behaviour sanitizers"
   local options=(-Doptimization=1 -Ddebug=true -Dbench=disabled -Dtests=enabled)
+  unset RINGLET_DATA  # the release build reads the real data; here it would take too long
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   if command -v clang++ >/dev/null; then
@@ -111,13 +112,10 @@ thread_tests() {
 leak_check() {
   heading "leaks in the course"
   command -v valgrind >/dev/null || { skip "leaks: needs valgrind"; return; }
-  local lesson
-  for lesson in build/tests/tutorial/[0-9]*; do
-    [ -f "$lesson" ] && [ -x "$lesson" ] || continue
-    # valgrind does not know AVX-512.
-    check "leaks: $lesson" env RINGLET_ISA=portable valgrind -q --leak-check=full \
-      --errors-for-leak-kinds=definite --error-exitcode=9 "$lesson" >/dev/null
-  done
+  # valgrind does not know AVX-512.
+  check "leaks in the course" env RINGLET_ISA=portable RINGLET_NUM_THREADS=2 valgrind -q \
+    --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 build/tests/tutorial \
+    --test-case='01*,02*,03*' >/dev/null
 }
 
 # Trains from random weights on generated text, then embeds with what was saved.
