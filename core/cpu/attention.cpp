@@ -91,14 +91,27 @@ void scatter_rows(T* to, std::int64_t stride, const S* from, std::int64_t column
     });
 }
 
+// The buckets of distances -kFar to kFar, beyond which nothing changes.
+constexpr std::int64_t kFar = 128;
+struct BucketTable {
+  std::uint8_t bucket[2 * kFar + 1];
+  constexpr BucketTable() : bucket() {
+    for (std::int64_t i = 0; i <= 2 * kFar; ++i)
+      bucket[i] = static_cast<std::uint8_t>(relative_position_bucket(i - kFar));
+  }
+  int operator()(std::int64_t distance) const {
+    return bucket[kFar + (distance < -kFar ? -kFar : distance > kFar ? kFar : distance)];
+  }
+};
+constexpr BucketTable kBucketOf;
+
 // bias[L - 1 + key - query] of one head; the row of query i starts at bias + L - 1 - i.
 template <class T, class S = scalar_t<T>>
 void relative_bias(S* bias, const Item<T>& item) {
   const S* table = static_cast<const S*>(item.all.relative_bias) + item.head;
   for (std::int64_t i = 0; i < item.length + item.keys; ++i)
-    bias[i] = i < 2 * item.length - 1
-                  ? table[relative_position_bucket(i - (item.length - 1)) * item.all.heads]
-                  : S{0};
+    bias[i] =
+        i < 2 * item.length - 1 ? table[kBucketOf(i - (item.length - 1)) * item.all.heads] : S{0};
 }
 
 // The factors of dropout for one row of P.
@@ -133,25 +146,25 @@ RINGLET_INLINE S softmax_row(S* scores, const S* bias, const S* factor, std::int
   constexpr int kLanes = Compute<S>::kLanes;
   const vector_t<S> lowest = splat(-static_cast<S>(INFINITY));
   vector_t<S> highest = lowest;
-  for_vectors<S>(length, [&](std::int64_t j, std::int64_t lanes) {
+  for (std::int64_t j = 0; j < length; j += kLanes) {
     vector_t<S> s = load(scores + j);
     if (bias) s += load(bias + j);
-    if (lanes < kLanes) s = first_lanes(s, lanes, lowest);
+    if (length - j < kLanes) s = first_lanes(s, length - j, lowest);
     store(scores + j, s);
     highest = max(s, highest);
-  });
+  }
   const S top = max_lane(highest);
   vector_t<S> total = {};
-  for_vectors<S>(length, [&](std::int64_t j, std::int64_t) {
+  for (std::int64_t j = 0; j < length; j += kLanes) {
     const vector_t<S> e = exp(load(scores + j) - top);
     total += e;
     store(scores + j, e);
-  });
+  }
   const S sum_exp = sum(total), inverse = 1 / sum_exp;
-  for_vectors<S>(length, [&](std::int64_t j, std::int64_t) {
+  for (std::int64_t j = 0; j < length; j += kLanes) {
     const vector_t<S> p = load(scores + j) * inverse;
     store(scores + j, factor ? drop(p, load(factor + j)) : p);
-  });
+  }
   if constexpr (sizeof(S) == 4) {
     return top + __builtin_logf(sum_exp);
   } else {
@@ -221,28 +234,26 @@ RINGLET_INLINE void backward_row(S* scores, S* grad_p, const S* bias, S lse, con
                                  S* diagonals, std::int64_t length) {
   constexpr int kLanes = Compute<S>::kLanes;
   vector_t<S> total = {};
-  for_vectors<S>(length, [&](std::int64_t j, std::int64_t lanes) {
+  for (std::int64_t j = 0; j < length; j += kLanes) {
     vector_t<S> s = load(scores + j) - lse;
     if (bias) s += load(bias + j);
-    vector_t<S> p = exp(s);
-    if (lanes < kLanes) p = first_lanes(p, lanes, vector_t<S>{});
-    vector_t<S> g = load(grad_p + j);
+    vector_t<S> p = exp(s), g = load(grad_p + j);
+    if (length - j < kLanes) p = first_lanes(p, length - j, vector_t<S>{});
     if (factor) {
-      const vector_t<S> f = load(factor + j);
-      g = drop(g, f);
+      g = drop(g, load(factor + j));
       store(grad_p + j, g);
     }
     store(scores + j, p);
     total = fma(p, g, total);
-  });
+  }
   const S mean = sum(total);
-  for_vectors<S>(length, [&](std::int64_t j, std::int64_t) {
+  for (std::int64_t j = 0; j < length; j += kLanes) {
     const vector_t<S> p = load(scores + j);
     const vector_t<S> g = p * (load(grad_p + j) - mean);
     if (factor) store(scores + j, drop(p, load(factor + j)));
     store(grad_p + j, g);
     if (diagonals) store(diagonals + j, load(diagonals + j) + g);
-  });
+  }
 }
 
 // Sums diagonals[L - 1 + key - query] by bucket.
@@ -250,7 +261,7 @@ template <class S>
 void sum_buckets(S* buckets, const S* diagonals, std::int64_t length) {
   for (int b = 0; b < kRelativeBuckets; ++b) buckets[b] = 0;
   for (std::int64_t i = 0; i < 2 * length - 1; ++i)
-    buckets[relative_position_bucket(i - (length - 1))] += diagonals[i];
+    buckets[kBucketOf(i - (length - 1))] += diagonals[i];
 }
 
 template <class T>

@@ -53,57 +53,51 @@ void layer_norm(const LayerNormArgs& args, Device device) {
   });
 }
 
-// One row of backward: what is read, and where the row's share of the column sums goes.
-template <class T>
+// What backward reads of one row.
+template <class T, class S = scalar_t<T>>
 struct BackwardRow {
-  using S = scalar_t<T>;
-  using V = vector_t<T>;
   const T* grad;
   const T* z;
   const S* weight;
   const S* output_factor;  // null: the output was not dropped
   S mean;
   S scale;  // n = (z - mean) scale
-
-  V grad_at(std::int64_t i, std::int64_t lanes) const __attribute__((always_inline)) {
-    const V g = load_at(grad, i, lanes);
-    return output_factor ? drop(g, load_at(output_factor, i, lanes)) : g;
-  }
-  V normalized_at(std::int64_t i, std::int64_t lanes) const __attribute__((always_inline)) {
-    return (load_at(z, i, lanes) - mean) * scale;
-  }
 };
 
-// Adds the row to the column sums; returns the means of g w and g w n over the columns.
+// Adds the row to the column sums, keeps g w and n, and returns the columns' means of g w and of
+// g w n.
 template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void reduce_row(const BackwardRow<T>& row, S* sum_weight, S* sum_bias,
-                               std::int64_t columns, S means[2]) {
+RINGLET_INLINE void reduce_row(const BackwardRow<T>& row, S* sum_weight, S* sum_bias, S* kept_gw,
+                               S* kept_n, std::int64_t columns, S means[2]) {
   vector_t<T> total[2] = {};
-  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
-    const vector_t<T> g = row.grad_at(i, lanes), w = load_at(row.weight, i, lanes);
-    // Lanes beyond the row have g = 0, whatever (0 - mean) scale is there.
-    const vector_t<T> n = row.normalized_at(i, lanes);
-    store_at(sum_weight, i, lanes, fma(g, n, load_at(sum_weight, i, lanes)));
-    store_at(sum_bias, i, lanes, load_at(sum_bias, i, lanes) + g);
-    const vector_t<T> gw = g * w;
-    total[0] += gw;
-    total[1] = fma(gw, n, total[1]);
-  });
+  for_vectors<T>(
+      columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
+        vector_t<T> g = load_at(row.grad, i, lanes);
+        if (row.output_factor) g = drop(g, load_at(row.output_factor, i, lanes));
+        // Lanes beyond the row have g = 0, whatever (0 - mean) scale is there.
+        const vector_t<T> n = (load_at(row.z, i, lanes) - row.mean) * row.scale;
+        store_at(sum_weight, i, lanes, fma(g, n, load_at(sum_weight, i, lanes)));
+        store_at(sum_bias, i, lanes, load_at(sum_bias, i, lanes) + g);
+        const vector_t<T> gw = g * load_at(row.weight, i, lanes);
+        store(kept_gw + i, gw);
+        store(kept_n + i, n);
+        total[0] += gw;
+        total[1] = fma(gw, n, total[1]);
+      });
   means[0] = sum(total[0]) / static_cast<S>(columns);
   means[1] = sum(total[1]) / static_cast<S>(columns);
 }
 
 // grad_z = rstd (g w - mean(g w) - n mean(g w n)), and grad_x = dropout(grad_z).
 template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void write_row(const BackwardRow<T>& row, T* grad_z, T* grad_x, const S* factor,
+RINGLET_INLINE void write_row(const S* gw, const S* n, T* grad_z, T* grad_x, const S* factor,
                               S rstd, const S means[2], std::int64_t columns) {
-  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
-    const vector_t<T> gw = row.grad_at(i, lanes) * load_at(row.weight, i, lanes);
-    const vector_t<T> n = row.normalized_at(i, lanes);
-    const vector_t<T> out = rstd * (gw - means[0] - n * means[1]);
-    if (grad_z) store_at(grad_z, i, lanes, out);
-    if (grad_x) store_at(grad_x, i, lanes, drop(out, load_at(factor, i, lanes)));
-  });
+  for_vectors<T>(
+      columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
+        const vector_t<T> out = rstd * (load(gw + i) - means[0] - load(n + i) * means[1]);
+        if (grad_z) store_at(grad_z, i, lanes, out);
+        if (grad_x) store_at(grad_x, i, lanes, drop(out, load_at(factor, i, lanes)));
+      });
 }
 
 // Rows of one block: their gradients, and the block's share of the column sums.
@@ -111,8 +105,10 @@ template <class T>
 void backward_block(const LayerNormBackwardArgs& args, std::int64_t block) {
   using S = scalar_t<T>;
   const std::int64_t columns = args.columns, width = factor_size(columns);
-  const Scratch memory(static_cast<std::size_t>(2 * width) * sizeof(S));
+  const Scratch memory(static_cast<std::size_t>(4 * width) * sizeof(S));
   S* factor = memory.as<S>();
+  S* gw = factor + 2 * width;
+  S* n = factor + 3 * width;
   S* output_factor = args.output_dropout.threshold > 0 ? factor + width : nullptr;
   const PhiloxSchedule keys = schedule(args.dropout.key);
   const PhiloxSchedule output_keys = schedule(args.output_dropout.key);
@@ -131,10 +127,11 @@ void backward_block(const LayerNormBackwardArgs& args, std::int64_t block) {
                              args.mean ? static_cast<const S*>(args.mean)[r] : S{0},
                              args.mean ? rstd : S{1}};
     S means[2];
-    reduce_row(row, sum_weight, sum_weight + columns, columns, means);
+    reduce_row(row, sum_weight, sum_weight + columns, gw, n, columns, means);
     T* grad_x = row_of<T>(args.grad_x, r, columns);
     if (grad_x) dropout_factors(factor, args.dropout, keys, r, columns);
-    write_row(row, row_of<T>(args.grad_residual, r, columns), grad_x, factor, rstd, means, columns);
+    write_row(gw, n, row_of<T>(args.grad_residual, r, columns), grad_x, factor, rstd, means,
+              columns);
   }
 }
 

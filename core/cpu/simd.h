@@ -60,11 +60,19 @@ RINGLET_INLINE vector_t<T> load(const T* from) {
   memcpy(&v, from, sizeof(v));
   return v;
 }
+RINGLET_INLINE f32x16 widen_bf16(u16x16 half) {
+#if defined(__AVX512F__)  // convertvector takes five instructions; unmasked forms warn in g++ 12
+  const u32x16 wide = bits_as<u32x16>(_mm512_maskz_cvtepu16_epi32(0xffff, bits_as<__m256i>(half)));
+#else
+  const u32x16 wide = __builtin_convertvector(half, u32x16);
+#endif
+  return bits_as<f32x16>(wide << 16);
+}
 template <>
 inline __attribute__((always_inline)) f32x16 load(const bfloat16* from) {
   u16x16 half;
   memcpy(&half, from, sizeof(half));
-  return bits_as<f32x16>(__builtin_convertvector(half, u32x16) << 16);
+  return widen_bf16(half);
 }
 
 template <class T>
@@ -76,7 +84,12 @@ RINGLET_INLINE u16x16 round_to_bf16(f32x16 v) {
   const u32x16 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   const u32x16 quiet = (u >> 16) | 0x40u;
   const auto nan = (u & 0x7fffffffu) > 0x7f800000u;
+#if defined(__AVX512F__)
+  const __m512i chosen = bits_as<__m512i>(nan ? quiet : rounded);
+  return bits_as<u16x16>(_mm512_maskz_cvtepi32_epi16(0xffff, chosen));
+#else
   return __builtin_convertvector(nan ? quiet : rounded, u16x16);
+#endif
 }
 template <>
 inline __attribute__((always_inline)) void store(bfloat16* to, f32x16 v) {
@@ -114,8 +127,7 @@ inline __attribute__((always_inline)) f64x8 load(const double* from, std::int64_
 }
 template <>
 inline __attribute__((always_inline)) f32x16 load(const bfloat16* from, std::int64_t n) {
-  const u16x16 half = bits_as<u16x16>(_mm256_maskz_loadu_epi16(first_lanes(n), from));
-  return bits_as<f32x16>(__builtin_convertvector(half, u32x16) << 16);
+  return widen_bf16(bits_as<u16x16>(_mm256_maskz_loadu_epi16(first_lanes(n), from)));
 }
 template <>
 inline __attribute__((always_inline)) void store(float* to, f32x16 v, std::int64_t n) {
