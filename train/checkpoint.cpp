@@ -28,7 +28,17 @@ NamedTensors saved_tensors(const nn::Module& module) {
   return tensors;
 }
 
+Json to_json(const TrainerState::LossSum& loss) {
+  return {{"sum", loss.sum}, {"steps", loss.steps}};
+}
+
+TrainerState::LossSum loss_sum_from(const Json& json) {
+  return {json.at("sum").get<double>(), json.at("steps").get<std::int64_t>()};
+}
+
 Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters) {
+  Json losses = Json::array();
+  for (const TrainerState::LossSum& loss : state.dataset_losses) losses.push_back(to_json(loss));
   Json updates = Json::object();
   for (const auto& parameter : parameters) updates[parameter.name] = parameter.steps;
   return {{"format", kFormat},
@@ -41,8 +51,8 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
            {{"seed", state.generator.seed},
             {"step", state.generator.step},
             {"draws", state.generator.draws}}},
-          {"loss_sum", state.loss_sum},
-          {"loss_steps", state.loss_steps},
+          {"loss", to_json(state.loss)},
+          {"dataset_losses", std::move(losses)},
           {"updates", std::move(updates)}};
 }
 
@@ -56,8 +66,9 @@ TrainerState from_json(const Json& json) {
   json.at("generator").at("seed").get_to(state.generator.seed);
   json.at("generator").at("step").get_to(state.generator.step);
   json.at("generator").at("draws").get_to(state.generator.draws);
-  json.at("loss_sum").get_to(state.loss_sum);
-  json.at("loss_steps").get_to(state.loss_steps);
+  state.loss = loss_sum_from(json.at("loss"));
+  for (const Json& sum : json.at("dataset_losses"))
+    state.dataset_losses.push_back(loss_sum_from(sum));
   return state;
 }
 

@@ -25,8 +25,13 @@ struct TrainerState {
   std::string fingerprint;  // of the task
   std::int64_t total_steps = 0;
   /// Loss since the last line of metrics.
-  double loss_sum = 0;
-  std::int64_t loss_steps = 0;
+  struct LossSum {
+    double sum = 0;
+    std::int64_t steps = 0;
+    bool operator==(const LossSum&) const = default;
+  };
+  LossSum loss;
+  std::vector<LossSum> dataset_losses;  // where there are several data sets
 };
 
 /// Writes the folder `target`, whole or not at all; an older one there is replaced.

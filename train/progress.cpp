@@ -46,13 +46,8 @@ std::string format_count(double count) {
   return format("%.*f%s", decimals, count, kUnits[unit]);
 }
 
-Progress::Progress(std::ostream& out, std::int64_t total_steps, ProgressOptions options,
-                   std::int64_t first_step)
-    : out_(out),
-      total_(total_steps),
-      first_(first_step),
-      options_(std::move(options)),
-      step_(first_step) {
+Progress::Progress(std::ostream& out, std::int64_t total_steps, ProgressOptions options)
+    : out_(out), total_(total_steps), options_(std::move(options)) {
   if (!options_.clock) options_.clock = steady_seconds;
   last_time_ = now();
   shown_at_ = -std::numeric_limits<double>::infinity();
@@ -69,6 +64,7 @@ void Progress::step(std::int64_t step, double loss, std::int64_t pairs, std::int
   seconds_ += time - last_time_;
   last_time_ = time;
   step_ = step;
+  ++steps_here_;
   loss_ = loss;
   pairs_ += pairs;
   tokens_ += tokens;
@@ -86,13 +82,12 @@ void Progress::note(const std::string& line) {
 std::string Progress::line() const {
   std::string text = concat("step ", step_, '/', total_, format("  loss %.4f", loss_));
   if (seconds_ <= 0) return text;
-  const auto done = static_cast<double>(step_ - first_);
   text += concat("  ", format_count(static_cast<double>(pairs_) / seconds_), " pairs/s  ",
                  format_count(static_cast<double>(tokens_) / seconds_), " tokens/s  ");
-  return text +
-         (step_ < total_
-              ? format_duration(seconds_ / done * static_cast<double>(total_ - step_)) + " left"
-              : "in " + format_duration(seconds_));
+  return text + (step_ < total_ ? format_duration(seconds_ / static_cast<double>(steps_here_) *
+                                                  static_cast<double>(total_ - step_)) +
+                                      " left"
+                                : "in " + format_duration(seconds_));
 }
 
 void Progress::show() {

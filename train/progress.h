@@ -26,9 +26,8 @@ struct ProgressOptions {
 /// "step 120/1000  loss 0.8123  312 pairs/s  8.1k tokens/s  2 min 30 s left".
 class Progress {
  public:
-  /// Shows nothing by itself; `out` must outlive it. Steps count from `first_step` on.
-  Progress(std::ostream& out, std::int64_t total_steps, ProgressOptions options = {},
-           std::int64_t first_step = 0);
+  /// Shows nothing by itself; `out` must outlive it. Time counts from here.
+  Progress(std::ostream& out, std::int64_t total_steps, ProgressOptions options = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -50,12 +49,12 @@ class Progress {
 
   std::ostream& out_;
   std::int64_t total_;
-  std::int64_t first_;
   ProgressOptions options_;
   double last_time_;    // of the last step
   double shown_at_;     // when a line was shown last
   double seconds_ = 0;  // of all steps
-  std::int64_t step_;
+  std::int64_t step_ = 0;
+  std::int64_t steps_here_ = 0;  // a resumed run does not start at step 1
   double loss_ = 0;
   std::int64_t pairs_ = 0;
   std::int64_t tokens_ = 0;

@@ -45,6 +45,7 @@ StepResult SentenceTask::step() {
     result.loss += value.item<double>();
     result.rows += batch->rows;
     result.tokens += batch->real_tokens;
+    result.dataset = batch->dataset;
   }
   return result;
 }
@@ -56,6 +57,12 @@ void SentenceTask::check_reached(const models::PackedBatch& batch) {
     names += (names.empty() ? "" : ", ") + name;
   RINGLET_CHECK(names.empty(), "[trainer] the loss of ", loader_.datasets()[batch.dataset]->name(),
                 " gives no gradient to: ", names);
+}
+
+std::vector<std::string> SentenceTask::dataset_names() const {
+  std::vector<std::string> names;
+  for (const auto& dataset : loader_.datasets()) names.push_back(dataset->name());
+  return names;
 }
 
 std::string SentenceTask::fingerprint() const {

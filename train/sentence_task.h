@@ -25,6 +25,7 @@ class SentenceTask final : public TrainingTask {
   /// Throws, naming them, when parameters of the batch's loss got no gradient.
   StepResult step() override;
   std::string fingerprint() const override;
+  std::vector<std::string> dataset_names() const override;
 
  private:
   void check_reached(const models::PackedBatch& batch);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ringlet/nn/module.h"
 
@@ -20,6 +21,7 @@ struct StepResult {
   double loss = 0;  // mean over the step's rows
   std::int64_t rows = 0;
   std::int64_t tokens = 0;  // without padding
+  std::size_t dataset = 0;  // which one the rows are from
 };
 
 class TrainingTask {
@@ -34,6 +36,8 @@ class TrainingTask {
   virtual StepResult step() = 0;
   /// The data and how it is cut into steps, in words: what must agree to resume.
   virtual std::string fingerprint() const = 0;
+  /// What StepResult::dataset counts; losses of several data sets are also logged apart.
+  virtual std::vector<std::string> dataset_names() const { return {}; }
 };
 
 }  // namespace ringlet::train

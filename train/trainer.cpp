@@ -65,6 +65,8 @@ class Trainer::Run {
     schedule_ = Schedule(arguments_.schedule, total(), warmup);
     state_.total_steps = total();
     state_.fingerprint = task_.fingerprint();
+    const std::size_t datasets = task_.dataset_names().size();
+    if (datasets > 1) state_.dataset_losses.resize(datasets);
     if (!arguments_.resume_from.empty()) resume();
     task_.seek(state_.position);
     if (arguments_.output.empty()) return;
@@ -88,10 +90,14 @@ class Trainer::Run {
     std::filesystem::path folder = arguments_.resume_from;
     if (const auto latest = latest_checkpoint(folder)) folder = *latest;
     const std::string wanted = state_.fingerprint;
+    const std::size_t datasets = state_.dataset_losses.size();
     state_ = load_checkpoint(folder, task_.module(), optimizer_);
     if (state_.fingerprint != wanted)
       fail_input(folder.string(), ": was trained on ", state_.fingerprint, "; now it would be ",
                  wanted);
+    const std::size_t sums = state_.dataset_losses.size();
+    if (sums != datasets)
+      fail_input(folder.string(), ": expected losses of ", datasets, " data sets, found ", sums);
     if (state_.total_steps != total())
       fail_input(folder.string(), ": was to run ", state_.total_steps, " steps; now it would be ",
                  total());
@@ -143,26 +149,36 @@ class Trainer::Run {
     result_.tokens += result.tokens;
     epoch_loss_ += result.loss;
     ++epoch_steps_;
-    state_.loss_sum += result.loss;
-    ++state_.loss_steps;
+    add(state_.loss, result.loss);
+    if (!state_.dataset_losses.empty()) add(state_.dataset_losses[result.dataset], result.loss);
     logged_.seconds += seconds;
     logged_.rows += result.rows;
     logged_.tokens += result.tokens;
+  }
+
+  static void add(TrainerState::LossSum& loss, double value) {
+    loss.sum += value;
+    ++loss.steps;
+  }
+  static double mean(const TrainerState::LossSum& loss) {
+    return loss.sum / static_cast<double>(loss.steps);
   }
 
   void log() {
     const auto rate = [&](std::int64_t n) {
       return logged_.seconds > 0 ? static_cast<double>(n) / logged_.seconds : 0;
     };
-    if (metrics_)
-      metrics_->write(state_.step, epoch(),
-                      {{"loss", state_.loss_sum / static_cast<double>(state_.loss_steps)},
-                       {"lr", optimizer_.lr()},
-                       {"grad_norm", optimizer_.grad_norm()},
-                       {"pairs_per_s", rate(logged_.rows)},
-                       {"tokens_per_s", rate(logged_.tokens)}});
-    state_.loss_sum = 0;
-    state_.loss_steps = 0;
+    Metrics metrics{{"loss", mean(state_.loss)}};
+    for (std::size_t i = 0; i < state_.dataset_losses.size(); ++i)
+      if (state_.dataset_losses[i].steps > 0)
+        metrics.emplace_back("loss_" + task_.dataset_names()[i], mean(state_.dataset_losses[i]));
+    metrics.insert(metrics.end(), {{"lr", optimizer_.lr()},
+                                   {"grad_norm", optimizer_.grad_norm()},
+                                   {"pairs_per_s", rate(logged_.rows)},
+                                   {"tokens_per_s", rate(logged_.tokens)}});
+    if (metrics_) metrics_->write(state_.step, epoch(), metrics);
+    state_.loss = {};
+    for (TrainerState::LossSum& loss : state_.dataset_losses) loss = {};
     logged_ = {};
   }
 

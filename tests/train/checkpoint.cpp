@@ -32,8 +32,8 @@ const TrainerState kState{.step = 7,
                           .generator = {~std::uint64_t{0}, 7, 3},
                           .fingerprint = "words",
                           .total_steps = 20,
-                          .loss_sum = 0.1,
-                          .loss_steps = 3};
+                          .loss = {0.1, 3},
+                          .dataset_losses = {{0.1, 2}, {0, 1}}};
 
 /// The message of the InputError that `call` throws.
 std::string message(const std::function<void()>& call) {
@@ -61,7 +61,8 @@ TEST_CASE("a checkpoint brings back parameters, moments and state to the bit") {
   CHECK(state.position == Position{2, 1});
   CHECK(state.generator.seed == ~std::uint64_t{0});
   CHECK(state.generator.draws == 3);
-  CHECK(state.loss_sum == 0.1);
+  CHECK(state.loss == kState.loss);
+  CHECK(state.dataset_losses == kState.dataset_losses);
   const auto before = saved.optimizer.state(), after = optimizer.state();
   REQUIRE(before.size() == after.size());
   for (std::size_t i = 0; i < before.size(); ++i) {

@@ -52,7 +52,7 @@ TEST_CASE("on a terminal the line rewrites itself, and notes stand above it") {
 TEST_CASE("time for evaluation does not count, and a resumed run counts its own steps") {
   double time = 0;
   std::ostringstream out;
-  Progress progress(out, 20, {.clock = [&] { return time; }}, 10);
+  Progress progress(out, 20, {.clock = [&] { return time; }});
   time = 1;
   progress.step(11, 1, 10, 100);
   time = 60;

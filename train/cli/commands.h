@@ -8,7 +8,10 @@ class App;
 
 namespace ringlet::cli {
 
+void add_encode(CLI::App& app);
+void add_evaluate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_make_data(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace ringlet::cli

@@ -8,6 +8,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Trains and runs sentence encoders.", "ringlet"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "ringlet " RINGLET_VERSION);
+  ringlet::cli::add_train(app);
+  ringlet::cli::add_evaluate(app);
+  ringlet::cli::add_encode(app);
   ringlet::cli::add_info(app);
   ringlet::cli::add_make_data(app);
   return ringlet::cli::run(app, argc, argv);

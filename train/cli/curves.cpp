@@ -1,0 +1,69 @@
+#include "ringlet/train/cli/curves.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "ringlet/core/file.h"
+#include "ringlet/train/data/lines.h"
+
+namespace ringlet::cli {
+namespace {
+
+using train::Series;
+
+Series& series_of(std::vector<Series>& all, const std::string& name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Series& s) { return s.name == name; });
+  if (found != all.end()) return *found;
+  return all.emplace_back(Series{name, {}, {}});
+}
+
+bool is_loss(const std::string& name) {
+  return name.starts_with("loss") || name.ends_with("_loss");
+}
+
+/// Noisy curves behind their running means.
+std::vector<Series> smoothed(const std::vector<Series>& series) {
+  constexpr std::size_t kPointsPerMean = 20;
+  std::vector<Series> out;
+  for (const Series& raw : series) {
+    const std::size_t window = raw.x.size() / kPointsPerMean;
+    if (window < 3) {
+      out.push_back(raw);
+      continue;
+    }
+    out.push_back({"", raw.x, raw.y, /*faint=*/true});
+    out.push_back(train::moving_average(raw, window));
+  }
+  return out;
+}
+
+}  // namespace
+
+void draw_curves(const std::filesystem::path& metrics, const std::filesystem::path& svg,
+                 const std::vector<train::Level>& levels) {
+  // What a line of training tells besides the loss.
+  const std::set<std::string> other{"step",      "epoch",       "lr",
+                                    "grad_norm", "pairs_per_s", "tokens_per_s"};
+  std::vector<Series> losses, scores;
+  train::LineReader lines(metrics);
+  while (const auto line = lines.next()) {
+    const auto json = nlohmann::ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("step"))
+      lines.fail_here("expected an object with a step");
+    for (const auto& [name, value] : json.items()) {
+      if (other.contains(name) || !value.is_number()) continue;
+      Series& series = series_of(is_loss(name) ? losses : scores, name);
+      series.x.push_back(json["step"].get<double>());
+      series.y.push_back(value.get<double>());
+    }
+  }
+  std::vector<train::LineChart> charts;
+  charts.push_back({"Training loss", "step", "loss", smoothed(losses), levels});
+  if (!scores.empty()) charts.push_back({"Evaluation", "step", "score", scores, {}});
+  write_file(svg, train::draw_lines(charts));
+}
+
+}  // namespace ringlet::cli

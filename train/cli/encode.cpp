@@ -1,0 +1,143 @@
+// `ringlet encode`: a line of text in, an embedding out.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "ringlet/core/file.h"
+#include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/model_options.h"
+#include "ringlet/train/cli/output.h"
+#include "ringlet/train/data/lines.h"
+#include "ringlet/train/data/text.h"
+#include "ringlet/train/npy.h"
+#include "ringlet/train/progress.h"
+
+namespace ringlet::cli {
+namespace {
+
+/// Lines embedded before their embeddings are written.
+constexpr std::size_t kChunk = 8192;
+
+struct Options {
+  ModelOptions model;
+  std::string input;
+  std::filesystem::path output;
+  std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
+};
+
+std::size_t read_stdin(std::span<char> buffer) {
+  for (;;) {
+    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno != EINTR)
+      fail_input("standard input: cannot read: ", std::generic_category().message(errno));
+  }
+}
+
+/// Every line is a text, an empty one too, so that rows keep their places.
+std::vector<std::string> read_texts(const std::string& input) {
+  train::LineReader lines = input == "-" ? train::LineReader(read_stdin, "standard input")
+                                         : train::LineReader(std::filesystem::path(input));
+  std::vector<std::string> texts;
+  while (const auto line = lines.next()) {
+    if (!train::is_utf8(*line)) lines.fail_here("expected UTF-8 text");
+    texts.emplace_back(train::strip(*line));
+  }
+  if (texts.empty()) fail_input(lines.name(), ": expected a line of text, found none");
+  return texts;
+}
+
+/// Where embeddings go, a chunk at a time.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void write(std::span<const std::string> texts, const Tensor& embeddings) = 0;
+  virtual void commit() = 0;
+};
+
+class NpySink final : public Sink {
+ public:
+  NpySink(const std::filesystem::path& path, std::size_t rows, std::int64_t dimension)
+      : writer_(path, {static_cast<std::int64_t>(rows), dimension}) {}
+  void write(std::span<const std::string>, const Tensor& embeddings) override {
+    writer_.write(embeddings);
+  }
+  void commit() override { writer_.commit(); }
+
+ private:
+  train::NpyWriter writer_;
+};
+
+class JsonlSink final : public Sink {
+ public:
+  explicit JsonlSink(const std::filesystem::path& path) : file_(path) {}
+  void write(std::span<const std::string> texts, const Tensor& embeddings) override {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      std::string line = "{\"text\":" + nlohmann::json(texts[i]).dump() + ",\"embedding\":[";
+      const char* separator = "";
+      for (const float value : embeddings[static_cast<std::int64_t>(i)].to_vector()) {
+        line += fmt::format("{}{}", separator, value);
+        separator = ",";
+      }
+      file_.write(line + "]}\n");
+    }
+  }
+  void commit() override { file_.commit(); }
+
+ private:
+  AtomicFile file_;
+};
+
+bool is_jsonl(const std::filesystem::path& path) {
+  if (path.extension() == ".jsonl") return true;
+  if (path.extension() == ".npy") return false;
+  fail_input("--output ", path.string(), ": expected a name that ends in .npy or .jsonl");
+}
+
+void encode(const Options& options) {
+  const bool jsonl = is_jsonl(options.output);
+  check_output_file("--output", options.output);
+  const models::SentenceEncoder model = open_model(options.model);
+  const std::vector<std::string> texts = read_texts(options.input);
+
+  std::unique_ptr<Sink> sink;
+  if (jsonl)
+    sink = std::make_unique<JsonlSink>(options.output);
+  else
+    sink = std::make_unique<NpySink>(options.output, texts.size(), model.dimension());
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
+    const auto chunk = std::span(texts).subspan(begin, std::min(kChunk, texts.size() - begin));
+    sink->write(chunk, model.encode(chunk, {.batch_tokens = options.batch_tokens}));
+  }
+  sink->commit();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  fmt::print("wrote {} embeddings of {} numbers to {} ({} texts/s)\n", texts.size(),
+             model.dimension(), options.output.string(),
+             train::format_count(static_cast<double>(texts.size()) / seconds.count()));
+}
+
+}  // namespace
+
+void add_encode(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("encode", "Embed each line of a text file");
+  const auto options = std::make_shared<Options>();
+  command->add_option("INPUT", options->input, "A text file, plain or gzip; - reads standard input")
+      ->required();
+  add_model_options(*command, options->model, "A Sentence Transformers folder");
+  command->add_option("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl")
+      ->required();
+  command->add_option("--batch-tokens", options->batch_tokens, "Tokens of one forward, about")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  command->callback([options] { encode(*options); });
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,54 @@
+#include "ringlet/train/cli/model_options.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "ringlet/core/backend.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cli {
+
+void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help) {
+  constexpr int kMaxThreads = 4096;
+  command.add_option("--model", options.model, model_help)->required();
+  command.add_option("--device", options.device, "cpu or cuda, perhaps with an index: cuda:1")
+      ->capture_default_str();
+  command.add_option("--threads-per-device", options.threads, "Threads of each CPU device")
+      ->check(CLI::Range(1, kMaxThreads));
+  command.add_option("--dtype", options.dtype, "What activations are kept in: f32 or bf16")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  command.add_option("--max-length", options.max_length, "Cut texts to so many tokens")
+      ->check(CLI::Range(3, 1 << 20));
+}
+
+Device use_device(const ModelOptions& options) {
+  if (options.threads > 0) set_threads_per_device(options.threads);
+  const Device device = Device::parse(options.device);
+  ensure_registered();
+  if (!has_backend(device.type)) fail_input("--device ", options.device, ": no such device here");
+  return device;
+}
+
+void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) {
+  encoder.transformer()->set_compute_dtype(parse_dtype(options.dtype));
+  if (options.max_length == 0) return;
+  if (options.max_length > encoder.config().max_tokens())
+    fail_input("--max-length ", options.max_length, ": the model takes at most ",
+               encoder.config().max_tokens(), " tokens");
+  encoder.set_max_seq_length(options.max_length);
+}
+
+models::SentenceEncoder open_model(const ModelOptions& options) {
+  const Device device = use_device(options);
+  auto encoder = models::SentenceEncoder::from_pretrained(options.model, device);
+  std::string unused;
+  for (const std::string& name : encoder.unused_names()) unused += " " + name;
+  if (!unused.empty()) fmt::print(stderr, "{}: weights without use:{}\n", options.model, unused);
+  apply(options, encoder);
+  return encoder;
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,32 @@
+// Options that every command with a model has.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "ringlet/models/sentence_encoder.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ringlet::cli {
+
+struct ModelOptions {
+  std::string model;
+  std::string device = "cpu";
+  int threads = 0;  // 0: as many as there are processors
+  std::string dtype = "f32";
+  std::int64_t max_length = 0;  // tokens; 0: the model's own limit
+};
+
+/// Adds --model, --device, --threads-per-device, --dtype and --max-length.
+void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help);
+/// Sets the threads; the device, which must exist.
+Device use_device(const ModelOptions& options);
+/// Sets dtype and length; a length that the model cannot take is InputError.
+void apply(const ModelOptions& options, const models::SentenceEncoder& encoder);
+/// Reads the folder --model and tells on stderr which of its weights have no use.
+models::SentenceEncoder open_model(const ModelOptions& options);
+
+}  // namespace ringlet::cli

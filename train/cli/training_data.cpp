@@ -1,0 +1,188 @@
+#include "ringlet/train/cli/training_data.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/train/data/synthetic.h"
+
+namespace ringlet::cli {
+namespace {
+
+using train::Target;
+using train::TextDataset;
+
+constexpr std::array<const char*, 3> kNames{"softmax", "cosine", "mnrl"};
+constexpr double kSyntheticScale = 5;
+
+std::optional<LossKind> loss_named(const std::string& name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (name == kNames[i]) return static_cast<LossKind>(i);
+  return std::nullopt;
+}
+
+int classes_of(const Source& source) { return std::max(2, source.dataset->num_labels()); }
+
+/// The loss that the columns call for.
+LossKind deduce(const TextDataset& data, const std::string& file) {
+  if (data.columns().size() < 2)
+    fail_input("--data ", file, ": expected two or three columns of text, found one");
+  switch (data.target()) {
+    case Target::label:
+      return LossKind::softmax;
+    case Target::score:
+      return LossKind::cosine;
+    case Target::none:
+      break;
+  }
+  return LossKind::mnrl;
+}
+
+const char* needed_columns(LossKind loss) {
+  constexpr std::array kNeeded{"a pair of sentences and a label", "a pair of sentences and a score",
+                               "an anchor and a positive without label or score"};
+  return kNeeded[static_cast<std::size_t>(loss)];
+}
+
+void check_suits(const TextDataset& data, LossKind loss, const std::string& file) {
+  const LossKind natural = deduce(data, file);
+  const bool pair = data.columns().size() == 2 || loss == LossKind::mnrl;
+  if (natural != loss || !pair)
+    fail_input("--data ", file, ": loss ", kNames[static_cast<std::size_t>(loss)], " needs ",
+               needed_columns(loss));
+}
+
+Source read_source(const std::string& text, const DataOptions& options) {
+  std::string file = text;
+  std::optional<LossKind> loss;
+  if (const std::size_t colon = text.rfind(':'); colon != text.npos) {
+    loss = loss_named(text.substr(colon + 1));
+    const bool path = text.find('/', colon) != text.npos || std::filesystem::exists(text);
+    if (loss)
+      file = text.substr(0, colon);
+    else if (!path)
+      parse_loss(text.substr(colon + 1));
+  }
+  if (!loss && !options.loss.empty()) loss = parse_loss(options.loss);
+  auto dataset = std::make_shared<const TextDataset>(
+      train::read_dataset(file, {.columns = options.columns, .num_labels = options.num_labels}));
+  if (dataset->size() == 0) fail_input(file, ": expected rows, found none");
+  if (!loss) loss = deduce(*dataset, file);
+  check_suits(*dataset, *loss, file);
+  return {std::move(dataset), *loss};
+}
+
+std::shared_ptr<const TextDataset> dataset_of(const std::string& name,
+                                              const std::vector<train::TextPair>& pairs,
+                                              Target target) {
+  auto data = std::make_shared<TextDataset>(
+      name, std::vector<std::string>{"sentence1", "sentence2"}, target);
+  for (const train::TextPair& pair : pairs) {
+    const std::array<std::string_view, 2> texts{pair.sentence1, pair.sentence2};
+    data->add_row(texts, target == Target::score ? pair.target / kSyntheticScale : pair.target);
+  }
+  return data;
+}
+
+TrainingData synthetic_data(std::uint64_t seed) {
+  constexpr train::SyntheticSizes kSizes;
+  const train::TextSplits nli = train::make_nli(seed, kSizes.nli_train, kSizes.nli_dev);
+  const train::TextSplits sts = train::make_sts(seed, kSizes.sts_train, kSizes.sts_dev);
+  return {{{dataset_of("nli", nli.train, Target::label), LossKind::softmax},
+           {dataset_of("sts", sts.train, Target::score), LossKind::cosine}},
+          {dataset_of("nli-dev", nli.dev, Target::label),
+           dataset_of("sts-dev", sts.dev, Target::score)}};
+}
+
+/// Pairs with scores; or with labels, where a loss has classes.
+std::shared_ptr<const TextDataset> read_eval(const std::string& file, const DataOptions& options,
+                                             const std::vector<Source>& sources) {
+  int classes = 0;
+  for (const Source& source : sources)
+    if (classes == 0 && source.loss == LossKind::softmax) classes = classes_of(source);
+  auto data =
+      std::make_shared<const TextDataset>(train::read_dataset(file, {.columns = options.columns}));
+  const bool usable =
+      data->target() == Target::score || (data->target() == Target::label && classes > 0);
+  if (data->columns().size() != 2 || !usable)
+    fail_input("--eval ", file, ": expected pairs of sentences with scores",
+               classes > 0 ? " or labels" : "");
+  if (data->size() < 2) fail_input("--eval ", file, ": expected at least two rows");
+  if (data->num_labels() > classes && data->target() == Target::label)
+    fail_input("--eval ", file, ": label ", data->num_labels() - 1, " is none of the ", classes,
+               " classes trained");
+  return data;
+}
+
+std::shared_ptr<models::Loss> loss_of(const Source& source,
+                                      const models::SentenceEncoder& encoder) {
+  switch (source.loss) {
+    case LossKind::softmax:
+      return std::make_shared<models::SoftmaxLoss>(encoder, classes_of(source));
+    case LossKind::cosine:
+      return std::make_shared<models::CosineSimilarityLoss>(encoder);
+    case LossKind::mnrl:
+      break;
+  }
+  return std::make_shared<models::MultipleNegativesRankingLoss>(encoder);
+}
+
+}  // namespace
+
+LossKind parse_loss(const std::string& name) {
+  const std::optional<LossKind> loss = loss_named(name);
+  if (!loss) fail_input("unknown loss '", name, "'; expected ", kLossNames);
+  return *loss;
+}
+
+train::Datasets TrainingData::datasets() const {
+  train::Datasets all;
+  for (const Source& source : sources) all.push_back(source.dataset);
+  return all;
+}
+
+std::vector<std::string> TrainingData::texts() const {
+  std::vector<std::string> all;
+  for (const Source& source : sources)
+    for (std::size_t row = 0; row < source.dataset->size(); ++row)
+      for (const std::string_view text : source.dataset->texts(row)) all.emplace_back(text);
+  return all;
+}
+
+TrainingData read_training_data(const DataOptions& options) {
+  TrainingData data;
+  if (options.data.empty()) data = synthetic_data(options.seed);
+  for (const std::string& text : options.data) data.sources.push_back(read_source(text, options));
+  if (!options.eval.empty()) data.eval.clear();
+  for (const std::string& file : options.eval)
+    data.eval.push_back(read_eval(file, options, data.sources));
+  return data;
+}
+
+std::shared_ptr<const TextDataset> read_scored_pairs(const std::string& option,
+                                                     const std::string& file,
+                                                     const std::string& columns) {
+  auto data = std::make_shared<const TextDataset>(train::read_dataset(file, {.columns = columns}));
+  if (data->columns().size() != 2 || data->target() != Target::score)
+    fail_input(option, ' ', file, ": expected pairs of sentences with scores");
+  if (data->size() < 2) fail_input(option, ' ', file, ": expected at least two rows");
+  return data;
+}
+
+Losses make_losses(const TrainingData& data, const models::SentenceEncoder& encoder) {
+  Losses losses;
+  std::vector<std::shared_ptr<models::Loss>> each;
+  for (const Source& source : data.sources) {
+    each.push_back(loss_of(source, encoder));
+    if (!losses.classifier)
+      losses.classifier = std::dynamic_pointer_cast<models::SoftmaxLoss>(each.back());
+  }
+  losses.all = each.size() == 1 ? each.front()
+                                : std::make_shared<models::MultiLoss>(encoder.transformer(), each);
+  return losses;
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,60 @@
+// What `ringlet train` trains on: files, each with a loss, or the project's own data.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ringlet/models/losses/loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/sentence_encoder.h"
+#include "ringlet/train/data/readers.h"
+#include "ringlet/train/loader.h"
+
+namespace ringlet::cli {
+
+enum class LossKind { softmax, cosine, mnrl };
+inline constexpr const char* kLossNames = "softmax, cosine or mnrl";
+
+LossKind parse_loss(const std::string& name);
+
+struct DataOptions {
+  std::vector<std::string> data;  // FILE or FILE:LOSS
+  std::string loss;               // for files that name none; empty: by their columns
+  std::vector<std::string> eval;  // pairs with scores or labels
+  std::string columns;            // renames, "premise=sentence1,…"
+  int num_labels = 0;             // classes allowed; 0: as many as there are
+  std::uint64_t seed = 0;
+};
+
+/// One data set and its loss.
+struct Source {
+  std::shared_ptr<const train::TextDataset> dataset;
+  LossKind loss = LossKind::softmax;
+};
+
+struct TrainingData {
+  std::vector<Source> sources;
+  std::vector<std::shared_ptr<const train::TextDataset>> eval;
+
+  train::Datasets datasets() const;
+  std::vector<std::string> texts() const;
+};
+
+/// Reads all files; with none given, makes the project's own NLI and scored pairs. A loss that does
+/// not suit its columns is InputError that names the file.
+TrainingData read_training_data(const DataOptions& options);
+/// Pairs with scores, for evaluation; anything else is InputError.
+std::shared_ptr<const train::TextDataset> read_scored_pairs(const std::string& option,
+                                                            const std::string& file,
+                                                            const std::string& columns);
+
+/// The loss of each source over one encoder, in one module.
+struct Losses {
+  std::shared_ptr<models::Loss> all;
+  std::shared_ptr<models::SoftmaxLoss> classifier;  // the first one, if there is one
+};
+Losses make_losses(const TrainingData& data, const models::SentenceEncoder& encoder);
+
+}  // namespace ringlet::cli
