@@ -21,16 +21,19 @@ struct Outcome {
 };
 
 struct RunOptions {
-  std::string input = {};            // standard input
-  rlim_t file_size = RLIM_INFINITY;  // no file may grow beyond it: a disk that is full
-  std::string output_to = {};        // standard output, unless it is to be read
+  std::string input = {};  // standard input
+  // No file may grow beyond it: a disk that is full. Tensors live in files of memory, so leave
+  // them 40 MiB.
+  rlim_t file_size = RLIM_INFINITY;
+  std::string output_to = {};  // standard output, unless it is to be read
 };
 
-inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
+inline Outcome run_program(const std::string& program, const std::vector<std::string>& arguments,
+                           const RunOptions& options = {}) {
   const TemporaryFolder folder;
   ringlet::write_file(folder / "in", options.input);
   const std::string out = options.output_to.empty() ? (folder / "out").string() : options.output_to;
-  std::vector<char*> argv{const_cast<char*>(RINGLET_PROGRAM)};
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 
@@ -49,7 +52,7 @@ inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& 
       ::signal(SIGXFSZ, SIG_IGN);
       ::setrlimit(RLIMIT_FSIZE, &limit);
     }
-    ::execv(argv[0], argv.data());
+    ::execvp(argv[0], argv.data());
     ::_exit(127);
   }
   int status = 0;
@@ -59,6 +62,10 @@ inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& 
   if (options.output_to.empty()) outcome.out = ringlet::read_file(folder / "out");
   outcome.err = ringlet::read_file(folder / "err");
   return outcome;
+}
+
+inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
+  return run_program(RINGLET_PROGRAM, arguments, options);
 }
 
 /// The program ended with code 2 and exactly this line.

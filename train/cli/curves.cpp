@@ -60,6 +60,9 @@ void draw_curves(const std::filesystem::path& metrics, const std::filesystem::pa
       series.y.push_back(value.get<double>());
     }
   }
+  // The mean over different losses says little beside each of them.
+  if (losses.size() > 1 && losses[0].name == "loss" && losses[1].name.starts_with("loss_"))
+    losses.erase(losses.begin());
   std::vector<train::LineChart> charts;
   charts.push_back({"Training loss", "step", "loss", smoothed(losses), levels});
   if (!scores.empty()) charts.push_back({"Evaluation", "step", "score", scores, {}});

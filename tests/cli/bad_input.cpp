@@ -1,0 +1,192 @@
+// What is wrong is told in one line that names it; the exit code is 2 and nothing is written.
+#include <algorithm>
+#include <filesystem>
+
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/safetensors.h"
+#include "ringlet/tests/cli/program.h"
+
+namespace fs = std::filesystem;
+using ringlet::read_file;
+using ringlet::write_file;
+
+namespace {
+
+/// A model folder of the tiny configuration, made once.
+const fs::path& tiny_model() {
+  static const TemporaryFolder folder;
+  static const fs::path model = [] {
+    const Outcome made = run({"train", "--model", "tiny", "--max-steps", "1", "--no-progress",
+                              "--output", (folder / "out").string()});
+    REQUIRE_EQ(made.code, 0);
+    return folder / "out/model";
+  }();
+  return model;
+}
+
+struct Fixture {
+  TemporaryFolder folder;
+  std::string model = (folder / "model").string();
+  std::string text = (folder / "text.txt").string();
+  std::string output = (folder / "out").string();
+
+  Fixture() {
+    fs::copy(tiny_model(), model, fs::copy_options::recursive);
+    write_file(text, "A dog runs.\n");
+  }
+
+  Outcome encode() const {
+    return run({"encode", text, "--model", model, "--output", output + ".npy"});
+  }
+  Outcome train(const std::string& data, std::vector<std::string> more = {}) const {
+    write_file(folder / "data.csv", data);
+    std::vector<std::string> all{
+        "train", "--model", "tiny", "--data", (folder / "data.csv").string(), "--output", output};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+  /// Exit code 2, one line with all the words, and no output.
+  void check_refused_naming(const Outcome& outcome, const std::vector<std::string>& words) const {
+    INFO(outcome.err);
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+    for (const std::string& word : words) CHECK(outcome.err.find(word) != std::string::npos);
+    CHECK_FALSE(fs::exists(output));
+    CHECK_FALSE(fs::exists(output + ".npy"));
+    for (const auto& entry : fs::directory_iterator(folder.path()))
+      CHECK(entry.path().string().find(".tmp") == std::string::npos);
+  }
+  /// Replaces one tensor of the model's weights.
+  void replace_weight(const std::string& name, const ringlet::Tensor& by) const {
+    const fs::path path = fs::path(model) / "model.safetensors";
+    ringlet::NamedTensors tensors;
+    const auto file = ringlet::SafeTensors::open(path);
+    for (const std::string& each : file.names())
+      tensors.emplace_back(each, each == name ? by : file.load(each).clone());
+    ringlet::save_safetensors(path, tensors);
+  }
+};
+
+constexpr const char* kPairs = "sentence1,sentence2,label\n";
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a missing file or folder") {
+  fs::remove(text);
+  check_refused_naming(encode(), {text, "No such file"});
+  write_file(text, "x\n");
+  fs::remove_all(model);
+  check_refused_naming(encode(), {model});
+  check_refused_naming(
+      run({"train", "--model", "tiny", "--data", "absent.csv", "--output", output}),
+      {"absent.csv", "No such file"});
+  check_refused_naming(run({"train", "--model", "absent", "--output", output}), {"absent", "tiny"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a truncated safetensors file, or a header that lies") {
+  const fs::path weights = fs::path(model) / "model.safetensors";
+  const std::string good = read_file(weights);
+  write_file(weights, good.substr(0, 4));
+  check_refused_naming(encode(), {"model.safetensors"});
+  write_file(weights, good.substr(0, good.size() - 100));
+  check_refused_naming(encode(), {"model.safetensors"});
+  write_file(weights, std::string(8, '\x7f') + good.substr(8));  // a header of 2^62 bytes
+  check_refused_naming(encode(), {"model.safetensors"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a weight of the wrong shape or dtype, by name") {
+  const std::string name = "encoder.layer.1.output.dense.weight";
+  replace_weight(name, ringlet::zeros({3, 5}));
+  check_refused_naming(encode(), {name, "(3, 5)"});
+  replace_weight(name, ringlet::zeros({128, 512}, ringlet::DType::i32));
+  check_refused_naming(encode(), {name, "i32"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a vocabulary of the wrong size") {
+  const fs::path config = fs::path(model) / "config.json";
+  std::string text_of = read_file(config);
+  const std::size_t at = text_of.find("\"vocab_size\": ") + 14;
+  text_of.replace(at, text_of.find_first_of(",\n}", at) - at, "17");
+  write_file(config, text_of);
+  check_refused_naming(encode(), {"vocab", "17"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a malformed line, with its number") {
+  write_file(text, "fine\nnot \xff text\n");
+  check_refused_naming(encode(), {text + ":2", "UTF-8"});
+  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,\"1\n"), {"data.csv:3"});
+  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,high\n"), {"data.csv:3", "high"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a label out of range") {
+  const std::string data = std::string(kPairs) + "a,b,0\nc,d,7\n";
+  check_refused_naming(train(data, {"--num-labels", "3"}), {"data.csv:3", "7"});
+  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,-3\n"), {"data.csv:3", "-3"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "no rows, and a batch larger than the data") {
+  check_refused_naming(train(""), {"data.csv"});
+  check_refused_naming(train(kPairs), {"data.csv"});
+  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,1\n", {"--batch", "3"}), {"3", "2"});
+  write_file(text, "");
+  check_refused_naming(encode(), {text, "expected a line of text"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "options that do not fit") {
+  check_refused_naming(run({"encode", text, "--model", model, "--output", output}),
+                       {"--output", ".npy or .jsonl"});
+  check_refused_naming(run({"encode", text, "--modle", model, "--output", output + ".npy"}),
+                       {"'--modle'", "--model"});
+  check_refused_naming(
+      run({"encode", text, "--model", model, "--output", output + ".npy", "--max-length", "9999"}),
+      {"--max-length 9999", "128"});
+  check_refused_naming(
+      run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "tpu"}),
+      {"tpu"});
+  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,1\n", {"--resume"}),
+                       {"--resume", "no checkpoint"});
+  check_refused_naming(run({"train", "--model", model, "--vocab", "v.txt", "--output", output}),
+                       {"--vocab", "its own vocabulary"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "an output that cannot be written") {
+  const Outcome absent = run({"encode", text, "--model", model, "--output", "/absent/e.npy"});
+  check_refused_naming(absent, {"--output /absent/e.npy", "no folder"});
+  check_refused_naming(run({"train", "--model", "tiny", "--output", text + "/out"}),
+                       {"--output", text + " is no folder"});
+  check_refused_naming(run({"train", "--model", "tiny", "--output", model}),
+                       {"--output " + model, "not empty"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written file of embeddings") {
+  std::string long_lines;
+  for (int line = 0; line < 45; ++line) long_lines += std::string(1'000'000, 'a') + '\n';
+  write_file(text, long_lines);
+  check_refused_naming(run({"encode", text, "--model", model, "--output", output + ".jsonl"},
+                           {.file_size = 40 << 20}),
+                       {"out.jsonl", "File too large"});
+  CHECK_FALSE(fs::exists(output + ".jsonl"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written model") {
+  // A disk of its own for the program, 200 kB small; what is left on it is listed at the end.
+  fs::create_directory(folder / "disk");
+  const std::string disk = (folder / "disk").string();
+  const std::string mount = "mount -t tmpfs -o size=200k none " + disk;
+  const char* unshare = ::geteuid() == 0 ? "-m" : "-Urm";
+  if (run_program("unshare", {unshare, "sh", "-c", mount}).code != 0) {
+    MESSAGE("skipped: needs the right to mount a file system");
+    return;
+  }
+  const std::string train = std::string(RINGLET_PROGRAM) +
+                            " train --model tiny --max-steps 10 --no-progress --output " + disk +
+                            "/out";
+  const Outcome outcome = run_program(
+      "unshare", {unshare, "sh", "-c",
+                  mount + " && { " + train + "; code=$?; find " + disk + "; exit $code; }"});
+  CHECK_EQ(outcome.code, 2);
+  CHECK(outcome.err.find("No space left on device") != std::string::npos);
+  CHECK(outcome.out.find("metrics.jsonl") != std::string::npos);  // it did get as far as saving
+  CHECK(outcome.out.find("model") == std::string::npos);
+  CHECK(outcome.out.find(".tmp") == std::string::npos);
+}

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/train/npy.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The metrics of each line that has `key`.
+std::vector<double> column(const fs::path& metrics, const std::string& key) {
+  std::vector<double> values;
+  std::istringstream lines(ringlet::read_file(metrics));
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json.contains(key)) values.push_back(json[key]);
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("from random weights on the project's own data, NLI's loss falls below guessing") {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  const Outcome outcome = run({"train", "--model", "tiny", "--output", output});
+  REQUIRE_EQ(outcome.code, 0);
+  CHECK(outcome.err.find("pairs/s") != std::string::npos);
+  const double dev = column(folder / "out/metrics.jsonl", "nli-dev_loss").back();
+  CHECK(dev < std::log(3.0) - 0.1);
+  CHECK(column(folder / "out/metrics.jsonl", "nli-dev_accuracy").back() > 0.5);
+  CHECK(column(folder / "out/metrics.jsonl", "sts-dev_spearman_cosine").back() > 0.6);
+  CHECK(ringlet::read_file(folder / "out/curves.svg").find("loss_nli") != std::string::npos);
+
+  // What was written embeds text and evaluates.
+  const std::string model = output + "/model";
+  const std::string embeddings = (folder / "e.npy").string();
+  REQUIRE_EQ(run({"encode", "-", "--model", model, "--output", embeddings},
+                 {.input = "A dog runs.\n\nA dog runs."})
+                 .code,
+             0);
+  const ringlet::Tensor e = ringlet::train::read_npy(embeddings);
+  CHECK_EQ(e.shape(), ringlet::Shape{3, 128});
+  CHECK_EQ(e[0].to_vector(), e[2].to_vector());  // and the empty line kept its place
+  ringlet::write_file(folder / "pairs.csv", "a dog runs,a dog runs,5\na dog runs,a man sings,0\n");
+  const Outcome score =
+      run({"evaluate", "--model", model, "--data", (folder / "pairs.csv").string(), "--json"});
+  REQUIRE_EQ(score.code, 0);
+  CHECK(nlohmann::json::parse(score.out)["spearman_cosine"] == doctest::Approx(1));
+}
+
+TEST_CASE("a run that is resumed ends with the bits of one that was not") {
+  const TemporaryFolder folder;
+  const auto train = [&](const std::string& output, std::vector<std::string> more) {
+    std::vector<std::string> all{"train",
+                                 "--model",
+                                 "tiny",
+                                 "--max-steps",
+                                 "24",
+                                 "--seed",
+                                 "3",
+                                 "--output",
+                                 (folder / output).string(),
+                                 "--save-steps",
+                                 "12",
+                                 "--no-progress"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  REQUIRE_EQ(train("whole", {}).code, 0);
+  REQUIRE_EQ(train("parts", {}).code, 0);
+  // As if the second run had been stopped after its first checkpoint.
+  fs::remove_all(folder / "parts/checkpoint-24");
+  fs::remove_all(folder / "parts/model");
+  const Outcome resumed = train("parts", {"--resume"});
+  CHECK_EQ(resumed.code, 0);
+  CHECK_EQ(resumed.err, "");
+  CHECK(ringlet::read_file(folder / "parts/model/model.safetensors") ==
+        ringlet::read_file(folder / "whole/model/model.safetensors"));
+  CHECK_EQ(column(folder / "parts/metrics.jsonl", "loss_nli"),
+           column(folder / "whole/metrics.jsonl", "loss_nli"));
+}
+
+TEST_CASE("several files train with the loss their columns call for or the one they name") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "labels.csv",
+                      "sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,0\ng,h,1\n");
+  ringlet::write_file(folder / "pairs.tsv", "anchor\tpositive\na\tb\nc\td\ne\tf\ng\th\n");
+  const std::string labels = (folder / "labels.csv").string();
+  const std::string pairs = (folder / "pairs.tsv").string();
+  const auto train = [&](std::vector<std::string> more) {
+    fs::remove_all(folder / "out");
+    std::vector<std::string> all{
+        "train",        "--model", "tiny", "--batch", "2", "--output", (folder / "out").string(),
+        "--no-progress"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  CHECK_EQ(train({"--data", labels, "--data", pairs, "--eval", labels}).code, 0);
+  CHECK_EQ(train({"--data", pairs + ":mnrl", "--padded", "--schedule", "cosine"}).code, 0);
+  check_refused(train({"--data", pairs + ":softmax"}),
+                "--data " + pairs + ": loss softmax needs a pair of sentences and a label");
+  check_refused(train({"--data", pairs + ":softmaks"}),
+                "unknown loss 'softmaks'; expected softmax, cosine or mnrl");
+  check_refused(train({"--data", pairs, "--loss", "x"}),
+                "unknown loss 'x'; expected softmax, cosine or mnrl");
+  check_refused(train({"--data", pairs, "--eval", labels}),
+                "--eval " + labels + ": expected pairs of sentences with scores");
+  CHECK_FALSE(fs::exists(folder / "out"));
+}
