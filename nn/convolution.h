@@ -11,8 +11,8 @@ class Conv2d final : public Layer<Conv2d> {
  public:
   Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
          std::int64_t padding = 0)
-      : weight(register_parameter(
-            "weight", fan_in_uniform({out, in, kernel, kernel}, in * kernel * kernel))),
+      : weight(register_parameter("weight",
+                                  fan_in_uniform({out, in, kernel, kernel}, in * kernel * kernel))),
         bias(register_parameter("bias", fan_in_uniform({out}, in * kernel * kernel))),
         stride(stride),
         padding(padding) {}

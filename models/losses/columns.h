@@ -27,7 +27,8 @@ std::array<Variable, n> columns(const char* loss, const Variable& embeddings,
 
 inline void check_labels(const char* loss, const PackedBatch& batch, DType dtype) {
   RINGLET_CHECK(batch.labels.defined(), "[", loss, "] the batch has no labels");
-  RINGLET_CHECK_EQ(batch.labels.dtype(), dtype, "[", loss, "] labels (classes are i64, scores f32)");
+  RINGLET_CHECK_EQ(batch.labels.dtype(), dtype, "[", loss,
+                   "] labels (classes are i64, scores f32)");
   check_shape(loss, "labels", batch.labels, {batch.rows});
 }
 

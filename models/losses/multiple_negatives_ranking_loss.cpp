@@ -1,8 +1,8 @@
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 
-#include "ringlet/autograd/functions/normalize.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
 #include "ringlet/autograd/functions/matmul.h"
+#include "ringlet/autograd/functions/normalize.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/columns.h"
 
@@ -11,8 +11,8 @@ namespace ringlet::models {
 Variable MultipleNegativesRankingLoss::forward(const PackedBatch& batch) {
   RINGLET_CHECK(batch.columns >= 2, "[", kind(), "] rows are anchor, positive and negatives, not ",
                 batch.columns, " column");
-  const Variable unit = autograd::normalize(encoder_(batch), 1e-8);              // (S, H)
-  const Variable anchors = column(unit, batch, 0);                               // (rows, H)
+  const Variable unit = autograd::normalize(encoder_(batch), 1e-8);                  // (S, H)
+  const Variable anchors = column(unit, batch, 0);                                   // (rows, H)
   const Variable candidates = autograd::slice(unit, batch.rows, batch.sentences());  // (C, H)
   const Variable scores =
       autograd::matmul(anchors, candidates, {.trans_b = true}) * scale_;  // (rows, C)

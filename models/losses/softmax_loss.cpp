@@ -9,8 +9,8 @@ SoftmaxLoss::SoftmaxLoss(SentenceEncoder encoder, std::int64_t labels)
     : encoder_(std::move(encoder)) {
   RINGLET_CHECK(labels > 1, "[SoftmaxLoss] needs at least 2 labels, not ", labels);
   register_module("", encoder_.transformer());
-  classifier_ = register_module(
-      "classifier", std::make_shared<nn::Linear>(3 * encoder_.dimension(), labels));
+  classifier_ =
+      register_module("classifier", std::make_shared<nn::Linear>(3 * encoder_.dimension(), labels));
   classifier_->to(encoder_.device());
 }
 
