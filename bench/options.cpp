@@ -29,7 +29,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       ->check(CLI::Range(0, 1000));
   app.add_option("--dtype", dtype, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--histogram", o.histogram, "lengths to draw batches from");
-  app.add_option("--data", o.data, "train on these files instead (needs a model folder)");
+  app.add_option("--data", o.data, "train on these files instead, FILE or FILE:LOSS");
   app.add_flag("--padded", o.padded, "pad every sentence to the longest of its column");
   app.add_option("--recipe", o.recipe,
                  "reference: padded, one forward per column, round robin, as Sentence Transformers")

@@ -16,7 +16,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-double Row::pairs_per_s() const { return 1e3 * static_cast<double>(batch) / median(step_ms); }
+double Row::pairs_per_s() const { return 1e3 * pairs / median(step_ms); }
 
 std::string to_markdown(const std::vector<Row>& rows) {
   std::string out =
@@ -40,7 +40,7 @@ std::string to_markdown(const std::vector<Row>& rows) {
     for (const auto& [phase, values] : row.phase_ms)
       out += fmt::format("{} {:.1f} ms, ", phase, median(values));
     out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
-                       row.real_tokens / static_cast<double>(row.batch),
+                       row.real_tokens / row.pairs,
                        static_cast<double>(row.peak_tensor_bytes) / 1048576);
   }
   return out +
@@ -66,7 +66,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["sentences_per_s"] = 2 * row.pairs_per_s();
     r["real_tokens_per_s"] = 1e3 * row.real_tokens / ms;
     r["padded_tokens_per_s"] = 1e3 * row.padded_tokens / ms;
-    r["tokens_per_pair"] = row.real_tokens / static_cast<double>(row.batch);
+    r["tokens_per_pair"] = row.real_tokens / row.pairs;
     r["hf_trainer_samples_per_s"] = row.pairs_per_s() * row.hf_rows_per_pair;
     r["step_ms"]["median"] = ms;
     r["step_ms"]["min"] = *std::min_element(row.step_ms.begin(), row.step_ms.end());

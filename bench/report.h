@@ -16,7 +16,7 @@ struct Row {
   std::map<std::string, std::vector<double>> phase_ms;  // by phase, as many
   double real_tokens = 0;                               // per step, mean
   double padded_tokens = 0;
-  std::int64_t batch = 0;             // pairs per step
+  double pairs = 0;                   // trained per step, mean
   std::size_t peak_memory_bytes = 0;  // of the process, since the row began
   std::size_t peak_tensor_bytes = 0;  // of the allocator
   double hf_rows_per_pair = 1;        // dataset rows counted per pair trained

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <fstream>
 
-#include "lengths.h"
 #include "options.h"
 #include "report.h"
 #include "ringlet.h"
 #include "ringlet/core/cpu/isa.h"
+#include "source.h"
 
 namespace ringlet::bench {
 namespace {
@@ -29,42 +29,26 @@ std::size_t peak_resident() {
   return 0;
 }
 
-// Bench batches are ids, so the named models need no vocabulary of their own.
-models::Tokenizer special_tokens(models::Architecture architecture) {
-  static const std::vector<std::string> bert{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  static const std::vector<std::string> mpnet{"<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"};
-  return models::Tokenizer::from_pieces(architecture == models::Architecture::bert ? bert : mpnet);
-}
-
-models::SentenceEncoder make_model(const std::string& name) {
-  if (std::filesystem::is_directory(name)) return models::SentenceEncoder::from_pretrained(name);
-  const models::EncoderConfig config = models::EncoderConfig::named(name);
-  return {config, special_tokens(config.architecture)};
-}
-
 // One strategy with its model, stepped from outside so that rounds can alternate.
 class Runner {
  public:
-  Runner(const ThroughputOptions& options, const Lengths& lengths)
+  explicit Runner(const ThroughputOptions& options)
       : options_(options),
-        lengths_(lengths),
-        model_(make_model(options.model)),
-        loss_(model_, 3),
-        optimizer_(loss_, {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
-    model_.transformer()->set_compute_dtype(options.dtype);
-    model_.set_forward_per_column(options.per_column);
+        source_(make_source(options)),
+        optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
+    source_->model().transformer()->set_compute_dtype(options.dtype);
+    source_->model().set_forward_per_column(options.per_column);
     row_.strategy = options.strategy;
     row_.dtype = name(options.dtype);
-    row_.batch = options.batch;
   }
+
+  const Source& source() const { return *source_; }
 
   void step(bool timed) {
     const auto start = Clock::now();
-    const models::PackedBatch batch = lengths_.batch(
-        step_++, options_.batch, model_.config().vocab_size,
-        std::min(options_.max_length, model_.config().max_tokens()), options_.padded);
+    const models::PackedBatch& batch = source_->next();
     const double data = ms_since(start);
-    const Variable value = loss_(batch);
+    const Variable value = source_->loss()(batch);
     const double forward = ms_since(start);
     value.backward();
     const double backward = ms_since(start);
@@ -80,12 +64,15 @@ class Runner {
     row_.phase_ms["4 optimizer"].push_back(all - backward);
     real_ += static_cast<double>(batch.real_tokens);
     padded_ += static_cast<double>(batch.padded_tokens);
+    pairs_ += static_cast<double>(batch.rows);
   }
 
+  // Six per parameter and token; looked-up embeddings cost nothing.
   double flops_per_step() const {
-    const auto parameters = static_cast<double>(model_.transformer()->num_parameters() -
-                                                model_.config().vocab_size * model_.dimension());
-    return 6 * parameters * lengths_.mean_tokens_per_pair() * static_cast<double>(options_.batch);
+    const models::SentenceEncoder model = source_->model();
+    const auto parameters = static_cast<double>(model.transformer()->num_parameters() -
+                                                model.config().vocab_size * model.dimension());
+    return 6 * parameters * source_->tokens_per_pair() * static_cast<double>(options_.batch);
   }
 
   Row row() const {
@@ -93,20 +80,19 @@ class Runner {
     const auto steps = static_cast<double>(row_.step_ms.size());
     out.real_tokens = real_ / steps;
     out.padded_tokens = padded_ / steps;
+    out.pairs = pairs_ / steps;
     out.peak_memory_bytes = peak_resident();
-    out.peak_tensor_bytes = memory_stats(model_.device()).peak;
+    out.peak_tensor_bytes = memory_stats(source_->model().device()).peak;
+    out.hf_rows_per_pair = source_->hf_rows_per_pair();
     return out;
   }
 
  private:
   const ThroughputOptions& options_;
-  const Lengths& lengths_;
-  models::SentenceEncoder model_;
-  models::SoftmaxLoss loss_;
+  std::unique_ptr<Source> source_;
   train::AdamW optimizer_;
-  std::int64_t step_ = 0;
   Row row_;
-  double real_ = 0, padded_ = 0;
+  double real_ = 0, padded_ = 0, pairs_ = 0;
 };
 
 // GFLOP/s of one large product, to say beforehand how long the bench will take.
@@ -121,20 +107,42 @@ double measure_gemm() {
   return best;
 }
 
+std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options) {
+  train::BarChart chart{
+      fmt::format("{}, batch {}, {}", options.model, options.batch, name(options.dtype)),
+      "pairs per second",
+      {}};
+  for (const Row& row : rows)
+    chart.bars.push_back({fmt::format("{} x {}", row.strategy, row.devices), row.pairs_per_s(),
+                          fmt::format("{:.2f}x", row.pairs_per_s() / rows[0].pairs_per_s()), ""});
+  return train::draw_bars(chart);
+}
+
+std::map<std::string, std::string> settings(const ThroughputOptions& options,
+                                            const Source& source) {
+  return {{"model", options.model},
+          {"recipe", options.recipe},
+          {"padded", options.padded ? "yes" : "no"},
+          {"forwards_per_step", options.per_column ? "one per column" : "one"},
+          {"data", source.describe()},
+          {"threads_per_device", std::to_string(threads_per_device())},
+          {"isa", std::string(cpu::name(cpu::isa()))}};
+}
+
 int run(int argc, char** argv) {
   const auto options = parse_throughput(argc, argv);
   if (!options) return 0;
   if (options->threads) set_threads_per_device(options->threads);
-  const Lengths lengths(options->histogram);
   reset_peak_resident();
-  Runner runner(*options, lengths);
+  Runner runner(*options);
   const int steps = options->warmup + options->rounds * options->steps;
-  fmt::print("{}, batch {}, {}, {} threads, {} kernels, {:.2f} tokens per pair of {}\n",
-             options->model, options->batch, name(options->dtype), threads_per_device(),
-             cpu::name(cpu::isa()), lengths.mean_tokens_per_pair(), options->histogram);
+  fmt::print("{}, batch {}, {}, {} threads, {} kernels, {}\n", options->model, options->batch,
+             name(options->dtype), threads_per_device(), cpu::name(cpu::isa()),
+             runner.source().describe());
   const double padding = options->padded ? 2 : 1;
-  fmt::print("about {:.0f} s for {} steps\n",
-             1.3 * padding * steps * runner.flops_per_step() / measure_gemm(), steps);
+  fmt::print("about {:.0f} s for {} steps, the first {} of them not timed\n",
+             1.3 * padding * steps * runner.flops_per_step() / measure_gemm(), steps,
+             options->warmup);
   std::fflush(stdout);
   for (int i = 0; i < options->warmup; ++i) runner.step(false);
   for (int round = 0; round < options->rounds; ++round)
@@ -142,15 +150,8 @@ int run(int argc, char** argv) {
 
   const std::vector<Row> rows{runner.row()};
   fmt::print("\n{}", to_markdown(rows));
-  if (!options->json.empty())
-    write_json(
-        options->json, rows,
-        {{"model", options->model},
-         {"recipe", options->recipe},
-         {"padded", options->padded ? "yes" : "no"},
-         {"threads_per_device", std::to_string(threads_per_device())},
-         {"isa", std::string(cpu::name(cpu::isa()))},
-         {"histogram_tokens_per_pair", fmt::format("{:.4f}", lengths.mean_tokens_per_pair())}});
+  if (!options->json.empty()) write_json(options->json, rows, settings(*options, runner.source()));
+  if (!options->svg.empty()) write_file(options->svg, draw(rows, *options));
   return 0;
 }
 

@@ -1,0 +1,32 @@
+// Where the bench's batches and its loss come from: drawn lengths, or files.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lengths.h"
+#include "options.h"
+#include "ringlet/models/losses/loss.h"
+#include "ringlet/models/sentence_encoder.h"
+
+namespace ringlet::bench {
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual models::SentenceEncoder model() const = 0;
+  virtual models::Loss& loss() = 0;
+  /// The next batch; it lives until the next call.
+  virtual const models::PackedBatch& next() = 0;
+  virtual double tokens_per_pair() const = 0;
+  virtual std::string describe() const = 0;
+  /// Rows of all data sets for each row trained in an epoch: transformers' Trainer divides the
+  /// former by the time.
+  virtual double hf_rows_per_pair() const = 0;
+};
+
+/// Random ids of the histogram's lengths, SoftmaxLoss of three labels; or, with options.data, the
+/// files' rows with the losses their columns call for.
+std::unique_ptr<Source> make_source(const ThroughputOptions& options);
+
+}  // namespace ringlet::bench
