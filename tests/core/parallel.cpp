@@ -1,0 +1,79 @@
+#include "ringlet/core/parallel.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "ringlet/core/error.h"
+
+using namespace ringlet;
+
+namespace {
+
+/// How often a parallel_for over [0, n) came by each index.
+std::vector<int> visits(Device device, std::int64_t n, std::int64_t grain) {
+  std::vector<int> count(static_cast<std::size_t>(n));
+  parallel_for(device, n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; ++begin) ++count[static_cast<std::size_t>(begin)];
+  });
+  return count;
+}
+
+std::vector<int> once(std::int64_t n) { return std::vector<int>(static_cast<std::size_t>(n), 1); }
+
+const Device first{};
+const Device second{DeviceType::cpu, 1};
+
+}  // namespace
+
+TEST_CASE("every index is visited once, whatever the size and the grain") {
+  for (const std::int64_t n : {0, 1, 2, 7, 8, 9, 1000})
+    for (const std::int64_t grain : {1, 3, 8, 5000}) CHECK(visits(first, n, grain) == once(n));
+}
+
+TEST_CASE("a call inside a body runs in line") {
+  std::atomic<std::int64_t> sum{0};
+  parallel_for(first, 10, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; ++begin) {
+      const auto inner = visits(begin % 2 ? first : second, begin, 1);
+      sum += std::accumulate(inner.begin(), inner.end(), std::int64_t{0});
+    }
+  });
+  CHECK(sum == 45);
+}
+
+TEST_CASE("the first exception comes back to the caller, and the pool goes on") {
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    const auto throws = [](std::int64_t begin, std::int64_t) { fail("piece ", begin); };
+    CHECK_THROWS_AS(parallel_for(first, 100, 1, throws), Error);
+    CHECK(visits(first, 100, 1) == once(100));
+  }
+}
+
+TEST_CASE("threads share a device, and devices do not wait for each other") {
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (const Device device : {first, first, second})
+    callers.emplace_back([&wrong, device] {
+      for (int repeat = 0; repeat < 200; ++repeat)
+        if (visits(device, 64 + repeat, 1) != once(64 + repeat)) ++wrong;
+    });
+  for (std::thread& caller : callers) caller.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a forked child has threads of its own") {
+  static_cast<void>(visits(first, 100, 1));  // the parent's pool is running
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(visits(first, 100, 1) == once(100) ? 0 : 1);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
