@@ -104,7 +104,7 @@ thread_tests() {
   heading "thread sanitizer on what has threads"
   build threads build-threads -Doptimization=1 -Ddebug=true -Dbench=disabled -Dtests=enabled \
     -Db_sanitize=thread -- tests/core/core_tests tests/train/train_tests || return
-  export TSAN_OPTIONS=halt_on_error=1
+  export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a pool of its own
   check "thread sanitizer: core" build-threads/tests/core/core_tests --source-file='*parallel*'
   check "thread sanitizer: loader" build-threads/tests/train/train_tests --source-file='*loader*'
 }
