@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ringlet/autograd/functions/random.h"
+#include "ringlet/autograd/functions/view.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::nn {

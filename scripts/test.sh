@@ -122,9 +122,10 @@ leak_check() {
 short_run() {
   local work
   work=$(mktemp -d) || return 1
-  build/train/ringlet train --model tiny --max-steps 30 --output "$work/model" &&
-    echo "A dog runs." | build/train/ringlet encode - --model "$work/model" --output "$work/e.npy" &&
-    [ -s "$work/model/metrics.jsonl" ] && [ -s "$work/model/curves.svg" ] && [ -s "$work/e.npy" ]
+  build/train/ringlet train --model tiny --max-steps 30 --output "$work/run" &&
+    echo "A dog runs." |
+    build/train/ringlet encode - --model "$work/run/model" --output "$work/e.npy" &&
+    [ -s "$work/run/metrics.jsonl" ] && [ -s "$work/run/curves.svg" ] && [ -s "$work/e.npy" ]
   local code=$?
   rm -rf "$work"
   return $code
