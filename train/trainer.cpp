@@ -23,6 +23,7 @@ LoaderOptions loader_options(const TrainingArguments& arguments) {
           .accumulation = arguments.gradient_accumulation,
           .seed = arguments.seed,
           .dealing = arguments.dealing,
+          .shuffle = arguments.shuffle,
           .no_duplicates = arguments.no_duplicates,
           .max_length = arguments.max_length,
           .padded = arguments.padded};

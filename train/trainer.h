@@ -54,6 +54,7 @@ struct TrainingArguments {
 
   // Sentence tasks only.
   Dealing dealing = Dealing::proportional;
+  bool shuffle = true;  // false: the rows of each data set in their order
   bool no_duplicates = false;
   std::int64_t max_length = 0;  // tokens; 0: the tokenizer's own limit
   bool padded = false;

@@ -18,7 +18,8 @@ Isa choose() {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] != wanted) continue;
     if (!supported(static_cast<Isa>(i)))
-      fail_input("RINGLET_ISA=", wanted, ": this processor does not have it");
+      fail_input("RINGLET_ISA=", wanted,
+                 ": not of this processor, or not built (Meson option isa)");
     return static_cast<Isa>(i);
   }
   fail_input("RINGLET_ISA=", wanted, " is unknown; expected portable, avx2 or avx512");
@@ -26,18 +27,23 @@ Isa choose() {
 
 }  // namespace
 
-bool supported([[maybe_unused]] Isa isa) {
+bool supported(Isa isa) {
+  if (isa == Isa::portable) return true;
 #if defined(__x86_64__)
   // The builtin also asks XGETBV whether the system saves the wide registers.
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
-  return isa == Isa::portable || (isa == Isa::avx2 && avx2) || (isa == Isa::avx512 && avx512);
-#else
-  return isa == Isa::portable;
+#if defined(RINGLET_HAS_AVX2)
+  if (isa == Isa::avx2) return avx2;
 #endif
+#if defined(RINGLET_HAS_AVX512)
+  if (isa == Isa::avx512)
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+  static_cast<void>(avx2);
+#endif
+  return false;
 }
 
 Isa isa() {

@@ -12,15 +12,16 @@ void register_kernels() {
   switch (isa()) {
     case Isa::portable:
       RINGLET_CPU_FAMILIES(RINGLET_CALL_PORTABLE) break;
-#if defined(__x86_64__)
+#if defined(RINGLET_HAS_AVX2)
     case Isa::avx2:
       RINGLET_CPU_FAMILIES(RINGLET_CALL_AVX2) break;
+#endif
+#if defined(RINGLET_HAS_AVX512)
     case Isa::avx512:
       RINGLET_CPU_FAMILIES(RINGLET_CALL_AVX512) break;
-#else
+#endif
     default:
       break;
-#endif
   }
 }
 

@@ -214,6 +214,7 @@ void add_training_options(CLI::App& command, Options& options) {
   command.add_option("--dealing", options.dealing, "How batches of several data sets alternate")
       ->check(CLI::IsMember({"round_robin", "proportional"}))
       ->capture_default_str();
+  command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
   command.add_flag("--padded", a.padded, "Pad each column, to see what it costs");
   command.add_option("--save-steps", a.save_steps, "A checkpoint every so many steps")
       ->check(CLI::Range(kMany));
