@@ -1,6 +1,8 @@
 // Everything a program needs, in one include.
 #pragma once
 
+#include "ringlet/autograd/checkpoint.h"
+#include "ringlet/autograd/engine.h"
 #include "ringlet/autograd/functions/attention.h"
 #include "ringlet/autograd/functions/convolution.h"
 #include "ringlet/autograd/functions/cosine_similarity.h"
@@ -12,6 +14,7 @@
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/max_pool.h"
 #include "ringlet/autograd/functions/normalize.h"
+#include "ringlet/autograd/functions/packed_linear.h"
 #include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/autograd/functions/random.h"
 #include "ringlet/autograd/functions/reduce.h"
@@ -20,6 +23,8 @@
 #include "ringlet/autograd/gradcheck.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/autograd/variable.h"
+#include "ringlet/core/atomic_folder.h"
+#include "ringlet/core/backend.h"
 #include "ringlet/core/device.h"
 #include "ringlet/core/dlpack.h"
 #include "ringlet/core/dtype.h"
@@ -62,6 +67,7 @@
 #include "ringlet/nn/convolution.h"
 #include "ringlet/nn/dropout.h"
 #include "ringlet/nn/embedding.h"
+#include "ringlet/nn/eval_guard.h"
 #include "ringlet/nn/layer_norm.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"

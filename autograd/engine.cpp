@@ -66,6 +66,8 @@ class Engine {
 
   void step(Node& node) {
     Pending here = std::move(nodes_.at(&node));
+    RINGLET_CHECK(!node.released_, "[backward] ", node.name(),
+                  " was used by a backward inside this one");
     if (here.grad.defined()) {
       Gradients grads = slots(node);
       node.backward(here.grad, grads);

@@ -61,7 +61,7 @@ void connect(Node& node, std::initializer_list<Variable> inputs) { node.edges_ =
 void connect(Node& node, const std::vector<Variable>& inputs) { node.edges_ = edges_of(inputs); }
 
 Saved::Saved(const Tensor& tensor)
-    : tensor_(tensor), storage_(tensor.storage().get()), version_(tensor.version()) {}
+    : tensor_(tensor), storage_(tensor.storage()), version_(tensor.version()) {}
 
 Saved::Saved(const Variable& variable) {
   if (!variable.defined()) return;
@@ -70,13 +70,13 @@ Saved::Saved(const Variable& variable) {
   } else {
     tensor_ = variable.tensor();
   }
-  storage_ = variable.tensor().storage().get();
+  storage_ = variable.tensor().storage();
   version_ = variable.tensor().version();
 }
 
 const Tensor& Saved::tensor(const Node& reader) const {
   const Tensor& now = leaf_ ? leaf_->data : tensor_;
-  if (now.storage().get() == storage_ && now.version() != version_) {
+  if (now.storage() == storage_.lock() && now.version() != version_) {
     const std::string which = leaf_ && !leaf_->name.empty() ? "parameter " + leaf_->name
                                                             : concat("a ", now.shape(), " tensor");
     fail("[", reader.name(), "] ", which, " was written to after forward, and backward needs it");

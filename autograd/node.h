@@ -94,7 +94,7 @@ class Saved {
  private:
   std::shared_ptr<VariableState> leaf_;
   Tensor tensor_;
-  const Storage* storage_ = nullptr;
+  std::weak_ptr<Storage> storage_;  // what was saved; a leaf may have moved since
   std::uint64_t version_ = 0;
 };
 

@@ -133,6 +133,9 @@ int run(int argc, char** argv) {
   const auto options = parse_throughput(argc, argv);
   if (!options) return 0;
   if (options->threads) set_threads_per_device(options->threads);
+  // What cannot be written is refused before the minutes of work.
+  for (const std::string& file : {options->json, options->svg})
+    if (!file.empty()) AtomicFile probe(file);
   reset_peak_resident();
   Runner runner(*options);
   const int steps = options->warmup + options->rounds * options->steps;

@@ -16,7 +16,8 @@ namespace {
 
 void sync(const fs::path& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = fd >= 0 && fsync(fd) == 0;
+  // Some file systems cannot sync folders; that is no error.
+  const bool synced = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
   const int error = errno;
   if (fd >= 0) close(fd);
   if (!synced) fail_input(path.string(), ": cannot sync: ", std::strerror(error));
@@ -26,7 +27,8 @@ void sync(const fs::path& path) {
 
 AtomicFolder::AtomicFolder(fs::path target) : target_(std::move(target)) {
   if (!target_.has_filename()) target_ = target_.parent_path();
-  if (fs::exists(target_) && !fs::is_directory(target_))
+  std::error_code ignored;
+  if (fs::exists(target_, ignored) && !fs::is_directory(target_, ignored))
     fail_input(target_.string(), ": expected a folder, found a file");
   const fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
   std::string name = (parent / concat('.', target_.filename().string(), ".XXXXXX")).string();
@@ -45,12 +47,21 @@ AtomicFolder::~AtomicFolder() {
 void AtomicFolder::commit() {
   for (const auto& entry : fs::recursive_directory_iterator(temporary_)) sync(entry.path());
   sync(temporary_);
-  const bool swap = fs::exists(target_);
+  std::error_code error;
+  const bool swap = fs::exists(target_, error);
   if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
-                swap ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0)
-    fail_input(target_.string(), ": cannot be put in place: ", std::strerror(errno));
+                swap ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
+    // Network file systems do not know these flags: then there is a moment without a target.
+    if (errno != EINVAL && errno != ENOSYS)
+      fail_input(target_.string(), ": cannot be put in place: ", std::strerror(errno));
+    fs::remove_all(target_, error);
+    fs::rename(temporary_, target_, error);
+    if (error) fail_input(target_.string(), ": cannot be put in place: ", error.message());
+    temporary_.clear();
+    return;
+  }
   // After a swap the temporary name holds the older folder.
-  if (swap) fs::remove_all(temporary_);
+  if (swap) fs::remove_all(temporary_, error);
   temporary_.clear();
   sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
 }

@@ -9,8 +9,11 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "ringlet/core/error.h"
 
 namespace ringlet {
 namespace {
@@ -30,14 +33,15 @@ thread_local bool inside_parallel = false;
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      stop();
+      fail("[threads] only ", workers_.size() + 1, " of ", threads, " start: ", error.what());
+    }
   }
 
-  ~ThreadPool() {
-    stop_ = true;
-    start_epoch();
-    for (std::thread& worker : workers_) worker.join();
-  }
+  ~ThreadPool() { stop(); }
 
   void run(std::int64_t n, std::int64_t piece, ParallelBody body, void* context) {
     const std::lock_guard one_job(run_mutex_);
@@ -54,6 +58,12 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
  private:
+  void stop() {
+    stop_ = true;
+    start_epoch();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
   void start_epoch() {
     epoch_.fetch_add(1, std::memory_order_release);
     epoch_.notify_all();

@@ -15,7 +15,9 @@ Shape::Shape(std::span<const std::int64_t> sizes) : dim_(static_cast<int>(sizes.
 
 std::int64_t Shape::numel() const {
   std::int64_t n = 1;
-  for (std::int64_t size : *this) n *= size;
+  for (std::int64_t size : *this)
+    RINGLET_CHECK(!__builtin_mul_overflow(n, size, &n), "a tensor of shape ", *this,
+                  " has too many elements");
   return n;
 }
 

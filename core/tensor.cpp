@@ -52,6 +52,7 @@ Tensor Tensor::view(Shape shape) const {
   std::int64_t known = 1;
   int inferred = -1;
   for (int i = 0; i < shape.dim(); ++i) {
+    RINGLET_CHECK(shape[i] >= -1, "[view] negative size in ", shape);
     if (shape[i] != -1) {
       known *= shape[i];
       continue;
@@ -128,7 +129,10 @@ template std::vector<std::uint8_t> Tensor::to_vector<std::uint8_t>() const;
 
 Tensor empty(Shape shape, DType dtype, Device device) {
   for (std::int64_t size : shape) RINGLET_CHECK(size >= 0, "[empty] negative size in ", shape);
-  const auto nbytes = static_cast<std::size_t>(shape.numel()) * itemsize(dtype);
+  std::size_t nbytes = 0;
+  RINGLET_CHECK(
+      !__builtin_mul_overflow(static_cast<std::size_t>(shape.numel()), itemsize(dtype), &nbytes),
+      "[empty] a ", dtype, " tensor of shape ", shape, " has too many bytes");
   return Tensor(std::make_shared<Storage>(nbytes, device), 0, shape, dtype);
 }
 

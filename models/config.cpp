@@ -15,7 +15,8 @@ using nlohmann::ordered_json;
 
 void check_sizes(const EncoderConfig& c, const std::string& source) {
   const auto positive = [&](const char* key, std::int64_t value) {
-    if (value <= 0) fail_input(source, ": ", key, " must be positive, not ", value);
+    if (value <= 0 || value > (std::int64_t{1} << 24))
+      fail_input(source, ": ", key, " must be in 1 to 2^24, not ", value);
   };
   positive("vocab_size", c.vocab_size);
   positive("hidden_size", c.hidden_size);

@@ -63,6 +63,12 @@ std::string model_name(std::string name) {
   return name;
 }
 
+void create_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directory(path, error);
+  if (error) fail_input(path.string(), ": cannot create: ", error.message());
+}
+
 SafeTensors open_weights(const fs::path& folder) {
   const bool safe = fs::exists(folder / "model.safetensors") ||
                     fs::exists(folder / "model.safetensors.index.json");
@@ -130,9 +136,9 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
   pooling["pooling_mode_weightedmean_tokens"] = false;
   pooling["pooling_mode_lasttoken"] = false;
   pooling["include_prompt"] = true;
-  fs::create_directory(folder / "1_Pooling");
+  create_folder(folder / "1_Pooling");
   write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));
-  if (settings.normalize) fs::create_directory(folder / "2_Normalize");
+  if (settings.normalize) create_folder(folder / "2_Normalize");
 
   ordered_json transformer;
   transformer["max_seq_length"] = settings.max_seq_length;

@@ -10,6 +10,7 @@
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
 #include "ringlet/models/folder.h"
+#include "ringlet/nn/eval_guard.h"
 
 namespace ringlet::models {
 
@@ -30,21 +31,6 @@ void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
     fail_input(source, ": the tokenizer has ", tokenizer.vocab_size(),
                " pieces, the model's vocabulary ", config.vocab_size);
 }
-
-// Puts a module in evaluation mode for a while.
-class Evaluating {
- public:
-  explicit Evaluating(nn::Module& module) : module_(module), training_(module.training()) {
-    module_.eval();
-  }
-  ~Evaluating() { module_.train(training_); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-
- private:
-  nn::Module& module_;
-  bool training_;
-};
 
 }  // namespace
 
@@ -97,7 +83,7 @@ Variable SentenceEncoder::embed(const PackedBatch& batch) const {
 Tensor SentenceEncoder::encode(std::span<const std::string> texts,
                                const EncodeOptions& options) const {
   const autograd::NoGrad no_grad;
-  const Evaluating evaluating(*state_->transformer);
+  const nn::EvalGuard evaluating(*state_->transformer);
   const PackedEncoding encoded = state_->tokenizer.encode_batch(texts);
   const auto length = [&](std::size_t i) {
     return encoded.cu_seqlens[i + 1] - encoded.cu_seqlens[i];

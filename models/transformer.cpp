@@ -56,7 +56,7 @@ class EncoderStack final : public Transformer {
                   batch.max_length, " tokens, the longest possible has ", config_.max_tokens());
     Variable hidden = (*embeddings_)(batch, compute_dtype_);  // (T, H)
     for (const auto& layer : encoder_->layers) {
-      const auto run = [&batch, layer, bias = encoder_->relative_bias](const Variable& x) {
+      const auto run = [batch, layer, bias = encoder_->relative_bias](const Variable& x) {
         return (*layer)(x, batch, bias);
       };
       hidden = checkpointing_ ? autograd::checkpoint(run, hidden) : run(hidden);

@@ -1,15 +1,13 @@
 #include "ringlet/nn/arena.h"
 
 #include <algorithm>
-#include <set>
 
 namespace ringlet::nn {
 namespace {
 
-// Parameters below `module`, cut into units; `seen` drops the second name of a tied one.
+// Parameters below `module`, cut into units.
 std::vector<Unit> cut_units(Module& module) {
   std::vector<Unit> units;
-  std::set<const void*> seen;
   std::vector<std::string> unit_paths;
   module.visit([&](const std::string& path, Module& below) {
     if (below.is_unit()) unit_paths.push_back(path);

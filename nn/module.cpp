@@ -24,6 +24,11 @@ struct BeforeBackward final : autograd::Node {
 
 }  // namespace
 
+Module::~Module() {
+  for (const auto& [name, child] : children_)
+    if (child->parent_ == this) child->parent_ = nullptr;
+}
+
 void Module::visit(const std::function<void(const std::string&, Module&)>& visit,
                    const std::string& prefix) {
   visit(prefix, *this);
@@ -82,7 +87,10 @@ void Module::zero_grad() const {
 }
 
 void Module::to(Device device) {
-  RINGLET_CHECK(!arena_, "[module] move a module before it is packed");
+  // Packed parameters are views: moving one would take it out of its arena.
+  for (const NamedParameter& named : named_parameters())
+    RINGLET_CHECK(named.parameter.tensor().nbytes() == named.parameter.tensor().storage()->nbytes(),
+                  "[module] ", named.name, " lies in an arena; move a module before it is packed");
   for (const NamedParameter& named : named_parameters())
     named.parameter.set_tensor(named.parameter.tensor().to(device));
   visit([&](const std::string&, Module& module) {
@@ -113,6 +121,8 @@ void Module::register_buffer(const std::string& name, Tensor value) {
 
 void Module::add_child(const std::string& name, std::shared_ptr<Module> module) {
   RINGLET_CHECK(module, "[module] child '", name, "' is null");
+  for (const auto& [known, child] : children_)
+    RINGLET_CHECK(name.empty() || known != name, "[module] child '", name, "' registered twice");
   if (!module->parent_) {
     module->parent_ = this;
     module->name_ = name;

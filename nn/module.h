@@ -35,7 +35,7 @@ struct ModuleHooks {
 class Module {
  public:
   Module() = default;
-  virtual ~Module() = default;
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -96,6 +96,7 @@ class Module {
 
  private:
   friend std::shared_ptr<Arena> pack(Module& module);
+  friend class EvalGuard;
   void add_child(const std::string& name, std::shared_ptr<Module> module);
   autograd::Variable before_backward(autograd::Variable result);
 

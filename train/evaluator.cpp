@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
@@ -38,21 +39,6 @@ double similarity_of(Similarity similarity, const float* a, const float* b, std:
 }
 
 std::string prefix(const std::string& name) { return name.empty() ? "" : name + '_'; }
-
-/// Puts a module's mode back.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(nn::Module& module) : module_(module), training_(module.training()) {
-    module.eval();
-  }
-  ~EvaluationMode() { module_.train(training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  nn::Module& module_;
-  bool training_;
-};
 
 }  // namespace
 
@@ -149,7 +135,7 @@ LabelAccuracyEvaluator::LabelAccuracyEvaluator(std::shared_ptr<const TextDataset
 Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
                                     const models::Tokenizer& tokenizer,
                                     const EvaluationPoint& at) const {
-  const EvaluationMode mode(module);
+  const nn::EvalGuard mode(module);
   const autograd::NoGrad no_grad;
   const std::vector<nn::Parameter> parameters = module.parameters();
   const Device device = parameters.empty() ? Device() : parameters.front().device();

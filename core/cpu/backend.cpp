@@ -58,6 +58,7 @@ class CachingAllocator {
 
   void release(const Block& block) {
     const std::lock_guard lock(mutex_);
+    if (!chunks_.contains(block.data)) return;  // its parent's, in a forked child
     auto* chunk = static_cast<Chunk*>(block.owner);
     stats_.allocated -= chunk->nbytes;
     chunk->free = true;
@@ -151,12 +152,20 @@ class CpuBackend final : public Backend {
  private:
   CachingAllocator& of(Device device) const {
     const std::lock_guard lock(mutex_);
+    // The mappings are shared with the parent of a forked child, its free lists are not: the child
+    // starts with allocators of its own and leaves the parent's bytes alone.
+    if (process_ != getpid()) {
+      for (auto& [index, allocator] : allocators_) static_cast<void>(allocator.release());
+      allocators_.clear();
+      process_ = getpid();
+    }
     auto& slot = allocators_[device.index];
     if (!slot) slot = std::make_unique<CachingAllocator>();
     return *slot;
   }
   mutable std::mutex mutex_;
   mutable std::map<int, std::unique_ptr<CachingAllocator>> allocators_;
+  mutable pid_t process_ = getpid();
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "ringlet/core/tensor.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <limits>
 
@@ -78,4 +80,25 @@ TEST_CASE("a tensor prints its values, dtype, shape and device") {
 
 TEST_CASE("an operation without a kernel says so, in one way") {
   CHECK_THROWS_WITH_AS(exp(arange(0, 3)), "[unary] does not take i64 tensors", Error);
+}
+
+TEST_CASE("sizes that cannot be are refused, not wrapped around") {
+  CHECK_THROWS_AS(empty({std::int64_t{1} << 62}), Error);
+  CHECK_THROWS_AS(empty({std::int64_t{1} << 40, std::int64_t{1} << 40}), Error);
+  CHECK_THROWS_AS(zeros({6}).view({-2, -3}), Error);
+}
+
+TEST_CASE("a forked child leaves its parent's memory alone") {
+  const Tensor mine = full({4096}, 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    Tensor other = full({4096}, 2);  // would land on the parent's free memory
+    _exit(other.data<float>()[0] == 2 && mine.data<float>()[0] == 1 ? 0 : 1);
+  }
+  const Tensor after = full({4096}, 3);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(mine.to_vector() == std::vector<float>(4096, 1));
+  CHECK(after.to_vector() == std::vector<float>(4096, 3));
 }

@@ -81,3 +81,12 @@ TEST_CASE("parts of a batch add up to the whole") {
   part.global_rows = 2 * part.rows;
   CHECK(2 * loss(part).item<double>() == doctest::Approx(whole).epsilon(1e-6));
 }
+
+TEST_CASE("an encoder outlives its losses") {
+  const Oracle oracle("mpnet");
+  const SentenceEncoder encoder = load_unnormalized("mpnet");
+  { SoftmaxLoss first(encoder, 3); }
+  SoftmaxLoss second(encoder, 3);
+  CHECK(std::isfinite(second(pair_batch(oracle, 0)).item()));
+  CHECK(encoder.transformer()->path().empty());
+}

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <string>
 
@@ -83,6 +84,8 @@ int run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return bad_option(app, error);
   } catch (const InputError& error) {
+    return report(error.what(), kBadInput);
+  } catch (const std::filesystem::filesystem_error& error) {
     return report(error.what(), kBadInput);
   } catch (const std::bad_alloc&) {
     return report("out of memory", kError);

@@ -154,6 +154,7 @@ void train_model(const Options& options) {
   const TrainingData data = read_training_data(options.data);
   const models::SentenceEncoder encoder =
       from_scratch(options) ? new_model(options, data) : open_model(options.model);
+  const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
   const Losses losses = make_losses(data, encoder);
   const train::TrainingArguments arguments = training_arguments(options, data);
   train::Trainer trainer(*losses.all, data.datasets(), encoder.tokenizer(), arguments);

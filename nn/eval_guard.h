@@ -1,0 +1,30 @@
+// Evaluation mode for a scope.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ringlet/nn/module.h"
+
+namespace ringlet::nn {
+
+/// Puts a module and all below in evaluation mode, and each back in its own mode at the end.
+class EvalGuard {
+ public:
+  explicit EvalGuard(Module& module) : module_(module) {
+    module_.visit([&](const std::string&, Module& below) { modes_.push_back(below.training()); });
+    module_.eval();
+  }
+  ~EvalGuard() {
+    std::size_t next = 0;
+    module_.visit([&](const std::string&, Module& below) { below.training_ = modes_[next++]; });
+  }
+  EvalGuard(const EvalGuard&) = delete;
+  EvalGuard& operator=(const EvalGuard&) = delete;
+
+ private:
+  Module& module_;
+  std::vector<bool> modes_;
+};
+
+}  // namespace ringlet::nn
