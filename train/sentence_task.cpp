@@ -73,7 +73,7 @@ std::string SentenceTask::fingerprint() const {
   return concat(text, "batches of ", options.batch_size * options.accumulation * options.world_size,
                 options.dealing == Dealing::round_robin ? ", round robin" : ", proportional",
                 options.shuffle ? ", shuffled" : "", options.no_duplicates ? ", no duplicates" : "",
-                ", texts of at most ", options.max_length, " tokens",
+                options.max_length > 0 ? concat(", at most ", options.max_length, " tokens") : "",
                 options.padded ? ", padded" : "", ", seed ", options.seed);
 }
 
