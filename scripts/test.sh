@@ -93,10 +93,10 @@ sanitizer_tests() {
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   if command -v clang++ >/dev/null; then
     CXX=clang++ build sanitizers build-sanitizers "${options[@]}" -Dfuzzers=true || return
-    run_tests "sanitizers and fuzzers" build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
+    run_tests "sanitizers and fuzzers" build-sanitizers --no-suite embed --timeout-multiplier 5 "${test_arguments[@]}"
   else
     build sanitizers build-sanitizers "${options[@]}" -Db_sanitize=address,undefined || return
-    run_tests sanitizers build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
+    run_tests sanitizers build-sanitizers --no-suite embed --timeout-multiplier 5 "${test_arguments[@]}"
     skip "fuzzers: need clang"
   fi
 }
