@@ -11,6 +11,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Instrumented code is too slow to learn: it takes a few steps only.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kInstrumented = true;
+#elif defined(__has_feature)
+constexpr bool kInstrumented = __has_feature(address_sanitizer);
+#else
+constexpr bool kInstrumented = false;
+#endif
+
 /// The metrics of each line that has `key`.
 std::vector<double> column(const fs::path& metrics, const std::string& key) {
   std::vector<double> values;
@@ -27,13 +36,18 @@ std::vector<double> column(const fs::path& metrics, const std::string& key) {
 TEST_CASE("from random weights on the project's own data, NLI's loss falls below guessing") {
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
-  const Outcome outcome = run({"train", "--model", "tiny", "--output", output});
+  std::vector<std::string> command{"train", "--model", "tiny", "--output", output};
+  if (kInstrumented) command.insert(command.end(), {"--max-steps", "20"});
+  const Outcome outcome = run(command);
   REQUIRE_EQ(outcome.code, 0);
   CHECK(outcome.err.find("pairs/s") != std::string::npos);
   const double dev = column(folder / "out/metrics.jsonl", "nli-dev_loss").back();
-  CHECK(dev < std::log(3.0) - 0.1);
-  CHECK(column(folder / "out/metrics.jsonl", "nli-dev_accuracy").back() > 0.5);
-  CHECK(column(folder / "out/metrics.jsonl", "sts-dev_spearman_cosine").back() > 0.6);
+  CHECK(std::isfinite(dev));
+  if (!kInstrumented) {
+    CHECK(dev < std::log(3.0) - 0.1);
+    CHECK(column(folder / "out/metrics.jsonl", "nli-dev_accuracy").back() > 0.5);
+    CHECK(column(folder / "out/metrics.jsonl", "sts-dev_spearman_cosine").back() > 0.6);
+  }
   CHECK(ringlet::read_file(folder / "out/curves.svg").find("loss_nli") != std::string::npos);
 
   // What was written embeds text and evaluates.
