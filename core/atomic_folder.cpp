@@ -57,11 +57,9 @@ void AtomicFolder::commit() {
     fs::remove_all(target_, error);
     fs::rename(temporary_, target_, error);
     if (error) fail_input(target_.string(), ": cannot be put in place: ", error.message());
-    temporary_.clear();
-    return;
+  } else if (swap) {
+    fs::remove_all(temporary_, error);  // the older folder, under that name since the swap
   }
-  // After a swap the temporary name holds the older folder.
-  if (swap) fs::remove_all(temporary_, error);
   temporary_.clear();
   sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
 }

@@ -1,6 +1,7 @@
 #include "ringlet/core/backend.h"
 
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <ostream>
 
@@ -10,6 +11,9 @@ namespace ringlet {
 namespace {
 
 std::array<Backend*, kDeviceTypes> backends{};
+
+constexpr int kTypeShift = 16;
+std::atomic<int> chosen_best{-1};  // type << kTypeShift | index
 
 }  // namespace
 
@@ -35,8 +39,18 @@ MemoryStats memory_stats(Device device) { return backend(device.type).memory(dev
 void reset_peak_memory(Device device) { backend(device.type).reset_peak(device); }
 
 Device Device::best() {
+  if (const int chosen = chosen_best; chosen >= 0)
+    return {static_cast<DeviceType>(chosen >> kTypeShift), chosen & ((1 << kTypeShift) - 1)};
   const bool cuda = has_backend(DeviceType::cuda) && backend(DeviceType::cuda).device_count() > 0;
   return cuda ? Device{DeviceType::cuda, 0} : Device{};
+}
+
+void Device::set_best(Device device) {
+  const bool there =
+      device.type == DeviceType::cpu ||
+      (has_backend(device.type) && device.index < backend(device.type).device_count());
+  RINGLET_CHECK(there, "there is no device ", device);
+  chosen_best = static_cast<int>(device.type) << kTypeShift | device.index;
 }
 
 Device Device::parse(std::string_view text) {

@@ -39,6 +39,11 @@ class Backend {
   virtual void synchronize(Device device) = 0;
   virtual MemoryStats memory(Device device) const = 0;
   virtual void reset_peak(Device device) = 0;
+  /// The descriptor by which other processes can map the block now; -1 where there is none.
+  virtual int descriptor(Device, const Block&) const { return -1; }
+  /// In a forked child, before anything else: what it inherited becomes its own copy, a page at a
+  /// time as it writes.
+  virtual void own_inherited_memory() {}
 };
 
 /// The backend of a device type; throws "no CUDA device" where there is none.

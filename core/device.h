@@ -15,8 +15,10 @@ struct Device {
   DeviceType type = DeviceType::cpu;
   int index = 0;
 
-  /// The first CUDA device where there is one, else cpu:0.
+  /// The first CUDA device where there is one, else cpu:0; or what set_best() said.
   static Device best();
+  /// A launched rank's own device. It must exist.
+  static void set_best(Device device);
   /// "cpu", "cuda", "cpu:1"; throws InputError otherwise.
   static Device parse(std::string_view text);
   auto operator<=>(const Device&) const = default;

@@ -61,7 +61,7 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
   if (!S_ISREG(status.st_mode)) fail_input(path.string(), ": expected a regular file");
   nbytes_ = static_cast<std::size_t>(status.st_size);
   if (nbytes_ == 0) return;
-  data_ = ::mmap(nullptr, nbytes_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  data_ = ::mmap(nullptr, nbytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
   if (data_ == MAP_FAILED) fail_input(path.string(), ": cannot map: ", reason(errno));
 }
 

@@ -10,9 +10,10 @@
 
 namespace ringlet {
 
-/// A whole regular file mapped for reading; move-only. Pages are read when first touched. The
-/// mapping outlives the file's name (rename and unlink are harmless), but shrinking the file in
-/// place while it is mapped is not: replace files with AtomicFile instead.
+/// A whole regular file mapped for reading; move-only. Pages are read when first touched, and a
+/// page that is written to becomes this process's own. The mapping outlives the file's name (rename
+/// and unlink are harmless), but shrinking the file in place while it is mapped is not: replace
+/// files with AtomicFile instead.
 class MappedFile {
  public:
   MappedFile() = default;

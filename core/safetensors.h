@@ -40,7 +40,7 @@ class SafeTensors {
   const Shape& shape(const std::string& name) const;
   DType dtype(const std::string& name) const;
   /// A view of the mapping, which it keeps alive: nothing is copied (unless the data is not
-  /// aligned to its element size). It is READ-ONLY memory: clone() or to(device) before writing.
+  /// aligned to its element size). What is written there never reaches the file.
   Tensor load(const std::string& name) const;
   /// Copies into `out`, converting to its dtype and device; the shapes must be equal.
   void load_into(const std::string& name, Tensor& out) const;

@@ -71,6 +71,23 @@ class CachingAllocator {
     free_.insert(chunk);
   }
 
+  int descriptor(const Block& block) const {
+    const std::lock_guard lock(mutex_);
+    return chunks_.contains(block.data) ? block.fd : -1;  // its parent's, in a forked child
+  }
+
+  // Maps every segment anew in the same place, as a private copy of the parent's bytes.
+  void make_private() const {
+    for (const auto& [data, chunk] : chunks_) {
+      if (chunk->previous) continue;  // inside a segment
+      std::size_t nbytes = 0;
+      for (const Chunk* part = chunk.get(); part; part = part->next) nbytes += part->nbytes;
+      RINGLET_CHECK(mmap(data, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, chunk->fd,
+                         0) != MAP_FAILED,
+                    "[fork] ", nbytes, " bytes of inherited memory: ", std::strerror(errno));
+    }
+  }
+
   MemoryStats stats() const {
     const std::lock_guard lock(mutex_);
     return stats_;
@@ -148,6 +165,13 @@ class CpuBackend final : public Backend {
   void synchronize(Device) override {}
   MemoryStats memory(Device device) const override { return of(device).stats(); }
   void reset_peak(Device device) override { of(device).reset_peak(); }
+  int descriptor(Device device, const Block& block) const override {
+    return block.fd < 0 ? -1 : of(device).descriptor(block);
+  }
+  void own_inherited_memory() override {
+    if (process_ == getpid()) return;
+    for (const auto& [index, allocator] : allocators_) allocator->make_private();
+  }
 
  private:
   CachingAllocator& of(Device device) const {

@@ -1,5 +1,8 @@
 #include "ringlet/core/ops/fill.h"
 
+#include <limits>
+#include <type_traits>
+
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/parallel.h"
 
@@ -15,6 +18,17 @@ void dispatch_all(DType dtype, Body&& body) {
   dispatch_integer("fill", dtype, body);
 }
 
+// Towards zero; what does not fit becomes the nearest that does, and NaN becomes 0.
+template <class To, class From>
+To truncate(From value) {
+  using Limits = std::numeric_limits<To>;
+  constexpr From low = static_cast<From>(Limits::min());              // both are powers of two,
+  constexpr From end = static_cast<From>(Limits::max() / 2 + 1) * 2;  // hence exact
+  if (value >= end) return Limits::max();
+  if (value > low) return static_cast<To>(value);
+  return value == value ? Limits::min() : To{0};
+}
+
 // Halves convert through float, everything else directly.
 template <class To, class From>
 To convert(From value) {
@@ -24,6 +38,8 @@ To convert(From value) {
     return convert<To>(static_cast<float>(value));
   } else if constexpr (narrow_to) {
     return To(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return truncate<To>(value);
   } else {
     return static_cast<To>(value);
   }

@@ -4,6 +4,7 @@
 
 #define RINGLET_CPU_FAMILIES(X) \
   X(attention)                  \
+  X(combine)                    \
   X(convolution)                \
   X(cosine_similarity)          \
   X(cross_entropy)              \

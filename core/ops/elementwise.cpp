@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/elementwise.h"
 
+#include <iterator>
+
 namespace ringlet {
 
 constinit Kernel<UnaryArgs> unary_kernel("unary");
@@ -23,6 +25,32 @@ void operand_strides(const Shape& out, const Shape& shape, std::int64_t* stride)
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::eq; }
 
 }  // namespace
+
+const char* name(UnaryOp op) {
+  constexpr const char* kNames[] = {"neg",
+                                    "abs",
+                                    "exp",
+                                    "log",
+                                    "sqrt",
+                                    "rsqrt",
+                                    "tanh",
+                                    "sigmoid",
+                                    "relu",
+                                    "gelu",
+                                    "gelu_derivative",
+                                    "sign",
+                                    "square",
+                                    "reciprocal"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(UnaryOp::reciprocal) + 1);
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+const char* name(BinaryOp op) {
+  constexpr const char* kNames[] = {"add", "sub", "mul", "div", "pow", "maximum", "minimum",
+                                    "eq",  "ne",  "lt",  "le",  "gt",  "ge"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(BinaryOp::ge) + 1);
+  return kNames[static_cast<std::size_t>(op)];
+}
 
 BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<const Shape*> operands) {
   std::int64_t stride[3][Shape::kMaxDim] = {};

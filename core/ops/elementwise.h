@@ -26,6 +26,10 @@ enum class UnaryOp {
 };
 enum class BinaryOp { add, sub, mul, div, pow, maximum, minimum, eq, ne, lt, le, gt, ge };
 
+/// The function's name: "exp", "add".
+const char* name(UnaryOp op);
+const char* name(BinaryOp op);
+
 struct UnaryArgs {
   void* out;       // (n)
   const void* in;  // (n)

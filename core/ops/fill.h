@@ -27,7 +27,8 @@ extern Kernel<CastArgs> cast_kernel;
 /// Every element becomes `value`.
 void fill(Tensor& out, double value);
 
-/// out[i] = in[i] converted; floating to integer truncates towards zero, as in C.
+/// out[i] = in[i] converted; floating to integer truncates towards zero, and where the integer type
+/// has no such value takes its nearest (NaN: 0).
 void cast(Tensor& out, const Tensor& in);
 
 /// start, start + step, …, below end (above it for a negative step).

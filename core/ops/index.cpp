@@ -120,9 +120,13 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis) {
   return concat(views, at);
 }
 
+void check_split(const Shape& shape, const std::vector<std::int64_t>& sizes, int axis) {
+  RINGLET_CHECK_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), shape[axis],
+                   "[split] sizes do not add up to axis ", axis, " of ", shape);
+}
+
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int axis) {
-  RINGLET_CHECK_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), x.size(axis),
-                   "[split] sizes do not add up to axis ", axis, " of ", x.shape());
+  check_split(x.shape(), sizes, axis);
   std::vector<Tensor> out;
   std::int64_t begin = 0;
   for (std::int64_t size : sizes) {
@@ -190,12 +194,16 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   return out;
 }
 
-Tensor transpose(const Tensor& x, int a, int b) {
-  std::vector<int> axes(static_cast<std::size_t>(x.dim()));
+std::vector<int> exchanged_axes(const Shape& shape, int a, int b) {
+  std::vector<int> axes(static_cast<std::size_t>(shape.dim()));
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[static_cast<std::size_t>(x.shape().index(a))],
-            axes[static_cast<std::size_t>(x.shape().index(b))]);
-  return permute(x, axes);
+  std::swap(axes[static_cast<std::size_t>(shape.index(a))],
+            axes[static_cast<std::size_t>(shape.index(b))]);
+  return axes;
+}
+
+Tensor transpose(const Tensor& x, int a, int b) {
+  return permute(x, exchanged_axes(x.shape(), a, b));
 }
 
 // ---- by index -------------------------------------------------------------------------------

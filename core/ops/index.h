@@ -69,6 +69,8 @@ extern Kernel<ScatterAddArgs> scatter_add_kernel;
 Tensor concat(const std::vector<Tensor>& tensors, int axis);
 /// Tensors of equal shape along a new dimension before `axis`.
 Tensor stack(const std::vector<Tensor>& tensors, int axis);
+/// Throws unless `sizes` add up to that of `axis`.
+void check_split(const Shape& shape, const std::vector<std::int64_t>& sizes, int axis);
 /// Copies of pieces of `sizes`, which add up to x.size(axis).
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int axis);
 /// A copy of [begin, begin + length) of `axis`.
@@ -80,6 +82,8 @@ Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after);
 
 /// out's dimension i is x's dimension axes[i].
 Tensor permute(const Tensor& x, const std::vector<int>& axes);
+/// The axes of a permutation that exchanges two dimensions.
+std::vector<int> exchanged_axes(const Shape& shape, int a, int b);
 /// Two dimensions exchanged.
 Tensor transpose(const Tensor& x, int a = -2, int b = -1);
 

@@ -9,7 +9,7 @@ constinit Kernel<NormalizeBackwardArgs> normalize_backward_kernel("normalize_bac
 
 namespace {
 
-std::int64_t rows_of(const Tensor& x) {
+std::int64_t vectors_of(const Tensor& x) {
   RINGLET_CHECK(x.dim() > 0 && x.size(-1) > 0, "[normalize] no columns in ", x.shape());
   return x.numel() / x.size(-1);
 }
@@ -17,7 +17,7 @@ std::int64_t rows_of(const Tensor& x) {
 }  // namespace
 
 NormalizeOutput normalize(const Tensor& x, double eps) {
-  const std::int64_t rows = rows_of(x);
+  const std::int64_t rows = vectors_of(x);
   NormalizeOutput out{empty_like(x), empty({rows}, parameter_dtype(x.dtype()), x.device())};
   if (rows > 0)
     normalize_kernel({out.y.mutable_bytes(), out.norm.mutable_bytes(), x.bytes(), rows, x.size(-1),
@@ -30,7 +30,7 @@ Tensor normalize_backward(const Tensor& grad, const Tensor& x, const Tensor& nor
   check_same_device("normalize", grad, x);
   check_same_dtype("normalize", grad, x);
   check_shape("normalize", "gradient", grad, x.shape());
-  const std::int64_t rows = rows_of(x);
+  const std::int64_t rows = vectors_of(x);
   check_shape("normalize", "norm", norm, {rows});
   Tensor grad_x = empty_like(x);
   if (rows > 0)

@@ -11,23 +11,24 @@ using Ids = std::vector<std::int32_t>;
 
 namespace {
 
-Tensor ids_of(const Ids& ids) { return tensor(ids, {static_cast<std::int64_t>(ids.size())}); }
-std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+Tensor row_tensor(const Ids& ids) { return tensor(ids, {static_cast<std::int64_t>(ids.size())}); }
+std::vector<double> numbers(const Tensor& x) { return x.to_vector<double>(); }
 
 }  // namespace
 
 TEST_CASE("embedding takes rows, in the table's dtype or in bf16") {
   const Tensor table = tensor({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}).view({3, 2});
-  CHECK(embedding(table, ids_of({2, 0, 2})).to_vector() == std::vector<float>{5, 6, 1, 2, 5, 6});
-  CHECK(embedding(table, ids_of({1}), DType::bf16).dtype() == DType::bf16);
-  CHECK(embedding(table, ids_of({})).shape() == Shape{0, 2});
+  CHECK(embedding(table, row_tensor({2, 0, 2})).to_vector() ==
+        std::vector<float>{5, 6, 1, 2, 5, 6});
+  CHECK(embedding(table, row_tensor({1}), DType::bf16).dtype() == DType::bf16);
+  CHECK(embedding(table, row_tensor({})).shape() == Shape{0, 2});
 }
 
 TEST_CASE("an id outside the table is named with its place") {
   const Tensor table = zeros({3, 2});
-  CHECK_THROWS_WITH_AS(embedding(table, ids_of({0, 2, 3})),
+  CHECK_THROWS_WITH_AS(embedding(table, row_tensor({0, 2, 3})),
                        "[embedding] word id 3 at token 2, expected 0 to 2", Error);
-  CHECK_THROWS_WITH_AS(embedding(table, ids_of({-1})),
+  CHECK_THROWS_WITH_AS(embedding(table, row_tensor({-1})),
                        "[embedding] word id -1 at token 0, expected 0 to 2", Error);
   CHECK_THROWS_AS(embedding(table, zeros({2}, DType::i64)), Error);
   CHECK_THROWS_AS(embedding(table, zeros({2}, DType::i32), DType::f64), Error);
@@ -36,11 +37,11 @@ TEST_CASE("an id outside the table is named with its place") {
 TEST_CASE("embedding_backward_into sums rows by id; beta keeps or clears the rest") {
   const Tensor grad = tensor({1.f, 2.f, 10.f, 20.f, 100.f, 200.f}).view({3, 2});
   Tensor out = full({4, 2}, 7);
-  embedding_backward_into({out, 1}, grad, ids_of({3, 1, 3}));
+  embedding_backward_into({out, 1}, grad, row_tensor({3, 1, 3}));
   CHECK(out.to_vector() == std::vector<float>{7, 7, 17, 27, 7, 7, 108, 209});
-  embedding_backward_into({out, 0}, grad, ids_of({3, 1, 3}));
+  embedding_backward_into({out, 0}, grad, row_tensor({3, 1, 3}));
   CHECK(out.to_vector() == std::vector<float>{0, 0, 10, 20, 0, 0, 101, 202});
-  embedding_backward_into({out, 0}, zeros({0, 2}), ids_of({}));
+  embedding_backward_into({out, 0}, zeros({0, 2}), row_tensor({}));
   CHECK(out.to_vector() == std::vector<float>(8, 0));
 }
 
@@ -51,7 +52,7 @@ TEST_CASE("rows add up in token order whatever the table's size and the number o
   for (std::int32_t rows : {2, 1000}) {
     Ids ids;
     for (int t = 0; t < 300; ++t) ids.push_back(t * 7919 % rows);
-    const Tensor at = ids_of(ids).to(device);
+    const Tensor at = row_tensor(ids).to(device);
     const Tensor grad = normal({300, 150}, 0, 1, DType::f32, device);
     std::vector<float> expected(static_cast<std::size_t>(rows) * 150, 0);
     const std::vector<float> g = grad.to_vector();
@@ -78,15 +79,15 @@ TEST_CASE("the fused embedding sum equals gathers, sums, layer_norm and dropout"
       const EmbeddingTables tables{normal({11, columns}, 0, 1, dtype),
                                    normal({6, columns}, 0, 1, dtype),
                                    has_types ? normal({2, columns}, 0, 1, dtype) : Tensor()};
-      const EmbeddingIds ids{ids_of({10, 3, 3, 0, 3}), ids_of({2, 3, 2, 3, 4}),
-                             has_types ? ids_of({0, 0, 0, 1, 1}) : Tensor()};
+      const EmbeddingIds ids{row_tensor({10, 3, 3, 0, 3}), row_tensor({2, 3, 2, 3, 4}),
+                             has_types ? row_tensor({0, 0, 0, 1, 1}) : Tensor()};
       const Tensor w = normal({columns}, 1, 1, dtype), b = normal({columns}, 0, 1, dtype);
       const auto fused = embedding_sum_layer_norm(tables, ids, w, b, 1e-12, key, at, dtype);
 
       Tensor z = add(embedding(tables.word, ids.word), embedding(tables.position, ids.position));
       if (has_types) z = add(z, embedding(tables.type, ids.type));
       const auto composed = layer_norm(z, w, b, 1e-12);
-      CHECK(values(fused.y) == values(dropout(composed.y, key, at)));
+      CHECK(numbers(fused.y) == numbers(dropout(composed.y, key, at)));
 
       const Tensor grad = normal({5, columns}, 0, 1, dtype);
       Tensor gw[2] = {empty_like(w), empty_like(w)}, gb[2] = {empty_like(b), empty_like(b)};
@@ -99,11 +100,11 @@ TEST_CASE("the fused embedding sum equals gathers, sums, layer_norm and dropout"
                                                 composed.rstd, w, true, {gw[1], 0}, {gb[1], 0});
       Tensor expected = empty_like(tables.word);
       embedding_backward_into({expected, 0}, grad_z, ids.word);
-      CHECK(values(word) == values(expected));
-      CHECK(values(gw[0]) == values(gw[1]));
-      CHECK(values(gb[0]) == values(gb[1]));
+      CHECK(numbers(word) == numbers(expected));
+      CHECK(numbers(gw[0]) == numbers(gw[1]));
+      CHECK(numbers(gb[0]) == numbers(gb[1]));
       if (has_types)
-        CHECK(values(type[0])[5] == values(add(add(grad_z[0], grad_z[1]), grad_z[2]))[5]);
+        CHECK(numbers(type[0])[5] == numbers(add(add(grad_z[0], grad_z[1]), grad_z[2]))[5]);
     }
   }
 }
@@ -111,13 +112,14 @@ TEST_CASE("the fused embedding sum equals gathers, sums, layer_norm and dropout"
 TEST_CASE("the embedding sum names the table whose id is wrong, and takes no tokens") {
   const Tensor w = ones({4});
   const EmbeddingTables tables{zeros({3, 4}), zeros({2, 4}), {}};
-  CHECK_THROWS_WITH_AS(embedding_sum_layer_norm(tables, {ids_of({0}), ids_of({2}), {}}, w, w, 1e-5,
-                                                {}, {}, DType::f32),
+  CHECK_THROWS_WITH_AS(embedding_sum_layer_norm(tables, {row_tensor({0}), row_tensor({2}), {}}, w,
+                                                w, 1e-5, {}, {}, DType::f32),
                        "[embedding] position id 2 at token 0, expected 0 to 1", Error);
-  CHECK_THROWS_AS(embedding_sum_layer_norm(tables, {ids_of({0}), ids_of({1}), ids_of({0})}, w, w,
-                                           1e-5, {}, {}, DType::f32),
-                  Error);
-  CHECK(embedding_sum_layer_norm(tables, {ids_of({}), ids_of({}), {}}, w, w, 1e-5, {.p = 0.5f}, {},
-                                 DType::bf16)
+  CHECK_THROWS_AS(
+      embedding_sum_layer_norm(tables, {row_tensor({0}), row_tensor({1}), row_tensor({0})}, w, w,
+                               1e-5, {}, {}, DType::f32),
+      Error);
+  CHECK(embedding_sum_layer_norm(tables, {row_tensor({}), row_tensor({}), {}}, w, w, 1e-5,
+                                 {.p = 0.5f}, {}, DType::bf16)
             .y.shape() == Shape{0, 4});
 }

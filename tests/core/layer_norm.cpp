@@ -22,7 +22,7 @@ Tensor positions_of(std::int32_t rows) {
   return tensor(at, {rows, 2});
 }
 
-std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+std::vector<double> doubles(const Tensor& x) { return x.to_vector<double>(); }
 
 double largest_difference(const Tensor& a, const Tensor& b) {
   return max(abs(sub(a.to(DType::f64), b.to(DType::f64)))).item<double>();
@@ -84,8 +84,8 @@ TEST_CASE("the fused residual LayerNorm equals dropout, add and layer_norm bit b
       const auto fused = residual_dropout_layer_norm(x, r, kDrop, at, w, b, 1e-12);
       const Tensor z = add(r, dropout(x, kDrop, at));
       const auto composed = layer_norm(z, w, b, 1e-12);
-      CHECK(values(fused.y) == values(composed.y));
-      CHECK(values(fused.rstd) == values(composed.rstd));
+      CHECK(doubles(fused.y) == doubles(composed.y));
+      CHECK(doubles(fused.rstd) == doubles(composed.rstd));
 
       Tensor gw[2] = {ones({columns}, dtype), ones({columns}, dtype)};
       Tensor gb[2] = {empty({columns}, dtype), empty({columns}, dtype)};
@@ -93,10 +93,10 @@ TEST_CASE("the fused residual LayerNorm equals dropout, add and layer_norm bit b
           grad, fused.normalized, fused.rstd, w, kDrop, at, {gw[0], 1}, {gb[0], 0});
       const Tensor grad_z = layer_norm_backward(grad, z, composed.mean, composed.rstd, w, true,
                                                 {gw[1], 1}, {gb[1], 0});
-      CHECK(values(gradients.residual) == values(grad_z));
-      CHECK(values(gradients.x) == values(dropout(grad_z, kDrop, at)));
-      CHECK(values(gw[0]) == values(gw[1]));
-      CHECK(values(gb[0]) == values(gb[1]));
+      CHECK(doubles(gradients.residual) == doubles(grad_z));
+      CHECK(doubles(gradients.x) == doubles(dropout(grad_z, kDrop, at)));
+      CHECK(doubles(gw[0]) == doubles(gw[1]));
+      CHECK(doubles(gb[0]) == doubles(gb[1]));
     }
   }
 }
@@ -114,10 +114,10 @@ TEST_CASE("column sums of LayerNorm do not depend on the number of threads; beta
     const auto out = layer_norm(x, w, w, 1e-5);
     Tensor gw = empty({100}, DType::f32, device), gb = empty({100}, DType::f32, device);
     layer_norm_backward(grad, x, out.mean, out.rstd, w, false, {gw, 0}, {gb, 0});
-    weight_sums[run] = values(gw);
-    bias_sums[run] = values(gb);
+    weight_sums[run] = doubles(gw);
+    bias_sums[run] = doubles(gb);
     layer_norm_backward(grad, x, out.mean, out.rstd, w, false, {gw, 1}, {});
-    CHECK(values(gw)[7] == 2 * weight_sums[run][7]);
+    CHECK(doubles(gw)[7] == 2 * weight_sums[run][7]);
   }
   set_threads_per_device(threads);
   CHECK(weight_sums[0] == weight_sums[1]);

@@ -1,12 +1,14 @@
 #include "ringlet/core/parallel.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -76,4 +78,37 @@ TEST_CASE("a forked child has threads of its own") {
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("threads that do not start are an error that says how many did") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    // Root is not bound by the limit, and another user's other processes count, so root becomes
+    // somebody who has no other: this process and two threads are allowed.
+    const bool alone = geteuid() == 0 && setuid(54321) == 0;
+    const rlimit few{alone ? 3u : 1u, alone ? 3u : 1u};
+    if (setrlimit(RLIMIT_NPROC, &few) != 0) _exit(77);
+    set_threads_per_device(8);
+    try {
+      static_cast<void>(visits(first, 100, 1));
+      _exit(1);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      if (!text.starts_with(alone ? "[threads] only 3 of 8 start: "
+                                  : "[threads] only 1 of 8 start"))
+        _exit(2);
+    }
+    // Those that did start are gone again, so that there is room for fewer.
+    if (alone) set_threads_per_device(3);
+    _exit(!alone || visits(first, 100, 1) == once(100) ? 0 : 3);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) {
+    MESSAGE("skipped: needs a limit of processes");
+  } else {
+    CHECK(WEXITSTATUS(status) == 0);
+  }
 }

@@ -8,13 +8,13 @@ using namespace ringlet;
 
 namespace {
 
-Tensor ids_of(const std::vector<std::int32_t>& ids) {
+Tensor id_tensor(const std::vector<std::int32_t>& ids) {
   return tensor(ids, {static_cast<std::int64_t>(ids.size())});
 }
 
 // Two sentences of two tokens and one.
 const Tensor kX = tensor({1.f, 8.f, 3.f, 2.f, 5.f, 6.f}).view({3, 2});
-const Tensor kLengths = ids_of({0, 2, 3});
+const Tensor kLengths = id_tensor({0, 2, 3});
 
 }  // namespace
 
@@ -50,7 +50,7 @@ TEST_CASE("pooling columns of every width, one after the other") {
                          values[static_cast<std::size_t>(2 * columns + c)] +
                          values[static_cast<std::size_t>(3 * columns + c)]);
     const Tensor sums = tensor(expected, {1, columns});
-    const Tensor y = pooling(PoolingMode::mean, tensor(values, {4, columns}), ids_of({0, 4})).y;
+    const Tensor y = pooling(PoolingMode::mean, tensor(values, {4, columns}), id_tensor({0, 4})).y;
     for (std::size_t c = 0; c < expected.size(); ++c) CHECK(4 * y.to_vector()[c] == expected[c]);
   }
 }
@@ -58,18 +58,18 @@ TEST_CASE("pooling columns of every width, one after the other") {
 TEST_CASE("the first of equal maxima counts, and NaN is the largest") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor x = tensor({7.f, 1.f, 7.f, nan, 2.f, 3.f}).view({3, 2});
-  const auto [y, argmax] = pooling(PoolingMode::max, x, ids_of({0, 3}));
+  const auto [y, argmax] = pooling(PoolingMode::max, x, id_tensor({0, 3}));
   CHECK(argmax.to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 1});
   CHECK(y.to_vector()[1] != y.to_vector()[1]);
 }
 
 TEST_CASE("an empty sentence has mean 0, and neither a first token nor a maximum") {
   const Tensor x = ones({2, 3});
-  CHECK(pooling(PoolingMode::mean, x, ids_of({0, 0, 2})).y[0].to_vector() ==
+  CHECK(pooling(PoolingMode::mean, x, id_tensor({0, 0, 2})).y[0].to_vector() ==
         std::vector<float>{0, 0, 0});
-  CHECK_THROWS_WITH_AS(pooling(PoolingMode::max, x, ids_of({0, 2, 2})),
+  CHECK_THROWS_WITH_AS(pooling(PoolingMode::max, x, id_tensor({0, 2, 2})),
                        "[pooling] sentence 1 is empty: it has no first token and no maximum",
                        Error);
-  CHECK(pooling(PoolingMode::cls, zeros({0, 3}), ids_of({0})).y.shape() == Shape{0, 3});
-  CHECK_THROWS_AS(pooling(PoolingMode::mean, x, ids_of({0, 3})), Error);
+  CHECK(pooling(PoolingMode::cls, zeros({0, 3}), id_tensor({0})).y.shape() == Shape{0, 3});
+  CHECK_THROWS_AS(pooling(PoolingMode::mean, x, id_tensor({0, 3})), Error);
 }

@@ -1,0 +1,151 @@
+#include "ringlet/core/ops/combine.h"
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/simd.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+// ---- f16 ----------------------------------------------------------------------------------
+
+RINGLET_INLINE f32x16 widen_f16(u16x16 half) {
+#if defined(__AVX512F__)
+  return bits_as<f32x16>(_mm512_maskz_cvtph_ps(0xffff, bits_as<__m256i>(half)));
+#elif defined(__F16C__)
+  const __m256i bits = bits_as<__m256i>(half);
+  const auto low = bits_as<f32x8>(_mm256_cvtph_ps(_mm256_castsi256_si128(bits)));
+  const auto high = bits_as<f32x8>(_mm256_cvtph_ps(_mm256_extracti128_si256(bits, 1)));
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+  f32x16 v;
+  for (int i = 0; i < 16; ++i) {
+    float16 one;
+    one.bits = half[i];
+    v[i] = static_cast<float>(one);
+  }
+  return v;
+#endif
+}
+
+RINGLET_INLINE u16x16 round_to_f16(f32x16 v) {
+#if defined(__AVX512F__)
+  return bits_as<u16x16>(
+      _mm512_maskz_cvtps_ph(0xffff, bits_as<__m512>(v), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+  const f32x8 low = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+  const f32x8 high = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+  return bits_as<u16x16>(
+      _mm256_set_m128i(_mm256_cvtps_ph(bits_as<__m256>(high), _MM_FROUND_TO_NEAREST_INT),
+                       _mm256_cvtps_ph(bits_as<__m256>(low), _MM_FROUND_TO_NEAREST_INT)));
+#else
+  u16x16 half;
+  for (int i = 0; i < 16; ++i) half[i] = float16(v[i]).bits;
+  return half;
+#endif
+}
+
+// ---- the element types --------------------------------------------------------------------
+
+// How T is loaded, added and stored, a vector of kLanes at a time. `count` < kLanes is the padded
+// tail.
+template <class T>
+struct Elements {
+  using Vector = vector_t<T>;
+  static constexpr std::int64_t kLanes = Compute<T>::kLanes;
+  RINGLET_INLINE Vector read(const T* from, std::int64_t count) { return load_at(from, 0, count); }
+  RINGLET_INLINE void write(T* to, std::int64_t count, Vector v) { store_at(to, 0, count, v); }
+  RINGLET_INLINE Vector add(Vector a, Vector b) { return a + b; }
+  RINGLET_INLINE Vector larger(Vector a, Vector b) {
+    return a != a ? a : (b > a || b != b ? b : a);
+  }
+  RINGLET_INLINE Vector scaled(Vector v, double scale) {
+    return v * splat(static_cast<scalar_t<T>>(scale));
+  }
+};
+
+template <>
+struct Elements<float16> : Elements<float> {
+  RINGLET_INLINE f32x16 read(const float16* from, std::int64_t count) {
+    u16x16 half{};
+    memcpy(&half, from, count == kLanes ? sizeof(half) : static_cast<size_t>(count) * 2);
+    return widen_f16(half);
+  }
+  RINGLET_INLINE void write(float16* to, std::int64_t count, f32x16 v) {
+    const u16x16 half = round_to_f16(v);
+    memcpy(static_cast<void*>(to), &half,
+           count == kLanes ? sizeof(half) : static_cast<size_t>(count) * 2);
+  }
+};
+
+// Sums are taken of unsigned numbers, which wrap around.
+template <class T, class Unsigned>
+struct Integers {
+  typedef T Vector __attribute__((vector_size(64)));
+  typedef Unsigned Wrapping __attribute__((vector_size(64)));
+  static constexpr std::int64_t kLanes = 64 / sizeof(T);
+  RINGLET_INLINE Vector read(const T* from, std::int64_t count) {
+    Vector v{};
+    memcpy(&v, from, count == kLanes ? sizeof(v) : static_cast<size_t>(count) * sizeof(T));
+    return v;
+  }
+  RINGLET_INLINE void write(T* to, std::int64_t count, Vector v) {
+    memcpy(to, &v, count == kLanes ? sizeof(v) : static_cast<size_t>(count) * sizeof(T));
+  }
+  RINGLET_INLINE Vector add(Vector a, Vector b) {
+    return bits_as<Vector>(bits_as<Wrapping>(a) + bits_as<Wrapping>(b));
+  }
+  RINGLET_INLINE Vector larger(Vector a, Vector b) { return a > b ? a : b; }
+  RINGLET_INLINE Vector scaled(Vector v, double) { return v; }
+};
+template <>
+struct Elements<std::int32_t> : Integers<std::int32_t, std::uint32_t> {};
+template <>
+struct Elements<std::int64_t> : Integers<std::int64_t, std::uint64_t> {};
+template <>
+struct Elements<std::uint8_t> : Integers<std::uint8_t, std::uint8_t> {};
+
+// ---- the loop -----------------------------------------------------------------------------
+
+// `known` is the number of sources where the compiler is to know it, else 0.
+template <class T, CombineOp op, int known>
+void run(const CombineArgs& args) {
+  using E = Elements<T>;
+  const int count = known ? known : args.count;
+  T* out = static_cast<T*>(args.out);
+  const T* const* sources = reinterpret_cast<const T* const*>(args.sources);
+  const auto combined = [&](std::int64_t i, std::int64_t n) __attribute__((always_inline)) {
+    auto v = E::read(sources[0] + i, n);
+    for (int k = 1; k < count; ++k) {
+      const auto next = E::read(sources[k] + i, n);
+      v = op == CombineOp::max ? E::larger(v, next) : E::add(v, next);
+    }
+    if (args.scale != 1) v = E::scaled(v, args.scale);
+    E::write(out + i, n, v);
+  };
+  std::int64_t i = 0;
+  for (; i + E::kLanes <= args.n; i += E::kLanes) combined(i, E::kLanes);
+  if (i < args.n) combined(i, args.n - i);
+}
+
+template <class T>
+void run(const CombineArgs& args) {
+  if (args.op == CombineOp::max) return run<T, CombineOp::max, 0>(args);
+  args.count == 2 ? run<T, CombineOp::sum, 2>(args) : run<T, CombineOp::sum, 0>(args);
+}
+
+void combine(const CombineArgs& args, Device) {
+  const auto typed = [&]<class T>() { run<T>(args); };
+  if (args.dtype == DType::f16) return run<float16>(args);
+  if (is_floating(args.dtype)) return dispatch_floating("combine", args.dtype, typed);
+  dispatch_integer("combine", args.dtype, typed);
+}
+
+}  // namespace
+
+void register_combine() { combine_kernel.set(DeviceType::cpu, combine); }
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,31 @@
+// Combining the same elements of several ranks: the arithmetic of collectives.
+#pragma once
+
+#include <span>
+
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/tensor.h"
+
+namespace ringlet {
+
+enum class CombineOp { sum, max };
+
+struct CombineArgs {
+  void* out;                   // (n), may be one of the sources
+  const void* const* sources;  // `count` arrays of (n), of any alignment
+  int count;
+  std::int64_t n;
+  CombineOp op;
+  double scale;
+  DType dtype;
+};
+/// Runs in the calling thread: a collective must not wait for a device's threads, nor they for it.
+extern Kernel<CombineArgs> combine_kernel;
+
+/// out = scale * (sources[0] + sources[1] + …), added in this order, or scale * their maximum, in
+/// which NaN is the largest. f32, bf16 and f16 are added in f32 and rounded once, f64 in f64;
+/// integers wrap around and take no scale but 1. All of one shape, dtype and device.
+void combine(Tensor& out, std::span<const Tensor> sources, CombineOp op = CombineOp::sum,
+             double scale = 1);
+
+}  // namespace ringlet
