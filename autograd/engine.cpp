@@ -1,9 +1,11 @@
 #include "ringlet/autograd/engine.h"
 
+#include <map>
 #include <queue>
 #include <unordered_map>
 #include <utility>
 
+#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/node.h"
 
 namespace ringlet::autograd {
@@ -16,6 +18,7 @@ class Engine {
     const std::shared_ptr<Node>& first = root.state()->node;
     if (!first) return run_leaf(root, grad);
     count_uses(first);
+    if (options_.fire_hooks) announce();
     Pending& start = nodes_.at(first.get());
     start.grad = grad;
     ready_.push(first);
@@ -24,6 +27,7 @@ class Engine {
       ready_.pop();
       step(*node);
     }
+    for (const auto& [observer, leaves] : observers_) observer->backward_ends();
   }
 
  private:
@@ -64,6 +68,13 @@ class Engine {
     }
   }
 
+  // Tells each strategy which of its parameters this backward reaches.
+  void announce() {
+    for (const auto& [leaf, uses] : leaf_uses_)
+      if (const auto observer = leaf->observer.lock()) observers_[observer].push_back(leaf);
+    for (const auto& [observer, leaves] : observers_) observer->backward_begins(leaves);
+  }
+
   void step(Node& node) {
     Pending here = std::move(nodes_.at(&node));
     RINGLET_CHECK(!node.released_, "[backward] ", node.name(),
@@ -102,11 +113,13 @@ class Engine {
     if (!options_.fire_hooks || !leaf.has_grad) return;
     const auto hooks = leaf.hooks;  // a hook may remove itself
     for (const auto& hook : hooks) hook.call();
+    if (const auto observer = leaf.observer.lock()) observer->grad_ready(leaf);
   }
 
   BackwardOptions options_;
   std::unordered_map<Node*, Pending> nodes_;
   std::unordered_map<VariableState*, std::int64_t> leaf_uses_;
+  std::map<std::shared_ptr<LeafObserver>, std::vector<VariableState*>> observers_;
   std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, Earlier> ready_;
 };
 

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "ringlet/autograd/engine.h"
+#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::autograd {
@@ -88,8 +89,11 @@ Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
   RINGLET_CHECK(needed_ && !written_, "[backward] a gradient is written once, where needed");
   written_ = true;
   if (leaf_) {
+    if (!leaf_->grad_buffer.defined())
+      if (const auto observer = leaf_->observer.lock()) observer->needs_grad_buffer(*leaf_);
     if (!leaf_->grad_buffer.defined()) leaf_->grad_buffer = empty_like(leaf_->data);
     check_shape("backward", "a leaf's gradient", leaf_->grad_buffer, shape);
+    leaf_->dense = leaf_->dense || !rows_known_;
     const double beta = leaf_->has_grad ? 1 : 0;
     leaf_->has_grad = true;
     return {leaf_->grad_buffer, beta};
@@ -104,6 +108,12 @@ Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
   *pending_ = out;
   *owned_ = true;
   return {out, beta};
+}
+
+void Gradient::only_rows(const Tensor& rows) {
+  if (!leaf_) return;
+  rows_known_ = true;
+  if (const auto observer = leaf_->observer.lock()) observer->only_rows(*leaf_, rows);
 }
 
 void Gradient::set(Tensor grad) {

@@ -35,6 +35,9 @@ class Gradient {
   };
   Sink sink(const Shape& shape, DType dtype, Device device);
 
+  /// Says, before it is written, that only these rows (i32) of the gradient are not zero.
+  void only_rows(const Tensor& rows);
+
   /// Hands over a finished gradient (it may share storage with anything).
   void set(Tensor grad);
 
@@ -45,6 +48,7 @@ class Gradient {
   Tensor* pending_ = nullptr;  // the sum so far of an inner variable's gradient
   bool* owned_ = nullptr;      // whether that sum is the engine's alone
   bool written_ = false;
+  bool rows_known_ = false;
 };
 
 /// One per input, in the order given to `record`.

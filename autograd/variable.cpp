@@ -90,6 +90,10 @@ HookHandle Variable::register_ready_hook(std::function<void()> hook) const {
   return HookHandle(state_, state.next_hook++);
 }
 
+void Variable::set_observer(std::weak_ptr<LeafObserver> observer) const {
+  leaf(state_).observer = std::move(observer);
+}
+
 Variable attach(Tensor data, std::shared_ptr<Node> node) {
   Variable out(std::move(data));
   out.state_->requires_grad = true;

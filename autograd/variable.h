@@ -10,6 +10,7 @@
 
 namespace ringlet::autograd {
 
+class LeafObserver;
 class Node;
 struct VariableState;
 
@@ -78,6 +79,8 @@ class Variable {
   /// `hook` runs once per backward, when this leaf's gradient is complete: after the last of its
   /// uses, which backward counts in advance.
   [[nodiscard]] HookHandle register_ready_hook(std::function<void()> hook) const;
+  /// One at a time; see leaf_observer.h.
+  void set_observer(std::weak_ptr<LeafObserver> observer) const;
 
   const std::shared_ptr<VariableState>& state() const { return state_; }
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
@@ -97,12 +100,14 @@ struct VariableState {
   std::string name;
   Tensor grad_buffer;
   bool has_grad = false;  // grad_buffer holds a gradient: the next one is added
+  bool dense = false;     // some write to it did not say which rows it has (for observers)
   struct Hook {
     std::uint64_t id;
     std::function<void()> call;
   };
   std::vector<Hook> hooks;
   std::uint64_t next_hook = 1;
+  std::weak_ptr<LeafObserver> observer;
 };
 
 /// A variable made by `node`.

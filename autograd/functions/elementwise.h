@@ -13,7 +13,7 @@ struct UnaryNode final : Node {
   UnaryOp op;
   Saved x;
   Saved y;
-  const char* name() const override { return "unary"; }
+  const char* name() const override { return ringlet::name(op); }
 
   void backward(const Tensor& grad, Gradients& grads) override { grads[0].set(through(grad)); }
 
@@ -49,13 +49,14 @@ struct UnaryNode final : Node {
       case UnaryOp::gelu_derivative:
         break;
     }
-    fail("[unary] this function has no gradient");
+    fail("[", name(), "] has no gradient");
   }
 };
 
 inline bool saves_input(UnaryOp op) {
   return op == UnaryOp::abs || op == UnaryOp::log || op == UnaryOp::gelu || op == UnaryOp::square;
 }
+inline bool saves_nothing(UnaryOp op) { return op == UnaryOp::neg || op == UnaryOp::sign; }
 
 inline Variable unary(UnaryOp op, const Variable& x) {
   const Tensor y = ringlet::unary(op, x.tensor());
@@ -63,7 +64,7 @@ inline Variable unary(UnaryOp op, const Variable& x) {
     node.op = op;
     if (saves_input(op)) {
       node.x = x;
-    } else {
+    } else if (!saves_nothing(op)) {
       node.y = y;
     }
   });
@@ -90,7 +91,7 @@ struct BinaryNode final : Node {
   Saved b;
   Shape a_shape;
   Shape b_shape;
-  const char* name() const override { return "binary"; }
+  const char* name() const override { return ringlet::name(op); }
 
   void backward(const Tensor& grad, Gradients& grads) override {
     if (grads[0].needed()) grads[0].set(sum_to(for_a(grad), a_shape));

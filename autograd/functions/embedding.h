@@ -13,6 +13,7 @@ struct EmbeddingNode final : Node {
   const char* name() const override { return "embedding"; }
 
   void backward(const Tensor& grad, Gradients& grads) override {
+    grads[0].only_rows(ids);
     ringlet::embedding_backward_into(accumulator(grads[0], weight.tensor(*this)), grad, ids);
   }
 };
@@ -41,6 +42,7 @@ struct EmbeddingSumNode final : Node {
 
   void backward(const Tensor& grad, Gradients& grads) override {
     const Tensor& w = weight.tensor(*this);
+    grads[0].only_rows(ids.word);
     const Tensor type_table = type.defined() ? type.tensor(*this) : Tensor();
     ringlet::embedding_sum_layer_norm_backward(
         {accumulator(grads[0], word.tensor(*this)), accumulator(grads[1], position.tensor(*this)),

@@ -2,8 +2,6 @@
 // was copied twice adds up.
 #pragma once
 
-#include <numeric>
-
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/index.h"
@@ -99,8 +97,7 @@ inline Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int
 /// Pieces of `sizes`, which add up to x.size(axis).
 inline std::vector<Variable> split(const Variable& x, const std::vector<std::int64_t>& sizes,
                                    int axis) {
-  RINGLET_CHECK_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), x.size(axis),
-                   "[split] sizes do not add up to axis ", axis, " of ", x.shape());
+  check_split(x.shape(), sizes, axis);
   std::vector<Variable> out;
   std::int64_t begin = 0;
   for (std::int64_t size : sizes) {
@@ -148,11 +145,7 @@ inline Variable permute(const Variable& x, const std::vector<int>& axes) {
 
 /// Two dimensions exchanged.
 inline Variable transpose(const Variable& x, int a = -2, int b = -1) {
-  std::vector<int> axes(static_cast<std::size_t>(x.dim()));
-  std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[static_cast<std::size_t>(x.shape().index(a))],
-            axes[static_cast<std::size_t>(x.shape().index(b))]);
-  return permute(x, axes);
+  return permute(x, exchanged_axes(x.shape(), a, b));
 }
 
 // ---- by index -------------------------------------------------------------------------------

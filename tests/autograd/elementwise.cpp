@@ -32,6 +32,33 @@ TEST_CASE("gradients of binary functions, broadcast") {
   }
 }
 
+TEST_CASE("nodes are called by their op, in errors too") {
+  const Variable x(tensor({1.f, 2.f}), true);
+  const auto name = [](const Variable& y) { return std::string(y.state()->node->name()); };
+  CHECK(name(exp(x)) == "exp");
+  CHECK(name(x * x) == "mul");
+  CHECK(name(minimum(x, x)) == "minimum");
+  CHECK(name(unary(UnaryOp::sign, x)) == "sign");
+  CHECK(name(unary(UnaryOp::reciprocal, x)) == "reciprocal");
+  const Variable y = exp(x);
+  Tensor written = y.tensor();
+  written.zero_();
+  CHECK_THROWS_WITH_AS(sum(y).backward(),
+                       "[exp] a (2,) tensor was written to after forward, and backward needs it",
+                       Error);
+}
+
+TEST_CASE("a gradient that needs no values keeps none: their memory may be written to") {
+  for (UnaryOp op : {UnaryOp::neg, UnaryOp::sign}) {
+    const Variable x(tensor({1.f, 2.f}), true);
+    const Variable y = unary(op, x);
+    Tensor written = y.tensor();
+    written.zero_();
+    sum(y).backward();
+    CHECK(x.grad().to_vector() == std::vector<float>(2, op == UnaryOp::neg ? -1.f : 0.f));
+  }
+}
+
 TEST_CASE("gradients of where and of scalar factors") {
   const Tensor condition = tensor<std::uint8_t>({1, 0, 1}, {3});
   CHECK_GRADIENTS([&](const Inputs& in) { return where(condition, in[0], in[1]); }, input({2, 3}),

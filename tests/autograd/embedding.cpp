@@ -8,19 +8,19 @@ using namespace ringlet::autograd;
 
 namespace {
 
-Tensor ids_of(const std::vector<std::int32_t>& ids) {
+Tensor id_tensor(const std::vector<std::int32_t>& ids) {
   return tensor(ids, {static_cast<std::int64_t>(ids.size())});
 }
 
 }  // namespace
 
 TEST_CASE("gradients of embedding") {
-  const Tensor ids = ids_of({1, 4, 1, 0});
+  const Tensor ids = id_tensor({1, 4, 1, 0});
   CHECK_GRADIENTS([&](const Inputs& in) { return embedding(in[0], ids); }, input({5, 3}));
 }
 
 TEST_CASE("gradients of the embedding sum, with and without token types, dropout on") {
-  const EmbeddingIds ids{ids_of({4, 1, 4}), ids_of({0, 1, 2}), ids_of({0, 1, 1})};
+  const EmbeddingIds ids{id_tensor({4, 1, 4}), id_tensor({0, 1, 2}), id_tensor({0, 1, 1})};
   const auto with_types = [&](const Inputs& in) {
     return embedding_sum_layer_norm(in[0], in[1], in[2], ids, in[3], in[4], 1e-3, {.p = 0.3f}, {},
                                     DType::f64);
@@ -35,7 +35,7 @@ TEST_CASE("gradients of the embedding sum, with and without token types, dropout
 
 TEST_CASE("a second backward adds to the tables' gradients") {
   const Variable table(tensor({1.f, 2.f, 3.f, 4.f}).view({2, 2}), true);
-  for (int i = 0; i < 2; ++i) embedding(table, ids_of({1, 1})).backward(ones({2, 2}));
+  for (int i = 0; i < 2; ++i) embedding(table, id_tensor({1, 1})).backward(ones({2, 2}));
   CHECK(table.grad().to_vector() == std::vector<float>{0, 0, 4, 4});
 }
 

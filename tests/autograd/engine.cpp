@@ -6,6 +6,7 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/autograd/gradcheck.h"
+#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/autograd/node.h"
 
 using namespace ringlet;
@@ -57,6 +58,29 @@ TEST_CASE("the ready hook fires once per backward, after the last use") {
   CHECK(seen.size() == 1);
 }
 
+TEST_CASE("an observer hears what a backward reaches, gives memory, and hears when all is done") {
+  struct Recorder final : LeafObserver {
+    void backward_begins(std::span<VariableState* const> reached) override {
+      heard += concat("begin ", reached.size(), ";");
+    }
+    void needs_grad_buffer(VariableState& leaf) override {
+      heard += "memory for " + leaf.name + ";";
+      leaf.grad_buffer = memory;
+    }
+    void grad_ready(VariableState& leaf) override { heard += "ready " + leaf.name + ";"; }
+    void backward_ends() override { heard += "end"; }
+    std::string heard;
+    Tensor memory = empty({2});
+  };
+  const auto recorder = std::make_shared<Recorder>();
+  const Variable x(tensor({2.f, 3.f}), true), unused(tensor({1.f}), true);
+  x.set_name("x");
+  for (const Variable& leaf : {x, unused}) leaf.set_observer(recorder);
+  sum(x * x + x).backward();
+  CHECK(recorder->heard == "begin 1;memory for x;ready x;end");
+  CHECK(recorder->memory.to_vector() == Floats{5, 7});
+}
+
 TEST_CASE("without recording nothing is remembered") {
   const Variable x(tensor({1.f}), true);
   const NoGrad no_grad;
@@ -70,8 +94,7 @@ TEST_CASE("a tensor written to after forward is detected and named") {
   x.mutable_tensor().fill_(3);
   CHECK_THROWS_WITH_AS(
       y.backward(),
-      "[binary] parameter encoder.weight was written to after forward, and backward needs it",
-      Error);
+      "[mul] parameter encoder.weight was written to after forward, and backward needs it", Error);
 }
 
 TEST_CASE("a parameter that moved to other memory is read where it is now") {
