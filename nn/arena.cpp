@@ -1,6 +1,7 @@
 #include "ringlet/nn/arena.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ringlet::nn {
 namespace {
@@ -31,17 +32,21 @@ std::vector<Unit> cut_units(Module& module) {
 std::int64_t round_up(std::int64_t n) { return (n + kNormBlock - 1) / kNormBlock * kNormBlock; }
 
 bool already_packed(const Arena& arena, const std::vector<NamedParameter>& parameters) {
-  std::size_t packed = 0;
-  for (const Unit& unit : arena.units()) packed += unit.slots.size();
-  if (packed != parameters.size()) return false;
-  for (const NamedParameter& named : parameters)
-    if (named.parameter.tensor().storage() != arena.data().storage()) return false;
+  std::set<const void*> packed;
+  for (const Unit& unit : arena.units())
+    for (const Slot& slot : unit.slots) packed.insert(slot.parameter.state().get());
+  if (packed.size() != parameters.size()) return false;
+  for (const NamedParameter& named : parameters) {
+    if (!packed.contains(named.parameter.state().get())) return false;
+    const bool elsewhere = !arena.data().defined();  // sharded, or only planned
+    if (!elsewhere && named.parameter.tensor().storage() != arena.data().storage()) return false;
+  }
   return true;
 }
 
 }  // namespace
 
-std::shared_ptr<Arena> pack(Module& module) {
+std::shared_ptr<Arena> plan(Module& module) {
   const std::vector<NamedParameter> parameters = module.named_parameters();
   if (module.arena_ && already_packed(*module.arena_, parameters)) return module.arena_;
 
@@ -57,23 +62,30 @@ std::shared_ptr<Arena> pack(Module& module) {
     unit.end = end;
     end = round_up(end);
   }
-  if (parameters.empty()) return module.arena_ = arena;
+  arena->numel_ = end;
+  for (const NamedParameter& named : parameters) {
+    const Parameter &first = parameters.front().parameter, &one = named.parameter;
+    RINGLET_CHECK(one.dtype() == first.dtype() && one.device() == first.device(), "[pack] ",
+                  named.name, " is ", one.dtype(), " on ", one.device(), ", ",
+                  parameters.front().name, " is ", first.dtype(), " on ", first.device());
+  }
+  return module.arena_ = arena;
+}
 
-  const Tensor& first = parameters.front().parameter.tensor();
-  arena->data_ = empty({end}, first.dtype(), first.device());
+std::shared_ptr<Arena> pack(Module& module) {
+  std::shared_ptr<Arena> arena = plan(module);
+  if (arena->data_.defined() || arena->sharding_ || arena->numel_ == 0) return arena;
+  const Tensor& first = arena->units_.front().slots.front().parameter.tensor();
+  arena->data_ = empty({arena->numel_}, first.dtype(), first.device());
   arena->data_.zero_();  // the padding counts in norms
   for (const Unit& unit : arena->units_) {
     for (const Slot& slot : unit.slots) {
-      const Tensor& value = slot.parameter.tensor();
-      RINGLET_CHECK(value.dtype() == first.dtype() && value.device() == first.device(), "[pack] ",
-                    slot.name, " is ", value.dtype(), " on ", value.device(), ", ",
-                    parameters.front().name, " is ", first.dtype(), " on ", first.device());
       Tensor place = arena->data_.slice(slot.offset, slot.offset + slot.numel());
-      place.copy_(value);
-      slot.parameter.set_tensor(place.view(value.shape()));
+      place.copy_(slot.parameter.tensor());
+      slot.parameter.set_tensor(place.view(slot.parameter.shape()));
     }
   }
-  return module.arena_ = arena;
+  return arena;
 }
 
 const Tensor& Arena::grad() {
@@ -84,6 +96,34 @@ const Tensor& Arena::grad() {
       slot.parameter.set_grad_buffer(
           grad_.slice(slot.offset, slot.offset + slot.numel()).view(slot.parameter.shape()));
   return grad_;
+}
+
+void Arena::drop_grad() {
+  grad_ = Tensor();
+  for (const Unit& unit : units_) {
+    for (const Slot& slot : unit.slots) {
+      slot.parameter.state()->grad_buffer = Tensor();
+      slot.parameter.zero_grad();
+    }
+  }
+}
+
+std::shared_ptr<Sharding> sharding_of(const Module& module) {
+  const std::vector<Parameter> parameters = module.parameters();
+  if (parameters.empty()) return nullptr;
+  return std::dynamic_pointer_cast<Sharding>(parameters.front().state()->observer.lock());
+}
+
+Tensor WholeParameters::operator()(const Parameter& parameter) {
+  if (!sharding_) return parameter.tensor();
+  const auto [unit, slot] = sharding_->find(parameter);
+  if (unit != unit_) {
+    whole_ = Tensor();  // one at a time
+    whole_ = sharding_->whole_unit(*unit);
+    unit_ = unit;
+  }
+  const std::int64_t begin = slot->offset - unit->begin;
+  return whole_.slice(begin, begin + slot->numel()).view(parameter.shape());
 }
 
 std::vector<LocalSlice> Arena::local_slices() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/nn/module.h"
 
@@ -39,14 +40,55 @@ struct LocalSlice {
   Tensor grad;  // (end - begin)
 };
 
-/// How an arena is dealt out over processes: what an optimizer asks a strategy.
-class Sharding {
+/// How an arena is dealt out over processes ("ranks"): what optimizers, encoders and savers ask a
+/// strategy. It watches every parameter of the arena.
+class Sharding : public autograd::LeafObserver {
  public:
-  virtual ~Sharding() = default;
   /// What lies here, in the order of the arena.
   virtual std::vector<LocalSlice> local_slices() = 0;
-  /// `blocks` has an entry per norm block of the arena; fills in those of the other processes.
+  /// `blocks` has an entry per norm block of the arena; fills in those of the other ranks.
   virtual void gather_norm_blocks(std::vector<double>& blocks) = 0;
+  /// The local slices were updated.
+  virtual void after_step() {}
+
+  /// Of this process; 0 writes files.
+  virtual int rank() const { return 0; }
+  virtual void barrier() {}
+  /// How many forwards each rank must run when this one has `n` to run: the most of all ranks where
+  /// forwards are collective, else n itself.
+  virtual std::int64_t forwards_together(std::int64_t n) { return n; }
+  /// A unit whole, (end - begin), from what each rank has of it: `local` has a tensor like each
+  /// local slice's data; null: the data themselves. Collective unless that is here already.
+  virtual Tensor whole_unit(const Unit& unit, const std::vector<Tensor>* local = nullptr) = 0;
+  /// Gives a parameter a value, which every rank has whole.
+  virtual void assign(const Parameter& parameter, const Tensor& value) {
+    parameter.mutable_tensor().copy_(value);
+  }
+  /// The unit that holds `parameter`, and its slot there.
+  virtual std::pair<const Unit*, const Slot*> find(const Parameter& parameter) const = 0;
+};
+
+/// What deals out the parameters of `module`, empty where nothing does.
+std::shared_ptr<Sharding> sharding_of(const Module& module);
+
+/// Whole parameters under every strategy, to be saved: every rank asks for the same ones in the
+/// same order. Where they are sharded one unit at a time is whole.
+class WholeParameters {
+ public:
+  explicit WholeParameters(const Module& module) : sharding_(sharding_of(module)) {}
+  /// Valid until the next call.
+  Tensor operator()(const Parameter& parameter);
+  /// Whether this rank writes files.
+  bool writes() const { return !sharding_ || sharding_->rank() == 0; }
+  /// Every rank returns when all have come here.
+  void barrier() const {
+    if (sharding_) sharding_->barrier();
+  }
+
+ private:
+  std::shared_ptr<Sharding> sharding_;
+  const Unit* unit_ = nullptr;
+  Tensor whole_;  // of that unit
 };
 
 class Arena {
@@ -55,8 +97,12 @@ class Arena {
   /// Gradients (n), f32, made on the first call; from then on every parameter writes there.
   const Tensor& grad();
   bool has_grad() const { return grad_.defined(); }
+  /// Forgets the gradients; parameters get memory for them from elsewhere.
+  void drop_grad();
+  /// Forgets the data, which must have gone elsewhere; sizes and units stay.
+  void drop_data() { data_ = Tensor(); }
   std::span<const Unit> units() const { return units_; }
-  std::int64_t numel() const { return data_.numel(); }
+  std::int64_t numel() const { return numel_; }
 
   /// Empty while the whole arena is here.
   const std::shared_ptr<Sharding>& sharding() const { return sharding_; }
@@ -66,8 +112,10 @@ class Arena {
 
  private:
   friend std::shared_ptr<Arena> pack(Module& module);
+  friend std::shared_ptr<Arena> plan(Module& module);
   Tensor data_;
   Tensor grad_;
+  std::int64_t numel_ = 0;
   std::vector<Unit> units_;
   std::shared_ptr<Sharding> sharding_;
 };
@@ -78,5 +126,8 @@ class Arena {
 /// packed already keeps its arena; one of its parents gets an arena of its own, into which the
 /// parameters move.
 std::shared_ptr<Arena> pack(Module& module);
+/// The layout that pack would make, without memory for it: parameters stay where they are, for a
+/// strategy to take them from there. A module that is packed already keeps its arena.
+std::shared_ptr<Arena> plan(Module& module);
 
 }  // namespace ringlet::nn

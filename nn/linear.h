@@ -22,6 +22,10 @@ class Linear final : public Layer<Linear> {
       : weight(register_parameter("weight", fan_in_uniform({out, in}, in))) {
     if (with_bias) bias = register_parameter("bias", fan_in_uniform({out}, in));
   }
+  /// From first values (out, in) and (out); `bias` may be undefined.
+  Linear(Tensor weight, Tensor bias) : weight(register_parameter("weight", std::move(weight))) {
+    if (bias.defined()) this->bias = register_parameter("bias", std::move(bias));
+  }
   const char* kind() const override { return "Linear"; }
   Variable forward(const Variable& x) { return autograd::linear(x, weight, bias); }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/random.h"
 
 namespace ringlet::nn {
 namespace {
@@ -25,8 +26,25 @@ struct BeforeBackward final : autograd::Node {
 }  // namespace
 
 Module::~Module() {
-  for (const auto& [name, child] : children_)
-    if (child->parent_ == this) child->parent_ = nullptr;
+  for (const auto& [name, child] : children_) {
+    if (child->parent_ != this) continue;
+    child->parent_ = nullptr;
+    child->name_all();
+  }
+}
+
+Module& Module::outermost() { return parent_ ? parent_->outermost() : *this; }
+
+// Tells every module below its path, and every parameter its name, from here.
+void Module::name_all() {
+  std::set<const void*> seen;
+  visit([&](const std::string& path, Module& module) {
+    if (!seen.insert(&module).second) return;
+    module.path_ = path;
+    for (const NamedParameter& own : module.parameters_)
+      if (seen.insert(own.parameter.state().get()).second)
+        own.parameter.set_name(join(path, own.name));
+  });
 }
 
 void Module::visit(const std::function<void(const std::string&, Module&)>& visit,
@@ -98,11 +116,38 @@ void Module::to(Device device) {
   });
 }
 
-std::string Module::path() const { return parent_ ? join(parent_->path(), name_) : ""; }
+std::shared_ptr<Module> Module::blank_copy(Cloner&) const {
+  fail("[module] a ", kind(), " cannot be copied: it has no blank_copy");
+}
+
+std::shared_ptr<Module> Module::clone(Device device) const {
+  const GeneratorGuard undisturbed(default_generator());
+  Cloner cloner;
+  std::shared_ptr<Module> copy = blank_copy(cloner);
+  const std::vector<NamedParameter> from = named_parameters(), to = copy->named_parameters();
+  RINGLET_CHECK_EQ(from.size(), to.size(), "[module] parameters of a copy of a ", kind());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    RINGLET_CHECK_EQ(from[i].name, to[i].name, "[module] a parameter of a copy of a ", kind());
+    const Tensor& value = from[i].parameter.tensor();
+    to[i].parameter.set_tensor(value.device() == device ? value.clone() : value.to(device));
+    to[i].parameter.set_requires_grad(from[i].parameter.requires_grad());
+  }
+  std::vector<Module*> ours, theirs;
+  const_cast<Module*>(this)->visit([&](const std::string&, Module& m) { ours.push_back(&m); });
+  copy->visit([&](const std::string&, Module& m) { theirs.push_back(&m); });
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    theirs[i]->training_ = ours[i]->training_;
+    for (std::size_t b = 0; b < ours[i]->buffers_.size(); ++b) {
+      const Tensor& value = ours[i]->buffers_[b].second;
+      theirs[i]->buffers_[b].second = value.device() == device ? value.clone() : value.to(device);
+    }
+  }
+  return copy;
+}
 
 std::uint32_t Module::site() const {
   std::uint32_t hash = 2166136261u;  // FNV-1a
-  for (const char c : path()) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  for (const char c : path_) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
 }
 
@@ -110,7 +155,7 @@ Parameter Module::register_parameter(const std::string& name, Tensor value) {
   for (const NamedParameter& own : parameters_)
     RINGLET_CHECK(own.name != name, "[module] parameter '", name, "' registered twice");
   Parameter parameter(std::move(value), true);
-  parameter.set_name(name);
+  parameter.set_name(join(path_, name));
   parameters_.push_back({name, parameter});
   return parameter;
 }
@@ -123,13 +168,12 @@ void Module::add_child(const std::string& name, std::shared_ptr<Module> module) 
   RINGLET_CHECK(module, "[module] child '", name, "' is null");
   for (const auto& [known, child] : children_)
     RINGLET_CHECK(name.empty() || known != name, "[module] child '", name, "' registered twice");
-  if (!module->parent_) {
-    module->parent_ = this;
-    module->name_ = name;
-  }
+  // One that is held elsewhere, an encoder that losses share for example, is named from here on
+  // from the newest of those that hold it.
+  Module& top = outermost();
+  if (&module->outermost() != &top) module->parent_ = this;
   children_.emplace_back(name, std::move(module));
-  // Errors and reports name parameters by their whole path from here.
-  for (const NamedParameter& named : named_parameters()) named.parameter.set_name(named.name);
+  top.name_all();
 }
 
 autograd::Variable Module::before_backward(autograd::Variable result) {

@@ -23,6 +23,7 @@ struct NamedParameter {
 };
 
 class Arena;
+class Cloner;
 class Module;
 
 /// What a strategy hangs on a module; empty functions are skipped.
@@ -59,13 +60,20 @@ class Module {
   void zero_grad() const;
   /// Moves every parameter and buffer.
   void to(Device device);
+  /// A copy on another device, with parameters of its own and neither hooks nor gradients. Throws
+  /// when a class below does not say how it is built (blank_copy).
+  std::shared_ptr<Module> clone(Device device) const;
+  /// A module built like this one, whose parameters may hold anything; modules that it shares or
+  /// takes from outside come from the cloner.
+  virtual std::shared_ptr<Module> blank_copy(Cloner& cloner) const;
 
   /// Calls visit(path, module) for this module and all below, parents first.
   void visit(const std::function<void(const std::string&, Module&)>& visit,
              const std::string& prefix = "");
 
-  /// The dotted path from the outermost module that holds this one.
-  std::string path() const;
+  /// The dotted path from the outermost module that holds this one, the first where there are
+  /// several: what named_parameters() of the outermost begins with.
+  const std::string& path() const { return path_; }
   /// A number for this module's place in the model, the same in every process: keys its dropout.
   std::uint32_t site() const;
 
@@ -96,18 +104,35 @@ class Module {
 
  private:
   friend std::shared_ptr<Arena> pack(Module& module);
+  friend std::shared_ptr<Arena> plan(Module& module);
   friend class EvalGuard;
   void add_child(const std::string& name, std::shared_ptr<Module> module);
+  Module& outermost();
+  void name_all();
   autograd::Variable before_backward(autograd::Variable result);
 
   std::vector<NamedParameter> parameters_;
   std::vector<std::pair<std::string, Tensor>> buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
   Module* parent_ = nullptr;
-  std::string name_;
+  std::string path_;
   bool training_ = true;
   ModuleHooks hooks_;
   std::shared_ptr<Arena> arena_;
+};
+
+/// Copies modules for clone(); one that is asked for twice is copied once.
+class Cloner {
+ public:
+  template <class M>
+  std::shared_ptr<M> operator()(const std::shared_ptr<M>& module) {
+    std::shared_ptr<Module>& copy = copies_[module.get()];
+    if (!copy) copy = module->blank_copy(*this);
+    return std::dynamic_pointer_cast<M>(copy);
+  }
+
+ private:
+  std::map<const Module*, std::shared_ptr<Module>> copies_;
 };
 
 /// Gives a module `operator()`, which runs its `forward` between the hooks:

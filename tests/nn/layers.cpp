@@ -9,6 +9,7 @@
 #include "ringlet/nn/layer_norm.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
+#include "ringlet/nn/max_pool.h"
 
 using namespace ringlet;
 
@@ -37,6 +38,17 @@ TEST_CASE("layers register their parameters under PyTorch's names") {
   nn::Embedding embedding(10, 4);
   CHECK(embedding(tensor<std::int32_t>({3, 3}, {2})).shape() == Shape{2, 4});
   CHECK_THROWS_AS(linear(Variable(ones({5, 4}))), Error);
+}
+
+TEST_CASE("max pooling keeps the largest of each square, and its gradient goes there") {
+  nn::MaxPool2d pool(2);
+  const Variable x(tensor<float>({1, 5, 2, 9, 4, 3, 8, 7}, {1, 1, 2, 4}), true);
+  const Variable y = pool(x);
+  CHECK(y.tensor().to_vector() == std::vector<float>{5, 9});
+  y.backward(tensor<float>({2, 3}, {1, 1, 1, 2}));
+  CHECK(x.grad().to_vector() == std::vector<float>{0, 2, 0, 3, 0, 0, 0, 0});
+  CHECK(nn::MaxPool2d(3, 1)(Variable(ones({2, 4, 5, 5}))).shape() == Shape{2, 4, 3, 3});
+  CHECK(pool.parameters().empty());
 }
 
 TEST_CASE("dropout drops in training only, by position and not by call") {

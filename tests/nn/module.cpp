@@ -29,6 +29,9 @@ struct Net : Layer<Net> {
     scale = register_parameter("scale", ones({1}));
   }
   Variable forward(const Variable& x) { return (*second)((*first)(x)) * scale; }
+  void add(const std::string& name, std::shared_ptr<Module> module) {
+    register_module(name, std::move(module));
+  }
   std::shared_ptr<Affine> first, second;
   Parameter scale;
 };
@@ -51,6 +54,26 @@ TEST_CASE("parameters have dotted names, in the order of registration") {
                        "no parameter 'layer.7.bias'; near: layer.0.bias, layer.1.bias", Error);
 }
 
+TEST_CASE("paths go from the outermost module, by the first way to each") {
+  const auto shared = std::make_shared<Affine>(3);
+  const auto head = std::make_shared<Net>();
+  Net outer;
+  outer.add("head", head);
+  head->add("encoder", shared);  // from above downwards
+  CHECK(shared->path() == "head.encoder");
+  CHECK(shared->weight.name() == "head.encoder.weight");
+  {
+    Net other;
+    other.add("", shared);
+    other.add("outer", head);
+    CHECK(head->first->path() == "outer.layer.0");
+    CHECK(shared->path().empty());
+    CHECK(other.parameter("weight") == shared->weight);
+  }
+  CHECK(head->first->path() == "layer.0");  // what held it is gone
+  CHECK(shared->weight.name() == "encoder.weight");
+}
+
 TEST_CASE("packing moves parameters end to end and keeps their values") {
   Net net(true);
   const auto arena = pack(net);
@@ -67,6 +90,41 @@ TEST_CASE("packing moves parameters end to end and keeps their values") {
   sum(net(Variable(x))).backward();
   CHECK(arena->grad().slice(kNormBlock, kNormBlock + 6).to_vector() ==
         std::vector<float>{2, 4, 6, 2, 2, 2});
+}
+
+TEST_CASE("a plan has the layout of an arena and no memory; packing gives it some") {
+  Net net(true);
+  const auto planned = plan(net);
+  CHECK_FALSE(planned->data().defined());
+  CHECK(planned->numel() > 0);
+  const std::int64_t offset = planned->units()[1].slots[0].offset;
+  CHECK(plan(net) == planned);
+  const auto packed = pack(net);
+  CHECK(packed->data().numel() == packed->numel());
+  CHECK(packed->units()[1].slots[0].offset == offset);
+}
+
+TEST_CASE("a copy on another device has the values and parameters of its own") {
+  struct Copied : Layer<Copied> {
+    Copied() { weight = register_parameter("weight", full({2}, 3)); }
+    const char* kind() const override { return "Copied"; }
+    std::shared_ptr<Module> blank_copy(Cloner&) const override {
+      return std::make_shared<Copied>();
+    }
+    Parameter weight;
+  };
+  Copied original;
+  original.weight.mutable_tensor().fill_(5);
+  original.eval();
+  const auto copy = original.clone({DeviceType::cpu, 1});
+  CHECK_FALSE(copy->training());
+  const Parameter weight = copy->parameter("weight");
+  CHECK(weight.device() == Device{DeviceType::cpu, 1});
+  CHECK(weight.tensor().to_vector() == std::vector<float>{5, 5});
+  original.weight.mutable_tensor().fill_(7);
+  CHECK(weight.tensor().to_vector() == std::vector<float>{5, 5});
+  CHECK_THROWS_WITH_AS(Net().clone({}), "[module] a Module cannot be copied: it has no blank_copy",
+                       Error);
 }
 
 TEST_CASE("tensors that lie end to end are one tensor") {

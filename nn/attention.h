@@ -1,0 +1,51 @@
+// Multi-head self-attention with its projections, over sentences laid end to end.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ringlet/autograd/functions/attention.h"
+#include "ringlet/autograd/functions/packed_linear.h"
+#include "ringlet/nn/linear.h"
+
+namespace ringlet::nn {
+
+struct SelfAttentionOptions {
+  std::int64_t heads = 1;
+  double dropout = 0;  // of the attention weights
+  /// What the projections are called: parameters NAME.weight (H, H) and NAME.bias (H).
+  std::string query = "query";
+  std::string key = "key";
+  std::string value = "value";
+  std::string output = "output";
+  /// First values of a weight, out of its shape; fan_in_uniform if not given.
+  std::function<Tensor(const Shape&)> init = {};
+};
+
+/// x (T, H) -> (T, H): every token attends to the tokens of its own sentence.
+class SelfAttention final : public Layer<SelfAttention> {
+ public:
+  SelfAttention(std::int64_t size, SelfAttentionOptions options);
+  const char* kind() const override { return "SelfAttention"; }
+
+  /// Which sentences a forward is about; as in core's AttentionOptions.
+  struct Sentences {
+    Tensor cu_seqlens;      // (S + 1) i32, where sentences start
+    Tensor sentence_ids{};  // (S) i32, counts the dropout masks; undefined: 0..S-1
+    Tensor lengths{};       // (S) i32, real tokens of each; undefined: no padding
+  };
+  /// relative_bias (32, heads) by relative_position_bucket, or undefined.
+  Variable forward(const Variable& x, const Sentences& sentences,
+                   const Variable& relative_bias = {});
+
+ private:
+  // The three weights first, then the three biases, so that in an arena they are one (3H, H)
+  // matrix and one (3H) vector.
+  Parameter query_weight_, key_weight_, value_weight_;
+  Parameter query_bias_, key_bias_, value_bias_;
+  Parameter output_weight_, output_bias_;
+  std::int64_t heads_;
+  double dropout_;
+};
+
+}  // namespace ringlet::nn
