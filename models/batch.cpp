@@ -37,6 +37,51 @@ PackedBatch PackedBatch::column(std::int64_t c) const {
   return out;
 }
 
+PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
+  const auto starts = cu_seqlens.to_vector<std::int32_t>();
+  const auto real = lengths.defined() ? lengths.to_vector<std::int32_t>() : std::vector<int>();
+  const auto tokens_of = [](const Tensor& of) { return of.to_vector<std::int32_t>(); };
+  const auto ids = tokens_of(token_ids), index = tokens_of(token_index);
+  const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
+  PackedBatch out = *this;
+  out.rows = static_cast<std::int64_t>(chosen.size());
+  out.max_length = out.real_tokens = out.padded_tokens = 0;
+  std::vector<std::int32_t> new_ids, new_index, new_place, new_starts{0}, new_real, new_names;
+  for (std::int64_t c = 0; c < columns; ++c) {
+    std::int64_t longest = 0;
+    for (const std::size_t row : chosen) {
+      const std::size_t s = static_cast<std::size_t>(c * rows) + row;
+      const std::int64_t length = starts[s + 1] - starts[s];
+      const auto append = [&](auto& to, const auto& from, std::int64_t width) {
+        to.insert(to.end(), from.begin() + starts[s] * width, from.begin() + starts[s + 1] * width);
+      };
+      append(new_ids, ids, 1);
+      append(new_index, index, 1);
+      append(new_place, place, 2);
+      new_starts.push_back(static_cast<std::int32_t>(new_ids.size()));
+      new_names.push_back(names[s]);
+      if (!real.empty()) new_real.push_back(real[s]);
+      out.real_tokens += real.empty() ? length : real[s];
+      longest = std::max(longest, length);
+    }
+    out.padded_tokens += longest * out.rows;
+    out.max_length = std::max(out.max_length, longest);
+  }
+  const auto tokens = static_cast<std::int64_t>(new_ids.size());
+  out.token_ids = ints(new_ids, {tokens});
+  out.token_index = ints(new_index, {tokens});
+  out.positions = ints(new_place, {tokens, 2});
+  out.cu_seqlens = ints(new_starts, {out.sentences() + 1});
+  out.sentence_ids = ints(new_names, {out.sentences()});
+  if (lengths.defined()) out.lengths = ints(new_real, {out.sentences()});
+  if (labels.defined()) {
+    out.labels = empty({out.rows}, labels.dtype());
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      out.labels[static_cast<std::int64_t>(i)].copy_(labels[static_cast<std::int64_t>(chosen[i])]);
+  }
+  return out;
+}
+
 void BatchBuilder::add_row(std::span<const std::span<const std::int32_t>> columns,
                            std::int64_t global_row) {
   RINGLET_CHECK_EQ(columns.size(), ids_.size(), "[batch] columns of a row");

@@ -29,10 +29,14 @@ struct PackedBatch {
   std::int64_t real_tokens = 0;    // T without padding
   std::int64_t padded_tokens = 0;  // T if each column were padded to its longest sentence
   std::size_t dataset = 0;         // which data set the rows are from
+  /// Rows of each device, one after the other, where a loader dealt them out; else empty.
+  std::vector<std::int64_t> device_rows;
 
   std::int64_t tokens() const { return token_ids.defined() ? token_ids.size(0) : 0; }
   std::int64_t sentences() const { return rows * columns; }
   PackedBatch to(Device device) const;
+  /// Some of the rows, ascending, on the CPU; they keep their ids and global_rows.
+  PackedBatch select(std::span<const std::size_t> rows) const;
   /// The batch of one column alone, sharing storage; labels stay.
   PackedBatch column(std::int64_t c) const;
 };

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/max_pool.h"
 #include "ringlet/autograd/functions/softmax.h"
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/nn/convolution.h"
 #include "ringlet/nn/dropout.h"
 #include "ringlet/nn/linear.h"
+#include "ringlet/nn/max_pool.h"
 
 namespace ringlet::models {
 
@@ -21,7 +21,7 @@ class Convnet final : public nn::Layer<Convnet> {
     using namespace autograd;
     Variable x = relu((*conv1_)(images));                // (N, 32, 26, 26)
     x = relu((*conv2_)(x));                              // (N, 64, 24, 24)
-    x = (*dropout1_)(max_pool2d(x, 2, 2), positions);    // (N, 64, 12, 12)
+    x = (*dropout1_)((*pool_)(x), positions);            // (N, 64, 12, 12)
     x = relu((*fc1_)(view(x, {images.size(0), 9216})));  // (N, 128)
     x = (*fc2_)((*dropout2_)(x, positions));             // (N, 10)
     return log_softmax(x);
@@ -32,6 +32,8 @@ class Convnet final : public nn::Layer<Convnet> {
       register_module("conv1", std::make_shared<nn::Conv2d>(1, 32, 3));
   std::shared_ptr<nn::Conv2d> conv2_ =
       register_module("conv2", std::make_shared<nn::Conv2d>(32, 64, 3));
+  std::shared_ptr<nn::MaxPool2d> pool_ =
+      register_module("pool", std::make_shared<nn::MaxPool2d>(2));
   std::shared_ptr<nn::Dropout> dropout1_ =
       register_module("dropout1", std::make_shared<nn::Dropout>(0.25));
   std::shared_ptr<nn::Dropout> dropout2_ =

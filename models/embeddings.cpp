@@ -11,7 +11,8 @@ Embeddings::Embeddings(const EncoderConfig& config) : config_(config) {
   word_ = register_parameter("word_embeddings.weight",
                              initial_weight(config, {config.vocab_size, hidden}));
   // The padding row is zero and never trained towards, as in transformers.
-  if (config.pad_token_id >= 0 && config.pad_token_id < config.vocab_size)
+  if (!BlankWeights::active() && config.pad_token_id >= 0 &&
+      config.pad_token_id < config.vocab_size)
     word_.mutable_tensor()[config.pad_token_id].zero_();
   position_ = register_parameter("position_embeddings.weight",
                                  initial_weight(config, {config.max_position_embeddings, hidden}));

@@ -5,7 +5,9 @@
 #include "ringlet/core/random.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/config.h"
-#include "ringlet/nn/module.h"
+#include "ringlet/nn/attention.h"
+#include "ringlet/nn/layer_norm.h"
+#include "ringlet/nn/linear.h"
 
 namespace ringlet::models {
 
@@ -29,18 +31,31 @@ class EncoderLayer final : public nn::Layer<EncoderLayer> {
   Variable forward(const Variable& hidden, const PackedBatch& batch, const Variable& relative_bias);
 
  private:
-  struct Dense {
-    nn::Parameter weight;  // (out, in)
-    nn::Parameter bias;    // (out)
-  };
-  Dense register_dense(const std::string& name, std::int64_t out, std::int64_t in);
-  Dense register_norm(const std::string& name);
-  DropoutKey dropout(double p, std::uint32_t place) const;
+  // LayerNorm(residual + dropout(x)), fused; `place` tells the layer's dropouts apart.
+  Variable add_and_norm(const Variable& x, const Variable& residual, const PackedBatch& batch,
+                        const nn::LayerNorm& norm, std::uint32_t place) const;
 
-  EncoderConfig config_;
+  double dropout_;
   const char* kind_;
-  Dense query_, key_, value_, attention_dense_, attention_norm_;
-  Dense intermediate_, output_, output_norm_;
+  std::shared_ptr<nn::SelfAttention> attention_;
+  std::shared_ptr<nn::LayerNorm> attention_norm_;
+  std::shared_ptr<nn::Linear> intermediate_;  // (4H, H)
+  std::shared_ptr<nn::Linear> output_;        // (H, 4H)
+  std::shared_ptr<nn::LayerNorm> output_norm_;
+};
+
+/// While it lives, models of this thread are built without memory for their large weights, which
+/// must be set before they are read.
+class BlankWeights {
+ public:
+  BlankWeights();
+  ~BlankWeights();
+  BlankWeights(const BlankWeights&) = delete;
+  BlankWeights& operator=(const BlankWeights&) = delete;
+  static bool active();
+
+ private:
+  bool previous_;
 };
 
 /// normal(0, config.initializer_range)

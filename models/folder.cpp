@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "ringlet/core/safetensors.h"
 #include "ringlet/models/json.h"
+#include "ringlet/nn/arena.h"
 
 namespace ringlet::models {
 namespace fs = std::filesystem;
@@ -78,6 +80,20 @@ SafeTensors open_weights(const fs::path& folder) {
                "import AutoModel; AutoModel.from_pretrained('",
                folder.string(), "').save_pretrained('", folder.string(), "')\"");
   return SafeTensors::open(folder);
+}
+
+// In storage of its own, so that it moves and is written by itself; f32 stays in the mapping.
+Tensor weight(const SafeTensors& file, const std::string& name) {
+  if (file.dtype(name) == DType::f32) {
+    const Tensor mapped = file.load(name);
+    auto* bytes = const_cast<std::byte*>(mapped.bytes());
+    auto alone = std::make_shared<Storage>(bytes, mapped.nbytes(), mapped.device(),
+                                           [storage = mapped.storage()] {});
+    return Tensor(std::move(alone), 0, mapped.shape(), mapped.dtype());
+  }
+  Tensor value = empty(file.shape(name));
+  file.load_into(name, value);
+  return value;
 }
 
 }  // namespace
@@ -173,7 +189,7 @@ std::vector<std::string> load_weights(const fs::path& folder, Transformer& trans
     if (!is_floating(file.dtype(name)))
       fail_input(source, ": tensor '", name, "' is ", file.dtype(name),
                  ", expected f32, bf16 or f16");
-    file.load_into(name, named.parameter.mutable_tensor());
+    named.parameter.set_tensor(weight(file, name));
     in_file.erase(found);
   }
   std::vector<std::string> unused;
@@ -183,16 +199,21 @@ std::vector<std::string> load_weights(const fs::path& folder, Transformer& trans
 }
 
 void save_weights(const fs::path& folder, const Transformer& transformer) {
-  std::map<std::string, nn::Parameter> parameters;
-  std::vector<SafeTensorsWriter::Entry> entries;
-  for (const nn::NamedParameter& named : transformer.named_parameters()) {
-    parameters.emplace(named.name, named.parameter);
-    entries.push_back({named.name, named.parameter.dtype(), named.parameter.shape()});
+  const std::vector<nn::NamedParameter> parameters = transformer.named_parameters();
+  nn::WholeParameters whole(transformer);
+  std::optional<SafeTensorsWriter> writer;
+  if (whole.writes()) {
+    std::vector<SafeTensorsWriter::Entry> entries;
+    for (const auto& [name, parameter] : parameters)
+      entries.push_back({name, parameter.dtype(), parameter.shape()});
+    writer.emplace(folder / "model.safetensors", entries);
   }
-  SafeTensorsWriter writer(folder / "model.safetensors", entries);
-  for (const SafeTensorsWriter::Entry& entry : writer.order())
-    writer.write(entry.name, parameters.at(entry.name).tensor());
-  writer.commit();
+  // One dtype: the writer keeps the order.
+  for (const auto& [name, parameter] : parameters) {
+    const Tensor value = whole(parameter);
+    if (writer) writer->write(name, value);
+  }
+  if (writer) writer->commit();
 }
 
 }  // namespace ringlet::models

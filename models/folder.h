@@ -27,14 +27,15 @@ SentenceSettings read_settings(const std::filesystem::path& folder);
 void write_settings(const std::filesystem::path& folder, const SentenceSettings& settings,
                     std::int64_t dimension);
 
-/// Fills `transformer` from model.safetensors (or its shards): names with or without a "bert." or
-/// "mpnet." prefix, LayerNorm.gamma and beta as weight and bias, any floating dtype. Returns the
-/// names it had no use for. InputError when a parameter is missing or has another shape, or when
-/// there are only pickled weights (with the line that converts them).
+/// Points `transformer` at the weights of model.safetensors (or its shards), which is mapped: names
+/// with or without a "bert." or "mpnet." prefix, LayerNorm.gamma and beta as weight and bias, any
+/// floating dtype. Returns the names it had no use for. InputError when a parameter is missing or
+/// has another shape, or when there are only pickled weights (with the line that converts them).
 std::vector<std::string> load_weights(const std::filesystem::path& folder,
                                       Transformer& transformer);
 
-/// Writes model.safetensors with the transformer's parameters, one at a time.
+/// Writes model.safetensors with the transformer's parameters, one at a time. Under a strategy over
+/// several ranks all call it and rank 0 writes.
 void save_weights(const std::filesystem::path& folder, const Transformer& transformer);
 
 }  // namespace ringlet::models

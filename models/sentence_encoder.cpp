@@ -9,7 +9,9 @@
 #include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
+#include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
+#include "ringlet/nn/arena.h"
 #include "ringlet/nn/eval_guard.h"
 
 namespace ringlet::models {
@@ -54,7 +56,11 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& fo
   Tokenizer tokenizer = Tokenizer::from_pretrained(settings.transformer);
   check_vocabulary(config, tokenizer, folder.string());
 
-  std::shared_ptr<Transformer> transformer = Transformer::create(config);
+  std::shared_ptr<Transformer> transformer;
+  {
+    const BlankWeights without_memory;
+    transformer = Transformer::create(config);
+  }
   std::vector<std::string> unused = load_weights(settings.transformer, *transformer);
   transformer->to(device);
   SentenceEncoder encoder(transformer, std::move(tokenizer), settings.pooling, settings.normalize);
@@ -93,23 +99,36 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return length(a) > length(b); });
 
-  Tensor out = empty({static_cast<std::int64_t>(texts.size()), dimension()});
-  for (std::size_t begin = 0; begin < order.size();) {
-    BatchBuilder builder;
+  struct Range {
+    std::size_t begin, end;  // of `order`
+  };
+  std::vector<Range> batches;
+  for (std::size_t begin = 0; begin < order.size(); begin = batches.back().end) {
     std::int64_t tokens = 0;
     std::size_t end = begin;
-    for (; end < order.size() && (end == begin || tokens < options.batch_tokens); ++end) {
-      const std::size_t i = order[end];
+    for (; end < order.size() && (end == begin || tokens < options.batch_tokens); ++end)
+      tokens += length(order[end]);
+    batches.push_back({begin, end});
+  }
+  // Where forwards are collective, a rank with fewer batches adds empty ones.
+  auto forwards = static_cast<std::int64_t>(batches.size());
+  if (const auto sharding = nn::sharding_of(*state_->transformer))
+    forwards = sharding->forwards_together(forwards);
+  batches.resize(static_cast<std::size_t>(forwards), {order.size(), order.size()});
+
+  Tensor out = empty({static_cast<std::int64_t>(texts.size()), dimension()});
+  for (const auto [begin, end] : batches) {
+    BatchBuilder builder;
+    for (std::size_t k = begin; k < end; ++k) {
+      const std::size_t i = order[k];
       const std::span<const std::int32_t> ids(encoded.ids.data() + encoded.cu_seqlens[i],
                                               static_cast<std::size_t>(length(i)));
       builder.add_row({&ids, 1}, static_cast<std::int64_t>(i));
-      tokens += length(i);
     }
     const Tensor embeddings = (*this)(builder.build().to(device())).tensor().to(Device{});
     for (std::size_t k = begin; k < end; ++k)
       out[static_cast<std::int64_t>(order[k])].copy_(
           embeddings[static_cast<std::int64_t>(k - begin)]);
-    begin = end;
   }
   return out;
 }
@@ -119,14 +138,27 @@ Tensor SentenceEncoder::encode(std::string_view text) const {
   return encode({&one, 1})[0];
 }
 
+SentenceEncoder SentenceEncoder::around(std::shared_ptr<Transformer> transformer) const {
+  SentenceEncoder out = *this;
+  out.state_ = std::make_shared<State>(*state_);
+  out.state_->transformer = std::move(transformer);
+  return out;
+}
+
 void SentenceEncoder::save(const std::filesystem::path& folder) const {
-  AtomicFolder target(folder);
-  write_settings(target.path(), {state_->pooling, state_->normalize, max_seq_length(), {}},
-                 dimension());
-  write_file(target.path() / "config.json", config().to_json());
-  state_->tokenizer.save(target.path());
-  save_weights(target.path(), *state_->transformer);
-  target.commit();
+  const nn::WholeParameters whole(*state_->transformer);
+  if (whole.writes()) {
+    AtomicFolder target(folder);
+    write_settings(target.path(), {state_->pooling, state_->normalize, max_seq_length(), {}},
+                   dimension());
+    write_file(target.path() / "config.json", config().to_json());
+    state_->tokenizer.save(target.path());
+    save_weights(target.path(), *state_->transformer);
+    target.commit();
+  } else {
+    save_weights({}, *state_->transformer);
+  }
+  whole.barrier();
 }
 
 const Tokenizer& SentenceEncoder::tokenizer() const { return state_->tokenizer; }

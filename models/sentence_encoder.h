@@ -33,7 +33,8 @@ class SentenceEncoder {
   SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
                   Pooling pooling = Pooling::mean, bool normalize = false);
   /// Reads a Sentence Transformers folder, or a folder of a bare BERT or MPNet checkpoint (then
-  /// with mean pooling). See models/folder.h for what is read.
+  /// with mean pooling). See models/folder.h for what is read; f32 weights stay in the file until
+  /// they are used.
   static SentenceEncoder from_pretrained(const std::filesystem::path& folder, Device device = {});
 
   /// Embeddings of a batch's sentences, (S, H), f32.
@@ -43,11 +44,16 @@ class SentenceEncoder {
   /// Transformers computes them; only for comparisons.
   void set_forward_per_column(bool on) const;
 
-  /// Embeddings (texts, H), f32, on the CPU; without dropout, whatever the mode.
+  /// Embeddings (texts, H), f32, on the CPU; without dropout, whatever the mode. Where parameters
+  /// are sharded all ranks call it together, each with its own texts, few or many or none.
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
   Tensor encode(std::string_view text) const;  // (H)
 
-  /// Writes a folder that SentenceTransformer(path) loads; whole or not at all.
+  /// The encoder around another transformer, a copy of this one's (see Module::clone).
+  SentenceEncoder around(std::shared_ptr<Transformer> transformer) const;
+
+  /// Writes a folder that SentenceTransformer(path) loads; whole or not at all. Under a strategy
+  /// over several ranks all call it and rank 0 writes; all return when the folder is there.
   void save(const std::filesystem::path& folder) const;
 
   const Tokenizer& tokenizer() const;

@@ -2,9 +2,10 @@
 
 #include "ringlet/autograd/checkpoint.h"
 #include "ringlet/autograd/functions/elementwise.h"
-#include "ringlet/autograd/functions/view.h"
+#include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/models/embeddings.h"
 #include "ringlet/models/encoder_layer.h"
+#include "ringlet/nn/linear.h"
 
 namespace ringlet::models {
 namespace {
@@ -39,15 +40,42 @@ class Encoder final : public nn::Module {
   nn::Parameter relative_bias;  // (buckets, heads), MPNet only
 };
 
+class Pooler final : public nn::Layer<Pooler> {
+ public:
+  explicit Pooler(const EncoderConfig& config) {
+    const std::int64_t hidden = config.hidden_size;
+    dense_ = register_module(
+        "dense",
+        std::make_shared<nn::Linear>(initial_weight(config, {hidden, hidden}), zeros({hidden})));
+  }
+  const char* kind() const override { return "Pooler"; }
+  Variable forward(const Variable& first) { return autograd::tanh((*dense_)(first)); }
+
+ private:
+  std::shared_ptr<nn::Linear> dense_;
+};
+
 // BERT and MPNet: their differences are in the config, the names and the bias.
 class EncoderStack final : public Transformer {
  public:
-  explicit EncoderStack(const EncoderConfig& config) : Transformer(config) {
+  EncoderStack(const EncoderConfig& config, bool with_pooler) : Transformer(config) {
     embeddings_ = register_module("embeddings", std::make_shared<Embeddings>(config));
     encoder_ = register_module("encoder", std::make_shared<Encoder>(config));
+    if (with_pooler) pooler_ = register_module("pooler", std::make_shared<Pooler>(config));
   }
   const char* kind() const override {
     return config_.architecture == Architecture::mpnet ? "MPNetModel" : "BertModel";
+  }
+  Variable pooled(const Variable& hidden, const PackedBatch& batch) override {
+    RINGLET_CHECK(pooler_, "[", kind(), "] has no pooler; ask create() for one");
+    return (*pooler_)(autograd::cls_pooling(hidden, batch.cu_seqlens));  // (S, H)
+  }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner&) const override {
+    const BlankWeights without_memory;
+    auto copy = std::make_shared<EncoderStack>(config_, pooler_ != nullptr);
+    copy->compute_dtype_ = compute_dtype_;
+    copy->checkpointing_ = checkpointing_;
+    return copy;
   }
 
  protected:
@@ -67,12 +95,13 @@ class EncoderStack final : public Transformer {
  private:
   std::shared_ptr<Embeddings> embeddings_;
   std::shared_ptr<Encoder> encoder_;
+  std::shared_ptr<Pooler> pooler_;  // empty unless asked for
 };
 
 }  // namespace
 
-std::shared_ptr<Transformer> Transformer::create(const EncoderConfig& config) {
-  return std::make_shared<EncoderStack>(config);
+std::shared_ptr<Transformer> Transformer::create(const EncoderConfig& config, bool with_pooler) {
+  return std::make_shared<EncoderStack>(config, with_pooler);
 }
 
 void Transformer::set_compute_dtype(DType dtype) {

@@ -14,13 +14,16 @@ namespace ringlet::models {
 class Transformer : public nn::Module {
  public:
   /// The architecture that config names, with random weights: normal(0, initializer_range), biases
-  /// 0, LayerNorm weights 1. Sentence embeddings need no pooler, so there is none.
-  static std::shared_ptr<Transformer> create(const EncoderConfig& config);
+  /// 0, LayerNorm weights 1. Sentence embeddings need no pooler, so there is one only on request.
+  static std::shared_ptr<Transformer> create(const EncoderConfig& config, bool with_pooler = false);
 
   /// Hidden states (T, H) of the batch's tokens, in the compute dtype.
   Variable operator()(const PackedBatch& batch) {
     return enter([&] { return forward(batch); });
   }
+  /// What classifiers of whole texts start from: tanh(Linear(first token)), (S, H), f32, of the
+  /// hidden states (T, H) of `batch`. Throws where there is no pooler.
+  virtual Variable pooled(const Variable& hidden, const PackedBatch& batch) = 0;
   const EncoderConfig& config() const { return config_; }
 
   /// f32 (the default) or bf16: what activations are kept and multiplied in. Parameters, their

@@ -8,7 +8,12 @@ namespace ringlet::models {
 
 Variable CosineSimilarityLoss::forward(const PackedBatch& batch) {
   check_labels("CosineSimilarityLoss", batch, DType::f32);
-  const auto [u, v] = columns<2>("CosineSimilarityLoss", encoder_(batch), batch);  // (rows, H)
+  return of_embeddings(encoder_(batch), batch);
+}
+
+Variable CosineSimilarityLoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) {
+  check_labels("CosineSimilarityLoss", batch, DType::f32);
+  const auto [u, v] = columns<2>("CosineSimilarityLoss", embeddings, batch);  // (rows, H)
   const Variable error = autograd::cosine_similarity(u, v) - Variable(batch.labels);
   return autograd::sum(autograd::square(error)) / static_cast<double>(batch.global_rows);
 }

@@ -13,6 +13,12 @@ class CosineSimilarityLoss final : public Loss {
     register_module("", encoder_.transformer());
   }
   const char* kind() const override { return "CosineSimilarityLoss"; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
+    return std::make_shared<CosineSimilarityLoss>(encoder_.around(cloner(encoder_.transformer())));
+  }
+
+  /// The same of embeddings made elsewhere, (S, H) in the order of the batch's sentences.
+  static Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch);
 
  protected:
   Variable forward(const PackedBatch& batch) override;

@@ -6,14 +6,27 @@
 
 namespace ringlet::models {
 
+/// Runs a loss's batches elsewhere: on replicas on several devices.
+class LossRunner {
+ public:
+  virtual ~LossRunner() = default;
+  virtual Variable run(const PackedBatch& batch) = 0;
+};
+
 /// A loss holds the encoder it trains and its own head, if it has one. Its value is this batch's
 /// part of the global mean: a sum over rows divided by batch.global_rows, so that parts of a
 /// global batch, on one rank or many, add up to the whole.
 class Loss : public nn::Module {
  public:
   Variable operator()(const PackedBatch& batch) {
+    return runner_ ? runner_->run(batch) : run_here(batch);
+  }
+  /// Without asking the runner.
+  Variable run_here(const PackedBatch& batch) {
     return enter([&] { return forward(batch); });
   }
+  /// Who runs this loss from now on; null: itself.
+  void set_runner(LossRunner* runner) { runner_ = runner; }
   /// Rows a batch must have for the loss to mean anything (in-batch negatives need two).
   virtual std::int64_t min_rows() const { return 1; }
   /// The one that this batch is for, where a loss holds several: all parameters below it must get
@@ -22,6 +35,9 @@ class Loss : public nn::Module {
 
  protected:
   virtual Variable forward(const PackedBatch& batch) = 0;  // ()
+
+ private:
+  LossRunner* runner_ = nullptr;
 };
 
 }  // namespace ringlet::models

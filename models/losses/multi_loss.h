@@ -16,6 +16,7 @@ class MultiLoss : public Loss {
   MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared_ptr<Loss>> losses);
 
   const char* kind() const override { return "MultiLoss"; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override;
   const std::vector<std::shared_ptr<Loss>>& losses() const { return losses_; }
   std::int64_t min_rows() const override;
   Loss& loss_of(const PackedBatch& batch) override;
@@ -24,6 +25,7 @@ class MultiLoss : public Loss {
   Variable forward(const PackedBatch& batch) override { return loss_of(batch)(batch); }
 
  private:
+  std::shared_ptr<nn::Module> shared_;
   std::vector<std::shared_ptr<Loss>> losses_;
 };
 

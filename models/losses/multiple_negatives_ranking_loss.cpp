@@ -11,7 +11,12 @@ namespace ringlet::models {
 Variable MultipleNegativesRankingLoss::forward(const PackedBatch& batch) {
   RINGLET_CHECK(batch.columns >= 2, "[", kind(), "] rows are anchor, positive and negatives, not ",
                 batch.columns, " column");
-  const Variable unit = autograd::normalize(encoder_(batch), 1e-8);                  // (S, H)
+  return of_embeddings(encoder_(batch), batch);
+}
+
+Variable MultipleNegativesRankingLoss::of_embeddings(const Variable& embeddings,
+                                                     const PackedBatch& batch) const {
+  const Variable unit = autograd::normalize(embeddings, 1e-8);                       // (S, H)
   const Variable anchors = column(unit, batch, 0);                                   // (rows, H)
   const Variable candidates = autograd::slice(unit, batch.rows, batch.sentences());  // (C, H)
   const Variable scores =

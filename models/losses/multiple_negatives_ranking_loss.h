@@ -17,7 +17,14 @@ class MultipleNegativesRankingLoss final : public Loss {
     register_module("", encoder_.transformer());
   }
   const char* kind() const override { return "MultipleNegativesRankingLoss"; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
+    return std::make_shared<MultipleNegativesRankingLoss>(
+        encoder_.around(cloner(encoder_.transformer())), scale_);
+  }
   std::int64_t min_rows() const override { return 2; }
+
+  /// The same of embeddings made elsewhere, (S, H) in the order of the batch's sentences.
+  Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const;
 
  protected:
   Variable forward(const PackedBatch& batch) override;

@@ -12,6 +12,10 @@ class SoftmaxLoss final : public Loss {
  public:
   SoftmaxLoss(SentenceEncoder encoder, std::int64_t labels);
   const char* kind() const override { return "SoftmaxLoss"; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
+    return std::make_shared<SoftmaxLoss>(encoder_.around(cloner(encoder_.transformer())),
+                                         num_labels());
+  }
 
   Variable logits(const PackedBatch& batch);  // (rows, labels)
   std::int64_t num_labels() const { return classifier_->weight.size(0); }

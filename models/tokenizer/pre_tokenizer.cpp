@@ -7,17 +7,17 @@
 namespace ringlet::models {
 namespace {
 
-enum class Kind : unsigned char { kLetter, kSpace, kPunctuation };
+enum class Character : unsigned char { kLetter, kSpace, kPunctuation };
 
-Kind classify(char32_t c) {
-  if (unicode::is_whitespace(c)) return Kind::kSpace;
-  return unicode::is_punctuation(c) ? Kind::kPunctuation : Kind::kLetter;
+Character classify(char32_t c) {
+  if (unicode::is_whitespace(c)) return Character::kSpace;
+  return unicode::is_punctuation(c) ? Character::kPunctuation : Character::kLetter;
 }
 
 /// The class of the character at `position`, which is stepped over.
-Kind step(std::string_view text, std::size_t& position) {
+Character step(std::string_view text, std::size_t& position) {
   static const auto kAscii = [] {
-    std::array<Kind, 0x80> kinds{};
+    std::array<Character, 0x80> kinds{};
     for (std::size_t c = 0; c < kinds.size(); ++c) kinds[c] = classify(static_cast<char32_t>(c));
     return kinds;
   }();
@@ -32,13 +32,13 @@ Kind step(std::string_view text, std::size_t& position) {
 bool BertPreTokenizer::next(std::string_view& word) {
   while (position_ < text_.size()) {
     const std::size_t start = position_;
-    Kind kind = step(text_, position_);
-    if (kind == Kind::kSpace) continue;
+    Character kind = step(text_, position_);
+    if (kind == Character::kSpace) continue;
     std::size_t end = position_;
-    while (kind == Kind::kLetter && position_ < text_.size()) {
+    while (kind == Character::kLetter && position_ < text_.size()) {
       end = position_;
       kind = step(text_, position_);
-      if (kind == Kind::kLetter) end = position_;
+      if (kind == Character::kLetter) end = position_;
     }
     position_ = end;
     word = text_.substr(start, end - start);

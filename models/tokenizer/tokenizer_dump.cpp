@@ -8,52 +8,53 @@
 namespace ringlet::models {
 namespace {
 
-using json = nlohmann::ordered_json;
+using ordered_json = nlohmann::ordered_json;
 using Kind = TemplatePiece::Kind;
 
 std::string name(const TokenizerModel& model, std::int32_t id) {
   return std::string(model.wordpiece.vocabulary().piece(id));
 }
 
-json dump_added_token(const AddedToken& token) {
+ordered_json dump_added_token(const AddedToken& token) {
   return {{"content", token.content},       {"single_word", token.single_word},
           {"lstrip", token.lstrip},         {"rstrip", token.rstrip},
           {"normalized", token.normalized}, {"special", token.special}};
 }
 
-json dump_added_tokens(const TokenizerModel& model) {
-  json tokens = json::array();
+ordered_json dump_added_tokens(const TokenizerModel& model) {
+  ordered_json tokens = ordered_json::array();
   for (const AddedToken& token : model.added_tokens) {
-    json entry = {{"id", token.id}};
+    ordered_json entry = {{"id", token.id}};
     entry.update(dump_added_token(token));
     tokens.push_back(std::move(entry));
   }
   return tokens;
 }
 
-json dump_template(const TokenizerModel& model, const Template& pieces) {
-  json list = json::array();
+ordered_json dump_template(const TokenizerModel& model, const Template& pieces) {
+  ordered_json list = ordered_json::array();
   for (const TemplatePiece& piece : pieces) {
     const bool special = piece.kind == Kind::kSpecial;
     const std::string id = special ? name(model, piece.id) : piece.kind == Kind::kFirst ? "A" : "B";
-    const json body = {{"id", id}, {"type_id", piece.type_id}};
+    const ordered_json body = {{"id", id}, {"type_id", piece.type_id}};
     list.push_back({{special ? "SpecialToken" : "Sequence", body}});
   }
   return list;
 }
 
-json dump_post_processor(const TokenizerModel& model) {
+ordered_json dump_post_processor(const TokenizerModel& model) {
   std::set<std::int32_t> ids;
   for (const Template* pieces : {&model.post_processor.single, &model.post_processor.pair}) {
     for (const TemplatePiece& piece : *pieces) {
       if (piece.kind == Kind::kSpecial) ids.insert(piece.id);
     }
   }
-  json special_tokens = json::object();
+  ordered_json special_tokens = ordered_json::object();
   for (const std::int32_t id : ids) {
     const std::string token = name(model, id);
-    special_tokens[token] = {
-        {"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};
+    special_tokens[token] = {{"id", token},
+                             {"ids", ordered_json::array({id})},
+                             {"tokens", ordered_json::array({token})}};
   }
   return {{"type", "TemplateProcessing"},
           {"single", dump_template(model, model.post_processor.single)},
@@ -62,12 +63,12 @@ json dump_post_processor(const TokenizerModel& model) {
 }
 
 /// null where it follows `lowercase`, as published files have it.
-json dump_strip_accents(const BertNormalizer& normalizer) {
-  return normalizer.strip_accents == normalizer.lowercase ? json(nullptr)
-                                                          : json(normalizer.strip_accents);
+ordered_json dump_strip_accents(const BertNormalizer& normalizer) {
+  return normalizer.strip_accents == normalizer.lowercase ? ordered_json(nullptr)
+                                                          : ordered_json(normalizer.strip_accents);
 }
 
-json dump_normalizer(const BertNormalizer& normalizer) {
+ordered_json dump_normalizer(const BertNormalizer& normalizer) {
   return {{"type", "BertNormalizer"},
           {"clean_text", normalizer.clean_text},
           {"handle_chinese_chars", normalizer.handle_chinese_chars},
@@ -75,12 +76,12 @@ json dump_normalizer(const BertNormalizer& normalizer) {
           {"lowercase", normalizer.lowercase}};
 }
 
-json dump_wordpiece(const WordPiece& wordpiece) {
-  json vocab = json::object();
+ordered_json dump_wordpiece(const WordPiece& wordpiece) {
+  ordered_json vocab = ordered_json::object();
   // operator[] of an ordered object searches through all members each time.
-  auto& members = vocab.get_ref<json::object_t&>();
+  auto& members = vocab.get_ref<ordered_json::object_t&>();
   for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
-    members.emplace_back(std::string(wordpiece.vocabulary().piece(id)), json(id));
+    members.emplace_back(std::string(wordpiece.vocabulary().piece(id)), ordered_json(id));
   }
   const WordPieceOptions& options = wordpiece.options();
   return {{"type", "WordPiece"},
@@ -120,8 +121,8 @@ std::string tokenizer_class(const TokenizerModel& model) {
   return mpnet ? "MPNetTokenizer" : "BertTokenizer";
 }
 
-json dump_roles(const TokenizerModel& model) {
-  json roles = json::object();
+ordered_json dump_roles(const TokenizerModel& model) {
+  ordered_json roles = ordered_json::object();
   const auto add = [&](const char* role, std::int32_t id) {
     if (id >= 0) roles[role] = name(model, id);
   };
@@ -140,32 +141,32 @@ json dump_roles(const TokenizerModel& model) {
 }  // namespace
 
 std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_length) {
-  const json truncation = max_length == 0 ? json(nullptr)
-                                          : json{{"direction", "Right"},
-                                                 {"max_length", max_length},
-                                                 {"strategy", "LongestFirst"},
-                                                 {"stride", 0}};
-  const json decoder = {{"type", "WordPiece"},
-                        {"prefix", model.wordpiece.options().continuing_subword_prefix},
-                        {"cleanup", model.decoder_cleanup}};
-  const json file = {{"version", "1.0"},
-                     {"truncation", truncation},
-                     {"padding", nullptr},
-                     {"added_tokens", dump_added_tokens(model)},
-                     {"normalizer", dump_normalizer(model.normalizer)},
-                     {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-                     {"post_processor", dump_post_processor(model)},
-                     {"decoder", decoder},
-                     {"model", dump_wordpiece(model.wordpiece)}};
+  const ordered_json truncation = max_length == 0 ? ordered_json(nullptr)
+                                                  : ordered_json{{"direction", "Right"},
+                                                                 {"max_length", max_length},
+                                                                 {"strategy", "LongestFirst"},
+                                                                 {"stride", 0}};
+  const ordered_json decoder = {{"type", "WordPiece"},
+                                {"prefix", model.wordpiece.options().continuing_subword_prefix},
+                                {"cleanup", model.decoder_cleanup}};
+  const ordered_json file = {{"version", "1.0"},
+                             {"truncation", truncation},
+                             {"padding", nullptr},
+                             {"added_tokens", dump_added_tokens(model)},
+                             {"normalizer", dump_normalizer(model.normalizer)},
+                             {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                             {"post_processor", dump_post_processor(model)},
+                             {"decoder", decoder},
+                             {"model", dump_wordpiece(model.wordpiece)}};
   return file.dump(2) + "\n";
 }
 
 std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_length) {
-  json decoder = json::object();
+  ordered_json decoder = ordered_json::object();
   for (const AddedToken& token : model.added_tokens) {
     decoder[std::to_string(token.id)] = dump_added_token(token);
   }
-  json config = {{"added_tokens_decoder", decoder}};
+  ordered_json config = {{"added_tokens_decoder", decoder}};
   config.update(dump_roles(model));
   config["do_lower_case"] = model.normalizer.lowercase;
   config["strip_accents"] = dump_strip_accents(model.normalizer);

@@ -3,7 +3,9 @@
 
 #include "oracle_batch.h"
 #include "ringlet/autograd/functions/cosine_similarity.h"
+#include "ringlet/core/ops/index.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/optimizer.h"
@@ -48,6 +50,43 @@ TEST_CASE("CosineSimilarityLoss and MultipleNegativesRankingLoss have the librar
   }
 }
 
+TEST_CASE("gradients of the losses on embeddings are the library's, with negatives too") {
+  for (const char* name : {"bert", "mpnet"}) {
+    const Oracle oracle(name);
+    const SentenceEncoder encoder = load_unnormalized(name);
+    // Embeddings of a case, column after column, and the batch that they stand for.
+    const auto check = [&](const std::string& c, std::int64_t columns, const auto& loss_of) {
+      CAPTURE(name);
+      std::vector<Tensor> parts, gradients;
+      for (const char* column : {"u", "v", "negatives"}) {
+        if (static_cast<std::int64_t>(parts.size()) == columns) break;
+        parts.push_back(oracle.tensor(c + "/" + column));
+        gradients.push_back(oracle.tensor(c + "/grad_" + column));
+      }
+      PackedBatch batch;
+      batch.columns = columns;
+      batch.rows = batch.global_rows = parts[0].size(0);
+      batch.labels = oracle.tensor("batch0/scores");
+      const Variable embeddings(concat(parts, 0), true);
+      const Variable value = loss_of(embeddings, batch);
+      value.backward();
+      // A cosine sums H products and divides by two norms of H squares: 2 H roundings, and MNRL
+      // multiplies that error by its scale before exp, where it becomes a relative one of P.
+      const double scale = columns == 2 && c.starts_with("cosine") ? 1 : 20;
+      const double tolerance = scale * 2 * static_cast<double>(embeddings.size(1)) * kF32;
+      check_close(value.tensor(), oracle.tensor(c + "/loss"), tolerance, c);
+      check_close(embeddings.grad(), concat(gradients, 0), tolerance, c);
+    };
+    check("cosine_similarity_loss", 2, CosineSimilarityLoss::of_embeddings);
+    const MultipleNegativesRankingLoss ranking(encoder);
+    const auto rank = [&](const Variable& embeddings, const PackedBatch& batch) {
+      return ranking.of_embeddings(embeddings, batch);
+    };
+    check("multiple_negatives_ranking_loss", 2, rank);
+    check("multiple_negatives_ranking_loss.negatives", 3, rank);
+  }
+}
+
 TEST_CASE("a loss says what it needs") {
   const Oracle oracle("bert");
   const SentenceEncoder encoder = load_unnormalized("bert");
@@ -80,6 +119,27 @@ TEST_CASE("parts of a batch add up to the whole") {
   PackedBatch part = pair_batch(oracle, 0);
   part.global_rows = 2 * part.rows;
   CHECK(2 * loss(part).item<double>() == doctest::Approx(whole).epsilon(1e-6));
+}
+
+TEST_CASE("one of several losses draws the masks that it draws alone") {
+  const Oracle oracle("mpnet");
+  EncoderConfig config = load("mpnet").config();
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
+  const PackedBatch batch = pair_batch(oracle, 0);
+  const auto value = [&](bool several) {
+    const GeneratorGuard random({.seed = 7, .step = 3});
+    const SentenceEncoder encoder(config, load("mpnet").tokenizer());
+    const auto softmax = std::make_shared<SoftmaxLoss>(encoder, 3);
+    if (!several) return (*softmax)(batch).item();
+    const auto cosine = std::make_shared<CosineSimilarityLoss>(encoder);
+    MultiLoss both(encoder.transformer(), {softmax, cosine});
+    both.visit([](const std::string& path, nn::Module& module) {
+      if (!path.starts_with("losses")) CHECK(module.path() == path);
+    });
+    CHECK(softmax->path() == "losses.0");
+    return both(batch).item();
+  };
+  CHECK(value(true) == value(false));
 }
 
 TEST_CASE("an encoder outlives its losses") {

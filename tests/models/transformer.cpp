@@ -6,6 +6,10 @@
 #include <fstream>
 
 #include "oracle_batch.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/index.h"
+#include "ringlet/core/ops/matmul.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/nn/arena.h"
 
 using namespace ringlet;
@@ -21,6 +25,41 @@ TEST_CASE("hidden states are those of transformers") {
     const Variable hidden = (*encoder.transformer())(batch);
     check_close(hidden.tensor(), oracle.tensor("forward/last_hidden_state"), 1e-5);
   }
+}
+
+TEST_CASE("a pooler is there on request: BERT's is transformers'") {
+  const Oracle oracle("bert");
+  const std::filesystem::path folder = std::string(RINGLET_TESTS_DIR) + "/oracles/bert";
+  const auto model = Transformer::create(EncoderConfig::from_file(folder / "config.json"), true);
+  CHECK(load_weights(folder, *model).empty());  // the pooler's weights have a use now
+  model->eval();
+  const PackedBatch batch = make_batch(oracle, {"forward/"});
+  check_close(model->pooled((*model)(batch), batch).tensor(), oracle.tensor("pooler/y"), 1e-5);
+
+  const auto plain = load("bert").transformer();
+  CHECK(load("bert").unused_names().size() == 2);
+  CHECK_THROWS_WITH_AS(plain->pooled((*plain)(batch), batch),
+                       "[BertModel] has no pooler; ask create() for one", Error);
+}
+
+TEST_CASE("MPNet's pooler is tanh of a linear layer of each first token") {
+  const SentenceEncoder encoder = load("mpnet");
+  const auto model = Transformer::create(encoder.config(), true);
+  model->eval();
+  const PackedBatch batch = make_batch(Oracle("mpnet"), {"forward/"});
+  const Variable hidden = (*model)(batch);
+  const Variable pooled = model->pooled(hidden, batch);
+  const Tensor first =
+      index_select(hidden.tensor(), 0, batch.cu_seqlens.slice(0, batch.sentences()));
+  const Tensor expected = tanh(linear(first, model->parameter("pooler.dense.weight").tensor(),
+                                      model->parameter("pooler.dense.bias").tensor()));
+  CHECK(pooled.tensor().to_vector() == expected.to_vector());
+  pooled.backward(ones(pooled.shape()));
+  for (const nn::NamedParameter& named : model->named_parameters())
+    CHECK_MESSAGE(named.parameter.grad().defined(), named.name);
+  // A folder without a pooler cannot fill one.
+  CHECK_THROWS_AS(load_weights(std::string(RINGLET_TESTS_DIR) + "/oracles/mpnet", *model),
+                  InputError);
 }
 
 TEST_CASE("every gradient of SoftmaxLoss is PyTorch's") {
@@ -78,24 +117,51 @@ TEST_CASE("sentence embeddings are those of SentenceTransformer.encode") {
 }
 
 TEST_CASE("a packed batch equals a padded one, dropout on") {
-  const Oracle oracle("mpnet");
-  const auto run = [&](bool padded) {
-    const GeneratorGuard random({.seed = 7, .step = 3});
-    EncoderConfig config = load("mpnet").config();
-    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
-    SoftmaxLoss loss(SentenceEncoder(config, load("mpnet").tokenizer()), 3);
-    const Variable value = loss(pair_batch(oracle, 0, padded, 1));
-    value.backward();
-    std::vector<Tensor> out{value.tensor()};
-    for (const nn::NamedParameter& named : loss.named_parameters())
-      out.push_back(named.parameter.grad());
-    return out;
+  struct Run {
+    Tensor loss;
+    std::vector<nn::NamedParameter> gradients;
   };
-  const std::vector<Tensor> packed = run(false), padded = run(true);
-  double largest = 0;
-  for (const Tensor& grad : packed)
-    for (double g : grad.to_vector<double>()) largest = std::max(largest, std::abs(g));
-  // Sums over tokens associate differently: a few hundred terms of one rounding each.
-  for (std::size_t i = 0; i < packed.size(); ++i)
-    check_close(padded[i], packed[i], 512 * kF32, "", 1e-2 * largest);
+  const auto run = [](const std::string& name, DType dtype, bool padded) {
+    const GeneratorGuard random({.seed = 7, .step = 3});
+    EncoderConfig config = load(name).config();
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
+    const SentenceEncoder encoder(config, load(name).tokenizer());
+    encoder.transformer()->set_compute_dtype(dtype);
+    SoftmaxLoss loss(encoder, 3);
+    const auto pad = static_cast<std::int32_t>(config.pad_token_id);
+    const Variable value = loss(pair_batch(Oracle(name), 0, padded, pad));
+    value.backward();
+    return Run{value.tensor(), loss.named_parameters()};
+  };
+  for (const char* name : {"bert", "mpnet"}) {
+    // Every sum over tokens has a term for each token, that over pairs of tokens (the relative
+    // bias) one for each pair in a sentence.
+    const PackedBatch batch = pair_batch(Oracle(name), 0, true);
+    double tokens = static_cast<double>(batch.tokens()), pairs = 0;
+    for (double length : batch.lengths.to_vector<double>()) pairs += length * length;
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      CAPTURE(name);
+      CAPTURE(dtype);
+      const Run packed = run(name, dtype, false), padded = run(name, dtype, true);
+      // What is computed for a real token are the same bits, wherever it lies: rows one by one,
+      // attention over real keys. So the loss is the same.
+      CHECK(padded.loss.item() == packed.loss.item());
+      // A parameter's gradient is a sum over tokens, kept in f32 in both dtypes, whose terms are
+      // associated differently. Each order rounds n partial sums by u of their size, so the two
+      // are at most 2 n u of the largest partial sum apart. Terms of mixed sign leave partial sums
+      // of the size of the result; key biases alone, which cancel to 0 in theory, are held against
+      // the largest gradient of the model.
+      double largest = 0;
+      for (const nn::NamedParameter& named : packed.gradients)
+        for (double g : named.parameter.grad().to_vector<double>())
+          largest = std::max(largest, std::abs(g));
+      for (std::size_t i = 0; i < packed.gradients.size(); ++i) {
+        const std::string& parameter = packed.gradients[i].name;
+        const bool key_bias = parameter.ends_with("key.bias") || parameter.ends_with("k.bias");
+        const double n = parameter.ends_with("relative_attention_bias.weight") ? pairs : tokens;
+        check_close(padded.gradients[i].parameter.grad(), packed.gradients[i].parameter.grad(),
+                    2 * n * kF32, parameter, key_bias ? largest : 0x1p-126);
+      }
+    }
+  }
 }
