@@ -1,0 +1,28 @@
+// How the end of one rank reaches all the others. Every wait in comm looks at an alarm: when it is
+// raised, the wait throws the cause, on every rank that can run.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace ringlet::comm {
+
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+  /// Ends the group with a cause ("rank 2 was killed"); the first one counts.
+  virtual void raise(const std::string& cause) = 0;
+  /// Cheap (one atomic load) while nothing is raised.
+  virtual bool raised() const = 0;
+  /// The first cause; empty while nothing is raised.
+  virtual std::string cause() const = 0;
+};
+
+/// For ranks that are threads of one process: hand the same one to all.
+std::shared_ptr<Alarm> make_local_alarm();
+
+/// The same across fork(): made by the parent, shared by it and all its children. Causes are cut
+/// at 4,000 bytes.
+std::shared_ptr<Alarm> make_forked_alarm();
+
+}  // namespace ringlet::comm

@@ -1,0 +1,84 @@
+// The board: what ranks of one host tell each other, in memory that all of them see. A lane from
+// each rank to each other one carries short messages that say where bytes lie; a seat per rank says
+// what it is doing. Ranks may be threads or processes: a board is a memfd that any of them opens.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "ringlet/comm/call.h"
+
+namespace ringlet::comm {
+
+/// "The bytes of step `step` lie here." Valid until it is released.
+struct Message {
+  Call call;
+  std::uint64_t step;
+  const std::byte* address;  // in the sender's memory
+  std::uint64_t offset;      // the same place in the sender's descriptor `fd`
+  std::uint64_t nbytes;
+  std::int32_t fd;  // -1: none
+};
+
+/// Messages of one rank to one other, in order; both counters only grow.
+struct Lane {
+  static constexpr std::uint64_t kSlots = 8;
+  alignas(64) std::atomic<std::uint64_t> published;  // by the sender
+  alignas(64) std::atomic<std::uint64_t> released;   // by the receiver, which has read that many
+  alignas(64) std::array<Message, kSlots> slots;
+};
+
+struct Seat {
+  // Who waits sets `asleep`, looks once more, and sleeps on `doorbell` as a futex.
+  alignas(64) std::atomic<std::uint32_t> asleep;
+  std::atomic<std::uint32_t> doorbell;
+  std::atomic<std::uint32_t> reading;  // 1 while this rank reads its peers' bytes
+  std::atomic<std::int32_t> process;
+  // The collective that this rank is in; `sequence` is 0 while the words are being written.
+  std::atomic<std::uint64_t> sequence;
+  std::array<std::atomic<std::uint64_t>, sizeof(Call) / sizeof(std::uint64_t)> words;
+};
+
+class Board {
+ public:
+  static std::shared_ptr<Board> make(int size);
+  /// The board that make() gave this address to. Ranks in one process share one mapping.
+  static std::shared_ptr<Board> open(const std::string& address, int size);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  /// For open(), as long as the maker's descriptor lives: "PROCESS FD".
+  std::string address() const { return address_; }
+  Seat& seat(int rank) const { return seats_[rank]; }
+  Lane& lane(int from, int to) const { return lanes_[from * size_ + to]; }
+
+  /// Says which collective `rank` is in.
+  void post(int rank, const Call& call) const;
+  /// The sequence number of the collective that `rank` is in or was in last; 0: none.
+  std::uint64_t sequence(int rank) const { return seat(rank).sequence.load(); }
+  /// False while `rank` writes it.
+  bool read_posted(int rank, Call& call) const;
+
+  /// Wakes `rank` if it sleeps.
+  void ring(int rank) const;
+  /// Sleeps until the doorbell of `rank` rings after it was `seen`, at most for `slice`.
+  void sleep(int rank, std::uint32_t seen, Timeout slice) const;
+
+ private:
+  Board(int fd, int size, std::string address);
+  int fd_;
+  int size_;
+  std::string address_;
+  std::size_t nbytes_;
+  Seat* seats_;
+  Lane* lanes_;
+};
+
+/// Opens descriptor `fd` of a process of this host: what it has mapped, others map so.
+int open_descriptor(int process, int fd);
+
+}  // namespace ringlet::comm

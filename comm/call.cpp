@@ -1,0 +1,80 @@
+#include "ringlet/comm/call.h"
+
+#include <array>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+constexpr std::array<std::string_view, 5> kOps = {"all_reduce", "reduce_scatter", "all_gather",
+                                                  "broadcast", "barrier"};
+constexpr std::array<std::string_view, 3> kReduceOps = {"sum", "max", "avg"};
+constexpr std::array<std::string_view, 4> kAlgorithms = {"auto", "ring", "direct", "native"};
+constexpr std::array<std::string_view, 4> kTransports = {"auto", "thread", "shm", "gloo"};
+
+template <class Enum, std::size_t n>
+Enum parse(const char* what, std::string_view text, const std::array<std::string_view, n>& names) {
+  std::string known;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (names[i] == text) return static_cast<Enum>(i);
+    known += concat(i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i]);
+  }
+  fail_input("unknown ", what, " '", text, "'; expected ", known);
+}
+
+// All that two calls must have in common.
+std::string details(const Call& call) {
+  return concat(name(call.op), " (", call.dtype, ", ", call.count, ", ", name(call.reduce),
+                ", root ", call.root, ", ", name(call.algorithm), ")");
+}
+
+}  // namespace
+
+std::string_view name(Op op) { return kOps[static_cast<std::size_t>(op)]; }
+std::string_view name(ReduceOp op) { return kReduceOps[static_cast<std::size_t>(op)]; }
+std::string_view name(Algorithm algorithm) {
+  return kAlgorithms[static_cast<std::size_t>(algorithm)];
+}
+std::string_view name(TransportKind kind) { return kTransports[static_cast<std::size_t>(kind)]; }
+
+Algorithm parse_algorithm(std::string_view text) {
+  return parse<Algorithm>("algorithm", text, kAlgorithms);
+}
+TransportKind parse_transport(std::string_view text) {
+  return parse<TransportKind>("transport", text, kTransports);
+}
+
+std::string describe(const Call& call) {
+  if (call.op == Op::barrier) return std::string(name(call.op));
+  return concat(name(call.op), " (", call.dtype, ", ", call.count, ")");
+}
+
+std::string describe_step(const Call& call, std::uint64_t step) {
+  const std::string what =
+      call.op == Op::barrier ? "" : concat(" (", call.dtype, ", ", call.count, ")");
+  return concat("[", name(call.op), "] collective ", call.sequence, what, ", step ", step);
+}
+
+std::string describe_mismatch(int rank, const Call& call, int other_rank, const Call& other) {
+  if (call.sequence != other.sequence)
+    return concat("rank ", rank, " is in collective ", call.sequence, ", ", describe(call),
+                  ", rank ", other_rank, " in collective ", other.sequence, ", ", describe(other));
+  std::string mine = describe(call), theirs = describe(other);
+  if (mine == theirs) mine = details(call), theirs = details(other);
+  const bool pieces = mine == theirs;
+  return concat("rank ", rank, " called ", mine, ", rank ", other_rank, " ", theirs,
+                pieces ? " with other pieces" : "", ", collective ", call.sequence);
+}
+
+std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments) {
+  auto hash = static_cast<std::uint64_t>(segments);
+  const auto mix = [&](std::int64_t value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  };
+  for (const Piece& piece : pieces) mix(piece.offset), mix(piece.count);
+  return hash;
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,153 @@
+#include "ringlet/comm/environment.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+constexpr long kMost = 1'000'000;  // ranks, restarts
+constexpr long kLastPort = 65535;
+
+/// The variable's value, if it is set to something.
+std::optional<std::string> text(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+/// A number in [least, most]; InputError names the variable.
+std::optional<int> number(const char* name, long least, long most) {
+  const std::optional<std::string> value = text(name);
+  if (!value) return std::nullopt;
+  long parsed = 0;
+  const char* end = value->data() + value->size();
+  const auto [stop, error] = std::from_chars(value->data(), end, parsed);
+  if (error != std::errc() || stop != end || parsed < least || parsed > most)
+    fail_input(name, '=', *value, ": expected a number from ", least, " to ", most);
+  return static_cast<int>(parsed);
+}
+
+/// The names of one launcher's variables.
+struct Names {
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_world_size;
+  const char* job;  // names the job where the launcher knows no MASTER_PORT
+};
+
+constexpr Names kTorchrun{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr};
+constexpr Names kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                         "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                         "PMIX_NAMESPACE"};
+constexpr Names kPmi{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HYDRA_KVSNAME"};
+constexpr Names kSlurm{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr,
+                       "SLURM_JOB_ID"};
+
+/// The launcher that started this process, if any.
+const Names* launcher() {
+  if (text(kTorchrun.rank) || text(kTorchrun.world_size)) return &kTorchrun;
+  // A batch script and what it starts without srun have a SLURM_PROCID, too, but are no step.
+  for (const Names* names : {&kOpenMpi, &kPmi, &kSlurm})
+    if (text(names->rank) && text(names->world_size)) return names;
+  return nullptr;
+}
+
+int required(const char* name, long least, long most, const char* beside) {
+  if (const auto value = number(name, least, most)) return *value;
+  fail_input(name, ": expected a number beside ", beside, '=', text(beside).value_or(""));
+}
+
+/// "2(x3),1": the tasks of each node; how many the node `index` has.
+int slurm_tasks_of_node(const std::string& list, int index) {
+  const char* at = list.c_str();
+  while (*at != '\0') {
+    char* end = nullptr;
+    const long tasks = std::strtol(at, &end, 10);
+    if (end == at || tasks < 1 || tasks > kMost) break;
+    long times = 1;
+    if (std::string_view(end).substr(0, 2) == "(x") {
+      times = std::strtol(end + 2, &end, 10);
+      if (*end == ')') ++end;
+    }
+    if (index < times) return static_cast<int>(tasks);
+    index -= static_cast<int>(times);
+    at = *end == ',' ? end + 1 : end;
+    if (at == end && *end != '\0') break;
+  }
+  fail_input("SLURM_STEP_TASKS_PER_NODE=", list, ": expected the tasks of each node, like 2(x3),1");
+}
+
+/// "gpu[03-05,7],login": its first host, gpu03.
+std::string first_host(const std::string& list) {
+  const std::size_t end = list.find_first_of(",[");
+  std::string host = list.substr(0, end);
+  if (end == list.npos || list[end] == ',') return host;
+  host += list.substr(end + 1, list.find_first_of(",-]", end) - end - 1);
+  const std::size_t close = list.find(']', end);
+  const std::size_t next = list.find(',', close);
+  return close == list.npos ? host : host + list.substr(close + 1, next - close - 1);
+}
+
+/// All processes of a job find the same port without asking: below those the system deals out.
+int port_of_job(const std::string& name) {
+  std::uint32_t hash = 2166136261;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  return 20'000 + static_cast<int>(hash % 10'000);
+}
+
+int find_port(const Names& names) {
+  if (const auto port = number("RINGLET_PORT", 1, kLastPort)) return *port;
+  // Under torchrun MASTER_PORT itself is its agent's.
+  if (const auto port = number("MASTER_PORT", 1, kLastPort - 1)) return *port + 1;
+  if (names.job != nullptr)
+    if (const auto job = text(names.job))
+      return port_of_job(concat(names.job, *job, text("SLURM_STEP_ID").value_or("")));
+  fail_input("MASTER_PORT: expected a port number beside ", names.rank, '=',
+             text(names.rank).value_or(""));
+}
+
+std::string find_address(const Names& names, const Environment& environment) {
+  if (environment.local_world_size == environment.world_size && !text("RINGLET_LAUNCHER"))
+    return "127.0.0.1";
+  if (const auto address = text("MASTER_ADDR")) return *address;
+  if (&names == &kSlurm)
+    for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"})
+      if (const auto hosts = text(list)) return first_host(*hosts);
+  fail_input("MASTER_ADDR: expected the address of rank 0's host beside ", names.rank, '=',
+             text(names.rank).value_or(""));
+}
+
+int find_local_world_size(const Names& names, int world_size) {
+  if (names.local_world_size != nullptr)
+    return number(names.local_world_size, 1, world_size).value_or(1);
+  const auto tasks = text("SLURM_STEP_TASKS_PER_NODE");
+  if (!tasks) return 1;
+  return slurm_tasks_of_node(*tasks, number("SLURM_NODEID", 0, kMost).value_or(0));
+}
+
+}  // namespace
+
+Environment Environment::read() {
+  Environment found;
+  const Names* names = launcher();
+  if (names == nullptr) return found;
+  found.launched = true;
+  found.world_size = required(names->world_size, 1, kMost, names->rank);
+  found.rank = required(names->rank, 0, found.world_size - 1, names->world_size);
+  found.local_world_size = find_local_world_size(*names, found.world_size);
+  found.local_rank = number(names->local_rank, 0, found.local_world_size - 1).value_or(0);
+  found.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, kMost).value_or(0);
+  found.store_in_launcher = text("RINGLET_LAUNCHER").has_value();
+  if (found.world_size == 1) return found;  // nobody to find
+  found.port = find_port(*names);
+  found.master_addr = find_address(*names, found);
+  return found;
+}
+
+}  // namespace ringlet::comm

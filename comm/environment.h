@@ -1,0 +1,44 @@
+// Finding the ranks that a launcher started.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ringlet/comm/group.h"
+
+namespace ringlet::comm {
+
+/// What a launcher said, in its environment variables: torchrun's (ringlet run, torchrun,
+/// accelerate), else Open MPI's, MPICH's and Intel's (PMI), or Slurm's own names.
+struct Environment {
+  int rank = 0;
+  int local_rank = 0;
+  int world_size = 1;
+  int local_world_size = 1;
+  /// MASTER_ADDR; loopback where all ranks are on one host; Slurm's first host.
+  std::string master_addr = "127.0.0.1";
+  /// RINGLET_PORT, else MASTER_PORT + 1, else made from the name of the MPI or Slurm job.
+  int port = 0;
+  int restart_count = 0;  // TORCHELASTIC_RESTART_COUNT
+  /// `ringlet run` keeps the store; otherwise rank 0 does.
+  bool store_in_launcher = false;
+  bool launched = false;
+
+  /// One rank where no launcher is found. InputError names the variable and what was expected.
+  static Environment read();
+};
+
+/// The counter in which a rank tells the launcher that it hears the alarm.
+inline constexpr const char* kRanksThatJoined = "ranks that joined";
+
+/// The world that the environment describes, over a TCP store with the job token of RINGLET_TOKEN
+/// or RINGLET_TOKEN_FILE; a world of one when the program was not launched. A launched program
+/// calls it once. Afterwards Device::best() is the local rank's device, and threads_per_device()
+/// its share of the host's processors, unless RINGLET_NUM_THREADS says otherwise.
+Group init_from_env(GroupOptions options = {});
+
+/// Runs `rank_main` in that world. What it throws is rethrown, and ends the other ranks with it as
+/// their cause, where otherwise they would learn only that this one is gone.
+void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options = {});
+
+}  // namespace ringlet::comm

@@ -1,0 +1,130 @@
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "ringlet/comm/environment.h"
+#include "ringlet/comm/stores/tcp_client.h"
+#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::comm {
+namespace {
+
+constexpr auto kGoodbyes = std::chrono::seconds(10);
+
+/// This rank's connection; in rank 0, where no launcher keeps the store, its server, too.
+class Session {
+ public:
+  Session(const Environment& environment, Timeout timeout) {
+    const Token token = Token::from_environment();
+    const std::string& host = environment.master_addr;
+    require_token_beyond_loopback(host, token);
+    if (environment.rank == 0 && !environment.store_in_launcher)
+      server_ = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{
+          .host = host_to_listen_at(host, token), .port = environment.port, .token = token});
+    // Under `ringlet run` what earlier attempts left in the store is of no concern.
+    store_ = std::make_unique<TcpStore>(TcpStoreOptions{
+        .host = host,
+        .port = environment.port,
+        .token = token,
+        .scope =
+            environment.store_in_launcher ? concat("attempt ", environment.restart_count) : "world",
+        .name = concat("rank ", environment.rank),
+        .timeout = timeout});
+    store_->add(kRanksThatJoined, 1);
+  }
+
+  /// The others may still need the store; they are waited for, but not for long.
+  ~Session() {
+    store_.reset();
+    if (server_) server_->wait_for_goodbyes(kGoodbyes);
+  }
+
+  TcpStore* store() const { return store_.get(); }
+
+ private:
+  std::unique_ptr<TcpStoreServer> server_;
+  std::unique_ptr<TcpStore> store_;
+};
+
+void choose_device(const Environment& environment) {
+  if (!has_backend(DeviceType::cuda)) return;
+  const int count = backend(DeviceType::cuda).device_count();
+  if (count == 0) return;
+  // A launcher that shows each rank a single device has chosen already.
+  const bool chosen = count == 1 && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  if (!chosen && environment.local_rank >= count)
+    fail_input("local rank ", environment.local_rank, ": expected at most ", count,
+               " ranks on this host, one for each CUDA device");
+  Device::set_best({DeviceType::cuda, chosen ? 0 : environment.local_rank});
+}
+
+/// Which processors this rank may use, and of which host.
+std::string my_processors() {
+  std::string host;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), host);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  return std::string(reinterpret_cast<const char*>(&set), sizeof(set)) + host;
+}
+
+/// Ranks that may run on the same processors share them equally, however the launcher bound them.
+void share_processors(const Group& world) {
+  const std::string mine = my_processors();
+  const std::vector<std::string> all = world.all_gather_bytes(mine);
+  if (std::getenv("RINGLET_NUM_THREADS") != nullptr) return;
+  const auto may_use = [](const std::string& processors, int cpu) {
+    cpu_set_t set;
+    std::memcpy(&set, processors.data(), sizeof(set));
+    return CPU_ISSET(cpu, &set);
+  };
+  double share = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!may_use(mine, cpu)) continue;
+    const auto users = std::count_if(all.begin(), all.end(), [&](const std::string& other) {
+      return other.substr(sizeof(cpu_set_t)) == mine.substr(sizeof(cpu_set_t)) &&
+             may_use(other, cpu);
+    });
+    share += 1.0 / static_cast<double>(users);
+  }
+  set_threads_per_device(std::max(1, static_cast<int>(share + 1e-9)));
+}
+
+}  // namespace
+
+Group init_from_env(GroupOptions options) {
+  const Environment environment = Environment::read();
+  if (environment.launched) choose_device(environment);
+  if (environment.world_size == 1) return {};
+  static std::atomic_flag called;
+  RINGLET_CHECK(!called.test_and_set(),
+                "[init_from_env] called again: the world is made once, pass its Group on");
+  // By its way to there a transport finds the network that the hosts share.
+  ::setenv("MASTER_ADDR", environment.master_addr.c_str(), 1);
+  const auto session = std::make_shared<Session>(environment, options.timeout);
+  Group world(std::shared_ptr<Store>(session, session->store()),
+              std::shared_ptr<Alarm>(session, session->store()), environment.rank,
+              environment.world_size, options);
+  share_processors(world);
+  return world;
+}
+
+void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options) {
+  const Group world = init_from_env(options);
+  try {
+    rank_main(world);
+  } catch (const std::exception& error) {
+    if (world.size() > 1 && !world.alarm()->raised())
+      world.alarm()->raise(concat("rank ", world.rank(), ": ", error.what()));
+    throw;
+  }
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,73 @@
+#include "ringlet/comm/launch.h"
+
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "ringlet/comm/launch_ranks.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+// How the first rank to fail failed.
+class FirstFailure {
+ public:
+  explicit FirstFailure(std::shared_ptr<Alarm> alarm) : alarm_(std::move(alarm)) {}
+
+  /// Called in a rank's exception handler.
+  void take(int rank, const char* what, bool is_input) {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+    failed_ = true;
+    is_input_ = is_input;
+    // An alarm raised before says what ended this rank, too.
+    alarm_->raise(concat("rank ", rank, ": ", what));
+  }
+  void rethrow() const {
+    if (failed_ && is_input_) throw InputError(alarm_->cause());
+    if (failed_) throw Error(alarm_->cause());
+  }
+
+ private:
+  std::shared_ptr<Alarm> alarm_;
+  std::mutex mutex_;
+  bool failed_ = false;
+  bool is_input_ = false;
+};
+
+}  // namespace
+
+void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
+                    const LaunchOptions& options) {
+  const std::shared_ptr<Store> store = make_memory_store();
+  const std::shared_ptr<Alarm> alarm = make_local_alarm();
+  FirstFailure failure(alarm);
+  std::vector<std::thread> ranks;
+  const auto run = [&](int rank) {
+    try {
+      rank_main(Group(store, alarm, rank, n, options.group));
+    } catch (const InputError& error) {
+      failure.take(rank, error.what(), true);
+    } catch (const std::exception& error) {
+      failure.take(rank, error.what(), false);
+    } catch (...) {
+      failure.take(rank, "an exception that is no std::exception", false);
+    }
+  };
+  try {
+    for (int rank = 0; rank < n; ++rank) ranks.emplace_back(run, rank);
+  } catch (const std::system_error& error) {  // those that did start must not wait for the others
+    failure.take(static_cast<int>(ranks.size()), error.what(), false);
+  }
+  for (std::thread& rank : ranks) rank.join();
+  failure.rethrow();
+}
+
+void launch(const std::function<void(const Group&)>& rank_main, int n, LaunchOptions options) {
+  RINGLET_CHECK(n > 0, "[launch] of ", n, " ranks");
+  const auto start = options.ranks == Ranks::threads ? launch_threads : launch_processes;
+  start(rank_main, n, options);
+}
+
+}  // namespace ringlet::comm

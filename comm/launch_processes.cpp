@@ -1,0 +1,155 @@
+// Ranks as forked processes: the parent waits for them, says of a rank that was killed that it was,
+// and kills what is left some seconds after the group has failed.
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "ringlet/comm/launch_ranks.h"
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Ranks that can run end within the timeout of what they wait for; who cannot is killed after this.
+constexpr auto kGrace = std::chrono::seconds(3);
+
+enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2 };
+
+struct Launch {
+  const std::function<void(const Group&)>& rank_main;
+  int size;
+  const GroupOptions& options;
+  std::shared_ptr<Store> store = make_forked_store();
+  std::shared_ptr<Alarm> alarm = make_forked_alarm();
+};
+
+// The whole life of a rank, on the parent's stack: nothing may be thrown out of it.
+[[noreturn]] void run_rank(const Launch& launch, int rank, pid_t parent) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kFailed);
+  int code = kDone;
+  const auto failed = [&](const char* what, ExitCode as) {
+    const std::string cause = concat("rank ", rank, ": ", what);
+    launch.alarm->raise(cause);
+    code = launch.alarm->cause() == cause ? as : kFailed;
+  };
+  try {
+    backend(DeviceType::cpu).own_inherited_memory();
+    launch.rank_main(Group(launch.store, launch.alarm, rank, launch.size, launch.options));
+  } catch (const InputError& error) {
+    failed(error.what(), kBadInput);
+  } catch (const std::exception& error) {
+    failed(error.what(), kFailed);
+  } catch (...) {
+    failed("an exception that is no std::exception", kFailed);
+  }
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+// The children that have not ended yet.
+class Children {
+ public:
+  explicit Children(const Launch& launch) : launch_(launch) {}
+  ~Children() {
+    kill_all();
+    while (!children_.empty()) wait_for_one(100);
+  }
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  void start(int rank) {
+    const pid_t parent = getpid(), process = fork();
+    RINGLET_CHECK(process >= 0, "[launch] rank ", rank,
+                  " cannot be forked: ", std::strerror(errno));
+    if (process == 0) run_rank(launch_, rank, parent);
+    const auto ended = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+    children_.push_back({rank, process, ended});
+    RINGLET_CHECK(ended >= 0, "[launch] pidfd_open: ", std::strerror(errno));
+  }
+
+  bool empty() const { return children_.empty(); }
+  bool bad_input() const { return bad_input_; }
+
+  /// Until a child ends, at most for so many milliseconds.
+  void wait_for_one(int milliseconds) {
+    std::vector<pollfd> descriptors;
+    for (const Child& child : children_) descriptors.push_back({child.ended, POLLIN, 0});
+    poll(descriptors.data(), descriptors.size(), milliseconds);
+    std::erase_if(children_, [&](const Child& child) {
+      int status = 0;
+      const pid_t waited = waitpid(child.process, &status, WNOHANG);
+      if (waited == 0) return false;
+      close(child.ended);
+      if (waited == child.process) judge(child.rank, status);
+      return true;
+    });
+  }
+
+  void send(int signal) {
+    for (const Child& child : children_) kill(child.process, signal);
+  }
+  void kill_all() { send(SIGKILL); }
+
+ private:
+  struct Child {
+    int rank;
+    pid_t process;
+    int ended;  // readable when it has
+  };
+
+  void judge(int rank, int status) {
+    if (WIFSIGNALED(status)) {
+      const int signal = WTERMSIG(status);
+      launch_.alarm->raise(
+          concat("rank ", rank, " was killed by signal ", signal, " (", strsignal(signal), ")"));
+    } else if (WEXITSTATUS(status) != kDone) {
+      launch_.alarm->raise(concat("rank ", rank, " exited with code ", WEXITSTATUS(status)));
+      bad_input_ |= WEXITSTATUS(status) == kBadInput;
+    }
+  }
+
+  const Launch& launch_;
+  std::vector<Child> children_;
+  bool bad_input_ = false;
+};
+
+}  // namespace
+
+void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
+                      const LaunchOptions& options) {
+  const Launch launch{rank_main, n, options.group};
+  Children children(launch);
+  std::fflush(nullptr);  // or every child would write it, too
+  for (int rank = 0; rank < n; ++rank) children.start(rank);
+
+  auto deadline = Clock::time_point::max();
+  int signal = 0;
+  while (!children.empty()) {
+    children.wait_for_one(100);
+    if (options.signal && signal == 0) {
+      signal = options.signal();
+      if (signal != 0) children.send(signal);
+    }
+    if (launch.alarm->raised() && deadline == Clock::time_point::max())
+      deadline = Clock::now() + kGrace;
+    if (Clock::now() > deadline) children.kill_all();
+  }
+  if (!launch.alarm->raised()) return;
+  if (children.bad_input()) throw InputError(launch.alarm->cause());
+  throw Error(launch.alarm->cause());
+}
+
+}  // namespace ringlet::comm

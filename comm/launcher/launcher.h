@@ -1,0 +1,53 @@
+// The launcher behind `ringlet run`: starts the ranks of this host, watches them, and ends them
+// together. It also keeps the job's store, so every rank's end is known at once.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ringlet/comm/store.h"
+
+namespace ringlet::comm {
+
+/// Which of a rank's streams are meant.
+struct Streams {
+  bool out = false;
+  bool err = false;
+};
+
+struct LauncherOptions {
+  std::vector<std::string> command;  // program, arguments
+  int nproc_per_node = 1;
+  int nnodes = 1;
+  /// Empty: the host of master_addr is node 0, the others are numbered as they come.
+  std::optional<int> node_rank = {};
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;  // of the store; 0: a free one, where there is one node
+  std::string run_id = "none";
+  int max_restarts = 0;
+  /// Each rank's output goes to LOG_DIR/attempt_A/rank_R/stdout.log and stderr.log. Empty: to the
+  /// screen.
+  std::filesystem::path log_dir = {};
+  /// With log_dir: what goes to the screen, too, by local rank.
+  std::vector<Streams> tee = {};
+  /// Between SIGTERM and SIGKILL.
+  Timeout grace = std::chrono::seconds(5);
+  /// Longest wait for the other nodes' launchers.
+  Timeout join_timeout = std::chrono::minutes(10);
+  /// Each rank keeps to processors of its own, where there are enough.
+  bool pin = true;
+};
+
+/// Runs the command on every rank and returns the job's exit code: 0, or that of the first rank
+/// that failed (128 + the signal that killed it), on all nodes; 128 + the signal that stopped the
+/// launcher. Ranks see torchrun's environment variables. What they print goes to `out` and `err`,
+/// which rank failed first, and its last lines, to `err`.
+///
+/// It takes the process over: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the ranks, and all
+/// processes below this one are killed before it returns.
+int run_launcher(const LauncherOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace ringlet::comm

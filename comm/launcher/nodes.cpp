@@ -1,0 +1,108 @@
+#include "ringlet/comm/launcher/nodes.h"
+
+#include "ringlet/comm/stores/socket.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+/// The others fetch the last word of this node's launcher.
+constexpr auto kLinger = std::chrono::seconds(10);
+
+/// Whether `host` is this one.
+bool is_here(const std::string& host) {
+  try {
+    listen_at(host, 0);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Nodes::Nodes(const LauncherOptions& options)
+    : options_(options),
+      token_(Token::from_environment()),
+      node_rank_(options.node_rank.value_or(0)) {
+  if (token_.empty() && options.nnodes == 1) {
+    token_ = Token::random();
+    token_is_new_ = true;
+  }
+  require_token_beyond_loopback(options.master_addr, token_);
+  open_store();
+  number_nodes();
+  agree();
+}
+
+Nodes::~Nodes() {
+  store_.reset();
+  if (server_) server_->wait_for_goodbyes(kLinger);
+}
+
+void Nodes::open_store() {
+  const bool may_keep_it = options_.node_rank.value_or(0) == 0;
+  const bool must_keep_it = may_keep_it && (options_.nnodes == 1 || options_.node_rank);
+  port_ = options_.master_port;
+  if (must_keep_it || (may_keep_it && is_here(options_.master_addr))) try {
+      server_ = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{
+          .host = host_to_listen_at(options_.master_addr, token_), .port = port_, .token = token_});
+      port_ = server_->port();
+    } catch (const InputError&) {
+      if (must_keep_it) throw;  // otherwise another launcher of this host was first
+    }
+  store_ = std::make_unique<TcpStore>(TcpStoreOptions{.host = options_.master_addr,
+                                                      .port = port_,
+                                                      .token = token_,
+                                                      .scope = "launchers",
+                                                      .name = "a launcher",
+                                                      .timeout = options_.join_timeout});
+}
+
+void Nodes::number_nodes() {
+  if (!options_.node_rank && !server_) node_rank_ = static_cast<int>(store_->add("nodes", 1));
+  const bool one_more = node_rank_ >= options_.nnodes;
+  const bool taken = !one_more && store_->add(concat("node ", node_rank_), 1) > 1;
+  // Who has no place here says goodbye before it throws: otherwise the job would end with it.
+  if (one_more || taken) store_.reset();
+  if (one_more) fail_input("--nnodes ", options_.nnodes, ": this is one more");
+  if (taken) fail_input("--node-rank ", node_rank_, ": another launcher has it");
+}
+
+void Nodes::agree() {
+  const std::string job =
+      concat("--nnodes ", options_.nnodes, " --max-restarts ", options_.max_restarts);
+  store_->set(concat("options/", node_rank_), job);
+  store_->set(concat("ranks/", node_rank_), std::to_string(options_.nproc_per_node));
+  const std::string first = store_->get("options/0", options_.join_timeout);
+  if (job != first) fail_input(job, ": node 0 has ", first);
+  for (int node = 0; node < options_.nnodes; ++node) {
+    if (node == node_rank_) first_rank_ = world_size_;
+    world_size_ += std::stoi(store_->get(concat("ranks/", node), options_.join_timeout));
+  }
+}
+
+std::unique_ptr<TcpStore> Nodes::join_attempt(int attempt) const {
+  return std::make_unique<TcpStore>(
+      TcpStoreOptions{.host = options_.master_addr,
+                      .port = port_,
+                      .token = token_,
+                      .scope = concat("attempt ", attempt),
+                      .name = concat("the launcher of node ", node_rank_),
+                      .timeout = options_.join_timeout});
+}
+
+void Nodes::arrive_at(const std::string& point) { store_->add(point, 1); }
+
+bool Nodes::all_at(const std::string& point) {
+  if (broken()) fail(cause());
+  return store_->add(point, 0) >= options_.nnodes;
+}
+
+void Nodes::tell(const std::string& key, const std::string& value) { store_->set(key, value); }
+
+std::string Nodes::ask(const std::string& key, Timeout timeout) {
+  return store_->get(key, timeout);
+}
+
+}  // namespace ringlet::comm

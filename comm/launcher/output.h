@@ -1,0 +1,40 @@
+// What ranks print: to the screen, line by line with the rank before it, and to a file each.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+namespace ringlet::comm {
+
+/// One stream of one rank, read from a pipe without waiting.
+class RankStream {
+ public:
+  /// `screen` and `file` may be null and empty. InputError where the file cannot be written; when
+  /// its disk is full later, one of the `warnings` says so and the rank goes on without it.
+  RankStream(std::string prefix, std::ostream* screen, const std::filesystem::path& file,
+             std::ostream& warnings);
+
+  /// Passes on what has come; false once nothing more will.
+  bool pump(int fd);
+  /// Passes on a last line that has no end.
+  void finish();
+  /// The last lines, oldest first.
+  const std::deque<std::string>& tail() const { return tail_; }
+
+ private:
+  void pass_on(std::string_view line);
+
+  std::string prefix_;
+  std::ostream* screen_;
+  std::ostream& warnings_;
+  std::filesystem::path path_;
+  std::ofstream file_;
+  std::string partial_;
+  std::deque<std::string> tail_;
+};
+
+}  // namespace ringlet::comm

@@ -1,0 +1,62 @@
+// The collectives of a group that wait to be run, in order, by whoever comes first: the group's own
+// thread, which sleeps in between, or a caller that waits for one of them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace ringlet::comm {
+
+struct Task {
+  std::function<void()> run;
+  std::atomic<bool> done{false};
+  std::exception_ptr error{};  // valid when done
+};
+
+class Queue {
+ public:
+  ~Queue() { drain(); }
+
+  void push(const std::shared_ptr<Task>& task);
+  /// The same, but for a caller that goes on to wait: the group's thread is not woken.
+  void push_quietly(const std::shared_ptr<Task>& task);
+  /// Until the task is done; rethrows its error.
+  void wait(Task& task);
+  /// Runs what is left and ends the thread.
+  void drain();
+
+  double seconds_running() const { return seconds(running_ns_); }
+  double seconds_waited() const { return seconds(waited_ns_); }
+
+ private:
+  static double seconds(std::int64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) * 1e-9;
+  }
+  void run_next(std::unique_lock<std::mutex>& lock);
+  void run_all();
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable work_;     // the thread waits for tasks
+  std::condition_variable changed_;  // callers wait for the end of a task
+  std::deque<std::shared_ptr<Task>> tasks_;
+  bool running_ = false;  // somebody runs a task
+  // While callers run the tasks themselves, waiting for them, pushing does not wake the thread,
+  // which would cost more than a small collective: it looks by itself, until nobody comes any more.
+  bool callers_run_ = false;
+  bool looking_ = false;
+  std::uint64_t ran_ = 0;  // tasks
+  bool stop_ = false;
+  std::thread thread_;
+  std::atomic<std::int64_t> running_ns_{0};
+  std::atomic<std::int64_t> waited_ns_{0};
+};
+
+}  // namespace ringlet::comm

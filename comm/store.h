@@ -1,0 +1,26 @@
+// A store: the few strings that ranks exchange to find each other. In memory for threads, a folder
+// for processes of one host, TCP for any.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace ringlet::comm {
+
+using Timeout = std::chrono::milliseconds;
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Waits for the key; throws naming it after `timeout`.
+  virtual std::string get(const std::string& key, Timeout timeout) = 0;
+  /// Adds to a counter that starts at 0, atomically; its new value.
+  virtual std::int64_t add(const std::string& key, std::int64_t amount) = 0;
+};
+
+std::shared_ptr<Store> make_memory_store();
+
+}  // namespace ringlet::comm

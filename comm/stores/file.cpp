@@ -1,0 +1,100 @@
+#include "ringlet/comm/stores/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+
+namespace ringlet::comm {
+namespace fs = std::filesystem;
+namespace {
+
+/// A key as a file's name: letters, digits, '.', '_' and '-' stay, other bytes become %xx.
+std::string file_name(const std::string& key) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string name = "=";  // no key is ".", "..", or the name of a lock
+  for (const char c : key) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
+    if (plain)
+      name += c;
+    else
+      name.append({'%', kDigits[static_cast<unsigned char>(c) >> 4], kDigits[c & 15]});
+  }
+  return name;
+}
+
+/// One process at a time; the system unlocks for a process that dies.
+class Lock {
+ public:
+  explicit Lock(const fs::path& path)
+      : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    if (fd_ < 0) fail_input(path.string(), ": cannot open: ", std::strerror(errno));
+    while (flock(fd_, LOCK_EX) != 0) {
+      if (errno == EINTR) continue;
+      const int error = errno;
+      close(fd_);
+      fail_input(path.string(), ": cannot lock: ", std::strerror(error));
+    }
+  }
+  ~Lock() { close(fd_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int fd_;
+};
+
+class FileStore final : public Store {
+ public:
+  explicit FileStore(fs::path folder) : folder_(std::move(folder)) {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) fail_input(folder_.string(), ": cannot create: ", error.message());
+  }
+
+  void set(const std::string& key, const std::string& value) override {
+    write_file(folder_ / file_name(key), value);  // readers see all of it or nothing
+  }
+
+  std::string get(const std::string& key, Timeout timeout) override {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + timeout;
+    const fs::path path = folder_ / file_name(key);
+    for (auto nap = std::chrono::milliseconds(1);; nap = std::min(2 * nap, kLongestNap)) {
+      if (fs::exists(path)) return read_file(path);
+      RINGLET_CHECK(Clock::now() < deadline, "[store] nobody set '", key, "' within ",
+                    std::chrono::duration<double>(timeout).count(), " s");
+      std::this_thread::sleep_for(nap);
+    }
+  }
+
+  std::int64_t add(const std::string& key, std::int64_t amount) override {
+    const Lock lock(folder_ / "lock");
+    const fs::path path = folder_ / ("counter" + file_name(key));
+    const std::int64_t sum = (fs::exists(path) ? std::stoll(read_file(path)) : 0) + amount;
+    write_file(path, std::to_string(sum));
+    return sum;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kLongestNap{20};
+  fs::path folder_;
+};
+
+}  // namespace
+
+std::shared_ptr<Store> make_file_store(const std::string& folder) {
+  return std::make_shared<FileStore>(folder);
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,126 @@
+// The store of ranks that are forked from one process: a page of shared memory that grows. Nothing
+// of it is left when the last of them ends, however it ends.
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "ringlet/comm/launch_ranks.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Entries end to end: lengths, key, value; the last of a key counts. Pages cost memory once used.
+struct Shelf {
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+  pthread_mutex_t mutex;
+  std::size_t used = 0;  // moved on last, so that a writer that is killed leaves no half entry
+  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+};
+
+struct Entry {
+  std::uint32_t key;
+  std::uint32_t value;
+};
+
+class SharedLock {
+ public:
+  explicit SharedLock(pthread_mutex_t& mutex) : mutex_(mutex) {
+    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
+  }
+  ~SharedLock() { pthread_mutex_unlock(&mutex_); }
+  SharedLock(const SharedLock&) = delete;
+  SharedLock& operator=(const SharedLock&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
+class ForkedStore final : public Store {
+ public:
+  ForkedStore() {
+    void* shared = mmap(nullptr, Shelf::kBytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    RINGLET_CHECK(shared != MAP_FAILED, "[store] no shared memory: ", std::strerror(errno));
+    shelf_ = new (shared) Shelf;
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&shelf_->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+  }
+  ~ForkedStore() override { munmap(shelf_, Shelf::kBytes); }
+  ForkedStore(const ForkedStore&) = delete;
+  ForkedStore& operator=(const ForkedStore&) = delete;
+
+  void set(const std::string& key, const std::string& value) override {
+    const SharedLock lock(shelf_->mutex);
+    append(key, value);
+  }
+
+  std::string get(const std::string& key, Timeout timeout) override {
+    const auto deadline = Clock::now() + timeout;
+    while (true) {
+      {
+        const SharedLock lock(shelf_->mutex);
+        if (std::string value; find(key, value)) return value;
+      }
+      RINGLET_CHECK(Clock::now() < deadline, "[store] nobody set '", key, "' within ",
+                    std::chrono::duration<double>(timeout).count(), " s");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  std::int64_t add(const std::string& key, std::int64_t amount) override {
+    const SharedLock lock(shelf_->mutex);
+    std::string text;
+    const std::string counter = "+" + key;  // beside the values of the same key
+    const std::int64_t sum = (find(counter, text) ? std::stoll(text) : 0) + amount;
+    append(counter, std::to_string(sum));
+    return sum;
+  }
+
+ private:
+  bool find(const std::string& key, std::string& value) const {
+    bool found = false;
+    for (std::size_t at = 0; at < shelf_->used;) {
+      Entry entry;
+      std::memcpy(&entry, shelf_->bytes() + at, sizeof(entry));
+      const char* text = shelf_->bytes() + at + sizeof(entry);
+      if (key.compare(0, key.npos, text, entry.key) == 0) {
+        value.assign(text + entry.key, entry.value);
+        found = true;
+      }
+      at += sizeof(entry) + entry.key + entry.value;
+    }
+    return found;
+  }
+
+  void append(const std::string& key, const std::string& value) {
+    const Entry entry{static_cast<std::uint32_t>(key.size()),
+                      static_cast<std::uint32_t>(value.size())};
+    const std::size_t nbytes = sizeof(entry) + key.size() + value.size();
+    RINGLET_CHECK(sizeof(Shelf) + shelf_->used + nbytes <= Shelf::kBytes, "[store] no room for '",
+                  key, "'");
+    char* to = shelf_->bytes() + shelf_->used;
+    std::memcpy(to, &entry, sizeof(entry));
+    std::memcpy(to + sizeof(entry), key.data(), key.size());
+    std::memcpy(to + sizeof(entry) + key.size(), value.data(), value.size());
+    shelf_->used += nbytes;
+  }
+
+  Shelf* shelf_;
+};
+
+}  // namespace
+
+std::shared_ptr<Store> make_forked_store() { return std::make_shared<ForkedStore>(); }
+
+}  // namespace ringlet::comm

@@ -1,0 +1,227 @@
+#include "ringlet/comm/stores/socket.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Addresses resolve(const std::string& host, int port, int flags, std::string& why) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (error != 0) why = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
+  return {error == 0 ? list : nullptr, [](addrinfo* all) {
+            if (all != nullptr) freeaddrinfo(all);
+          }};
+}
+
+Socket open_socket(const addrinfo& address) {
+  return Socket(::socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                         address.ai_protocol));
+}
+
+void set_option(const Socket& socket, int level, int name, int value) {
+  // Best effort: without it a lost host is noticed later.
+  static_cast<void>(setsockopt(socket.fd(), level, name, &value, sizeof(value)));
+}
+
+// Small messages leave at once, and a host that vanishes is noticed within half a minute.
+void prepare(const Socket& socket) {
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 25'000);
+}
+
+/// Whether `events` came before the deadline.
+bool wait_for(const Socket& socket, short events, Deadline deadline) {
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd entry{socket.fd(), events, 0};
+    const int ready =
+        poll(&entry, 1, static_cast<int>(std::clamp<long>(left.count(), 0, 3'600'000)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+  }
+}
+
+bool is_connected_to_itself(const Socket& socket) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t length = sizeof(here);
+  socklen_t there_length = sizeof(there);
+  return getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&here), &length) == 0 &&
+         getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&there), &there_length) == 0 &&
+         length == there_length && std::memcmp(&here, &there, length) == 0;
+}
+
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(address);
+    return ntohl(in.sin_addr.s_addr) >> 24 == 127;
+  }
+  const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
+  return address.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+}
+
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this != &other) {
+    close();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int Socket::release() { return std::exchange(fd_, -1); }
+
+void Socket::close() {
+  if (fd_ >= 0) ::close(release());
+}
+
+Socket make_wakeup() {
+  Socket wakeup(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  RINGLET_CHECK(wakeup, "[store] no eventfd: ", std::strerror(errno));
+  return wakeup;
+}
+
+void wake(const Socket& wakeup) {
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(wakeup.fd(), &one, sizeof(one)));  // full is awake, too
+}
+
+void clear(const Socket& wakeup) {
+  std::uint64_t count = 0;
+  static_cast<void>(!read(wakeup.fd(), &count, sizeof(count)));
+}
+
+std::string host_name() {
+  char name[256] = "?";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+bool is_numeric_address(const std::string& host) {
+  std::string why;
+  return resolve(host, 0, AI_NUMERICHOST, why) != nullptr;
+}
+
+bool is_loopback(const std::string& host) {
+  std::string why;
+  const Addresses found = resolve(host, 0, 0, why);
+  for (const addrinfo* address = found.get(); address != nullptr; address = address->ai_next)
+    if (!is_loopback(*address->ai_addr)) return false;
+  return found != nullptr;
+}
+
+Socket listen_at(const std::string& host, int port) {
+  std::string why;
+  const Addresses found =
+      resolve(host.empty() ? "::" : host, port, AI_PASSIVE, why);  // :: is IPv4, too
+  for (const addrinfo* address = found.get(); address != nullptr; address = address->ai_next) {
+    Socket socket = open_socket(*address);
+    set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (socket && bind(socket.fd(), address->ai_addr, address->ai_addrlen) == 0 &&
+        listen(socket.fd(), SOMAXCONN) == 0)
+      return socket;
+    why = std::strerror(errno);
+    if (host.empty() && errno == EAFNOSUPPORT) return listen_at("0.0.0.0", port);
+  }
+  fail_input("cannot listen at ", host.empty() ? "*" : host, ':', port, ": ", why);
+}
+
+int local_port(const Socket& listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  RINGLET_CHECK(getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&address), &length) == 0,
+                "[store] getsockname: ", std::strerror(errno));
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+Socket accept_from(const Socket& listener) {
+  Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket) prepare(socket);
+  return socket;
+}
+
+Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why) {
+  const Addresses found = resolve(host, port, 0, why);
+  for (const addrinfo* address = found.get(); address != nullptr; address = address->ai_next) {
+    Socket socket = open_socket(*address);
+    int error = socket ? 0 : errno;
+    if (socket && connect(socket.fd(), address->ai_addr, address->ai_addrlen) != 0) error = errno;
+    if (error == EINPROGRESS) {
+      error = ETIMEDOUT;
+      socklen_t length = sizeof(error);
+      if (wait_for(socket, POLLOUT, deadline))
+        getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+    }
+    // Where nobody listens yet, TCP can connect a socket to itself.
+    if (error == 0 && is_connected_to_itself(socket)) error = ECONNREFUSED;
+    if (error == 0) {
+      prepare(socket);
+      return socket;
+    }
+    why = std::strerror(error);
+  }
+  return {};
+}
+
+bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t n = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(socket, POLLOUT, deadline)) return false;
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline) {
+  std::string bytes(n, '\0');
+  std::size_t have = 0;
+  while (have < n) {
+    const ssize_t got = recv(socket.fd(), bytes.data() + have, n - have, 0);
+    if (got > 0) {
+      have += static_cast<std::size_t>(got);
+    } else if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      if (!wait_for(socket, POLLIN, deadline)) break;
+    } else if (got == 0 || errno != EINTR) {
+      break;
+    }
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+}  // namespace ringlet::comm

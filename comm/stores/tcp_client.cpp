@@ -1,0 +1,282 @@
+#include "ringlet/comm/stores/tcp_client.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "ringlet/comm/stores/socket.h"
+#include "ringlet/comm/stores/tcp_protocol.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kHandshake = std::chrono::seconds(5);
+/// As long as the server may be turning strangers away by the hundred; after that, it means us.
+constexpr auto kClosedInHandshake = std::chrono::seconds(3);
+constexpr auto kGoodbye = std::chrono::seconds(2);
+constexpr auto kFirstNap = std::chrono::milliseconds(5);
+constexpr auto kLongestNap = std::chrono::milliseconds(200);
+
+double seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
+
+std::string who_and_where(const std::string& name) {
+  return concat(name, " (pid ", getpid(), ", host ", host_name(), ')');
+}
+
+/// Proves to know the token and checks that the server does.
+bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, std::string& why) {
+  const std::string nonce = random_bytes(kNonce);
+  why = "it closes the connection: its job token is another one (RINGLET_TOKEN)";
+  if (!send_all(socket, concat(kMagic, nonce, token.sign("hello", nonce)), deadline)) return false;
+  const std::string challenge = receive_exactly(socket, kChallenge, deadline);
+  if (challenge.size() < kChallenge) {
+    if (Clock::now() >= deadline) why = "it accepts connections and says nothing";
+    return false;
+  }
+  const std::string nonces = nonce + challenge.substr(0, kNonce);
+  if (!token.verifies(challenge.substr(kNonce), "server", nonces))
+    fail("it is no store of this job: its answer is not signed with the token");
+  return send_all(socket, token.sign("client", nonces), deadline);
+}
+
+Socket connect(const TcpStoreOptions& options) {
+  const std::string store = concat("[store] ", options.host, ':', options.port, ": ");
+  const Deadline deadline = Clock::now() + options.timeout;
+  std::optional<Deadline> refused_until;
+  for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
+    std::string why;
+    Socket socket = connect_to(options.host, options.port, deadline, why);
+    if (socket) {
+      try {
+        if (shake_hands(socket, options.token, std::min(deadline, Clock::now() + kHandshake), why))
+          return socket;
+      } catch (const Error& error) {
+        fail(store, error.what());
+      }
+      if (!refused_until) refused_until = Clock::now() + kClosedInHandshake;
+    }
+    const auto now = Clock::now();
+    if (socket && now >= *refused_until) fail(store, why);
+    if (now >= deadline) fail(store, "no answer within ", seconds(options.timeout), " s: ", why);
+    std::this_thread::sleep_for(nap);
+  }
+}
+
+}  // namespace
+
+class TcpStore::Impl {
+ public:
+  explicit Impl(const TcpStoreOptions& options)
+      : server_(concat("the store at ", options.host, ':', options.port)),
+        name_(who_and_where(options.name)),
+        timeout_(options.timeout),
+        exceptions_(std::uncaught_exceptions()),
+        wakeup_(make_wakeup()),
+        socket_(connect(options)) {
+    const SignalsBlocked blocked;
+    thread_ = std::thread([this] { listen(); });
+    try {
+      request({.type = StoreVerb::join, .key = options.scope, .value = name_}, timeout_);
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+
+  ~Impl() {
+    if (std::uncaught_exceptions() > exceptions_ && !raised())
+      raise(concat(name_, " ended by an exception"));
+    {
+      const std::lock_guard lock(mutex_);
+      leaving_ = true;
+    }
+    // The server answers by closing the connection.
+    send(encode({.type = StoreVerb::goodbye}), soon());
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kGoodbye, [&] { return ended_; });
+    lock.unlock();
+    stop();
+  }
+
+  /// Throws where the server refuses, the connection ended, time is up or, in a get, which waits
+  /// for other ranks, the alarm was raised.
+  StoreMessage request(StoreMessage message, Timeout timeout) {
+    const Deadline deadline = Clock::now() + timeout;
+    std::unique_lock lock(mutex_);
+    if (message.type == StoreVerb::get) check_alarm();
+    const std::uint64_t id = message.id = ++last_id_;
+    const std::string bytes = encode(message);
+    answers_[id];
+    lock.unlock();
+    const bool sent = send(bytes, deadline);
+    lock.lock();
+    if (sent)
+      changed_.wait_until(lock, deadline, [&] {
+        return answers_[id].has_value() || ended_ || (message.type == StoreVerb::get && raised());
+      });
+    const std::optional<StoreMessage> answer = answers_[id];
+    answers_.erase(id);
+    if (answer && answer->type == StoreVerb::refused) fail("[store] ", answer->value);
+    if (answer) return *answer;
+    if (ended_ || message.type == StoreVerb::get) check_alarm();
+    RINGLET_CHECK(sent && !ended_, "[store] ", server_, " has ended");
+    lock.unlock();
+    RINGLET_CHECK(message.type == StoreVerb::get, "[store] ", server_, " did not answer within ",
+                  seconds(timeout), " s");
+    send(encode({.type = StoreVerb::forget, .id = id, .key = message.key}), soon());
+    fail("[store] nobody set '", message.key, "' within ", seconds(timeout), " s");
+  }
+
+  void raise(const std::string& cause) {
+    const std::string text = cause.substr(0, kLongestValue);
+    const bool sent = send(encode({.type = StoreVerb::raise, .value = text}), soon());
+    // The server knows who was first. Where it does not answer, this cause is as good as any.
+    std::unique_lock lock(mutex_);
+    if (sent) changed_.wait_for(lock, kGoodbye, [&] { return raised() || ended_; });
+    raise_here(text, name_);
+  }
+
+  Timeout timeout() const { return timeout_; }
+
+  bool raised() const { return raised_.load(std::memory_order_acquire); }
+
+  std::string cause() const {
+    const std::lock_guard lock(mutex_);
+    return cause_;
+  }
+
+  std::string culprit() const {
+    const std::lock_guard lock(mutex_);
+    return culprit_;
+  }
+
+ private:
+  void check_alarm() const {
+    if (raised()) fail(cause_);
+  }
+
+  static Deadline soon() { return Clock::now() + kGoodbye; }
+
+  bool send(const std::string& bytes, Deadline deadline) {
+    const std::lock_guard lock(send_mutex_);
+    return send_all(socket_, bytes, deadline);
+  }
+
+  // ---- the client thread ------------------------------------------------------------------------
+
+  void listen() {
+    std::string why;
+    try {
+      while (!stop_ && receive()) {
+      }
+    } catch (const Error& error) {
+      why = error.what();
+    }
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    if (!leaving_ && !closing_ && !stop_)
+      raise_here(why.empty() ? concat(server_, " ended without saying goodbye")
+                             : concat(server_, ": ", why),
+                 "");
+    changed_.notify_all();
+  }
+
+  /// Sleeps until there is something, and handles it; false at the connection's end.
+  bool receive() {
+    std::array<pollfd, 2> polled{{{socket_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}}};
+    if (poll(polled.data(), polled.size(), -1) < 0) return errno == EINTR;
+    if (polled[0].revents == 0) return true;
+    std::array<char, 1 << 14> buffer;
+    const ssize_t n = recv(socket_.fd(), buffer.data(), buffer.size(), 0);
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    if (n == 0) return false;
+    reader_.feed({buffer.data(), static_cast<std::size_t>(n)});
+    while (const std::optional<StoreMessage> message = reader_.next()) handle(*message);
+    return true;
+  }
+
+  void handle(const StoreMessage& message) {
+    const std::lock_guard lock(mutex_);
+    if (message.type == StoreVerb::alarm) {
+      raise_here(message.value, message.key);
+    } else if (message.type == StoreVerb::closing) {
+      closing_ = true;
+    } else if (const auto waiting = answers_.find(message.id); waiting != answers_.end()) {
+      waiting->second = message;
+    }
+    changed_.notify_all();
+  }
+
+  /// With mutex_ held.
+  void raise_here(const std::string& cause, const std::string& culprit) {
+    if (raised()) return;
+    cause_ = cause;
+    culprit_ = culprit;
+    raised_.store(true, std::memory_order_release);
+    changed_.notify_all();
+  }
+
+  void stop() {
+    stop_ = true;
+    wake(wakeup_);
+    thread_.join();
+  }
+
+  const std::string server_;
+  const std::string name_;
+  const Timeout timeout_;
+  const int exceptions_;
+  const Socket wakeup_;
+  const Socket socket_;
+  StoreMessageReader reader_;
+
+  std::mutex send_mutex_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, std::optional<StoreMessage>> answers_;
+  std::uint64_t last_id_ = 0;
+  std::atomic<bool> raised_{false};
+  std::string cause_;
+  std::string culprit_;
+  bool leaving_ = false;
+  bool closing_ = false;
+  bool ended_ = false;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+TcpStore::TcpStore(const TcpStoreOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+TcpStore::~TcpStore() = default;
+
+void TcpStore::set(const std::string& key, const std::string& value) {
+  impl_->request({.type = StoreVerb::set, .key = key, .value = value}, impl_->timeout());
+}
+
+std::string TcpStore::get(const std::string& key, Timeout timeout) {
+  return impl_->request({.type = StoreVerb::get, .key = key}, timeout).value;
+}
+
+std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {
+  return impl_->request({.type = StoreVerb::add, .number = amount, .key = key}, impl_->timeout())
+      .number;
+}
+
+void TcpStore::raise(const std::string& cause) { impl_->raise(cause); }
+bool TcpStore::raised() const { return impl_->raised(); }
+std::string TcpStore::cause() const { return impl_->cause(); }
+std::string TcpStore::culprit() const { return impl_->culprit(); }
+
+}  // namespace ringlet::comm

@@ -1,0 +1,64 @@
+// What the TCP store's two sides say to each other.
+//
+// Handshake, before the server says anything else to anybody. Both nonces are fresh, C and S:
+//   client -> server   magic, C, sign("hello", C)
+//   server -> client   S, sign("server", C S)       only if the hello was signed with the token
+//   client -> server   sign("client", C S)          proves that the hello was no recording
+// Who does not know the token gets no byte. Afterwards both sides send messages; they are neither
+// secret nor signed, like the tensors that ranks exchange.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ringlet::comm {
+
+inline constexpr std::string_view kMagic = "ringlet1";
+inline constexpr std::size_t kNonce = 32;
+inline constexpr std::size_t kHello = kMagic.size() + kNonce + 32;
+inline constexpr std::size_t kChallenge = kNonce + 32;
+inline constexpr std::size_t kProof = 32;
+
+inline constexpr std::size_t kLongestKey = 4096;
+inline constexpr std::size_t kLongestValue = 1 << 20;
+
+enum class StoreVerb : std::uint8_t {
+  join,     // client: key = the scope whose keys and alarm it shares, value = its name
+  set,      // client: key, value                    answered by done
+  get,      // client: key                           answered by done with the value, once it is set
+  forget,   // client: no longer waits for get `id`
+  add,      // client: key, number                   answered by done with the new number
+  raise,    // client: value = the cause             answered by alarm
+  goodbye,  // client: its end of the connection is no accident; the server closes it
+  done,     // server: answers `id`
+  refused,  // server: answers `id`; value = why
+  alarm,    // server: value = the first cause, key = the name of who raised it
+  closing,  // server: the end of the connection will be no accident
+};
+
+struct StoreMessage {
+  StoreVerb type = StoreVerb::join;
+  std::uint64_t id = 0;  // of the request; answers repeat it
+  std::int64_t number = 0;
+  std::string key = {};
+  std::string value = {};
+};
+
+/// Error where key or value is too long.
+std::string encode(const StoreMessage& message);
+
+/// Cuts a stream of bytes into messages.
+class StoreMessageReader {
+ public:
+  void feed(std::string_view bytes) { bytes_.append(bytes); }
+  /// The next whole message, if there is one; Error on anything that encode() never makes.
+  std::optional<StoreMessage> next();
+
+ private:
+  std::string bytes_;
+  std::size_t begin_ = 0;  // of what has not been read
+};
+
+}  // namespace ringlet::comm

@@ -1,0 +1,111 @@
+#include "ringlet/comm/token.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+std::string read_token_file(const std::string& path) {
+  const std::string variable = "RINGLET_TOKEN_FILE=" + path;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) fail_input(variable, ": cannot open: ", std::strerror(errno));
+  struct stat info {};
+  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  char text[4096];
+  const ssize_t n = regular ? read(fd, text, sizeof(text)) : 0;
+  close(fd);
+  if (!regular) fail_input(variable, ": expected a regular file");
+  if ((info.st_mode & 077) != 0) {
+    char mode[8];
+    std::snprintf(mode, sizeof(mode), "%04o", info.st_mode & 07777);
+    fail_input(variable, ": expected a file of its owner alone (chmod 600), found mode ", mode);
+  }
+  if (n < 0 || n == sizeof(text)) fail_input(variable, ": expected one line with the token");
+  std::string secret(text, static_cast<std::size_t>(n));
+  secret.erase(secret.find_last_not_of(" \t\r\n") + 1);
+  return secret;
+}
+
+void check_length(const std::string& what, const std::string& secret) {
+  if (secret.size() < Token::kShortest)
+    fail_input(what, ": expected at least ", Token::kShortest, " characters, found ",
+               secret.size());
+}
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+}  // namespace
+
+Token::Token(std::string secret) : secret_(std::move(secret)) {
+  check_length("a job token", secret_);
+}
+
+Token Token::random() {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char byte : random_bytes(32)) {
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[byte & 15];
+  }
+  return Token(text);
+}
+
+Token Token::from_environment() {
+  Token token;
+  if (const char* secret = variable("RINGLET_TOKEN")) {
+    check_length("RINGLET_TOKEN", secret);
+    token.secret_ = secret;
+  } else if (const char* path = variable("RINGLET_TOKEN_FILE")) {
+    token.secret_ = read_token_file(path);
+    check_length(concat("RINGLET_TOKEN_FILE=", path), token.secret_);
+  }
+  return token;
+}
+
+std::string Token::sign(std::string_view role, std::string_view message) const {
+  // Without a secret the key is public: then the handshake tells protocols apart, not people.
+  const std::string_view key = empty() ? "ringlet loopback" : std::string_view(secret_);
+  // Messages of one role have one length, so that no two (role, message) give the same bytes.
+  const std::string data = concat(role, '\n', message);
+  std::string signature(kSigned, '\0');
+  unsigned int length = 0;
+  const unsigned char* result =
+      HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(data.data()), data.size(),
+           reinterpret_cast<unsigned char*>(signature.data()), &length);
+  RINGLET_CHECK(result != nullptr && length == kSigned, "[token] HMAC-SHA256 failed");
+  return signature;
+}
+
+bool Token::verifies(std::string_view signature, std::string_view role,
+                     std::string_view message) const {
+  const std::string expected = sign(role, message);
+  return signature.size() == expected.size() &&
+         CRYPTO_memcmp(signature.data(), expected.data(), expected.size()) == 0;
+}
+
+std::string random_bytes(std::size_t n) {
+  std::string bytes(n, '\0');
+  RINGLET_CHECK(
+      RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(n)) == 1,
+      "[token] no random bytes");
+  return bytes;
+}
+
+}  // namespace ringlet::comm

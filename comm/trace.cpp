@@ -1,0 +1,52 @@
+#include "ringlet/comm/trace.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+namespace ringlet::comm {
+namespace {
+
+std::string_view verb(Then then) {
+  return then == Then::copy ? "copy" : then == Then::add ? "add" : "add all, in rank order";
+}
+
+}  // namespace
+
+std::string trace(const Collective& collective, int rank, int size) {
+  const Call& call = collective.call;
+  std::ostringstream out;
+  out << "collective " << call.sequence << ": " << describe(call) << ", " << name(call.algorithm)
+      << ", rank " << rank << " of " << size;
+  if (collective.segments > 1) out << ", in " << collective.segments << " segments";
+  out << "\n  step  send              receive           then\n";
+
+  const auto column = [&](const std::vector<Transfer>& transfers, std::size_t line,
+                          const char* arrow) {
+    std::ostringstream cell;
+    if (line < transfers.size()) {
+      const auto& [peer, piece] = transfers[line];
+      const auto elements = collective.pieces[static_cast<std::size_t>(piece)].count;
+      cell << piece << arrow << peer << ", "
+           << static_cast<std::size_t>(elements) * itemsize(call.dtype) << " B";
+    }
+    std::string text = cell.str();
+    text.resize(std::max<std::size_t>(text.size(), 18), ' ');
+    return text;
+  };
+  for (std::size_t step = 0; step < collective.schedule.size(); ++step) {
+    const auto& [sends, receives, then] = collective.schedule[step];
+    for (std::size_t line = 0; line < std::max(sends.size(), receives.size()); ++line) {
+      std::ostringstream row;
+      row << std::setw(6) << (line == 0 ? std::to_string(step) : "") << "  "
+          << column(sends, line, " -> ") << column(receives, line, " <- ");
+      if (line == 0 && !receives.empty()) row << verb(then);
+      std::string text = row.str();
+      text.erase(text.find_last_not_of(' ') + 1);
+      out << text << '\n';
+    }
+  }
+  return out.str();
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,81 @@
+#include "ringlet/comm/transport.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string link_target(const char* path) {
+  char target[PATH_MAX];
+  const ssize_t length = readlink(path, target, sizeof(target));
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : "";
+}
+
+// Processes with the same answer see each other's memory: one boot of one kernel, and no container
+// between them.
+std::string host() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return boot + link_target("/proc/self/ns/pid") + link_target("/proc/self/ns/net");
+}
+
+// The most local transport that all ranks can use.
+TransportKind best(const Membership& membership) {
+  const std::string here = host(), process = std::to_string(getpid());
+  membership.store->set(membership.key(concat("rank ", membership.rank)), here + " " + process);
+  TransportKind kind = TransportKind::thread;
+  for (int rank = 0; rank < membership.size; ++rank) {
+    std::istringstream place(membership.get(concat("rank ", rank), concat("rank ", rank)));
+    std::string its_host, its_process;
+    place >> its_host >> its_process;
+    if (its_host != here) return TransportKind::gloo;
+    if (its_process != process) kind = TransportKind::shm;
+  }
+  return kind;
+}
+
+}  // namespace
+
+std::string Membership::get(const std::string& what, const std::string& meaning) const {
+  const auto deadline = Clock::now() + timeout;
+  while (true) {
+    const auto asked = Clock::now();
+    constexpr Timeout slice{100};
+    try {
+      return store->get(key(what), slice);
+    } catch (const Error& error) {
+      if (alarm->raised()) throw Error(alarm->cause());
+      if (Clock::now() >= deadline)
+        fail("[group] ", id, ": rank ", rank, " waited ",
+             std::chrono::duration<double>(timeout).count(), " s for ", meaning, " of ", size,
+             " ranks");
+      if (Clock::now() - asked < slice) throw;  // it failed for another reason
+    }
+  }
+}
+
+std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {
+  const TransportKind possible = best(membership);
+  if (kind == TransportKind::automatic) kind = possible;
+  if (kind < possible)
+    fail_input("[group] the transport ", name(kind), " is for ranks of one ",
+               kind == TransportKind::thread ? "process" : "host", ", which these are not");
+  switch (kind) {
+    case TransportKind::thread:
+      return make_thread_transport(membership);
+    case TransportKind::shm:
+      return make_shm_transport(membership);
+    default:
+      return make_gloo_transport(membership);
+  }
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,80 @@
+// A transport executes one step of a schedule: all its sends and receives together. What is
+// received is a view of the peer's bytes, read in place where the peer's memory can be seen.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "ringlet/comm/call.h"
+
+namespace ringlet::comm {
+
+/// Bytes [offset, offset + nbytes) of the collective's buffer, sent to a peer, or the place of what
+/// is received from it.
+struct Transmission {
+  int peer;
+  std::size_t offset;
+  std::size_t nbytes;
+};
+
+/// Called with the bytes received, one pointer for each receive of the step.
+using UseViews = std::function<void(std::span<const std::byte* const> views)>;
+
+/// The transport's own collectives, where it has some: the yardstick for ours.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual void all_reduce(const Call& call, Tensor& tensor) = 0;
+  /// This rank's piece lies in place.
+  virtual void all_gather(const Call& call, Tensor& output, const Pieces& pieces) = 0;
+  virtual void broadcast(const Call& call, Tensor& tensor) = 0;
+  virtual void barrier(const Call& call) = 0;
+};
+
+/// One collective at a time, from one thread at a time: begin, steps, finish; abandon after an
+/// exception. Every wait ends by the timeout or the alarm, with an Error that says why.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Starts a collective whose sends come from `buffer`.
+  virtual void begin(const Call& call, const Tensor& buffer) = 0;
+  /// Starts the sends, waits for the receives and calls `use` with all of them; the views end with
+  /// the call. With `in_place` they may be the places themselves, already filled. What was sent
+  /// must not be overwritten before finish(), unless what came in since proves that the peer has
+  /// it, which holds for all of our schedules.
+  virtual void step(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                    bool in_place, const UseViews& use) = 0;
+  /// Waits until the peers have all that was sent.
+  virtual void finish() = 0;
+  /// Waits until no peer reads the buffer any more; the group has failed.
+  virtual void abandon() noexcept = 0;
+
+  /// Null where there is none.
+  virtual Engine* engine() { return nullptr; }
+};
+
+/// A rank's place in a group that is being made.
+struct Membership {
+  std::shared_ptr<Store> store;
+  std::shared_ptr<Alarm> alarm;
+  int rank;
+  int size;
+  Timeout timeout;
+  std::string id;
+
+  std::string key(const std::string& what) const { return id + "/" + what; }
+  /// The value of a key that another rank sets; throws when the alarm is raised or after the
+  /// timeout, saying what it waited for.
+  std::string get(const std::string& what, const std::string& meaning) const;
+};
+
+std::unique_ptr<Transport> make_thread_transport(const Membership& membership);
+std::unique_ptr<Transport> make_shm_transport(const Membership& membership);
+std::unique_ptr<Transport> make_gloo_transport(const Membership& membership);
+
+/// Agrees with the other ranks on the transport, and makes it; `kind` says which it was.
+std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership);
+
+}  // namespace ringlet::comm

@@ -1,0 +1,216 @@
+#include "ringlet/comm/transports/board.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Who waits first spins, then lets others run, then sleeps: ranks may outnumber the cores.
+constexpr int kSpins = 100;
+constexpr auto kYields = std::chrono::microseconds(50);
+// Sleepers look at the alarm and the deadline this often.
+constexpr Timeout kSlice{20};
+// Copies of foreign memory that wait for their readers.
+constexpr std::size_t kStagedBytes = std::size_t{4} << 20;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+double in_seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
+
+// Marks the rank as one that reads its peers' memory.
+class Reading {
+ public:
+  explicit Reading(Seat& seat) : seat_(seat) { seat_.reading.store(1); }
+  ~Reading() { seat_.reading.store(0); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  Seat& seat_;
+};
+
+}  // namespace
+
+std::shared_ptr<Board> join_board(const Membership& membership) {
+  const auto& [store, alarm, rank, size, timeout, id] = membership;
+  std::shared_ptr<Board> board;
+  if (rank == 0) {
+    board = Board::make(size);
+    store->set(membership.key("board"), board->address());
+  } else {
+    board = Board::open(membership.get("board", "rank 0's board"), size);
+  }
+  // Rank 0 may close its descriptor when all have opened it.
+  if (store->add(membership.key("opened"), 1) == size)
+    store->set(membership.key("all here"), "yes");
+  membership.get("all here", "all ranks on the board");
+  return board;
+}
+
+BoardTransport::BoardTransport(const Membership& membership, std::shared_ptr<Board> board)
+    : alarm_(membership.alarm),
+      board_(std::move(board)),
+      rank_(membership.rank),
+      size_(membership.size),
+      timeout_(membership.timeout) {
+  board_->seat(rank_).process.store(getpid());
+}
+
+void BoardTransport::begin(const Call& call, const Tensor& buffer) {
+  check_alarm();
+  call_ = call;
+  step_ = 0;
+  buffer_ = buffer;
+  stages_ = must_stage(buffer);
+  board_->post(rank_, call);
+}
+
+void BoardTransport::step(std::span<const Transmission> sends,
+                          std::span<const Transmission> receives, bool /*in_place*/,
+                          const UseViews& use) {
+  if (staged_bytes_ > kStagedBytes) finish();
+  for (const Transmission& send : sends) publish(send);
+  views_.clear();
+  for (const Transmission& receive : receives) views_.push_back(this->receive(receive));
+  {
+    const Reading reading(board_->seat(rank_));
+    check_alarm();  // a peer that failed waits for readers, but not for those that begin later
+    use(views_);
+  }
+  for (const Transmission& receive : receives) {
+    board_->lane(receive.peer, rank_).released.fetch_add(1);
+    board_->ring(receive.peer);
+  }
+  ++step_;
+}
+
+void BoardTransport::publish(const Transmission& send) {
+  Lane& lane = board_->lane(rank_, send.peer);
+  const std::uint64_t published = lane.published.load(std::memory_order_relaxed);
+  wait(send.peer, [&] { return published - lane.released.load() < Lane::kSlots; });
+
+  const Tensor source = stages_ ? staged(send) : buffer_;
+  const std::size_t offset = stages_ ? 0 : send.offset;
+  const Block block = source ? source.storage()->block() : Block{};
+  lane.slots[published % Lane::kSlots] = {call_,
+                                          step_,
+                                          source.bytes() + offset,
+                                          block.fd_offset + source.storage_offset() + offset,
+                                          send.nbytes,
+                                          block.fd};
+  lane.published.store(published + 1);
+  board_->ring(send.peer);
+}
+
+// A copy that lasts until finish(); the same bytes for several peers are copied once.
+Tensor BoardTransport::staged(const Transmission& send) {
+  if (staged_.empty() || last_staged_.offset != send.offset || last_staged_.nbytes != send.nbytes) {
+    Tensor copy = empty({static_cast<std::int64_t>(send.nbytes)}, DType::u8);
+    std::memcpy(copy.mutable_bytes(), buffer_.bytes() + send.offset, send.nbytes);
+    staged_.push_back(std::move(copy));
+    staged_bytes_ += send.nbytes;
+    last_staged_ = send;
+  }
+  return staged_.back();
+}
+
+const std::byte* BoardTransport::receive(const Transmission& receive) {
+  Lane& lane = board_->lane(receive.peer, rank_);
+  const std::uint64_t released = lane.released.load(std::memory_order_relaxed);
+  wait(receive.peer, [&] { return lane.published.load() > released; });
+  const Message& message = lane.slots[released % Lane::kSlots];
+  if (message.call != call_) end(describe_mismatch(receive.peer, message.call, rank_, call_));
+  if (message.step != step_ || message.nbytes != receive.nbytes)
+    end(concat(describe_step(call_, step_), ": rank ", receive.peer, " sent ", message.nbytes,
+               " bytes in step ", message.step, ", rank ", rank_, " expects ", receive.nbytes));
+  return receive.nbytes ? view(receive.peer, message) : nullptr;
+}
+
+void BoardTransport::finish() {
+  for (int peer = 0; peer < size_; ++peer) {
+    Lane& lane = board_->lane(rank_, peer);
+    wait(peer, [&] { return lane.released.load() == lane.published.load(); });
+  }
+  staged_.clear();
+  staged_bytes_ = 0;
+}
+
+void BoardTransport::abandon() noexcept {
+  // Who begins to read now sees the alarm first. A stopped process may never go on, but its view of
+  // this memory stays with it.
+  const auto patience = Clock::now() + std::chrono::seconds(2);
+  for (int peer = 0; peer < size_; ++peer)
+    while (peer != rank_ && board_->seat(peer).reading.load() && Clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  staged_.clear();
+  buffer_ = {};
+}
+
+// ---- waiting ------------------------------------------------------------------------------
+
+template <class Ready>
+void BoardTransport::wait(int peer, const Ready& ready) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (ready()) return;
+    pause();
+  }
+  const auto start = Clock::now();
+  while (Clock::now() - start < kYields) {
+    if (ready()) return;
+    sched_yield();
+  }
+  Seat& seat = board_->seat(rank_);
+  while (true) {
+    seat.asleep.store(1);
+    const std::uint32_t seen = seat.doorbell.load();
+    const bool there = ready();
+    if (!there && !alarm_->raised()) board_->sleep(rank_, seen, kSlice);
+    seat.asleep.store(0);
+    if (there) return;
+    check_alarm();
+    check_peer(peer);
+    if (Clock::now() - start > timeout_) timed_out(peer);
+  }
+}
+
+void BoardTransport::check_alarm() const {
+  if (alarm_->raised()) throw Error(alarm_->cause());
+}
+
+// A peer that is in the same collective but called something else may never send what we wait for.
+void BoardTransport::check_peer(int peer) const {
+  Call theirs;
+  if (board_->read_posted(peer, theirs) && theirs.sequence == call_.sequence && theirs != call_)
+    end(describe_mismatch(peer, theirs, rank_, call_));
+}
+
+void BoardTransport::end(const std::string& cause) const {
+  alarm_->raise(cause);
+  throw Error(alarm_->cause());
+}
+
+void BoardTransport::timed_out(int peer) const {
+  std::string present, missing;
+  for (int other = 0; other < size_; ++other) {
+    std::string& list = board_->sequence(other) >= call_.sequence ? present : missing;
+    list += concat(list.empty() ? "" : ", ", other);
+  }
+  end(concat(describe_step(call_, step_), ": rank ", rank_, " waited ", in_seconds(timeout_),
+             " s for rank ", peer, "; ranks present: ", present,
+             "; missing: ", missing.empty() ? "none" : missing));
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,62 @@
+// What the transports thread and shm share: messages over a board that say where the bytes lie.
+// They differ in how a peer's bytes become readable here.
+#pragma once
+
+#include <vector>
+
+#include "ringlet/comm/board.h"
+#include "ringlet/comm/transport.h"
+
+namespace ringlet::comm {
+
+class BoardTransport : public Transport {
+ public:
+  BoardTransport(const Membership& membership, std::shared_ptr<Board> board);
+
+  void begin(const Call& call, const Tensor& buffer) override;
+  void step(std::span<const Transmission> sends, std::span<const Transmission> receives,
+            bool in_place, const UseViews& use) override;
+  void finish() override;
+  void abandon() noexcept override;
+
+ protected:
+  /// Where this rank reads what a peer published.
+  virtual const std::byte* view(int peer, const Message& message) = 0;
+  /// True where peers can read `buffer` only by a descriptor that it does not have.
+  virtual bool must_stage(const Tensor& buffer) const = 0;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  Board& board() const { return *board_; }
+
+ private:
+  void publish(const Transmission& send);
+  const std::byte* receive(const Transmission& receive);
+  Tensor staged(const Transmission& send);
+  template <class Ready>
+  void wait(int peer, const Ready& ready);
+  void check_alarm() const;
+  void check_peer(int peer) const;
+  [[noreturn]] void end(const std::string& cause) const;
+  [[noreturn]] void timed_out(int peer) const;
+
+  std::shared_ptr<Alarm> alarm_;
+  std::shared_ptr<Board> board_;
+  int rank_;
+  int size_;
+  Timeout timeout_;
+
+  Call call_;
+  std::uint64_t step_ = 0;
+  Tensor buffer_;
+  bool stages_ = false;
+  std::vector<Tensor> staged_;  // copies that peers may still read
+  std::size_t staged_bytes_ = 0;
+  Transmission last_staged_{};
+  std::vector<const std::byte*> views_;
+};
+
+/// Makes the group's board in rank 0 and opens it in all others.
+std::shared_ptr<Board> join_board(const Membership& membership);
+
+}  // namespace ringlet::comm

@@ -1,0 +1,234 @@
+// Ranks on several hosts: gloo's point-to-point messages over TCP. What comes in lands in its place
+// where it is to be copied, else in a slot beside it. The first message to each peer is the call
+// itself, so that sizes are known to agree before bytes move.
+#include "ringlet/comm/transports/gloo.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Buffer = ::gloo::transport::UnboundBuffer;
+
+constexpr std::uint64_t kCallSlot = std::uint64_t{0x70} << 56;
+constexpr std::uint64_t kStepSlots = std::uint64_t{0x71} << 56;
+
+// Ends a wait inside gloo when the alarm is raised.
+class Watchdog {
+ public:
+  explicit Watchdog(std::shared_ptr<Alarm> alarm) : alarm_(std::move(alarm)) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  void watch(Buffer* buffer) {
+    const std::lock_guard lock(mutex_);
+    watched_ = buffer;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+      if (!watched_ || !alarm_->raised()) continue;
+      watched_->abortWaitRecv();
+      watched_->abortWaitSend();
+    }
+  }
+
+  std::shared_ptr<Alarm> alarm_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  Buffer* watched_ = nullptr;
+  std::thread thread_{[this] { run(); }};
+};
+
+class GlooTransport final : public Transport {
+ public:
+  explicit GlooTransport(const Membership& membership)
+      : membership_(membership),
+        watchdog_(membership.alarm),
+        peers_(static_cast<std::size_t>(membership.size)),
+        context_(connect_gloo(membership_)),
+        engine_(make_gloo_engine(membership_, context_)) {}
+  ~GlooTransport() override { abandon(); }
+
+  void begin(const Call& call, const Tensor& buffer) override {
+    check_alarm();
+    call_ = call;
+    step_ = 0;
+    buffer_ = buffer;
+    for (Peer& peer : peers_) peer.called = peer.heard = false;
+  }
+
+  void step(std::span<const Transmission> sends, std::span<const Transmission> receives,
+            bool in_place, const UseViews& use) override {
+    for (const Transmission& send : sends) this->send(send);
+    for (const Transmission& receive : receives) hear(receive.peer);
+
+    std::size_t nbytes = 0;
+    for (const Transmission& receive : receives) nbytes += receive.nbytes;
+    if (!in_place && slots_.nbytes() < nbytes)
+      slots_ = empty({static_cast<std::int64_t>(nbytes)}, DType::u8);
+    std::byte* slot = in_place ? nullptr : slots_.mutable_bytes();
+    std::vector<std::byte*> views;
+    for (const Transmission& receive : receives) {
+      views.push_back(in_place ? buffer_.mutable_bytes() + receive.offset : slot);
+      if (slot) slot += receive.nbytes;
+      if (receive.nbytes == 0) continue;
+      at(receive.peer).in = context_->createUnboundBuffer(views.back(), receive.nbytes);
+      guarded(receive.peer,
+              [&](Peer& peer) { peer.in->recv(receive.peer, slot_of_step(), 0, receive.nbytes); });
+    }
+    for (const Transmission& receive : receives)
+      if (receive.nbytes) wait_receive(receive.peer, *at(receive.peer).in);
+    use({const_cast<const std::byte* const*>(views.data()), views.size()});
+    ++step_;
+  }
+
+  void finish() override {
+    for (int rank = 0; rank < membership_.size; ++rank) {
+      Peer& peer = at(rank);
+      for (; peer.sends > 0; --peer.sends) wait_send(rank, *peer.out);
+      if (peer.called) wait_send(rank, *peer.call_out);
+      peer.called = false;
+      peer.out = nullptr;
+    }
+  }
+
+  void abandon() noexcept override {
+    for (Peer& peer : peers_) peer = Peer();
+    if (!membership_.alarm->raised()) return;
+    try {
+      context_->closeConnections();
+    } catch (const std::exception&) {
+      // They are closed already.
+    }
+  }
+
+  Engine* engine() override { return engine_.get(); }
+
+ private:
+  struct Peer {
+    std::unique_ptr<Buffer> out;  // the whole buffer of this collective
+    std::unique_ptr<Buffer> in;
+    std::unique_ptr<Buffer> call_out;
+    int sends = 0;        // not yet waited for
+    bool called = false;  // the call has been sent in this collective
+    bool heard = false;   // and received
+  };
+
+  Peer& at(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  std::uint64_t slot_of_step() const {
+    return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
+  }
+
+  void send(const Transmission& send) {
+    guarded(send.peer, [&](Peer& peer) {
+      if (!peer.called) {
+        peer.call_out = context_->createUnboundBuffer(&call_, sizeof(call_));
+        peer.call_out->send(send.peer, kCallSlot, 0, sizeof(call_));
+        peer.called = true;
+      }
+      if (send.nbytes == 0) return;
+      if (!peer.out)
+        peer.out = context_->createUnboundBuffer(buffer_.mutable_bytes(), buffer_.nbytes());
+      peer.out->send(send.peer, slot_of_step(), send.offset, send.nbytes);
+      ++peer.sends;
+    });
+  }
+
+  // The peer's call, once in a collective.
+  void hear(int rank) {
+    if (at(rank).heard) return;
+    Call theirs;
+    const auto in = context_->createUnboundBuffer(&theirs, sizeof(theirs));
+    guarded(rank, [&](Peer&) { in->recv(rank, kCallSlot, 0, sizeof(theirs)); });
+    wait_receive(rank, *in);
+    if (theirs != call_) end(describe_mismatch(rank, theirs, membership_.rank, call_));
+    at(rank).heard = true;
+  }
+
+  void wait_receive(int rank, Buffer& buffer) {
+    guarded(rank, [&](Peer&) {
+      watchdog_.watch(&buffer);
+      if (!buffer.waitRecv(membership_.timeout)) check_alarm();
+    });
+  }
+  void wait_send(int rank, Buffer& buffer) {
+    guarded(rank, [&](Peer&) {
+      watchdog_.watch(&buffer);
+      if (!buffer.waitSend(membership_.timeout)) check_alarm();
+    });
+  }
+
+  // Runs something of gloo's that concerns a peer; its exceptions become ours.
+  template <class Body>
+  void guarded(int rank, const Body& body) {
+    const NoSigpipe no_sigpipe;
+    const auto start = Clock::now();
+    try {
+      body(at(rank));
+      watchdog_.watch(nullptr);
+    } catch (const ::gloo::Exception& error) {
+      watchdog_.watch(nullptr);
+      if (Clock::now() - start >= membership_.timeout) timed_out(rank);
+      end_by_gloo(
+          *membership_.alarm,
+          concat(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
+          error.what());
+    } catch (...) {
+      watchdog_.watch(nullptr);
+      throw;
+    }
+  }
+
+  void check_alarm() const {
+    if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());
+  }
+  [[noreturn]] void end(const std::string& cause) const {
+    membership_.alarm->raise(cause);
+    throw Error(membership_.alarm->cause());
+  }
+  [[noreturn]] void timed_out(int late) {
+    std::string heard;
+    for (int rank = 0; rank < membership_.size; ++rank)
+      if (rank == membership_.rank || at(rank).heard)
+        heard += concat(heard.empty() ? "" : ", ", rank);
+    end(concat(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
+               std::chrono::duration<double>(membership_.timeout).count(), " s for rank ", late,
+               "; heard of ranks: ", heard));
+  }
+
+  Membership membership_;
+  Watchdog watchdog_;
+  std::vector<Peer> peers_;
+  std::shared_ptr<::gloo::rendezvous::Context> context_;
+  std::unique_ptr<Engine> engine_;
+  Call call_;
+  std::uint64_t step_ = 0;
+  Tensor buffer_;
+  Tensor slots_;  // what comes in to be added
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_gloo_transport(const Membership& membership) {
+  return std::make_unique<GlooTransport>(membership);
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,44 @@
+// The parts of the gloo transport.
+#pragma once
+
+#include <gloo/rendezvous/context.h>
+
+#include <csignal>
+
+#include "ringlet/comm/transport.h"
+
+namespace ringlet::comm {
+
+/// Connects every rank with every other.
+std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& membership);
+
+std::unique_ptr<Engine> make_gloo_engine(const Membership& membership,
+                                         std::shared_ptr<::gloo::Context> context);
+
+/// Ends the group because gloo failed in `where`, unless the alarm soon says what the matter is:
+/// what ended a peer is often heard just after its connection is lost.
+[[noreturn]] void end_by_gloo(Alarm& alarm, const std::string& where, const char* what);
+
+/// While it lives, a connection that the peer has closed gives this thread an error and no SIGPIPE,
+/// which would end the program; threads that are made meanwhile inherit that.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &former_);
+  }
+  ~NoSigpipe() {
+    const timespec at_once{};
+    if (!sigismember(&former_, SIGPIPE))
+      while (sigtimedwait(&pipe_, nullptr, &at_once) > 0) continue;
+    pthread_sigmask(SIG_SETMASK, &former_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_, former_;
+};
+
+}  // namespace ringlet::comm

@@ -1,0 +1,97 @@
+// How ranks on several hosts find each other: addresses go through our store.
+#include <gloo/transport/tcp/device.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "ringlet/comm/transports/gloo.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+class StoreAdapter final : public ::gloo::rendezvous::Store {
+ public:
+  explicit StoreAdapter(const Membership& membership) : membership_(membership) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    membership_.store->set(membership_.key("gloo/" + key), std::string(data.begin(), data.end()));
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = membership_.get("gloo/" + key, "the address of rank " + key);
+    return std::vector<char>(value.begin(), value.end());
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
+    wait(keys);
+  }
+
+ private:
+  const Membership& membership_;
+};
+
+// This host's address as the master sees it; nothing is sent to find out.
+std::string address_towards(const char* master) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (getaddrinfo(master, "9", &hints, &found) != 0) return "";
+  std::string address;
+  const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage own{};
+  socklen_t length = sizeof(own);
+  char text[NI_MAXHOST];
+  if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
+      getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof(text), nullptr, 0,
+                  NI_NUMERICHOST) == 0)
+    address = text;
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  return address;
+}
+
+// RINGLET_INTERFACE ("eth0"), else the way to MASTER_ADDR, else loopback.
+::gloo::transport::tcp::attr interface() {
+  ::gloo::transport::tcp::attr attributes;
+  const char* master = std::getenv("MASTER_ADDR");
+  if (const char* name = std::getenv("RINGLET_INTERFACE")) {
+    attributes.iface = name;
+  } else {
+    attributes.hostname = master ? address_towards(master) : "127.0.0.1";
+    if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", master, ": no such host");
+  }
+  return attributes;
+}
+
+}  // namespace
+
+std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& membership) {
+  const NoSigpipe no_sigpipe;
+  auto context = std::make_shared<::gloo::rendezvous::Context>(membership.rank, membership.size);
+  context->setTimeout(membership.timeout);
+  StoreAdapter store(membership);
+  try {
+    auto device = ::gloo::transport::tcp::CreateDevice(interface());
+    context->connectFullMesh(store, device);
+  } catch (const ::gloo::Exception& error) {
+    end_by_gloo(*membership.alarm, concat("[group] ", membership.id, ": rank ", membership.rank),
+                error.what());
+  }
+  return context;
+}
+
+void end_by_gloo(Alarm& alarm, const std::string& where, const char* what) {
+  using Clock = std::chrono::steady_clock;
+  const auto patience = Clock::now() + std::chrono::milliseconds(500);
+  while (!alarm.raised() && Clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  alarm.raise(concat(where, ": ", what));
+  throw Error(alarm.cause());
+}
+
+}  // namespace ringlet::comm

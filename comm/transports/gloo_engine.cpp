@@ -1,0 +1,108 @@
+// gloo's own collectives, the yardstick for ours. Only the arithmetic is ours: gloo asks for it. It
+// compares no calls: ranks that disagree learn it from the timeout at best.
+#include <gloo/allgatherv.h>
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+
+#include "ringlet/comm/transports/gloo.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/ops/combine.h"
+
+namespace ringlet::comm {
+namespace {
+
+class GlooEngine final : public Engine {
+ public:
+  GlooEngine(const Membership& membership, std::shared_ptr<::gloo::Context> context)
+      : membership_(membership), context_(std::move(context)) {}
+
+  void all_reduce(const Call& call, Tensor& tensor) override {
+    auto options = native<::gloo::AllreduceOptions>(call);
+    const DType dtype = call.dtype;
+    const CombineOp op = call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum;
+    options.setReduceFunction([=](void* out, const void* a, const void* b, std::size_t n) {
+      const void* sources[] = {a, b};
+      combine_kernel({out, sources, 2, static_cast<std::int64_t>(n), op, 1.0, dtype}, Device{});
+    });
+    if (tensor.numel() == 0) return;
+    with_elements(options, tensor);
+    guarded(call, [&] { ::gloo::allreduce(options); });
+    if (call.reduce == ReduceOp::avg)
+      combine(tensor, std::span(&tensor, 1), CombineOp::sum, 1.0 / membership_.size);
+  }
+
+  void all_gather(const Call& call, Tensor& output, const Pieces& pieces) override {
+    auto options = native<::gloo::AllgathervOptions>(call);
+    std::vector<std::size_t> nbytes;
+    std::int64_t end = 0;
+    for (const Piece& piece : pieces) {
+      RINGLET_CHECK_EQ(piece.offset, end, "[all_gather] gloo takes pieces without gaps");
+      end += piece.count;
+      nbytes.push_back(static_cast<std::size_t>(piece.count) * itemsize(output.dtype()));
+    }
+    if (end == 0) return;
+    options.setOutput(reinterpret_cast<std::uint8_t*>(output.mutable_bytes()), nbytes);
+    guarded(call, [&] { ::gloo::allgatherv(options); });
+  }
+
+  void broadcast(const Call& call, Tensor& tensor) override {
+    auto options = native<::gloo::BroadcastOptions>(call);
+    if (tensor.nbytes() == 0) return;
+    options.setRoot(call.root);
+    options.setOutput(reinterpret_cast<std::uint8_t*>(tensor.mutable_bytes()), tensor.nbytes());
+    guarded(call, [&] { ::gloo::broadcast(options); });
+  }
+
+  void barrier(const Call& call) override {
+    auto options = native<::gloo::BarrierOptions>(call);
+    guarded(call, [&] { ::gloo::barrier(options); });
+  }
+
+ private:
+  template <class Options>
+  Options native(const Call& call) {
+    if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());
+    Options options(context_);
+    options.setTag(static_cast<std::uint32_t>(call.sequence));
+    options.setTimeout(membership_.timeout);
+    return options;
+  }
+
+  static void with_elements(::gloo::AllreduceOptions& options, Tensor& tensor) {
+    const auto n = static_cast<std::size_t>(tensor.numel());
+    std::byte* data = tensor.mutable_bytes();
+    switch (itemsize(tensor.dtype())) {
+      case 1:
+        return options.setOutput(reinterpret_cast<std::uint8_t*>(data), n);
+      case 2:
+        return options.setOutput(reinterpret_cast<std::uint16_t*>(data), n);
+      case 4:
+        return options.setOutput(reinterpret_cast<std::uint32_t*>(data), n);
+      default:
+        return options.setOutput(reinterpret_cast<std::uint64_t*>(data), n);
+    }
+  }
+
+  template <class Body>
+  void guarded(const Call& call, const Body& body) const {
+    const NoSigpipe no_sigpipe;
+    try {
+      body();
+    } catch (const ::gloo::Exception& error) {
+      end_by_gloo(*membership_.alarm, describe_step(call, 0), error.what());
+    }
+  }
+
+  const Membership& membership_;
+  std::shared_ptr<::gloo::Context> context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_gloo_engine(const Membership& membership,
+                                         std::shared_ptr<::gloo::Context> context) {
+  return std::make_unique<GlooEngine>(membership, std::move(context));
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,11 @@
+#include "ringlet/comm/transport.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+
+std::unique_ptr<Transport> make_gloo_transport(const Membership&) {
+  fail_input(
+      "[gloo] this build has no gloo: install libgloo-dev and configure with -Dgloo=enabled");
+}
+
+}  // namespace ringlet::comm

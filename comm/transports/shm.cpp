@@ -1,0 +1,72 @@
+// Ranks as processes of one host: a peer's memory is mapped by its descriptor and read in place.
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "ringlet/comm/transports/board.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+// All of a peer's descriptor, for reading.
+class Mapping {
+ public:
+  Mapping(int process, int fd) {
+    const int own = open_descriptor(process, fd);
+    struct stat status {};
+    if (fstat(own, &status) == 0) nbytes_ = static_cast<std::size_t>(status.st_size);
+    data_ = mmap(nullptr, nbytes_, PROT_READ, MAP_SHARED, own, 0);
+    const int error = errno;
+    close(own);
+    RINGLET_CHECK(data_ != MAP_FAILED, "[shm] cannot map ", nbytes_,
+                  " bytes of another rank: ", std::strerror(error));
+  }
+  ~Mapping() { munmap(data_, nbytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  const std::byte* at(std::size_t offset, std::size_t nbytes) const {
+    RINGLET_CHECK(offset <= nbytes_ && nbytes <= nbytes_ - offset, "[shm] bytes [", offset, ", ",
+                  offset + nbytes, ") lie outside a mapping of ", nbytes_);
+    return static_cast<const std::byte*>(data_) + offset;
+  }
+
+ private:
+  std::size_t nbytes_ = 0;
+  void* data_;
+};
+
+class ShmTransport final : public BoardTransport {
+ public:
+  using BoardTransport::BoardTransport;
+
+ private:
+  // The allocator never closes a descriptor, so a mapping stays right as long as the peer lives.
+  const std::byte* view(int peer, const Message& message) override {
+    const auto key = std::pair(peer, message.fd);
+    auto found = mappings_.find(key);
+    if (found == mappings_.end())
+      found = mappings_.try_emplace(key, board().seat(peer).process.load(), message.fd).first;
+    return found->second.at(message.offset, message.nbytes);
+  }
+  bool must_stage(const Tensor& buffer) const override {
+    if (!buffer) return false;
+    const Device device = buffer.device();
+    return backend(device.type).descriptor(device, buffer.storage()->block()) < 0;
+  }
+
+  std::map<std::pair<int, int>, Mapping> mappings_;  // by rank and descriptor
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_shm_transport(const Membership& membership) {
+  return std::make_unique<ShmTransport>(membership, join_board(membership));
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,432 @@
+#include "ringlet/comm/group.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "ranks.h"
+#include "ringlet/core/ops/elementwise.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+
+namespace {
+
+struct Setting {
+  TransportKind transport;
+  Algorithm algorithm;
+  int ranks;
+};
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const TransportKind transport : transports())
+    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring})
+      for (const int ranks : {1, 2, 3, 4, 5})
+        if (transport != TransportKind::gloo || ranks == 2 || ranks == 3)
+          all.push_back({transport, algorithm, ranks});
+  return all;
+}
+
+// Short segments send small tensors through the same path as long ones.
+void with_ranks(const Setting& setting, const std::function<void(const Group&)>& rank_main) {
+  const std::string name = concat(comm::name(setting.transport), ", ",
+                                  comm::name(setting.algorithm), ", ", setting.ranks, " ranks");
+  CAPTURE(name);
+  CHECK_NOTHROW(
+      launch(rank_main, setting.ranks,
+             {.group = {.transport = setting.transport,
+                        .algorithm = setting.algorithm,
+                        .timeout = std::chrono::seconds(60),
+                        .segment_bytes = setting.transport == TransportKind::gloo ? 2048 : 256}}));
+}
+
+std::vector<std::int64_t> lengths(int n) { return {0, 1, n - 1, n, n + 1, 63, 257, 1000}; }
+
+double sum_over_ranks(int ranks, std::int64_t i) {
+  double sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum += element(rank, i);
+  return sum;
+}
+
+double max_over_ranks(int ranks, std::int64_t i) {
+  int max = 0;
+  for (int rank = 0; rank < ranks; ++rank) max = std::max(max, element(rank, i));
+  return max;
+}
+
+// Pieces of unequal size, one of them empty, with a gap before the last.
+Pieces uneven_pieces(int ranks, std::int64_t unit) {
+  Pieces pieces;
+  std::int64_t end = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == ranks - 1) end += 3;
+    const std::int64_t count = rank == 1 ? 0 : unit * (rank + 1) + rank;
+    pieces.push_back({end, count});
+    end += count;
+  }
+  return pieces;
+}
+
+std::int64_t end_of(const Pieces& pieces) { return pieces.back().offset + pieces.back().count; }
+
+}  // namespace
+
+TEST_CASE("all_reduce: every dtype, any length, unaligned") {
+  for (const Setting& setting : settings())
+    with_ranks(setting, [](const Group& group) {
+      const int n = group.size();
+      for (const DType dtype : kDTypes)
+        for (const std::int64_t count : lengths(n)) {
+          const std::string what = concat("all_reduce of ", count, " ", dtype);
+          Tensor sum = numbered(group.rank(), count, dtype);
+          Tensor max = sum.clone();
+          const Work works[] = {group.all_reduce(sum), group.all_reduce(max, ReduceOp::max)};
+          for (const Work& work : works) work.wait();
+          expect(
+              sum, 0, count, [&](std::int64_t i) { return sum_over_ranks(n, i); }, what);
+          expect(
+              max, 0, count, [&](std::int64_t i) { return max_over_ranks(n, i); }, what + " max");
+          if (dtype == DType::f64) {
+            Tensor average = numbered(group.rank(), count, dtype);
+            group.all_reduce(average, ReduceOp::avg).wait();
+            expect(
+                average, 0, count, [&](std::int64_t i) { return sum_over_ranks(n, i) * (1.0 / n); },
+                what + " avg");
+          }
+        }
+    });
+}
+
+TEST_CASE("all_reduce of several tensors, end to end or apart") {
+  for (const Setting& setting : settings())
+    with_ranks(setting, [](const Group& group) {
+      const auto summed = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
+      const std::uint64_t before = group.stats().collectives;
+      std::vector<Tensor> apart = {numbered(group.rank(), 100), numbered(group.rank(), 0),
+                                   numbered(group.rank(), 7)};
+      group.all_reduce(apart).wait();
+      for (const Tensor& tensor : apart) expect(tensor, 0, tensor.numel(), summed, "apart");
+      const Tensor whole = numbered(group.rank(), 90).view({30, 3});
+      group.all_reduce(std::vector{whole.slice(0, 10), whole.slice(10, 11), whole.slice(11, 30)})
+          .wait();
+      expect(whole, 0, 90, summed, "end to end");
+      if (group.size() > 1) RINGLET_CHECK_EQ(group.stats().collectives - before, 2u, "collectives");
+    });
+}
+
+TEST_CASE("reduce_scatter and all_gather: pieces of any size, in place and apart") {
+  for (const Setting& setting : settings())
+    with_ranks(setting, [](const Group& group) {
+      const int n = group.size(), rank = group.rank();
+      for (const DType dtype : kDTypes)
+        for (const std::int64_t unit : {0, 1, 50}) {
+          const Pieces pieces = uneven_pieces(n, unit);
+          const Piece own = pieces[static_cast<std::size_t>(rank)];
+          const std::int64_t offset = own.offset, count = own.count;
+          const auto summed = [&](std::int64_t i) { return sum_over_ranks(n, offset + i); };
+          const std::string what = concat(dtype, ", unit ", unit);
+
+          const Tensor input = numbered(rank, end_of(pieces), dtype);
+          const Tensor apart = empty({count}, dtype);
+          group.reduce_scatter(apart, input, pieces).wait();
+          expect(apart, 0, count, summed, "reduce_scatter, " + what);
+          const Tensor again = numbered(rank, end_of(pieces), dtype);
+          group.reduce_scatter(again.slice(offset, offset + count), again, pieces).wait();
+          expect(again.slice(offset, offset + count), 0, count, summed, "in place, " + what);
+
+          for (const bool in_place : {false, true}) {
+            const Tensor output = full({end_of(pieces)}, 3, dtype);
+            const Tensor mine =
+                in_place ? output.slice(offset, offset + count) : empty({count}, dtype);
+            Tensor(mine).copy_(numbered(rank, count, dtype));
+            group.all_gather(output, mine, pieces).wait();
+            for (int peer = 0; peer < n; ++peer) {
+              const auto [begin, size] = pieces[static_cast<std::size_t>(peer)];
+              expect(
+                  output.slice(begin, begin + size), 0, size,
+                  [&](std::int64_t i) { return element(peer, i); }, "all_gather, " + what);
+            }
+            if (n > 1)  // the gap is left alone
+              expect(
+                  output, pieces.back().offset - 3, pieces.back().offset,
+                  [](std::int64_t) { return 3; }, "gap, " + what);
+          }
+        }
+    });
+}
+
+TEST_CASE("broadcast from every root") {
+  for (const Setting& setting : settings())
+    with_ranks(setting, [](const Group& group) {
+      for (int root = 0; root < group.size(); ++root)
+        for (const std::int64_t count : lengths(group.size())) {
+          const Tensor tensor = numbered(group.rank(), count, DType::bf16);
+          group.broadcast(tensor, root).wait();
+          expect(
+              tensor, 0, count, [&](std::int64_t i) { return element(root, i); }, "broadcast");
+        }
+    });
+}
+
+TEST_CASE("all_gather_bytes: strings of any length") {
+  for (const Setting& setting : settings())
+    with_ranks(setting, [](const Group& group) {
+      const auto word = [](int rank) {
+        return std::string(static_cast<std::size_t>(rank * 300), 'a' + static_cast<char>(rank));
+      };
+      const std::vector<std::string> words = group.all_gather_bytes(word(group.rank()));
+      RINGLET_CHECK_EQ(static_cast<int>(words.size()), group.size(), "words");
+      for (int rank = 0; rank < group.size(); ++rank)
+        RINGLET_CHECK_EQ(words[static_cast<std::size_t>(rank)], word(rank), "word ", rank);
+      for (const std::string& none : group.all_gather_bytes(""))
+        RINGLET_CHECK(none.empty(), "nothing was sent");
+    });
+}
+
+TEST_CASE("after a barrier all ranks have been there") {
+  for (const Setting& setting : settings()) {
+    std::atomic<int> arrived{0};
+    with_ranks(setting, [&](const Group& group) {
+      for (int round = 1; round <= 20; ++round) {
+        ++arrived;
+        group.barrier();
+        RINGLET_CHECK(arrived >= round * group.size(), "a rank is through too early");
+        group.barrier();
+      }
+    });
+  }
+}
+
+TEST_CASE("direct adds in rank order: its bits are those of the loop over ranks") {
+  // Values of very different size, so that every order of adding gives other bits.
+  const auto value = [](int rank, std::int64_t i) {
+    return std::sin(static_cast<double>(rank + 1) * static_cast<double>(i + 1)) *
+           std::ldexp(1.0, static_cast<int>((i + rank * 5) % 20));
+  };
+  constexpr std::int64_t kCount = 3001;
+  constexpr int kRanks = 3;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+    std::vector<Tensor> inputs;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      std::vector<double> values;
+      for (std::int64_t i = 0; i < kCount; ++i) values.push_back(value(rank, i));
+      inputs.push_back(tensor(values, {kCount}).to(dtype));
+    }
+    // The reference: all ranks' tensors added one after the other, rounded once at the end.
+    const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+    Tensor sum = inputs[0].to(wide);
+    for (int rank = 1; rank < kRanks; ++rank)
+      sum = add(sum, inputs[static_cast<std::size_t>(rank)].to(wide));
+    const Tensor expected = sum.to(dtype);
+    for (const TransportKind transport : transports())
+      for (const std::int64_t segment : {64, 4096, 1 << 20})
+        launch(
+            [&](const Group& group) {
+              const Tensor reduced = inputs[static_cast<std::size_t>(group.rank())].clone();
+              group.all_reduce(reduced).wait();
+              expect_same_bits(reduced, expected, concat("direct, ", dtype));
+            },
+            kRanks, {.group = {.transport = transport, .segment_bytes = segment}});
+  }
+}
+
+TEST_CASE("every algorithm gives the same bits on every rank and run to run") {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct}) {
+    std::vector<std::vector<float>> results;
+    std::mutex mutex;
+    for (int run = 0; run < 3; ++run)
+      launch(
+          [&](const Group& group) {
+            Tensor x = numbered(group.rank(), 5000);
+            float* data = x.mutable_data<float>();
+            for (int i = 0; i < 5000; ++i) data[i] = std::sin(data[i] * static_cast<float>(i));
+            group.all_reduce(x).wait();
+            const std::lock_guard lock(mutex);
+            results.push_back(x.to_vector());
+          },
+          4, {.group = {.algorithm = algorithm, .segment_bytes = 4096}});
+    for (const auto& result : results) CHECK(result == results[0]);
+  }
+}
+
+TEST_CASE("works run in order while the caller goes on, and end without being waited for") {
+  launch(
+      [](const Group& group) {
+        std::vector<Tensor> tensors;
+        std::vector<Work> works;
+        for (int i = 0; i < 50; ++i) {
+          tensors.push_back(numbered(group.rank(), 100 * i));
+          works.push_back(group.all_reduce(tensors.back()));
+        }
+        works.back().wait();
+        for (const Work& work : works) RINGLET_CHECK(work.done(), "an earlier one is not done");
+        Tensor dropped = numbered(group.rank(), 1000);
+        group.all_reduce(dropped);
+        group.barrier();
+        expect(
+            dropped, 0, 1000, [&](std::int64_t i) { return sum_over_ranks(3, i); }, "dropped");
+      },
+      3);
+}
+
+TEST_CASE("a collective starts by itself, whether callers waited for those before it or not") {
+  launch(
+      [](const Group& group) {
+        for (int round = 0; round < 30; ++round) {
+          for (int i = 0; i < round % 4; ++i) group.barrier();
+          const Tensor x = full({100}, 1);
+          for (int i = 0; i < round % 3; ++i) group.all_reduce(x).wait();
+          const Work work = group.all_reduce(x);
+          const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+          while (!work.done() && std::chrono::steady_clock::now() < deadline)
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+          RINGLET_CHECK(work.done(), "nobody runs it, round ", round);
+        }
+      },
+      2);
+}
+
+TEST_CASE("a work runs on without its group") {
+  launch(
+      [](const Group& world) {
+        Tensor x = numbered(world.rank(), 1000);
+        Work work;
+        {
+          const Group pair = world.subgroup({0, 1});
+          work = pair.all_reduce(x);
+        }
+        work.wait();
+        expect(
+            x, 0, 1000, [&](std::int64_t i) { return sum_over_ranks(2, i); }, "all_reduce");
+      },
+      2);
+}
+
+TEST_CASE("a collective moves the version of what it writes on, at once") {
+  launch(
+      [](const Group& group) {
+        Tensor x = zeros({10});
+        const std::uint64_t before = x.version();
+        const Work work = group.all_reduce(x);
+        RINGLET_CHECK(x.version() > before, "the version has not moved");
+        work.wait();
+      },
+      2);
+}
+
+TEST_CASE("bytes sent are those of the schedule") {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct})
+    launch(
+        [](const Group& group) {
+          const Tensor x = numbered(group.rank(), 4 * 16 * 100);
+          group.all_reduce(x).wait();
+          RINGLET_CHECK_EQ(group.stats().bytes_sent, x.nbytes() * 2 * 3 / 4, "2 (n - 1) / n");
+          RINGLET_CHECK_EQ(group.stats().collectives, 1u, "collectives");
+        },
+        4, {.group = {.algorithm = algorithm, .segment_bytes = 1000}});
+}
+
+TEST_CASE("subgroups work side by side, and the world goes on") {
+  for (const TransportKind transport : transports())
+    launch(
+        [](const Group& world) {
+          const bool even = world.rank() % 2 == 0;
+          const Group evens = world.subgroup({0, 2, 4}), odds = world.subgroup({1, 3});
+          const Group& mine = even ? evens : odds;
+          RINGLET_CHECK_EQ((even ? odds : evens).size(), 1, "not named: a group of one");
+          RINGLET_CHECK_EQ(mine.size(), even ? 3 : 2, "size");
+          RINGLET_CHECK_EQ(mine.rank(), world.rank() / 2, "rank");
+          Tensor x = full({1000}, world.rank());
+          mine.all_reduce(x).wait();
+          expect(
+              x, 0, 1000, [&](std::int64_t) { return even ? 6 : 4; }, "sum of the subgroup");
+          world.all_reduce(x).wait();
+          expect(
+              x, 0, 1000, [](std::int64_t) { return 3 * 6 + 2 * 4; }, "sum of the world");
+        },
+        5, {.group = {.transport = transport}});
+}
+
+#if defined(RINGLET_TESTS_GLOO)
+TEST_CASE("native: gloo's own collectives give the same") {
+  for (const int ranks : {2, 3})
+    with_ranks({TransportKind::gloo, Algorithm::native, ranks}, [](const Group& group) {
+      const int n = group.size();
+      for (const DType dtype : kDTypes)
+        for (const std::int64_t count : lengths(n)) {
+          const Tensor sum = numbered(group.rank(), count, dtype);
+          group.all_reduce(sum).wait();
+          expect(
+              sum, 0, count, [&](std::int64_t i) { return sum_over_ranks(n, i); }, "all_reduce");
+          const Tensor all = empty({count * n}, dtype);
+          group.all_gather(all, numbered(group.rank(), count, dtype), even_pieces(count * n, n))
+              .wait();
+          for (int rank = 0; rank < n; ++rank)
+            expect(
+                all.slice(rank * count, (rank + 1) * count), 0, count,
+                [&](std::int64_t i) { return element(rank, i); }, "all_gather");
+          const Tensor mine = numbered(group.rank(), count, dtype);
+          group.broadcast(mine, n - 1).wait();
+          expect(
+              mine, 0, count, [&](std::int64_t i) { return element(n - 1, i); }, "broadcast");
+          group.barrier();
+        }
+    });
+}
+
+TEST_CASE("native: gloo has no reduce-scatter, and the other transports have nothing") {
+  CHECK_THROWS_WITH_AS(
+      launch(
+          [](const Group& group) {
+            const Tensor x = zeros({4});
+            group.reduce_scatter(empty({2}), x, even_pieces(4, 2)).wait();
+          },
+          2, {.group = {.transport = TransportKind::gloo, .algorithm = Algorithm::native}}),
+      doctest::Contains("[reduce_scatter] gloo has none of its own: choose ring or direct"), Error);
+  CHECK_THROWS_AS(launch([](const Group&) {}, 2, {.group = {.algorithm = Algorithm::native}}),
+                  InputError);
+}
+#endif
+
+TEST_CASE("a group of one returns at once from everything") {
+  const Group group;
+  CHECK(group.rank() == 0);
+  CHECK(group.size() == 1);
+  Tensor x = numbered(0, 10);
+  const Work work = group.all_reduce(x, ReduceOp::avg);
+  CHECK(work.done());
+  work.wait();
+  group.broadcast(x).wait();
+  group.barrier();
+  Tensor out = empty({4});
+  group.reduce_scatter(out, x, {{3, 4}}).wait();
+  CHECK(out.to_vector() == x.slice(3, 7).to_vector());
+  group.all_gather(x, out, {{0, 4}}).wait();
+  CHECK(x[0].item() == static_cast<float>(element(0, 3)));
+  CHECK(group.all_gather_bytes("me") == std::vector<std::string>{"me"});
+  CHECK(group.subgroup({0}).size() == 1);
+  CHECK(group.stats().collectives == 0);
+}
+
+TEST_CASE("what a group refuses, on the rank that asked, before anything is sent") {
+  const Group group;
+  Tensor x = zeros({4}), none;
+  CHECK_THROWS_WITH_AS(group.all_reduce(none), "[all_reduce] of an undefined tensor", Error);
+  CHECK_THROWS_WITH_AS(group.all_reduce(zeros({2}, DType::i32), ReduceOp::avg),
+                       "[all_reduce] i32 tensors have no average: use sum", Error);
+  CHECK_THROWS_AS(group.all_reduce(std::vector<Tensor>{}), Error);
+  CHECK_THROWS_AS(group.all_reduce(std::vector{x, zeros({1}, DType::bf16)}), Error);
+  CHECK_THROWS_AS(group.reduce_scatter(x, x, {{0, 2}, {2, 2}}), Error);
+  CHECK_THROWS_AS(group.reduce_scatter(x, x, {{1, 4}}), Error);
+  CHECK_THROWS_AS(group.all_gather(x, zeros({4}, DType::i32), {{0, 4}}), Error);
+  CHECK_THROWS_WITH_AS(group.broadcast(x, 1), "[broadcast] from rank 1 of 1", Error);
+  CHECK_THROWS_AS(group.subgroup({1}), Error);
+  CHECK_THROWS_AS(parse_transport("tcp"), InputError);
+  CHECK(parse_algorithm("ring") == Algorithm::ring);
+  CHECK(parse_transport("auto") == TransportKind::automatic);
+}

@@ -1,0 +1,217 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "ranks.h"
+#include "ringlet/core/ops/elementwise.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+LaunchOptions processes(GroupOptions options = {}) {
+  return {.ranks = Ranks::processes, .group = options};
+}
+
+/// The transports that processes have, each with both algorithms.
+std::vector<GroupOptions> process_settings() {
+  std::vector<GroupOptions> all;
+  for (const TransportKind transport : transports())
+    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring})
+      if (transport != TransportKind::thread)
+        all.push_back({.transport = transport,
+                       .algorithm = algorithm,
+                       .timeout = std::chrono::seconds(1),
+                       .segment_bytes = transport == TransportKind::gloo ? 1 << 16 : 1024});
+  return all;
+}
+
+std::string process_failure(const std::function<void(const Group&)>& rank_main, int n,
+                            const GroupOptions& options) {
+  const auto start = Clock::now();
+  std::string message = "nothing failed";
+  try {
+    launch(rank_main, n, processes(options));
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  const double limit_s = std::chrono::duration<double>(options.timeout).count() + 5;
+  CHECK(std::chrono::duration<double>(Clock::now() - start).count() < limit_s);
+  return message;
+}
+
+/// All-reduces without end, until something happens to a rank.
+void reduce_for_ever(const Group& group) {
+  const Tensor x = zeros({5000});
+  while (true) group.all_reduce(x).wait();
+}
+
+}  // namespace
+
+TEST_CASE("processes share what they allocate, whatever the transport and the dtype") {
+  for (const GroupOptions& options : process_settings())
+    for (const int n : {1, 2, 4})
+      launch(
+          [](const Group& group) {
+            for (const DType dtype : kDTypes)
+              for (const std::int64_t count : {0, 1, 17, 3001}) {
+                const Tensor x = numbered(group.rank(), count, dtype);
+                group.all_reduce(x).wait();
+                expect(
+                    x, 0, count,
+                    [&](std::int64_t i) {
+                      int sum = 0;
+                      for (int rank = 0; rank < group.size(); ++rank) sum += element(rank, i);
+                      return sum;
+                    },
+                    concat("all_reduce of ", count, " ", dtype));
+                group.broadcast(x, group.size() - 1).wait();
+              }
+          },
+          n, processes(options));
+}
+
+TEST_CASE("automatic is shm among processes of one host, thread among threads") {
+  for (const Ranks ranks : {Ranks::threads, Ranks::processes})
+    launch(
+        [&](const Group& group) {
+          RINGLET_CHECK_EQ(name(group.options().transport),
+                           ranks == Ranks::threads ? "thread" : "shm", "transport");
+        },
+        2, {.ranks = ranks});
+  CHECK_THROWS_WITH_AS(
+      launch([](const Group&) {}, 2, processes({.transport = TransportKind::thread})),
+      doctest::Contains("the transport thread is for ranks of one process, which these are not"),
+      InputError);
+}
+
+TEST_CASE("what ranks change stays with them, tensors of the parent included") {
+  const Tensor inherited = full({100000}, 1);
+  for (const GroupOptions& options : process_settings()) {
+    launch(
+        [&](const Group& group) {
+          Tensor x = inherited;
+          group.barrier();
+          x.slice(0, 50000).fill_(10 * (group.rank() + 1));
+          group.barrier();
+          RINGLET_CHECK_EQ(x[7].item(), 10.f * static_cast<float>(group.rank() + 1), "own value");
+          RINGLET_CHECK_EQ(x[99999].item(), 1.f, "inherited value");
+          // Peers have no descriptor of it, and still get its bytes.
+          group.all_reduce(x).wait();
+          expect(
+              x, 0, 100000, [](std::int64_t i) { return i < 50000 ? 60 : 3; }, "sum");
+        },
+        3, processes(options));
+    CHECK(inherited[7].item() == 1);
+    CHECK(inherited[99999].item() == 1);
+  }
+}
+
+TEST_CASE("memory that is no tensor's own is sent as well") {
+  launch(
+      [](const Group& group) {
+        std::vector<float> foreign(3000, static_cast<float>(group.rank() + 1));
+        const Tensor x(std::make_shared<Storage>(reinterpret_cast<std::byte*>(foreign.data()),
+                                                 foreign.size() * sizeof(float), Device{}, [] {}),
+                       0, {3000}, DType::f32);
+        group.all_reduce(x).wait();
+        expect(
+            x, 0, 3000, [](std::int64_t) { return 3; }, "sum");
+        group.broadcast(x, 1).wait();
+      },
+      2, processes({.segment_bytes = 512}));
+}
+
+TEST_CASE("forked ranks use threads of their own") {
+  const Tensor before = add(full({1 << 20}, 1), full({1 << 20}, 2));  // the parent's threads run
+  launch(
+      [&](const Group& group) {
+        const Tensor sum = add(before, full({1 << 20}, group.rank()));
+        RINGLET_CHECK_EQ(sum[(1 << 20) - 1].item(), 3.f + static_cast<float>(group.rank()), "sum");
+      },
+      2, processes());
+}
+
+TEST_CASE("a rank that throws ends the others and is named; bad input stays bad input") {
+  for (const GroupOptions& options : process_settings()) {
+    CHECK(process_failure(
+              [](const Group& group) {
+                group.barrier();
+                if (group.rank() == 1) fail("the disk is full");
+                reduce_for_ever(group);
+              },
+              3, options) == "rank 1: the disk is full");
+    CHECK_THROWS_WITH_AS(launch(
+                             [](const Group& group) {
+                               if (group.rank() == 0) fail_input("no such file");
+                               group.barrier();
+                             },
+                             2, processes(options)),
+                         "rank 0: no such file", InputError);
+  }
+}
+
+TEST_CASE("a rank that is killed is named, and the others end") {
+  for (const GroupOptions& options : process_settings())
+    CHECK(process_failure(
+              [](const Group& group) {
+                for (int i = 0; i < 10; ++i) group.barrier();
+                if (group.rank() == 2) kill(getpid(), SIGKILL);
+                reduce_for_ever(group);
+              },
+              3, options) == "rank 2 was killed by signal 9 (Killed)");
+}
+
+TEST_CASE("a rank that leaves without a word is named, too") {
+  CHECK(process_failure(
+            [](const Group& group) {
+              group.barrier();
+              if (group.rank() == 1) _exit(7);
+              reduce_for_ever(group);
+            },
+            2, {.timeout = std::chrono::seconds(1)}) == "rank 1 exited with code 7");
+}
+
+TEST_CASE("a rank that is stopped ends the others by the timeout, and is killed then") {
+  for (const GroupOptions& options : process_settings()) {
+    if (options.algorithm == Algorithm::ring) continue;
+    const std::string message = process_failure(
+        [](const Group& group) {
+          for (int i = 0; i < 10; ++i) group.barrier();
+          if (group.rank() == 1) kill(getpid(), SIGSTOP);
+          reduce_for_ever(group);
+        },
+        3, options);
+    CHECK_MESSAGE(message.find("waited 1 s for rank ") != std::string::npos, message);
+    CHECK_MESSAGE(message.starts_with("[all_reduce] collective 1"), message);
+  }
+}
+
+TEST_CASE("nothing is left of ranks that were killed: no process, no shared memory") {
+  const auto count = [](const char* command) {
+    FILE* pipe = popen(command, "r");
+    char text[64] = {};
+    const bool read = pipe && fgets(text, sizeof(text), pipe);
+    if (pipe) pclose(pipe);
+    return read ? std::atoi(text) : -1;
+  };
+  const std::string children = concat("pgrep -c -P ", getpid());
+  const int files = count("ls /dev/shm | wc -l");
+  process_failure(
+      [](const Group& group) {
+        group.barrier();
+        if (group.rank() == 0) kill(getpid(), SIGKILL);
+        reduce_for_ever(group);
+      },
+      3, {.timeout = std::chrono::seconds(1)});
+  CHECK(count(children.c_str()) == 1);  // pgrep's own shell
+  CHECK(count("ls /dev/shm | wc -l") == files);
+}

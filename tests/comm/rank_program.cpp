@@ -1,0 +1,106 @@
+// A program that a launcher starts on every rank, for tests: joins the store that its environment
+// names, meets the other ranks there, then does what its arguments say.
+//
+//   meet                    prints who it is and ends
+//   exit RANK CODE          that rank ends with CODE, the others wait for it
+//   throw RANK              that rank ends by an exception
+//   kill RANK [ATTEMPTS]    that rank kills itself (in the first ATTEMPTS attempts only)
+//   stop RANK               that rank stops (SIGSTOP)
+//   sleep                   waits for ever
+//   group                   makes a Group by init_from_env() and adds up all ranks' numbers
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "ringlet/comm/environment.h"
+#include "ringlet/comm/stores/tcp_client.h"
+#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/parallel.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kPatience = 60s;
+
+void act(const std::vector<std::string>& arguments, const Environment& here, TcpStore& store) {
+  const std::string& what = arguments.at(0);
+  if (what == "meet") return;
+  const bool me = arguments.size() > 1 && std::stoi(arguments[1]) == here.rank;
+  if (what == "exit" && me) {
+    std::cerr << "about to fail\nwith " << arguments.at(2) << "\n";
+    std::_Exit(std::stoi(arguments[2]));
+  }
+  if (what == "throw" && me) fail("rank ", here.rank, " has its reasons");
+  if (what == "kill" && me) {
+    const int attempts = arguments.size() > 2 ? std::stoi(arguments[2]) : 1000;
+    if (here.restart_count < attempts) ::raise(SIGKILL);
+  }
+  if (what == "stop" && me) ::raise(SIGSTOP);
+  if (what == "kill" && arguments.size() > 2 && here.restart_count >= std::stoi(arguments[2]))
+    return;
+  store.get("what never comes", kPatience);
+}
+
+void add_up() {
+  const Group world = init_from_env({.timeout = kPatience});
+  const Tensor sum = tensor({static_cast<float>(world.rank()), 1.0f});
+  world.all_reduce(sum).wait();
+  const std::vector<float> values = sum.to_vector<float>();
+  std::cout << "rank " << world.rank() << ": the sum is " << values[0] << " over " << values[1]
+            << ", " << name(world.options().transport) << ", " << Device::best() << " with "
+            << threads_per_device() << " threads" << std::endl;
+}
+
+void run(const std::vector<std::string>& arguments) {
+  if (arguments.at(0) == "group") return add_up();
+  const Environment here = Environment::read();
+  if (here.world_size == 1) {
+    std::cout << "rank 0 of 1" << std::endl;
+    return;
+  }
+  const Token token = Token::from_environment();
+  std::unique_ptr<TcpStoreServer> server;
+  if (here.rank == 0 && !here.store_in_launcher)
+    server = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{
+        .host = host_to_listen_at(here.master_addr, token), .port = here.port, .token = token});
+  {
+    TcpStore store({.host = here.master_addr,
+                    .port = here.port,
+                    .token = token,
+                    .scope = concat("attempt ", here.restart_count),
+                    .name = concat("rank ", here.rank),
+                    .timeout = kPatience});
+    store.add(kRanksThatJoined, 1);
+    const auto meet_at = [&](const char* point) {
+      store.set(concat(point, here.rank), "");
+      for (int rank = 0; rank < here.world_size; ++rank) store.get(concat(point, rank), kPatience);
+    };
+    meet_at("here ");
+    std::cout << "rank " << here.rank << " of " << here.world_size << ", local " << here.local_rank
+              << " of " << here.local_world_size << ", attempt " << here.restart_count << ", pid "
+              << getpid() << std::endl;
+    meet_at("printed ");
+    act(arguments, here, store);
+  }
+  if (server) server->wait_for_goodbyes(kPatience);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run({argv + 1, argv + argc});
+    return 0;
+  } catch (const Error& error) {
+    std::cerr << "rank_program: " << error.what() << std::endl;
+    return dynamic_cast<const InputError*>(&error) != nullptr ? 2 : 1;
+  }
+}

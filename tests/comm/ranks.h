@@ -1,0 +1,53 @@
+// Values that name their source, and comparisons that work inside ranks: what they throw ends the
+// launch, on every rank, with a line that says what was wrong.
+#pragma once
+
+#include <cstring>
+
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+
+inline const std::vector<DType> kDTypes = {DType::f32, DType::f64, DType::bf16, DType::f16,
+                                           DType::i32, DType::i64, DType::u8};
+
+/// Those of this build.
+inline std::vector<TransportKind> transports() {
+  std::vector<TransportKind> kinds = {TransportKind::thread, TransportKind::shm};
+#if defined(RINGLET_TESTS_GLOO)
+  kinds.push_back(TransportKind::gloo);
+#endif
+  return kinds;
+}
+
+/// Element i of rank r's tensor: small, so that sums over ranks are exact in every dtype.
+inline int element(int rank, std::int64_t i) { return static_cast<int>((i * 7 + rank * 31) % 41); }
+
+/// A slice that starts one element into its storage: aligned to nothing but its dtype.
+inline Tensor numbered(int rank, std::int64_t n, DType dtype = DType::f32) {
+  std::vector<double> values{-1};
+  for (std::int64_t i = 0; i < n; ++i) values.push_back(element(rank, i));
+  return tensor(values, {n + 1}).to(dtype).slice(1, n + 1);
+}
+
+/// Throws unless element i is expected(i), for all i in [begin, end).
+template <class Expected>
+void expect(const Tensor& actual, std::int64_t begin, std::int64_t end, Expected expected,
+            const std::string& what) {
+  const std::vector<double> values = actual.to_vector<double>();
+  for (std::int64_t i = begin; i < end; ++i) {
+    const double value = values[static_cast<std::size_t>(i)];
+    RINGLET_CHECK_EQ(value, static_cast<double>(expected(i)), what, ", element ", i, " of ",
+                     values.size());
+  }
+}
+
+inline void expect_same_bits(const Tensor& a, const Tensor& b, const std::string& what) {
+  RINGLET_CHECK_EQ(a.nbytes(), b.nbytes(), what);
+  const auto *x = a.bytes(), *y = b.bytes();
+  for (std::size_t i = 0; i < a.nbytes(); ++i)
+    RINGLET_CHECK(x[i] == y[i], what, ": byte ", i, " of ", a.nbytes(), " differs");
+}
+
+}  // namespace ringlet::comm

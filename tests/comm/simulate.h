@@ -1,0 +1,80 @@
+// Runs the schedules of all ranks without moving a byte: a piece's value is the list of ranks whose
+// contributions it holds, in the order of adding.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "ringlet/comm/schedule.h"
+
+namespace ringlet::comm {
+
+using Value = std::vector<int>;
+using Values = std::vector<std::vector<Value>>;  // [rank][piece]
+
+/// Every rank holds its own contribution to every piece.
+inline Values own_contributions(int ranks, int pieces) {
+  Values values;
+  for (int rank = 0; rank < ranks; ++rank)
+    values.emplace_back(static_cast<std::size_t>(pieces), Value{rank});
+  return values;
+}
+
+/// Checks that in each step every send has its receive, and that no rank overwrites what a peer may
+/// still read; the values that result.
+inline Values simulate(const std::vector<Schedule>& schedules, Values values) {
+  const int size = static_cast<int>(schedules.size());
+  const auto at = [](auto& list, int i) -> auto& { return list[static_cast<std::size_t>(i)]; };
+  struct Read {
+    int reader, piece, step;
+  };
+  std::vector<std::vector<Read>> reads(schedules.size());  // of each rank's pieces
+  // known[r][q]: how many steps of rank q are complete, as far as rank r can tell.
+  std::vector<std::vector<int>> known(schedules.size(), std::vector<int>(schedules.size(), 0));
+
+  for (const Schedule& schedule : schedules) REQUIRE(schedule.size() == schedules[0].size());
+  for (int step = 0; step < static_cast<int>(schedules[0].size()); ++step) {
+    const Values before = values;
+    const auto known_before = known;
+    int sends = 0, receives = 0;
+    for (int rank = 0; rank < size; ++rank) {
+      const Step& mine = at(at(schedules, rank), step);
+      sends += static_cast<int>(mine.sends.size());
+      receives += static_cast<int>(mine.receives.size());
+      std::vector<Value> arrived;
+      for (const auto& [peer, piece] : mine.receives) {
+        REQUIRE(peer != rank);
+        const auto& theirs = at(at(schedules, peer), step).sends;
+        REQUIRE(std::count(theirs.begin(), theirs.end(), Transfer{rank, piece}) == 1);
+        at(reads, peer).push_back({rank, piece, step});
+        arrived.push_back(at(at(before, peer), piece));
+        for (int other = 0; other < size; ++other)
+          at(at(known, rank), other) =
+              std::max(at(at(known, rank), other), at(at(known_before, peer), other));
+      }
+      for (std::size_t i = 0; i < arrived.size(); ++i) {
+        Value& value = at(at(values, rank), mine.receives[i].piece);
+        if (mine.then == Then::copy) value = arrived[i];
+        if (mine.then == Then::add) {
+          Value sum = arrived[i];
+          sum.insert(sum.end(), value.begin(), value.end());
+          value = sum;
+        }
+        if (mine.then == Then::add_all)
+          value.insert(value.end(), arrived[i].begin(), arrived[i].end());
+      }
+      if (mine.then == Then::add_all)
+        std::sort(at(at(values, rank), rank).begin(), at(at(values, rank), rank).end());
+      at(at(known, rank), rank) = step + 1;
+    }
+    REQUIRE(sends == receives);
+    for (int rank = 0; rank < size; ++rank)
+      for (const auto& [peer, piece] : at(at(schedules, rank), step).receives)
+        for (const Read& read : at(reads, rank))
+          if (read.piece == piece) CHECK(at(at(known, rank), read.reader) > read.step);
+  }
+  return values;
+}
+
+}  // namespace ringlet::comm

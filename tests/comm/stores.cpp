@@ -1,0 +1,119 @@
+#include "ringlet/comm/store.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "ringlet/comm/stores/file.h"
+#include "ringlet/comm/stores/tcp_client.h"
+#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/core/error.h"
+#include "ringlet/tests/files.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Three ranks that each keep a handle of their own to one store.
+struct World {
+  std::unique_ptr<TemporaryFolder> folder;
+  std::unique_ptr<TcpStoreServer> server;
+  std::vector<std::shared_ptr<Store>> ranks;
+};
+
+World world_over(const std::string& kind) {
+  World world;
+  if (kind == "file") world.folder = std::make_unique<TemporaryFolder>();
+  const Token token = Token::random();
+  if (kind == "tcp")
+    world.server = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
+  const auto memory = make_memory_store();
+  for (int rank = 0; rank < 3; ++rank) {
+    if (kind == "file") world.ranks.push_back(make_file_store(*world.folder / "store"));
+    if (kind == "memory") world.ranks.push_back(memory);
+    if (kind == "tcp")
+      world.ranks.push_back(std::make_shared<TcpStore>(TcpStoreOptions{
+          .port = world.server->port(), .token = token, .name = concat("rank ", rank)}));
+  }
+  return world;
+}
+
+void on_every_rank(World& world, const std::function<void(int, Store&)>& body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] { body(rank, *world.ranks[static_cast<std::size_t>(rank)]); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST_CASE("all stores keep what was set, wait for what was not, and count") {
+  for (const std::string kind : {"memory", "file", "tcp"}) {
+    CAPTURE(kind);
+    World world = world_over(kind);
+    Store& first = *world.ranks[0];
+    Store& second = *world.ranks[1];
+
+    first.set("key", "value");
+    CHECK_EQ(second.get("key", 1s), "value");
+    first.set("key", "another");
+    CHECK_EQ(second.get("key", 1s), "another");
+    const std::string odd("a/../b%\0\xff c", 13);
+    first.set(odd, odd);
+    first.set("", "");
+    CHECK_EQ(second.get(odd, 1s), odd);
+    CHECK_EQ(second.get("", 1s), "");
+    const std::string large(1 << 20, 'x');
+    first.set("large", large);
+    CHECK(second.get("large", 1s) == large);
+
+    CHECK_THROWS_WITH_AS(second.get("absent", 30ms), "[store] nobody set 'absent' within 0.03 s",
+                         Error);
+    CHECK_EQ(first.add("counter", 5), 5);
+    CHECK_EQ(second.add("counter", -7), -2);
+    CHECK_EQ(first.add("counter", 0), -2);
+    // A counter is no value.
+    CHECK_THROWS_AS(second.get("counter", 1ms), Error);
+
+    // Each waits for the next one's key, and all count together.
+    std::atomic<int> wrong{0};
+    std::atomic<std::int64_t> largest{0};
+    on_every_rank(world, [&](int rank, Store& store) {
+      if (rank == 0) std::this_thread::sleep_for(30ms);
+      store.set(concat("from/", rank), concat("rank ", rank));
+      const int next = (rank + 1) % 3;
+      if (store.get(concat("from/", next), 10s) != concat("rank ", next)) ++wrong;
+      for (int i = 0; i < 100; ++i) {
+        const std::int64_t now = store.add("all", 1);
+        for (std::int64_t seen = largest; seen < now && !largest.compare_exchange_weak(seen, now);)
+          continue;
+      }
+    });
+    CHECK_EQ(wrong, 0);
+    CHECK_EQ(largest, 300);
+  }
+}
+
+TEST_CASE("processes share a file store") {
+  const TemporaryFolder folder;
+  const auto store = make_file_store(folder / "store");
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 3; ++rank) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    for (int i = 0; i < 50; ++i) store->add("count", 1);
+    store->set(concat("rank/", rank), "ended");
+    _exit(0);
+  }
+  for (int rank = 0; rank < 3; ++rank) CHECK_EQ(store->get(concat("rank/", rank), 10s), "ended");
+  CHECK_EQ(store->add("count", 0), 150);
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
+}

@@ -1,0 +1,276 @@
+// Strangers at the rendezvous port: they get nothing, and they delay nobody.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/comm/stores/socket.h"
+#include "ringlet/comm/stores/tcp_client.h"
+#include "ringlet/comm/stores/tcp_protocol.h"
+#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/core/error.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Three ranks find each other and make a group that has been through a barrier. How long it took.
+double rendezvous(int port, const Token& token, int round) {
+  const auto begin = Clock::now();
+  std::vector<std::thread> ranks;
+  std::atomic<int> done{0};
+  const auto find_each_other = [&](int rank) {
+    const auto store = std::make_shared<TcpStore>(TcpStoreOptions{.port = port,
+                                                                  .token = token,
+                                                                  .scope = concat("round ", round),
+                                                                  .name = concat("rank ", rank),
+                                                                  .timeout = 20s});
+    const Group group(store, store, rank, 3, {.timeout = 20s});
+    group.barrier();
+    ++done;
+  };
+  for (int rank = 0; rank < 3; ++rank)
+    ranks.emplace_back([&, rank] {
+      try {
+        find_each_other(rank);
+      } catch (const Error& error) {
+        MESSAGE(error.what());
+      }
+    });
+  for (std::thread& rank : ranks) rank.join();
+  CHECK_EQ(done, 3);
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median_of_rendezvous(int port, const Token& token) {
+  static int round = 0;
+  std::vector<double> seconds;
+  for (int i = 0; i < 15; ++i) seconds.push_back(rendezvous(port, token, ++round));
+  std::nth_element(seconds.begin(), seconds.begin() + 7, seconds.end());
+  return seconds[7];
+}
+
+Socket knock(int port) {
+  std::string why;
+  return connect_to("127.0.0.1", port, Clock::now() + 5s, why);
+}
+
+/// All that the server sends until it closes the connection, or until `limit`.
+struct Received {
+  std::string bytes;
+  bool closed = false;
+};
+
+Received listen_to(const Socket& socket, Clock::duration limit) {
+  Received received;
+  const auto deadline = Clock::now() + limit;
+  char byte = 0;
+  while (Clock::now() < deadline) {
+    const ssize_t n = recv(socket.fd(), &byte, 1, 0);
+    if (n > 0) {
+      received.bytes += byte;
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+      received.closed = true;
+      break;
+    } else {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  return received;
+}
+
+void send_some(const Socket& socket, const std::string& bytes) {
+  static_cast<void>(send_all(socket, bytes, Clock::now() + 100ms));
+}
+
+std::string hello_signed_with(const Token& token) {
+  const std::string nonce = random_bytes(kNonce);
+  return concat(kMagic, nonce, token.sign("hello", nonce));
+}
+
+/// Strangers at work on threads of their own until this ends.
+class Siege {
+ public:
+  explicit Siege(std::function<void()> attack)
+      : thread_([this, attack = std::move(attack)] {
+          while (!stop_) attack();
+        }) {}
+  ~Siege() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a stranger gets no byte") {
+  const Token token = Token::random();
+  const TcpStoreServer server({.token = token, .handshake_timeout = 300ms});
+  const std::string wrong = hello_signed_with(Token::random());
+  std::string bent = hello_signed_with(token);
+  bent.back() = static_cast<char>(bent.back() ^ 1);
+
+  struct Attempt {
+    std::string what;
+    std::string bytes;
+    bool at_once;  // closed as soon as the bytes are seen, not by the deadline
+  };
+  for (const auto& [name, bytes, at_once] : std::vector<Attempt>{
+           {"silence", "", false},
+           {"half a hello", hello_signed_with(token).substr(0, 40), false},
+           {"no token", hello_signed_with(Token()), true},
+           {"a wrong token", wrong, true},
+           {"one wrong bit", bent, true},
+           {"HTTP", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", true},
+           {"garbage", random_bytes(100'000), true},
+           {"messages without a hello", encode({.type = StoreVerb::get, .key = "address/0"}), true},
+       }) {
+    const std::string& what = name;  // clang 14 captures no structured binding
+    CAPTURE(what);
+    const Socket socket = knock(server.port());
+    REQUIRE(socket);
+    const auto begin = Clock::now();
+    send_some(socket, bytes);
+    const Received received = listen_to(socket, 5s);
+    const auto took = Clock::now() - begin;
+    CHECK(received.closed);
+    CHECK_EQ(received.bytes, "");
+    if (at_once)
+      CHECK(took < 250ms);
+    else
+      CHECK(took >= 250ms);
+    CHECK(took < 2s);
+  }
+}
+
+TEST_CASE("a hello that was recorded opens nothing") {
+  const Token token = Token::random();
+  const TcpStoreServer server({.token = token, .handshake_timeout = 300ms});
+  const std::string hello = hello_signed_with(token);
+  const Socket socket = knock(server.port());
+  send_some(socket, hello);
+  const std::string challenge = receive_exactly(socket, kChallenge, Clock::now() + 2s);
+  CHECK_EQ(challenge.size(), kChallenge);  // all it learns: fresh numbers and their signature
+  // Neither silence, nor what was heard, nor a request gets it further.
+  send_some(socket, challenge.substr(kNonce));
+  send_some(socket, encode({.type = StoreVerb::get, .key = "address/0"}));
+  const Received received = listen_to(socket, 5s);
+  CHECK(received.closed);
+  CHECK_EQ(received.bytes, "");
+}
+
+TEST_CASE("a client speaks to no server that does not know the token") {
+  const Token token = Token::random();
+  const Socket listener = listen_at("127.0.0.1", 0);
+  std::thread impostor([&] {
+    pollfd entry{listener.fd(), POLLIN, 0};
+    poll(&entry, 1, 10'000);
+    const Socket socket = accept_from(listener);
+    const std::string hello = receive_exactly(socket, kHello, Clock::now() + 5s);
+    const std::string nonce = random_bytes(kNonce);
+    send_some(socket, nonce + Token::random().sign("server", hello.substr(8, kNonce) + nonce));
+    CHECK_EQ(receive_exactly(socket, 1, Clock::now() + 5s), "");
+  });
+  std::string message;
+  try {
+    TcpStore client({.port = local_port(listener), .token = token, .timeout = 5s});
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  impostor.join();
+  CHECK_EQ(message,
+           concat("[store] 127.0.0.1:", local_port(listener),
+                  ": it is no store of this job: its answer is not signed with the token"));
+}
+
+TEST_CASE("strangers delay nobody") {
+  const Token token = Token::random();
+  const TcpStoreServer server({.token = token});
+  const int port = server.port();
+  const double alone = median_of_rendezvous(port, token);
+  MESSAGE("rendezvous of three, alone: " << alone * 1e3 << " ms");
+  // Strangers use the machine, too; what they must not cost is a wait: not one nap of a client
+  // (5 ms and more), let alone the handshake's deadline of 5 s.
+  const double allowed = 10 * alone + 0.1;
+
+  const auto during = [&](const std::string& what, const std::function<void()>& attack) {
+    CAPTURE(what);
+    double seconds = 0;
+    {
+      const Siege siege(attack);
+      std::this_thread::sleep_for(50ms);
+      seconds = median_of_rendezvous(port, token);
+    }
+    MESSAGE("  with " << what << ": " << seconds * 1e3 << " ms");
+    CHECK(seconds < allowed);
+  };
+
+  during("strangers that say nothing", [&] {
+    const Socket socket = knock(port);
+    std::this_thread::sleep_for(1ms);
+  });
+  during("strangers without a token", [&] {
+    const Socket socket = knock(port);
+    send_some(socket, hello_signed_with(Token()));
+    listen_to(socket, 1s);
+  });
+  during("strangers with a wrong token", [&] {
+    const Socket socket = knock(port);
+    send_some(socket, hello_signed_with(Token::random()));
+    listen_to(socket, 1s);
+  });
+  during("strangers that send garbage", [&] {
+    const Socket socket = knock(port);
+    send_some(socket, random_bytes(1 << 16));
+    listen_to(socket, 1s);
+  });
+  std::vector<Socket> trickling;
+  std::size_t sent = 0;
+  during("strangers that trickle", [&] {
+    if (trickling.size() < 100) trickling.push_back(knock(port));
+    const std::string hello = hello_signed_with(token);
+    for (const Socket& socket : trickling) send_some(socket, hello.substr(sent % 70, 1));
+    ++sent;
+    std::this_thread::sleep_for(1ms);
+  });
+
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  constexpr std::size_t many = 1000;
+  REQUIRE(files.rlim_max > 2 * many + 200);
+  files.rlim_cur = std::max<rlim_t>(files.rlim_cur, 2 * many + 200);
+  setrlimit(RLIMIT_NOFILE, &files);
+  std::vector<Socket> crowd;
+  for (std::size_t i = 0; i < many; ++i) crowd.push_back(knock(port));
+  during("1,000 open connections, and new ones", [&] {
+    crowd.erase(crowd.begin());
+    crowd.push_back(knock(port));
+  });
+  // They got nothing, and when the server has come round to all of them it keeps but a few.
+  const auto alive = [&] {
+    return std::count_if(crowd.begin(), crowd.end(), [](const Socket& socket) {
+      char byte = 0;
+      const ssize_t n = recv(socket.fd(), &byte, 1, 0);
+      CHECK(n <= 0);
+      return n < 0 && errno == EAGAIN;
+    });
+  };
+  for (int i = 0; i < 200 && alive() > 256; ++i) std::this_thread::sleep_for(10ms);
+  CHECK(alive() <= 256);
+}

@@ -1,0 +1,51 @@
+// A TCP store's server and its clients, for tests.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "ringlet/comm/stores/tcp_client.h"
+#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+
+using Clock = std::chrono::steady_clock;
+
+/// A server and what its clients need to know.
+struct Job {
+  Token token = Token::random();
+  std::unique_ptr<TcpStoreServer> server =
+      std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
+
+  TcpStoreOptions options(const std::string& name, const std::string& scope = "world") const {
+    return {.port = server->port(),
+            .token = token,
+            .scope = scope,
+            .name = name,
+            .timeout = std::chrono::seconds(10)};
+  }
+};
+
+/// Waits until the alarm is raised; how long that took.
+inline Clock::duration time_to_alarm(const Alarm& alarm,
+                                     Clock::duration limit = std::chrono::seconds(10)) {
+  const auto begin = Clock::now();
+  while (!alarm.raised() && Clock::now() - begin < limit)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return Clock::now() - begin;
+}
+
+inline std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace ringlet::comm

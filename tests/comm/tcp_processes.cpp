@@ -1,0 +1,108 @@
+// The TCP store's alarm where ranks are processes that are killed.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "tcp_job.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A rank as a process, with a store of its own.
+pid_t fork_rank(const TcpStoreOptions& options, const std::function<void(TcpStore&)>& body) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  try {
+    TcpStore store(options);
+    body(store);
+  } catch (...) {
+    _exit(1);
+  }
+  _exit(0);
+}
+
+void reap(pid_t child) { waitpid(child, nullptr, 0); }
+
+}  // namespace
+
+TEST_CASE("a rank that is killed raises the alarm on all others at once") {
+  const Job job;
+  TcpStore first(job.options("rank 0"));
+  TcpStore second(job.options("rank 1"));
+  const pid_t child = fork_rank(job.options("rank 2"), [](TcpStore& store) {
+    store.set("rank 2 is here", "");
+    std::this_thread::sleep_for(60s);
+  });
+  first.get("rank 2 is here", 10s);
+  CHECK_FALSE(first.raised());
+
+  // A wait under way is ended by it.
+  std::optional<std::string> ended;
+  std::thread waiting([&] { ended = error_of([&] { second.get("never", 60s); }); });
+  std::this_thread::sleep_for(20ms);
+  kill(child, SIGKILL);
+  CHECK(time_to_alarm(first) < 1s);
+  CHECK(time_to_alarm(second) < 1s);
+  reap(child);
+  waiting.join();
+
+  const std::string cause = first.cause();
+  CHECK_EQ(cause.find(concat("rank 2 (pid ", child, ", host ")), 0);
+  CHECK(cause.find(") ended without saying goodbye") != std::string::npos);
+  CHECK_EQ(second.cause(), cause);
+  CHECK_EQ(ended.value(), cause);
+  CHECK_EQ(cause, first.culprit() + " ended without saying goodbye");
+
+  // Who comes later hears of it, and nobody waits for others as if nothing had happened.
+  TcpStore third(job.options("rank 3"));
+  time_to_alarm(third);
+  CHECK_EQ(third.cause(), cause);
+  CHECK_THROWS_WITH_AS(first.get("rank 2 is here", 1s), cause.c_str(), Error);
+}
+
+TEST_CASE("a rank that says goodbye raises nothing") {
+  const Job job;
+  TcpStore first(job.options("rank 0"));
+  const pid_t child =
+      fork_rank(job.options("rank 1"), [](TcpStore& store) { store.set("key", "value"); });
+  CHECK_EQ(first.get("key", 10s), "value");
+  reap(child);
+  CHECK(job.server->wait_for_goodbyes(10s, 1));
+  CHECK(time_to_alarm(first, 100ms) >= 100ms);
+  CHECK_EQ(first.add("counter", 1), 1);
+}
+
+TEST_CASE("a server that is killed raises the alarm, one that closes does not") {
+  Job job;
+  int to_parent[2];
+  REQUIRE(pipe(to_parent) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const TcpStoreServer server({.token = job.token});
+    const int port = server.port();
+    if (write(to_parent[1], &port, sizeof(port)) < 0) _exit(1);
+    std::this_thread::sleep_for(60s);
+    _exit(0);
+  }
+  TcpStoreOptions options = job.options("rank 1");
+  REQUIRE(read(to_parent[0], &options.port, sizeof(options.port)) == sizeof(options.port));
+  close(to_parent[0]);
+  close(to_parent[1]);
+  TcpStore client(options);
+  kill(child, SIGKILL);
+  CHECK(time_to_alarm(client) < 1s);
+  reap(child);
+  CHECK_EQ(client.cause(),
+           concat("the store at 127.0.0.1:", options.port, " ended without saying goodbye"));
+
+  TcpStore other(job.options("rank 1"));
+  job.server.reset();
+  CHECK(time_to_alarm(other, 100ms) >= 100ms);
+  CHECK_THROWS_AS(other.set("key", "value"), Error);
+}

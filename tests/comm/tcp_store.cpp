@@ -1,0 +1,105 @@
+// The TCP store's alarm: how the end of one rank reaches all others.
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "tcp_job.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+using namespace std::chrono_literals;
+
+TEST_CASE("an exception that ends a rank is no goodbye") {
+  const Job job;
+  TcpStore first(job.options("rank 0"));
+  try {
+    const TcpStore second(job.options("rank 1"));
+    throw std::runtime_error("the rank's own");
+  } catch (const std::runtime_error&) {
+  }
+  CHECK(time_to_alarm(first) < 1s);
+  CHECK_EQ(first.cause(), first.culprit() + " ended by an exception");
+}
+
+TEST_CASE("the first cause is everybody's") {
+  const Job job;
+  TcpStore first(job.options("rank 0"));
+  TcpStore second(job.options("rank 1"));
+  second.raise("rank 1 met a NaN");
+  first.raise("rank 0 met one, too");
+  CHECK_EQ(first.cause(), "rank 1 met a NaN");
+  CHECK_EQ(second.cause(), "rank 1 met a NaN");
+  CHECK_EQ(first.culprit().find("rank 1 (pid "), 0);
+}
+
+TEST_CASE("scopes have keys and an alarm of their own") {
+  const Job job;
+  TcpStore first(job.options("rank 0", "generation 0"));
+  TcpStore again(job.options("rank 0", "generation 1"));
+  first.set("key", "old");
+  CHECK_EQ(again.add("counter", 1), 1);
+  CHECK_THROWS_AS(again.get("key", 10ms), Error);
+  first.raise("over");
+  CHECK(time_to_alarm(again, 50ms) >= 50ms);
+  again.set("key", "new");
+  CHECK_EQ(again.get("key", 1s), "new");
+}
+
+TEST_CASE("a client waits for its server, and says which one does not answer") {
+  const Token token = Token::random();
+  int port = 0;
+  {
+    const TcpStoreServer server({.token = token});
+    port = server.port();
+  }
+  const TcpStoreOptions options{.port = port, .token = token, .timeout = 150ms};
+  CHECK_EQ(error_of([&] { TcpStore client(options); }),
+           concat("[store] 127.0.0.1:", port, ": no answer within 0.15 s: Connection refused"));
+
+  std::optional<TcpStoreServer> late;
+  std::thread starting([&] {
+    std::this_thread::sleep_for(100ms);
+    late.emplace(TcpStoreServerOptions{.port = port, .token = token});
+  });
+  TcpStoreOptions patient = options;
+  patient.timeout = 10s;
+  TcpStore client(patient);
+  starting.join();
+  CHECK_EQ(client.add("counter", 1), 1);
+}
+
+TEST_CASE("with another token, or none, a client is told what is wrong") {
+  const Job job;
+  for (const Token& token : {Token::random(), Token()}) {
+    TcpStoreOptions options = job.options("rank 1");
+    options.token = token;
+    CHECK_EQ(error_of([&] { TcpStore client(options); }),
+             concat("[store] 127.0.0.1:", options.port,
+                    ": it closes the connection: its job token is another one (RINGLET_TOKEN)"));
+  }
+}
+
+TEST_CASE("without a token the server stays on loopback") {
+  const TcpStoreServer server({.host = "localhost"});
+  TcpStore client({.host = "localhost", .port = server.port()});
+  CHECK_EQ(client.add("counter", 2), 2);
+  for (const char* host : {"", "0.0.0.0", "192.0.2.1"})
+    CHECK_THROWS_AS(TcpStoreServer({.host = host}), InputError);
+  // With one, it listens where it was asked to, and an address of another host is an error.
+  const TcpStoreServer everywhere({.host = "", .token = Token::random()});
+  CHECK(everywhere.port() > 0);
+  CHECK_EQ(error_of([&] {
+             TcpStoreServer({.host = "192.0.2.1", .port = 29500, .token = Token::random()});
+           }),
+           "cannot listen at 192.0.2.1:29500: Cannot assign requested address");
+}
+
+TEST_CASE("keys and values have a largest size") {
+  const Job job;
+  TcpStore client(job.options("rank 0"));
+  CHECK_THROWS_AS(client.set(std::string(4097, 'k'), ""), Error);
+  CHECK_THROWS_AS(client.set("key", std::string((1 << 20) + 1, 'v')), Error);
+  client.set(std::string(4096, 'k'), std::string(1 << 20, 'v'));
+  CHECK_EQ(client.get(std::string(4096, 'k'), 1s).size(), 1 << 20);
+}

@@ -1,0 +1,67 @@
+#include "ringlet/comm/trace.h"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "ranks.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+
+namespace {
+
+/// What rank 0 of three prints in this.
+std::string traced(Algorithm algorithm, const std::function<void(const Group&)>& body) {
+  std::ostringstream out;
+  const std::shared_ptr<Store> store = make_memory_store();
+  launch(
+      [&](const Group& outer) {
+        body(Group(store, outer.alarm(), outer.rank(), outer.size(),
+                   {.algorithm = algorithm, .trace = outer.rank() == 0 ? &out : nullptr},
+                   "traced"));
+      },
+      3);
+  return out.str();
+}
+
+}  // namespace
+
+// The textbook's ring: in step s rank r sends piece r - 1 - s and adds to piece r - 2 - s; then it
+// spreads the pieces that became whole, piece r first.
+TEST_CASE("the trace of a ring is the textbook's schedule") {
+  CHECK(traced(Algorithm::ring,
+               [](const Group& group) {
+                 Tensor x = zeros({96});
+                 group.all_reduce(x).wait();
+               }) ==
+        "collective 1: all_reduce (f32, 96), ring, rank 0 of 3\n"
+        "  step  send              receive           then\n"
+        "     0  2 -> 1, 128 B     1 <- 2, 128 B     add\n"
+        "     1  1 -> 1, 128 B     0 <- 2, 128 B     add\n"
+        "     2  0 -> 1, 128 B     2 <- 2, 128 B     copy\n"
+        "     3  2 -> 1, 128 B     1 <- 2, 128 B     copy\n");
+}
+
+TEST_CASE("the trace of direct collectives") {
+  CHECK(traced(Algorithm::direct,
+               [](const Group& group) {
+                 Tensor x = zeros({48}, DType::bf16);
+                 group.all_reduce(x).wait();
+                 group.broadcast(x, 2).wait();
+                 group.barrier();
+               }) ==
+        "collective 1: all_reduce (bf16, 48), direct, rank 0 of 3\n"
+        "  step  send              receive           then\n"
+        "     0  1 -> 1, 32 B      0 <- 1, 32 B      add all, in rank order\n"
+        "        2 -> 2, 32 B      0 <- 2, 32 B\n"
+        "     1  0 -> 1, 32 B      1 <- 1, 32 B      copy\n"
+        "        0 -> 2, 32 B      2 <- 2, 32 B\n"
+        "collective 2: broadcast (bf16, 48), direct, rank 0 of 3\n"
+        "  step  send              receive           then\n"
+        "     0                    0 <- 2, 96 B      copy\n"
+        "collective 3: barrier, direct, rank 0 of 3\n"
+        "  step  send              receive           then\n"
+        "     0  0 -> 1, 0 B       0 <- 2, 0 B       copy\n"
+        "     1  0 -> 2, 0 B       0 <- 1, 0 B       copy\n");
+}
