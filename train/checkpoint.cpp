@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
 #include "ringlet/core/safetensors.h"
+#include "ringlet/nn/arena.h"
 
 namespace ringlet::train {
 namespace {
@@ -131,21 +133,65 @@ std::map<std::int64_t, std::filesystem::path> all_checkpoints(const std::filesys
   return found;
 }
 
+using OpenWriter = std::function<std::unique_ptr<SafeTensorsWriter>(
+    const char* name, const std::vector<SafeTensorsWriter::Entry>& entries)>;
+
+// Tensor after tensor, the same on every rank; rank 0 alone has writers.
+void save_model(const nn::Module& module, nn::WholeParameters& whole, const OpenWriter& open) {
+  std::vector<SafeTensorsWriter::Entry> entries;
+  for (const auto& [name, tensor] : saved_tensors(module))
+    entries.push_back({name, tensor.dtype(), tensor.shape()});
+  const auto writer = open(kModel, entries);
+  std::map<std::string, Tensor> buffers;
+  for (const auto& [name, buffer] : module.named_buffers()) buffers[name] = buffer;
+  // As the writer orders them.
+  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return itemsize(a.dtype) > itemsize(b.dtype);
+  });
+  for (const auto& [name, dtype, shape] : entries) {
+    const auto buffer = buffers.find(name);
+    const Tensor value = buffer != buffers.end() ? buffer->second : whole(module.parameter(name));
+    if (writer) writer->write(name, value);
+  }
+  if (writer) writer->commit();
+}
+
+// What it returns has no moments.
+std::vector<Optimizer::ParameterState> save_moments(const nn::Module& module, Optimizer& optimizer,
+                                                    const OpenWriter& open) {
+  std::vector<Optimizer::ParameterState> updates = optimizer.updates();
+  std::vector<SafeTensorsWriter::Entry> entries;
+  for (const auto& [name, steps, moments] : updates) {
+    const nn::Parameter parameter = module.parameter(name);
+    for (const std::string& moment : optimizer.moment_names())
+      if (steps > 0) entries.push_back({name + '/' + moment, parameter.dtype(), parameter.shape()});
+  }
+  const auto writer = open(kMoments, entries);
+  optimizer.visit_whole_state([&](const Optimizer::ParameterState& state) {
+    for (const auto& [moment, value] : state.moments)
+      if (writer) writer->write(state.name + '/' + moment, value);
+  });
+  if (writer) writer->commit();
+  return updates;
+}
+
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
                      Optimizer& optimizer, const TrainerState& state) {
-  AtomicFolder folder(target);
-  save_safetensors(folder.path() / kModel, saved_tensors(module));
-  const std::vector<Optimizer::ParameterState> parameters = optimizer.state();
-  NamedTensors moments;
-  for (const auto& parameter : parameters)
-    for (const auto& [name, value] : parameter.moments)
-      moments.emplace_back(parameter.name + '/' + name,
-                           value.view(module.parameter(parameter.name).shape()));
-  save_safetensors(folder.path() / kMoments, moments);
-  write_file(folder.path() / kState, to_json(state, parameters).dump(1) + "\n");
-  folder.commit();
+  nn::WholeParameters whole(module);
+  std::optional<AtomicFolder> folder;
+  if (whole.writes()) folder.emplace(target);
+  const auto open = [&](const char* name, const std::vector<SafeTensorsWriter::Entry>& entries) {
+    return folder ? std::make_unique<SafeTensorsWriter>(folder->path() / name, entries) : nullptr;
+  };
+  save_model(module, whole, open);
+  const std::vector<Optimizer::ParameterState> updates = save_moments(module, optimizer, open);
+  if (folder) {
+    write_file(folder->path() / kState, to_json(state, updates).dump(1) + "\n");
+    folder->commit();
+  }
+  whole.barrier();
 }
 
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
@@ -167,7 +213,15 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
   } catch (const Json::exception& error) {
     fail_input(state_path.string(), ": not a trainer's state: ", error.what());
   }
-  for (auto& [name, tensor] : saved_tensors(module)) model.load_into(name, tensor);
+  const auto sharding = nn::sharding_of(module);
+  for (const nn::NamedParameter& named : module.named_parameters()) {
+    if (sharding) {
+      sharding->assign(named.parameter, model.load(named.name));
+    } else {
+      model.load_into(named.name, named.parameter.mutable_tensor());
+    }
+  }
+  for (auto& [name, buffer] : module.named_buffers()) model.load_into(name, buffer);
   optimizer.load_state(moments);
   return state;
 }

@@ -34,12 +34,14 @@ struct TrainerState {
   std::vector<LossSum> dataset_losses;  // where there are several data sets
 };
 
-/// Writes the folder `target`, whole or not at all; an older one there is replaced.
+/// Writes the folder `target`, whole or not at all; an older one there is replaced. Under a
+/// strategy over several ranks all call it, rank 0 writes, a unit at a time, and all return when it
+/// is there.
 void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
                      Optimizer& optimizer, const TrainerState& state);
 
 /// Reads what save_checkpoint wrote. Missing or foreign parameters, other shapes or dtypes and
-/// damaged files are InputError, and then nothing has been changed.
+/// damaged files are InputError, and then nothing has been changed. Every rank reads what it holds.
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
                              Optimizer& optimizer);
 

@@ -7,13 +7,11 @@
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
+#include "ringlet/train/parallel/gather_rows.h"
 #include "ringlet/train/statistics.h"
 
 namespace ringlet::train {
 namespace {
-
-constexpr Similarity kSimilarities[] = {Similarity::cosine, Similarity::dot, Similarity::euclidean,
-                                        Similarity::manhattan};
 
 double similarity_of(Similarity similarity, const float* a, const float* b, std::int64_t n) {
   double dot = 0, aa = 0, bb = 0, squared = 0, absolute = 0;
@@ -56,12 +54,6 @@ const char* similarity_name(Similarity similarity) {
   return "manhattan";
 }
 
-Similarity parse_similarity(std::string_view name) {
-  for (const Similarity similarity : kSimilarities)
-    if (name == similarity_name(similarity)) return similarity;
-  fail_input("similarity: expected cosine, dot, euclidean or manhattan, found '", name, "'");
-}
-
 std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b) {
   RINGLET_CHECK(a.dim() == 2 && a.shape() == b.shape(), "[similarity] embeddings of shapes ",
                 a.shape(), " and ", b.shape());
@@ -96,6 +88,22 @@ EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const TextDataset& da
   }
 }
 
+Tensor EmbeddingSimilarityEvaluator::encode(const models::SentenceEncoder& model,
+                                            const std::vector<std::string>& texts,
+                                            const comm::Group& group) const {
+  if (group.size() == 1) return model.encode(texts, options_.encode);
+  const auto step = static_cast<std::size_t>(group.size());
+  std::vector<std::string> mine;
+  for (auto i = static_cast<std::size_t>(group.rank()); i < texts.size(); i += step)
+    mine.push_back(texts[i]);
+  const Tensor embeddings = model.encode(mine, options_.encode);  // (mine, H)
+  Tensor all = zeros({static_cast<std::int64_t>(texts.size()), model.dimension()});
+  for (std::int64_t i = 0; i < embeddings.size(0); ++i)
+    all[group.rank() + i * group.size()].copy_(embeddings[i]);
+  gather_rows(all, group);
+  return all;
+}
+
 Metrics EmbeddingSimilarityEvaluator::evaluate(const Tensor& first, const Tensor& second,
                                                const EvaluationPoint& at) const {
   Metrics metrics;
@@ -110,7 +118,7 @@ Metrics EmbeddingSimilarityEvaluator::evaluate(const Tensor& first, const Tensor
     header += ',' + name + "_pearson," + name + "_spearman";
     line.insert(line.end(), {r, rho});
   }
-  if (!at.output.empty())
+  if (!at.output.empty() && at.group.rank() == 0)
     append_csv(at.output / ("similarity_evaluation_" + prefix(options_.name) + "results.csv"),
                header, line);
   return metrics;
@@ -139,19 +147,43 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
   const autograd::NoGrad no_grad;
   const std::vector<nn::Parameter> parameters = module.parameters();
   const Device device = parameters.empty() ? Device() : parameters.front().device();
-  ClassificationMeter meter;
+  const auto rank = static_cast<std::size_t>(at.group.rank());
+  const auto ranks = static_cast<std::size_t>(at.group.size());
   Loader loader({dataset_}, tokenizer,
                 {.batch_size = std::min(options_.batch_size, dataset_->size()),
                  .shuffle = false,
                  .cache_tokens = false});
-  for (const models::PackedBatch& batch : loader) {
-    const Tensor scores = logits(batch.to(device)).tensor();
+  // Batches go to the ranks in turn; at the end some get an empty one, so that all run alike many.
+  Tensor all;  // (rows, classes)
+  const auto run_mine = [&](const models::PackedBatch& batch, std::int64_t first_row) {
+    const Tensor scores = logits(batch.to(device)).tensor().to(Device{}).to(DType::f32);
     if (dataset_->num_labels() > scores.size(1))
       fail_input(dataset_->name(), ": expected labels below ", scores.size(1), ", found ",
                  dataset_->num_labels() - 1);
-    meter.add(scores, batch.labels);
+    if (!all.defined()) all = zeros({static_cast<std::int64_t>(dataset_->size()), scores.size(1)});
+    all.slice(first_row, first_row + batch.rows).copy_(scores);
+  };
+  std::size_t count = 0;
+  std::int64_t row = 0;
+  models::PackedBatch last;
+  for (const models::PackedBatch& batch : loader) {
+    if (count++ % ranks == rank) run_mine(batch, row);
+    row += batch.rows;
+    last = batch;
   }
-  if (!at.output.empty())
+  if (count % ranks != 0 && rank >= count % ranks) run_mine(last.select({}), 0);
+  gather_rows(all, at.group);
+  ClassificationMeter meter;
+  const auto rows = static_cast<std::int64_t>(dataset_->size());
+  const auto batch_rows = static_cast<std::int64_t>(loader.options().batch_size);
+  for (std::int64_t begin = 0; begin < rows; begin += batch_rows) {
+    const std::int64_t end = std::min(begin + batch_rows, rows);
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = begin; i < end; ++i)
+      labels.push_back(dataset_->label(static_cast<std::size_t>(i)));
+    meter.add(all.slice(begin, end), tensor(labels, {end - begin}));
+  }
+  if (!at.output.empty() && rank == 0)
     append_csv(at.output / ("accuracy_evaluation_" + prefix(options_.name) + "results.csv"),
                "epoch,steps,accuracy", {at.epoch, static_cast<double>(at.step), meter.accuracy()});
   return {{prefix(options_.name) + "accuracy", meter.accuracy()},

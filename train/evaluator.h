@@ -19,8 +19,6 @@ namespace ringlet::train {
 /// The distances count negatively: more is more similar.
 enum class Similarity { cosine, dot, euclidean, manhattan };
 const char* similarity_name(Similarity similarity);
-/// By that name; anything else is InputError.
-Similarity parse_similarity(std::string_view name);
 
 /// Of row i of `a` and row i of `b`, (n, H) f32 each, computed in f64.
 std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b);
@@ -43,11 +41,14 @@ class EmbeddingSimilarityEvaluator {
   double operator()(const models::SentenceEncoder& model) const {
     return evaluate(model)[1].second;
   }
+  /// The same by all ranks together.
+  double operator()(const models::SentenceEncoder& model, const comm::Group& group) const {
+    return evaluate(model, EvaluationPoint{.group = group})[1].second;
+  }
   /// "NAME_pearson_cosine", "NAME_spearman_cosine", …; appends a line to
   /// similarity_evaluation_NAME_results.csv where there is an output folder.
   Metrics evaluate(const models::SentenceEncoder& model, const EvaluationPoint& at = {}) const {
-    return evaluate(model.encode(first_, options_.encode), model.encode(second_, options_.encode),
-                    at);
+    return evaluate(encode(model, first_, at.group), encode(model, second_, at.group), at);
   }
   /// The same for embeddings made elsewhere, (rows, H) of each column.
   Metrics evaluate(const Tensor& first, const Tensor& second, const EvaluationPoint& at = {}) const;
@@ -56,6 +57,9 @@ class EmbeddingSimilarityEvaluator {
   const std::string& name() const { return options_.name; }
 
  private:
+  Tensor encode(const models::SentenceEncoder& model, const std::vector<std::string>& texts,
+                const comm::Group& group) const;
+
   Options options_;
   std::vector<std::string> first_, second_;
   std::vector<double> scores_;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/task.h"
 
 namespace ringlet::train {
@@ -20,10 +22,12 @@ struct Rows : std::span<const std::size_t> {
 
 struct ExampleOptions {
   std::size_t batch_size = 32;
-  /// Batches of one step; the step's rows are batch_size * accumulation.
+  /// Batches of one step on one rank; the step's rows are batch_size * accumulation * world_size.
   std::size_t accumulation = 1;
   std::uint64_t seed = 0;
   bool shuffle = true;
+  std::size_t rank = 0;
+  std::size_t world_size = 1;
 };
 
 /// Which examples form a step: a pure function of (seed, epoch, step). The last step of an epoch
@@ -37,7 +41,9 @@ class ExampleSampler {
   std::string fingerprint() const;
 
  private:
-  std::size_t rows_per_step() const { return options_.batch_size * options_.accumulation; }
+  std::size_t rows_per_step() const {
+    return options_.batch_size * options_.accumulation * options_.world_size;
+  }
   std::size_t examples_;
   ExampleOptions options_;
 };
@@ -62,11 +68,20 @@ class ExampleTask final : public TrainingTask {
 
   StepResult step() override {
     const std::vector<std::size_t> rows = sampler_.rows(position_);
+    const ExampleOptions& options = sampler_.options();
     StepResult result;
-    for (std::size_t begin = 0; begin < rows.size(); begin += sampler_.options().batch_size) {
-      const std::size_t n = std::min(sampler_.options().batch_size, rows.size() - begin);
+    // Ranks run alike many batches; one without rows left runs another's first for nothing.
+    const std::size_t round = options.batch_size * options.world_size;
+    for (std::size_t at = 0; at < rows.size(); at += round) {
+      std::optional<NoSync> no_sync;
+      if (at + round < rows.size()) no_sync.emplace(pause_);
+      const std::size_t mine = at + options.rank * options.batch_size;
+      const std::size_t n =
+          mine < rows.size() ? std::min(options.batch_size, rows.size() - mine) : 0;
+      const std::size_t begin = n > 0 ? mine : at;
       const auto share = static_cast<double>(n) / static_cast<double>(rows.size());
-      const Variable value = loss_(collate_(Rows(std::span(rows).subspan(begin, n), begin)));
+      const Variable value =
+          loss_(collate_(Rows(std::span(rows).subspan(begin, std::max<std::size_t>(n, 1)), begin)));
       (n == rows.size() ? value : value * share).backward();
       result.loss += value.template item<double>() * share;
       result.rows += static_cast<std::int64_t>(n);

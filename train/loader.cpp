@@ -42,13 +42,13 @@ struct Loader::State {
   State(Datasets given, const models::Tokenizer& tokenizer, LoaderOptions chosen)
       : datasets(std::move(given)),
         options(chosen),
-        sampler(pointers(datasets),
-                {.seed = options.seed,
-                 .batch_size = options.batch_size * options.accumulation * options.world_size,
-                 .dealing = options.dealing,
-                 .shuffle = options.shuffle,
-                 .no_duplicates = options.no_duplicates}),
+        sampler(pointers(datasets), {.seed = options.seed,
+                                     .batch_size = options.rows_per_step(),
+                                     .dealing = options.dealing,
+                                     .shuffle = options.shuffle,
+                                     .no_duplicates = options.no_duplicates}),
         pad_id(std::max<std::int32_t>(0, tokenizer.special().pad)) {
+    RINGLET_CHECK(options.devices > 0, "[Loader] devices: expected at least 1, found 0");
     RINGLET_CHECK(options.rank < options.world_size, "[Loader] rank ", options.rank, " of ",
                   options.world_size);
     models::Tokenizer limited = tokenizer;
@@ -102,14 +102,23 @@ struct Loader::State {
   std::vector<models::PackedBatch> pack(Position at) {
     const BatchRows global = sampler.batch(at.epoch, at.step);
     TokenCache& cache = caches[global.dataset];
-    const std::size_t parts = options.accumulation * options.world_size;
+    const std::size_t parts = options.accumulation * options.world_size * options.devices;
     std::vector<std::int64_t> tokens(global.rows.size());
     if (parts > 1)
       for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = cache.row(global.rows[i]).tokens;
     const auto dealt = deal_rows(tokens, parts);
     std::vector<models::PackedBatch> batches;
-    for (std::size_t micro = 0; micro < options.accumulation; ++micro)
-      batches.push_back(build(global, dealt[micro * options.world_size + options.rank]));
+    for (std::size_t micro = 0; micro < options.accumulation; ++micro) {
+      const std::size_t first = (micro * options.world_size + options.rank) * options.devices;
+      std::vector<std::size_t> mine;
+      std::vector<std::int64_t> device_rows;
+      for (std::size_t part = first; part < first + options.devices; ++part) {
+        mine.insert(mine.end(), dealt[part].begin(), dealt[part].end());
+        device_rows.push_back(static_cast<std::int64_t>(dealt[part].size()));
+      }
+      batches.push_back(build(global, mine));
+      if (options.devices > 1) batches.back().device_rows = std::move(device_rows);
+    }
     return batches;
   }
 
@@ -150,6 +159,12 @@ LoaderOptions checked(LoaderOptions options) {
   return options;
 }
 
+LoaderOptions of_rank(LoaderOptions options, const comm::Group& group) {
+  options.rank = static_cast<std::size_t>(group.rank());
+  options.world_size = static_cast<std::size_t>(group.size());
+  return options;
+}
+
 }  // namespace
 
 Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options)
@@ -158,6 +173,14 @@ Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOpti
 Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
                LoaderOptions options)
     : Loader(Datasets{std::make_shared<TextDataset>(read_dataset(file))}, tokenizer, options) {}
+
+Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options,
+               const comm::Group& group)
+    : Loader(std::move(datasets), tokenizer, of_rank(options, group)) {}
+
+Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
+               LoaderOptions options, const comm::Group& group)
+    : Loader(file, tokenizer, of_rank(options, group)) {}
 
 Loader::~Loader() = default;
 

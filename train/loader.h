@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/comm/group.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/train/data/dataset.h"
@@ -20,10 +21,10 @@
 namespace ringlet::train {
 
 struct LoaderOptions {
-  /// Rows of one batch on one rank.
+  /// Rows of one batch on one device.
   std::size_t batch_size = 32;
   /// Batches of one step on one rank. All batches of a step, on all ranks, are parts of one global
-  /// batch of batch_size * accumulation * world_size rows, and say so in `global_rows`.
+  /// batch of rows_per_step() rows, and say so in `global_rows`.
   std::size_t accumulation = 1;
   std::uint64_t seed = 0;
   Dealing dealing = Dealing::proportional;
@@ -39,6 +40,12 @@ struct LoaderOptions {
   std::size_t prefetch = 3;
   std::size_t rank = 0;
   std::size_t world_size = 1;
+  /// Of one rank that trains on several: each batch holds batch_size rows for each of them, dealt
+  /// out as to so many ranks.
+  std::size_t devices = 1;
+
+  /// Rows of a global batch.
+  std::size_t rows_per_step() const { return batch_size * accumulation * world_size * devices; }
 };
 
 using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
@@ -54,6 +61,11 @@ class Loader {
   /// One file, as read_dataset reads it.
   Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
          LoaderOptions options = {});
+  /// This rank's batches.
+  Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options,
+         const comm::Group& group);
+  Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
+         LoaderOptions options, const comm::Group& group);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

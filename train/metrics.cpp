@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
 
 #include "ringlet/core/error.h"
@@ -61,6 +64,27 @@ void append_csv(const std::filesystem::path& path, std::string_view header,
   std::string line;
   for (const double value : values) line += fmt::format("{}{}", line.empty() ? "" : ",", value);
   append(out, path, line);
+}
+
+void trim_csv(const std::filesystem::path& path, std::int64_t step) {
+  const std::string text = read_file(path);
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+  std::string kept, line, field;
+  std::ptrdiff_t steps = -1;
+  for (bool header = true; std::getline(lines, line); header = false) {
+    std::istringstream fields(line);
+    std::vector<std::string> row;
+    while (std::getline(fields, field, ',')) row.push_back(field);
+    if (header) {
+      steps = std::find(row.begin(), row.end(), "steps") - row.begin();
+      if (steps == std::ssize(row)) return;
+    } else if (steps >= std::ssize(row) ||
+               std::atoll(row[static_cast<std::size_t>(steps)].c_str()) > step) {
+      continue;
+    }
+    kept += line + '\n';
+  }
+  if (kept != text) write_file(path, kept);
 }
 
 MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step)

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "ringlet/comm/group.h"
+
 namespace ringlet::train {
 
 /// In the order in which they are to be shown.
@@ -23,12 +25,19 @@ struct EvaluationPoint {
   std::int64_t step = 0;
   double epoch = 0;                   // epochs done, with their fraction
   std::filesystem::path output = {};  // where evaluators write tables; empty: nowhere
+  /// Ranks that evaluate together: each takes a share of the rows, all get the figures, rank 0
+  /// writes tables.
+  comm::Group group = {};
 };
 
 /// Appends a line to a CSV file, which gets `header` first where it is new; its folder is made.
 /// Values are written with the fewest digits that read back the same. InputError when it cannot.
 void append_csv(const std::filesystem::path& path, std::string_view header,
                 const std::vector<double>& values);
+
+/// Takes the lines of steps after `step` out of a table of append_csv, as a stopped run may have
+/// left them, and a last line that was cut off. A table without a column "steps" stays as it is.
+void trim_csv(const std::filesystem::path& path, std::int64_t step);
 
 class MetricsWriter {
  public:

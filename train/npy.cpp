@@ -16,7 +16,7 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "\x93NUMPY\x01\x00"sv;
-constexpr std::size_t kPrefix = kMagic.size() + 2;  // and the header's length, 16 bits
+constexpr std::size_t kPreamble = kMagic.size() + 2;  // and the header's length, 16 bits
 constexpr std::size_t kAlignment = 64;
 
 struct Descr {
@@ -43,7 +43,7 @@ std::string header(const Shape& shape, DType dtype) {
   if (shape.dim() == 1) sizes.pop_back();  // "(3,)"
   std::string text =
       concat("{'descr': '", descr(dtype), "', 'fortran_order': False, 'shape': (", sizes, "), }");
-  text.append((kAlignment - (kPrefix + text.size() + 1) % kAlignment) % kAlignment, ' ');
+  text.append((kAlignment - (kPreamble + text.size() + 1) % kAlignment) % kAlignment, ' ');
   text += '\n';
   const auto length = static_cast<unsigned>(text.size());
   return concat(kMagic, static_cast<char>(length & 0xff), static_cast<char>(length >> 8), text);
@@ -114,12 +114,12 @@ Tensor read_npy(const std::filesystem::path& path) {
   const MappedFile file(path);
   const std::string name = path.string();
   const std::string_view text = file.text();
-  if (text.substr(0, kMagic.size()) != kMagic || text.size() < kPrefix)
+  if (text.substr(0, kMagic.size()) != kMagic || text.size() < kPreamble)
     fail_input(name, ": expected an npy file of version 1.0");
   const std::size_t length = static_cast<unsigned char>(text[kMagic.size()]) |
                              std::size_t{static_cast<unsigned char>(text[kMagic.size() + 1])} << 8;
-  if (text.size() - kPrefix < length) fail_input(name, ": the npy header is cut");
-  const std::string_view head = text.substr(kPrefix, length);
+  if (text.size() - kPreamble < length) fail_input(name, ": the npy header is cut");
+  const std::string_view head = text.substr(kPreamble, length);
   const std::string_view type = value_of(head, "'descr':", '\'', '\'', name);
   const Descr* known = nullptr;
   for (const Descr& candidate : kDescrs)
@@ -128,11 +128,11 @@ Tensor read_npy(const std::filesystem::path& path) {
   if (value_of(head, "'fortran_order':", ' ', ',', name) != "False")
     fail_input(name, ": expected an npy array in C order");
   const Shape shape = parse_shape(value_of(head, "'shape':", '(', ')', name), name);
-  const std::size_t found = text.size() - kPrefix - length;
+  const std::size_t found = text.size() - kPreamble - length;
   if (data_bytes(shape, known->dtype) != found)
     fail_input(name, ": ", found, " bytes of data do not fill shape ", shape, " of ", known->dtype);
   Tensor tensor = empty(shape, known->dtype);
-  if (found > 0) std::memcpy(tensor.mutable_bytes(), text.data() + kPrefix + length, found);
+  if (found > 0) std::memcpy(tensor.mutable_bytes(), text.data() + kPreamble + length, found);
   return tensor;
 }
 

@@ -31,11 +31,14 @@ Optimizer::Optimizer(nn::Module& module, Options options, std::vector<std::strin
   for (const nn::Unit& unit : arena_->units())
     for (const nn::Slot& slot : unit.slots)
       slots_.push_back({slot, options_.decays(slot.name, slot.parameter.shape())});
-  refresh_slices();  // from here on gradients are written into the arena
+  // From here on gradients are written into the arena. Slices are asked for anew at each step, so
+  // that a strategy that comes later may take the memory.
+  refresh_slices();
+  slices_.clear();
 }
 
 void Optimizer::check_arena() const {
-  if (arena_->sharding()) return;
+  if (!arena_->data().defined()) return;
   for (const Slot& slot : slots_)
     RINGLET_CHECK(slot.place.parameter.tensor().storage() == arena_->data().storage(),
                   "[optimizer] '", slot.place.name,
@@ -86,6 +89,7 @@ void Optimizer::step() {
   if (!norm_is_fresh_ && (options_.max_grad_norm > 0 || options_.check_finite))
     clip_grad_norm(options_.max_grad_norm);
   run_updates();
+  if (arena_->sharding()) arena_->sharding()->after_step();
   grad_scale_ = 1;
   norm_is_fresh_ = false;
   default_generator().next_step();
@@ -171,10 +175,15 @@ void Optimizer::fail_not_finite() {
   fail("[optimizer] a gradient of another process is not finite; nothing was updated");
 }
 
-std::vector<Optimizer::ParameterState> Optimizer::state() {
-  refresh_slices();
+std::vector<Optimizer::ParameterState> Optimizer::updates() const {
   std::vector<ParameterState> states;
   for (const Slot& slot : slots_) states.push_back({slot.place.name, slot.steps, {}});
+  return states;
+}
+
+std::vector<Optimizer::ParameterState> Optimizer::state() {
+  refresh_slices();
+  std::vector<ParameterState> states = updates();
   if (moments_.empty()) return states;
   for (const Span& span : spans()) {
     if (slots_[span.slot].steps == 0) continue;
@@ -182,6 +191,42 @@ std::vector<Optimizer::ParameterState> Optimizer::state() {
       states[span.slot].moments.emplace_back(moment_names_[i], part(moments_[span.slice][i], span));
   }
   return states;
+}
+
+// Of a unit, (end - begin) each.
+std::vector<Tensor> Optimizer::whole_moments(const nn::Unit& unit) {
+  std::vector<Tensor> whole;
+  for (std::size_t k = 0; k < moment_names_.size(); ++k) {
+    std::vector<Tensor> local;
+    for (const std::vector<Tensor>& of_slice : moments_) local.push_back(of_slice[k]);
+    whole.push_back(arena_->sharding() ? arena_->sharding()->whole_unit(unit, &local)
+                                       : local[0].slice(unit.begin, unit.end));
+  }
+  return whole;
+}
+
+void Optimizer::visit_whole_state(const std::function<void(const ParameterState&)>& visit) {
+  refresh_slices();
+  ensure_moments();
+  std::size_t next = 0;
+  for (const nn::Unit& unit : arena_->units()) {
+    const std::size_t first = next;
+    next += unit.slots.size();
+    const bool updated = std::any_of(slots_.begin() + static_cast<std::ptrdiff_t>(first),
+                                     slots_.begin() + static_cast<std::ptrdiff_t>(next),
+                                     [](const Slot& slot) { return slot.steps > 0; });
+    const std::vector<Tensor> whole = updated ? whole_moments(unit) : std::vector<Tensor>();
+    for (std::size_t i = first; i < next; ++i) {
+      const nn::Slot& place = slots_[i].place;
+      ParameterState state{place.name, slots_[i].steps, {}};
+      const std::int64_t begin = place.offset - unit.begin;
+      for (std::size_t k = 0; state.steps > 0 && k < whole.size(); ++k)
+        state.moments.emplace_back(
+            moment_names_[k],
+            whole[k].slice(begin, begin + place.numel()).view(place.parameter.shape()));
+      visit(state);
+    }
+  }
 }
 
 void Optimizer::load_state(const std::vector<ParameterState>& states) {
@@ -204,9 +249,11 @@ void Optimizer::load_state(const std::vector<ParameterState>& states) {
       for (std::size_t i = 0; i < moment_names_.size(); ++i) {
         const auto& [name, value] = given.moments[i];
         RINGLET_CHECK_EQ(name, moment_names_[i], "[optimizer] moment of ", given.name);
-        RINGLET_CHECK_EQ(value.numel(), span.end - span.begin, "[optimizer] ", name, " of ",
+        RINGLET_CHECK_EQ(value.numel(), slot->place.numel(), "[optimizer] ", name, " of ",
                          given.name);
-        part(moments_[span.slice][i], span).copy_(value);
+        const std::int64_t begin = slot->place.offset;
+        part(moments_[span.slice][i], span)
+            .copy_(value.view({-1}).slice(span.begin - begin, span.end - begin));
       }
     }
   }
@@ -232,12 +279,15 @@ Sgd::Sgd(nn::Module& module, SgdOptions options)
                  std::move(options.decays)},
                 options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"}
                                       : std::vector<std::string>{}),
-      momentum_(options.momentum) {}
+      momentum_(options.momentum),
+      nesterov_(options.nesterov) {
+  RINGLET_CHECK(!nesterov_ || momentum_ != 0, "[sgd] nesterov needs momentum");
+}
 
 void Sgd::update(Run& run) {
   Tensor none;
   sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0],
-       {lr(), momentum_, run.weight_decay, /*nesterov=*/false, run.grad_scale});
+       {lr(), momentum_, run.weight_decay, nesterov_, run.grad_scale});
 }
 
 }  // namespace ringlet::train

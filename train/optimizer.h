@@ -64,8 +64,13 @@ class Optimizer {
   };
   /// Of every parameter, in the arena's order; no moments for one that was never updated.
   std::vector<ParameterState> state();
+  /// The same without moments.
+  std::vector<ParameterState> updates() const;
+  /// The same with whole moments, shaped like the parameter, under every strategy: collective where
+  /// the state is sharded. The tensors are good during the call only.
+  void visit_whole_state(const std::function<void(const ParameterState&)>& visit);
   const std::vector<std::string>& moment_names() const { return moment_names_; }
-  /// Puts back what state() gave, for the parameters named. Others start anew.
+  /// Puts back whole moments, for the parameters named. Others start anew.
   void load_state(const std::vector<ParameterState>& states);
 
  protected:
@@ -91,6 +96,7 @@ class Optimizer {
     std::int64_t begin, end;  // elements of the arena
   };
   void check_arena() const;
+  std::vector<Tensor> whole_moments(const nn::Unit& unit);
   std::vector<Span> spans() const;
   void refresh_slices();
   void ensure_moments();
@@ -137,13 +143,14 @@ class AdamW final : public Optimizer {
 struct SgdOptions {
   double lr = 1e-3;
   double momentum = 0;
+  bool nesterov = false;  // needs momentum
   double weight_decay = 0;
   double max_grad_norm = 0;
   bool check_finite = true;
   DecayPredicate decays = decays_by_default;
 };
 
-/// g += decay p, m = momentum m + g, p -= lr m.
+/// g += decay p, m = momentum m + g, p -= lr m; with nesterov, p -= lr (g + momentum m).
 class Sgd final : public Optimizer {
  public:
   explicit Sgd(nn::Module& module, SgdOptions options = {});
@@ -151,6 +158,7 @@ class Sgd final : public Optimizer {
  private:
   void update(Run& run) override;
   double momentum_;
+  bool nesterov_;
 };
 
 }  // namespace ringlet::train

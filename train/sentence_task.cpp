@@ -1,7 +1,10 @@
 #include "ringlet/train/sentence_task.h"
 
+#include <optional>
+
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/optimizer.h"
+#include "ringlet/train/parallel/no_sync.h"
 
 namespace ringlet::train {
 
@@ -35,7 +38,10 @@ std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {
 
 StepResult SentenceTask::step() {
   StepResult result;
-  for (std::size_t micro = 0; micro < loader_.options().accumulation; ++micro) {
+  const std::size_t micros = loader_.options().accumulation;
+  for (std::size_t micro = 0; micro < micros; ++micro) {
+    std::optional<NoSync> no_sync;
+    if (micro + 1 < micros) no_sync.emplace(pause_);
     const models::PackedBatch* batch = loader_.next();
     if (!batch) batch = loader_.next();  // the first of the next epoch
     const Variable value = loss_(device_ == Device() ? *batch : batch->to(device_));
@@ -70,7 +76,7 @@ std::string SentenceTask::fingerprint() const {
   std::string text;
   for (const auto& dataset : loader_.datasets())
     text += concat(dataset->name(), " (", dataset->size(), " rows), ");
-  return concat(text, "batches of ", options.batch_size * options.accumulation * options.world_size,
+  return concat(text, "batches of ", options.rows_per_step(),
                 options.dealing == Dealing::round_robin ? ", round robin" : ", proportional",
                 options.shuffle ? ", shuffled" : "", options.no_duplicates ? ", no duplicates" : "",
                 options.max_length > 0 ? concat(", at most ", options.max_length, " tokens") : "",

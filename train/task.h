@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,13 @@ class TrainingTask {
   virtual std::string fingerprint() const = 0;
   /// What StepResult::dataset counts; losses of several data sets are also logged apart.
   virtual std::vector<std::string> dataset_names() const { return {}; }
+
+  /// The strategy's switch (see NoSync): a task that runs several backwards in a step turns it on
+  /// for all but the last.
+  void set_pause(std::shared_ptr<int> pause) { pause_ = std::move(pause); }
+
+ protected:
+  std::shared_ptr<int> pause_ = std::make_shared<int>(0);
 };
 
 }  // namespace ringlet::train

@@ -1,6 +1,8 @@
 #include "ringlet/train/trainer.h"
 
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <optional>
 
 #include "ringlet/core/random.h"
@@ -18,7 +20,7 @@ bool every(std::int64_t interval, std::int64_t step) {
   return interval > 0 && step % interval == 0;
 }
 
-LoaderOptions loader_options(const TrainingArguments& arguments) {
+LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group) {
   return {.batch_size = arguments.batch_size,
           .accumulation = arguments.gradient_accumulation,
           .seed = arguments.seed,
@@ -26,10 +28,33 @@ LoaderOptions loader_options(const TrainingArguments& arguments) {
           .shuffle = arguments.shuffle,
           .no_duplicates = arguments.no_duplicates,
           .max_length = arguments.max_length,
-          .padded = arguments.padded};
+          .padded = arguments.padded,
+          .rank = static_cast<std::size_t>(group.rank()),
+          .world_size = static_cast<std::size_t>(group.size()),
+          .devices = arguments.strategy == Strategy::dp ? arguments.devices.size() : 1};
 }
 
-void check(const TrainingArguments& arguments) {
+/// The results of all ranks, in rank order, as one.
+StepResult together(StepResult mine, std::int64_t step, const comm::Group& group) {
+  if (group.size() == 1) return mine;
+  StepResult sum = {.dataset = mine.dataset};
+  int rank = 0;
+  const std::string bytes(reinterpret_cast<const char*>(&mine), sizeof(mine));
+  for (const std::string& each : group.all_gather_bytes(bytes)) {
+    StepResult result;
+    std::memcpy(&result, each.data(), sizeof(result));
+    // The gradients are summed already and no longer say whose was wrong.
+    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] step ", step, ": the loss of rank ", rank,
+                  " is ", result.loss, "; nothing was updated");
+    ++rank;
+    sum.loss += result.loss;
+    sum.rows += result.rows;
+    sum.tokens += result.tokens;
+  }
+  return sum;
+}
+
+void check(const TrainingArguments& arguments, const comm::Group& group) {
   const auto at_least_0 = [](const char* option, double value) {
     if (!(value >= 0)) fail_input(option, ": expected 0 or more, found ", value);
   };
@@ -42,6 +67,12 @@ void check(const TrainingArguments& arguments) {
   at_least_0("max steps", static_cast<double>(arguments.max_steps));
   if (arguments.save_steps > 0 && arguments.output.empty())
     fail_input("save steps: expected an output folder for the checkpoints");
+  const bool dp = arguments.strategy == Strategy::dp;
+  if (dp == arguments.devices.empty())
+    fail_input("devices: ", dp ? "dp needs at least one" : "only dp has several in one process");
+  if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
+    fail_input("strategy ", strategy_name(arguments.strategy), ": expected one rank, found ",
+               group.size());
 }
 
 }  // namespace
@@ -65,20 +96,22 @@ class Trainer::Run {
                                     : warmup_steps_of(arguments_.warmup_ratio, total());
     schedule_ = Schedule(arguments_.schedule, total(), warmup);
     state_.total_steps = total();
-    state_.fingerprint = task_.fingerprint();
+    state_.fingerprint =
+        concat(task_.fingerprint(), ", ", arguments_.dtype, ", learning rate ", arguments_.lr);
     const std::size_t datasets = task_.dataset_names().size();
     if (datasets > 1) state_.dataset_losses.resize(datasets);
     if (!arguments_.resume_from.empty()) resume();
     task_.seek(state_.position);
-    if (arguments_.output.empty()) return;
+    if (arguments_.output.empty() || !writes()) return;
     std::filesystem::create_directories(arguments_.output);
     metrics_.emplace(arguments_.output / "metrics.jsonl", state_.step);
+    trim_tables();
   }
 
   TrainingResult operator()() {
     task_.module().train();
     optimizer_.zero_grad();
-    while (state_.step < total() && !trainer_.stopped_) step();
+    while (state_.step < total() && !stopped()) step();
     result_.steps = state_.step;
     if (steps_here_ > 0) result_.loss /= static_cast<double>(steps_here_);
     return std::move(result_);
@@ -86,10 +119,26 @@ class Trainer::Run {
 
  private:
   std::int64_t total() const { return trainer_.total_steps_; }
+  bool writes() const { return trainer_.group_.rank() == 0; }
+
+  // What one rank was told all do.
+  void agree_to_stop() {
+    if (trainer_.group_.size() > 1) {
+      const char mine[] = {trainer_.stopped_ ? '1' : '0', trainer_.save_at_stop_ ? '1' : '0'};
+      for (const std::string& each : trainer_.group_.all_gather_bytes(std::string(mine, 2))) {
+        trainer_.stopped_ = trainer_.stopped_ || each[0] == '1';
+        trainer_.save_at_stop_ = trainer_.save_at_stop_ || each[1] == '1';
+      }
+    }
+    stopping_ = trainer_.stopped_;
+  }
+  // Told behind the agreement, a rank among others waits for the next one.
+  bool stopped() const { return trainer_.group_.size() > 1 ? stopping_ : trainer_.stopped_; }
 
   void resume() {
     std::filesystem::path folder = arguments_.resume_from;
     if (const auto latest = latest_checkpoint(folder)) folder = *latest;
+    check_same_on_all_ranks(folder);
     const std::string wanted = state_.fingerprint;
     const std::size_t datasets = state_.dataset_losses.size();
     state_ = load_checkpoint(folder, task_.module(), optimizer_);
@@ -105,10 +154,28 @@ class Trainer::Run {
     default_generator() = state_.generator;
   }
 
+  // Each rank looks for the latest one, and their folders may be disks of different hosts.
+  void check_same_on_all_ranks(const std::filesystem::path& checkpoint) const {
+    const std::string mine = checkpoint.filename().string();
+    const std::vector<std::string> all = trainer_.group_.all_gather_bytes(mine);
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        fail_input(checkpoint.parent_path().string(), ": rank 0 would go on from ", all[0],
+                   ", rank ", rank, " from ", all[rank]);
+  }
+
+  /// What a stopped run evaluated behind its last checkpoint is evaluated again.
+  void trim_tables() const {
+    const std::filesystem::path folder = arguments_.output / "eval";
+    if (!std::filesystem::is_directory(folder)) return;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      if (entry.path().extension() == ".csv") trim_csv(entry.path(), state_.step);
+  }
+
   void step() {
     const double start = now();
     optimizer_.set_lr(arguments_.lr * schedule_.factor(state_.step));
-    const StepResult result = task_.step();
+    const StepResult result = together(task_.step(), state_.step + 1, trainer_.group_);
     optimizer_.step();
     optimizer_.zero_grad();
     const bool epoch_ends = advance();
@@ -124,7 +191,10 @@ class Trainer::Run {
         (arguments_.eval_each_epoch && (epoch_ends || last)))
       found = evaluate();
     if (epoch_ends) finish_epoch(found.value_or(Metrics{}));
-    if (every(arguments_.save_steps, state_.step) || (arguments_.save_steps > 0 && last)) save();
+    agree_to_stop();
+    if (every(arguments_.save_steps, state_.step) || (arguments_.save_steps > 0 && last) ||
+        trainer_.save_at_stop_)
+      save();
   }
 
   /// True at the end of an epoch.
@@ -184,7 +254,7 @@ class Trainer::Run {
   }
 
   Metrics evaluate() {
-    EvaluationPoint point{state_.step, epoch()};
+    EvaluationPoint point{state_.step, epoch(), {}, trainer_.group_};
     if (!arguments_.output.empty()) point.output = arguments_.output / "eval";
     Metrics all;
     for (const EvaluateFunction& evaluate : trainer_.evaluators_)
@@ -207,7 +277,7 @@ class Trainer::Run {
     state_.generator = default_generator();
     const auto target = checkpoint_path(arguments_.output, state_.step);
     save_checkpoint(target, task_.module(), optimizer_, state_);
-    rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
+    if (writes()) rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
     if (trainer_.callbacks_.on_save) trainer_.callbacks_.on_save(target);
   }
 
@@ -220,6 +290,7 @@ class Trainer::Run {
   TrainerState state_;
   std::optional<MetricsWriter> metrics_;
   TrainingResult result_;
+  bool stopping_ = false;
   std::int64_t steps_here_ = 0;
   double epoch_loss_ = 0;
   std::int64_t epoch_steps_ = 0;
@@ -229,24 +300,33 @@ class Trainer::Run {
   } logged_;
 };
 
-Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments)
-    : task_(std::move(task)), arguments_(std::move(arguments)) {
-  check(arguments_);
+Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group)
+    : task_(std::move(task)), arguments_(std::move(arguments)), group_(std::move(group)) {
+  check(arguments_, group_);
   set_compute_dtype(task_->module(), arguments_.dtype);
   total_steps_ = arguments_.max_steps;
   if (total_steps_ == 0)
     for (std::size_t epoch = 0; epoch < arguments_.epochs; ++epoch)
       total_steps_ += static_cast<std::int64_t>(task_->steps_per_epoch(epoch));
+  strategy_ = AttachedStrategy(arguments_.strategy, task_->module(), group_, arguments_.devices);
+  task_->set_pause(strategy_.paused());
 }
 
 Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
-                 TrainingArguments arguments)
+                 TrainingArguments arguments, comm::Group group)
     : Trainer(std::make_unique<SentenceTask>(loss, std::move(datasets), tokenizer,
-                                             loader_options(arguments)),
-              arguments) {}
+                                             loader_options(arguments, group)),
+              arguments, group) {}
+
+void Trainer::stop(bool save) {
+  RINGLET_CHECK(!save || !arguments_.output.empty(),
+                "[trainer] there is no output folder for a checkpoint");
+  stopped_ = true;
+  save_at_stop_ = save_at_stop_ || save;
+}
 
 TrainingResult Trainer::train() {
-  stopped_ = false;
+  stopped_ = save_at_stop_ = false;
   return Run(*this)();
 }
 

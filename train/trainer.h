@@ -17,6 +17,7 @@
 #include "ringlet/train/loader.h"
 #include "ringlet/train/metrics.h"
 #include "ringlet/train/optimizer.h"
+#include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/schedule.h"
 #include "ringlet/train/task.h"
 
@@ -44,6 +45,11 @@ struct TrainingArguments {
   DType dtype = DType::f32;
   std::uint64_t seed = 42;
 
+  /// How several devices train together. dp takes `devices`, the others the trainer's group; a
+  /// global batch is batch_size * gradient_accumulation rows for each of them.
+  Strategy strategy = Strategy::none;
+  std::vector<Device> devices = {};
+
   std::int64_t logging_steps = 10;  // a line of metrics every so many steps; 0: none
   std::int64_t eval_steps = 0;      // 0: only after each epoch
   bool eval_each_epoch = true;
@@ -62,6 +68,7 @@ struct TrainingArguments {
 
 using EvaluateFunction = std::function<Metrics(const EvaluationPoint&)>;
 
+/// Of all ranks together, the same on each.
 struct StepReport {
   std::int64_t step = 0;  // done, counted from 1
   std::int64_t total_steps = 0;
@@ -95,27 +102,34 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments);
+  /// With a strategy over several ranks, every rank makes a trainer of its own and all call the
+  /// same on it; rank 0 writes.
+  Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group = {});
   /// Sentences: `loss` and what it holds is trained, and must outlive the trainer.
   Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
-          TrainingArguments arguments = {});
+          TrainingArguments arguments = {}, comm::Group group = {});
   /// Anything else: see ExampleTask.
   template <class Collate, class LossHook>
   Trainer(nn::Module& module, std::size_t examples, Collate collate, LossHook loss,
-          TrainingArguments arguments = {})
+          TrainingArguments arguments = {}, comm::Group group = {})
       : Trainer(std::make_unique<ExampleTask<std::invoke_result_t<Collate, const Rows&>>>(
                     module, examples, std::move(collate), std::move(loss),
                     ExampleOptions{arguments.batch_size, arguments.gradient_accumulation,
-                                   arguments.seed, /*shuffle=*/true}),
-                arguments) {}
+                                   arguments.seed, /*shuffle=*/true,
+                                   static_cast<std::size_t>(group.rank()),
+                                   static_cast<std::size_t>(group.size())}),
+                arguments, group) {}
 
   void add_evaluator(EvaluateFunction evaluate) { evaluators_.push_back(std::move(evaluate)); }
   void set_callbacks(TrainerCallbacks callbacks) { callbacks_ = std::move(callbacks); }
 
-  /// Runs to the end, or until stop() was called from a callback. The thread's generator is as it
-  /// was afterwards. Whatever input is wrong is InputError before the first step.
+  /// Runs to the end, or until stop() was called from a callback or an evaluator. The thread's
+  /// generator is as it was afterwards. Whatever input is wrong is InputError before the first
+  /// step.
   TrainingResult train();
-  void stop() { stopped_ = true; }
+  /// Ends the run behind the step that is under way; with `save` it leaves a checkpoint there, for
+  /// which there must be an output folder. Called on one rank it ends the run on all.
+  void stop(bool save = false);
 
   std::int64_t total_steps() const { return total_steps_; }
 
@@ -124,10 +138,13 @@ class Trainer {
 
   std::unique_ptr<TrainingTask> task_;
   TrainingArguments arguments_;
+  comm::Group group_;
+  AttachedStrategy strategy_;
   TrainerCallbacks callbacks_;
   std::vector<EvaluateFunction> evaluators_;
   std::int64_t total_steps_ = 0;
   bool stopped_ = false;
+  bool save_at_stop_ = false;
 };
 
 }  // namespace ringlet::train

@@ -34,7 +34,7 @@ models::SentenceEncoder tiny_encoder() {
   return models::SentenceEncoder(config, words::tokenizer());
 }
 
-std::shared_ptr<TextDataset> scored() {
+std::shared_ptr<TextDataset> scored_pairs() {
   auto data = std::make_shared<TextDataset>(
       "scores", std::vector<std::string>{"sentence1", "sentence2"}, Target::score);
   for (std::size_t i = 0; i < 24; ++i) {
@@ -66,7 +66,7 @@ struct Setup {
 }  // namespace
 
 TEST_CASE("an encoder learns two data sets with a loss each, and resumes to the bit") {
-  const Datasets data{words::dataset(24, 3), scored()};
+  const Datasets data{words::dataset(24, 3), scored_pairs()};
   TemporaryFolder folder;
   TrainingArguments arguments{.output = folder / "a",
                               .epochs = 2,
@@ -98,8 +98,8 @@ TEST_CASE("similarity rises by training on scores, also in bf16") {
     CAPTURE(dtype);
     const models::SentenceEncoder encoder = tiny_encoder();
     models::CosineSimilarityLoss loss(encoder);
-    const EmbeddingSimilarityEvaluator evaluator(*scored(), {.name = "words"});
-    Trainer trainer(loss, {scored()}, words::tokenizer(),
+    const EmbeddingSimilarityEvaluator evaluator(*scored_pairs(), {.name = "words"});
+    Trainer trainer(loss, {scored_pairs()}, words::tokenizer(),
                     {.epochs = 30, .batch_size = 8, .lr = 3e-3, .dtype = dtype});
     trainer.add_evaluator(
         [&](const EvaluationPoint& at) { return evaluator.evaluate(encoder, at); });

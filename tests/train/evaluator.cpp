@@ -34,10 +34,6 @@ TEST_CASE("similarities of two rows, distances counted negatively") {
   CHECK(paired_similarities(Similarity::euclidean, kFirst, kSecond) ==
         Values{-std::sqrt(2.0), -std::sqrt(5.0), -std::sqrt(2.0)});
   CHECK(paired_similarities(Similarity::manhattan, kFirst, kSecond) == Values{-2, -3, -2});
-  CHECK(parse_similarity("dot") == Similarity::dot);
-  CHECK_THROWS_WITH_AS(parse_similarity("sine"),
-                       "similarity: expected cosine, dot, euclidean or manhattan, found 'sine'",
-                       InputError);
 }
 
 TEST_CASE("scores have Sentence Transformers' names and table") {

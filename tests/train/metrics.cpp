@@ -42,6 +42,19 @@ TEST_CASE("tables get a line each time, and a header once") {
   CHECK_THROWS_AS(append_csv(folder / "file" / "table.csv", "epoch", {1}), InputError);
 }
 
+TEST_CASE("a resumed run keeps the lines of a table up to its step, whole ones only") {
+  TemporaryFolder folder;
+  const auto path = folder / "table.csv";
+  write_file(path, "epoch,steps,score\n0.5,10,0.1\n1,20,0.2\n1.5,30,0.3\n2,1");
+  trim_csv(path, 20);
+  CHECK(read_file(path) == "epoch,steps,score\n0.5,10,0.1\n1,20,0.2\n");
+  trim_csv(path, 0);
+  CHECK(read_file(path) == "epoch,steps,score\n");
+  write_file(path, "name,value\na,1\nb");  // somebody else's
+  trim_csv(path, 0);
+  CHECK(read_file(path) == "name,value\na,1\nb");
+}
+
 TEST_CASE("a metric is found by name") {
   const Metrics metrics{{"loss", 0.5}, {"accuracy", 0.75}};
   CHECK(find_metric(metrics, "accuracy") == 0.75);

@@ -84,6 +84,18 @@ TEST_CASE("SGD takes PyTorch's steps") {
   }
 }
 
+TEST_CASE("SGD looks one step ahead with Nesterov's momentum") {
+  Bag bag;
+  const nn::Parameter p = bag.add("dense", "weight", ones({1, 1}));
+  Sgd optimizer(bag, {.lr = 0.5, .momentum = 0.5, .nesterov = true});
+  give_grad(p, ones({1, 1}));
+  optimizer.step();  // m = 1, 1 - 0.5 (1 + 0.5)
+  CHECK(values(p) == std::vector<float>{0.25});
+  optimizer.step();  // m = 1.5, 0.25 - 0.5 (1 + 0.75)
+  CHECK(values(p) == std::vector<float>{-0.625});
+  CHECK_THROWS_WITH_AS(Sgd(bag, {.nesterov = true}), "[sgd] nesterov needs momentum", Error);
+}
+
 TEST_CASE("clipping is clip_grad_norm_ folded into the update") {
   const Oracle ops("ops");
   for (const std::string& name : ops.cases("clip_grad_norm")) {
@@ -257,6 +269,12 @@ TEST_CASE("an optimizer updates its local slices only, and gathers the norm of a
                arena.grad().slice(kNormBlock, end)}};
     }
     void gather_norm_blocks(std::vector<double>& blocks) override { blocks[0] = 9; }
+    Tensor whole_unit(const nn::Unit& unit, const std::vector<Tensor>*) override {
+      return arena.data().slice(unit.begin, unit.end);
+    }
+    std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter&) const override {
+      return {};
+    }
     nn::Arena& arena;
   };
   Bag bag;

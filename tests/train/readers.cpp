@@ -20,8 +20,9 @@ TextDataset read(std::string_view text, const ReadOptions& options = {},
 }  // namespace
 
 TEST_CASE("SNLI and MultiNLI as JSON lines") {
-  const TextDataset nli = read(
-      R"({"gold_label": "entailment", "sentence1": " A dog runs. ", "sentence2": "An animal.", "annotator_labels": ["entailment"]}
+  const TextDataset nli =
+      read(R"({"gold_label": "entailment", "sentence1": " A dog runs. ", "sentence2": "An animal.")"
+           R"(, "annotator_labels": ["entailment"]}
 {"gold_label": "-", "sentence1": "x", "sentence2": "y"}
 {"gold_label": "contradiction", "sentence1": "A", "sentence2": "B"}
 {"gold_label": "neutral", "sentence1": "A", "sentence2": "C"}
@@ -113,14 +114,20 @@ TEST_CASE("what is detected can be said instead") {
   options = {};
   options.format = Format::csv;
   CHECK_EQ(read("sentence1,sentence2\n\"a\tb\",c\n", options, "a.tsv").texts(0)[0], "a\tb");
-  CHECK(parse_layout("stsb") == Layout::stsb);
-  CHECK_THROWS_AS(parse_layout("sts"), InputError);
 }
 
-TEST_CASE("limit reads the first rows only") {
+TEST_CASE("a score scale says what the best score is") {
   ReadOptions options;
-  options.limit = 2;
-  CHECK_EQ(read("a,b,1\nc,d,2\ne,f,3\nbroken\n", options).size(), 2);
+  options.score_scale = 5;
+  const TextDataset sts = read("sentence1,sentence2,score\na,b,5\nc,d,1.25\n", options);
+  CHECK_EQ(sts.score(0), 1.0f);
+  CHECK_EQ(sts.score(1), 0.25f);
+  CHECK_THROWS_WITH_AS(read("sentence1,sentence2,score\na,b,5\n"),
+                       "a.csv:2: score 5 is out of range: expected -1 to 1 (score scale 1)",
+                       InputError);
+  options.score_scale = 0;
+  CHECK_THROWS_WITH_AS(read("a,b,1\n", options), "score scale: expected more than 0, found 0",
+                       InputError);
 }
 
 TEST_CASE("bad rows are named with their line and what was expected") {
@@ -139,7 +146,8 @@ TEST_CASE("bad rows are named with their line and what was expected") {
   CHECK_THROWS_WITH_AS(read(std::string(header) + "a,b,2\nc,d,3\n", options),
                        "a.csv:3: label 3 is out of range: expected 0 to 2", InputError);
   CHECK_THROWS_WITH_AS(read("a,b,2.5\nc,d,5.5\n"),
-                       "a.csv:2: score 5.5 is out of range: expected 0 to 5", InputError);
+                       "a.csv:2: score 5.5 is out of range: expected 0 to 5 (score scale 5)",
+                       InputError);
   CHECK_THROWS_WITH_AS(read("a,b,2.5\nc,d,high\n"),
                        "a.csv:2: expected a number in 'score', found 'high'", InputError);
   CHECK_THROWS_AS(read("a,b,2.5\nc,d,nan\n"), InputError);

@@ -181,6 +181,39 @@ TEST_CASE("checkpoints rotate, and the last step has one") {
   CHECK_FALSE(std::filesystem::exists(folder / "out" / "checkpoint-10"));
 }
 
+TEST_CASE("a run that is told to stop saves behind the step under way, and goes on from there") {
+  TemporaryFolder folder;
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.eval_steps = 1;
+  const auto loss = words::loss(2);
+  const auto trainer_of = [&](const TrainingArguments& of) {
+    auto trainer =
+        std::make_unique<Trainer>(*loss, Datasets{words::dataset(24, 2)}, words::tokenizer(), of);
+    trainer->add_evaluator([](const EvaluationPoint& at) {
+      append_csv(at.output / "table.csv", "steps,score", {static_cast<double>(at.step), 1});
+      return Metrics{{"score", 1}};
+    });
+    return trainer;
+  };
+  const auto first = trainer_of(arguments);
+  first->set_callbacks({.on_step = [&](const StepReport& at) {
+    if (at.step == 5) first->stop(/*save=*/true);
+  }});
+  CHECK(first->train().steps == 5);
+  REQUIRE(std::filesystem::exists(folder / "out" / "checkpoint-5"));
+  // As if it had gone on and been killed: what came behind the checkpoint is taken out again.
+  append_csv(folder / "out" / "eval" / "table.csv", "steps,score", {6, 0});
+  arguments.resume_from = arguments.output;
+  CHECK(trainer_of(arguments)->train().steps == 18);
+  std::string table = "steps,score\n";
+  for (int step = 1; step <= 18; ++step) table += concat(step, ",1\n");
+  CHECK(read_file(folder / "out" / "eval" / "table.csv") == table);
+
+  Trainer nowhere(*loss, {words::dataset(24, 2)}, words::tokenizer(), kQuick);
+  CHECK_THROWS_WITH_AS(nowhere.stop(true), "[trainer] there is no output folder for a checkpoint",
+                       Error);
+}
+
 TEST_CASE("a checkpoint does not go on with other data or another length") {
   TemporaryFolder folder;
   TrainingArguments arguments = with_output(kQuick, folder / "out");
@@ -192,10 +225,15 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
   Trainer shorter(*loss, {words::dataset(20, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(
       shorter.train(),
-      (at + ": was trained on words (24 rows), batches of 4, proportional, shuffled, seed 42; now "
-            "it would be words (20 rows), batches of 4, proportional, shuffled, seed 42")
+      (at + ": was trained on words (24 rows), batches of 4, proportional, shuffled, seed 42, f32, "
+            "learning rate 0.02; now it would be words (20 rows), batches of 4, proportional, "
+            "shuffled, seed 42, f32, learning rate 0.02")
           .c_str(),
       InputError);
+  TrainingArguments faster = arguments;
+  faster.lr = 0.1;
+  CHECK_THROWS_AS(Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), faster).train(),
+                  InputError);
   arguments.epochs = 4;
   Trainer longer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(longer.train(), (at + ": was to run 18 steps; now it would be 24").c_str(),

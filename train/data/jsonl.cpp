@@ -7,12 +7,12 @@
 namespace ringlet::train {
 namespace {
 
-using Json = nlohmann::json;
+using Line = nlohmann::json;
 using Type = JsonlReader::Type;
 
 /// Collects the members of the outermost object while the parser runs; builds no tree, so columns
 /// that nobody asked for (parse trees) cost little.
-class MemberCollector : public nlohmann::json_sax<Json> {
+class MemberCollector : public nlohmann::json_sax<Line> {
  public:
   explicit MemberCollector(std::vector<JsonlReader::Member>& members) : members_(members) {
     members_.clear();
@@ -94,7 +94,7 @@ bool JsonlReader::next() {
   } while (line && line->find_first_not_of(" \t\r") == std::string_view::npos);
   if (!line) return false;
   MemberCollector collector(members_);
-  if (!Json::sax_parse(line->begin(), line->end(), &collector)) {
+  if (!Line::sax_parse(line->begin(), line->end(), &collector)) {
     lines_.fail_here("expected a JSON object, malformed at column ", collector.error_column());
   }
   if (!collector.is_object()) lines_.fail_here("expected a JSON object");

@@ -13,7 +13,7 @@
 namespace ringlet::train {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
+constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 struct CloseGzip {
@@ -31,7 +31,7 @@ GzipFile open_gzip(const std::filesystem::path& path) {
   errno = 0;
   GzipFile file(gzopen(path.c_str(), "rb"));
   if (!file) fail_input(path.string(), ": cannot open: ", reason(errno ? errno : ENOMEM));
-  gzbuffer(file.get(), kChunkBytes);
+  gzbuffer(file.get(), kBlockBytes);
   if (path.extension() == ".gz" && gzdirect(file.get())) {
     fail_input(path.string(), ": expected a gzip file");
   }
@@ -39,7 +39,7 @@ GzipFile open_gzip(const std::filesystem::path& path) {
 }
 
 std::size_t read_gzip(gzFile file, const std::string& name, std::span<char> into) {
-  const auto wanted = static_cast<unsigned>(std::min(into.size(), kChunkBytes));
+  const auto wanted = static_cast<unsigned>(std::min(into.size(), kBlockBytes));
   errno = 0;
   const int count = gzread(file, into.data(), wanted);
   int error = Z_OK;
@@ -87,7 +87,7 @@ bool LineReader::refill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (end_ == buffer_.size()) buffer_.resize(std::max(kChunkBytes, 2 * end_));
+  if (end_ == buffer_.size()) buffer_.resize(std::max(kBlockBytes, 2 * end_));
   const std::size_t count = source_(std::span(buffer_).subspan(end_));
   end_ += count;
   exhausted_ = count == 0;

@@ -171,7 +171,7 @@ double read_score(const RowReader& rows, const Plan& plan) {
   }
   if (*value < plan.min_score * plan.scale || *value > plan.scale) {
     rows.fail_here("score ", text, " is out of range: expected ", plan.min_score * plan.scale,
-                   " to ", plan.scale);
+                   " to ", plan.scale, " (score scale ", plan.scale, ")");
   }
   return *value / plan.scale;
 }
@@ -193,14 +193,6 @@ void read_row(const RowReader& rows, const Plan& plan, const ReadOptions& option
 
 }  // namespace
 
-Layout parse_layout(std::string_view name) {
-  if (name == "auto") return Layout::detect;
-  if (name == "nli") return Layout::nli;
-  if (name == "stsb") return Layout::stsb;
-  if (name == "columns") return Layout::columns;
-  fail_input("layout: expected auto, nli, stsb or columns, found '", name, "'");
-}
-
 TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
   if (!(options.score_scale > 0)) {
     fail_input("score scale: expected more than 0, found ", options.score_scale);
@@ -209,9 +201,7 @@ TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
       open_rows(std::move(lines), options.format, parse_renames(options.columns));
   const Plan plan = make_plan(*rows, options);
   TextDataset dataset(rows->name(), plan.texts, plan.target);
-  while ((options.limit == 0 || dataset.size() < options.limit) && rows->next()) {
-    read_row(*rows, plan, options, dataset);
-  }
+  while (rows->next()) read_row(*rows, plan, options, dataset);
   if (dataset.size() == 0) {
     fail_input(rows->name(), ": empty: expected at least one row, found none (", dataset.skipped(),
                " without a gold label)");

@@ -25,9 +25,6 @@ namespace ringlet::train {
 
 enum class Layout { detect, nli, stsb, columns };
 
-/// "auto", "nli", "stsb" or "columns"; anything else is InputError.
-Layout parse_layout(std::string_view name);
-
 struct ReadOptions {
   Layout layout = Layout::detect;
   Format format = Format::detect;
@@ -39,8 +36,6 @@ struct ReadOptions {
   int num_labels = 0;
   /// Scores are divided by this and must then lie in [-1, 1] (STSB: 5, and in [0, 1]).
   double score_scale = 1;
-  /// Stop after so many rows; 0 for all.
-  std::size_t limit = 0;
 };
 
 /// Reads a file, plain or gzip. The data set is named after it.

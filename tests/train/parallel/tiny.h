@@ -1,0 +1,157 @@
+// A tiny MPNet with dropout, three data sets with a loss each, and ten steps of training: what the
+// strategies are compared on.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "../words.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/nn/arena.h"
+#include "ringlet/train/loader.h"
+#include "ringlet/train/optimizer.h"
+
+namespace tiny {
+
+using namespace ringlet;
+
+inline constexpr std::size_t kRows = 3;  // of one rank
+inline constexpr int kSteps = 10;
+
+inline models::EncoderConfig config() {
+  models::EncoderConfig config;
+  config.architecture = models::Architecture::mpnet;
+  config.vocab_size = 64;   // most rows are never used
+  config.hidden_size = 48;  // layers of 7 norm blocks: nothing divides
+  config.num_hidden_layers = 3;
+  config.num_attention_heads = 6;
+  config.intermediate_size = 96;
+  config.max_position_embeddings = 16;
+  config.pad_token_id = 0;
+  return config;
+}
+
+/// Two sets of labelled pairs, one of scored pairs; their last batches have rows left over.
+inline train::Datasets datasets() {
+  auto scores = std::make_shared<train::TextDataset>(
+      "scores", std::vector<std::string>{"sentence1", "sentence2"}, train::Target::score);
+  for (std::size_t i = 0; i < 17; ++i) {
+    const std::string first = words::text(i), second = words::text(i * 3);
+    scores->add_row(std::vector<std::string_view>{first, second},
+                    first[0] == second[0] ? 0.9 : 0.1);
+  }
+  return {words::dataset(23, 3), words::dataset(19, 3), scores};
+}
+
+/// An encoder and the losses of the three data sets.
+struct Model {
+  explicit Model(std::uint64_t seed = 5)
+      : guard({seed, 0, 0}), encoder(config(), words::tokenizer()) {
+    using Losses = std::vector<std::shared_ptr<models::Loss>>;
+    loss = std::make_shared<models::MultiLoss>(
+        encoder.transformer(), Losses{std::make_shared<models::SoftmaxLoss>(encoder, 3),
+                                      std::make_shared<models::SoftmaxLoss>(encoder, 3),
+                                      std::make_shared<models::CosineSimilarityLoss>(encoder)});
+    default_generator() = {42, 0, 0};
+  }
+  GeneratorGuard guard;
+  models::SentenceEncoder encoder;
+  std::shared_ptr<models::MultiLoss> loss;
+};
+
+inline train::AdamWOptions adamw() {
+  return {.lr = 1e-3, .weight_decay = 0.01, .max_grad_norm = 0.5};
+}
+
+inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t accumulation = 1) {
+  return {.batch_size = kRows,
+          .accumulation = accumulation,
+          .seed = 7,
+          .dealing = train::Dealing::round_robin,
+          .rank = static_cast<std::size_t>(rank),
+          .world_size = static_cast<std::size_t>(world_size)};
+}
+
+inline const models::PackedBatch& next(train::Loader& loader) {
+  const models::PackedBatch* batch = loader.next();
+  return batch ? *batch : *loader.next();
+}
+
+/// Ten steps of this rank, as a user writes them.
+inline void train_rank(Model& model, int rank, int world_size) {
+  train::AdamW optimizer(*model.loss, adamw());
+  train::Loader loader(datasets(), model.encoder.tokenizer(), loader_options(rank, world_size));
+  for (int step = 0; step < kSteps; ++step) {
+    (*model.loss)(next(loader)).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+}
+
+/// All parameters' bits; collective where they are sharded.
+inline std::vector<std::uint32_t> bits(const nn::Module& module) {
+  std::vector<std::uint32_t> all;
+  nn::WholeParameters whole(module);
+  for (const nn::Parameter& parameter : module.parameters()) {
+    const Tensor value = whole(parameter);
+    const auto* words = reinterpret_cast<const std::uint32_t*>(value.bytes());
+    all.insert(all.end(), words, words + value.numel());
+  }
+  return all;
+}
+
+using Bits = std::vector<std::uint32_t>;
+
+/// The same training by n ranks one after the other on one device: each rank's gradient from zero,
+/// then all of them added in rank order.
+inline Bits virtual_ranks(int n) {
+  Model model;
+  train::AdamW optimizer(*model.loss, adamw());
+  const auto arena = nn::pack(*model.loss);
+  std::vector<std::unique_ptr<train::Loader>> loaders;
+  for (int rank = 0; rank < n; ++rank)
+    loaders.push_back(std::make_unique<train::Loader>(datasets(), model.encoder.tokenizer(),
+                                                      loader_options(rank, n)));
+  for (int step = 0; step < kSteps; ++step) {
+    Tensor sum;
+    for (auto& loader : loaders) {
+      model.loss->zero_grad();
+      (*model.loss)(next(*loader)).backward();
+      if (sum.defined()) {
+        axpby(sum, 1, arena->grad(), 1);
+      } else {
+        sum = arena->grad().clone();
+      }
+    }
+    Tensor grad = arena->grad();
+    grad.copy_(sum);
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  return bits(*model.loss);
+}
+
+/// Puts a strategy on a model, trains, and takes it off.
+using TrainRank = std::function<void(Model&, const comm::Group&)>;
+
+/// The bits of every rank after training with a strategy; all start from other weights than rank 0.
+inline std::vector<Bits> run(int n, const comm::GroupOptions& options,
+                             const TrainRank& train_rank) {
+  std::vector<Bits> all(static_cast<std::size_t>(n));
+  comm::launch(
+      [&](const comm::Group& group) {
+        Model model(group.rank() == 0 ? 5 : 99 + static_cast<std::uint64_t>(group.rank()));
+        train_rank(model, group);
+        all[static_cast<std::size_t>(group.rank())] = bits(*model.loss);
+      },
+      n, {.ranks = comm::Ranks::threads, .group = options});
+  return all;
+}
+
+}  // namespace tiny

@@ -1,0 +1,44 @@
+#include "ringlet/train/parallel/attached_strategy.h"
+
+#include "ringlet/train/parallel/data_parallel.h"
+#include "ringlet/train/parallel/distributed_data_parallel.h"
+#include "ringlet/train/parallel/fully_sharded.h"
+#include "ringlet/train/parallel/sharded_data_parallel.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr const char* kNames[] = {"none", "dp", "ddp", "zero1", "zero2", "fsdp"};
+
+}  // namespace
+
+const char* strategy_name(Strategy strategy) { return kNames[static_cast<int>(strategy)]; }
+
+Strategy parse_strategy(std::string_view name) {
+  for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i)
+    if (name == kNames[i]) return static_cast<Strategy>(i);
+  fail_input("unknown strategy '", name, "'; expected ", kStrategyNames);
+}
+
+AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
+                                   const std::vector<Device>& devices) {
+  const auto keep = [&](auto parallel) {
+    paused_ = parallel->paused();
+    strategy_ = std::move(parallel);
+  };
+  if (strategy == Strategy::dp) {
+    auto* loss = dynamic_cast<models::Loss*>(&module);
+    if (!loss) fail_input("strategy dp: expected a loss over batches of sentences");
+    keep(std::make_shared<DataParallel>(*loss, devices));
+  } else if (strategy == Strategy::ddp) {
+    keep(std::make_shared<DistributedDataParallel>(module, std::move(group)));
+  } else if (strategy == Strategy::zero1 || strategy == Strategy::zero2) {
+    const int stage = strategy == Strategy::zero1 ? 1 : 2;
+    keep(std::make_shared<ShardedDataParallel>(module, std::move(group),
+                                               ShardedDataParallelOptions{stage}));
+  } else if (strategy == Strategy::fsdp) {
+    keep(std::make_shared<FullySharded>(module, std::move(group)));
+  }
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,181 @@
+#include "ringlet/train/parallel/distributed_data_parallel.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ringlet/train/parallel/row_exchange.h"
+
+namespace ringlet::train {
+namespace {
+
+std::int64_t elements(const char* option, double mb, DType dtype) {
+  RINGLET_CHECK(mb > 0, "[ddp] ", option, ": expected more than 0, found ", mb);
+  const double n = mb * (1 << 20) / static_cast<double>(itemsize(dtype));
+  return static_cast<std::int64_t>(std::clamp(n, 1.0, 0x1p60));
+}
+
+}  // namespace
+
+/// Reduces a bucket when the gradients in it are complete and all buckets before it are on their
+/// way: the same order on every rank.
+class DistributedDataParallel::Reducer final : public RankStrategy {
+ public:
+  Reducer(nn::Module& module, comm::Group group, const Options& options)
+      : RankStrategy("ddp", module, std::move(group)) {
+    if (arena_->numel() == 0) return;
+    const DType dtype = arena_->data().dtype();
+    const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
+    const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
+    std::vector<Bucket> alone;  // a large table may be exchanged by rows
+    for (const Item& item : items_) {
+      const nn::Slot& slot = *item.slot;
+      if (slot.parameter.dim() == 2 && slot.numel() > cap)
+        alone.push_back({slot.offset, slot.offset + slot.numel()});
+    }
+    buckets_ = cut_buckets(arena_->numel(), first, cap, alone);
+    states_.resize(buckets_.size());
+    arena_->grad();
+  }
+
+  std::span<const Bucket> buckets() const { return buckets_; }
+
+  // ---- for the optimizer: all is here ----
+  std::vector<nn::LocalSlice> local_slices() override {
+    if (!arena_->data().defined()) return {};
+    return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
+  }
+  void gather_norm_blocks(std::vector<double>&) override {}
+  Tensor whole_unit(const nn::Unit& unit, const std::vector<Tensor>* local) override {
+    return (local ? (*local)[0] : arena_->data()).slice(unit.begin, unit.end);
+  }
+
+  // ---- backward ----
+  void backward_begins(std::span<autograd::VariableState* const> reached) override {
+    const bool reduce = begin(reached);
+    for (BucketState& state : states_) state = {};
+    works_.clear();
+    exchanges_.clear();
+    for (Item& item : items_) {
+      if (!item.state->has_grad) {
+        rows_.erase(item.state);
+        item.state->dense = false;
+      }
+      if (!item.reached && !item.pending) continue;
+      if (item.reduced) item.state->dense = true;  // has the rows of all ranks
+      // A sum that is added to: rank 0 goes on with it and the others start anew, so that it
+      // counts once.
+      if (item.reached && item.reduced && rank() != 0) item.state->has_grad = false;
+      if (item.reached) item.reduced = false;
+      item.pending = true;
+      for_buckets(item, [&](std::size_t b) {
+        states_[b].active = true;
+        if (item.reached) ++states_[b].waiting;
+      });
+    }
+    next_ = 0;
+    reducing_ = reduce;
+    launch_complete();
+  }
+
+  void only_rows(autograd::VariableState& leaf, const Tensor& rows) override {
+    std::vector<std::int32_t>& known = rows_[&leaf];
+    const std::vector<std::int32_t> more = rows.to_vector<std::int32_t>();
+    known.insert(known.end(), more.begin(), more.end());
+  }
+
+  void grad_ready(autograd::VariableState& leaf) override {
+    for_buckets(item_of(leaf), [&](std::size_t b) { --states_[b].waiting; });
+    launch_complete();
+  }
+
+  void backward_ends() override {
+    if (!std::exchange(reducing_, false)) return;
+    // What the graph held but no gradient came to is left out, alike on all ranks.
+    for (Item& item : items_)
+      if (!item.state->has_grad) item.pending = false;
+    while (next_ < buckets_.size()) launch_next();
+    for (const comm::Work& work : works_) work.wait();
+    for (RowExchange& exchange : exchanges_) exchange.finish();
+    works_.clear();
+    exchanges_.clear();
+    for (Item& item : items_)
+      if (std::exchange(item.pending, false)) item.reduced = true;
+  }
+
+ private:
+  struct BucketState {
+    bool active = false;       // some gradient in it waits to be reduced
+    std::int64_t waiting = 0;  // parameters whose gradient is not complete
+  };
+
+  template <class Visit>
+  void for_buckets(const Item& item, Visit&& visit) {
+    const std::int64_t begin = item.slot->offset, end = begin + item.slot->numel();
+    // From the last elements to the first, as buckets go.
+    auto bucket = std::partition_point(buckets_.begin(), buckets_.end(),
+                                       [&](const Bucket& b) { return b.begin >= end; });
+    for (; bucket != buckets_.end() && bucket->end > begin; ++bucket)
+      visit(static_cast<std::size_t>(bucket - buckets_.begin()));
+  }
+
+  void launch_complete() {
+    if (!reducing_) return;
+    while (next_ < buckets_.size() && (!states_[next_].active || states_[next_].waiting == 0))
+      launch_next();
+  }
+
+  void launch_next() {
+    const Bucket bucket = buckets_[next_];
+    if (!states_[next_++].active) return;
+    clear_others(bucket);
+    if (exchange_rows(bucket)) return;
+    works_.push_back(group_.all_reduce(arena_->grad().slice(bucket.begin, bucket.end)));
+  }
+
+  // True if the bucket is a table of which only rows were written, few enough to be sent alone.
+  bool exchange_rows(const Bucket& bucket) {
+    if (group_.size() == 1) return false;
+    for (const Item& item : items_) {
+      const bool alone =
+          item.slot->offset == bucket.begin && item.slot->numel() == bucket.end - bucket.begin;
+      if (!alone || !rows_.contains(item.state)) continue;
+      RowExchange exchange(item.state->grad_buffer, rows_.at(item.state), !item.state->dense,
+                           group_);
+      if (!exchange.sparse()) return false;
+      exchanges_.push_back(std::move(exchange));
+      return true;
+    }
+    return false;
+  }
+
+  // Gradients that are not to be reduced lie between others: garbage becomes zeros, and a sum that
+  // every rank holds already is kept by rank 0 alone.
+  void clear_others(const Bucket& bucket) {
+    for (const Item& item : items_) {
+      const std::int64_t begin = std::max(item.slot->offset, bucket.begin);
+      const std::int64_t end = std::min(item.slot->offset + item.slot->numel(), bucket.end);
+      if (begin >= end || item.pending || (item.reduced && rank() == 0)) continue;
+      arena_->grad().slice(begin, end).zero_();
+    }
+  }
+
+  std::vector<Bucket> buckets_;
+  std::vector<BucketState> states_;
+  std::vector<comm::Work> works_;
+  std::vector<RowExchange> exchanges_;
+  std::unordered_map<const autograd::VariableState*, std::vector<std::int32_t>> rows_;  // written
+  std::size_t next_ = 0;
+  bool reducing_ = false;
+};
+
+DistributedDataParallel::DistributedDataParallel(nn::Module& module, comm::Group group,
+                                                 Options options)
+    : reducer_(std::make_shared<Reducer>(module, std::move(group), options)) {
+  reducer_->attach();
+}
+
+DistributedDataParallel::~DistributedDataParallel() { reducer_->detach(); }
+const std::shared_ptr<int>& DistributedDataParallel::paused() const { return reducer_->paused(); }
+std::span<const Bucket> DistributedDataParallel::buckets() const { return reducer_->buckets(); }
+
+}  // namespace ringlet::train

@@ -1,0 +1,56 @@
+#include "ringlet/train/parallel/reach.h"
+
+#include <algorithm>
+
+namespace ringlet::train {
+
+ReachCheck::ReachCheck(nn::Module& module) : module_(module) {
+  module.visit([&](const std::string&, nn::Module& outer) {
+    if (!dynamic_cast<models::Loss*>(&outer)) return;
+    std::vector<const models::Loss*>& inner = below_[&outer];
+    outer.visit([&](const std::string&, nn::Module& below) {
+      const auto* loss = dynamic_cast<models::Loss*>(&below);
+      if (loss && &below != &outer) inner.push_back(loss);
+    });
+  });
+}
+
+void ReachCheck::entered(nn::Module& module) {
+  if (!autograd::grad_enabled() || !below_.contains(&module)) return;
+  entered_.insert(static_cast<const models::Loss*>(dynamic_cast<models::Loss*>(&module)));
+}
+
+// A loss that handed its batch on to another one is held to nothing of its own.
+std::vector<nn::NamedParameter> ReachCheck::required() const {
+  std::set<const void*> ours;
+  const auto add = [&](const nn::Module& module) {
+    for (const nn::Parameter& parameter : module.parameters()) ours.insert(parameter.state().get());
+  };
+  for (const models::Loss* loss : entered_) {
+    const auto& inner = below_.at(loss);
+    const bool handed_on = std::any_of(inner.begin(), inner.end(), [&](const models::Loss* below) {
+      return entered_.contains(below);
+    });
+    if (!handed_on) add(*loss);
+  }
+  if (entered_.empty()) add(module_);
+  std::vector<nn::NamedParameter> required;
+  for (const nn::NamedParameter& named : module_.named_parameters())
+    if (ours.contains(named.parameter.state().get())) required.push_back(named);
+  return required;
+}
+
+void ReachCheck::check(const char* strategy, std::span<autograd::VariableState* const> reached) {
+  auto known = required_.find(entered_);
+  if (known == required_.end()) known = required_.emplace(entered_, required()).first;
+  entered_.clear();
+  const std::unordered_set<const autograd::VariableState*> have(reached.begin(), reached.end());
+  std::string missing;
+  for (const nn::NamedParameter& named : known->second)
+    if (named.parameter.requires_grad() && !have.contains(named.parameter.state().get()))
+      missing += (missing.empty() ? "" : ", ") + named.name;
+  RINGLET_CHECK(missing.empty(), "[", strategy, "] the loss does not reach ", missing,
+                "; leave them out of the module or freeze them");
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,125 @@
+#include "ringlet/train/parallel/strategy.h"
+
+#include <set>
+
+namespace ringlet::train {
+namespace {
+
+/// A line per parameter and buffer.
+std::vector<std::string> describe(const nn::Module& module) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& name, const Tensor& tensor) {
+    lines.push_back(concat("'", name, "' ", tensor.dtype(), " ", tensor.shape()));
+  };
+  for (const nn::NamedParameter& named : module.named_parameters())
+    add(named.name, named.parameter.tensor());
+  for (const auto& [name, buffer] : module.named_buffers()) add(name, buffer);
+  return lines;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace
+
+RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data)
+    : name_(name),
+      module_(module),
+      group_(std::move(group)),
+      arena_((keep_data ? nn::pack(module) : nn::plan(module)).get()),
+      reach_(module) {
+  RINGLET_CHECK(!arena_->sharding(), "[", name_, "] the module has a strategy already");
+  for (std::size_t u = 0; u < arena_->units().size(); ++u) {
+    for (const nn::Slot& slot : arena_->units()[u].slots) {
+      index_[slot.parameter.state().get()] = items_.size();
+      items_.push_back({u, &slot, slot.parameter.state().get()});
+    }
+  }
+  verify();
+  broadcast(keep_data);
+}
+
+void RankStrategy::verify() const {
+  std::string mine;
+  for (const std::string& line : describe(module_)) mine += line + '\n';
+  const std::vector<std::string> all = group_.all_gather_bytes(mine);
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    const std::vector<std::string> first = lines_of(all[0]), other = lines_of(all[r]);
+    std::size_t i = 0;
+    while (i < first.size() && i < other.size() && first[i] == other[i]) ++i;
+    const auto show = [&](const std::vector<std::string>& lines) {
+      return i < lines.size() ? lines[i] : "nothing";
+    };
+    fail("[", name_, "] the module differs between ranks: as parameter ", i, " rank 0 has ",
+         show(first), ", rank ", r, " has ", show(other));
+  }
+}
+
+void RankStrategy::broadcast(bool data) {
+  for (const auto& [name, buffer] : module_.named_buffers()) group_.broadcast(buffer, 0).wait();
+  if (!data || !arena_->data().defined()) return;
+  group_.broadcast(arena_->data(), 0).wait();
+  arena_->data().storage()->bump_version();
+}
+
+Tensor RankStrategy::share_unit(const nn::Unit& unit) const {
+  const nn::Parameter& first = unit.slots.front().parameter;
+  Tensor values = empty({unit.end - unit.begin}, first.dtype(), first.device());
+  for (const nn::Slot& slot : unit.slots) {
+    const std::int64_t begin = slot.offset - unit.begin;
+    Tensor place = values.slice(begin, begin + slot.numel());
+    if (rank() == 0) place.copy_(slot.parameter.tensor());
+  }
+  group_.broadcast(values, 0).wait();
+  return values;
+}
+
+void RankStrategy::attach() {
+  arena_->set_sharding(shared_from_this());
+  for (Item& item : items_) item.state->observer = weak_from_this();
+  std::set<const nn::Module*> seen;  // a module in several places is hooked once
+  module_.visit([&](const std::string&, nn::Module& below) {
+    if (seen.insert(&below).second) below.set_hooks(hooks(below));
+  });
+}
+
+void RankStrategy::detach() {
+  arena_->set_sharding(nullptr);
+  for (Item& item : items_) item.state->observer.reset();
+  module_.visit([&](const std::string&, nn::Module& below) { below.set_hooks({}); });
+}
+
+nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
+  if (!dynamic_cast<models::Loss*>(&module)) return {};
+  return {[this](nn::Module& entered) { reach_.entered(entered); }, {}, {}};
+}
+
+std::pair<const nn::Unit*, const nn::Slot*> RankStrategy::find(
+    const nn::Parameter& parameter) const {
+  const auto found = index_.find(parameter.state().get());
+  RINGLET_CHECK(found != index_.end(), "[", name_, "] '", parameter.name(),
+                "' is no parameter of the module");
+  const Item& item = items_[found->second];
+  return {&arena_->units()[item.unit], item.slot};
+}
+
+bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
+  reach_.check(name_, reached);
+  for (Item& item : items_) {
+    item.reached = false;
+    // zero_grad since: there is nothing to go on from.
+    if (!item.state->has_grad) item.pending = item.reduced = false;
+  }
+  for (const autograd::VariableState* leaf : reached) item_of(*leaf).reached = true;
+  return *paused_ == 0;
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,68 @@
+// What all strategies over several ranks have in common.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/nn/arena.h"
+#include "ringlet/train/parallel/no_sync.h"
+#include "ringlet/train/parallel/reach.h"
+
+namespace ringlet::train {
+
+/// Watches a packed module's parameters and modules. Created on all ranks together: it checks that
+/// names, shapes and dtypes are alike, naming the first difference, and gives all ranks the values
+/// of rank 0. The module must outlive it.
+class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
+ public:
+  /// Without `keep_data` the arena has no memory for parameters, which the strategy must take from
+  /// where they are and, with share_unit, from rank 0.
+  RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data = true);
+
+  /// Puts itself on the module; what a constructor cannot do.
+  virtual void attach();
+  void detach();
+
+  const std::shared_ptr<int>& paused() const { return paused_; }
+  const comm::Group& group() const { return group_; }
+
+  int rank() const override { return group_.rank(); }
+  void barrier() override { group_.barrier(); }
+  std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter& parameter) const override;
+
+ protected:
+  /// A parameter; what is said of its gradient is said of this rank.
+  struct Item {
+    std::size_t unit;
+    const nn::Slot* slot;
+    autograd::VariableState* state;
+    bool reached = false;  // by the backward that is running
+    bool pending = false;  // holds a gradient that was not reduced yet
+    bool reduced = false;  // holds, or its shard does, the sum over all ranks
+  };
+  Item& item_of(const autograd::VariableState& leaf) { return items_[index_.at(&leaf)]; }
+  /// Notes which gradients are there and which the backward reaches. True if it is to reduce.
+  bool begin(std::span<autograd::VariableState* const> reached);
+  virtual nn::ModuleHooks hooks(nn::Module& module);
+  /// Rank 0's values of a unit, (end - begin), for all.
+  Tensor share_unit(const nn::Unit& unit) const;
+
+  const char* name_;
+  nn::Module& module_;
+  comm::Group group_;
+  nn::Arena* arena_;  // the module's
+  ReachCheck reach_;
+  std::vector<Item> items_;  // in the arena's order
+
+ private:
+  void verify() const;
+  void broadcast(bool data);
+
+  std::unordered_map<const autograd::VariableState*, std::size_t> index_;
+  std::shared_ptr<int> paused_ = std::make_shared<int>(0);
+};
+
+}  // namespace ringlet::train

@@ -1,0 +1,264 @@
+#include "ringlet/train/parallel/unit_sharding.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/train/parallel/released.h"
+
+namespace ringlet::train {
+namespace {
+
+/// Units with whole gradients at a time: one that backward works at, one on its way.
+constexpr std::size_t kGradBuffers = 2;
+
+}  // namespace
+
+UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group group,
+                           Switches switches)
+    : RankStrategy(name, module, std::move(group), !switches.parameters), switches_(switches) {
+  if (arena_->numel() == 0) return;
+  std::size_t item = 0;
+  std::int64_t local = 0;
+  for (const nn::Unit& unit : arena_->units()) {
+    State& state = states_.emplace_back();
+    state.unit = &unit;
+    state.pieces = comm::even_pieces(unit.end - unit.begin, group_.size(), kNormBlock);
+    state.first_item = item;
+    state.last_item = item += unit.slots.size();
+    local += mine(state).count;
+  }
+  const DType dtype = items_.front().slot->parameter.dtype();
+  const Device device = items_.front().slot->parameter.device();
+  elsewhere_ =
+      released_storage(static_cast<std::size_t>(arena_->numel()) * itemsize(dtype), device);
+  if (switches_.gradients) {
+    arena_->drop_grad();
+    shard_grads_ = zeros({local}, dtype, device);
+  } else {
+    arena_->grad();
+  }
+  std::int64_t at = 0;
+  for (State& state : states_) {
+    const std::int64_t begin = state.unit->begin + mine(state).offset;
+    const std::int64_t count = mine(state).count;
+    state.shard = switches_.parameters ? empty({count}, dtype, device)
+                                       : arena_->data().slice(begin, begin + count);
+    state.shard_grad = switches_.gradients ? shard_grads_.slice(at, at + count)
+                                           : arena_->grad().slice(begin, begin + count);
+    at += count;
+  }
+}
+
+Tensor UnitSharding::placeholder(const nn::Slot& slot) const {
+  const DType dtype = slot.parameter.dtype();
+  return Tensor(elsewhere_, static_cast<std::size_t>(slot.offset) * itemsize(dtype),
+                slot.parameter.shape(), dtype);
+}
+
+comm::Work UnitSharding::gather(const State& state, Tensor whole, const Tensor& piece) const {
+  return group_.all_gather(std::move(whole), piece, state.pieces);
+}
+
+// ---- for optimizers and savers ------------------------------------------------------------
+
+std::vector<nn::LocalSlice> UnitSharding::local_slices() {
+  std::vector<nn::LocalSlice> slices;
+  for (const State& state : states_) {
+    const auto [offset, count] = mine(state);
+    if (count == 0) continue;
+    const std::int64_t begin = state.unit->begin + offset;
+    slices.push_back({begin, begin + count, state.shard, state.shard_grad});
+  }
+  return slices;
+}
+
+// A block is summed by one rank and zero on the others, so that adding the bits adds nothing.
+void UnitSharding::gather_norm_blocks(std::vector<double>& blocks) {
+  static_assert(sizeof(double) == sizeof(std::int64_t));
+  Tensor bits = empty({static_cast<std::int64_t>(blocks.size())}, DType::i64);
+  std::memcpy(bits.mutable_bytes(), blocks.data(), blocks.size() * sizeof(double));
+  group_.all_reduce(bits).wait();
+  std::memcpy(blocks.data(), bits.bytes(), blocks.size() * sizeof(double));
+}
+
+void UnitSharding::after_step() {
+  if (switches_.parameters) return;
+  std::vector<comm::Work> works;
+  for (const State& state : states_) {
+    const bool updated = std::any_of(items_.begin() + static_cast<std::ptrdiff_t>(state.first_item),
+                                     items_.begin() + static_cast<std::ptrdiff_t>(state.last_item),
+                                     [](const Item& item) { return item.state->has_grad; });
+    if (!updated) continue;
+    works.push_back(
+        gather(state, arena_->data().slice(state.unit->begin, state.unit->end), state.shard));
+  }
+  for (const comm::Work& work : works) work.wait();
+  arena_->data().storage()->bump_version();
+}
+
+Tensor UnitSharding::whole_unit(const nn::Unit& unit, const std::vector<Tensor>* local) {
+  const State& state = state_of(unit);
+  if (!local && !switches_.parameters) return arena_->data().slice(unit.begin, unit.end);
+  Tensor piece = state.shard;
+  if (local) {
+    std::size_t slice = 0;
+    for (const State& before : states_) {
+      if (&before == &state) break;
+      if (mine(before).count > 0) ++slice;
+    }
+    piece = mine(state).count > 0 ? (*local)[slice] : empty({0}, state.shard.dtype());
+  }
+  Tensor whole = empty({state.numel()}, state.shard.dtype(), state.shard.device());
+  gather(state, whole, piece).wait();
+  return whole;
+}
+
+void UnitSharding::assign(const nn::Parameter& parameter, const Tensor& value) {
+  if (!switches_.parameters) return RankStrategy::assign(parameter, value);
+  const Item& item = item_of(*parameter.state());
+  const State& state = states_[item.unit];
+  const std::int64_t start = state.unit->begin + mine(state).offset;
+  const std::int64_t offset = item.slot->offset;
+  const std::int64_t begin = std::max(offset, start);
+  const std::int64_t end = std::min(offset + item.slot->numel(), start + mine(state).count);
+  if (begin >= end) return;
+  Tensor part = state.shard.slice(begin - start, end - start);
+  part.copy_(value.view({-1}).slice(begin - offset, end - offset));
+}
+
+// ---- backward -----------------------------------------------------------------------------
+
+void UnitSharding::backward_begins(std::span<autograd::VariableState* const> reached) {
+  reducing_ = begin(reached);
+  for (State& state : states_) {
+    state.waiting = 0;
+    state.launched = false;
+    state.holds_sum = false;
+    for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+      Item& item = items_[i];
+      state.holds_sum |= item.reduced;
+      if (!item.reached) continue;
+      ++state.waiting;
+      start_anew(item);
+    }
+  }
+}
+
+// A gradient that was reduced is summed in the shard; this rank's next one begins with zero.
+void UnitSharding::start_anew(Item& item) {
+  if (!item.pending && switches_.gradients) {
+    item.state->has_grad = false;
+    item.state->grad_buffer = Tensor();
+  }
+  if (item.reduced && !switches_.gradients) clear_leftovers(item);
+  item.pending = true;
+}
+
+// Gradients in place: what was summed lies in this rank's piece, the rest was only sent away.
+void UnitSharding::clear_leftovers(const Item& item) {
+  const State& state = states_[item.unit];
+  const std::int64_t begin = item.slot->offset, end = begin + item.slot->numel();
+  const std::int64_t keep = state.unit->begin + mine(state).offset;
+  const auto zero = [&](std::int64_t from, std::int64_t to) {
+    if (from < to) arena_->grad().slice(from, to).zero_();
+  };
+  zero(begin, std::min(end, keep));
+  zero(std::max(begin, keep + mine(state).count), end);
+}
+
+void UnitSharding::needs_grad_buffer(autograd::VariableState& leaf) {
+  if (!switches_.gradients) return;
+  State& state = states_[item_of(leaf).unit];
+  if (!state.grad.defined()) {
+    make_room();
+    state.grad = empty({state.numel()}, state.shard.dtype(), state.shard.device());
+  }
+  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+    Item& item = items_[i];
+    if (!item.reached || item.state->grad_buffer.defined()) continue;
+    const std::int64_t begin = item.slot->offset - state.unit->begin;
+    item.state->grad_buffer =
+        state.grad.slice(begin, begin + item.slot->numel()).view(item.slot->parameter.shape());
+  }
+}
+
+void UnitSharding::make_room() {
+  while (in_flight_.size() >= kGradBuffers) finish(*in_flight_.front());
+}
+
+void UnitSharding::grad_ready(autograd::VariableState& leaf) {
+  State& state = states_[item_of(leaf).unit];
+  if (--state.waiting > 0) return;
+  unit_complete(state);
+  if (reducing_) reduce(state);
+}
+
+/// Calls visit(item, begin, end) with each parameter's elements of this rank's shard.
+template <class Visit>
+void UnitSharding::for_spans(const State& state, const Visit& visit) const {
+  const std::int64_t start = state.unit->begin + mine(state).offset;
+  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+    const nn::Slot& slot = *items_[i].slot;
+    const std::int64_t begin = std::max(slot.offset, start);
+    const std::int64_t end = std::min(slot.offset + slot.numel(), start + mine(state).count);
+    if (begin < end) visit(items_[i], begin - start, end - start);
+  }
+}
+
+void UnitSharding::reduce(State& state) {
+  state.launched = true;
+  Tensor input =
+      switches_.gradients ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
+  // Garbage between gradients becomes zeros.
+  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+    const Item& item = items_[i];
+    if (item.pending) continue;
+    if (item.reduced && !switches_.gradients) {
+      clear_leftovers(item);
+      continue;
+    }
+    const std::int64_t begin = item.slot->offset - state.unit->begin;
+    input.slice(begin, begin + item.slot->numel()).zero_();
+  }
+  Tensor output = state.shard_grad;
+  if (switches_.gradients && state.holds_sum) output = state.summed = empty_like(state.shard_grad);
+  state.reducing = group_.reduce_scatter(output, input, state.pieces);
+  in_flight_.push_back(&state);
+}
+
+void UnitSharding::finish(State& state) {
+  std::exchange(state.reducing, std::nullopt)->wait();
+  std::erase(in_flight_, &state);
+  if (state.summed.defined()) {
+    for_spans(state, [&](const Item& item, std::int64_t begin, std::int64_t end) {
+      if (!item.reduced) state.shard_grad.slice(begin, end).zero_();
+    });
+    axpby(state.shard_grad, 1, state.summed, 1);
+    state.summed = Tensor();
+  }
+  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+    Item& item = items_[i];
+    if (!std::exchange(item.pending, false)) continue;
+    item.reduced = true;
+    if (switches_.gradients) item.state->grad_buffer = placeholder(*item.slot);
+  }
+  state.grad = Tensor();
+}
+
+void UnitSharding::backward_ends() {
+  if (std::exchange(reducing_, false)) {
+    for (State& state : states_) {
+      bool pending = false;
+      for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+        // What the graph held but no gradient came to is left out, alike on all ranks.
+        if (!items_[i].state->has_grad) items_[i].pending = false;
+        pending = pending || items_[i].pending;
+      }
+      if (pending && !state.launched) reduce(state);
+    }
+    while (!in_flight_.empty()) finish(*in_flight_.front());
+  }
+}
+
+}  // namespace ringlet::train

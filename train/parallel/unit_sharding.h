@@ -1,0 +1,81 @@
+// What ZeRO's three stages share: every unit of the arena is dealt out over the ranks.
+#pragma once
+
+#include <optional>
+
+#include "ringlet/train/parallel/strategy.h"
+
+namespace ringlet::train {
+
+/// Rank r updates piece r of each unit; edges lie at multiples of the norm block from the unit's
+/// start, so a small unit may leave some ranks with nothing. All stages shard the optimizer state;
+/// `gradients` shards the gradients (a unit's are whole only from its first gradient until they
+/// are reduced), `parameters` the parameters, too (see FullySharded).
+class UnitSharding : public RankStrategy {
+ public:
+  struct Switches {
+    bool gradients = false;
+    bool parameters = false;
+  };
+  UnitSharding(const char* name, nn::Module& module, comm::Group group, Switches switches);
+
+  std::vector<nn::LocalSlice> local_slices() override;
+  void gather_norm_blocks(std::vector<double>& blocks) override;
+  void after_step() override;
+  void assign(const nn::Parameter& parameter, const Tensor& value) override;
+  Tensor whole_unit(const nn::Unit& unit, const std::vector<Tensor>* local) override;
+
+  void backward_begins(std::span<autograd::VariableState* const> reached) override;
+  void needs_grad_buffer(autograd::VariableState& leaf) override;
+  void grad_ready(autograd::VariableState& leaf) override;
+  void backward_ends() override;
+
+ protected:
+  struct State {
+    const nn::Unit* unit;
+    comm::Pieces pieces;  // of the unit, by rank
+    std::size_t first_item, last_item;
+    Tensor shard;       // (my count) data that this rank updates
+    Tensor shard_grad;  // (my count) their summed gradients
+    // ---- of the backward that is running ----
+    std::int64_t waiting = 0;  // parameters whose gradient is not complete
+    bool launched = false;     // its gradients are on their way
+    // ---- gradients before they are summed ----
+    Tensor grad;    // (unit) this rank's
+    Tensor summed;  // (my count) if shard_grad is to be added to
+    std::optional<comm::Work> reducing;
+    bool holds_sum = false;  // shard_grad holds gradients of an earlier backward
+    std::int64_t numel() const { return unit->end - unit->begin; }
+  };
+  const comm::Piece& mine(const State& state) const {
+    return state.pieces[static_cast<std::size_t>(rank())];
+  }
+  State& state_of(const nn::Unit& unit) {
+    return states_[static_cast<std::size_t>(&unit - arena_->units().data())];
+  }
+  /// All gradients of the unit that this backward gives are there.
+  virtual void unit_complete(State&) {}
+  /// A parameter whose bytes are elsewhere.
+  Tensor placeholder(const nn::Slot& slot) const;
+  /// Unit bytes from every rank's piece, into `whole` (unit).
+  comm::Work gather(const State& state, Tensor whole, const Tensor& piece) const;
+
+  Switches switches_;
+  std::vector<State> states_;  // one per unit
+
+ private:
+  void start_anew(Item& item);
+  void clear_leftovers(const Item& item);
+  void make_room();
+  void reduce(State& state);
+  void finish(State& state);
+  template <class Visit>
+  void for_spans(const State& state, const Visit& visit) const;
+
+  Tensor shard_grads_;  // of all units, where gradients are sharded
+  std::vector<State*> in_flight_;
+  std::shared_ptr<Storage> elsewhere_;
+  bool reducing_ = false;
+};
+
+}  // namespace ringlet::train
