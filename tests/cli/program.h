@@ -8,7 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ringlet/core/file.h"
@@ -26,6 +29,8 @@ struct RunOptions {
   // them 40 MiB.
   rlim_t file_size = RLIM_INFINITY;
   std::string output_to = {};  // standard output, unless it is to be read
+  int signal = 0;              // sent once `when` holds, if it does within a minute
+  std::function<bool()> when = {};
 };
 
 inline Outcome run_program(const std::string& program, const std::vector<std::string>& arguments,
@@ -56,6 +61,12 @@ inline Outcome run_program(const std::string& program, const std::vector<std::st
     ::_exit(127);
   }
   int status = 0;
+  if (options.signal != 0) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!options.when() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ::kill(child, options.signal);
+  }
   REQUIRE_EQ(::waitpid(child, &status, 0), child);
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

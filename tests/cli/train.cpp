@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "ringlet/tests/cli/program.h"
+#include "ringlet/train/checkpoint.h"
 #include "ringlet/train/npy.h"
 
 namespace fs = std::filesystem;
@@ -97,6 +98,68 @@ TEST_CASE("a run that is resumed ends with the bits of one that was not") {
         ringlet::read_file(folder / "whole/model/model.safetensors"));
   CHECK_EQ(column(folder / "parts/metrics.jsonl", "loss_nli"),
            column(folder / "whole/metrics.jsonl", "loss_nli"));
+}
+
+TEST_CASE("a run that is interrupted saves behind its step, says so and can be resumed") {
+  const TemporaryFolder folder;
+  const fs::path metrics = folder / "out/metrics.jsonl";
+  // Ends the run behind step `after`, which has left its line of metrics; returns the step saved.
+  const auto interrupt = [&](int signal, const char* name, int after, bool resume) {
+    std::vector<std::string> command{
+        "train",       "--model", "tiny",         "--output", (folder / "out").string(),
+        "--max-steps", "4000",    "--no-progress"};
+    if (resume) command.push_back("--resume");
+    const std::string line = "{\"step\":" + std::to_string(after) + ",";
+    const Outcome outcome =
+        run(command, {.signal = signal, .when = [&] {
+                        return fs::exists(metrics) &&
+                               ringlet::read_file(metrics).find(line) != std::string::npos;
+                      }});
+    CHECK_EQ(outcome.code, 128 + signal);
+    CHECK_EQ(outcome.out, "");
+    const auto saved = ringlet::train::latest_checkpoint(folder / "out");
+    REQUIRE(saved);
+    const int step = std::stoi(saved->filename().string().substr(11));
+    CHECK_GE(step, after);
+    CHECK_EQ(outcome.err, "ringlet: " + std::string(name) + " after step " + std::to_string(step) +
+                              " of 4000: saved " + saved->string() +
+                              "; --resume goes on from there\n");
+    return step;
+  };
+  const int first = interrupt(SIGINT, "SIGINT", 10, false);
+  interrupt(SIGTERM, "SIGTERM", (first / 10 + 1) * 10, true);
+  CHECK_FALSE(fs::exists(folder / "out/model"));
+}
+
+TEST_CASE("scores of tables go up to the score scale, classes to a thousand unless told") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "sts.tsv",
+                      "sentence1\tsentence2\tscore\na b\ta b\t5\nc\td\t0\ne\tf\t2.5\n");
+  const std::string sts = (folder / "sts.tsv").string();
+  const auto train = [&](const std::string& data, std::vector<std::string> more) {
+    fs::remove_all(folder / "out");
+    std::vector<std::string> all{"train",    "--model",
+                                 "tiny",     "--batch",
+                                 "2",        "--no-progress",
+                                 "--output", (folder / "out").string(),
+                                 "--data",   data};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  check_refused(train(sts, {}),
+                sts + ":2: score 5 is out of range: expected -1 to 1 (score scale 1)");
+  CHECK_EQ(train(sts, {"--score-scale", "5", "--eval", sts}).code, 0);
+  const Outcome score = run({"evaluate", "--model", (folder / "out/model").string(), "--data", sts,
+                             "--score-scale", "5", "--json"});
+  CHECK_EQ(score.code, 0);
+  CHECK_EQ(nlohmann::json::parse(score.out)["rows"], 3);
+
+  ringlet::write_file(folder / "ids.csv", "sentence1,sentence2,label\na,b,0\nc,d,1000\n");
+  const std::string ids = (folder / "ids.csv").string();
+  check_refused(train(ids, {}), "--data " + ids +
+                                    ": label 1000 makes 1001 classes; say --num-labels if there "
+                                    "are so many");
+  CHECK_EQ(train(ids, {"--num-labels", "1001"}).code, 0);
 }
 
 TEST_CASE("several files train with the loss their columns call for or the one they name") {

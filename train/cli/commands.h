@@ -8,10 +8,13 @@ class App;
 
 namespace ringlet::cli {
 
+void add_drill(CLI::App& app);
 void add_encode(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_make_data(CLI::App& app);
+/// Takes the program to run and its arguments off the end of the command line.
+void add_run(CLI::App& app, int& argc, char** argv);
 void add_train(CLI::App& app);
 
 }  // namespace ringlet::cli

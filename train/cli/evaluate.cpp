@@ -16,12 +16,12 @@ namespace {
 struct Options {
   ModelOptions model;
   std::string data;
-  std::string columns;
+  train::ReadOptions read;
   bool json = false;
 };
 
 void evaluate(const Options& options) {
-  const auto data = read_scored_pairs("--data", options.data, options.columns);
+  const auto data = read_scored_pairs("--data", options.data, options.read);
   const models::SentenceEncoder model = open_model(options.model);
   const train::Metrics metrics = train::EmbeddingSimilarityEvaluator(*data, {}).evaluate(model);
   if (options.json) {
@@ -43,7 +43,8 @@ void add_evaluate(CLI::App& app) {
   add_model_options(*command, options->model, "A Sentence Transformers folder");
   command->add_option("--data", options->data, "Scored pairs, for instance the STS benchmark's CSV")
       ->required();
-  command->add_option("--columns", options->columns, "Renames: NAME_IN_FILE=NAME,...");
+  command->add_option("--columns", options->read.columns, "Renames: NAME_IN_FILE=NAME,...");
+  add_score_scale(*command, options->read.score_scale);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] { evaluate(*options); });
 }

@@ -1,28 +1,17 @@
 #include "ringlet/train/cli/exit.h"
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <new>
 #include <string>
 
-#include "ringlet/core/error.h"
+#include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/nearest.h"
 
 namespace ringlet::cli {
 namespace {
-
-constexpr int kError = 1;
-constexpr int kBadInput = 2;
-
-int report(std::string message, int code) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  fmt::print(stderr, "ringlet: {}\n", message);
-  return code;
-}
 
 /// The subcommand chosen, or the program itself.
 const CLI::App& chosen(const CLI::App& app) {
@@ -59,11 +48,13 @@ int bad_option(const CLI::App& app, const CLI::ParseError& error) {
       return text.rfind("-", 0) == 0;
     });
     if (!unknown.empty())
-      return report(describe_unknown(*parsed, option == unknown.end() ? unknown.front() : *option),
+      return report("ringlet",
+                    describe_unknown(*parsed, option == unknown.end() ? unknown.front() : *option),
                     kBadInput);
   }
-  if (&command == &app) return report("expected a command; ringlet --help lists them", kBadInput);
-  return report(error.what(), kBadInput);
+  if (&command == &app)
+    return report("ringlet", "expected a command; ringlet --help lists them", kBadInput);
+  return report("ringlet", error.what(), kBadInput);
 }
 
 /// What was printed must have arrived: a full disk behind a redirection is no success.
@@ -75,23 +66,19 @@ void check_output() {
 }  // namespace
 
 int run(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-    check_output();
-    return 0;
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    return bad_option(app, error);
-  } catch (const InputError& error) {
-    return report(error.what(), kBadInput);
-  } catch (const std::filesystem::filesystem_error& error) {
-    return report(error.what(), kBadInput);
-  } catch (const std::bad_alloc&) {
-    return report("out of memory", kError);
-  } catch (const std::exception& error) {
-    return report(error.what(), kError);
-  }
+  return exit_code("ringlet", [&] {
+    try {
+      app.parse(argc, argv);
+      check_output();
+      return 0;
+    } catch (const Exit& exit) {
+      return exit.code;
+    } catch (const CLI::Success& help) {
+      return app.exit(help);
+    } catch (const CLI::ParseError& error) {
+      return bad_option(app, error);
+    }
+  });
 }
 
 }  // namespace ringlet::cli

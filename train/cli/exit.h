@@ -1,4 +1,4 @@
-// The one place where errors become exit codes.
+// Parsing the command line and running what it asks for.
 #pragma once
 
 namespace CLI {
@@ -7,8 +7,13 @@ class App;
 
 namespace ringlet::cli {
 
-/// Parses the arguments and runs the subcommand they name. Returns 0; or 2 after a wrong option or
-/// InputError and 1 after any other error, each told in one line on stderr.
+/// Thrown by a command that has said all and ends with this code.
+struct Exit {
+  int code;
+};
+
+/// Parses the arguments and runs the subcommand they name. Returns 0, 2 after a wrong option, what
+/// Exit says, or what exit_code() makes of an error.
 int run(CLI::App& app, int argc, char** argv);
 
 }  // namespace ringlet::cli

@@ -41,12 +41,13 @@ void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) 
   encoder.set_max_seq_length(options.max_length);
 }
 
-models::SentenceEncoder open_model(const ModelOptions& options) {
+models::SentenceEncoder open_model(const ModelOptions& options, bool tell) {
   const Device device = use_device(options);
   auto encoder = models::SentenceEncoder::from_pretrained(options.model, device);
   std::string unused;
   for (const std::string& name : encoder.unused_names()) unused += " " + name;
-  if (!unused.empty()) fmt::print(stderr, "{}: weights without use:{}\n", options.model, unused);
+  if (tell && !unused.empty())
+    fmt::print(stderr, "{}: weights without use:{}\n", options.model, unused);
   apply(options, encoder);
   return encoder;
 }

@@ -26,7 +26,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
 Device use_device(const ModelOptions& options);
 /// Sets dtype and length; a length that the model cannot take is InputError.
 void apply(const ModelOptions& options, const models::SentenceEncoder& encoder);
-/// Reads the folder --model and tells on stderr which of its weights have no use.
-models::SentenceEncoder open_model(const ModelOptions& options);
+/// Reads the folder --model and tells on stderr, if asked to, which of its weights have no use.
+models::SentenceEncoder open_model(const ModelOptions& options, bool tell = true);
 
 }  // namespace ringlet::cli

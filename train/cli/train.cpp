@@ -8,12 +8,18 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
+#include "ringlet/comm/environment.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/curves.h"
+#include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/training_data.h"
@@ -41,22 +47,29 @@ struct Options {
   std::string dealing = "round_robin";
   bool resume = false;
   bool no_progress = false;
+  std::string strategy = "none";
+  int devices = 1;
 };
 
 bool from_scratch(const Options& options) { return !fs::is_directory(options.model.model); }
 
-/// A model of random weights; its vocabulary is --vocab, or learned from the data.
-models::SentenceEncoder new_model(const Options& options, const TrainingData& data) {
-  models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
+/// Of a new model: --vocab, or learned from the data.
+models::Tokenizer new_tokenizer(const Options& options, const TrainingData& data) {
+  const models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
   const auto family = config.architecture == models::Architecture::mpnet
                           ? models::TokenizerFamily::kMpnet
                           : models::TokenizerFamily::kBert;
   const fs::path vocab = options.vocab;
-  models::Tokenizer tokenizer =
-      vocab.empty()                  ? models::train_tokenizer(data.texts(),
-                                                               {.family = family, .vocab_size = config.vocab_size})
-      : vocab.extension() == ".json" ? models::Tokenizer::from_file(vocab)
-                                     : models::Tokenizer::from_vocab(vocab, {.family = family});
+  if (vocab.empty())
+    return models::train_tokenizer(data.texts(),
+                                   {.family = family, .vocab_size = config.vocab_size});
+  if (vocab.extension() == ".json") return models::Tokenizer::from_file(vocab);
+  return models::Tokenizer::from_vocab(vocab, {.family = family});
+}
+
+/// A model of random weights.
+models::SentenceEncoder new_model(const Options& options, models::Tokenizer tokenizer) {
+  models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
   config.vocab_size = tokenizer.vocab_size();
   config.pad_token_id = tokenizer.special().pad;
   const Device device = use_device(options.model);
@@ -67,8 +80,9 @@ models::SentenceEncoder new_model(const Options& options, const TrainingData& da
   return encoder;
 }
 
-/// Everything that can be known to be wrong before a file is read.
-void check(const Options& options) {
+/// Everything that can be known to be wrong before a file is read. After a launcher's restart the
+/// output folder holds what the attempt before has left.
+void check(const Options& options, bool restarted) {
   use_device(options.model);
   if (from_scratch(options)) {
     models::EncoderConfig::named(options.model.model);
@@ -77,10 +91,20 @@ void check(const Options& options) {
   }
   if (!options.data.loss.empty()) parse_loss(options.data.loss);
   const fs::path& output = options.arguments.output;
-  if (!options.resume) return check_new_folder("--output", output);
+  if (!options.resume && !restarted) return check_new_folder("--output", output);
   check_writable_folder("--output", output);
-  if (!train::latest_checkpoint(output))
+  if (!train::latest_checkpoint(output) && !restarted)
     fail_input("--resume: there is no checkpoint in ", output.string());
+}
+
+void check_devices(const Options& options, train::Strategy strategy, bool launched) {
+  if (launched && options.devices > 1)
+    fail_input("--devices ", options.devices, ": the launcher started the ranks already");
+  if (launched && (strategy == train::Strategy::none || strategy == train::Strategy::dp))
+    fail_input("--strategy ", options.strategy,
+               ": this is one of several ranks; expected ddp, zero1, zero2 or fsdp");
+  if (strategy == train::Strategy::none && options.devices > 1)
+    fail_input("--devices ", options.devices, ": needs a --strategy: ", train::kStrategyNames);
 }
 
 train::TrainingArguments training_arguments(const Options& options, const TrainingData& data) {
@@ -115,23 +139,43 @@ std::string describe(const train::Metrics& metrics) {
   return text;
 }
 
+/// Runs to the end; or, after SIGINT or SIGTERM on any rank, to the end of the step, saves and
+/// throws on all of them.
 train::TrainingResult run_training(train::Trainer& trainer, bool show) {
-  train::Progress progress(std::cerr, trainer.total_steps(),
-                           {.terminal = ::isatty(STDERR_FILENO) == 1});
-  train::TrainerCallbacks callbacks;
-  callbacks.on_step = [&](const train::StepReport& at) {
-    progress.step(at.step, at.result.loss, at.result.rows, at.result.tokens);
-  };
-  callbacks.on_evaluate = [&](const train::EvaluationPoint& at, const train::Metrics& metrics) {
-    progress.note(fmt::format("step {}{}", at.step, describe(metrics)));
-    progress.skip_time();
-  };
-  callbacks.on_save = [&](const fs::path& checkpoint) {
-    progress.note("saved " + checkpoint.string());
-    progress.skip_time();
-  };
-  if (show) trainer.set_callbacks(callbacks);
-  return trainer.train();
+  const InterruptGuard signals;
+  fs::path saved;  // the last checkpoint
+  train::TrainingResult result;
+  {
+    train::Progress progress(std::cerr, trainer.total_steps(),
+                             {.terminal = ::isatty(STDERR_FILENO) == 1});
+    const auto stop_if_told = [&] {
+      if (signals.caught()) trainer.stop(/*save=*/true);
+    };
+    train::TrainerCallbacks callbacks;
+    callbacks.on_step = [&](const train::StepReport& at) {
+      if (show) progress.step(at.step, at.result.loss, at.result.rows, at.result.tokens);
+      stop_if_told();
+    };
+    callbacks.on_evaluate = [&](const train::EvaluationPoint& at, const train::Metrics& metrics) {
+      if (show) progress.note(fmt::format("step {}{}", at.step, describe(metrics)));
+      progress.skip_time();
+      stop_if_told();
+    };
+    callbacks.on_save = [&](const fs::path& checkpoint) {
+      saved = checkpoint;
+      if (show && !signals.caught()) progress.note("saved " + checkpoint.string());
+      progress.skip_time();
+    };
+    trainer.set_callbacks(callbacks);
+    result = trainer.train();
+  }
+  if (result.steps == trainer.total_steps()) return result;
+  // Another rank may have been told, and this one not.
+  const int signal = signals.caught() ? signals.caught() : SIGTERM;
+  throw Interrupted(
+      signal,
+      fmt::format("{} after step {} of {}: saved {}; --resume goes on from there",
+                  signal_name(signal), result.steps, trainer.total_steps(), saved.string()));
 }
 
 void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDataset> dataset,
@@ -149,25 +193,74 @@ void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDat
   }
 }
 
-void train_model(const Options& options) {
-  check(options);
-  const TrainingData data = read_training_data(options.data);
-  const models::SentenceEncoder encoder =
-      from_scratch(options) ? new_model(options, data) : open_model(options.model);
-  const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
-  const Losses losses = make_losses(data, encoder);
-  const train::TrainingArguments arguments = training_arguments(options, data);
-  train::Trainer trainer(*losses.all, data.datasets(), encoder.tokenizer(), arguments);
-  for (const auto& dataset : data.eval) add_evaluator(trainer, dataset, encoder, losses.classifier);
+/// What is known before there are ranks.
+struct Plan {
+  Options options;
+  TrainingData data;
+  std::optional<models::Tokenizer> tokenizer;  // of a new model
+};
 
-  const train::TrainingResult result = run_training(trainer, !options.no_progress);
+/// Trains on this rank; rank 0 shows and writes.
+void train_rank(const Plan& plan, const comm::Group& group) {
+  const Options& options = plan.options;
+  const bool first = group.rank() == 0;
+  const models::SentenceEncoder encoder =
+      plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
+  const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
+  const Losses losses = make_losses(plan.data, encoder);
+  const train::TrainingArguments arguments = training_arguments(options, plan.data);
+  train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
+  for (const auto& dataset : plan.data.eval)
+    add_evaluator(trainer, dataset, encoder, losses.classifier);
+
+  const train::TrainingResult result = run_training(trainer, first && !options.no_progress);
   const fs::path& output = arguments.output;
   encoder.save(output / "model");
-  draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(data));
+  if (!first) return;
+  draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(
       "{} steps, mean loss {:.4f}, {} pairs/s; wrote {}: model/, metrics.jsonl, curves.svg\n",
       result.steps, result.loss,
       train::format_count(static_cast<double>(result.rows) / result.seconds), output.string());
+}
+
+/// Processors are shared out, unless --threads-per-device says how many each device gets.
+void share_processors(const Options& options, int devices) {
+  if (options.model.threads == 0)
+    set_threads_per_device(std::max(1, threads_per_device() / devices));
+}
+
+void train_model(Options options) {
+  const train::Strategy strategy = train::parse_strategy(options.strategy);
+  const comm::Environment environment = comm::Environment::read();
+  const bool launched = environment.world_size > 1;
+  const bool restarted = environment.restart_count > 0;
+  check(options, restarted);
+  if (restarted) options.resume = train::latest_checkpoint(options.arguments.output).has_value();
+  check_devices(options, strategy, launched);
+  options.arguments.strategy = strategy;
+  if (!launched) share_processors(options, options.devices);
+  if (strategy == train::Strategy::dp)
+    for (int i = 0; i < options.devices; ++i)
+      options.arguments.devices.push_back({use_device(options.model).type, i});
+
+  Plan plan{options, read_training_data(options.data), {}};
+  if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
+  if (launched)
+    return comm::run_from_env([&](const comm::Group& world) { train_rank(plan, world); });
+  if (strategy == train::Strategy::none || strategy == train::Strategy::dp)
+    return train_rank(plan, comm::Group());
+  const InterruptGuard signals;
+  try {
+    comm::launch(
+        [&](const comm::Group& group) { train_rank(plan, group); }, options.devices,
+        {.ranks = comm::Ranks::processes, .signal = [&] { return signals.caught_alone(); }});
+  } catch (const InputError&) {
+    throw;
+  } catch (const Error& error) {
+    if (signals.caught()) throw Interrupted(signals.caught(), error.what());
+    throw;
+  }
 }
 
 void add_data_options(CLI::App& command, DataOptions& data) {
@@ -179,8 +272,12 @@ void add_data_options(CLI::App& command, DataOptions& data) {
   command.add_option("--eval", data.eval,
                      "Pairs with scores or labels to evaluate on, may be repeated");
   command.add_option("--columns", data.columns, "Renames: NAME_IN_FILE=NAME,...");
-  command.add_option("--num-labels", data.num_labels, "Refuse labels from this number on")
+  command
+      .add_option("--num-labels", data.num_labels,
+                  fmt::format("Refuse labels from this number on; needed for more than {} classes",
+                              kMaxGuessedLabels))
       ->check(CLI::Range(2, 1 << 20));
+  add_score_scale(command, data.score_scale);
 }
 
 void add_training_options(CLI::App& command, Options& options) {
@@ -191,7 +288,7 @@ void add_training_options(CLI::App& command, Options& options) {
                   fmt::format("1 unless given; {} of the project's own data", kOwnDataEpochs))
       ->check(CLI::Range(1, 1 << 20));
   command.add_option("--max-steps", a.max_steps, "Instead of epochs")->check(CLI::Range(kMany));
-  command.add_option("--batch", a.batch_size, "Rows of a step")
+  command.add_option("--batch", a.batch_size, "Rows of a step on one device")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command
@@ -210,6 +307,15 @@ void add_training_options(CLI::App& command, Options& options) {
       ->capture_default_str();
   command.add_option("--clip", a.max_grad_norm, "Global norm of gradients at most; 0: no clipping")
       ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
+  command
+      .add_option("--strategy", options.strategy,
+                  std::string("How several devices train together: ") + train::kStrategyNames)
+      ->capture_default_str();
+  command
+      .add_option("--devices", options.devices,
+                  "Devices of this machine, each with --batch rows of a step")
+      ->check(CLI::Range(1, 1 << 10))
       ->capture_default_str();
   command.add_option("--seed", a.seed)->capture_default_str();
   command.add_option("--dealing", options.dealing, "How batches of several data sets alternate")

@@ -1,5 +1,6 @@
 #include "ringlet/train/cli/training_data.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 
@@ -68,10 +69,15 @@ Source read_source(const std::string& text, const DataOptions& options) {
   }
   if (!loss && !options.loss.empty()) loss = parse_loss(options.loss);
   auto dataset = std::make_shared<const TextDataset>(
-      train::read_dataset(file, {.columns = options.columns, .num_labels = options.num_labels}));
+      train::read_dataset(file, {.columns = options.columns,
+                                 .num_labels = options.num_labels,
+                                 .score_scale = options.score_scale}));
   if (dataset->size() == 0) fail_input(file, ": expected rows, found none");
   if (!loss) loss = deduce(*dataset, file);
   check_suits(*dataset, *loss, file);
+  if (options.num_labels == 0 && dataset->num_labels() > kMaxGuessedLabels)
+    fail_input("--data ", file, ": label ", dataset->num_labels() - 1, " makes ",
+               dataset->num_labels(), " classes; say --num-labels if there are so many");
   return {std::move(dataset), *loss};
 }
 
@@ -103,8 +109,8 @@ std::shared_ptr<const TextDataset> read_eval(const std::string& file, const Data
   int classes = 0;
   for (const Source& source : sources)
     if (classes == 0 && source.loss == LossKind::softmax) classes = classes_of(source);
-  auto data =
-      std::make_shared<const TextDataset>(train::read_dataset(file, {.columns = options.columns}));
+  auto data = std::make_shared<const TextDataset>(
+      train::read_dataset(file, {.columns = options.columns, .score_scale = options.score_scale}));
   const bool usable =
       data->target() == Target::score || (data->target() == Target::label && classes > 0);
   if (data->columns().size() != 2 || !usable)
@@ -164,12 +170,20 @@ TrainingData read_training_data(const DataOptions& options) {
 
 std::shared_ptr<const TextDataset> read_scored_pairs(const std::string& option,
                                                      const std::string& file,
-                                                     const std::string& columns) {
-  auto data = std::make_shared<const TextDataset>(train::read_dataset(file, {.columns = columns}));
+                                                     const train::ReadOptions& options) {
+  auto data = std::make_shared<const TextDataset>(train::read_dataset(file, options));
   if (data->columns().size() != 2 || data->target() != Target::score)
     fail_input(option, ' ', file, ": expected pairs of sentences with scores");
   if (data->size() < 2) fail_input(option, ' ', file, ": expected at least two rows");
   return data;
+}
+
+void add_score_scale(CLI::App& command, double& scale) {
+  command
+      .add_option("--score-scale", scale,
+                  "The best score in files with columns of their own: 5 where they go from 0 to 5")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 }
 
 Losses make_losses(const TrainingData& data, const models::SentenceEncoder& encoder) {

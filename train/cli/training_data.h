@@ -12,6 +12,10 @@
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
 
+namespace CLI {
+class App;
+}
+
 namespace ringlet::cli {
 
 enum class LossKind { softmax, cosine, mnrl };
@@ -19,12 +23,16 @@ inline constexpr const char* kLossNames = "softmax, cosine or mnrl";
 
 LossKind parse_loss(const std::string& name);
 
+/// More classes than this are a mistake, an id read as a label, unless --num-labels says otherwise.
+inline constexpr int kMaxGuessedLabels = 1000;
+
 struct DataOptions {
   std::vector<std::string> data;  // FILE or FILE:LOSS
   std::string loss;               // for files that name none; empty: by their columns
   std::vector<std::string> eval;  // pairs with scores or labels
   std::string columns;            // renames, "premise=sentence1,…"
-  int num_labels = 0;             // classes allowed; 0: as many as there are
+  int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
+  double score_scale = 1;         // the best score of tables with columns of their own
   std::uint64_t seed = 0;
 };
 
@@ -48,7 +56,10 @@ TrainingData read_training_data(const DataOptions& options);
 /// Pairs with scores, for evaluation; anything else is InputError.
 std::shared_ptr<const train::TextDataset> read_scored_pairs(const std::string& option,
                                                             const std::string& file,
-                                                            const std::string& columns);
+                                                            const train::ReadOptions& options);
+
+/// Adds --score-scale.
+void add_score_scale(CLI::App& command, double& scale);
 
 /// The loss of each source over one encoder, in one module.
 struct Losses {

@@ -1,0 +1,108 @@
+// Programs that run beside a test, and what is left of them.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringlet/core/file.h"
+#include "ringlet/tests/files.h"
+
+/// A program under way; killed with the test.
+class Background {
+ public:
+  Background(const std::vector<std::string>& command,
+             const std::map<std::string, std::string>& environment = {}) {
+    std::vector<char*> argv;
+    for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    const std::string out = (folder_ / "out").string();
+    const std::string err = (folder_ / "err").string();
+    ringlet::write_file(out, "");
+    ringlet::write_file(err, "");
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ != 0) return;
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+    ::dup2(::open(out.c_str(), O_WRONLY | O_APPEND), STDOUT_FILENO);
+    ::dup2(::open(err.c_str(), O_WRONLY | O_APPEND), STDERR_FILENO);
+    ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
+  ~Background() {
+    if (ended_) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  pid_t pid() const { return pid_; }
+  std::string out() const { return ringlet::read_file(folder_ / "out"); }
+  std::string err() const { return ringlet::read_file(folder_ / "err"); }
+  void signal(int number) const { ::kill(pid_, number); }
+
+  /// Its exit code, or 1000 + the signal that ended it; -1 if it does not end in time.
+  int wait(double limit_s = 60) {
+    int status = 0;
+    const auto ended = [&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; };
+    if (!until(ended, limit_s)) return -1;
+    ended_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+  /// Whether `condition` became true in time.
+  static bool until(const std::function<bool()>& condition, double limit_s = 20) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+
+  /// Whether standard output came to hold `text` this often.
+  bool says(const std::string& text, int times = 1) const {
+    return until([&] { return count(out(), text) >= times; });
+  }
+
+  static int count(const std::string& all, const std::string& text) {
+    int n = 0;
+    for (std::size_t at = 0; (at = all.find(text, at)) != all.npos; at += text.size()) ++n;
+    return n;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+};
+
+/// The numbers behind each "pid ".
+inline std::vector<pid_t> pids_in(const std::string& text) {
+  std::vector<pid_t> pids;
+  for (std::size_t at = 0; (at = text.find("pid ", at)) != text.npos; at += 4)
+    pids.push_back(std::stoi(text.substr(at + 4)));
+  return pids;
+}
+
+/// Whether none of them is there any more (zombies are gone, too, when their parent is).
+inline bool all_gone(const std::vector<pid_t>& pids, double limit_s = 5) {
+  return Background::until(
+      [&] {
+        for (const pid_t pid : pids)
+          if (::kill(pid, 0) == 0) return false;
+        return true;
+      },
+      limit_s);
+}

@@ -1,0 +1,146 @@
+// The same program under other launchers: their environment by hand, and themselves where they are
+// installed.
+#include <memory>
+
+#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/error.h"
+#include "ringlet/tests/cli/background.h"
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/comm/environment.h"
+
+using ringlet::concat;
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+const std::string program_of_ranks = RINGLET_RANK_PROGRAM;
+
+/// What all ranks print, started by hand under these variables.
+std::string outputs(const std::vector<Variables>& ranks, const std::string& mode) {
+  return with_environment({}, [&] {
+    std::vector<std::unique_ptr<Background>> programs;
+    for (const Variables& variables : ranks)
+      programs.push_back(std::make_unique<Background>(
+          std::vector<std::string>{program_of_ranks, mode}, variables));
+    std::string out;
+    for (const auto& program : programs) {
+      CHECK_EQ(program->wait(), 0);
+      CHECK_EQ(program->err(), "");
+      out += program->out();
+    }
+    return out;
+  });
+}
+
+void check_sums(const std::string& out, int n) {
+  for (int rank = 0; rank < n; ++rank)
+    CHECK_EQ(Background::count(out, concat("rank ", rank, ": the sum is ", n * (n - 1) / 2,
+                                           " over ", n, ", shm, cpu:0 with ")),
+             1);
+}
+
+/// Runs the launcher with these arguments, if there is one; what its ranks print.
+void check_launcher(const std::string& launcher, std::vector<std::string> arguments, int n) {
+  if (std::system(concat("command -v ", launcher, " > /dev/null 2>&1").c_str()) != 0) {
+    MESSAGE("skipped: there is no " << launcher);
+    return;
+  }
+  arguments.insert(arguments.end(), {program_of_ranks, "group"});
+  const Outcome outcome = with_environment({}, [&] { return run_program(launcher, arguments); });
+  CAPTURE(outcome.err);
+  CHECK_EQ(outcome.code, 0);
+  check_sums(outcome.out, n);
+}
+
+}  // namespace
+
+TEST_CASE("a program that nobody launched is a world of one") {
+  CHECK_EQ(outputs({{}}, "group"), concat("rank 0: the sum is 0 over 1, auto, cpu:0 with ",
+                                          ringlet::comm::usable_processors(), " threads\n"));
+}
+
+TEST_CASE("under torchrun's variables rank 0 keeps the store") {
+  const std::string port = std::to_string(33'000 + 2 * (getpid() % 1000));
+  std::vector<Variables> ranks;
+  for (int rank = 0; rank < 3; ++rank)
+    ranks.push_back({{"RANK", std::to_string(rank)},
+                     {"WORLD_SIZE", "3"},
+                     {"LOCAL_RANK", std::to_string(rank)},
+                     {"LOCAL_WORLD_SIZE", "3"},
+                     {"MASTER_ADDR", "some.name.elsewhere"},  // all are here: loopback will do
+                     {"MASTER_PORT", port}});
+  check_sums(outputs(ranks, "group"), 3);
+  for (Variables& rank : ranks) rank["RINGLET_TOKEN"] = "a secret of this test";
+  check_sums(outputs(ranks, "group"), 3);
+}
+
+TEST_CASE("under Open MPI's and Slurm's variables, too") {
+  std::vector<Variables> mpi;
+  std::vector<Variables> slurm;
+  for (const char* rank : {"0", "1"}) {
+    mpi.push_back({{"OMPI_COMM_WORLD_RANK", rank},
+                   {"OMPI_COMM_WORLD_SIZE", "2"},
+                   {"OMPI_COMM_WORLD_LOCAL_RANK", rank},
+                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                   {"PMIX_NAMESPACE", concat("test ", getpid())}});
+    slurm.push_back({{"SLURM_PROCID", rank},
+                     {"SLURM_STEP_NUM_TASKS", "2"},
+                     {"SLURM_LOCALID", rank},
+                     {"SLURM_STEP_TASKS_PER_NODE", "2"},
+                     {"SLURM_STEP_NODELIST", "node[1-2]"},
+                     {"SLURM_JOB_ID", concat(getpid())}});
+  }
+  check_sums(outputs(mpi, "group"), 2);
+  check_sums(outputs(slurm, "group"), 2);
+}
+
+TEST_CASE("variables that make no sense end the program with code 2") {
+  with_environment({{"RANK", "2"}, {"WORLD_SIZE", "2"}}, [] {
+    const Outcome outcome = run_program(program_of_ranks, {"group"});
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(outcome.err, "rank_program: RANK=2: expected a number from 0 to 1\n");
+  });
+  with_environment(
+      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "192.0.2.1"}, {"MASTER_PORT", "29500"}},
+      [] {
+        const Outcome outcome = run_program(program_of_ranks, {"group"});
+        CHECK_EQ(outcome.code, 2);
+        CHECK_EQ(outcome.err,
+                 "rank_program: RINGLET_TOKEN: expected a secret that all hosts know "
+                 "(or RINGLET_TOKEN_FILE), as 192.0.2.1 is open to strangers\n");
+      });
+}
+
+TEST_CASE("ranks share the host's processors") {
+  const int all = ringlet::comm::usable_processors();
+  for (const int n : {1, 2, 3}) {
+    for (const char* pin : {"--grace=5", "--no-pin"}) {
+      const Outcome outcome =
+          run({"run", "--nproc-per-node", std::to_string(n), pin, program_of_ranks, "group"});
+      CHECK_EQ(outcome.code, 0);
+      int threads = 0;
+      for (std::size_t at = 0; (at = outcome.out.find(" with ", at)) != std::string::npos; ++at)
+        threads += std::stoi(outcome.out.substr(at + 6));
+      CHECK(threads <= std::max(all, n));
+      CHECK(threads >= std::max(all - n + 1, n));
+    }
+  }
+}
+
+// Their usual port, 29500, may be another job's of this host.
+TEST_CASE("torchrun starts it") {
+  const std::string port = std::to_string(35'000 + 2 * (getpid() % 1000));
+  check_launcher("torchrun", {"--nproc-per-node", "2", "--master-port", port, "--no-python"}, 2);
+}
+
+TEST_CASE("accelerate starts it") {
+  check_launcher("accelerate",
+                 {"launch", "--cpu", "--multi_gpu", "--num_processes", "2", "--no_python"}, 2);
+}
+
+TEST_CASE("mpirun starts it") {
+  check_launcher("mpirun", {"--allow-run-as-root", "--oversubscribe", "-n", "2"}, 2);
+}
+
+TEST_CASE("srun starts it") { check_launcher("srun", {"-n", "2"}, 2); }

@@ -1,0 +1,391 @@
+// `ringlet run`, with real processes: RINGLET_RANK_PROGRAM is tests/comm/rank_program.cpp.
+#include <chrono>
+#include <filesystem>
+
+#include "ringlet/core/error.h"
+#include "ringlet/tests/cli/background.h"
+#include "ringlet/tests/cli/program.h"
+
+using ringlet::concat;
+
+namespace {
+
+const std::string rank_program = RINGLET_RANK_PROGRAM;
+
+std::vector<std::string> run_command(const std::vector<std::string>& options,
+                                     const std::vector<std::string>& program) {
+  std::vector<std::string> command{RINGLET_PROGRAM, "run"};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), program.begin(), program.end());
+  return command;
+}
+
+Outcome launch(const std::vector<std::string>& options, const std::vector<std::string>& program) {
+  const std::vector<std::string> command = run_command(options, program);
+  return run_program(command[0], {command.begin() + 1, command.end()});
+}
+
+std::vector<std::string> shell(const std::string& script) { return {"sh", "-c", script}; }
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+double seconds_of(const std::function<void()>& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// A port that is free now, for nodes that must agree on one.
+std::string free_port() {
+  static int port = 31'000 + getpid() % 1000;
+  return std::to_string(++port);
+}
+
+}  // namespace
+
+TEST_CASE("ranks find each other, and their lines name them") {
+  const Outcome outcome = launch({"--nproc-per-node", "3"}, {rank_program, "meet"});
+  CHECK_EQ(outcome.code, 0);
+  CHECK_EQ(outcome.err, "");
+  for (int rank = 0; rank < 3; ++rank)
+    CHECK(contains(outcome.out, concat('[', rank, "] rank ", rank, " of 3, local ", rank,
+                                       " of 3, attempt 0, pid ")));
+  CHECK(all_gone(pids_in(outcome.out)));
+}
+
+TEST_CASE("one rank is a world of one, and its lines stay as they are") {
+  const Outcome outcome = launch({}, {rank_program, "meet"});
+  CHECK_EQ(outcome.code, 0);
+  CHECK_EQ(outcome.out, "rank 0 of 1\n");
+}
+
+TEST_CASE("a program sees torchrun's variables and keeps its own arguments") {
+  const Outcome outcome = launch(
+      {"--nproc_per_node=2", "--max_restarts", "4", "--rdzv_id", "job", "--"},
+      shell("echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $ROLE_RANK "
+            "$MASTER_ADDR $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS "
+            "$TORCHELASTIC_RUN_ID; test $MASTER_PORT -gt 0 && test ${#RINGLET_TOKEN} -eq 64"));
+  CHECK_EQ(outcome.code, 0);
+  for (const char* rank : {"0", "1"})
+    CHECK(contains(outcome.out, concat('[', rank, "] ", rank, ' ', rank, " 2 2 0 ", rank,
+                                       " 127.0.0.1 0 4 job\n")));
+  // Options behind the program are the program's.
+  CHECK_EQ(launch({}, {"echo", "--nproc-per-node", "7", "--", "--help"}).out,
+           "--nproc-per-node 7 -- --help\n");
+}
+
+TEST_CASE("standard input is rank 0's") {
+  const std::vector<std::string> command =
+      run_command({"--nproc-per-node", "2"}, shell("cat; echo end"));
+  const Outcome outcome =
+      run_program(command[0], {command.begin() + 1, command.end()}, {.input = "for the first\n"});
+  CHECK_EQ(outcome.code, 0);
+  CHECK(contains(outcome.out, "[0] for the first\n[0] end\n"));
+  CHECK(contains(outcome.out, "[1] end\n"));
+  CHECK_FALSE(contains(outcome.out, "[1] for"));
+}
+
+TEST_CASE("the first rank to fail is named, with its last lines, and gives the exit code") {
+  Outcome outcome;
+  const double seconds = seconds_of([&] {
+    outcome = launch({"--nproc-per-node", "3"}, {rank_program, "exit", "1", "7"});
+  });
+  CHECK_EQ(outcome.code, 7);
+  CHECK(seconds < 20);
+  CHECK(contains(outcome.err, "ringlet: first to fail: rank 1 (pid "));
+  // The store and the launcher see its end at about the same time.
+  CHECK(contains(outcome.err,
+                 " exited with code 7\n"
+                 "ringlet: the last lines of rank 1:\n  about to fail\n  with 7\n"));
+  // The others heard of it and ended by themselves, with the same cause.
+  for (const char* rank : {"0", "2"})
+    CHECK(contains(outcome.err, concat('[', rank, "] rank_program: rank 1 (pid ")));
+  CHECK(all_gone(pids_in(outcome.out)));
+}
+
+TEST_CASE("a rank that is killed gives 128 + the signal") {
+  const Outcome outcome = launch({"--nproc-per-node", "3"}, {rank_program, "kill", "2"});
+  CHECK_EQ(outcome.code, 128 + SIGKILL);
+  CHECK(contains(outcome.err, "first to fail: rank 2 (pid "));
+  CHECK(contains(outcome.err, " was killed by SIGKILL\n"));
+  CHECK(all_gone(pids_in(outcome.out)));
+}
+
+TEST_CASE("a rank that throws is the root cause, not those that heard of it") {
+  const Outcome outcome = launch({"--nproc-per-node", "3"}, {rank_program, "throw", "0"});
+  CHECK_EQ(outcome.code, 1);
+  CHECK(contains(outcome.err, "first to fail: rank 0 (pid "));
+  CHECK(
+      contains(outcome.err, "the last lines of rank 0:\n  rank_program: rank 0 has its reasons\n"));
+}
+
+TEST_CASE("programs that join no store are ended, too: SIGTERM, then SIGKILL") {
+  const TemporaryFolder folder;
+  const std::string said = (folder / "said").string();
+  Outcome outcome;
+  const double seconds = seconds_of([&] {
+    outcome =
+        launch({"--nproc-per-node", "3", "--grace", "0.5"}, shell("echo pid $$; case $RANK in "
+                                                                  "0) trap 'echo polite > " +
+                                                                  said +
+                                                                  "; exit 0' TERM;; "
+                                                                  "1) trap '' TERM;; "
+                                                                  "2) sleep 0.3; exit 9;; esac; "
+                                                                  "while :; do sleep 0.1; done"));
+  });
+  CHECK_EQ(outcome.code, 9);
+  CHECK(seconds < 10);
+  CHECK(contains(outcome.err, ") exited with code 9\n"));
+  CHECK_EQ(ringlet::read_file(said), "polite\n");
+  CHECK(all_gone(pids_in(outcome.out)));
+}
+
+TEST_CASE("a rank that has stopped is killed with the others") {
+  Outcome outcome;
+  const double seconds = seconds_of([&] {
+    outcome = launch({"--nproc-per-node", "2", "--grace", "0.5"},
+                     shell("echo pid $$; if [ $RANK = 0 ]; then kill -STOP $$; fi; "
+                           "sleep 0.3; exit 3"));
+  });
+  CHECK_EQ(outcome.code, 3);
+  CHECK(seconds < 10);
+  CHECK(all_gone(pids_in(outcome.out)));
+}
+
+TEST_CASE("--max-restarts starts all ranks again with a store of their own") {
+  const Outcome good =
+      launch({"--nproc-per-node", "3", "--max-restarts", "3"}, {rank_program, "kill", "2", "2"});
+  CHECK_EQ(good.code, 0);
+  for (int rank = 0; rank < 3; ++rank)
+    for (int attempt = 0; attempt < 3; ++attempt)
+      CHECK(contains(good.out, concat('[', rank, "] rank ", rank, " of 3, local ", rank,
+                                      " of 3, attempt ", attempt, ", pid ")));
+  CHECK_FALSE(contains(good.out, "attempt 3"));
+  CHECK(contains(good.err, "ringlet: starting all ranks again, attempt 2 of 3\n"));
+  CHECK(all_gone(pids_in(good.out)));
+
+  const Outcome bad =
+      launch({"--nproc-per-node", "2", "--max-restarts", "1"}, {rank_program, "exit", "0", "4"});
+  CHECK_EQ(bad.code, 4);
+  CHECK_EQ(Background::count(bad.err, "first to fail: rank 0"), 2);
+}
+
+TEST_CASE("signals go to the ranks, and stop the launcher") {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    CAPTURE(number);
+    Background job(run_command({"--nproc-per-node", "2", "--max-restarts", "2"},
+                               shell("trap 'echo heard; exit 0' INT TERM HUP QUIT; echo pid $$; "
+                                     "while :; do sleep 0.05; done")));
+    REQUIRE(job.says("pid ", 2));
+    job.signal(number);
+    CHECK_EQ(job.wait(), 128 + number);
+    CHECK_EQ(Background::count(job.out(), "heard"), 2);
+    CHECK(all_gone(pids_in(job.out())));
+  }
+}
+
+TEST_CASE("a second signal means at once") {
+  Background job(run_command({"--nproc-per-node", "2", "--grace", "600"},
+                             shell("trap '' INT TERM; echo pid $$; while :; do sleep 0.05; done")));
+  REQUIRE(job.says("pid ", 2));
+  job.signal(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  job.signal(SIGINT);
+  CHECK_EQ(job.wait(), 128 + SIGINT);
+  CHECK(all_gone(pids_in(job.out())));
+}
+
+TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
+  Background killed(run_command({"--nproc-per-node", "3"}, {rank_program, "sleep"}));
+  REQUIRE(killed.says("pid ", 3));
+  killed.signal(SIGKILL);
+  CHECK_EQ(killed.wait(), 1000 + SIGKILL);
+  CHECK(all_gone(pids_in(killed.out())));
+
+  // What a rank leaves behind, even in a session of its own.
+  const Outcome outcome = launch({"--nproc-per-node", "2"},
+                                 shell("sleep 600 & echo pid $!; "
+                                       "setsid sh -c 'echo pid $$; exec sleep 600' & sleep 0.3"));
+  CHECK_EQ(outcome.code, 0);
+  CHECK_EQ(pids_in(outcome.out).size(), 4);
+  CHECK(all_gone(pids_in(outcome.out)));
+}
+
+TEST_CASE("--log-dir keeps what each rank prints, --tee shows some of it") {
+  const TemporaryFolder folder;
+  const auto log = [&](int attempt, int rank, const char* stream) {
+    return ringlet::read_file(folder /
+                              concat("logs/attempt_", attempt, "/rank_", rank, '/', stream));
+  };
+  const std::string script =
+      "echo out $RANK; echo err $RANK >&2; printf last; "
+      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || [ $RANK = 0 ] || exit 1";
+  const Outcome outcome = launch({"--nproc-per-node", "2", "--max-restarts", "1", "--log-dir",
+                                  (folder / "logs").string(), "--tee", "0:1,1:2"},
+                                 shell(script));
+  CHECK_EQ(outcome.code, 0);
+  for (int attempt = 0; attempt < 2; ++attempt)
+    CHECK_EQ(log(attempt, 1, "stdout.log") + log(attempt, 1, "stderr.log"), "out 1\nlasterr 1\n");
+  CHECK_EQ(log(1, 0, "stdout.log"), "out 0\nlast");
+  CHECK(contains(outcome.out, "[0] out 0\n"));
+  CHECK(contains(outcome.out, "[0] last\n"));
+  CHECK_FALSE(contains(outcome.out, "[1]"));
+  CHECK(contains(outcome.err, "[1] err 1\n"));
+  CHECK_FALSE(contains(outcome.err, "[0]"));
+}
+
+TEST_CASE("many lines of many ranks arrive whole") {
+  const Outcome outcome =
+      launch({"--nproc-per-node", "4"}, shell("i=0; while [ $i -lt 500 ]; do echo 'a line of rank' "
+                                              "$RANK 'number' $i; i=$((i+1)); done"));
+  CHECK_EQ(outcome.code, 0);
+  for (int rank = 0; rank < 4; ++rank) {
+    CHECK_EQ(
+        Background::count(outcome.out, concat('[', rank, "] a line of rank ", rank, " number ")),
+        500);
+    CHECK(contains(outcome.out, concat('[', rank, "] a line of rank ", rank, " number 499\n")));
+  }
+}
+
+TEST_CASE("two nodes: ranks are numbered by node, the nodes may differ in size") {
+  const std::string port = free_port();
+  const auto node = [&](const std::string& rank, const std::string& ranks) {
+    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.2",
+                        "--master-port", port, "--nproc-per-node", ranks},
+                       {rank_program, "meet"});
+  };
+  Background second(node("1", "1"));  // may be first, and waits then
+  Background first(node("0", "2"));
+  CHECK_EQ(first.wait(), 0);
+  CHECK_EQ(second.wait(), 0);
+  CHECK(contains(first.out(), "[0] rank 0 of 3, local 0 of 2, attempt 0, pid "));
+  CHECK(contains(first.out(), "[1] rank 1 of 3, local 1 of 2, attempt 0, pid "));
+  CHECK(contains(second.out(), "[2] rank 2 of 3, local 0 of 1, attempt 0, pid "));
+  CHECK_EQ(first.err() + second.err(), "");
+}
+
+TEST_CASE("nodes at one endpoint number themselves, fail and start again together") {
+  const std::string endpoint = "127.0.0.1:" + free_port();
+  const std::map<std::string, std::string> token{{"RINGLET_TOKEN", "a secret of this test"}};
+  const auto node = [&](const std::vector<std::string>& program) {
+    return run_command({"--nnodes", "2", "--rdzv-endpoint", endpoint, "--nproc-per-node", "2",
+                        "--max-restarts", "1"},
+                       program);
+  };
+  SUBCASE("until it succeeds") {
+    const auto command = node({rank_program, "kill", "3", "1"});
+    Background one(command, token);
+    Background other(command, token);
+    CHECK_EQ(one.wait(), 0);
+    CHECK_EQ(other.wait(), 0);
+    const std::string out = one.out() + other.out();
+    for (int rank = 0; rank < 4; ++rank)
+      for (int attempt = 0; attempt < 2; ++attempt)
+        CHECK(contains(out, concat('[', rank, "] rank ", rank, " of 4, local ", rank % 2,
+                                   " of 2, attempt ", attempt)));
+    CHECK(contains(one.err(), "first to fail: rank 3 (pid "));
+    CHECK(contains(other.err(), "first to fail: rank 3 (pid "));
+  }
+  SUBCASE("or the exit code is that of the first failure, on both") {
+    const auto command = node({rank_program, "exit", "3", "6"});
+    Background one(command, token);
+    Background other(command, token);
+    CHECK_EQ(one.wait(), 6);
+    CHECK_EQ(other.wait(), 6);
+    // The last lines are shown where the rank was.
+    CHECK_EQ(Background::count(one.err() + other.err(), "the last lines of rank 3:\n"), 2);
+    CHECK(all_gone(pids_in(one.out() + other.out())));
+  }
+}
+
+TEST_CASE("a node whose launcher is killed ends the job on the other") {
+  const std::string endpoint = "127.0.0.1:" + free_port();
+  const auto command =
+      run_command({"--nnodes", "2", "--rdzv-endpoint", endpoint}, {rank_program, "sleep"});
+  for (const bool kill_the_first : {true, false}) {
+    Background first(command);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    Background second(command);
+    REQUIRE(first.says("pid "));
+    REQUIRE(second.says("pid "));
+    Background& killed = kill_the_first ? first : second;
+    Background& left = kill_the_first ? second : first;
+    killed.signal(SIGKILL);
+    CHECK_EQ(left.wait(20), 1);
+    CHECK(contains(left.err(), " ended without saying goodbye\n"));
+    killed.wait();
+    CHECK(all_gone(pids_in(first.out() + second.out())));
+  }
+}
+
+TEST_CASE("a launcher that waits for other nodes hears signals") {
+  Background alone(run_command({"--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1",
+                                "--master-port", free_port()},
+                               {rank_program, "meet"}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  alone.signal(SIGINT);
+  CHECK_EQ(alone.wait(5), 1000 + SIGINT);
+}
+
+TEST_CASE("a launcher too many is refused, and the job goes on") {
+  const std::string port = free_port();
+  const auto node = [&](const std::string& rank) {
+    return run_command(
+        {"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1", "--master-port", port},
+        {"sh", "-c", "sleep 2"});
+  };
+  Background first(node("0")), second(node("1"));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  Background third(node("1"));
+  CHECK_EQ(third.wait(), 2);
+  CHECK_EQ(third.err(), "ringlet: --node-rank 1: another launcher has it\n");
+  CHECK_EQ(first.wait(), 0);
+  CHECK_EQ(second.wait(), 0);
+}
+
+TEST_CASE("nodes that do not agree are told so") {
+  const std::string port = free_port();
+  const auto node = [&](const std::string& rank, const std::string& restarts) {
+    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1",
+                        "--master-port", port, "--max-restarts", restarts},
+                       {rank_program, "meet"});
+  };
+  Background first(node("0", "0"));
+  Background second(node("1", "3"));
+  CHECK_EQ(second.wait(), 2);
+  CHECK_EQ(second.err(),
+           "ringlet: --nnodes 2 --max-restarts 3: node 0 has --nnodes 2 --max-restarts 0\n");
+  CHECK_EQ(first.wait(), 1);
+}
+
+TEST_CASE("run refuses what makes no sense") {
+  check_refused(run({"run"}), "expected a program to run: ringlet run … PROGRAM ARGUMENTS");
+  check_refused(run({"run", "/no/such/program"}),
+                "/no/such/program: cannot start: No such file or directory");
+  check_refused(run({"run", "--nproc-per-node", "0", "x"}),
+                "--nproc-per-node 0: expected a number up to 4096, cpu, gpu or auto");
+  check_refused(run({"run", "--nproc-per-nod", "2", "x"}),
+                "unknown option '--nproc-per-nod'; did you mean --nproc-per-node?");
+  check_refused(run({"run", "--nnodes", "1:4", "x"}),
+                "--nnodes 1:4: worlds that change size are not supported");
+  check_refused(run({"run", "--nnodes", "2", "x"}),
+                "--nnodes 2: expected --master-addr or --rdzv-endpoint, the address of node 0");
+  check_refused(run({"run", "--nnodes", "2", "--master-addr", "127.0.0.1", "x"}),
+                "--nnodes 2: expected --node-rank beside --master-addr");
+  check_refused(run({"run", "--node-rank", "1", "x"}),
+                "--node-rank 1: expected less than --nnodes 1");
+  check_refused(run({"run", "--standalone", "--nnodes", "2", "x"}),
+                "--standalone is for one node, not --nnodes 2");
+  check_refused(
+      run({"run", "--nnodes", "2", "--node-rank", "0", "--master-addr", "192.0.2.1", "x"}),
+      "RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as "
+      "192.0.2.1 is open to strangers");
+  check_refused(run({"run", "--tee", "3", "x"}), "--tee requires --log-dir");
+  check_refused(run({"run", "--log-dir", "logs", "--tee", "5", "x"}),
+                "--tee 5: expected 0 to 3 (1 standard output, 2 standard error, 3 both), or "
+                "LOCAL_RANK:0-3,…");
+  check_refused(run({"run", "--rdzv-endpoint", "host:port", "x"}),
+                "--rdzv-endpoint host:port: expected HOST:PORT");
+}

@@ -1,0 +1,196 @@
+#include "ringlet/train/cli/drill_rank.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <csignal>
+#include <limits>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "ringlet/autograd/functions/softmax.h"
+#include "ringlet/comm/environment.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/file.h"
+#include "ringlet/nn/dropout.h"
+#include "ringlet/nn/linear.h"
+#include "ringlet/nn/loss.h"
+#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/data/synthetic.h"
+#include "ringlet/train/digits.h"
+#include "ringlet/train/trainer.h"
+
+namespace ringlet::cli {
+namespace {
+
+constexpr std::pair<Fault, std::string_view> kNames[] = {
+    {Fault::none, "none"},
+    {Fault::killed, "killed"},
+    {Fault::stopped, "stopped"},
+    {Fault::closed_socket, "closed_socket"},
+    {Fault::skipped, "skipped"},
+    {Fault::other_op, "other_op"},
+    {Fault::other_size, "other_size"},
+    {Fault::nan, "nan"},
+    {Fault::disk_full, "disk_full"},
+};
+
+constexpr std::size_t kDigits = 600;
+constexpr std::size_t kBatch = 8;
+constexpr std::int64_t kSaveSteps = 2;
+constexpr std::int64_t kPixels = 28 * 28;
+
+/// Two linear layers with dropout between.
+class Net final : public nn::Layer<Net> {
+ public:
+  Variable forward(const Tensor& images, const Tensor& positions) {
+    const Variable x = autograd::relu((*in_)(Variable(images.view({-1, kPixels}))));  // (N, 32)
+    return autograd::log_softmax((*out_)((*dropout_)(x, positions)));                 // (N, 10)
+  }
+
+ private:
+  std::shared_ptr<nn::Linear> in_ =
+      register_module("in", std::make_shared<nn::Linear>(kPixels, 32));
+  std::shared_ptr<nn::Dropout> dropout_ =
+      register_module("dropout", std::make_shared<nn::Dropout>(0.1));
+  std::shared_ptr<nn::Linear> out_ = register_module("out", std::make_shared<nn::Linear>(32, 10));
+};
+
+// Both ends of every connection see it end.
+void break_connections() {
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+        address.ss_family != AF_UNIX)
+      ::shutdown(fd, SHUT_RDWR);
+  }
+}
+
+// No file of this process can grow: what a full disk does, and no other process is harmed.
+void fill_disk() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{0, RLIM_INFINITY};
+  RINGLET_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0, "[drill] cannot limit the size of files");
+}
+
+/// What happens on this rank in one step of the training.
+class Incident {
+ public:
+  Incident(const DrillRank& drill, const comm::Group& group, bool armed)
+      : drill_(drill), group_(group), armed_(armed && drill.fault != Fault::none) {}
+
+  /// Before each forward; what the loss is multiplied with.
+  double operator()(std::int64_t step) {
+    if (!armed_ || step != drill_.at) return 1;
+    const bool mine = group_.rank() == drill_.culprit;
+    if (mine) write_file(drill_.folder / "fault_at", "");
+    switch (drill_.fault) {
+      case Fault::killed:
+        if (mine) std::raise(SIGKILL);
+        break;
+      case Fault::stopped:
+        if (mine) std::raise(SIGSTOP);
+        break;
+      case Fault::closed_socket:
+        if (mine) break_connections();
+        break;
+      case Fault::skipped:
+        if (!mine) group_.barrier();
+        break;
+      case Fault::other_op:
+        mine ? static_cast<void>(group_.all_gather_bytes("")) : group_.barrier();
+        break;
+      case Fault::other_size:
+        group_.all_reduce(zeros({mine ? 65 : 64})).wait();
+        break;
+      case Fault::nan:
+        return mine ? std::numeric_limits<double>::quiet_NaN() : 1;
+      case Fault::disk_full:
+        if (mine) fill_disk();
+        break;
+      case Fault::none:
+        break;
+    }
+    return 1;
+  }
+
+ private:
+  const DrillRank& drill_;
+  const comm::Group& group_;
+  bool armed_;
+};
+
+void train_digits(const DrillRank& drill, const comm::Group& group, bool armed) {
+  const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, kDigits);
+  const GeneratorGuard random({.seed = 1});
+  Net net;
+  Incident incident(drill, group, armed);
+  const std::filesystem::path output = drill.folder / "run";
+  const std::optional<std::filesystem::path> latest = train::latest_checkpoint(output);
+  train::Trainer trainer(
+      net, kDigits, [&](const train::Rows& rows) { return train::collate_digits(digits, rows); },
+      [&, step = std::int64_t{0}](const train::DigitBatch& batch) mutable {
+        const double factor = incident(++step);
+        const Variable loss = nn::nll_loss(net(batch.images, batch.positions), batch.labels);
+        return factor == 1 ? loss : loss * factor;
+      },
+      {.output = output,
+       .max_steps = drill.steps,
+       .batch_size = kBatch,
+       .lr = 1e-3,
+       .max_grad_norm = 1,
+       .strategy = train::Strategy::ddp,
+       .logging_steps = 0,
+       .eval_each_epoch = false,
+       .save_steps = kSaveSteps,
+       .resume_from = latest.value_or("")},
+      group);
+  trainer.train();
+}
+
+}  // namespace
+
+std::string_view name(Fault fault) {
+  for (const auto& [known, name] : kNames)
+    if (known == fault) return name;
+  return "";
+}
+
+Fault parse_fault(std::string_view text) {
+  std::string names;
+  for (const auto& [fault, name] : kNames) {
+    if (name == text) return fault;
+    names += concat(names.empty() ? "" : ", ", name);
+  }
+  fail_input("fault: expected one of ", names, ", found ", text);
+}
+
+bool needs_processes(Fault fault) {
+  return fault == Fault::killed || fault == Fault::stopped || fault == Fault::closed_socket ||
+         fault == Fault::disk_full;
+}
+
+std::vector<Fault> all_faults(bool processes) {
+  std::vector<Fault> faults;
+  for (const auto& [fault, name] : kNames)
+    if (fault != Fault::none && (processes || !needs_processes(fault))) faults.push_back(fault);
+  return faults;
+}
+
+void run_drill_rank(const DrillRank& drill) {
+  const comm::GroupOptions options{
+      .transport = drill.transport,
+      .timeout = comm::Timeout(static_cast<std::int64_t>(drill.timeout * 1000))};
+  const comm::Environment environment = comm::Environment::read();
+  const bool armed = environment.restart_count == 0;
+  if (!armed && environment.rank == 0) write_file(drill.folder / "restarted_at", "");
+  if (drill.transport != comm::TransportKind::thread)
+    return comm::run_from_env([&](const comm::Group& world) { train_digits(drill, world, armed); },
+                              options);
+  comm::launch([&](const comm::Group& group) { train_digits(drill, group, armed); }, drill.ranks,
+               {.ranks = comm::Ranks::threads, .group = options});
+}
+
+}  // namespace ringlet::cli

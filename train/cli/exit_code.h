@@ -1,0 +1,49 @@
+// How a program ends: the one place where errors become exit codes.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <new>
+#include <string>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::cli {
+
+inline constexpr int kError = 1;
+inline constexpr int kBadInput = 2;
+
+/// Thrown by a command that a signal ended; the exit code is 128 + the signal, as in a shell.
+class Interrupted : public Error {
+ public:
+  Interrupted(int signal, const std::string& message) : Error(message), signal(signal) {}
+  int signal;
+};
+
+/// Says "PROGRAM: MESSAGE" in one line on stderr; returns `code`.
+inline int report(const char* program, std::string message, int code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fprintf(stderr, "%s: %s\n", program, message.c_str());
+  return code;
+}
+
+/// What body() returns; or, told in one line, 2 after an InputError, 1 after any other error.
+template <class Body>
+int exit_code(const char* program, Body&& body) {
+  try {
+    return body();
+  } catch (const InputError& error) {
+    return report(program, error.what(), kBadInput);
+  } catch (const Interrupted& end) {
+    return report(program, end.what(), 128 + end.signal);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(program, error.what(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return report(program, "out of memory", kError);
+  } catch (const std::exception& error) {
+    return report(program, error.what(), kError);
+  }
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,40 @@
+#include "ringlet/train/cli/interrupt.h"
+
+namespace ringlet::cli {
+namespace {
+
+volatile std::sig_atomic_t noted = 0;
+volatile std::sig_atomic_t from_terminal = 0;
+
+void note(int signal, siginfo_t* info, void*) {
+  noted = signal;
+  from_terminal = info->si_code == SI_KERNEL;
+}
+
+void install(int signal, struct sigaction& former) {
+  struct sigaction action {};
+  action.sa_sigaction = note;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | static_cast<int>(SA_RESETHAND);
+  sigaction(signal, nullptr, &former);
+  if (former.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  noted = 0;
+  install(SIGINT, interrupt_);
+  install(SIGTERM, terminate_);
+}
+
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &interrupt_, nullptr);
+  sigaction(SIGTERM, &terminate_, nullptr);
+}
+
+int InterruptGuard::caught() const { return noted; }
+int InterruptGuard::caught_alone() const { return from_terminal ? 0 : noted; }
+
+const char* signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : "SIGINT"; }
+
+}  // namespace ringlet::cli

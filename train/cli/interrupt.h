@@ -1,0 +1,30 @@
+// Ctrl-C: a run that is told to end does so in order.
+#pragma once
+
+#include <csignal>
+
+namespace ringlet::cli {
+
+/// While one lives, the first SIGINT or SIGTERM is noted and nothing else; a second one ends the
+/// program as usual. A signal that was ignored before, as for a job in the background, stays so.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  /// The signal that came; 0: none.
+  int caught() const;
+  /// The same, unless a terminal sent it, and to this program's children just as well.
+  int caught_alone() const;
+
+ private:
+  struct sigaction interrupt_ {};
+  struct sigaction terminate_ {};
+};
+
+/// "SIGINT" or "SIGTERM".
+const char* signal_name(int signal);
+
+}  // namespace ringlet::cli

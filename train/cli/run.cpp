@@ -1,0 +1,223 @@
+// `ringlet run`: one program on many ranks, with torchrun's options.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/comm/launcher/launcher.h"
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+#include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/exit.h"
+
+namespace ringlet::cli {
+namespace {
+
+constexpr int kUsualPort = 29500;
+constexpr int kMostRanks = 4096;
+
+struct Options {
+  std::vector<std::string> program;
+  std::string nproc_per_node = "1";
+  std::string nnodes = "1";
+  int node_rank = -1;
+  std::string master_addr;
+  int master_port = 0;
+  std::string rdzv_endpoint;
+  std::string rdzv_id = "none";
+  int max_restarts = 0;
+  std::filesystem::path log_dir;
+  std::string tee;
+  bool standalone = false;
+  double grace = 5;
+  bool no_pin = false;
+  bool no_python = false;
+};
+
+/// The whole text as a number, or -1.
+int to_number(std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
+int cuda_devices() {
+  return has_backend(DeviceType::cuda) ? backend(DeviceType::cuda).device_count() : 0;
+}
+
+int ranks_per_node(const std::string& text) {
+  if (text == "cpu") return comm::usable_processors();
+  if (text == "gpu" || text == "auto") {
+    if (const int devices = cuda_devices(); devices > 0) return devices;
+    if (text == "gpu") fail_input("--nproc-per-node gpu: there is no CUDA device");
+    return comm::usable_processors();
+  }
+  const int number = to_number(text);
+  if (number < 1 || number > kMostRanks)
+    fail_input("--nproc-per-node ", text, ": expected a number up to ", kMostRanks,
+               ", cpu, gpu or auto");
+  return number;
+}
+
+int nodes(const std::string& text) {
+  // torchrun's MIN:MAX is one number where both are the same.
+  const std::size_t colon = text.find(':');
+  const int least = to_number(text.substr(0, colon));
+  const int most = colon == text.npos ? least : to_number(text.substr(colon + 1));
+  if (least < 1 || most < 1 || least > kMostRanks)
+    fail_input("--nnodes ", text, ": expected a number up to ", kMostRanks);
+  if (least != most) fail_input("--nnodes ", text, ": worlds that change size are not supported");
+  return least;
+}
+
+/// "3", or "0:3,1:1": 1 is standard output, 2 standard error, 3 both; by local rank.
+std::vector<comm::Streams> streams(const std::string& text, int ranks) {
+  std::vector<comm::Streams> all(static_cast<std::size_t>(ranks));
+  const auto parse = [&](std::string_view digit) {
+    const int value = to_number(digit);
+    if (value < 0 || value > 3)
+      fail_input("--tee ", text,
+                 ": expected 0 to 3 (1 standard output, 2 standard error, 3 both), "
+                 "or LOCAL_RANK:0-3,…");
+    return comm::Streams{.out = (value & 1) != 0, .err = (value & 2) != 0};
+  };
+  if (text.empty()) return all;
+  if (text.find(':') == text.npos) {
+    std::fill(all.begin(), all.end(), parse(text));
+    return all;
+  }
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::size_t colon = std::min(item.find(':'), item.size());
+    const int rank = to_number(item.substr(0, colon));
+    if (rank < 0 || rank >= ranks)
+      fail_input("--tee ", text, ": expected local ranks from 0 to ", ranks - 1);
+    all[static_cast<std::size_t>(rank)] = parse(item.substr(std::min(colon + 1, item.size())));
+  }
+  return all;
+}
+
+/// --rdzv-endpoint HOST[:PORT], [IPV6]:PORT.
+void set_endpoint(const std::string& endpoint, comm::LauncherOptions& launch) {
+  const std::size_t colon = endpoint.rfind(':');
+  const bool has_port = colon != endpoint.npos && endpoint.find(']', colon) == endpoint.npos;
+  launch.master_addr = endpoint.substr(0, has_port ? colon : endpoint.npos);
+  if (launch.master_addr.size() > 2 && launch.master_addr.front() == '[')
+    launch.master_addr = launch.master_addr.substr(1, launch.master_addr.size() - 2);
+  if (has_port) launch.master_port = to_number(endpoint.substr(colon + 1));
+  if (launch.master_addr.empty() || launch.master_port < 0 || launch.master_port > 65535)
+    fail_input("--rdzv-endpoint ", endpoint, ": expected HOST:PORT");
+}
+
+comm::LauncherOptions launcher_options(const Options& options) {
+  comm::LauncherOptions launch;
+  launch.command = options.program;
+  if (launch.command.empty())
+    fail_input("expected a program to run: ringlet run … PROGRAM ARGUMENTS");
+  launch.nproc_per_node = ranks_per_node(options.nproc_per_node);
+  launch.nnodes = nodes(options.nnodes);
+  if (options.standalone && launch.nnodes > 1)
+    fail_input("--standalone is for one node, not --nnodes ", launch.nnodes);
+  if (options.node_rank >= launch.nnodes)
+    fail_input("--node-rank ", options.node_rank, ": expected less than --nnodes ", launch.nnodes);
+  if (options.node_rank >= 0) launch.node_rank = options.node_rank;
+  launch.master_port = options.master_port;
+  if (!options.master_addr.empty()) launch.master_addr = options.master_addr;
+  if (!options.rdzv_endpoint.empty() && !options.standalone)
+    set_endpoint(options.rdzv_endpoint, launch);
+  if (launch.nnodes > 1 && options.master_addr.empty() && options.rdzv_endpoint.empty())
+    fail_input("--nnodes ", launch.nnodes,
+               ": expected --master-addr or --rdzv-endpoint, the "
+               "address of node 0");
+  if (launch.nnodes > 1 && options.rdzv_endpoint.empty() && !launch.node_rank)
+    fail_input("--nnodes ", launch.nnodes, ": expected --node-rank beside --master-addr");
+  if (launch.nnodes > 1 && launch.master_port == 0) launch.master_port = kUsualPort;
+  launch.run_id = options.rdzv_id;
+  launch.max_restarts = options.max_restarts;
+  launch.log_dir = options.log_dir;
+  launch.tee = streams(options.tee, launch.nproc_per_node);
+  launch.grace = std::chrono::milliseconds(static_cast<long>(options.grace * 1000));
+  launch.pin = !options.no_pin;
+  return launch;
+}
+
+/// Cuts the program off: what follows the options, with or without a "--" before it. Otherwise the
+/// program's own options would be taken for this command's.
+std::vector<std::string> take_program(const CLI::App& command, int& argc, char** argv) {
+  int at = 2;
+  for (; at < argc && argv[at][0] == '-' && argv[at] != std::string("--"); ++at) {
+    const std::string text = argv[at];
+    const CLI::Option* option = command.get_option_no_throw(text.substr(0, text.find('=')));
+    const bool value_follows =
+        option != nullptr && option->get_items_expected_max() > 0 && text.find('=') == text.npos;
+    if (value_follows) ++at;
+  }
+  const int end = std::min(at, argc);
+  if (at < argc && argv[at] == std::string("--")) ++at;
+  std::vector<std::string> program(argv + std::min(at, argc), argv + argc);
+  argc = end;
+  return program;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& argc, char** argv) {
+  CLI::App* command =
+      app.add_subcommand("run", "Start a program on many ranks: ringlet run [options] PROGRAM …");
+  const auto options = std::make_shared<Options>();
+  const auto add = [&](const std::string& name, auto& value, const std::string& help) {
+    std::string torch = name;  // torchrun takes either spelling
+    std::replace(torch.begin() + 2, torch.end(), '-', '_');
+    return command->add_option(torch == name ? name : name + ',' + torch, value, help);
+  };
+  add("--nproc-per-node", options->nproc_per_node, "Ranks on this host: a number, cpu, gpu or auto")
+      ->capture_default_str();
+  add("--nnodes", options->nnodes, "Hosts; start this command on each of them")
+      ->capture_default_str();
+  add("--node-rank", options->node_rank, "Which of them this is; 0 keeps the store")
+      ->check(CLI::NonNegativeNumber);
+  const auto address = add("--master-addr", options->master_addr, "The address of node 0");
+  const auto port = add("--master-port", options->master_port,
+                        "The store's port; a free one, or 29500 for several nodes")
+                        ->check(CLI::Range(1, 65535));
+  add("--rdzv-endpoint", options->rdzv_endpoint,
+      "HOST:PORT of the node that keeps the store; nodes are numbered as they come")
+      ->excludes(address)
+      ->excludes(port);
+  add("--rdzv-id", options->rdzv_id, "The job's name, for TORCHELASTIC_RUN_ID");
+  add("--max-restarts", options->max_restarts, "How often all ranks start again after a failure")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  const auto log_dir = add("--log-dir", options->log_dir,
+                           "Write what ranks print to DIR/attempt_A/rank_R/stdout.log, stderr.log");
+  add("--tee", options->tee,
+      "Of that, what goes to the screen, too: 1 standard output, 2 standard error, 3 both; or "
+      "LOCAL_RANK:1-3,…")
+      ->needs(log_dir);
+  command->add_flag("--standalone", options->standalone, "One node and a free port: the default");
+  command->add_flag("--no-python,--no_python", options->no_python,
+                    "torchrun's; every program is run as it is");
+  add("--grace", options->grace, "Seconds between SIGTERM and SIGKILL")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  command->add_flag(
+      "--no-pin,--no_pin", options->no_pin,
+      "Let ranks run on any processor; otherwise each has its own where they suffice");
+  command->callback([options] {
+    const int code = comm::run_launcher(launcher_options(*options), std::cout, std::cerr);
+    if (code != 0) throw Exit{code};
+  });
+  if (argc > 1 && argv[1] == std::string("run"))
+    options->program = take_program(*command, argc, argv);
+}
+
+}  // namespace ringlet::cli
