@@ -14,6 +14,7 @@
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
+#include "ringlet/train/cli/exit_code.h"
 
 namespace ringlet::bench {
 namespace {
@@ -213,13 +214,5 @@ int run(int argc, char** argv) {
 }  // namespace ringlet::bench
 
 int main(int argc, char** argv) {
-  try {
-    return ringlet::bench::run(argc, argv);
-  } catch (const ringlet::InputError& error) {
-    fmt::print(stderr, "kernels: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "kernels: {}\n", error.what());
-    return 1;
-  }
+  return ringlet::cli::exit_code("kernels", [&] { return ringlet::bench::run(argc, argv); });
 }

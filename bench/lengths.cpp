@@ -4,16 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "ringlet/core/file.h"
+#include "ringlet/train/data/hash.h"
+#include "ringlet/train/loader.h"
 
 namespace ringlet::bench {
 namespace {
-
-std::uint64_t splitmix64(std::uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
 
 constexpr std::int64_t kFirstWord = 1000;  // below are special and unused pieces
 constexpr std::int32_t kPad = 1;
@@ -36,26 +31,38 @@ Lengths::Lengths(const std::filesystem::path& histogram) {
 }
 
 models::PackedBatch Lengths::batch(std::int64_t step, std::int64_t rows, std::int64_t vocabulary,
-                                   std::int64_t max_length, bool padded) const {
-  models::BatchBuilder builder(2);
+                                   std::int64_t max_length, bool padded, std::size_t part,
+                                   std::size_t parts) const {
+  const auto pair_of = [&](std::int64_t row) {
+    const auto [premise, hypothesis] =
+        pairs_[train::mix64(static_cast<std::uint64_t>(step * rows + row)) % pairs_.size()];
+    return std::pair(std::min(premise, max_length), std::min(hypothesis, max_length));
+  };
   const auto ids = [&](std::uint64_t seed, std::int64_t length) {
-    std::vector<std::int32_t> out(static_cast<std::size_t>(std::min(length, max_length)));
+    std::vector<std::int32_t> out(static_cast<std::size_t>(length));
     const std::int64_t first = std::min(kFirstWord, vocabulary / 2);
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = static_cast<std::int32_t>(
-          first + static_cast<std::int64_t>(splitmix64(seed + i) %
+          first + static_cast<std::int64_t>(train::mix64(seed + i) %
                                             static_cast<std::uint64_t>(vocabulary - first)));
     return out;
   };
-  for (std::int64_t row = 0; row < rows; ++row) {
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t row = 0; row < rows; ++row)
+    tokens.push_back(pair_of(row).first + pair_of(row).second);
+
+  models::BatchBuilder builder(2);
+  const std::vector<std::vector<std::size_t>> dealt = train::deal_rows(tokens, parts);
+  for (const std::size_t mine : dealt[part]) {
+    const auto row = static_cast<std::int64_t>(mine);
     const auto k = static_cast<std::uint64_t>(step * rows + row);
-    const auto [premise, hypothesis] = pairs_[splitmix64(k) % pairs_.size()];
+    const auto [premise, hypothesis] = pair_of(row);
     const std::vector<std::int32_t> a = ids(k << 20, premise), b = ids((k << 20) + 512, hypothesis);
     const std::span<const std::int32_t> texts[] = {a, b};
     builder.add_row(texts, row);
-    builder.add_label(static_cast<std::int64_t>(splitmix64(~k) % 3));
+    builder.add_label(static_cast<std::int64_t>(train::mix64(~k) % 3));
   }
-  return builder.build(0, padded, kPad);
+  return builder.build(rows, padded, kPad);
 }
 
 }  // namespace ringlet::bench

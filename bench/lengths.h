@@ -18,9 +18,11 @@ class Lengths {
 
   /// Pairs of random token ids below `vocabulary` with random labels 0 to 2. Pair
   /// k = step * rows + row has the lengths at splitmix64(k) mod n of the histogram's n pairs, as in
-  /// bench/peers/lengths.py; `max_length` cuts them.
+  /// bench/peers/lengths.py; `max_length` cuts them. Of these rows, those that a Loader would deal
+  /// to `part` of `parts` ranks.
   models::PackedBatch batch(std::int64_t step, std::int64_t rows, std::int64_t vocabulary,
-                            std::int64_t max_length, bool padded) const;
+                            std::int64_t max_length, bool padded, std::size_t part = 0,
+                            std::size_t parts = 1) const;
 
  private:
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs_;  // premise, hypothesis

@@ -3,17 +3,27 @@
 #include <CLI/CLI.hpp>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/parallel.h"
 
 namespace ringlet::bench {
 
 std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
-  std::string dtype = "f32";
+  std::string dtype = "f32", transport = "auto", algorithm = "auto";
   CLI::App app{"Pairs per second of a training step: the table's rows"};
-  app.add_option("--strategy", o.strategy, "how the step is run")
-      ->check(CLI::IsMember({"none"}))
+  app.add_option(
+         "--strategy", o.strategies,
+         "rows: none, unconnected, dp, ddp, zero1, zero2, fsdp; all is none, and on several "
+         "devices all others but zero2")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"all", "none", "unconnected", "dp", "ddp", "zero1", "zero2", "fsdp"}))
       ->capture_default_str();
+  app.add_option("--devices", o.devices, "devices of each row but none (default: at most two)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--transport", transport, "auto, shm or gloo")->capture_default_str();
+  app.add_option("--algorithm", algorithm, "auto, direct or ring")->capture_default_str();
+  app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "pairs per device and step")
@@ -22,10 +32,13 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--max-length", o.max_length, "tokens of a sentence")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--steps", o.steps, "timed steps per round")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--steps", o.steps, "timed steps per round")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--rounds", o.rounds, "rounds, interleaved over strategies")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--warmup", o.warmup, "steps before the first round, not timed")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps of each round that are not timed")
       ->check(CLI::Range(0, 1000));
   app.add_option("--dtype", dtype, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--histogram", o.histogram, "lengths to draw batches from");
@@ -34,7 +47,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--recipe", o.recipe,
                  "reference: padded, one forward per column, round robin, as Sentence Transformers")
       ->check(CLI::IsMember({"ringlet", "reference"}));
-  app.add_option("--threads-per-device", o.threads, "threads of each cpu device")
+  app.add_option("--threads-per-device", o.threads,
+                 "threads of each device (default: the processors, shared out)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--json", o.json, "write the rows to this file");
   app.add_option("--svg", o.svg, "draw the rows as bars to this file");
@@ -46,7 +60,12 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     fail_input(error.what());
   }
+  const int processors = threads_per_device();
+  if (o.devices == 0) o.devices = std::min(2, processors);
+  if (o.threads == 0) o.threads = std::max(1, processors / o.devices);
   o.dtype = parse_dtype(dtype);
+  o.transport = comm::parse_transport(transport);
+  o.algorithm = comm::parse_algorithm(algorithm);
   o.per_column = o.recipe == "reference";
   o.padded = o.padded || o.recipe == "reference";
   return o;

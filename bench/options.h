@@ -6,17 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/comm/group.h"
 #include "ringlet/core/dtype.h"
 
 namespace ringlet::bench {
 
 struct ThroughputOptions {
-  std::string strategy = "none";
+  std::vector<std::string> strategies{"all"};
+  int devices = 0;  // on entry 0: two where there are two processors, else one
   std::string model = "mpnet-base";
   std::int64_t batch = 32;
   std::int64_t max_length = 384;
-  int steps = 10;
-  int rounds = 3;
+  int steps = 3;
+  int rounds = 2;
   int warmup = 1;
   DType dtype = DType::f32;
   std::string histogram;
@@ -24,7 +26,10 @@ struct ThroughputOptions {
   bool padded = false;
   bool per_column = false;  // one forward per column
   std::string recipe = "ringlet";
-  int threads = 0;  // per device; 0: all
+  int threads = 0;  // per device; on entry 0: all processors shared out
+  comm::TransportKind transport = comm::TransportKind::automatic;
+  comm::Algorithm algorithm = comm::Algorithm::automatic;
+  bool trace = false;
   std::string json;
   std::string svg;
 };

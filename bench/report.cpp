@@ -8,6 +8,45 @@
 #include "ringlet/core/file.h"
 
 namespace ringlet::bench {
+namespace {
+
+constexpr double kMiB = 1048576;
+
+/// All rounds of a row as one.
+struct Summary {
+  std::vector<double> step_ms;
+  std::map<std::string, std::vector<double>> phase_ms;
+  Measurement mean;  // tokens, pairs and bytes per step; memory is the largest
+};
+
+Summary summary(const Row& row) {
+  Summary all;
+  const auto n = static_cast<double>(row.rounds.size());
+  for (const Measurement& round : row.rounds) {
+    all.step_ms.insert(all.step_ms.end(), round.step_ms.begin(), round.step_ms.end());
+    for (const auto& [phase, values] : round.phase_ms)
+      all.phase_ms[phase].insert(all.phase_ms[phase].end(), values.begin(), values.end());
+    all.mean.real_tokens += round.real_tokens / n;
+    all.mean.padded_tokens += round.padded_tokens / n;
+    all.mean.pairs += round.pairs / n;
+    all.mean.exposed_ms += round.exposed_ms / n;
+    all.mean.wire_bytes += round.wire_bytes / n;
+    all.mean.peak_memory_bytes = std::max(all.mean.peak_memory_bytes, round.peak_memory_bytes);
+    all.mean.peak_tensor_bytes = std::max(all.mean.peak_tensor_bytes, round.peak_tensor_bytes);
+    all.mean.hf_rows_per_pair = round.hf_rows_per_pair;
+  }
+  return all;
+}
+
+/// Against as many devices that do not speak to each other; 0 where they were not measured.
+double share_of_machine(const Row& row, const std::vector<Row>& rows) {
+  for (const Row& other : rows)
+    if (!other.together && other.devices == row.devices && row.devices > 1)
+      return row.pairs_per_s() / other.pairs_per_s();
+  return 0;
+}
+
+}  // namespace
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -16,36 +55,45 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-double Row::pairs_per_s() const { return 1e3 * pairs / median(step_ms); }
+double Row::pairs_per_s() const {
+  const Summary all = summary(*this);
+  return 1e3 * all.mean.pairs / median(all.step_ms);
+}
 
 std::string to_markdown(const std::vector<Row>& rows) {
   std::string out =
-      "| strategy | devices | dtype | pairs/s | speed-up | step ms (min-max) | sentences/s | real "
-      "tokens/s | padded tokens/s | HF Trainer samples/s* | peak MiB |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "| strategy | devices | dtype | pairs/s | speed-up | of unconnected | step ms (min-max) | "
+      "exposed ms | MB sent | sentences/s | real tokens/s | padded tokens/s | "
+      "HF Trainer samples/s* | peak MiB |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const Row& row : rows) {
-    const double ms = median(row.step_ms);
-    const auto [low, high] = std::minmax_element(row.step_ms.begin(), row.step_ms.end());
+    const Summary all = summary(row);
+    const double ms = median(all.step_ms), rate = row.pairs_per_s();
+    const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
+    const double share = share_of_machine(row, rows);
     out += fmt::format(
-        "| {} | {} | {} | {:.2f} | {:.3f} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {:.0f} | {:.0f} | "
-        "{:.1f} | {:.0f} |\n",
-        row.strategy, row.devices, row.dtype, row.pairs_per_s(),
-        row.pairs_per_s() / rows[0].pairs_per_s(), ms, *low, *high, 2 * row.pairs_per_s(),
-        1e3 * row.real_tokens / ms, 1e3 * row.padded_tokens / ms,
-        row.pairs_per_s() * row.hf_rows_per_pair,
-        static_cast<double>(row.peak_memory_bytes) / 1048576);
+        "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {:.1f} | "
+        "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {:.0f} |\n",
+        row.strategy, row.devices, row.dtype, rate, rate / rows[0].pairs_per_s(),
+        share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.mean.exposed_ms,
+        all.mean.wire_bytes / 1e6, 2 * rate, 1e3 * all.mean.real_tokens / ms,
+        1e3 * all.mean.padded_tokens / ms, rate * all.mean.hf_rows_per_pair,
+        static_cast<double>(all.mean.peak_memory_bytes) / kMiB);
   }
   for (const Row& row : rows) {
-    out += fmt::format("\n{}: ", row.strategy);
-    for (const auto& [phase, values] : row.phase_ms)
+    const Summary all = summary(row);
+    out +=
+        fmt::format("\n{}{}{}: ", row.strategy, row.algorithm.empty() ? "" : ", ", row.algorithm);
+    for (const auto& [phase, values] : all.phase_ms)
       out += fmt::format("{} {:.1f} ms, ", phase, median(values));
     out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
-                       row.real_tokens / row.pairs,
-                       static_cast<double>(row.peak_tensor_bytes) / 1048576);
+                       all.mean.real_tokens / all.mean.pairs,
+                       static_cast<double>(all.mean.peak_tensor_bytes) / kMiB);
   }
   return out +
-         "\nA sample is a pair whose gradient was used. *What transformers' Trainer would report: "
-         "all rows of the data sets over the time, trained or not.\n";
+         "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "
+         "for collectives) and the peak are per rank and step. *What transformers' Trainer would "
+         "report: all rows of the data sets over the time, trained or not.\n";
 }
 
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
@@ -54,25 +102,30 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
   for (const auto& [key, value] : settings) j[key] = value;
   j["rows"] = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
-    const double ms = median(row.step_ms);
+    const Summary all = summary(row);
+    const double ms = median(all.step_ms);
     nlohmann::ordered_json r;
     r["strategy"] = row.strategy;
     r["devices"] = row.devices;
     r["dtype"] = row.dtype;
+    r["algorithm"] = row.algorithm;
     r["pairs_per_s"] = row.pairs_per_s();
     r["speedup"] = row.pairs_per_s() / rows[0].pairs_per_s();
-    r["peak_memory_bytes"] = row.peak_memory_bytes;
-    r["peak_tensor_bytes"] = row.peak_tensor_bytes;
+    if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
+    r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
+    r["peak_tensor_bytes"] = all.mean.peak_tensor_bytes;
+    r["exposed_ms"] = all.mean.exposed_ms;
+    r["wire_bytes"] = all.mean.wire_bytes;
     r["sentences_per_s"] = 2 * row.pairs_per_s();
-    r["real_tokens_per_s"] = 1e3 * row.real_tokens / ms;
-    r["padded_tokens_per_s"] = 1e3 * row.padded_tokens / ms;
-    r["tokens_per_pair"] = row.real_tokens / row.pairs;
-    r["hf_trainer_samples_per_s"] = row.pairs_per_s() * row.hf_rows_per_pair;
+    r["real_tokens_per_s"] = 1e3 * all.mean.real_tokens / ms;
+    r["padded_tokens_per_s"] = 1e3 * all.mean.padded_tokens / ms;
+    r["tokens_per_pair"] = all.mean.real_tokens / all.mean.pairs;
+    r["hf_trainer_samples_per_s"] = row.pairs_per_s() * all.mean.hf_rows_per_pair;
     r["step_ms"]["median"] = ms;
-    r["step_ms"]["min"] = *std::min_element(row.step_ms.begin(), row.step_ms.end());
-    r["step_ms"]["max"] = *std::max_element(row.step_ms.begin(), row.step_ms.end());
-    for (const auto& [phase, values] : row.phase_ms) r["step_ms"][phase] = median(values);
-    r["steps_ms"] = row.step_ms;
+    r["step_ms"]["min"] = *std::min_element(all.step_ms.begin(), all.step_ms.end());
+    r["step_ms"]["max"] = *std::max_element(all.step_ms.begin(), all.step_ms.end());
+    for (const auto& [phase, values] : all.phase_ms) r["step_ms"][phase] = median(values);
+    r["steps_ms"] = all.step_ms;
     j["rows"].push_back(r);
   }
   write_file(path, j.dump(1) + "\n");

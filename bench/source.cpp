@@ -30,8 +30,9 @@ SentenceEncoder drawn_model(const ThroughputOptions& options) {
 
 class DrawnSource final : public Source {
  public:
-  explicit DrawnSource(const ThroughputOptions& options)
+  DrawnSource(const ThroughputOptions& options, Share share)
       : options_(options),
+        share_(share),
         lengths_(options.histogram),
         model_(drawn_model(options)),
         loss_(model_, 3) {}
@@ -39,19 +40,16 @@ class DrawnSource final : public Source {
   SentenceEncoder model() const override { return model_; }
   models::Loss& loss() override { return loss_; }
   const models::PackedBatch& next() override {
-    return batch_ = lengths_.batch(step_++, options_.batch, model_.config().vocab_size,
-                                   std::min(options_.max_length, model_.config().max_tokens()),
-                                   options_.padded);
-  }
-  double tokens_per_pair() const override { return lengths_.mean_tokens_per_pair(); }
-  std::string describe() const override {
-    return fmt::format("lengths of {} ({:.2f} tokens per pair)", options_.histogram,
-                       tokens_per_pair());
+    return batch_ = lengths_.batch(
+               step_++, options_.batch * share_.devices * share_.ranks, model_.config().vocab_size,
+               std::min(options_.max_length, model_.config().max_tokens()), options_.padded,
+               static_cast<std::size_t>(share_.rank), static_cast<std::size_t>(share_.ranks));
   }
   double hf_rows_per_pair() const override { return 1; }
 
  private:
   const ThroughputOptions& options_;
+  Share share_;
   Lengths lengths_;
   SentenceEncoder model_;
   models::SoftmaxLoss loss_;
@@ -76,11 +74,16 @@ cli::DataOptions data_options(const ThroughputOptions& options) {
   return out;
 }
 
+std::size_t rows(const cli::TrainingData& data) {
+  std::size_t total = 0;
+  for (const auto& dataset : data.datasets()) total += dataset->size();
+  return total;
+}
+
 class FileSource final : public Source {
  public:
-  explicit FileSource(const ThroughputOptions& options)
-      : options_(options),
-        data_(cli::read_training_data(data_options(options))),
+  FileSource(const ThroughputOptions& options, Share share)
+      : data_(cli::read_training_data(data_options(options))),
         model_(model_for(options, data_)),
         losses_(cli::make_losses(data_, model_)),
         loader_(data_.datasets(), model_.tokenizer(),
@@ -88,46 +91,47 @@ class FileSource final : public Source {
                  .dealing = options.per_column ? train::Dealing::round_robin
                                                : train::Dealing::proportional,
                  .max_length = std::min(options.max_length, model_.config().max_tokens()),
-                 .padded = options.padded}) {}
+                 .padded = options.padded,
+                 .rank = static_cast<std::size_t>(share.rank),
+                 .world_size = static_cast<std::size_t>(share.ranks),
+                 .devices = static_cast<std::size_t>(share.devices)}) {}
 
   SentenceEncoder model() const override { return model_; }
   models::Loss& loss() override { return *losses_.all; }
   const models::PackedBatch& next() override {
     const models::PackedBatch* batch = loader_.next();
     if (!batch) batch = loader_.next();  // the next epoch
-    tokens_ += static_cast<double>(batch->real_tokens);
-    pairs_ += static_cast<double>(batch->rows);
     return *batch;
   }
-  double tokens_per_pair() const override { return pairs_ > 0 ? tokens_ / pairs_ : 30; }
-  std::string describe() const override {
-    return fmt::format("{} rows of {} file(s)", rows(), options_.data.size());
-  }
   double hf_rows_per_pair() const override {
-    const auto trained = static_cast<double>(loader_.sampler().steps_per_epoch()) *
-                         static_cast<double>(options_.batch);
-    return static_cast<double>(rows()) / trained;
+    double trained = 0;
+    for (std::size_t step = 0; step < loader_.sampler().steps_per_epoch(); ++step)
+      trained += static_cast<double>(loader_.sampler().batch(0, step).rows.size());
+    return static_cast<double>(rows(data_)) / trained;
   }
 
  private:
-  std::size_t rows() const {
-    std::size_t total = 0;
-    for (const auto& dataset : data_.datasets()) total += dataset->size();
-    return total;
-  }
-  const ThroughputOptions& options_;
   cli::TrainingData data_;
   SentenceEncoder model_;
   cli::Losses losses_;
   train::Loader loader_;
-  double tokens_ = 0, pairs_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Source> make_source(const ThroughputOptions& options) {
-  if (options.data.empty()) return std::make_unique<DrawnSource>(options);
-  return std::make_unique<FileSource>(options);
+std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share) {
+  if (options.data.empty()) return std::make_unique<DrawnSource>(options, share);
+  return std::make_unique<FileSource>(options, share);
+}
+
+DataSummary describe_data(const ThroughputOptions& options) {
+  if (!options.data.empty()) {
+    const cli::TrainingData data = cli::read_training_data(data_options(options));
+    constexpr double kGuess = 30;  // tokens are counted as they come
+    return {fmt::format("{} rows of {} file(s)", rows(data), options.data.size()), kGuess};
+  }
+  const double mean = Lengths(options.histogram).mean_tokens_per_pair();
+  return {fmt::format("lengths of {} ({:.2f} tokens per pair)", options.histogram, mean), mean};
 }
 
 }  // namespace ringlet::bench

@@ -18,15 +18,28 @@ class Source {
   virtual models::Loss& loss() = 0;
   /// The next batch; it lives until the next call.
   virtual const models::PackedBatch& next() = 0;
-  virtual double tokens_per_pair() const = 0;
-  virtual std::string describe() const = 0;
   /// Rows of all data sets for each row trained in an epoch: transformers' Trainer divides the
   /// former by the time.
   virtual double hf_rows_per_pair() const = 0;
 };
 
+/// Which part of each global batch is wanted: rank's of `ranks`, each with `devices` devices of
+/// options.batch pairs.
+struct Share {
+  int rank = 0;
+  int ranks = 1;
+  int devices = 1;
+};
+
 /// Random ids of the histogram's lengths, SoftmaxLoss of three labels; or, with options.data, the
 /// files' rows with the losses their columns call for.
-std::unique_ptr<Source> make_source(const ThroughputOptions& options);
+std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share);
+
+struct DataSummary {
+  std::string text;
+  double tokens_per_pair;
+};
+/// Without making a model; InputError when the data cannot be read.
+DataSummary describe_data(const ThroughputOptions& options);
 
 }  // namespace ringlet::bench

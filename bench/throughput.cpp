@@ -9,102 +9,84 @@
 #include "report.h"
 #include "ringlet.h"
 #include "ringlet/core/cpu/isa.h"
-#include "source.h"
+#include "ringlet/train/cli/exit_code.h"
+#include "runner.h"
 
 namespace ringlet::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+models::EncoderConfig config_of(const ThroughputOptions& options) {
+  const std::filesystem::path folder = options.model;
+  return std::filesystem::is_directory(folder)
+             ? models::EncoderConfig::from_file(folder / "config.json")
+             : models::EncoderConfig::named(options.model);
 }
 
-// The process's peak of resident memory; clear_refs starts it anew where the kernel allows.
-void reset_peak_resident() { std::ofstream("/proc/self/clear_refs") << "5"; }
-std::size_t peak_resident() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
-  return 0;
+double layer_parameters(const models::EncoderConfig& config) {
+  const auto hidden = static_cast<double>(config.hidden_size);
+  return static_cast<double>(config.num_hidden_layers) * hidden *
+         (4 * hidden + 2 * static_cast<double>(config.intermediate_size));
 }
 
-// One strategy with its model, stepped from outside so that rounds can alternate.
-class Runner {
- public:
-  explicit Runner(const ThroughputOptions& options)
-      : options_(options),
-        source_(make_source(options)),
-        optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
-    source_->model().transformer()->set_compute_dtype(options.dtype);
-    source_->model().set_forward_per_column(options.per_column);
-    row_.strategy = options.strategy;
-    row_.dtype = name(options.dtype);
-  }
+// Six per weight and token; looked-up embeddings cost nothing.
+double flops_per_step(const ThroughputOptions& options, double tokens_per_pair) {
+  return 6 * layer_parameters(config_of(options)) * tokens_per_pair *
+         static_cast<double>(options.batch);
+}
 
-  const Source& source() const { return *source_; }
-
-  void step(bool timed) {
-    const auto start = Clock::now();
-    const models::PackedBatch& batch = source_->next();
-    const double data = ms_since(start);
-    const Variable value = source_->loss()(batch);
-    const double forward = ms_since(start);
-    value.backward();
-    const double backward = ms_since(start);
-    optimizer_.step();
-    optimizer_.zero_grad();
-    const double all = ms_since(start);
-    RINGLET_CHECK(std::isfinite(value.item()), "the loss is ", value.item());
-    if (!timed) return;
-    row_.step_ms.push_back(all);
-    row_.phase_ms["1 data"].push_back(data);
-    row_.phase_ms["2 forward"].push_back(forward - data);
-    row_.phase_ms["3 backward"].push_back(backward - forward);
-    row_.phase_ms["4 optimizer"].push_back(all - backward);
-    real_ += static_cast<double>(batch.real_tokens);
-    padded_ += static_cast<double>(batch.padded_tokens);
-    pairs_ += static_cast<double>(batch.rows);
-  }
-
-  // Six per parameter and token; looked-up embeddings cost nothing.
-  double flops_per_step() const {
-    const models::SentenceEncoder model = source_->model();
-    const auto parameters = static_cast<double>(model.transformer()->num_parameters() -
-                                                model.config().vocab_size * model.dimension());
-    return 6 * parameters * source_->tokens_per_pair() * static_cast<double>(options_.batch);
-  }
-
-  Row row() const {
-    Row out = row_;
-    const auto steps = static_cast<double>(row_.step_ms.size());
-    out.real_tokens = real_ / steps;
-    out.padded_tokens = padded_ / steps;
-    out.pairs = pairs_ / steps;
-    out.peak_memory_bytes = peak_resident();
-    out.peak_tensor_bytes = memory_stats(source_->model().device()).peak;
-    out.hf_rows_per_pair = source_->hf_rows_per_pair();
-    return out;
-  }
-
- private:
-  const ThroughputOptions& options_;
-  std::unique_ptr<Source> source_;
-  train::AdamW optimizer_;
-  Row row_;
-  double real_ = 0, padded_ = 0, pairs_ = 0;
-};
-
-// GFLOP/s of one large product, to say beforehand how long the bench will take.
+// FLOP/s of one large product.
 double measure_gemm() {
   const Tensor a = uniform({512, 768}), b = uniform({768, 768});
   double best = 0;
   for (int i = 0; i < 3; ++i) {
     const auto start = Clock::now();
     static_cast<void>(matmul(a, b, {.trans_b = true}));
-    best = std::max(best, 2.0 * 512 * 768 * 768 / ms_since(start) * 1e3);
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    best = std::max(best, 2.0 * 512 * 768 * 768 / seconds.count());
   }
   return best;
+}
+
+std::size_t available_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("MemAvailable:")) return std::stoull(line.substr(13)) * 1024;
+  return SIZE_MAX;
+}
+
+/// Weights, gradients and two moments, which every rank of this row holds.
+double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
+  const double parameters =
+      layer_parameters(config) +
+      static_cast<double>((config.vocab_size + config.max_position_embeddings) *
+                          config.hidden_size);
+  const int n = plan.devices;
+  switch (plan.strategy) {
+    case train::Strategy::none:
+      return 16 * parameters * n;  // unconnected devices, too
+    case train::Strategy::dp:
+      return (16 + 8.0 * (n - 1)) * parameters;
+    case train::Strategy::ddp:
+      return 16 * parameters * n;
+    case train::Strategy::zero1:
+      return (8.0 * n + 8) * parameters;
+    case train::Strategy::zero2:
+      return (4.0 * n + 12) * parameters;
+    case train::Strategy::fsdp:
+      return 16 * parameters;
+  }
+  return 0;
+}
+
+void check_memory(const std::vector<Plan>& plans, const models::EncoderConfig& config) {
+  const auto available = static_cast<double>(available_memory());
+  for (const Plan& plan : plans)
+    if (const double needed = state_bytes(plan, config); needed > available)
+      fail_input("--strategy ", plan.name, ": weights, gradients and optimizer state of ",
+                 plan.devices, " device(s) need ", fmt::format("{:.1f}", needed / 1e9),
+                 " GB, available are ", fmt::format("{:.1f}", available / 1e9), " GB");
 }
 
 std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options) {
@@ -119,41 +101,49 @@ std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options)
 }
 
 std::map<std::string, std::string> settings(const ThroughputOptions& options,
-                                            const Source& source) {
+                                            const std::string& data) {
   return {{"model", options.model},
           {"recipe", options.recipe},
           {"padded", options.padded ? "yes" : "no"},
           {"forwards_per_step", options.per_column ? "one per column" : "one"},
-          {"data", source.describe()},
-          {"threads_per_device", std::to_string(threads_per_device())},
+          {"batch_per_device", std::to_string(options.batch)},
+          {"data", data},
+          {"threads_per_device", std::to_string(options.threads)},
           {"isa", std::string(cpu::name(cpu::isa()))}};
 }
 
 int run(int argc, char** argv) {
   const auto options = parse_throughput(argc, argv);
   if (!options) return 0;
-  if (options->threads) set_threads_per_device(options->threads);
-  // What cannot be written is refused before the minutes of work.
+  // What cannot be written or held is refused before the minutes of work.
   for (const std::string& file : {options->json, options->svg})
     if (!file.empty()) AtomicFile probe(file);
-  reset_peak_resident();
-  Runner runner(*options);
-  const int steps = options->warmup + options->rounds * options->steps;
-  fmt::print("{}, batch {}, {}, {} threads, {} kernels, {}\n", options->model, options->batch,
-             name(options->dtype), threads_per_device(), cpu::name(cpu::isa()),
-             runner.source().describe());
+  const std::vector<Plan> plans = plan_rows(*options);
+  check_memory(plans, config_of(*options));
+  const DataSummary data = describe_data(*options);
+  const int steps = options->warmup + options->steps;
+  fmt::print("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}\n",
+             options->model, options->batch, name(options->dtype), options->devices,
+             options->threads, cpu::name(cpu::isa()), data.text);
   const double padding = options->padded ? 2 : 1;
-  fmt::print("about {:.0f} s for {} steps, the first {} of them not timed\n",
-             1.3 * padding * steps * runner.flops_per_step() / measure_gemm(), steps,
-             options->warmup);
+  const double flops = flops_per_step(*options, data.tokens_per_pair);
+  const double seconds = options->rounds * static_cast<double>(plans.size()) *
+                         (1 + 1.3 * padding * steps * flops / in_a_process(*options, measure_gemm));
+  fmt::print("about {:.0f} s: {} round(s) of {} row(s), each {} steps, the first {} not timed\n",
+             seconds, options->rounds, plans.size(), steps, options->warmup);
   std::fflush(stdout);
-  for (int i = 0; i < options->warmup; ++i) runner.step(false);
-  for (int round = 0; round < options->rounds; ++round)
-    for (int i = 0; i < options->steps; ++i) runner.step(true);
 
-  const std::vector<Row> rows{runner.row()};
+  std::vector<Row> rows;
+  for (const Plan& plan : plans)
+    rows.push_back(
+        {plan.name, plan.devices, std::string(name(options->dtype)), "", plan.together, {}});
+  for (int round = 0; round < options->rounds; ++round)
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      rows[i].rounds.push_back(run_round(*options, plans[i]));
+      rows[i].algorithm = rows[i].rounds.back().algorithm;
+    }
   fmt::print("\n{}", to_markdown(rows));
-  if (!options->json.empty()) write_json(options->json, rows, settings(*options, runner.source()));
+  if (!options->json.empty()) write_json(options->json, rows, settings(*options, data.text));
   if (!options->svg.empty()) write_file(options->svg, draw(rows, *options));
   return 0;
 }
@@ -162,13 +152,5 @@ int run(int argc, char** argv) {
 }  // namespace ringlet::bench
 
 int main(int argc, char** argv) {
-  try {
-    return ringlet::bench::run(argc, argv);
-  } catch (const ringlet::InputError& error) {
-    fmt::print(stderr, "throughput: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "throughput: {}\n", error.what());
-    return 1;
-  }
+  return ringlet::cli::exit_code("throughput", [&] { return ringlet::bench::run(argc, argv); });
 }

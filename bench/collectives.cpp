@@ -1,0 +1,112 @@
+// nccl-tests for ringlet: the time of each collective by size, ours beside gloo's and Open MPI's.
+// See --help.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "collectives_contenders.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+#include "ringlet/train/cli/exit_code.h"
+
+namespace ringlet::bench {
+namespace {
+
+struct Row {
+  std::string op, algorithm, transport;
+  int ranks;
+  std::int64_t bytes;
+  std::vector<double> seconds;
+  std::int64_t wrong = 0;
+
+  double percentile(double p) const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    const auto last = static_cast<double>(sorted.size() - 1);
+    return sorted[static_cast<std::size_t>(p * last)];
+  }
+  double algbw() const { return static_cast<double>(bytes) / percentile(0.5) * 1e-9; }
+  // What each link carries, nccl-tests' definition.
+  double busbw() const {
+    const double n = ranks;
+    if (op == "all_reduce") return algbw() * 2 * (n - 1) / n;
+    return op == "broadcast" ? algbw() : algbw() * (n - 1) / n;
+  }
+};
+
+void print(const std::vector<Row>& rows) {
+  fmt::print("{:<15}{:>12}  {:<9}{:<10}{:>9}{:>9}{:>12}{:>12}{:>7}\n", "op", "bytes", "algorithm",
+             "transport", "algbw", "busbw", "p50 us", "p99 us", "wrong");
+  for (const Row& row : rows)
+    fmt::print("{:<15}{:>12}  {:<9}{:<10}{:>9.2f}{:>9.2f}{:>12.1f}{:>12.1f}{:>7}\n", row.op,
+               row.bytes, row.algorithm, row.transport, row.algbw(), row.busbw(),
+               row.percentile(0.5) * 1e6, row.percentile(0.99) * 1e6, row.wrong);
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows) {
+  nlohmann::json json;
+  for (const Row& row : rows)
+    json["rows"].push_back({{"op", row.op},
+                            {"algorithm", row.algorithm},
+                            {"transport", row.transport},
+                            {"ranks", row.ranks},
+                            {"bytes", row.bytes},
+                            {"algbw", row.algbw()},
+                            {"busbw", row.busbw()},
+                            {"p50_us", row.percentile(0.5) * 1e6},
+                            {"p99_us", row.percentile(0.99) * 1e6},
+                            {"wrong", row.wrong}});
+  write_file(path, json.dump(2) + "\n");
+}
+
+// Rounds go over all sizes, and at each size over all contenders, so that drift meets all alike.
+void measure(const CollectivesOptions& options, const comm::Group& world) {
+  const auto contenders = make_contenders(options, world);
+  std::vector<Row> rows;
+  for (int round = 0; round < options.rounds; ++round) {
+    std::size_t at = 0;
+    for (const std::string& op : options.ops)
+      for (const std::int64_t bytes :
+           op == "barrier" ? std::vector<std::int64_t>{0} : options.sizes())
+        for (const auto& contender : contenders) {
+          if (!contender->can(op)) continue;
+          const Measurement measured = contender->run(op, bytes, round == 0);
+          if (round == 0)
+            rows.push_back({op,
+                            contender->algorithm(),
+                            contender->transport(),
+                            world.size(),
+                            bytes,
+                            {},
+                            measured.wrong});
+          std::vector<double>& seconds = rows[at++].seconds;
+          seconds.insert(seconds.end(), measured.seconds.begin(), measured.seconds.end());
+        }
+  }
+  if (world.rank() != 0) return;
+  print(rows);
+  if (!options.json.empty()) write_json(options.json, rows);
+  for (const Row& row : rows)
+    RINGLET_CHECK_EQ(row.wrong, 0, row.op, " of ", row.bytes, " bytes, ", row.algorithm,
+                     ": wrong values");
+}
+
+int run(int argc, char** argv) {
+  const auto options = parse_collectives(argc, argv);
+  if (!options) return 0;
+  const bool threads = options->transport == comm::TransportKind::thread;
+  comm::launch([&](const comm::Group& world) { measure(*options, world); }, options->ranks,
+               {.ranks = threads ? comm::Ranks::threads : comm::Ranks::processes,
+                .group = {.timeout = std::chrono::minutes(10)}});
+  return 0;
+}
+
+}  // namespace
+}  // namespace ringlet::bench
+
+int main(int argc, char** argv) {
+  return ringlet::cli::exit_code("collectives", [&] { return ringlet::bench::run(argc, argv); });
+}

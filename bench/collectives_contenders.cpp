@@ -1,0 +1,199 @@
+#include "collectives_contenders.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Small enough to be exact in every dtype, u8 included for up to 8 ranks.
+double element(int rank, std::int64_t i) { return static_cast<double>((i + 3 * rank) % 29); }
+
+Tensor encoded(int rank, std::int64_t n, DType dtype) {
+  Tensor values = empty({n});
+  float* data = values.mutable_data<float>();
+  for (std::int64_t i = 0; i < n; ++i) data[i] = static_cast<float>(element(rank, i));
+  return values.to(dtype);
+}
+
+// Repeats `once` on all ranks for about so many seconds.
+template <class Once>
+std::vector<double> repeat(const comm::Group& world, double budget, const Once& once) {
+  const auto time = [&] {
+    const auto start = Clock::now();
+    once();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  time();
+  const double first = std::max(time(), 1e-7);
+  const auto wanted = static_cast<int>(std::clamp(budget / first, 3.0, 20000.0));
+  const int repetitions = std::stoi(world.all_gather_bytes(std::to_string(wanted))[0]);
+  std::vector<double> seconds;
+  world.barrier();
+  for (int i = 0; i < repetitions; ++i) seconds.push_back(time());
+  return seconds;
+}
+
+class GroupContender final : public Contender {
+ public:
+  GroupContender(const CollectivesOptions& options, const comm::Group& world,
+                 std::shared_ptr<Exercise> exercise, comm::GroupOptions group)
+      : options_(options), world_(world), exercise_(std::move(exercise)) {
+    std::vector<int> all;
+    for (int rank = 0; rank < world.size(); ++rank) all.push_back(rank);
+    group_ = world.subgroup(all, group);
+  }
+
+  std::string algorithm() const override { return std::string(name(group_.options().algorithm)); }
+  std::string transport() const override { return std::string(name(group_.options().transport)); }
+  bool can(const std::string& op) const override {
+    return op != "reduce_scatter" || group_.options().algorithm != comm::Algorithm::native;
+  }
+
+  Measurement run(const std::string& op, std::int64_t bytes, bool check) override {
+    Measurement measurement;
+    exercise_->prepare(bytes);
+    if (check) {
+      const std::int64_t mine = exercise_->wrong(op, group_);
+      for (const std::string& count : world_.all_gather_bytes(std::to_string(mine)))
+        measurement.wrong += std::stoll(count);
+    }
+    measurement.seconds = repeat(world_, options_.seconds, [&] { exercise_->run(op, group_); });
+    return measurement;
+  }
+
+ private:
+  const CollectivesOptions& options_;
+  comm::Group world_;
+  std::shared_ptr<Exercise> exercise_;
+  comm::Group group_;
+};
+
+class CopyContender final : public Contender {
+ public:
+  CopyContender(const CollectivesOptions& options, const comm::Group& world,
+                std::shared_ptr<Exercise> exercise)
+      : options_(options), world_(world), exercise_(std::move(exercise)) {}
+
+  std::string algorithm() const override { return "copy"; }
+  std::string transport() const override { return "-"; }
+  bool can(const std::string& op) const override { return op != "barrier"; }
+  Measurement run(const std::string& op, std::int64_t bytes, bool) override {
+    exercise_->prepare(bytes);
+    return {repeat(world_, options_.seconds, [&] { exercise_->copy(op); }), 0};
+  }
+
+ private:
+  const CollectivesOptions& options_;
+  comm::Group world_;
+  std::shared_ptr<Exercise> exercise_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions& options,
+                                                        const comm::Group& world) {
+  const auto exercise = std::make_shared<Exercise>(options, world);
+  std::vector<std::unique_ptr<Contender>> contenders;
+  const auto add = [&](comm::TransportKind transport, comm::Algorithm algorithm) {
+    const comm::GroupOptions group{.transport = transport,
+                                   .algorithm = algorithm,
+                                   .timeout = world.options().timeout,
+                                   .segment_bytes = options.segment_bytes};
+    contenders.push_back(std::make_unique<GroupContender>(options, world, exercise, group));
+  };
+  const bool all = options.algorithm == "all";
+  if (all || options.algorithm == "direct") add(options.transport, comm::Algorithm::direct);
+  if (all || options.algorithm == "ring") add(options.transport, comm::Algorithm::ring);
+#if defined(RINGLET_BENCH_GLOO)
+  if (all || options.algorithm == "native") add(comm::TransportKind::gloo, comm::Algorithm::native);
+#endif
+  if (options.mpi)
+    if (auto mpi = make_mpi_contender(options, world)) contenders.push_back(std::move(mpi));
+  if (all) contenders.push_back(std::make_unique<CopyContender>(options, world, exercise));
+  return contenders;
+}
+
+// ---- the exercise -------------------------------------------------------------------------
+
+Exercise::Exercise(const CollectivesOptions& options, const comm::Group& world)
+    : dtype_(options.dtype), rank_(world.rank()), size_(world.size()) {
+  const std::int64_t most =
+      options.sizes().back() / static_cast<std::int64_t>(itemsize(dtype_)) + 1;
+  memory_ = zeros({most}, dtype_);
+  other_ = zeros({most}, dtype_);
+}
+
+void Exercise::prepare(std::int64_t bytes) {
+  const std::int64_t n = bytes / static_cast<std::int64_t>(itemsize(dtype_));
+  pieces_ = comm::even_pieces(n, size_);
+  buffer_ = memory_.slice(0, n);
+  buffer_.zero_();  // sums of sums stay finite, and no denormals slow them down
+  const auto [offset, count] = pieces_[static_cast<std::size_t>(rank_)];
+  part_ = buffer_.slice(offset, offset + count);
+}
+
+void Exercise::run(const std::string& op, const comm::Group& group) {
+  if (op == "all_reduce") {
+    group.all_reduce(buffer_).wait();
+  } else if (op == "reduce_scatter") {
+    group.reduce_scatter(part_, buffer_, pieces_).wait();
+  } else if (op == "all_gather") {
+    group.all_gather(buffer_, part_, pieces_).wait();
+  } else if (op == "broadcast") {
+    group.broadcast(buffer_).wait();
+  } else {
+    group.barrier();
+  }
+}
+
+std::int64_t Exercise::wrong(const std::string& op, const comm::Group& group) {
+  if (op == "barrier") return 0;
+  const bool reduces = op == "all_reduce" || op == "reduce_scatter";
+  buffer_.copy_(encoded(rank_, buffer_.numel(), dtype_));
+  run(op, group);
+
+  const auto expected = [&](std::int64_t i) {
+    if (op == "broadcast") return element(0, i);
+    double sum = 0;
+    for (int rank = 0; reduces && rank < size_; ++rank) sum += element(rank, i);
+    for (int rank = 0; !reduces && rank < size_; ++rank) {
+      const auto [offset, count] = pieces_[static_cast<std::size_t>(rank)];
+      if (i >= offset && i < offset + count) sum = element(rank, i);
+    }
+    return sum;
+  };
+  const Tensor& result = op == "reduce_scatter" ? part_ : buffer_;
+  const std::int64_t start =
+      op == "reduce_scatter" ? pieces_[static_cast<std::size_t>(rank_)].offset : 0;
+  const Tensor values = result.to(DType::f32);
+  const float* data = values.data<float>();
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < values.numel(); ++i)
+    wrong += data[i] != static_cast<float>(expected(start + i));
+  buffer_.zero_();
+  return wrong;
+}
+
+// Per byte of the buffer. The sum reads all ranks' parts of a piece and writes one; what is spread
+// is read and written once by each of the others.
+void Exercise::copy(const std::string& op) {
+  const double n = size_;
+  double moved = 2;  // broadcast
+  if (op == "all_reduce") moved = (1 + 1 / n) + 2 * (n - 1) / n;
+  if (op == "reduce_scatter") moved = 1 + 1 / n;
+  if (op == "all_gather") moved = 2 * (n - 1) / n;
+  auto left = static_cast<std::size_t>(moved / 2 * static_cast<double>(buffer_.nbytes()));
+  while (left > 0) {
+    const std::size_t now = std::min(left, buffer_.nbytes());
+    std::memcpy(other_.mutable_bytes(), buffer_.bytes(), now);
+    left -= now;
+  }
+}
+
+}  // namespace ringlet::bench

@@ -1,0 +1,67 @@
+#include "collectives_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::bench {
+
+std::vector<std::int64_t> CollectivesOptions::sizes() const {
+  std::vector<std::int64_t> all;
+  for (std::int64_t size = begin; size <= end; size *= factor) all.push_back(size);
+  return all;
+}
+
+std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
+  CollectivesOptions o;
+  std::string dtype = "f32", transport = "auto";
+  bool no_mpi = false;
+  CLI::App app{
+      "Collectives between processes of this host, after nccl-tests: time, algbw = bytes / time,\n"
+      "busbw = what each link carries, wrong values. Every size is measured with all contenders "
+      "in\n"
+      "turn: ours (direct, ring), gloo's own (native), Open MPI's, and the copies that ours "
+      "cannot\n"
+      "do without, free of any waiting (copy)."};
+  const auto bytes = CLI::AsSizeValue(false);
+  app.add_option("--ranks", o.ranks, "processes")->check(CLI::Range(2, 256))->capture_default_str();
+  app.add_option("--op", o.ops, "all_reduce, reduce_scatter, all_gather, broadcast, barrier")
+      ->check(CLI::IsMember({"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}))
+      ->capture_default_str();
+  app.add_option("-b,--begin", o.begin, "smallest buffer, bytes (4K)")->transform(bytes);
+  app.add_option("-e,--end", o.end, "largest buffer, bytes (256M)")->transform(bytes);
+  app.add_option("-f,--factor", o.factor, "from one size to the next")
+      ->check(CLI::Range(2, 1024))
+      ->capture_default_str();
+  app.add_option("--rounds", o.rounds, "rounds over all sizes")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seconds", o.seconds, "per size and contender in each round")
+      ->check(CLI::Range(0.001, 60.0))
+      ->capture_default_str();
+  app.add_option("--dtype", dtype, "of the elements");
+  app.add_option("--transport", transport, "of ring and direct: auto, thread, shm or gloo");
+  app.add_option("--algorithm", o.algorithm, "ring, direct, native, or all of them and the copies")
+      ->check(CLI::IsMember({"all", "ring", "direct", "native"}));
+  app.add_option("--segment-bytes", o.segment_bytes, "longest message of ring and direct")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
+  app.add_option("--json", o.json, "write the rows to this file");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    app.exit(help);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    fail_input(error.what());
+  }
+  o.dtype = parse_dtype(dtype);
+  o.transport = comm::parse_transport(transport);
+  o.mpi = !no_mpi && o.algorithm == "all";
+  if (o.begin < 0 || o.end < o.begin)
+    fail_input("--begin ", o.begin, " --end ", o.end, ": expected a range of sizes");
+  return o;
+}
+
+}  // namespace ringlet::bench

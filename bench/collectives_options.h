@@ -1,0 +1,34 @@
+// The command line of the collectives bench, after nccl-tests.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ringlet/comm/group.h"
+
+namespace ringlet::bench {
+
+struct CollectivesOptions {
+  int ranks = 2;
+  std::vector<std::string> ops = {"all_reduce"};
+  std::int64_t begin = 4 << 10;  // bytes
+  std::int64_t end = 256 << 20;
+  int factor = 4;
+  int rounds = 3;
+  double seconds = 0.2;  // of measuring, per size and contender in each round
+  DType dtype = DType::f32;
+  comm::TransportKind transport = comm::TransportKind::automatic;
+  std::string algorithm = "all";
+  std::int64_t segment_bytes = comm::GroupOptions{}.segment_bytes;
+  bool mpi = true;
+  std::string json;
+
+  std::vector<std::int64_t> sizes() const;
+};
+
+/// Empty when help was asked for and printed. Throws InputError.
+std::optional<CollectivesOptions> parse_collectives(int argc, char** argv);
+
+}  // namespace ringlet::bench
