@@ -104,9 +104,17 @@ sanitizer_tests() {
 thread_tests() {
   heading "thread sanitizer on what has threads"
   build threads build-threads -Doptimization=1 -Ddebug=true -Dbench=disabled -Dtests=enabled \
-    -Disa=avx2 -Db_sanitize=thread -- tests/core/core_tests tests/train/train_tests || return
+    -Disa=avx2 -Dgloo=disabled -Db_sanitize=thread -- tests/core/core_tests tests/comm/comm_tests \
+    tests/train/train_tests tests/train/parallel_tests || return
   export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a pool of its own
-  check "thread sanitizer: core" build-threads/tests/core/core_tests --source-file='*parallel*'
+  # It cannot follow threads that a forked child starts beyond the first.
+  check "thread sanitizer: core" build-threads/tests/core/core_tests --source-file='*parallel*' \
+    --test-case-exclude='threads that do not start*'
+  # Ranks as threads, over both transports that share memory; gloo itself is not instrumented.
+  check "thread sanitizer: comm" build-threads/tests/comm/comm_tests \
+    --source-file-exclude='*processes*'
+  check "thread sanitizer: strategies" build-threads/tests/train/parallel_tests \
+    --test-case='*under ring every rank*,*replica per device*,*one all-reduce per bucket*,*gathers each unit*,*no_sync*'
   check "thread sanitizer: loader" build-threads/tests/train/train_tests --source-file='*loader*'
 }
 

@@ -1,0 +1,62 @@
+#!/bin/bash
+# Runs a program as two hosts would: two network namespaces joined by a cable (as root), each with a
+# `ringlet run --nnodes 2` of its own; without root, two loopback addresses. Says which it is.
+#   scripts/two_hosts.sh [--nproc-per-node N] PROGRAM ARGUMENTS...
+# Ends with the exit code of the job. RINGLET names the program `ringlet` (build/train/ringlet).
+set -uo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+ringlet=${RINGLET:-$root/build/train/ringlet}
+options=()
+while [ $# -gt 0 ] && [[ $1 == --* ]]; do
+  options+=("$1" "$2")
+  shift 2
+done
+[ $# -gt 0 ] || { echo "usage: $0 [--nproc-per-node N] PROGRAM ARGUMENTS..." >&2; exit 2; }
+
+first=ringlet-$$-a second=ringlet-$$-b
+clean_up() {
+  ip netns delete $first 2>/dev/null
+  ip netns delete $second 2>/dev/null
+}
+
+# Both ends of a cable, each in a namespace with nothing else.
+join_namespaces() {
+  [ "$(id -u)" = 0 ] && command -v ip >/dev/null || return 1
+  ip netns add $first && ip netns add $second &&
+    ip link add veth0 netns $first type veth peer name veth0 netns $second &&
+    ip -n $first address add 10.77.0.1/24 dev veth0 &&
+    ip -n $second address add 10.77.0.2/24 dev veth0 &&
+    ip -n $first link set veth0 up && ip -n $second link set veth0 up &&
+    ip -n $first link set lo up && ip -n $second link set lo up
+} 2>/dev/null
+
+# The hosts share nothing but the address and the secret.
+RINGLET_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+export RINGLET_TOKEN
+trap clean_up EXIT
+if join_namespaces; then
+  echo "two hosts: network namespaces 10.77.0.1 and 10.77.0.2" >&2
+  address=10.77.0.1
+  on_first=(ip netns exec $first) on_second=(ip netns exec $second)
+else
+  clean_up
+  echo "two hosts: loopback addresses of this one (namespaces need root and ip)" >&2
+  address=127.0.0.1
+  on_first=() on_second=()
+fi
+
+node() {
+  local rank=$1
+  shift
+  "$@" "$ringlet" run --nnodes 2 --node-rank "$rank" --master-addr $address --master-port 29500 \
+    ${options[@]+"${options[@]}"} "${program[@]}"
+}
+program=("$@")
+node 1 ${on_second[@]+"${on_second[@]}"} &
+other=$!
+node 0 ${on_first[@]+"${on_first[@]}"}
+code=$?
+wait $other
+other_code=$?
+[ $code -ne 0 ] || code=$other_code
+exit $code

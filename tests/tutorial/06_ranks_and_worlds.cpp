@@ -1,0 +1,48 @@
+// Lesson 6: ranks and worlds. A world is several workers that run one program, each with its rank.
+#include <doctest/doctest.h>
+
+#include <iostream>
+#include <mutex>
+#include <sstream>
+
+#include "ringlet.h"
+
+using namespace ringlet;
+
+TEST_CASE("06 ranks and worlds") {
+  // Two nodes with four devices each: a world of eight. Here every rank is a thread; under
+  // `ringlet run --nnodes 2 --nproc-per-node 4` it would be a process and RANK would tell it.
+  const int nodes = 2, devices = 4;
+  std::mutex mutex;
+  comm::launch(
+      [&](const comm::Group& world) {
+        const int node = world.rank() / devices, local_rank = world.rank() % devices;
+
+        // Everyone brings its own number, everyone leaves with the sum.
+        Tensor number = tensor({static_cast<float>(world.rank())});
+        world.all_reduce(number).wait();
+        CHECK(number.item() == 0 + 1 + 2 + 3 + 4 + 5 + 6 + 7);
+
+        // The same devices of all nodes can form a group of their own; all ranks make all of them.
+        comm::Group across;
+        for (int device = 0; device < devices; ++device) {
+          const comm::Group group = world.subgroup({device, device + devices});
+          if (device == local_rank) across = group;
+        }
+        Tensor pair = tensor({static_cast<float>(world.rank())});
+        across.all_reduce(pair).wait();
+        CHECK(pair.item() == static_cast<float>(2 * local_rank + devices));
+
+        const std::lock_guard lock(mutex);
+        std::cout << "rank " << world.rank() << " of " << world.size() << ": node " << node
+                  << ", local rank " << local_rank << ", sum of all " << number.item()
+                  << ", of its pair " << pair.item() << "\n";
+      },
+      nodes * devices);
+
+  // A world of one is no special case: the same lines run unlaunched, and cost nothing.
+  const comm::Group alone;
+  Tensor x = tensor({3.0f});
+  alone.all_reduce(x).wait();
+  CHECK((alone.size() == 1 && x.item() == 3));
+}

@@ -1,0 +1,81 @@
+// Lesson 11: when a rank dies. Nobody waits for ever: all others end at once and say who it was.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+
+#include "ringlet.h"
+
+using namespace ringlet;
+
+namespace {
+
+// What launch throws, and after how many seconds.
+std::pair<std::string, double> failure(const std::function<void(const comm::Group&)>& rank_main,
+                                       comm::Ranks ranks) {
+  const auto start = std::chrono::steady_clock::now();
+  std::string message;
+  try {
+    comm::launch(rank_main, 3, {.ranks = ranks, .group = {.timeout = std::chrono::seconds(2)}});
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::cout << message << " (after " << seconds.count() << " s)\n";
+  return {message, seconds.count()};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("11 when a rank dies") {
+  Tensor x = zeros({1000});
+
+  // Killed: its end is known at once, long before any deadline.
+  const auto killed = failure(
+      [&](const comm::Group& world) {
+        if (world.rank() == 1) std::raise(SIGKILL);
+        world.all_reduce(x).wait();
+      },
+      comm::Ranks::processes);
+  CHECK(contains(killed.first, "rank 1"));
+
+  // Throws: the others get its reason.
+  const auto thrown = failure(
+      [](const comm::Group& world) {
+        Tensor y = zeros({1000});
+        if (world.rank() == 2) fail("the disk is full");
+        world.all_reduce(y).wait();
+      },
+      comm::Ranks::threads);
+  CHECK(thrown.first == "rank 2: the disk is full");
+
+  // Alive but silent: the deadline ends it, and says who was there and who was missing.
+  const auto silent = failure(
+      [](const comm::Group& world) {
+        Tensor y = zeros({1000});
+        if (world.rank() != 0) world.all_reduce(y).wait();
+      },
+      comm::Ranks::threads);
+  CHECK(contains(silent.first, "[all_reduce]"));
+  CHECK(contains(silent.first, "missing: 0"));
+  CHECK(silent.second < 2 + 5);
+
+  // At odds: two ranks that call different things find out in the first step.
+  const auto at_odds = failure(
+      [](const comm::Group& world) {
+        Tensor y = zeros({1000});
+        if (world.rank() == 0)
+          world.barrier();
+        else
+          world.all_reduce(y).wait();
+      },
+      comm::Ranks::threads);
+  CHECK(contains(at_odds.first, "all_reduce"));
+  CHECK(contains(at_odds.first, "barrier"));
+  // `ringlet run --max-restarts 3` would now start all ranks again, from the last checkpoint.
+}
