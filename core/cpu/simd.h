@@ -181,7 +181,10 @@ RINGLET_INLINE f64x8 abs(f64x8 a) { return bits_as<f64x8>(bits_as<i64x8>(a) & IN
 /// a * b + c, rounded once where the processor can, twice on the portable path.
 template <class V>
 RINGLET_INLINE V fma(V a, V b, V c) {
-#if defined(__FMA__)
+#if defined(__FMA__) && defined(__clang__)  // which keeps lanes in memory where it is to watch them
+#pragma clang fp contract(on)
+  return a * b + c;
+#elif defined(__FMA__)
   V r;
   for (unsigned i = 0; i < sizeof(V) / sizeof(a[0]); ++i)
     if constexpr (sizeof(a[0]) == 4) {
