@@ -33,6 +33,7 @@ struct Checkpoint final : Node {
 
 Variable checkpoint(const std::function<Variable(const Variable&)>& segment, const Variable& x) {
   std::vector<Variable> inputs{x};
+  const Generator generator = default_generator();  // what the segment draws, it draws again
   Tensor result;
   {
     const NoGrad no_grad;
@@ -44,7 +45,7 @@ Variable checkpoint(const std::function<Variable(const Variable&)>& segment, con
     node.segment = segment;
     node.x = x;
     node.x_requires_grad = x.requires_grad();
-    node.generator = default_generator();
+    node.generator = generator;
   });
 }
 

@@ -61,8 +61,8 @@ struct DLManagedTensorVersioned {
 Tensor from_dlpack(DLManagedTensor* managed);
 Tensor from_dlpack(DLManagedTensorVersioned* managed);
 
-/// Keeps the tensor's memory alive until the receiver calls the deleter. A tensor that views a
-/// mapped file is read-only memory: clone() it first.
+/// Keeps the tensor's memory alive until the receiver calls the deleter. What is written to a
+/// tensor that views a mapped file stays in memory; the file keeps what it had.
 DLManagedTensor* to_dlpack(const Tensor& tensor);
 DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor);
 

@@ -1,4 +1,5 @@
-// Printing: nested brackets, six significant digits, long dimensions cut in the middle.
+// Printing: nested brackets, six significant digits of what is floating, long dimensions cut in the
+// middle.
 #include <ostream>
 
 #include "ringlet/core/tensor.h"
@@ -8,10 +9,11 @@ namespace {
 
 constexpr std::int64_t kEdge = 3;  // rows shown at each end of a dimension that is cut
 
+template <class T>
 struct Printer {
   std::ostream& out;
   const Shape& shape;
-  std::vector<double> values;  // row-major
+  std::vector<T> values;  // row-major
   bool cut;
 
   void print(int axis, std::int64_t offset, std::int64_t stride) {
@@ -35,14 +37,23 @@ struct Printer {
   }
 };
 
+template <class T>
+void print(std::ostream& out, const Tensor& tensor) {
+  Printer<T>{out, tensor.shape(), tensor.to_vector<T>(), tensor.numel() > 1000}.print(
+      0, 0, tensor.numel());
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   if (!tensor.defined()) return out << "tensor(undefined)";
   const auto precision = out.precision(6);
   out << "tensor(";
-  Printer{out, tensor.shape(), tensor.to_vector<double>(), tensor.numel() > 1000}.print(
-      0, 0, tensor.numel());
+  if (is_floating(tensor.dtype())) {
+    print<double>(out, tensor);
+  } else {
+    print<std::int64_t>(out, tensor);
+  }
   out.precision(precision);
   return out << ", " << tensor.dtype() << ' ' << tensor.shape() << ' ' << tensor.device() << ')';
 }

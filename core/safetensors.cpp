@@ -54,7 +54,7 @@ json parse_json(const fs::path& path, std::string_view text) {
     json value = json::parse(text, unique);
     if (value.is_object()) return value;
   } catch (const json::exception& error) {
-    fail_input(path.string(), ": header: ", error.what());
+    fail_input(path.string(), ": header: ", std::string(error.what()).substr(0, 200));
   }
   fail_input(path.string(), ": expected a JSON object");
 }
@@ -245,7 +245,7 @@ void SafeTensors::open_file(const fs::path& path) {
   if (header.contains(kMetadata)) read_metadata(path, header[kMetadata], metadata_);
 
   const auto data = file->bytes().subspan(kLengthBytes + length);
-  // Tensors are views of the mapping; the pages themselves refuse to be written.
+  // Tensors are views of the mapping, whose pages are copied when written.
   const auto storage = std::make_shared<Storage>(const_cast<std::byte*>(data.data()), data.size(),
                                                  Device{}, [file] {});
   for (HeaderEntry& entry : read_entries(path, header, data.size())) {

@@ -118,7 +118,10 @@ struct BinaryNode final : Node {
       case BinaryOp::pow: {
         const Tensor& exponent = b.tensor(*this);
         const Tensor lower = sub(exponent, scalar_like(1, exponent));
-        return mul(grad, mul(exponent, pow(a.tensor(*this), lower)));
+        const Tensor slope = mul(exponent, pow(a.tensor(*this), lower));
+        // x^0 is 1 at 0, too, where the formula has 0 times infinity.
+        const Tensor zero = scalar_like(0, exponent);
+        return mul(grad, where(eq(exponent, zero), zero, slope));
       }
       default:
         return share(grad, a.tensor(*this), b.tensor(*this));

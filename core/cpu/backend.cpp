@@ -42,6 +42,7 @@ struct BySize {
 class CachingAllocator {
  public:
   Block allocate(std::size_t nbytes) {
+    if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
     const std::size_t wanted = std::max(kAlignment, (nbytes + kAlignment - 1) & ~(kAlignment - 1));
     const std::lock_guard lock(mutex_);
     Chunk probe{nullptr, wanted, 0, -1, true};
@@ -160,7 +161,7 @@ class CpuBackend final : public Backend {
   Block allocate(Device device, std::size_t nbytes) override { return of(device).allocate(nbytes); }
   void release(Device device, const Block& block) override { of(device).release(block); }
   void copy(void* to, Device, const void* from, Device, std::size_t nbytes) override {
-    std::memcpy(to, from, nbytes);
+    std::memmove(to, from, nbytes);  // slices of one tensor may overlap
   }
   void synchronize(Device) override {}
   MemoryStats memory(Device device) const override { return of(device).stats(); }

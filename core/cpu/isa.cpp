@@ -1,5 +1,9 @@
 #include "ringlet/core/cpu/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <array>
 #include <cstdlib>
 
@@ -25,6 +29,14 @@ Isa choose() {
   fail_input("RINGLET_ISA=", wanted, " is unknown; expected portable, avx2 or avx512");
 }
 
+#if defined(__x86_64__)
+// Not every compiler's __builtin_cpu_supports knows F16C.
+bool converts_halves() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 }  // namespace
 
 bool supported(Isa isa) {
@@ -32,7 +44,8 @@ bool supported(Isa isa) {
 #if defined(__x86_64__)
   // The builtin also asks XGETBV whether the system saves the wide registers.
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && converts_halves();
 #if defined(RINGLET_HAS_AVX2)
   if (isa == Isa::avx2) return avx2;
 #endif

@@ -6,12 +6,6 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-/// Rows padded to whole vectors, so that a row of working memory starts on a cache line.
-template <class S>
-RINGLET_INLINE std::int64_t padded(std::int64_t n) {
-  return (n + Compute<S>::kLanes - 1) / Compute<S>::kLanes * Compute<S>::kLanes;
-}
-
 /// factor[c] = 1 / (1 - p) or 0 for the columns of a row, padded(columns) of them at least.
 template <class S>
 RINGLET_INLINE void dropout_factors(S* factor, const RowDropout& dropout,

@@ -143,8 +143,8 @@ inline __attribute__((always_inline)) void store(bfloat16* to, f32x16 v, std::in
 }
 #endif
 
-/// Calls body(i, whole) with i = 0, kLanes, …; `whole` is false for the padded tail.
-/// Inside, use load_at and store_at, which take the tail's length from n.
+/// Calls body(i, count) with i = 0, kLanes, …; count is kLanes but for the tail. Inside, use
+/// load_at and store_at, which take it.
 template <class T, class Body>
 RINGLET_INLINE void for_vectors(std::int64_t n, Body body) {
   constexpr std::int64_t kLanes = Compute<T>::kLanes;

@@ -11,8 +11,9 @@ namespace {
 
 Conv2dSizes sizes_of(const char* op, const Shape& x, const Shape& weight,
                      const Conv2dOptions& options) {
-  RINGLET_CHECK(x.dim() == 4 && weight.dim() == 4 && x[1] == weight[1], "[", op, "] x ", x,
-                " and weight ", weight, "; expected (B, C, H, W) and (O, C, kh, kw)");
+  RINGLET_CHECK(x.dim() == 4 && weight.dim() == 4 && x[1] == weight[1] && x[1] >= 1, "[", op,
+                "] x ", x, " and weight ", weight,
+                "; expected (B, C, H, W) and (O, C, kh, kw), C at least 1");
   RINGLET_CHECK(options.stride >= 1 && options.padding >= 0, "[", op, "] stride ", options.stride,
                 " and padding ", options.padding);
   const std::int64_t height = x[2] + 2 * options.padding, width = x[3] + 2 * options.padding;

@@ -1,8 +1,7 @@
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 
+#include "ringlet/autograd/functions/cosine_similarity.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/autograd/functions/matmul.h"
-#include "ringlet/autograd/functions/normalize.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/columns.h"
 
@@ -16,12 +15,11 @@ Variable MultipleNegativesRankingLoss::forward(const PackedBatch& batch) {
 
 Variable MultipleNegativesRankingLoss::of_embeddings(const Variable& embeddings,
                                                      const PackedBatch& batch) const {
-  const Variable unit = autograd::normalize(embeddings, 1e-8);                       // (S, H)
-  const Variable anchors = column(unit, batch, 0);                                   // (rows, H)
-  const Variable candidates = autograd::slice(unit, batch.rows, batch.sentences());  // (C, H)
+  const Variable anchors = column(embeddings, batch, 0);  // (rows, H)
+  const Variable candidates = autograd::slice(embeddings, batch.rows, batch.sentences());  // (C, H)
   const Variable scores =
-      autograd::matmul(anchors, candidates, {.trans_b = true}) * scale_;  // (rows, C)
-  const Tensor own = arange(0, static_cast<double>(batch.rows), 1, DType::i64, unit.device());
+      autograd::cosine_similarity_matrix(anchors, candidates) * scale_;  // (rows, C)
+  const Tensor own = arange(0, static_cast<double>(batch.rows), 1, DType::i64, scores.device());
   return autograd::cross_entropy(scores, own, static_cast<double>(batch.global_rows));
 }
 

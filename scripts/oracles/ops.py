@@ -283,11 +283,22 @@ def schedules(o):
                   factors=factors)
 
 
+def powers_and_padding(o):
+    """Behind all others, whose random numbers they leave as they are."""
+    o.differentiate("square.values", torch.square, {"x": o.randn(4, 30)})
+    o.differentiate("reciprocal.values", torch.reciprocal, {"x": o.uniform(0.01, 9, 61)})
+    # 0^0 is 1, with gradient 0.
+    o.differentiate("pow.zero", lambda x: x ** 0.0, {"x": f64([0.0, -1.5, 2.0])}, exponent=0.0)
+    for axis, pads in {0: (0, 0, 1, 2), 1: (1, 2)}.items():
+        o.differentiate(f"pad.axis_{axis}", lambda x, p=pads: F.pad(x, p), {"x": o.randn(3, 4)},
+                        axis=i64(axis))
+
+
 def main():
     o = Oracle(seed=1)
     for family in (elementwise_binary, elementwise_unary, comparisons, casts, matrix_products, reductions,
                    normalisations, lookups, shape_changes, convolutions, losses, pooling, attentions,
-                   optimizers, schedules):
+                   optimizers, schedules, powers_and_padding):
         family(o)
     o.save("ops.safetensors")
 

@@ -27,3 +27,18 @@ TEST_CASE("a checkpointed segment gives the same gradients and fires hooks once"
   };
   CHECK(run(true) == run(false));
 }
+
+TEST_CASE("a checkpointed segment draws the same numbers again") {
+  const GeneratorGuard random({.seed = 5});
+  const Variable x(tensor({1.f, 2.f, 3.f}), true);
+  Tensor drawn;
+  const Variable y = checkpoint(
+      [&](const Variable& in) {
+        const Tensor noise = normal({3});
+        if (!drawn.defined()) drawn = noise;
+        return in * Variable(noise);
+      },
+      x);
+  sum(y).backward();
+  CHECK(x.grad().to_vector() == drawn.to_vector());
+}

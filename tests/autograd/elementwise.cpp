@@ -117,11 +117,12 @@ TEST_CASE("unary functions agree with PyTorch, and so do their gradients") {
     double value, gradient;  // roundings of the largest element
   };
   // exp is within 2 ulp, which is 4 roundings, tanh within 4; GELU's erf within 5e-7, 9 roundings.
-  const Row rows[] = {{"exp", UnaryOp::exp, 4, 5},    {"log", UnaryOp::log, 4, 1},
-                      {"sqrt", UnaryOp::sqrt, 1, 3},  {"rsqrt", UnaryOp::rsqrt, 2, 9},
-                      {"tanh", UnaryOp::tanh, 8, 11}, {"sigmoid", UnaryOp::sigmoid, 6, 11},
-                      {"relu", UnaryOp::relu, 0, 0},  {"gelu", UnaryOp::gelu, 9, 14},
-                      {"abs", UnaryOp::abs, 0, 0},    {"neg", UnaryOp::neg, 0, 0}};
+  const Row rows[] = {{"exp", UnaryOp::exp, 4, 5},       {"log", UnaryOp::log, 4, 1},
+                      {"sqrt", UnaryOp::sqrt, 1, 3},     {"rsqrt", UnaryOp::rsqrt, 2, 9},
+                      {"tanh", UnaryOp::tanh, 8, 11},    {"sigmoid", UnaryOp::sigmoid, 6, 11},
+                      {"relu", UnaryOp::relu, 0, 0},     {"gelu", UnaryOp::gelu, 9, 14},
+                      {"abs", UnaryOp::abs, 0, 0},       {"neg", UnaryOp::neg, 0, 0},
+                      {"square", UnaryOp::square, 1, 2}, {"reciprocal", UnaryOp::reciprocal, 1, 4}};
   for (const Row& row : rows)
     for (const std::string& c : ops.cases(row.name)) {
       const Variable x(ops.tensor(c + "/x"), true);

@@ -113,3 +113,14 @@ TEST_CASE("gradients by index agree with PyTorch") {
       check_close(x.grad(), ops.tensor(c + "/grad_x"), 4 * kF32, c);  // at most 4 terms
     }
 }
+
+TEST_CASE("padding agrees with PyTorch, and so does its gradient") {
+  const Oracle ops("ops");
+  for (const std::string& c : ops.cases("pad")) {
+    const Variable x = leaf(ops, c + "/x");
+    const Variable y = pad(x, static_cast<int>(ops.scalar(c + "/axis")), 1, 2);
+    y.backward(ops.tensor(c + "/grad_y"));
+    check_close(y.tensor(), ops.tensor(c + "/y"), 0, c);
+    check_close(x.grad(), ops.tensor(c + "/grad_x"), 0, c);
+  }
+}

@@ -113,6 +113,7 @@ TEST_CASE("bad arguments of conv2d") {
   CHECK_THROWS_WITH(conv2d(x, zeros({1, 2, 4, 4}), {}),
                     "[conv2d] kernel (1, 2, 4, 4) on (1, 2, 3, 3) with padding 0");
   CHECK_THROWS_AS(conv2d(x, zeros({1, 3, 2, 2}), {}), Error);
+  CHECK_THROWS_AS(conv2d(zeros({1, 0, 3, 3}), zeros({1, 0, 2, 2}), {}), Error);
   CHECK_THROWS_AS(conv2d(x, zeros({1, 2, 2, 2}), zeros({2})), Error);
   CHECK_THROWS_AS(conv2d(x, zeros({1, 2, 2, 2}), {}, {.stride = 0}), Error);
   CHECK_THROWS_AS(conv2d(x, zeros({1, 2, 2, 2}, DType::f64), {}), Error);

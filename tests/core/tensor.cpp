@@ -78,12 +78,26 @@ TEST_CASE("a tensor prints its values, dtype, shape and device") {
   CHECK(out.str() == "tensor([[1, 2],\n [3, 4]], f32 (2, 2) cpu:0)");
 }
 
+TEST_CASE("integers print whole") {
+  std::ostringstream out;
+  out << full({1}, 1234567, DType::i64);
+  CHECK(out.str().starts_with("tensor([1234567], i64"));
+}
+
+TEST_CASE("a tensor is copied over itself as if through another") {
+  const Tensor x = arange(0, 1000);
+  x.slice(1, 1000).copy_(x.slice(0, 999));
+  CHECK(x.to_vector<std::int64_t>().back() == 998);
+  CHECK(x.to_vector<std::int64_t>()[1] == 0);
+}
+
 TEST_CASE("an operation without a kernel says so, in one way") {
   CHECK_THROWS_WITH_AS(exp(arange(0, 3)), "[unary] does not take i64 tensors", Error);
 }
 
 TEST_CASE("sizes that cannot be are refused, not wrapped around") {
   CHECK_THROWS_AS(empty({std::int64_t{1} << 62}), Error);
+  CHECK_THROWS_AS(empty({(std::int64_t{1} << 62) - 1}), Error);  // rounded up it would be none
   CHECK_THROWS_AS(empty({std::int64_t{1} << 40, std::int64_t{1} << 40}), Error);
   CHECK_THROWS_AS(zeros({6}).view({-2, -3}), Error);
 }

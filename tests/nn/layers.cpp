@@ -26,6 +26,12 @@ TEST_CASE("losses on tensors are PyTorch's, with their gradients") {
   const Variable logits(ops.tensor("cross_entropy.mean/x"), true);
   check("cross_entropy.mean", nn::cross_entropy(logits, ops.tensor("cross_entropy.mean/labels")),
         logits);
+  const Variable a(ops.tensor("mse_loss.mean/a"), true), b(ops.tensor("mse_loss.mean/b"), true);
+  const Variable error = nn::mse_loss(a, b);
+  error.backward();
+  check_close(error.tensor(), ops.tensor("mse_loss.mean/y"), 32 * kF32);
+  check_close(a.grad(), ops.tensor("mse_loss.mean/grad_a"), 32 * kF32);
+  check_close(b.grad(), ops.tensor("mse_loss.mean/grad_b"), 32 * kF32);
 }
 
 TEST_CASE("layers register their parameters under PyTorch's names") {

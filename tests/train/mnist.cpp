@@ -1,13 +1,16 @@
-// The small convolutional network on the real MNIST digits.
+// The small convolutional network on the real MNIST digits. RINGLET_CURVES=FOLDER keeps its curve.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <numeric>
 
 #include "../files.h"
+#include "ringlet/core/file.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/digits.h"
+#include "ringlet/train/plot.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;
@@ -41,10 +44,22 @@ TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
         return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);
       },
       {.epochs = 5, .batch_size = 64, .lr = 1e-3, .schedule = Decay::constant});
+  Series losses{"", {}, {}, /*faint=*/true};
+  trainer.set_callbacks({.on_step = [&](const StepReport& step) {
+    losses.x.push_back(static_cast<double>(step.step));
+    losses.y.push_back(step.result.loss);
+  }});
   // The number of epochs was fixed before, and the digits that are reported are looked at once, at
   // the end: nothing is chosen on them.
   CHECK(trainer.train().epochs.size() == 5);
   const double found = accuracy();
   MESSAGE("after 5 epochs: " << 100 * found << " % of 1,000 digits");
   CHECK(found >= 0.97);
+  // docs/curves/mnist.svg, if asked for.
+  if (const char* curves = std::getenv("RINGLET_CURVES")) {
+    Series mean = moving_average(losses, 20);
+    mean.name = "loss";
+    write_file(std::filesystem::path(curves) / "mnist.svg",
+               draw_lines({"MNIST, 9,000 digits", "step", "loss", {losses, mean}, {}}));
+  }
 }
