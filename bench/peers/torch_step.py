@@ -88,7 +88,8 @@ def report(arguments, phases, tokens, name, names=PHASES, strategy="none", devic
            "step_ms": {"median": median, "min": min(totals), "max": max(totals),
                        **{phase: statistics.median(step[i] for step in phases) for i, phase in enumerate(names)}},
            "steps_ms": totals}
-    print(f"{name} {arguments.model} {arguments.dtype} {strategy} {devices} x {arguments.threads} threads: {row['pairs_per_s']:.3f} pairs/s, "
+    print(f"{name} {arguments.model} {arguments.dtype} {strategy}, {devices} x {arguments.threads} threads: "
+          f"{row['pairs_per_s']:.3f} pairs/s, "
           f"step {median:.0f} ms ({min(totals):.0f}-{max(totals):.0f}), "
           + ", ".join(f"{phase} {row['step_ms'][phase]:.0f}" for phase in names)
           + f" ms, {100 * tokens[0] / tokens[1]:.0f}% real tokens, "
