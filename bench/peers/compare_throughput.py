@@ -35,6 +35,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cores", help="for taskset, such as 0 or 0,1 (default: the first --threads)")
+    parser.add_argument("--deadline", type=int, default=3600, metavar="SECONDS", help="of each run")
     parser.add_argument("--json", metavar="FILE")
     return parser.parse_args()
 
@@ -72,7 +73,8 @@ def run(name, command, environment, arguments, cores):
     """One run, pinned: (pairs/s, peak resident bytes as the kernel counts them)."""
     with tempfile.TemporaryDirectory() as folder:
         result, log = pathlib.Path(folder) / "result.json", pathlib.Path(folder) / "log"
-        line = ["taskset", "-c", cores, *command, "--steps", str(arguments.steps), "--json", str(result)]
+        line = ["timeout", "-k", "10", str(arguments.deadline), "taskset", "-c", cores, *command,
+                "--steps", str(arguments.steps), "--json", str(result)]
         with log.open("wb") as out:
             process = subprocess.Popen(line, env={**os.environ, **environment}, stdout=out, stderr=out)
             _, status, usage = os.wait4(process.pid, 0)

@@ -3,15 +3,21 @@
 Random weights from a transformers config and a vocabulary of made-up words, one token each, so that it needs
 no download and each batch has exactly the lengths that torch_step.py and bench/throughput use. Tokenizing is
 timed as `forward`, as in the Trainer without loader workers. Needs sentence-transformers.
+
+`--strategy fsdp` under torchrun shards the loss by PyTorch's fully_shard over gloo, each layer a unit; rank r of
+n takes batch step * n + r. Each rank keeps to --threads processors of its own.
 """
 
 import argparse
+import datetime
 import itertools
+import os
 import random
 import string
 import tempfile
 
 import torch
+import torch.distributed as dist
 from sentence_transformers import SentenceTransformer, losses, models
 from transformers import BertConfig, BertModel, BertTokenizerFast, MPNetConfig, MPNetModel, MPNetTokenizerFast
 
@@ -20,13 +26,17 @@ from lengths import Lengths, token_counts
 from torch_step import make_optimizer, report, train_step
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+DEADLINE = datetime.timedelta(minutes=10)  # of a wait for another rank
+
+
+def parse(description, strategies):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--strategy", choices=strategies, default="none", help="others than none under torchrun")
     parser.add_argument("--model", choices=sorted(SIZES), default="mpnet-base")
-    parser.add_argument("--batch", type=int, default=32, help="pairs per step")
+    parser.add_argument("--batch", type=int, default=32, help="pairs per device and step")
     parser.add_argument("--steps", type=int, default=5, help="timed steps")
     parser.add_argument("--warmup", type=int, default=1, help="steps before, not timed")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="of each device")
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
     parser.add_argument("--json", metavar="FILE")
     return parser.parse_args()
@@ -54,18 +64,46 @@ def make_encoder(model):
     return encoder, words
 
 
-def main():
-    arguments = parse()
+def make_texts(columns, words, draw):
+    """Columns of sentences that are as many tokens long as asked for, the two special ones included."""
+    return [[" ".join(draw.choices(words, k=length - 2)) for length in column] for column in columns]
+
+
+def place(arguments):
+    """(rank, ranks) as torchrun says; this process keeps to processors of its own."""
+    rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    if (arguments.strategy == "none") != (ranks == 1):
+        raise SystemExit(f"--strategy {arguments.strategy}: not on {ranks} rank(s)")
+    local, allowed = int(os.environ.get("LOCAL_RANK", 0)), sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, allowed[local * arguments.threads:(local + 1) * arguments.threads])
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
+    return rank, ranks
+
+
+def shard(loss):
+    """ZeRO-3: every layer is a unit, what is left (embeddings, relative bias, classifier) the root's."""
+    from torch.distributed.fsdp import fully_shard
+    dist.init_process_group("gloo", timeout=DEADLINE)
+    mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in loss.model[0].auto_model.encoder.layer:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(loss, mesh=mesh)
+
+
+def main():
+    arguments = parse(__doc__, ("none", "fsdp"))
+    rank, ranks = place(arguments)
     encoder, words = make_encoder(arguments.model)
     loss = losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3).train()
+    if arguments.strategy == "fsdp":
+        shard(loss)
     optimizer = make_optimizer(loss)
-    lengths, draw = Lengths(), random.Random(1)
+    lengths, draw = Lengths(), random.Random(1 + rank)
     phases, tokens = [], [0, 0]
     for step in range(arguments.warmup + arguments.steps):
-        columns = lengths.batch(step, arguments.batch)
-        texts = [[" ".join(draw.choices(words, k=length - 2)) for length in column] for column in columns]
+        columns = lengths.batch(step * ranks + rank, arguments.batch)
+        texts = make_texts(columns, words, draw)
         labels = torch.tensor([draw.randrange(3) for _ in range(arguments.batch)])
 
         def whole_step(texts, labels, columns=columns):
@@ -77,9 +115,16 @@ def main():
         if step < arguments.warmup:
             continue
         phases.append(times)
-        tokens = [a + b for a, b in zip(tokens, token_counts(columns))]
-        print(f"  step {step}: {sum(times[:3]):.0f} ms, loss {value:.4f}", flush=True)
-    report(arguments, phases, tokens, f"Sentence Transformers on PyTorch {torch.__version__}")
+        for other in range(ranks):
+            counts = token_counts(lengths.batch(step * ranks + other, arguments.batch))
+            tokens = [a + b for a, b in zip(tokens, counts)]
+        if rank == 0:
+            print(f"  step {step}: {sum(times[:-1]):.0f} ms, loss {value:.4f}", flush=True)
+    if rank == 0:
+        report(arguments, phases, tokens, f"Sentence Transformers on PyTorch {torch.__version__}",
+               strategy=arguments.strategy, devices=ranks)
+    if ranks > 1:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -72,20 +72,26 @@ def peak_memory_bytes():
     return 0
 
 
-def report(arguments, phases, tokens, name):
-    """Prints a line and writes the figures as bench/throughput does: rows of one strategy."""
-    totals = [sum(step[:3]) for step in phases]
+def report(arguments, phases, tokens, name, names=PHASES, strategy="none", devices=1):
+    """Prints a line and writes the figures as bench/throughput does: rows of one strategy.
+
+    A step's phases are milliseconds, called `names`; the last is processor time, the others add up to the step.
+    `tokens` (real, padded) are those of all devices in all these steps.
+    """
+    totals = [sum(step[:-1]) for step in phases]
     median = statistics.median(totals)
     seconds = sum(totals) / 1e3
-    row = {"strategy": "none", "devices": 1, "dtype": arguments.dtype, "pairs_per_s": 1e3 * arguments.batch / median,
+    row = {"strategy": strategy, "devices": devices, "dtype": arguments.dtype,
+           "pairs_per_s": 1e3 * arguments.batch * devices / median,
            "peak_memory_bytes": peak_memory_bytes(),
            "real_tokens_per_s": tokens[0] / seconds, "padded_tokens_per_s": tokens[1] / seconds,
            "step_ms": {"median": median, "min": min(totals), "max": max(totals),
-                       **{phase: statistics.median(step[i] for step in phases) for i, phase in enumerate(PHASES)}},
+                       **{phase: statistics.median(step[i] for step in phases) for i, phase in enumerate(names)}},
            "steps_ms": totals}
-    print(f"{name} {arguments.model} {arguments.dtype} {arguments.threads} threads: {row['pairs_per_s']:.3f} pairs/s, "
+    print(f"{name} {arguments.model} {arguments.dtype} {strategy}, {devices} x {arguments.threads} threads: "
+          f"{row['pairs_per_s']:.3f} pairs/s, "
           f"step {median:.0f} ms ({min(totals):.0f}-{max(totals):.0f}), "
-          + ", ".join(f"{phase} {row['step_ms'][phase]:.0f}" for phase in PHASES)
+          + ", ".join(f"{phase} {row['step_ms'][phase]:.0f}" for phase in names)
           + f" ms, {100 * tokens[0] / tokens[1]:.0f}% real tokens, "
           f"peak {row['peak_memory_bytes'] / 2**20:.0f} MiB")
     if arguments.json:

@@ -69,7 +69,7 @@ def tokenize(encoder, texts):
     return dict(encoder.preprocess(list(texts)))
 
 
-def forward_case(oracle, encoder, with_pooler):
+def forward_case(oracle, encoder):
     features = tokenize(encoder, SENTENCES)
     ids, offsets, real = packed(features)
     transformer = encoder[0].auto_model
@@ -80,9 +80,25 @@ def forward_case(oracle, encoder, with_pooler):
         oracle.add("forward", ids=ids, cu_seqlens=offsets, last_hidden_state=hidden, mean=mean,
                    cls=torch.stack([row[0] for row in rows]), max=torch.stack([row.amax(0) for row in rows]),
                    normalized=nn.functional.normalize(mean, dim=-1))
-        if with_pooler:
-            oracle.add("pooler", y=transformer.pooler(hidden[offsets[:-1].long()].unsqueeze(1)))
         oracle.add("encode", embeddings=encoder.encode(SENTENCES, convert_to_tensor=True).double())
+
+
+def pooler_case(oracle, name, with_pooler):
+    """The folder's model with its pooler, or a drawn one, on the sentences of `forward`."""
+    encoder = SentenceTransformer(str(FOLDER / name), device="cpu").double().eval()
+    plain = encoder[0].auto_model
+    model = type(plain)(plain.config, add_pooling_layer=True).double().eval()
+    model.load_state_dict(plain.state_dict(), strict=with_pooler)
+    if not with_pooler:
+        draw_weights(oracle, model.pooler)
+        oracle.add("pooler", **{n: p for n, p in model.named_parameters() if n.startswith("pooler")})
+    features = tokenize(encoder, SENTENCES)
+    y = model(features["input_ids"], features["attention_mask"]).pooler_output
+    grad_y = oracle.randn(*y.shape)
+    y.backward(grad_y)
+    oracle.add("pooler", y=y, grad_y=grad_y)
+    oracle.add("pooler.grad", **{n: model.get_parameter(n).grad for n in (
+        "pooler.dense.weight", "pooler.dense.bias", "embeddings.word_embeddings.weight")})
 
 
 def batch_cases(oracle, encoder):
@@ -162,10 +178,11 @@ def write(name, seed, make_transformer, make_tokenizer, max_seq_length, normaliz
     transformer = make_transformer(len(tokenizer))
     draw_weights(oracle, transformer)
     encoder = save_folder(name, transformer, tokenizer, max_seq_length, normalize)
-    forward_case(oracle, encoder, with_pooler=transformer.pooler is not None)
+    forward_case(oracle, encoder)
     if normalize:  # the loss cases are of the plain mean embedding
         encoder = SentenceTransformer(modules=list(encoder)[:2], device="cpu").double().eval()
     inputs = batch_cases(oracle, encoder)
     embedding_loss_cases(oracle, encoder, inputs)
     softmax_loss_cases(oracle, encoder, inputs)
+    pooler_case(oracle, name, with_pooler=transformer.pooler is not None)
     oracle.save(f"{name}.safetensors")
