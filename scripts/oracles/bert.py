@@ -2,13 +2,14 @@
 
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from encoders import vocabulary, write
+from encoders import BASE, BASE_SIZES, vocabulary, write
 
 
 def make_transformer(vocab_size):
-    config = BertConfig(vocab_size=vocab_size, hidden_size=48, num_hidden_layers=2, num_attention_heads=3,
-                        intermediate_size=192, max_position_embeddings=64, hidden_dropout_prob=0.0,
-                        attention_probs_dropout_prob=0.0, layer_norm_eps=1e-12)
+    sizes = BASE_SIZES if BASE else dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3,
+                                         intermediate_size=192)
+    config = BertConfig(vocab_size=vocab_size, max_position_embeddings=64, hidden_dropout_prob=0.0,
+                        attention_probs_dropout_prob=0.0, layer_norm_eps=1e-12, **sizes)
     return BertModel(config, add_pooling_layer=True)
 
 

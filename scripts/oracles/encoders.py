@@ -1,6 +1,7 @@
 """What bert.py and mpnet.py share: a tiny Sentence Transformers folder and what Python computes from it."""
 
 import shutil
+import sys
 
 import torch
 from sentence_transformers import SentenceTransformer, losses, models
@@ -10,6 +11,10 @@ from transformers import Trainer
 
 from oracle import FOLDER, Oracle, cu_seqlens, i32, i64
 from texts import CORPUS, PAIRS, SENTENCES
+
+# bert.py and mpnet.py --base, under RINGLET_ORACLES=FOLDER: the published sizes with the same small vocabulary.
+BASE = "--base" in sys.argv[1:]
+BASE_SIZES = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)
 
 BATCHES = (PAIRS[:5], PAIRS[5:8], PAIRS[8:])
 
@@ -27,6 +32,7 @@ def vocabulary(name, special_tokens, size):
 
 def draw_weights(oracle, model):
     """Large enough that every part of the model shows in the output, unlike the usual N(0, 0.02)."""
+    usual = 0.15 * (32 / model.config.hidden_size) ** 0.5 if BASE and hasattr(model, "config") else 0.15
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "LayerNorm.weight" in name:
@@ -34,7 +40,7 @@ def draw_weights(oracle, model):
             elif "relative_attention_bias" in name:
                 parameter.copy_(oracle.randn(*parameter.shape, scale=0.7))
             else:
-                parameter.copy_(oracle.randn(*parameter.shape, scale=0.15))
+                parameter.copy_(oracle.randn(*parameter.shape, scale=usual))
 
 
 def save_folder(name, transformer, tokenizer, max_seq_length, normalize):

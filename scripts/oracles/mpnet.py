@@ -2,13 +2,14 @@
 
 from transformers import MPNetConfig, MPNetModel, MPNetTokenizerFast
 
-from encoders import vocabulary, write
+from encoders import BASE, BASE_SIZES, vocabulary, write
 
 
 def make_transformer(vocab_size):
-    config = MPNetConfig(vocab_size=vocab_size, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
-                         intermediate_size=128, max_position_embeddings=134, hidden_dropout_prob=0.0,
-                         attention_probs_dropout_prob=0.0, layer_norm_eps=1e-5)
+    sizes = BASE_SIZES if BASE else dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+                                         intermediate_size=128)
+    config = MPNetConfig(vocab_size=vocab_size, max_position_embeddings=134, hidden_dropout_prob=0.0,
+                         attention_probs_dropout_prob=0.0, layer_norm_eps=1e-5, **sizes)
     return MPNetModel(config, add_pooling_layer=False)
 
 

@@ -4,13 +4,15 @@ A case is computed in float64 from float32 inputs and rounded to float32 once, s
 measures is the error of the code under test alone.
 """
 
+import os
 import pathlib
 
 import torch
 from safetensors.torch import save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "tests" / "oracles"
+# Where files too large to commit go, RINGLET_ORACLES tells the tests, too.
+FOLDER = pathlib.Path(os.environ.get("RINGLET_ORACLES") or ROOT / "tests" / "oracles")
 
 
 class Oracle:
@@ -66,7 +68,7 @@ class Oracle:
         save_file(self.tensors, path, metadata={"format": "pt"})
         path.chmod(0o644)
         cases = {key.split("/")[0] for key in self.tensors}
-        print(f"{path.relative_to(ROOT)}: {len(cases)} cases, {len(self.tensors)} tensors, "
+        print(f"{path}: {len(cases)} cases, {len(self.tensors)} tensors, "
               f"{path.stat().st_size} bytes")
 
 

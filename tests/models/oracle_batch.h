@@ -11,7 +11,7 @@
 namespace ringlet::models {
 
 inline SentenceEncoder load(const std::string& name) {
-  return SentenceEncoder::from_pretrained(std::string(RINGLET_TESTS_DIR) + "/oracles/" + name);
+  return SentenceEncoder::from_pretrained(oracle_folder() + "/" + name);
 }
 
 // The losses' oracles take the mean of the tokens as it is.

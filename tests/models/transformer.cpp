@@ -26,7 +26,7 @@ TEST_CASE("hidden states are those of transformers") {
 
 // BERT's folder has a pooler. MPNet's has none, so the oracle brings one.
 std::shared_ptr<Transformer> load_with_pooler(const std::string& name, const Oracle& oracle) {
-  const std::filesystem::path folder = std::string(RINGLET_TESTS_DIR) + "/oracles/" + name;
+  const std::filesystem::path folder = oracle_folder() + "/" + name;
   const auto model = Transformer::create(EncoderConfig::from_file(folder / "config.json"), true);
   if (!oracle.contains("pooler/pooler.dense.weight")) {
     CHECK(load_weights(folder, *model).empty());  // the pooler's weights have a use now
@@ -111,7 +111,7 @@ TEST_CASE("checkpointing changes no gradient, dropout on") {
 
 TEST_CASE("sentence embeddings are those of SentenceTransformer.encode") {
   std::vector<std::string> sentences;
-  std::ifstream lines(std::string(RINGLET_TESTS_DIR) + "/oracles/sentences.txt");
+  std::ifstream lines(oracle_folder() + "/sentences.txt");
   for (std::string line; std::getline(lines, line);) sentences.push_back(line);
   REQUIRE(sentences.size() == 12);
   for (const char* name : {"bert", "mpnet"}) {
