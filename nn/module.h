@@ -30,7 +30,8 @@ class Module;
 struct ModuleHooks {
   std::function<void(Module&)> pre_forward;
   std::function<void(Module&)> post_forward;
-  std::function<void(Module&)> pre_backward;  // before the gradient enters the module
+  std::function<void(Module&)> pre_backward;         // before the gradient enters the module
+  std::function<void(Module&)> forward_failed = {};  // it threw: instead of post_forward
 };
 
 class Module {
@@ -94,12 +95,17 @@ class Module {
   /// pre_backward hook, a node on the result calls it.
   template <class Forward>
   auto enter(Forward&& forward) {
-    if (hooks_.pre_forward) hooks_.pre_forward(*this);
-    auto result = forward();
-    if constexpr (std::is_same_v<decltype(result), autograd::Variable>)
-      result = before_backward(std::move(result));
-    if (hooks_.post_forward) hooks_.post_forward(*this);
-    return result;
+    try {
+      if (hooks_.pre_forward) hooks_.pre_forward(*this);
+      auto result = forward();
+      if constexpr (std::is_same_v<decltype(result), autograd::Variable>)
+        result = before_backward(std::move(result));
+      if (hooks_.post_forward) hooks_.post_forward(*this);
+      return result;
+    } catch (...) {
+      if (hooks_.forward_failed) hooks_.forward_failed(*this);
+      throw;
+    }
   }
 
  private:

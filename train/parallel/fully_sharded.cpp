@@ -31,6 +31,7 @@ class Gatherer final : public UnitSharding {
     nn::ModuleHooks hooks;
     hooks.pre_forward = [self, arena](nn::Module& entered) { self->pre_forward(entered); };
     hooks.post_forward = [self, arena](nn::Module& left) { self->post_forward(left); };
+    hooks.forward_failed = [self, arena](nn::Module&) { self->forward_failed(); };
     if (places_.at(&module).layer != kNone)
       hooks.pre_backward = [self, arena](nn::Module& entered) { self->pre_backward(entered); };
     return hooks;
@@ -47,6 +48,15 @@ class Gatherer final : public UnitSharding {
     UnitSharding::backward_ends();
     in_backward_ = false;
     release_all();
+  }
+
+  void backward_failed() noexcept override {
+    UnitSharding::backward_failed();
+    in_backward_ = false;
+    try {
+      drop_all();
+    } catch (...) {  // a few bytes of bookkeeping: the caller hears of what came before
+    }
   }
 
   // What a forward without a backward left whole is out of date now.
@@ -114,8 +124,8 @@ class Gatherer final : public UnitSharding {
   // ---- hooks ----
 
   void pre_forward(nn::Module& module) {
-    reach_.entered(module);
     ++depth_;
+    check_usable();
     const Place& place = places_.at(&module);
     for (const std::size_t unit : place.outside) launch(unit);
     for (const std::size_t unit : place.outside) use(unit);
@@ -125,6 +135,7 @@ class Gatherer final : public UnitSharding {
   void post_forward(nn::Module& module) {
     --depth_;
     if (in_backward_) return;  // recomputed: its backward comes next
+    reach_.ran(module);
     const bool keep = autograd::grad_enabled();
     const Place& place = places_.at(&module);
     if (place.layer != kNone && (options_.reshard_after_forward || !keep)) release(place.layer);
@@ -133,6 +144,10 @@ class Gatherer final : public UnitSharding {
       if (!whole_[unit].in_use || !keep) release(unit);  // fetched and not used
     if (!keep)
       for (const std::size_t unit : outside_) release(unit);
+  }
+
+  void forward_failed() {
+    if (--depth_ == 0 && !in_backward_) drop_all();
   }
 
   void pre_backward(nn::Module& module) { enter_layer(places_.at(&module).layer, -1); }
@@ -185,14 +200,25 @@ class Gatherer final : public UnitSharding {
 
   void release(std::size_t unit) {
     Whole& whole = whole_[unit];
-    if (!whole.data.defined()) return;
     if (whole.gathering) std::exchange(whole.gathering, std::nullopt)->wait();
+    if (options_.poison && whole.data.defined())
+      whole.data.fill_(std::numeric_limits<double>::quiet_NaN());
+    drop(unit);
+  }
+
+  /// Without waiting: what is on its way comes and goes unseen.
+  void drop(std::size_t unit) {
+    Whole& whole = whole_[unit];
+    whole.gathering.reset();
     const State& state = states_[unit];
     if (std::exchange(whole.in_use, false))
       for (std::size_t i = state.first_item; i < state.last_item; ++i)
         items_[i].slot->parameter.set_tensor(placeholder(*items_[i].slot));
-    if (options_.poison) whole.data.fill_(std::numeric_limits<double>::quiet_NaN());
     whole.data = Tensor();
+  }
+
+  void drop_all() {
+    for (std::size_t unit = 0; unit < states_.size(); ++unit) drop(unit);
   }
 
   void release_all() {

@@ -27,7 +27,8 @@ struct FullyShardedOptions {
 /// summed: only the optimizer sees it. Every call of the module is collective: all ranks make the
 /// same ones (encode does so by itself, whatever texts each rank has), with or without gradients.
 /// A module whose weights were not read yet (from_pretrained) is sharded without ever being whole
-/// on a rank. It stays sharded when this object goes.
+/// on a rank. After a forward that threw on all ranks alike they may go on; after a backward that
+/// threw they are refused to. It stays sharded when this object goes.
 class FullySharded {
  public:
   using Options = FullyShardedOptions;
