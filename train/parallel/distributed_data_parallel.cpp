@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/row_exchange.h"
 
 namespace ringlet::train {
@@ -193,7 +194,8 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
 
 DistributedDataParallel::DistributedDataParallel(nn::Module& module, comm::Group group,
                                                  Options options)
-    : reducer_(std::make_shared<Reducer>(module, std::move(group), options)) {
+    : reducer_(std::make_shared<Reducer>(check_memory_limit(Strategy::ddp, module, group.size()),
+                                         group, options)) {
   reducer_->attach();
 }
 

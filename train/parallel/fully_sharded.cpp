@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/unit_sharding.h"
 
 namespace ringlet::train {
@@ -236,7 +237,8 @@ class Gatherer final : public UnitSharding {
 }  // namespace
 
 FullySharded::FullySharded(nn::Module& module, comm::Group group, Options options)
-    : strategy_(std::make_shared<Gatherer>(module, std::move(group), options)) {
+    : strategy_(std::make_shared<Gatherer>(check_memory_limit(Strategy::fsdp, module, group.size()),
+                                           group, options)) {
   strategy_->attach();
 }
 
