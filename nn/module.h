@@ -45,6 +45,9 @@ class Module {
   virtual const char* kind() const { return "Module"; }
   /// Whether the parameters below form a unit: laid out, reduced and sharded together.
   virtual bool is_unit() const { return false; }
+  /// Whether matrix products alone read this parameter of the module's own. Beside bf16 activations
+  /// they round it to bf16, so a strategy may move it rounded.
+  virtual bool only_multiplied(const Parameter&) const { return false; }
 
   /// All parameters below, each once (a tied one under its first name).
   std::vector<NamedParameter> named_parameters() const;

@@ -312,7 +312,8 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
     for (std::size_t epoch = 0; epoch < arguments_.epochs; ++epoch)
       total_steps_ += static_cast<std::int64_t>(task_->steps_per_epoch(epoch));
   check_memory_limit(arguments_.strategy, task_->module(), group_.size(), kAdamWMoments);
-  strategy_ = AttachedStrategy(arguments_.strategy, task_->module(), group_, arguments_.devices);
+  strategy_ = AttachedStrategy(arguments_.strategy, task_->module(), group_, arguments_.devices,
+                               arguments_.dtype);
   task_->set_pause(strategy_.paused());
 }
 

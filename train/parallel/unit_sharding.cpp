@@ -51,7 +51,7 @@ UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group gro
 }
 
 Tensor UnitSharding::placeholder(const nn::Slot& slot) const {
-  const DType dtype = slot.parameter.dtype();
+  const DType dtype = states_.front().shard.dtype();  // a whole parameter may be rounded
   return Tensor(elsewhere_, static_cast<std::size_t>(slot.offset) * itemsize(dtype),
                 slot.parameter.shape(), dtype);
 }

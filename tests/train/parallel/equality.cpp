@@ -62,6 +62,34 @@ TEST_CASE("what several backwards of a step have summed is added up, under every
   }
 }
 
+TEST_CASE("computed in bf16, parameters that are gathered rounded change no bit") {
+  using tiny::parallel;
+  constexpr DType kHalf = DType::bf16;
+  const std::vector<tiny::Parallel> all{
+      parallel<DistributedDataParallel>("DDP", {}),
+      parallel<FullySharded>("FSDP, gathered as f32", {.poison = true}),
+      parallel<FullySharded>("FSDP", {.param_dtype = kHalf, .poison = true}),
+      parallel<FullySharded>(
+          "FSDP, parameters kept for backward",
+          {.reshard_after_forward = false, .param_dtype = kHalf, .poison = true}),
+      parallel<FullySharded>("FSDP, layers recomputed", {.param_dtype = kHalf, .poison = true},
+                             /*recompute=*/true),
+  };
+  for (const int n : {1, 2, 3}) {
+    const tiny::Bits bits = tiny::virtual_ranks(n, {false}, {}, kHalf);
+    CHECK(bits != expected(n));
+    for (const tiny::Parallel& one : all) {
+      CAPTURE(n);
+      CAPTURE(one.name);
+      const auto ranks = tiny::run(n, {}, [&](tiny::Model& model, const comm::Group& group) {
+        model.encoder.transformer()->set_compute_dtype(kHalf);
+        training(one, {false})(model, group);
+      });
+      for (const tiny::Bits& of_rank : ranks) CHECK(of_rank == bits);
+    }
+  }
+}
+
 TEST_CASE("a world of one trains as without a strategy") {
   tiny::Model plain;
   tiny::train_rank(plain, tiny::loader_options(0, 1));
