@@ -108,6 +108,7 @@
 #include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
+#include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
 #include "ringlet/train/plot.h"
 #include "ringlet/train/progress.h"

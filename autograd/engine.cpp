@@ -18,16 +18,16 @@ class Engine {
     const std::shared_ptr<Node>& first = root.state()->node;
     if (!first) return run_leaf(root, grad);
     count_uses(first);
-    if (options_.fire_hooks) announce();
-    Pending& start = nodes_.at(first.get());
-    start.grad = grad;
-    ready_.push(first);
-    while (!ready_.empty()) {
-      const std::shared_ptr<Node> node = ready_.top();
-      ready_.pop();
-      step(*node);
+    try {
+      if (options_.fire_hooks) announce();
+      nodes_.at(first.get()).grad = grad;
+      ready_.push(first);
+      run_ready();
+      for (const auto& [observer, leaves] : observers_) observer->backward_ends();
+    } catch (...) {
+      for (const auto& [observer, leaves] : observers_) observer->backward_failed();
+      throw;
     }
-    for (const auto& [observer, leaves] : observers_) observer->backward_ends();
   }
 
  private:
@@ -73,6 +73,14 @@ class Engine {
     for (const auto& [leaf, uses] : leaf_uses_)
       if (const auto observer = leaf->observer.lock()) observers_[observer].push_back(leaf);
     for (const auto& [observer, leaves] : observers_) observer->backward_begins(leaves);
+  }
+
+  void run_ready() {
+    while (!ready_.empty()) {
+      const std::shared_ptr<Node> node = ready_.top();
+      ready_.pop();
+      step(*node);
+    }
   }
 
   void step(Node& node) {

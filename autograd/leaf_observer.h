@@ -22,8 +22,10 @@ class LeafObserver {
   virtual void only_rows(VariableState&, const Tensor&) {}
   /// The leaf's gradient is complete: its last use is done.
   virtual void grad_ready(VariableState&) {}
-  /// After the last node; never when a node threw.
+  /// After the last node.
   virtual void backward_ends() {}
+  /// Instead, when a node or an observer threw; the exception goes on to the caller.
+  virtual void backward_failed() noexcept {}
 };
 
 }  // namespace ringlet::autograd

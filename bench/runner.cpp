@@ -82,7 +82,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       group_(group),
       together_(plan.together),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
-                devices_of(plan)),
+                devices_of(plan), options.dtype),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column);

@@ -16,8 +16,8 @@ class Segment {
         rank_(rank),
         size_(size),
         itemsize_(itemsize(collective.call.dtype)),
-        buffer_(collective_writes(collective)),
-        own_(Tensor(collective.own).mutable_bytes()) {}
+        buffer_(announced_bytes(collective.buffer)),
+        own_(announced_bytes(collective.own)) {}
 
   void run(std::int64_t k, Transport& transport) {
     k_ = k;
@@ -35,10 +35,6 @@ class Segment {
   }
 
  private:
-  static std::byte* collective_writes(const Collective& collective) {
-    return Tensor(collective.buffer).mutable_bytes();
-  }
-
   Piece segment(int piece) const {
     return segment_of(collective_.pieces[static_cast<std::size_t>(piece)], k_,
                       collective_.segments);

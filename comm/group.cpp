@@ -276,10 +276,10 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
     std::byte* to = flat.mutable_bytes();
     for (const Tensor& tensor : tensors) copy_bytes(to, tensor), to += tensor.nbytes();
   };
-  const auto unpack = [flat, tensors]() mutable {
+  const auto unpack = [flat, tensors] {
     const std::byte* from = flat.bytes();
-    for (Tensor& tensor : tensors) {
-      if (tensor.nbytes()) std::memcpy(tensor.mutable_bytes(), from, tensor.nbytes());
+    for (const Tensor& tensor : tensors) {
+      if (tensor.nbytes()) std::memcpy(announced_bytes(tensor), from, tensor.nbytes());
       from += tensor.nbytes();
     }
   };
@@ -309,11 +309,12 @@ Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const 
   check_tensor(Op::all_gather, input);
   check_pieces(Op::all_gather, pieces, output, input, rank(), size());
   const auto offset = static_cast<std::size_t>(pieces[static_cast<std::size_t>(rank())].offset);
-  auto place_mine = [output, input, offset]() mutable {
-    copy_bytes(output.mutable_bytes() + offset * itemsize(output.dtype()), input);
+  const auto place_mine = [output, input, offset] {
+    copy_bytes(announced_bytes(output) + offset * itemsize(output.dtype()), input);
   };
   if (size() > 1)
     return state_->start(state_->plan(Op::all_gather, output, pieces), {place_mine, {}});
+  output.mutable_bytes();
   place_mine();
   return {};
 }

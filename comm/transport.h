@@ -18,6 +18,12 @@ struct Transmission {
   std::size_t nbytes;
 };
 
+/// For writing a tensor whose version moved on when its collective was queued: to move it again
+/// would mark what others have saved of its storage since, and no collective writes.
+inline std::byte* announced_bytes(const Tensor& tensor) {
+  return tensor ? tensor.storage()->data() + tensor.storage_offset() : nullptr;
+}
+
 /// Called with the bytes received, one pointer for each receive of the step.
 using UseViews = std::function<void(std::span<const std::byte* const> views)>;
 

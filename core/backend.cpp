@@ -37,6 +37,9 @@ Backend& backend(DeviceType type) {
 
 MemoryStats memory_stats(Device device) { return backend(device.type).memory(device); }
 void reset_peak_memory(Device device) { backend(device.type).reset_peak(device); }
+void set_memory_limit(Device device, std::size_t nbytes) {
+  backend(device.type).set_limit(device, nbytes);
+}
 
 Device Device::best() {
   if (const int chosen = chosen_best; chosen >= 0)

@@ -17,11 +17,13 @@ struct Block {
   void* owner = nullptr;      // the allocator's own bookkeeping
 };
 
-/// Counted since the program started, in bytes; `reserved` is what the system has given.
+/// Counted since the program started, in bytes; `reserved` is what the system has given, `limit`
+/// what may be allocated (0: no limit).
 struct MemoryStats {
   std::size_t allocated = 0;
   std::size_t peak = 0;
   std::size_t reserved = 0;
+  std::size_t limit = 0;
   std::uint64_t allocations = 0;
   std::uint64_t system_allocations = 0;
 };
@@ -39,6 +41,7 @@ class Backend {
   virtual void synchronize(Device device) = 0;
   virtual MemoryStats memory(Device device) const = 0;
   virtual void reset_peak(Device device) = 0;
+  virtual void set_limit(Device device, std::size_t nbytes) = 0;
   /// The descriptor by which other processes can map the block now; -1 where there is none.
   virtual int descriptor(Device, const Block&) const { return -1; }
   /// In a forked child, before anything else: what it inherited becomes its own copy, a page at a
@@ -53,6 +56,10 @@ void set_backend(DeviceType type, Backend* backend);
 
 MemoryStats memory_stats(Device device);
 void reset_peak_memory(Device device);
+/// From now on all tensors of the device together take at most `nbytes` in this process; 0: no
+/// limit. A tensor beyond it is an Error with what it takes, what is in use and the limit. Forked
+/// ranks have the limit each for itself, and begin with nothing in use.
+void set_memory_limit(Device device, std::size_t nbytes);
 
 /// Fill the kernel tables and install the backend. Each is defined by its folder (cuda/ has a
 /// stub where the toolkit is missing) and called once, from backend.cpp.

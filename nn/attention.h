@@ -27,6 +27,7 @@ class SelfAttention final : public Layer<SelfAttention> {
  public:
   SelfAttention(std::int64_t size, SelfAttentionOptions options);
   const char* kind() const override { return "SelfAttention"; }
+  bool only_multiplied(const Parameter& parameter) const override { return parameter.dim() == 2; }
 
   /// Which sentences a forward is about; as in core's AttentionOptions.
   struct Sentences {

@@ -27,6 +27,7 @@ class Linear final : public Layer<Linear> {
     if (bias.defined()) this->bias = register_parameter("bias", std::move(bias));
   }
   const char* kind() const override { return "Linear"; }
+  bool only_multiplied(const Parameter& parameter) const override { return parameter == weight; }
   Variable forward(const Variable& x) { return autograd::linear(x, weight, bias); }
 
   Parameter weight;  // (out, in)

@@ -30,7 +30,8 @@ class Module;
 struct ModuleHooks {
   std::function<void(Module&)> pre_forward;
   std::function<void(Module&)> post_forward;
-  std::function<void(Module&)> pre_backward;  // before the gradient enters the module
+  std::function<void(Module&)> pre_backward;         // before the gradient enters the module
+  std::function<void(Module&)> forward_failed = {};  // it threw: instead of post_forward
 };
 
 class Module {
@@ -44,6 +45,9 @@ class Module {
   virtual const char* kind() const { return "Module"; }
   /// Whether the parameters below form a unit: laid out, reduced and sharded together.
   virtual bool is_unit() const { return false; }
+  /// Whether matrix products alone read this parameter of the module's own. Beside bf16 activations
+  /// they round it to bf16, so a strategy may move it rounded.
+  virtual bool only_multiplied(const Parameter&) const { return false; }
 
   /// All parameters below, each once (a tied one under its first name).
   std::vector<NamedParameter> named_parameters() const;
@@ -94,12 +98,17 @@ class Module {
   /// pre_backward hook, a node on the result calls it.
   template <class Forward>
   auto enter(Forward&& forward) {
-    if (hooks_.pre_forward) hooks_.pre_forward(*this);
-    auto result = forward();
-    if constexpr (std::is_same_v<decltype(result), autograd::Variable>)
-      result = before_backward(std::move(result));
-    if (hooks_.post_forward) hooks_.post_forward(*this);
-    return result;
+    try {
+      if (hooks_.pre_forward) hooks_.pre_forward(*this);
+      auto result = forward();
+      if constexpr (std::is_same_v<decltype(result), autograd::Variable>)
+        result = before_backward(std::move(result));
+      if (hooks_.post_forward) hooks_.post_forward(*this);
+      return result;
+    } catch (...) {
+      if (hooks_.forward_failed) hooks_.forward_failed(*this);
+      throw;
+    }
   }
 
  private:

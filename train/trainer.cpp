@@ -7,10 +7,13 @@
 
 #include "ringlet/core/random.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/sentence_task.h"
 
 namespace ringlet::train {
 namespace {
+
+constexpr int kAdamWMoments = 2;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -308,7 +311,9 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   if (total_steps_ == 0)
     for (std::size_t epoch = 0; epoch < arguments_.epochs; ++epoch)
       total_steps_ += static_cast<std::int64_t>(task_->steps_per_epoch(epoch));
-  strategy_ = AttachedStrategy(arguments_.strategy, task_->module(), group_, arguments_.devices);
+  check_memory_limit(arguments_.strategy, task_->module(), group_.size(), kAdamWMoments);
+  strategy_ = AttachedStrategy(arguments_.strategy, task_->module(), group_, arguments_.devices,
+                               arguments_.dtype);
   task_->set_pause(strategy_.paused());
 }
 

@@ -87,7 +87,7 @@ class GlooTransport final : public Transport {
     std::byte* slot = in_place ? nullptr : slots_.mutable_bytes();
     std::vector<std::byte*> views;
     for (const Transmission& receive : receives) {
-      views.push_back(in_place ? buffer_.mutable_bytes() + receive.offset : slot);
+      views.push_back(in_place ? announced_bytes(buffer_) + receive.offset : slot);
       if (slot) slot += receive.nbytes;
       if (receive.nbytes == 0) continue;
       at(receive.peer).in = context_->createUnboundBuffer(views.back(), receive.nbytes);
@@ -146,7 +146,7 @@ class GlooTransport final : public Transport {
       }
       if (send.nbytes == 0) return;
       if (!peer.out)
-        peer.out = context_->createUnboundBuffer(buffer_.mutable_bytes(), buffer_.nbytes());
+        peer.out = context_->createUnboundBuffer(announced_bytes(buffer_), buffer_.nbytes());
       peer.out->send(send.peer, slot_of_step(), send.offset, send.nbytes);
       ++peer.sends;
     });

@@ -42,7 +42,7 @@ class GlooEngine final : public Engine {
       nbytes.push_back(static_cast<std::size_t>(piece.count) * itemsize(output.dtype()));
     }
     if (end == 0) return;
-    options.setOutput(reinterpret_cast<std::uint8_t*>(output.mutable_bytes()), nbytes);
+    options.setOutput(reinterpret_cast<std::uint8_t*>(announced_bytes(output)), nbytes);
     guarded(call, [&] { ::gloo::allgatherv(options); });
   }
 
@@ -50,7 +50,7 @@ class GlooEngine final : public Engine {
     auto options = native<::gloo::BroadcastOptions>(call);
     if (tensor.nbytes() == 0) return;
     options.setRoot(call.root);
-    options.setOutput(reinterpret_cast<std::uint8_t*>(tensor.mutable_bytes()), tensor.nbytes());
+    options.setOutput(reinterpret_cast<std::uint8_t*>(announced_bytes(tensor)), tensor.nbytes());
     guarded(call, [&] { ::gloo::broadcast(options); });
   }
 
@@ -71,7 +71,7 @@ class GlooEngine final : public Engine {
 
   static void with_elements(::gloo::AllreduceOptions& options, Tensor& tensor) {
     const auto n = static_cast<std::size_t>(tensor.numel());
-    std::byte* data = tensor.mutable_bytes();
+    std::byte* data = announced_bytes(tensor);
     switch (itemsize(tensor.dtype())) {
       case 1:
         return options.setOutput(reinterpret_cast<std::uint8_t*>(data), n);

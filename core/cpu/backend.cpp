@@ -41,10 +41,15 @@ struct BySize {
 
 class CachingAllocator {
  public:
+  CachingAllocator(Device device, std::size_t limit) : device_(device) { stats_.limit = limit; }
+
   Block allocate(std::size_t nbytes) {
     if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
     const std::size_t wanted = std::max(kAlignment, (nbytes + kAlignment - 1) & ~(kAlignment - 1));
     const std::lock_guard lock(mutex_);
+    RINGLET_CHECK(stats_.limit == 0 || stats_.allocated + wanted <= stats_.limit, "[allocate] ",
+                  wanted, " bytes on ", device_, ": ", stats_.allocated,
+                  " are in use, the limit is ", stats_.limit);
     Chunk probe{nullptr, wanted, 0, -1, true};
     auto found = free_.lower_bound(&probe);
     Chunk* chunk = found != free_.end() ? *found : map_segment(wanted);
@@ -97,6 +102,10 @@ class CachingAllocator {
     const std::lock_guard lock(mutex_);
     stats_.peak = stats_.allocated;
   }
+  void set_limit(std::size_t nbytes) {
+    const std::lock_guard lock(mutex_);
+    stats_.limit = nbytes;
+  }
 
  private:
   Chunk* map_segment(std::size_t wanted) {
@@ -147,6 +156,7 @@ class CachingAllocator {
     chunks_.erase(gone->data);
   }
 
+  Device device_;
   mutable std::mutex mutex_;
   std::set<Chunk*, BySize> free_;
   std::map<std::byte*, std::unique_ptr<Chunk>> chunks_;
@@ -166,6 +176,11 @@ class CpuBackend final : public Backend {
   void synchronize(Device) override {}
   MemoryStats memory(Device device) const override { return of(device).stats(); }
   void reset_peak(Device device) override { of(device).reset_peak(); }
+  void set_limit(Device device, std::size_t nbytes) override {
+    of(device).set_limit(nbytes);
+    const std::lock_guard lock(mutex_);
+    limits_[device.index] = nbytes;
+  }
   int descriptor(Device device, const Block& block) const override {
     return block.fd < 0 ? -1 : of(device).descriptor(block);
   }
@@ -185,11 +200,12 @@ class CpuBackend final : public Backend {
       process_ = getpid();
     }
     auto& slot = allocators_[device.index];
-    if (!slot) slot = std::make_unique<CachingAllocator>();
+    if (!slot) slot = std::make_unique<CachingAllocator>(device, limits_[device.index]);
     return *slot;
   }
   mutable std::mutex mutex_;
   mutable std::map<int, std::unique_ptr<CachingAllocator>> allocators_;
+  mutable std::map<int, std::size_t> limits_;  // kept by a forked child
   mutable pid_t process_ = getpid();
 };
 

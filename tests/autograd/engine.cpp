@@ -69,6 +69,7 @@ TEST_CASE("an observer hears what a backward reaches, gives memory, and hears wh
     }
     void grad_ready(VariableState& leaf) override { heard += "ready " + leaf.name + ";"; }
     void backward_ends() override { heard += "end"; }
+    void backward_failed() noexcept override { heard += "failed"; }
     std::string heard;
     Tensor memory = empty({2});
   };
@@ -79,6 +80,11 @@ TEST_CASE("an observer hears what a backward reaches, gives memory, and hears wh
   sum(x * x + x).backward();
   CHECK(recorder->heard == "begin 1;memory for x;ready x;end");
   CHECK(recorder->memory.to_vector() == Floats{5, 7});
+
+  recorder->heard.clear();
+  const HookHandle hook = x.register_ready_hook([] { fail("a hook throws"); });
+  CHECK_THROWS_WITH_AS(sum(x).backward(), "a hook throws", Error);
+  CHECK(recorder->heard == "begin 1;failed");
 }
 
 TEST_CASE("without recording nothing is remembered") {

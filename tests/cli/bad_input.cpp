@@ -190,3 +190,14 @@ TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written model") {
   CHECK(outcome.out.find("model") == std::string::npos);
   CHECK(outcome.out.find(".tmp") == std::string::npos);
 }
+
+TEST_CASE_FIXTURE(Fixture, "more than the memory limit, or a limit that is no size") {
+  const std::string data = std::string(kPairs) + "a,b,0\nc,d,1\n";
+  const std::string limit = std::to_string(4 << 20);
+  check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "4MiB"}),
+                       {"[none]", "parameters need", "the memory limit of cpu:0 is " + limit});
+  check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "4MiB", "--strategy", "ddp",
+                                    "--devices", "2"}),
+                       {"[ddp]", "bytes on each rank", "the memory limit of cpu:0 is " + limit});
+  check_refused_naming(train(data, {"--memory-limit", "4 parsecs"}), {"--memory-limit", "parsecs"});
+}

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <latch>
 #include <mutex>
 #include <thread>
 
@@ -307,16 +308,37 @@ TEST_CASE("a work runs on without its group") {
       2);
 }
 
-TEST_CASE("a collective moves the version of what it writes on, at once") {
-  launch(
-      [](const Group& group) {
-        Tensor x = zeros({10});
-        const std::uint64_t before = x.version();
-        const Work work = group.all_reduce(x);
-        RINGLET_CHECK(x.version() > before, "the version has not moved");
-        work.wait();
-      },
-      2);
+TEST_CASE("a collective moves the version of what it writes on at once, and not once more") {
+  for (const Setting& setting : settings()) {
+    if (setting.ranks == 1) continue;
+    std::latch noted(1);
+    with_ranks(setting, [&](const Group& group) {
+      const std::int64_t n = group.size();
+      const Pieces pieces = even_pieces(64 * n, group.size());
+      const Tensor first = zeros({100}), sum = zeros({64 * n}), apart = zeros({7}),
+                   scattered = zeros({64}), gathered = zeros({64 * n}), sent = zeros({10});
+      const std::vector<Tensor> written{sum, apart, scattered, gathered, sent};
+      const auto versions = [&] {
+        std::vector<std::uint64_t> all;
+        for (const Tensor& tensor : written) all.push_back(tensor.version());
+        return all;
+      };
+      if (group.rank() != 0) noted.wait();
+      // Until rank 0 has noted the versions nothing runs: the others are not at the first yet.
+      group.all_reduce(first);
+      const auto before = versions();
+      group.all_reduce({sum, apart});
+      group.reduce_scatter(scattered, zeros({64 * n}), pieces);
+      group.all_gather(gathered, zeros({64}), pieces);
+      const Work last = group.broadcast(sent);
+      const auto started = versions();
+      if (group.rank() == 0) noted.count_down();
+      last.wait();
+      for (std::size_t i = 0; i < written.size(); ++i)
+        RINGLET_CHECK(started[i] > before[i], "the version of tensor ", i, " has not moved");
+      RINGLET_CHECK(versions() == started, "a version moved while the collective ran");
+    });
+  }
 }
 
 TEST_CASE("bytes sent are those of the schedule") {

@@ -116,3 +116,19 @@ TEST_CASE("a forked child leaves its parent's memory alone") {
   CHECK(mine.to_vector() == std::vector<float>(4096, 1));
   CHECK(after.to_vector() == std::vector<float>(4096, 3));
 }
+
+TEST_CASE("beyond the memory limit of a device a tensor is refused, with the bytes") {
+  const Device device = Device::parse("cpu:7");  // nobody else's
+  set_memory_limit(device, 1000);
+  {
+    const Tensor most = empty({224}, DType::f32, device);
+    CHECK_THROWS_WITH_AS(empty({40}, DType::f32, device),
+                         "[allocate] 192 bytes on cpu:7: 896 are in use, the limit is 1000", Error);
+    CHECK(empty({16}, DType::f32, device).defined());
+    CHECK(empty({1000}).defined());  // elsewhere
+  }
+  CHECK(empty({240}, DType::f32, device).defined());  // there is room again
+  CHECK(memory_stats(device).limit == 1000);
+  set_memory_limit(device, 0);
+  CHECK(empty({1000}, DType::f32, device).defined());
+}

@@ -144,4 +144,12 @@ TEST_CASE("hooks run around forward, and before the gradient enters") {
   CHECK(log == "pre post ");
   sum(y).backward();
   CHECK(log == "pre post backward:layer.0");
+
+  log.clear();
+  net.first->set_hooks({[&](Module&) { log += "pre "; },
+                        [&](Module&) { log += "post "; },
+                        {},
+                        [&](Module& m) { log += "failed:" + m.path(); }});
+  CHECK_THROWS_AS(net(Variable(ones({5}))), Error);
+  CHECK(log == "pre failed:layer.0");
 }

@@ -12,6 +12,7 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
+#include "ringlet/core/backend.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/models/tokenizer/trainer.h"
@@ -49,6 +50,7 @@ struct Options {
   bool no_progress = false;
   std::string strategy = "none";
   int devices = 1;
+  std::size_t memory_limit = 0;  // bytes of each device; 0: none
 };
 
 bool from_scratch(const Options& options) { return !fs::is_directory(options.model.model); }
@@ -240,9 +242,11 @@ void train_model(Options options) {
   check_devices(options, strategy, launched);
   options.arguments.strategy = strategy;
   if (!launched) share_processors(options, options.devices);
+  const Device device = use_device(options.model);
   if (strategy == train::Strategy::dp)
-    for (int i = 0; i < options.devices; ++i)
-      options.arguments.devices.push_back({use_device(options.model).type, i});
+    for (int i = 0; i < options.devices; ++i) options.arguments.devices.push_back({device.type, i});
+  set_memory_limit(device, options.memory_limit);
+  for (const Device one : options.arguments.devices) set_memory_limit(one, options.memory_limit);
 
   Plan plan{options, read_training_data(options.data), {}};
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
@@ -317,6 +321,10 @@ void add_training_options(CLI::App& command, Options& options) {
                   "Devices of this machine, each with --batch rows of a step")
       ->check(CLI::Range(1, 1 << 10))
       ->capture_default_str();
+  command
+      .add_option("--memory-limit", options.memory_limit,
+                  "Most that the tensors of each device may take: bytes, or with KiB, MiB or GiB")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   command.add_option("--seed", a.seed)->capture_default_str();
   command.add_option("--dealing", options.dealing, "How batches of several data sets alternate")
       ->check(CLI::IsMember({"round_robin", "proportional"}))

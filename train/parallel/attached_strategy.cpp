@@ -21,7 +21,7 @@ Strategy parse_strategy(std::string_view name) {
 }
 
 AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
-                                   const std::vector<Device>& devices) {
+                                   const std::vector<Device>& devices, DType dtype) {
   const auto keep = [&](auto parallel) {
     paused_ = parallel->paused();
     strategy_ = std::move(parallel);
@@ -37,7 +37,8 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
     keep(std::make_shared<ShardedDataParallel>(module, std::move(group),
                                                ShardedDataParallelOptions{stage}));
   } else if (strategy == Strategy::fsdp) {
-    keep(std::make_shared<FullySharded>(module, std::move(group)));
+    keep(std::make_shared<FullySharded>(module, std::move(group),
+                                        FullyShardedOptions{.param_dtype = dtype}));
   }
 }
 

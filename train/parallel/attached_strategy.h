@@ -20,8 +20,9 @@ class AttachedStrategy {
  public:
   AttachedStrategy() = default;  // none
   /// `group` counts for ddp, zero1, zero2 and fsdp, `devices` for dp, whose module is a Loss.
+  /// `dtype` is what its layers compute in, f32 or bf16.
   AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
-                   const std::vector<Device>& devices);
+                   const std::vector<Device>& devices, DType dtype = DType::f32);
 
   /// More than 0: backward reduces nothing (see NoSync).
   const std::shared_ptr<int>& paused() const { return paused_; }

@@ -57,6 +57,8 @@ class DataParallel::Replicas final : public models::LossRunner,
                      "[dp] the loss lies on the first device");
     arena_->grad();
     losses_.push_back(&loss);
+    for (const nn::Parameter& parameter : loss.parameters())
+      own_.push_back({parameter.state().get(), false, {}});
     for (std::size_t d = 1; d < devices_.size(); ++d) add_replica(devices_[d]);
   }
 
@@ -65,11 +67,19 @@ class DataParallel::Replicas final : public models::LossRunner,
 
   // ---- backward ----
   void backward(const std::vector<Variable>& values, const Tensor& grad) {
-    workers_.run([&](std::size_t d) {
-      // Only the first device's leaves are known outside, and their hooks are the outer backward's.
-      autograd::run_backward(values[d], grad.to(devices_[d]),
-                             autograd::BackwardOptions{.retain_graph = false, .fire_hooks = false});
-    });
+    for (Own& own : own_) set_sum_aside(own);
+    try {
+      workers_.run([&](std::size_t d) {
+        // Only the first device's leaves are known outside; their hooks are the outer backward's.
+        autograd::run_backward(
+            values[d], grad.to(devices_[d]),
+            autograd::BackwardOptions{.retain_graph = false, .fire_hooks = false});
+      });
+    } catch (...) {
+      forget_gradients();
+      throw;
+    }
+    for (Own& own : own_) take_back(own);
     if (*paused == 0) reduce();
   }
 
@@ -86,6 +96,36 @@ class DataParallel::Replicas final : public models::LossRunner,
   struct Range {
     std::int64_t begin, end;  // elements of the arena
   };
+  /// A parameter on the first device.
+  struct Own {
+    autograd::VariableState* state;
+    bool reduced = false;  // its gradient is the sum over all devices
+    Tensor earlier;        // such a sum of an earlier backward, which the next one is added to
+  };
+
+  // As on a rank, the first device's next gradient begins with zero, too.
+  static void set_sum_aside(Own& own) {
+    if (!own.state->has_grad) own.earlier = Tensor();  // zero_grad since
+    if (!std::exchange(own.reduced, false) || !own.state->has_grad) return;
+    own.earlier = own.state->grad_buffer.clone();
+    own.state->has_grad = false;
+  }
+  // Of a parameter that the backward did not reach.
+  static void take_back(Own& own) {
+    if (own.state->has_grad || !own.earlier.defined()) return;
+    own.earlier = Tensor();
+    own.state->has_grad = own.reduced = true;
+  }
+  static void add_earlier(Own& own) {
+    own.reduced = own.state->has_grad;
+    if (own.earlier.defined()) axpby(own.state->grad_buffer, 1, own.earlier, 1);
+    own.earlier = Tensor();
+  }
+
+  // What a backward that threw has left is half of something.
+  void forget_gradients() {
+    for (models::Loss* loss : losses_) loss->zero_grad();
+  }
 
   void add_replica(Device device) {
     Replica replica;
@@ -139,7 +179,11 @@ class DataParallel::Replicas final : public models::LossRunner,
 
   // Each device's thread adds up its part of every range, in the order of the devices.
   void reduce() {
-    if (replicas_.empty()) return;
+    if (!replicas_.empty()) add_replicas();
+    for (Own& own : own_) add_earlier(own);
+  }
+
+  void add_replicas() {
     const std::vector<Range> ranges = reached();
     const bool shared = std::all_of(devices_.begin(), devices_.end(),
                                     [](Device d) { return d.type == DeviceType::cpu; });
@@ -168,6 +212,7 @@ class DataParallel::Replicas final : public models::LossRunner,
   std::shared_ptr<nn::Arena> arena_;
   std::vector<Replica> replicas_;      // of the devices after the first
   std::vector<models::Loss*> losses_;  // one per device
+  std::vector<Own> own_;
   Workers workers_;
   std::uint64_t sent_ = 0;
 };

@@ -21,6 +21,7 @@ namespace ringlet::train {
 /// as a Loader deals them to ranks. Its value is the sum of theirs: no embedding leaves its device.
 /// Backward adds the replicas' gradients to those of the first device, in the order of the devices.
 /// Parameters go to the replicas before the next forward; devices of one memory share them.
+/// A backward that throws leaves no gradients behind.
 ///
 /// The first device is the loss's own; every class in the loss must know blank_copy. Without
 /// gradients, the first device runs alone. The loss must outlive this object.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/row_exchange.h"
 
 namespace ringlet::train {
@@ -41,6 +43,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
 
   // ---- for the optimizer: all is here ----
   std::vector<nn::LocalSlice> local_slices() override {
+    check_usable();
     if (!arena_->data().defined()) return {};
     return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
   }
@@ -56,16 +59,13 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     works_.clear();
     exchanges_.clear();
     for (Item& item : items_) {
+      if (!item.state->has_grad) earlier_.erase(item.state);
+      if (item.reached && item.reduced && !item.pending) set_sum_aside(item);
       if (!item.state->has_grad) {
         rows_.erase(item.state);
         item.state->dense = false;
       }
       if (!item.reached && !item.pending) continue;
-      if (item.reduced) item.state->dense = true;  // has the rows of all ranks
-      // A sum that is added to: rank 0 goes on with it and the others start anew, so that it
-      // counts once.
-      if (item.reached && item.reduced && rank() != 0) item.state->has_grad = false;
-      if (item.reached) item.reduced = false;
       item.pending = true;
       for_buckets(item, [&](std::size_t b) {
         states_[b].active = true;
@@ -89,17 +89,11 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   }
 
   void backward_ends() override {
-    if (!std::exchange(reducing_, false)) return;
     // What the graph held but no gradient came to is left out, alike on all ranks.
     for (Item& item : items_)
-      if (!item.state->has_grad) item.pending = false;
-    while (next_ < buckets_.size()) launch_next();
-    for (const comm::Work& work : works_) work.wait();
-    for (RowExchange& exchange : exchanges_) exchange.finish();
-    works_.clear();
-    exchanges_.clear();
-    for (Item& item : items_)
-      if (std::exchange(item.pending, false)) item.reduced = true;
+      if (item.pending && !item.state->has_grad) leave_out(item);
+    if (std::exchange(reducing_, false)) reduce_rest();
+    RankStrategy::backward_ends();
   }
 
  private:
@@ -107,6 +101,35 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     bool active = false;       // some gradient in it waits to be reduced
     std::int64_t waiting = 0;  // parameters whose gradient is not complete
   };
+
+  void reduce_rest() {
+    while (next_ < buckets_.size()) launch_next();
+    for (const comm::Work& work : works_) work.wait();
+    for (RowExchange& exchange : exchanges_) exchange.finish();
+    works_.clear();
+    exchanges_.clear();
+    for (Item& item : items_)
+      if (std::exchange(item.pending, false)) finish(item);
+  }
+
+  // A sum that is to be added to waits while the next gradients are summed, which begin with zero.
+  void set_sum_aside(Item& item) {
+    earlier_[item.state] = item.state->grad_buffer.clone();
+    item.state->has_grad = false;
+  }
+
+  void leave_out(Item& item) {
+    item.pending = false;
+    item.state->has_grad = earlier_.erase(item.state) > 0;  // and is as it was
+  }
+
+  void finish(Item& item) {
+    item.reduced = true;
+    const auto earlier = earlier_.find(item.state);
+    if (earlier == earlier_.end()) return;
+    axpby(item.state->grad_buffer, 1, earlier->second, 1);
+    earlier_.erase(earlier);
+  }
 
   template <class Visit>
   void for_buckets(const Item& item, Visit&& visit) {
@@ -164,13 +187,15 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   std::vector<comm::Work> works_;
   std::vector<RowExchange> exchanges_;
   std::unordered_map<const autograd::VariableState*, std::vector<std::int32_t>> rows_;  // written
+  std::unordered_map<const autograd::VariableState*, Tensor> earlier_;  // sums that wait
   std::size_t next_ = 0;
   bool reducing_ = false;
 };
 
 DistributedDataParallel::DistributedDataParallel(nn::Module& module, comm::Group group,
                                                  Options options)
-    : reducer_(std::make_shared<Reducer>(module, std::move(group), options)) {
+    : reducer_(std::make_shared<Reducer>(check_memory_limit(Strategy::ddp, module, group.size()),
+                                         group, options)) {
   reducer_->attach();
 }
 

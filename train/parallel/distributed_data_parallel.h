@@ -26,7 +26,9 @@ struct DistributedDataParallelOptions {
 /// the rows that were used) and keeps parameters, gradients and optimizer state whole. Sums, not
 /// means: losses divide by the rows of the global batch. While it lives it is attached to the
 /// module, which must outlive it. A parameter that the loss does not reach is an error that names
-/// it, unless it belongs to a loss of another data set (see ReachCheck).
+/// it, unless it belongs to a loss of another data set (see ReachCheck). The sums of
+/// several backwards without zero_grad add up; under no_sync less is moved, and none is set aside
+/// meanwhile. After a backward that threw it refuses to go on.
 class DistributedDataParallel {
  public:
   using Options = DistributedDataParallelOptions;

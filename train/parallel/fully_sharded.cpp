@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "ringlet/train/parallel/memory_need.h"
+#include "ringlet/train/parallel/unit_layout.h"
 #include "ringlet/train/parallel/unit_sharding.h"
 
 namespace ringlet::train {
@@ -20,7 +22,10 @@ class Gatherer final : public UnitSharding {
       : UnitSharding("fsdp", module, std::move(group), {.gradients = true, .parameters = true}),
         options_(options),
         whole_(states_.size()) {
+    RINGLET_CHECK(options.param_dtype == DType::f32 || options.param_dtype == DType::bf16,
+                  "[fsdp] parameters are gathered as f32 or bf16, not as ", options.param_dtype);
     find_places();
+    make_layouts();
     shard_parameters();
   }
 
@@ -31,6 +36,7 @@ class Gatherer final : public UnitSharding {
     nn::ModuleHooks hooks;
     hooks.pre_forward = [self, arena](nn::Module& entered) { self->pre_forward(entered); };
     hooks.post_forward = [self, arena](nn::Module& left) { self->post_forward(left); };
+    hooks.forward_failed = [self, arena](nn::Module&) { self->forward_failed(); };
     if (places_.at(&module).layer != kNone)
       hooks.pre_backward = [self, arena](nn::Module& entered) { self->pre_backward(entered); };
     return hooks;
@@ -47,6 +53,15 @@ class Gatherer final : public UnitSharding {
     UnitSharding::backward_ends();
     in_backward_ = false;
     release_all();
+  }
+
+  void backward_failed() noexcept override {
+    UnitSharding::backward_failed();
+    in_backward_ = false;
+    try {
+      drop_all();
+    } catch (...) {  // a few bytes of bookkeeping: the caller hears of what came before
+    }
   }
 
   // What a forward without a backward left whole is out of date now.
@@ -66,11 +81,25 @@ class Gatherer final : public UnitSharding {
     std::vector<std::size_t> outside;  // units at or below it that are no module of their own
   };
   struct Whole {
-    Tensor data;  // (unit), while it is whole or on its way
+    Tensor data;  // (bytes of its layout) u8, while it is whole or on its way
     std::optional<comm::Work> gathering;
     bool in_use = false;  // parameters point into it
     bool frozen = false;  // some parameter gets no gradient, which would say when its use is over
   };
+
+  void make_layouts() {
+    UnitLayout::Rounded products, none;
+    if (options_.param_dtype == DType::bf16)
+      module_.visit([&](const std::string&, nn::Module& below) {
+        for (const nn::Parameter& parameter : below.parameters())
+          if (below.only_multiplied(parameter)) products.insert(parameter.state().get());
+      });
+    for (std::size_t unit = 0; unit < states_.size(); ++unit) {
+      // What lies outside layers, a loss's head, may well compute in f32.
+      const bool layer = std::find(layers_.begin(), layers_.end(), unit) != layers_.end();
+      layouts_.emplace_back(*states_[unit].unit, states_[unit].pieces, layer ? products : none);
+    }
+  }
 
   void find_places() {
     std::map<std::string, std::size_t> by_name;
@@ -114,8 +143,8 @@ class Gatherer final : public UnitSharding {
   // ---- hooks ----
 
   void pre_forward(nn::Module& module) {
-    reach_.entered(module);
     ++depth_;
+    check_usable();
     const Place& place = places_.at(&module);
     for (const std::size_t unit : place.outside) launch(unit);
     for (const std::size_t unit : place.outside) use(unit);
@@ -125,6 +154,7 @@ class Gatherer final : public UnitSharding {
   void post_forward(nn::Module& module) {
     --depth_;
     if (in_backward_) return;  // recomputed: its backward comes next
+    reach_.ran(module);
     const bool keep = autograd::grad_enabled();
     const Place& place = places_.at(&module);
     if (place.layer != kNone && (options_.reshard_after_forward || !keep)) release(place.layer);
@@ -133,6 +163,10 @@ class Gatherer final : public UnitSharding {
       if (!whole_[unit].in_use || !keep) release(unit);  // fetched and not used
     if (!keep)
       for (const std::size_t unit : outside_) release(unit);
+  }
+
+  void forward_failed() {
+    if (--depth_ == 0 && !in_backward_) drop_all();
   }
 
   void pre_backward(nn::Module& module) { enter_layer(places_.at(&module).layer, -1); }
@@ -163,9 +197,11 @@ class Gatherer final : public UnitSharding {
   void launch(std::size_t unit) {
     Whole& whole = whole_[unit];
     if (whole.data.defined()) return;
-    const State& state = states_[unit];
-    whole.data = empty({state.numel()}, state.shard.dtype(), state.shard.device());
-    whole.gathering = gather(state, whole.data, state.shard);
+    const UnitLayout& layout = layouts_[unit];
+    const Tensor& shard = states_[unit].shard;
+    whole.data = empty({layout.nbytes()}, DType::u8, shard.device());
+    const Tensor mine = layout.piece(whole.data, shard, static_cast<std::size_t>(rank()));
+    whole.gathering = group_.all_gather(whole.data, mine, layout.pieces());
   }
 
   void use(std::size_t unit) {
@@ -174,25 +210,32 @@ class Gatherer final : public UnitSharding {
     launch(unit);
     std::exchange(whole.gathering, std::nullopt)->wait();
     const State& state = states_[unit];
-    for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-      const nn::Slot& slot = *items_[i].slot;
-      const std::int64_t begin = slot.offset - state.unit->begin;
-      slot.parameter.set_tensor(
-          whole.data.slice(begin, begin + slot.numel()).view(slot.parameter.shape()));
-    }
+    for (std::size_t i = state.first_item; i < state.last_item; ++i)
+      items_[i].slot->parameter.set_tensor(
+          layouts_[unit].parameter(whole.data, i - state.first_item));
     whole.in_use = true;
   }
 
   void release(std::size_t unit) {
     Whole& whole = whole_[unit];
-    if (!whole.data.defined()) return;
     if (whole.gathering) std::exchange(whole.gathering, std::nullopt)->wait();
+    if (options_.poison && whole.data.defined()) whole.data.fill_(0xFF);  // NaN in every dtype
+    drop(unit);
+  }
+
+  /// Without waiting: what is on its way comes and goes unseen.
+  void drop(std::size_t unit) {
+    Whole& whole = whole_[unit];
+    whole.gathering.reset();
     const State& state = states_[unit];
     if (std::exchange(whole.in_use, false))
       for (std::size_t i = state.first_item; i < state.last_item; ++i)
         items_[i].slot->parameter.set_tensor(placeholder(*items_[i].slot));
-    if (options_.poison) whole.data.fill_(std::numeric_limits<double>::quiet_NaN());
     whole.data = Tensor();
+  }
+
+  void drop_all() {
+    for (std::size_t unit = 0; unit < states_.size(); ++unit) drop(unit);
   }
 
   void release_all() {
@@ -200,6 +243,7 @@ class Gatherer final : public UnitSharding {
   }
 
   FullyShardedOptions options_;
+  std::vector<UnitLayout> layouts_;            // one per unit
   std::vector<Whole> whole_;                   // one per unit
   std::vector<std::size_t> layers_, outside_;  // units that are modules, and the others
   std::map<const nn::Module*, Place> places_;
@@ -210,7 +254,8 @@ class Gatherer final : public UnitSharding {
 }  // namespace
 
 FullySharded::FullySharded(nn::Module& module, comm::Group group, Options options)
-    : strategy_(std::make_shared<Gatherer>(module, std::move(group), options)) {
+    : strategy_(std::make_shared<Gatherer>(check_memory_limit(Strategy::fsdp, module, group.size()),
+                                           group, options)) {
   strategy_->attach();
 }
 

@@ -13,6 +13,11 @@ struct FullyShardedOptions {
   bool reshard_after_forward = true;
   /// Gathers the next unit while the present one computes.
   bool prefetch = true;
+  /// f32, or bf16 for layers that compute in it (Transformer::set_compute_dtype): what a module
+  /// that is a unit gathers its matrices as, where products alone read them
+  /// (Module::only_multiplied). That saves it a third of what it moves, and changes no bit: they
+  /// would be rounded where they are used. What is kept, reduced and saved is f32.
+  DType param_dtype = DType::f32;
   /// Overwrites what is let go with NaN, so that a use of it shows.
   bool poison = false;
 };
@@ -27,7 +32,8 @@ struct FullyShardedOptions {
 /// summed: only the optimizer sees it. Every call of the module is collective: all ranks make the
 /// same ones (encode does so by itself, whatever texts each rank has), with or without gradients.
 /// A module whose weights were not read yet (from_pretrained) is sharded without ever being whole
-/// on a rank. It stays sharded when this object goes.
+/// on a rank. After a forward that threw on all ranks alike they may go on; after a backward that
+/// threw they are refused to. It stays sharded when this object goes.
 class FullySharded {
  public:
   using Options = FullyShardedOptions;

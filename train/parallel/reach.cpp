@@ -15,9 +15,9 @@ ReachCheck::ReachCheck(nn::Module& module) : module_(module) {
   });
 }
 
-void ReachCheck::entered(nn::Module& module) {
+void ReachCheck::ran(nn::Module& module) {
   if (!autograd::grad_enabled() || !below_.contains(&module)) return;
-  entered_.insert(static_cast<const models::Loss*>(dynamic_cast<models::Loss*>(&module)));
+  ran_.insert(static_cast<const models::Loss*>(dynamic_cast<models::Loss*>(&module)));
 }
 
 // A loss that handed its batch on to another one is held to nothing of its own.
@@ -26,14 +26,14 @@ std::vector<nn::NamedParameter> ReachCheck::required() const {
   const auto add = [&](const nn::Module& module) {
     for (const nn::Parameter& parameter : module.parameters()) ours.insert(parameter.state().get());
   };
-  for (const models::Loss* loss : entered_) {
+  for (const models::Loss* loss : ran_) {
     const auto& inner = below_.at(loss);
     const bool handed_on = std::any_of(inner.begin(), inner.end(), [&](const models::Loss* below) {
-      return entered_.contains(below);
+      return ran_.contains(below);
     });
     if (!handed_on) add(*loss);
   }
-  if (entered_.empty()) add(module_);
+  if (ran_.empty()) add(module_);
   std::vector<nn::NamedParameter> required;
   for (const nn::NamedParameter& named : module_.named_parameters())
     if (ours.contains(named.parameter.state().get())) required.push_back(named);
@@ -41,9 +41,9 @@ std::vector<nn::NamedParameter> ReachCheck::required() const {
 }
 
 void ReachCheck::check(const char* strategy, std::span<autograd::VariableState* const> reached) {
-  auto known = required_.find(entered_);
-  if (known == required_.end()) known = required_.emplace(entered_, required()).first;
-  entered_.clear();
+  auto known = required_.find(ran_);
+  if (known == required_.end()) known = required_.emplace(ran_, required()).first;
+  ran_.clear();
   const std::unordered_set<const autograd::VariableState*> have(reached.begin(), reached.end());
   std::string missing;
   for (const nn::NamedParameter& named : known->second)

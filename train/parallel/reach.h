@@ -18,8 +18,8 @@ class ReachCheck {
  public:
   explicit ReachCheck(nn::Module& module);
 
-  /// To be called before each module's forward.
-  void entered(nn::Module& module);
+  /// To be called after each module's forward.
+  void ran(nn::Module& module);
   /// Throws, naming them, when parameters that must be reached are not among `reached`.
   void check(const char* strategy, std::span<autograd::VariableState* const> reached);
 
@@ -29,8 +29,8 @@ class ReachCheck {
 
   nn::Module& module_;
   std::map<const nn::Module*, std::vector<const models::Loss*>> below_;  // losses below a loss
-  Losses entered_;                                                       // since the last backward
-  std::map<Losses, std::vector<nn::NamedParameter>> required_;           // by what was entered
+  Losses ran_;                                                           // since the last backward
+  std::map<Losses, std::vector<nn::NamedParameter>> required_;           // by what ran
 };
 
 }  // namespace ringlet::train

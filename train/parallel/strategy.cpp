@@ -99,7 +99,14 @@ void RankStrategy::detach() {
 
 nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
   if (!dynamic_cast<models::Loss*>(&module)) return {};
-  return {[this](nn::Module& entered) { reach_.entered(entered); }, {}, {}};
+  return {{}, [this](nn::Module& left) { reach_.ran(left); }, {}};
+}
+
+void RankStrategy::backward_failed() noexcept { broken_ = broken_ || running_; }
+
+void RankStrategy::check_usable() const {
+  RINGLET_CHECK(!broken_, "[", name_, "] a backward threw before its end: there is no gradient to ",
+                "go on from, and ranks may have gone apart; start again from a checkpoint");
 }
 
 std::pair<const nn::Unit*, const nn::Slot*> RankStrategy::find(
@@ -112,7 +119,9 @@ std::pair<const nn::Unit*, const nn::Slot*> RankStrategy::find(
 }
 
 bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
+  check_usable();
   reach_.check(name_, reached);
+  running_ = true;
   for (Item& item : items_) {
     item.reached = false;
     // zero_grad since: there is nothing to go on from.

@@ -29,6 +29,9 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   const std::shared_ptr<int>& paused() const { return paused_; }
   const comm::Group& group() const { return group_; }
 
+  void backward_ends() override { running_ = false; }
+  void backward_failed() noexcept override;
+
   int rank() const override { return group_.rank(); }
   void barrier() override { group_.barrier(); }
   std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter& parameter) const override;
@@ -44,6 +47,9 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
     bool reduced = false;  // holds, or its shard does, the sum over all ranks
   };
   Item& item_of(const autograd::VariableState& leaf) { return items_[index_.at(&leaf)]; }
+  /// Throws after a backward that did not come to its end here: what it left is neither this rank's
+  /// gradients nor their sum, and the other ranks may be elsewhere.
+  void check_usable() const;
   /// Notes which gradients are there and which the backward reaches. True if it is to reduce.
   bool begin(std::span<autograd::VariableState* const> reached);
   virtual nn::ModuleHooks hooks(nn::Module& module);
@@ -63,6 +69,8 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
 
   std::unordered_map<const autograd::VariableState*, std::size_t> index_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
+  bool running_ = false;  // a backward
+  bool broken_ = false;
 };
 
 }  // namespace ringlet::train

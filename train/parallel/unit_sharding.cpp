@@ -51,7 +51,7 @@ UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group gro
 }
 
 Tensor UnitSharding::placeholder(const nn::Slot& slot) const {
-  const DType dtype = slot.parameter.dtype();
+  const DType dtype = states_.front().shard.dtype();  // a whole parameter may be rounded
   return Tensor(elsewhere_, static_cast<std::size_t>(slot.offset) * itemsize(dtype),
                 slot.parameter.shape(), dtype);
 }
@@ -63,6 +63,7 @@ comm::Work UnitSharding::gather(const State& state, Tensor whole, const Tensor& 
 // ---- for optimizers and savers ------------------------------------------------------------
 
 std::vector<nn::LocalSlice> UnitSharding::local_slices() {
+  check_usable();
   std::vector<nn::LocalSlice> slices;
   for (const State& state : states_) {
     const auto [offset, count] = mine(state);
@@ -142,29 +143,20 @@ void UnitSharding::backward_begins(std::span<autograd::VariableState* const> rea
       ++state.waiting;
       start_anew(item);
     }
+    if (!state.holds_sum) state.earlier = Tensor();
+    if (state.waiting > 0 && !switches_.gradients) set_sum_aside(state);
   }
 }
 
 // A gradient that was reduced is summed in the shard; this rank's next one begins with zero.
 void UnitSharding::start_anew(Item& item) {
-  if (!item.pending && switches_.gradients) {
-    item.state->has_grad = false;
-    item.state->grad_buffer = Tensor();
-  }
-  if (item.reduced && !switches_.gradients) clear_leftovers(item);
-  item.pending = true;
+  if (std::exchange(item.pending, true)) return;
+  item.state->has_grad = false;
+  if (switches_.gradients) item.state->grad_buffer = Tensor();
 }
 
-// Gradients in place: what was summed lies in this rank's piece, the rest was only sent away.
-void UnitSharding::clear_leftovers(const Item& item) {
-  const State& state = states_[item.unit];
-  const std::int64_t begin = item.slot->offset, end = begin + item.slot->numel();
-  const std::int64_t keep = state.unit->begin + mine(state).offset;
-  const auto zero = [&](std::int64_t from, std::int64_t to) {
-    if (from < to) arena_->grad().slice(from, to).zero_();
-  };
-  zero(begin, std::min(end, keep));
-  zero(std::max(begin, keep + mine(state).count), end);
+void UnitSharding::set_sum_aside(State& state) {
+  if (state.holds_sum && !state.earlier.defined()) state.earlier = state.shard_grad.clone();
 }
 
 void UnitSharding::needs_grad_buffer(autograd::VariableState& leaf) {
@@ -208,34 +200,28 @@ void UnitSharding::for_spans(const State& state, const Visit& visit) const {
 
 void UnitSharding::reduce(State& state) {
   state.launched = true;
+  set_sum_aside(state);
   Tensor input =
       switches_.gradients ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
   // Garbage between gradients becomes zeros.
   for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    const Item& item = items_[i];
-    if (item.pending) continue;
-    if (item.reduced && !switches_.gradients) {
-      clear_leftovers(item);
-      continue;
-    }
-    const std::int64_t begin = item.slot->offset - state.unit->begin;
-    input.slice(begin, begin + item.slot->numel()).zero_();
+    const nn::Slot& slot = *items_[i].slot;
+    const std::int64_t begin = slot.offset - state.unit->begin;
+    if (!items_[i].pending) input.slice(begin, begin + slot.numel()).zero_();
   }
-  Tensor output = state.shard_grad;
-  if (switches_.gradients && state.holds_sum) output = state.summed = empty_like(state.shard_grad);
-  state.reducing = group_.reduce_scatter(output, input, state.pieces);
+  state.reducing = group_.reduce_scatter(state.shard_grad, input, state.pieces);
   in_flight_.push_back(&state);
 }
 
 void UnitSharding::finish(State& state) {
   std::exchange(state.reducing, std::nullopt)->wait();
   std::erase(in_flight_, &state);
-  if (state.summed.defined()) {
+  if (state.earlier.defined()) {
     for_spans(state, [&](const Item& item, std::int64_t begin, std::int64_t end) {
-      if (!item.reduced) state.shard_grad.slice(begin, end).zero_();
+      Tensor sum = state.shard_grad.slice(begin, end);
+      if (item.reduced) axpby(sum, 1, state.earlier.slice(begin, end), 1);
     });
-    axpby(state.shard_grad, 1, state.summed, 1);
-    state.summed = Tensor();
+    state.earlier = Tensor();
   }
   for (std::size_t i = state.first_item; i < state.last_item; ++i) {
     Item& item = items_[i];
@@ -246,19 +232,29 @@ void UnitSharding::finish(State& state) {
   state.grad = Tensor();
 }
 
+// What the graph held but no gradient came to, alike on all ranks.
+void UnitSharding::leave_out_unwritten() {
+  for (Item& item : items_) {
+    if (!item.pending || item.state->has_grad) continue;
+    item.pending = false;
+    item.state->has_grad = item.reduced;
+    if (item.reduced && switches_.gradients) item.state->grad_buffer = placeholder(*item.slot);
+  }
+}
+
 void UnitSharding::backward_ends() {
+  leave_out_unwritten();
   if (std::exchange(reducing_, false)) {
     for (State& state : states_) {
-      bool pending = false;
-      for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-        // What the graph held but no gradient came to is left out, alike on all ranks.
-        if (!items_[i].state->has_grad) items_[i].pending = false;
-        pending = pending || items_[i].pending;
-      }
+      const auto first = items_.begin();
+      const bool pending = std::any_of(first + static_cast<std::ptrdiff_t>(state.first_item),
+                                       first + static_cast<std::ptrdiff_t>(state.last_item),
+                                       [](const Item& item) { return item.pending; });
       if (pending && !state.launched) reduce(state);
     }
     while (!in_flight_.empty()) finish(*in_flight_.front());
   }
+  RankStrategy::backward_ends();
 }
 
 }  // namespace ringlet::train

@@ -41,10 +41,11 @@ class UnitSharding : public RankStrategy {
     std::int64_t waiting = 0;  // parameters whose gradient is not complete
     bool launched = false;     // its gradients are on their way
     // ---- gradients before they are summed ----
-    Tensor grad;    // (unit) this rank's
-    Tensor summed;  // (my count) if shard_grad is to be added to
+    Tensor grad;  // (unit) this rank's
     std::optional<comm::Work> reducing;
-    bool holds_sum = false;  // shard_grad holds gradients of an earlier backward
+    // ---- sums of earlier backwards, to be added to ----
+    bool holds_sum = false;
+    Tensor earlier;  // (my count) set aside while shard_grad is written
     std::int64_t numel() const { return unit->end - unit->begin; }
   };
   const comm::Piece& mine(const State& state) const {
@@ -65,7 +66,8 @@ class UnitSharding : public RankStrategy {
 
  private:
   void start_anew(Item& item);
-  void clear_leftovers(const Item& item);
+  void set_sum_aside(State& state);
+  void leave_out_unwritten();
   void make_room();
   void reduce(State& state);
   void finish(State& state);

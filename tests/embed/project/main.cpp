@@ -1,91 +1,35 @@
-// An op with its gradient and a module, both our own: gradchecked, then trained on a wave.
+// Our own op gradchecked, then our own module trained on a wave: alone, and on two ranks.
 #include <iostream>
 
 #include "core/tensor.h"
 #include "nn/module.h"
-#include "ringlet.h"
+#include "snake.h"
 
-namespace ag = ringlet::autograd;
-using ringlet::Tensor;
-using ringlet::Variable;
-
-// f(x, a) for x (N, C) and a (C), in f32 or f64, on the threads of x's device.
-template <class F>
-Tensor each(const Tensor& x, const Tensor& a, F f) {
-  RINGLET_CHECK_EQ(x.size(-1), a.numel(), "[snake] columns and rates differ");
-  Tensor out = ringlet::empty_like(x);
-  const auto run = [&]<class T>(T) {
-    const T *from = x.data<T>(), *rate = a.data<T>();  // throws where a's dtype is another
-    T* to = out.mutable_data<T>();
-    ringlet::parallel_for(x.device(), x.numel(), 4096, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) to[i] = f(from[i], rate[i % a.numel()]);
-    });
-  };
-  x.dtype() == ringlet::DType::f64 ? run(double{}) : run(float{});
-  return out;
+Variable column(const std::vector<float>& values) {  // (N, 1)
+  return Variable(ringlet::tensor(values, {static_cast<std::int64_t>(values.size()), 1}));
 }
 
-// y = x + sin(a x)^2 / a, an activation that can go on repeating (Ziyin et al., NeurIPS 2020).
-struct SnakeNode final : ag::Node {
-  ag::Saved x;  // (N, C)
-  ag::Saved a;  // (C)
-  const char* name() const override { return "snake"; }
-
-  void backward(const Tensor& grad, ag::Gradients& grads) override {
-    const Tensor& in = x.tensor(*this);
-    const Tensor& rate = a.tensor(*this);
-    if (grads[0].needed()) {
-      const Tensor dx = each(in, rate, [](auto v, auto r) { return 1 + std::sin(2 * r * v); });
-      grads[0].set(ringlet::mul(grad, dx));
-    }
-    if (grads[1].needed()) {
-      const Tensor da = each(in, rate, [](auto v, auto r) {
-        const auto s = std::sin(r * v);
-        return v * std::sin(2 * r * v) / r - s * s / (r * r);
-      });
-      grads[1].set(ringlet::sum_to(ringlet::mul(grad, da), rate.shape()));
-    }
-  }
-};
-
-Variable snake(const Variable& x, const Variable& a) {
-  Tensor y = each(x.tensor(), a.tensor(), [](auto v, auto r) {
-    const auto s = std::sin(r * v);
-    return v + s * s / r;
-  });
-  return ag::record<SnakeNode>(std::move(y), {x, a}, [&](SnakeNode& node) {
-    node.x = x;
-    node.a = a;
-  });
+Variable squared_error(Wave& model, const Variable& input, const Variable& target) {
+  return ag::sum(ag::square(model(input) - target));
 }
 
-struct Wave final : ringlet::nn::Layer<Wave> {
-  ringlet::nn::Parameter in = register_parameter("in", ringlet::normal({16, 1}));
-  ringlet::nn::Parameter bias = register_parameter("bias", ringlet::normal({16}));
-  ringlet::nn::Parameter rate = register_parameter("rate", ringlet::ones({16}));
-  ringlet::nn::Parameter out = register_parameter("out", ringlet::normal({1, 16}, 0, 0.25));
-  Variable forward(const Variable& x) {  // (N, 1) -> (N, 1)
-    return ag::linear(snake(ag::linear(x, in, bias), rate), out);
-  }
-};
-
-int main() {
+// How far the gradient of the op is off, within what is allowed?
+bool gradient_is_right() {
   const auto f64 = ringlet::DType::f64;
   const Variable x(ringlet::normal({5, 3}, 0, 1, f64), true);
   const Variable a(ringlet::uniform({3}, 0.5, 2, f64), true);
   const auto check = ag::gradcheck([](const auto& v) { return snake(v[0], v[1]); }, {x, a});
   std::cout << "gradient off by " << check.error << ", allowed " << check.allowed << "\n";
-  if (!check.ok()) return 1;
+  return check.ok();
+}
 
-  lab::Tensor places, wave;
-  lab::sample(128, places, wave);
-  const Variable input(ringlet::tensor(places.values, {128, 1}));
-  const Variable target(ringlet::tensor(wave.values, {128, 1}));
-  Wave model;
+int train_alone(const lab::Tensor& places, const lab::Tensor& wave) {
+  const Variable input = column(places.values), target = column(wave.values);
+  Wave model(16);
   ringlet::train::AdamW optimizer(model, {.lr = 0.01});
   float first = 0, last = 0;
   for (int step = 0; step < 500; ++step) {
-    const Variable loss = ag::mean(ag::square(model(input) - target));
+    const Variable loss = squared_error(model, input, target) * (1.0 / input.numel());
     last = loss.item();
     if (step == 0) first = last;
     loss.backward();
@@ -93,4 +37,45 @@ int main() {
     optimizer.zero_grad();
   }
   return lab::Module{"wave"}.report(first, last);
+}
+
+// All parameters after ten steps of a module of which either rank keeps a half, or the whole.
+template <class Strategy>
+std::vector<float> train_on_two_ranks(const lab::Tensor& places, const lab::Tensor& wave) {
+  std::vector<float> trained;
+  const auto rank_main = [&](const ringlet::comm::Group& group) {
+    ringlet::manual_seed(1);
+    Wave model(4096);
+    const Strategy strategy(model, group);
+    ringlet::train::AdamW optimizer(model, {.lr = 0.01, .max_grad_norm = 1});
+    std::vector<float> mine[2];  // every other sample
+    for (auto i = static_cast<std::size_t>(group.rank()); i < wave.values.size(); i += 2) {
+      mine[0].push_back(places.values[i]);
+      mine[1].push_back(wave.values[i]);
+    }
+    for (int step = 0; step < 10; ++step) {
+      squared_error(model, column(mine[0]), column(mine[1])).backward();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    ringlet::nn::WholeParameters whole(model);
+    for (const ringlet::nn::Parameter& parameter : model.parameters()) {
+      const std::vector<float> values = whole(parameter).to_vector();
+      if (group.rank() == 0) trained.insert(trained.end(), values.begin(), values.end());
+    }
+  };
+  ringlet::comm::launch(rank_main, 2, {.ranks = ringlet::comm::Ranks::threads});
+  return trained;
+}
+
+int main() {
+  if (!gradient_is_right()) return 1;
+  lab::Tensor places, wave;
+  lab::sample(128, places, wave);
+  if (const int failed = train_alone(places, wave)) return failed;
+  const auto whole = train_on_two_ranks<ringlet::train::DistributedDataParallel>(places, wave);
+  const auto sharded = train_on_two_ranks<ringlet::train::FullySharded>(places, wave);
+  const bool same = !whole.empty() && whole == sharded;
+  std::cout << "FSDP and DDP on two ranks: " << (same ? "the same bits" : "different bits") << "\n";
+  return same ? 0 : 1;
 }

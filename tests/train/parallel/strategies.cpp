@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/train/parallel/buckets.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
@@ -130,6 +131,48 @@ TEST_CASE("a step moves 2, 2, 2 and 3 times the parameters, less each rank's own
       CHECK(moved(with(Fsdp(), FullyShardedOptions{.reshard_after_forward = false})) == near(2));
     });
   }
+}
+
+TEST_CASE("gathered as bf16, the matrices of layers are half the bytes, all else what it was") {
+  struct Dense : nn::Layer<Dense> {
+    bool is_unit() const override { return true; }
+    Variable forward(const Variable& x) {
+      used = weight.dtype();
+      return autograd::linear(x, weight, bias);
+    }
+    bool only_multiplied(const nn::Parameter& parameter) const override {
+      return parameter == weight;
+    }
+    DType used = DType::u8;
+    nn::Parameter weight = register_parameter("weight", ones({63, 63}));
+    nn::Parameter bias = register_parameter("bias", ones({63}));
+  };
+  struct Tower : nn::Layer<Tower> {
+    Variable forward(const Variable& x) { return (*second)((*first)(x)); }
+    std::shared_ptr<Dense> first = register_module("first", std::make_shared<Dense>());
+    std::shared_ptr<Dense> second = register_module("second", std::make_shared<Dense>());
+    nn::Parameter outside = register_parameter("outside", ones({63, 63}));
+  };
+  for (const int n : {2, 3})
+    launch(n, [&](const comm::Group& group) {
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        Tower tower;
+        FullySharded fsdp(tower, group, {.param_dtype = dtype, .poison = true});
+        const autograd::NoGrad no_grad;
+        const auto before = group.stats().bytes_sent;
+        const Variable y = tower(Variable(ones({2, 63}).to(dtype)));
+        CHECK(tower.first->used == dtype);
+        const std::string mine = std::to_string(group.stats().bytes_sent - before);
+        // bf16 holds multiples of 16 there.
+        CHECK(y.tensor().to_vector()[0] == (dtype == DType::f32 ? 63 * 64 + 1 : 63 * 64));
+        std::size_t sent = 0;
+        for (const std::string& each : group.all_gather_bytes(mine)) sent += std::stoull(each);
+        // The bias begins at a multiple of its 4 bytes.
+        const std::size_t matrix = (63 * 63 * itemsize(dtype) + 3) / 4 * 4;
+        const std::size_t layer = matrix + 63 * 4, outside = 63 * 63 * 4;
+        CHECK(sent == static_cast<std::size_t>(n - 1) * (2 * layer + outside));
+      }
+    });
 }
 
 TEST_CASE("modules that differ between ranks are refused, naming the first difference") {

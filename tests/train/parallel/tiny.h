@@ -4,8 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <deque>
 #include <functional>
+#include <map>
+#include <optional>
 
 #include "../words.h"
 #include "ringlet/comm/launch.h"
@@ -16,6 +19,7 @@
 #include "ringlet/nn/arena.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/optimizer.h"
+#include "ringlet/train/parallel/no_sync.h"
 
 namespace tiny {
 
@@ -83,20 +87,31 @@ inline const models::PackedBatch& next(train::Loader& loader) {
   return batch ? *batch : *loader.next();
 }
 
+/// The backwards of a step, one after the other; true: under no_sync.
+using Backwards = std::vector<bool>;
+
 /// Ten steps of this rank, as a user writes them.
-inline void train_rank(Model& model, int rank, int world_size) {
+inline void train_rank(Model& model, const train::LoaderOptions& options,
+                       const Backwards& backwards = {false},
+                       const std::shared_ptr<int>& paused = nullptr) {
   train::AdamW optimizer(*model.loss, adamw());
-  train::Loader loader(datasets(), model.encoder.tokenizer(), loader_options(rank, world_size));
+  train::Loader loader(datasets(), model.encoder.tokenizer(), options);
   for (int step = 0; step < kSteps; ++step) {
-    (*model.loss)(next(loader)).backward();
+    for (const bool pause : backwards) {
+      std::optional<train::NoSync> no_sync;
+      if (pause) no_sync.emplace(paused);
+      (*model.loss)(next(loader)).backward();
+    }
     optimizer.step();
     optimizer.zero_grad();
   }
 }
 
+using Bits = std::vector<std::uint32_t>;
+
 /// All parameters' bits; collective where they are sharded.
-inline std::vector<std::uint32_t> bits(const nn::Module& module) {
-  std::vector<std::uint32_t> all;
+inline Bits bits(const nn::Module& module) {
+  Bits all;
   nn::WholeParameters whole(module);
   for (const nn::Parameter& parameter : module.parameters()) {
     const Tensor value = whole(parameter);
@@ -106,34 +121,63 @@ inline std::vector<std::uint32_t> bits(const nn::Module& module) {
   return all;
 }
 
-using Bits = std::vector<std::uint32_t>;
+using Gradients = std::map<const autograd::VariableState*, Tensor>;
 
-/// The same training by n ranks one after the other on one device: each rank's gradient from zero,
-/// then all of them added in rank order.
-inline Bits virtual_ranks(int n) {
-  Model model;
-  train::AdamW optimizer(*model.loss, adamw());
-  const auto arena = nn::pack(*model.loss);
-  std::vector<std::unique_ptr<train::Loader>> loaders;
-  for (int rank = 0; rank < n; ++rank)
-    loaders.push_back(std::make_unique<train::Loader>(datasets(), model.encoder.tokenizer(),
-                                                      loader_options(rank, n)));
-  for (int step = 0; step < kSteps; ++step) {
-    Tensor sum;
-    for (auto& loader : loaders) {
-      model.loss->zero_grad();
-      (*model.loss)(next(*loader)).backward();
-      if (sum.defined()) {
-        axpby(sum, 1, arena->grad(), 1);
-      } else {
-        sum = arena->grad().clone();
-      }
+/// sum += more, where there is more.
+inline void add(Gradients& sum, const Gradients& more) {
+  for (const auto& [leaf, grad] : more) {
+    Tensor& known = sum[leaf];
+    if (known.defined()) {
+      axpby(known, 1, grad, 1);
+    } else {
+      known = grad.clone();
     }
-    Tensor grad = arena->grad();
-    grad.copy_(sum);
+  }
+}
+
+/// Called before each update with the gradients of each rank (those since the last sum), and after
+/// the last update with none.
+using Look = std::function<void(const Model&, train::Optimizer&, const std::vector<Gradients>&)>;
+
+/// The same training by n ranks one after the other on one device: each rank's gradients from zero,
+/// then all of them added in rank order; what is reduced later is summed alone and added.
+inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Look& look = {},
+                          DType dtype = DType::f32) {
+  Model model;
+  model.encoder.transformer()->set_compute_dtype(dtype);
+  train::AdamW optimizer(*model.loss, adamw());
+  std::deque<train::Loader> loaders;
+  for (int rank = 0; rank < n; ++rank)
+    loaders.emplace_back(datasets(), model.encoder.tokenizer(), loader_options(rank, n));
+  for (int step = 0; step < kSteps; ++step) {
+    Gradients total;
+    for (auto begin = backwards.begin(); begin != backwards.end();) {
+      const auto end = std::find(begin, backwards.end(), false) + 1;
+      std::vector<Gradients> ranks;
+      for (train::Loader& of_rank : loaders) {
+        model.loss->zero_grad();
+        for (auto each = begin; each != end; ++each) (*model.loss)(next(of_rank)).backward();
+        Gradients& mine = ranks.emplace_back();
+        for (const nn::Parameter& parameter : model.loss->parameters())
+          if (parameter.grad().defined()) mine[parameter.state().get()] = parameter.grad().clone();
+      }
+      Gradients sum;
+      for (const Gradients& mine : ranks) add(sum, mine);
+      add(total, sum);
+      begin = end;
+      if (look && end == backwards.end()) look(model, optimizer, ranks);
+    }
+    model.loss->zero_grad();
+    for (const nn::Parameter& parameter : model.loss->parameters()) {
+      const auto found = total.find(parameter.state().get());
+      if (found == total.end()) continue;
+      parameter.state()->grad_buffer.copy_(found->second);
+      parameter.state()->has_grad = true;
+    }
     optimizer.step();
     optimizer.zero_grad();
   }
+  if (look) look(model, optimizer, {});
   return bits(*model.loss);
 }
 

@@ -1,0 +1,24 @@
+// What a strategy keeps in memory, held against a device's limit before any of it is allocated.
+#pragma once
+
+#include "ringlet/train/parallel/attached_strategy.h"
+
+namespace ringlet::train {
+
+/// Bytes that the rank with most of them cannot do without, activations left aside.
+struct MemoryNeed {
+  std::size_t parameters = 0;
+  std::size_t gradients = 0;
+  std::size_t state = 0;  // the optimizer's
+  std::size_t whole = 0;  // parameters and gradients of sharded units while they are whole
+  std::size_t total() const { return parameters + gradients + state + whole; }
+};
+
+/// `moments` is what the optimizer keeps for each element: 2 for AdamW, 0 if it is not known yet.
+MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int moments);
+
+/// The module itself; InputError, with the bytes needed, where they are more than the limit of its
+/// device (set_memory_limit).
+nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks, int moments = 0);
+
+}  // namespace ringlet::train
