@@ -110,7 +110,7 @@ Outcome run_trial(const Options& options, const Trial& trial, const fs::path& fo
   launch.pin = false;
   fs::create_directories(folder);
   std::ostringstream out, err;
-  Outcome outcome{comm::run_launcher(launch, out, err), "", {}, 0};
+  Outcome outcome{comm::run_launcher(launch, out, err).code, "", {}, 0};
   outcome.output = out.str() + err.str();
   for (int rank = 0; rank < processes; ++rank)
     outcome.errors.push_back(
