@@ -3,13 +3,16 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/parallel.h"
 
@@ -38,17 +41,26 @@ std::vector<Device> devices_of(const Plan& plan) {
   return devices;
 }
 
+// Whether there are processors for so many threads; says once that there are not.
+bool can_pin(int threads) {
+  const int processors = static_cast<int>(comm::affinity().size());
+  if (processors >= threads) return true;
+  static bool said = false;
+  if (!std::exchange(said, true))
+    std::cerr << "throughput: " << threads << " threads share " << processors
+              << " processors: nothing is pinned" << std::endl;
+  return false;
+}
+
 // Each rank has its own processors, as many as it has threads.
 void pin(int rank, int threads) {
-  cpu_set_t allowed, mine;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  const std::vector<int> all = comm::affinity();
+  cpu_set_t mine;
   CPU_ZERO(&mine);
-  for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    if (seen >= rank * threads && seen < (rank + 1) * threads) CPU_SET(cpu, &mine);
-    ++seen;
-  }
-  if (CPU_COUNT(&mine) > 0) sched_setaffinity(0, sizeof(mine), &mine);
+  for (int i = rank * threads; i < (rank + 1) * threads; ++i)
+    CPU_SET(all[static_cast<std::size_t>(i)], &mine);
+  RINGLET_CHECK(sched_setaffinity(0, sizeof(mine), &mine) == 0, "cannot pin rank ", rank, ": ",
+                std::strerror(errno));
 }
 
 // Text that a forked rank leaves for the process that started it.
@@ -135,9 +147,10 @@ Measurement Runner::measured() const {
 
 Measurement run_round(const ThroughputOptions& options, const Plan& plan) {
   SharedText results;
+  const bool pinned = can_pin(plan.devices * options.threads);
   const auto rank_main = [&](const comm::Group& group) {
     const bool dp = plan.strategy == train::Strategy::dp;
-    pin(group.rank(), dp ? plan.devices * options.threads : options.threads);
+    if (pinned) pin(group.rank(), dp ? plan.devices * options.threads : options.threads);
     set_threads_per_device(options.threads);
     reset_peak_resident();
     Runner runner(options, plan, group);
@@ -159,8 +172,9 @@ Measurement run_round(const ThroughputOptions& options, const Plan& plan) {
 
 double in_a_process(const ThroughputOptions& options, double (*measure)()) {
   SharedText result;
+  const bool pinned = can_pin(options.threads);
   const auto rank_main = [&](const comm::Group&) {
-    pin(0, options.threads);
+    if (pinned) pin(0, options.threads);
     set_threads_per_device(options.threads);
     result.write(std::to_string(measure()));
   };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -13,16 +14,9 @@ namespace {
 constexpr long kMost = 1'000'000;  // ranks, restarts
 constexpr long kLastPort = 65535;
 
-/// The variable's value, if it is set to something.
-std::optional<std::string> text(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
 /// A number in [least, most]; InputError names the variable.
 std::optional<int> number(const char* name, long least, long most) {
-  const std::optional<std::string> value = text(name);
+  const std::optional<std::string> value = environment_variable(name);
   if (!value) return std::nullopt;
   long parsed = 0;
   const char* end = value->data() + value->size();
@@ -51,16 +45,18 @@ constexpr Names kSlurm{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", 
 
 /// The launcher that started this process, if any.
 const Names* launcher() {
-  if (text(kTorchrun.rank) || text(kTorchrun.world_size)) return &kTorchrun;
+  if (environment_variable(kTorchrun.rank) || environment_variable(kTorchrun.world_size))
+    return &kTorchrun;
   // A batch script and what it starts without srun have a SLURM_PROCID, too, but are no step.
   for (const Names* names : {&kOpenMpi, &kPmi, &kSlurm})
-    if (text(names->rank) && text(names->world_size)) return names;
+    if (environment_variable(names->rank) && environment_variable(names->world_size)) return names;
   return nullptr;
 }
 
 int required(const char* name, long least, long most, const char* beside) {
   if (const auto value = number(name, least, most)) return *value;
-  fail_input(name, ": expected a number beside ", beside, '=', text(beside).value_or(""));
+  fail_input(name, ": expected a number beside ", beside, '=',
+             environment_variable(beside).value_or(""));
 }
 
 /// "2(x3),1": the tasks of each node; how many the node `index` has.
@@ -106,27 +102,29 @@ int find_port(const Names& names) {
   // Under torchrun MASTER_PORT itself is its agent's.
   if (const auto port = number("MASTER_PORT", 1, kLastPort - 1)) return *port + 1;
   if (names.job != nullptr)
-    if (const auto job = text(names.job))
-      return port_of_job(concat(names.job, *job, text("SLURM_STEP_ID").value_or("")));
+    if (const auto job = environment_variable(names.job))
+      return port_of_job(
+          concat(names.job, *job, environment_variable("SLURM_STEP_ID").value_or("")));
   fail_input("MASTER_PORT: expected a port number beside ", names.rank, '=',
-             text(names.rank).value_or(""));
+             environment_variable(names.rank).value_or(""));
 }
 
 std::string find_address(const Names& names, const Environment& environment) {
-  if (environment.local_world_size == environment.world_size && !text("RINGLET_LAUNCHER"))
+  if (environment.local_world_size == environment.world_size &&
+      !environment_variable("RINGLET_LAUNCHER"))
     return "127.0.0.1";
-  if (const auto address = text("MASTER_ADDR")) return *address;
+  if (const auto address = environment_variable("MASTER_ADDR")) return *address;
   if (&names == &kSlurm)
     for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"})
-      if (const auto hosts = text(list)) return first_host(*hosts);
+      if (const auto hosts = environment_variable(list)) return first_host(*hosts);
   fail_input("MASTER_ADDR: expected the address of rank 0's host beside ", names.rank, '=',
-             text(names.rank).value_or(""));
+             environment_variable(names.rank).value_or(""));
 }
 
 int find_local_world_size(const Names& names, int world_size) {
   if (names.local_world_size != nullptr)
     return number(names.local_world_size, 1, world_size).value_or(1);
-  const auto tasks = text("SLURM_STEP_TASKS_PER_NODE");
+  const auto tasks = environment_variable("SLURM_STEP_TASKS_PER_NODE");
   if (!tasks) return 1;
   return slurm_tasks_of_node(*tasks, number("SLURM_NODEID", 0, kMost).value_or(0));
 }
@@ -143,7 +141,7 @@ Environment Environment::read() {
   found.local_world_size = find_local_world_size(*names, found.world_size);
   found.local_rank = number(names->local_rank, 0, found.local_world_size - 1).value_or(0);
   found.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, kMost).value_or(0);
-  found.store_in_launcher = text("RINGLET_LAUNCHER").has_value();
+  found.store_in_launcher = environment_variable("RINGLET_LAUNCHER").has_value();
   if (found.world_size == 1) return found;  // nobody to find
   found.port = find_port(*names);
   found.master_addr = find_address(*names, found);

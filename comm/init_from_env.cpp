@@ -1,12 +1,9 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 
 #include "ringlet/comm/environment.h"
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/backend.h"
@@ -58,39 +55,29 @@ void choose_device(const Environment& environment) {
   const int count = backend(DeviceType::cuda).device_count();
   if (count == 0) return;
   // A launcher that shows each rank a single device has chosen already.
-  const bool chosen = count == 1 && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  const bool chosen = count == 1 && environment_variable("CUDA_VISIBLE_DEVICES").has_value();
   if (!chosen && environment.local_rank >= count)
     fail_input("local rank ", environment.local_rank, ": expected at most ", count,
                " ranks on this host, one for each CUDA device");
   Device::set_best({DeviceType::cuda, chosen ? 0 : environment.local_rank});
 }
 
-/// Which processors this rank may use, and of which host.
+/// Which processors this rank may use, and of which host: "BOOT 0 1 5 ".
 std::string my_processors() {
-  std::string host;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), host);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
-  return std::string(reinterpret_cast<const char*>(&set), sizeof(set)) + host;
+  std::string text = boot_id() + ' ';
+  for (const int cpu : affinity()) text += concat(cpu, ' ');
+  return text;
 }
 
 /// Ranks that may run on the same processors share them equally, however the launcher bound them.
 void share_processors(const Group& world) {
-  const std::string mine = my_processors();
-  const std::vector<std::string> all = world.all_gather_bytes(mine);
-  if (std::getenv("RINGLET_NUM_THREADS") != nullptr) return;
-  const auto may_use = [](const std::string& processors, int cpu) {
-    cpu_set_t set;
-    std::memcpy(&set, processors.data(), sizeof(set));
-    return CPU_ISSET(cpu, &set);
-  };
+  const std::vector<std::string> all = world.all_gather_bytes(my_processors());
+  if (environment_variable("RINGLET_NUM_THREADS")) return;
   double share = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!may_use(mine, cpu)) continue;
-    const auto users = std::count_if(all.begin(), all.end(), [&](const std::string& other) {
-      return other.substr(sizeof(cpu_set_t)) == mine.substr(sizeof(cpu_set_t)) &&
-             may_use(other, cpu);
+  for (const int cpu : affinity()) {
+    const auto users = std::count_if(all.begin(), all.end(), [&](const std::string& processors) {
+      return processors.starts_with(boot_id()) &&
+             processors.find(concat(' ', cpu, ' ')) != processors.npos;
     });
     share += 1.0 / static_cast<double>(users);
   }

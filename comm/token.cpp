@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -45,11 +46,6 @@ void check_length(const std::string& what, const std::string& secret) {
                secret.size());
 }
 
-const char* variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
-
 }  // namespace
 
 Token::Token(std::string secret) : secret_(std::move(secret)) {
@@ -68,12 +64,12 @@ Token Token::random() {
 
 Token Token::from_environment() {
   Token token;
-  if (const char* secret = variable("RINGLET_TOKEN")) {
-    check_length("RINGLET_TOKEN", secret);
-    token.secret_ = secret;
-  } else if (const char* path = variable("RINGLET_TOKEN_FILE")) {
-    token.secret_ = read_token_file(path);
-    check_length(concat("RINGLET_TOKEN_FILE=", path), token.secret_);
+  if (const auto secret = environment_variable("RINGLET_TOKEN")) {
+    check_length("RINGLET_TOKEN", *secret);
+    token.secret_ = *secret;
+  } else if (const auto path = environment_variable("RINGLET_TOKEN_FILE")) {
+    token.secret_ = read_token_file(*path);
+    check_length(concat("RINGLET_TOKEN_FILE=", *path), token.secret_);
   }
   return token;
 }

@@ -3,9 +3,9 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <sstream>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -19,12 +19,11 @@ std::string link_target(const char* path) {
   return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : "";
 }
 
-// Processes with the same answer see each other's memory: one boot of one kernel, and no container
-// between them.
+// Processes with the same answer see each other's memory: one boot of one kernel, no container
+// between them, and one node to the launcher, which may be told of two where there is one.
 std::string host() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return boot + link_target("/proc/self/ns/pid") + link_target("/proc/self/ns/net");
+  return concat(boot_id(), link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"),
+                "node", environment_variable("GROUP_RANK").value_or(""));
 }
 
 // The most local transport that all ranks can use.

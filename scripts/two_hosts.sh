@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs a program as two hosts would: two network namespaces joined by a cable (as root), each with a
-# `ringlet run --nnodes 2` of its own; without root, two loopback addresses. Says which it is.
+# `ringlet run --nnodes 2` of its own; without root, both at this one's loopback address. Says which
+# it is. Either way ranks of different nodes talk over gloo.
 #   scripts/two_hosts.sh [--nproc-per-node N] PROGRAM ARGUMENTS...
 # Ends with the exit code of the job. RINGLET names the program `ringlet` (build/train/ringlet).
 set -uo pipefail
@@ -30,7 +31,9 @@ join_namespaces() {
     ip -n $first link set lo up && ip -n $second link set lo up
 } 2>/dev/null
 
-# The hosts share nothing but the address and the secret.
+# The hosts share nothing but the address, the port and the secret. On loopback two of these scripts
+# may run at once.
+port=$((20000 + $$ % 10000))
 RINGLET_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export RINGLET_TOKEN
 trap clean_up EXIT
@@ -40,7 +43,7 @@ if join_namespaces; then
   on_first=(ip netns exec $first) on_second=(ip netns exec $second)
 else
   clean_up
-  echo "two hosts: loopback addresses of this one (namespaces need root and ip)" >&2
+  echo "two hosts: two nodes at the loopback address (namespaces need root and ip)" >&2
   address=127.0.0.1
   on_first=() on_second=()
 fi
@@ -48,7 +51,7 @@ fi
 node() {
   local rank=$1
   shift
-  "$@" "$ringlet" run --nnodes 2 --node-rank "$rank" --master-addr $address --master-port 29500 \
+  "$@" "$ringlet" run --nnodes 2 --node-rank "$rank" --master-addr $address --master-port $port \
     ${options[@]+"${options[@]}"} "${program[@]}"
 }
 program=("$@")

@@ -1,11 +1,11 @@
 #include "ringlet/comm/launcher/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <string>
 #include <tuple>
+
+#include "ringlet/comm/host.h"
 
 namespace ringlet::comm {
 namespace {
@@ -17,21 +17,11 @@ int topology(int cpu, const char* name) {
   return value;
 }
 
-std::vector<int> usable() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
 }  // namespace
 
 std::vector<std::vector<int>> share_cores(int n) {
   std::vector<std::tuple<int, int, int>> places;  // socket, core, processor
-  for (const int cpu : usable())
+  for (const int cpu : affinity())
     places.emplace_back(topology(cpu, "physical_package_id"), topology(cpu, "core_id"), cpu);
   std::sort(places.begin(), places.end());
   const auto parts = static_cast<std::size_t>(n);
@@ -43,6 +33,6 @@ std::vector<std::vector<int>> share_cores(int n) {
   return shares;
 }
 
-int usable_processors() { return std::max(1, static_cast<int>(usable().size())); }
+int usable_processors() { return std::max(1, static_cast<int>(affinity().size())); }
 
 }  // namespace ringlet::comm

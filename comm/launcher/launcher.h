@@ -37,17 +37,26 @@ struct LauncherOptions {
   Timeout grace = std::chrono::seconds(5);
   /// Longest wait for the other nodes' launchers.
   Timeout join_timeout = std::chrono::minutes(10);
+  /// How long a node's launcher may be silent before the others end their ranks.
+  Timeout node_timeout = std::chrono::seconds(30);
   /// Each rank keeps to processors of its own, where there are enough.
   bool pin = true;
 };
 
-/// Runs the command on every rank and returns the job's exit code: 0, or that of the first rank
-/// that failed (128 + the signal that killed it), on all nodes; 128 + the signal that stopped the
-/// launcher. Ranks see torchrun's environment variables. What they print goes to `out` and `err`,
-/// which rank failed first, and its last lines, to `err`.
+/// How a job ended.
+struct JobEnd {
+  /// 0, or that of the first rank that failed (128 + the signal that killed it), on all nodes; 128
+  /// + the signal that stopped the launcher.
+  int code = 0;
+  int signal = 0;  // that stopped the launcher; 0: none
+};
+
+/// Runs the command on every rank, again after a failure where that is asked for. Ranks see
+/// torchrun's environment variables. What they print goes to `out` and `err`, which rank failed
+/// first, and its last lines, to `err`.
 ///
 /// It takes the process over: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the ranks, and all
 /// processes below this one are killed before it returns.
-int run_launcher(const LauncherOptions& options, std::ostream& out, std::ostream& err);
+JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace ringlet::comm

@@ -51,12 +51,20 @@ void Nodes::open_store() {
     } catch (const InputError&) {
       if (must_keep_it) throw;  // otherwise another launcher of this host was first
     }
-  store_ = std::make_unique<TcpStore>(TcpStoreOptions{.host = options_.master_addr,
-                                                      .port = port_,
-                                                      .token = token_,
-                                                      .scope = "launchers",
-                                                      .name = "a launcher",
-                                                      .timeout = options_.join_timeout});
+  store_ = join_store("launchers", "a launcher");
+}
+
+std::unique_ptr<TcpStore> Nodes::join_store(const std::string& scope,
+                                            const std::string& name) const {
+  return std::make_unique<TcpStore>(
+      TcpStoreOptions{.host = options_.master_addr,
+                      .port = port_,
+                      .token = token_,
+                      .scope = scope,
+                      .name = name,
+                      .server = "the launcher of node 0",
+                      .timeout = options_.join_timeout,
+                      .silence = server_ ? Timeout::zero() : options_.node_timeout});
 }
 
 void Nodes::number_nodes() {
@@ -83,13 +91,7 @@ void Nodes::agree() {
 }
 
 std::unique_ptr<TcpStore> Nodes::join_attempt(int attempt) const {
-  return std::make_unique<TcpStore>(
-      TcpStoreOptions{.host = options_.master_addr,
-                      .port = port_,
-                      .token = token_,
-                      .scope = concat("attempt ", attempt),
-                      .name = concat("the launcher of node ", node_rank_),
-                      .timeout = options_.join_timeout});
+  return join_store(concat("attempt ", attempt), concat("the launcher of node ", node_rank_));
 }
 
 void Nodes::arrive_at(const std::string& point) { store_->add(point, 1); }

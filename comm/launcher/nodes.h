@@ -43,6 +43,7 @@ class Nodes {
 
  private:
   void open_store();
+  std::unique_ptr<TcpStore> join_store(const std::string& scope, const std::string& name) const;
   void number_nodes();
   void agree();
 

@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "ringlet/comm/launcher/signals.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -161,7 +162,7 @@ Process::~Process() {
   reap(pid_);
 }
 
-std::optional<int> Process::exit_code() {
+std::optional<int> Process::exit_code() const {
   siginfo_t info{};
   if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       info.si_pid == 0)
@@ -169,7 +170,7 @@ std::optional<int> Process::exit_code() {
   return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-std::string Process::how_it_ended() {
+std::string Process::how_it_ended() const {
   const int code = exit_code().value_or(0);
   siginfo_t info{};
   waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
@@ -178,11 +179,6 @@ std::string Process::how_it_ended() {
 }
 
 void Process::signal(int number) const { kill(-pid_, number); }
-
-std::string signal_name(int number) {
-  const char* name = sigabbrev_np(number);
-  return name != nullptr ? concat("SIG", name) : concat("signal ", number);
-}
 
 void adopt_orphans() {
   RINGLET_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "[run] subreaper: ", std::strerror(errno));

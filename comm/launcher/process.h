@@ -35,9 +35,9 @@ class Process {
   const Socket& err() const { return err_; }
 
   /// How it ended, as a shell says it: its exit code, or 128 + the signal. Nothing while it runs.
-  std::optional<int> exit_code();
+  std::optional<int> exit_code() const;
   /// "exited with code 3", "was killed by SIGKILL".
-  std::string how_it_ended();
+  std::string how_it_ended() const;
   /// To the whole group.
   void signal(int number) const;
 
@@ -47,9 +47,6 @@ class Process {
   Socket out_;
   Socket err_;
 };
-
-/// "SIGTERM"
-std::string signal_name(int number);
 
 /// From now on grandchildren whose parents have ended become this process's own children.
 void adopt_orphans();

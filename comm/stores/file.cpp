@@ -1,6 +1,7 @@
 #include "ringlet/comm/stores/file.h"
 
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,18 +19,42 @@ namespace ringlet::comm {
 namespace fs = std::filesystem;
 namespace {
 
-/// A key as a file's name: letters, digits, '.', '_' and '-' stay, other bytes become %xx.
+/// Longer names are cut: a name has 255 bytes, some of which writing it takes.
+constexpr std::size_t kLongestName = 150;
+
+std::string sha256(const std::string& text) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned int length = 0;
+  RINGLET_CHECK(
+      EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &length,
+                 EVP_sha256(), nullptr) == 1,
+      "[store] SHA-256 failed");
+  digest.resize(length);
+  return digest;
+}
+
+/// A key as a file's name: letters, digits, '.', '_' and '-' stay, other bytes become %xx. Of a
+/// long one the beginning stays, and '#' and a digest of the whole.
 std::string file_name(const std::string& key) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string name = "=";  // no key is ".", "..", or the name of a lock
+  const auto append_hex = [&](char c) {
+    name.append({kDigits[static_cast<unsigned char>(c) >> 4], kDigits[c & 15]});
+  };
   for (const char c : key) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '.' || c == '_' || c == '-';
-    if (plain)
+    if (plain) {
       name += c;
-    else
-      name.append({'%', kDigits[static_cast<unsigned char>(c) >> 4], kDigits[c & 15]});
+    } else {
+      name += '%';
+      append_hex(c);
+    }
   }
+  if (name.size() <= kLongestName) return name;
+  name.resize(kLongestName / 2);
+  name += '#';
+  for (const char c : sha256(key)) append_hex(c);
   return name;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -119,12 +120,6 @@ void clear(const Socket& wakeup) {
   static_cast<void>(!read(wakeup.fd(), &count, sizeof(count)));
 }
 
-std::string host_name() {
-  char name[256] = "?";
-  gethostname(name, sizeof(name) - 1);
-  return name;
-}
-
 bool is_numeric_address(const std::string& host) {
   std::string why;
   return resolve(host, 0, AI_NUMERICHOST, why) != nullptr;
@@ -205,6 +200,18 @@ bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline) {
     }
   }
   return true;
+}
+
+Got receive_some(const Socket& socket, std::string& into, std::size_t most) {
+  std::array<char, 1 << 14> buffer;
+  const ssize_t n = recv(socket.fd(), buffer.data(), std::min(most, buffer.size()), 0);
+  if (n > 0) {
+    into.append(buffer.data(), static_cast<std::size_t>(n));
+    return Got::bytes;
+  }
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return Got::nothing;
+  if (n == 0) errno = 0;
+  return Got::end;
 }
 
 std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline) {

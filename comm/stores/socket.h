@@ -49,8 +49,6 @@ Socket make_wakeup();
 void wake(const Socket& wakeup);
 void clear(const Socket& wakeup);
 
-/// This host's own name.
-std::string host_name();
 /// A numeric IPv4 or IPv6 address.
 bool is_numeric_address(const std::string& host);
 /// All addresses of the name are of this host's loopback; false for an unknown name.
@@ -68,6 +66,10 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
 
 /// Sends all or fails; false when the peer is gone or the deadline has passed.
 bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
+enum class Got { bytes, nothing, end };
+/// Appends what is there, at most `most` bytes, without waiting; at the end of the connection errno
+/// tells why (0: the peer closed it).
+Got receive_some(const Socket& socket, std::string& into, std::size_t most);
 /// Receives exactly n bytes; shorter when the peer is gone or the deadline has passed.
 std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline);
 

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -14,7 +13,9 @@
 #include <optional>
 #include <thread>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
+#include "ringlet/comm/stores/tcp_connect.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/core/error.h"
 
@@ -23,12 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kHandshake = std::chrono::seconds(5);
-/// As long as the server may be turning strangers away by the hundred; after that, it means us.
-constexpr auto kClosedInHandshake = std::chrono::seconds(3);
 constexpr auto kGoodbye = std::chrono::seconds(2);
-constexpr auto kFirstNap = std::chrono::milliseconds(5);
-constexpr auto kLongestNap = std::chrono::milliseconds(200);
 
 double seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
 
@@ -36,60 +32,26 @@ std::string who_and_where(const std::string& name) {
   return concat(name, " (pid ", getpid(), ", host ", host_name(), ')');
 }
 
-/// Proves to know the token and checks that the server does.
-bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, std::string& why) {
-  const std::string nonce = random_bytes(kNonce);
-  why = "it closes the connection: its job token is another one (RINGLET_TOKEN)";
-  if (!send_all(socket, concat(kMagic, nonce, token.sign("hello", nonce)), deadline)) return false;
-  const std::string challenge = receive_exactly(socket, kChallenge, deadline);
-  if (challenge.size() < kChallenge) {
-    if (Clock::now() >= deadline) why = "it accepts connections and says nothing";
-    return false;
-  }
-  const std::string nonces = nonce + challenge.substr(0, kNonce);
-  if (!token.verifies(challenge.substr(kNonce), "server", nonces))
-    fail("it is no store of this job: its answer is not signed with the token");
-  return send_all(socket, token.sign("client", nonces), deadline);
-}
-
-Socket connect(const TcpStoreOptions& options) {
-  const std::string store = concat("[store] ", options.host, ':', options.port, ": ");
-  const Deadline deadline = Clock::now() + options.timeout;
-  std::optional<Deadline> refused_until;
-  for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
-    std::string why;
-    Socket socket = connect_to(options.host, options.port, deadline, why);
-    if (socket) {
-      try {
-        if (shake_hands(socket, options.token, std::min(deadline, Clock::now() + kHandshake), why))
-          return socket;
-      } catch (const Error& error) {
-        fail(store, error.what());
-      }
-      if (!refused_until) refused_until = Clock::now() + kClosedInHandshake;
-    }
-    const auto now = Clock::now();
-    if (socket && now >= *refused_until) fail(store, why);
-    if (now >= deadline) fail(store, "no answer within ", seconds(options.timeout), " s: ", why);
-    std::this_thread::sleep_for(nap);
-  }
-}
-
 }  // namespace
 
 class TcpStore::Impl {
  public:
   explicit Impl(const TcpStoreOptions& options)
-      : server_(concat("the store at ", options.host, ':', options.port)),
+      : server_(concat(options.server, " at ", options.host, ':', options.port)),
         name_(who_and_where(options.name)),
         timeout_(options.timeout),
+        silence_(options.silence),
         exceptions_(std::uncaught_exceptions()),
         wakeup_(make_wakeup()),
-        socket_(connect(options)) {
+        socket_(connect_to_store(options)) {
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { listen(); });
     try {
-      request({.type = StoreVerb::join, .key = options.scope, .value = name_}, timeout_);
+      request({.type = StoreVerb::join,
+               .number = silence_.count(),
+               .key = options.scope,
+               .value = name_},
+              timeout_);
     } catch (...) {
       stop();
       throw;
@@ -197,15 +159,27 @@ class TcpStore::Impl {
   /// Sleeps until there is something, and handles it; false at the connection's end.
   bool receive() {
     std::array<pollfd, 2> polled{{{socket_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}}};
-    if (poll(polled.data(), polled.size(), -1) < 0) return errno == EINTR;
+    const int patience =
+        silence_ == Timeout::zero() ? -1 : static_cast<int>(silence_.count() / kSignsOfLife);
+    const int ready = poll(polled.data(), polled.size(), patience);
+    if (ready < 0) return errno == EINTR;
+    if (ready == 0) ask_whether_it_is_there();
     if (polled[0].revents == 0) return true;
     std::array<char, 1 << 14> buffer;
     const ssize_t n = recv(socket_.fd(), buffer.data(), buffer.size(), 0);
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (n == 0) return false;
+    joined_ = true;
+    unanswered_ = 0;
     reader_.feed({buffer.data(), static_cast<std::size_t>(n)});
     while (const std::optional<StoreMessage> message = reader_.next()) handle(*message);
     return true;
+  }
+
+  /// Nothing came for a while. Any answer will do: nobody waits for that of request 0.
+  void ask_whether_it_is_there() {
+    if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds(silence_), " s");
+    if (joined_) send(encode({.type = StoreVerb::add, .key = "questions"}), Clock::now());
   }
 
   void handle(const StoreMessage& message) {
@@ -238,10 +212,13 @@ class TcpStore::Impl {
   const std::string server_;
   const std::string name_;
   const Timeout timeout_;
+  const Timeout silence_;
   const int exceptions_;
   const Socket wakeup_;
   const Socket socket_;
   StoreMessageReader reader_;
+  bool joined_ = false;  // the first answer has come
+  int unanswered_ = 0;
 
   std::mutex send_mutex_;
   mutable std::mutex mutex_;

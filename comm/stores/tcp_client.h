@@ -18,12 +18,18 @@ struct TcpStoreOptions {
   std::string scope = "world";
   /// Who this is in messages: "rank 2". Process id and host are added.
   std::string name = "somebody";
+  /// What the server is in messages; its address is added.
+  std::string server = "the store";
   /// Longest wait for the server to be there, and for each of its answers.
   Timeout timeout = std::chrono::minutes(5);
+  /// How long either side may say nothing though its host is there (a process that was stopped)
+  /// before the other raises the alarm. 0: however long.
+  Timeout silence = Timeout::zero();
 };
 
 /// A client thread sleeps on the socket. When a client of the scope ends without a goodbye, or the
-/// server does, the alarm is raised here at once; get() then throws its cause.
+/// server does, the alarm is raised here at once; get() then throws its cause, and so does all else
+/// once the server has ended or is silent.
 class TcpStore final : public Store, public Alarm {
  public:
   /// Waits for the server. Error that names it where nobody answers, or does with another token.

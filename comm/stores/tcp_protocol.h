@@ -21,11 +21,16 @@ inline constexpr std::size_t kHello = kMagic.size() + kNonce + 32;
 inline constexpr std::size_t kChallenge = kNonce + 32;
 inline constexpr std::size_t kProof = 32;
 
+/// So many signs of life belong to the time that a side may be silent. Those missed in a row are
+/// counted, not timed: where both sides stood still it is one.
+inline constexpr int kSignsOfLife = 4;
+
 inline constexpr std::size_t kLongestKey = 4096;
 inline constexpr std::size_t kLongestValue = 1 << 20;
 
 enum class StoreVerb : std::uint8_t {
-  join,     // client: key = the scope whose keys and alarm it shares, value = its name
+  join,     // client: key = the scope whose keys and alarm it shares, value = its name, number =
+            // milliseconds without a message that make it silent; 0: it may be
   set,      // client: key, value                    answered by done
   get,      // client: key                           answered by done with the value, once it is set
   forget,   // client: no longer waits for get `id`

@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <thread>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/transports/gloo.h"
 #include "ringlet/core/error.h"
 
@@ -36,10 +36,10 @@ class StoreAdapter final : public ::gloo::rendezvous::Store {
 };
 
 // This host's address as the master sees it; nothing is sent to find out.
-std::string address_towards(const char* master) {
+std::string address_towards(const std::string& master) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
-  if (getaddrinfo(master, "9", &hints, &found) != 0) return "";
+  if (getaddrinfo(master.c_str(), "9", &hints, &found) != 0) return "";
   std::string address;
   const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_storage own{};
@@ -58,12 +58,12 @@ std::string address_towards(const char* master) {
 // RINGLET_INTERFACE ("eth0"), else the way to MASTER_ADDR, else loopback.
 ::gloo::transport::tcp::attr interface() {
   ::gloo::transport::tcp::attr attributes;
-  const char* master = std::getenv("MASTER_ADDR");
-  if (const char* name = std::getenv("RINGLET_INTERFACE")) {
-    attributes.iface = name;
+  const auto master = environment_variable("MASTER_ADDR");
+  if (const auto name = environment_variable("RINGLET_INTERFACE")) {
+    attributes.iface = *name;
   } else {
-    attributes.hostname = master ? address_towards(master) : "127.0.0.1";
-    if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", master, ": no such host");
+    attributes.hostname = master ? address_towards(*master) : "127.0.0.1";
+    if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", *master, ": no such host");
   }
   return attributes;
 }

@@ -320,6 +320,54 @@ TEST_CASE("a node whose launcher is killed ends the job on the other") {
   }
 }
 
+TEST_CASE("a node whose launcher has stopped is named, and the other ends its ranks") {
+  const std::string port = free_port();
+  const auto node = [&](const std::string& rank) {
+    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1",
+                        "--master-port", port, "--node-timeout", "1", "--grace", "0.5"},
+                       {rank_program, "sleep"});
+  };
+  for (const bool stop_the_first : {true, false}) {
+    CAPTURE(stop_the_first);
+    Background first(node("0")), second(node("1"));
+    REQUIRE(first.says("pid "));
+    REQUIRE(second.says("pid "));
+    Background& stopped = stop_the_first ? first : second;
+    Background& left = stop_the_first ? second : first;
+    stopped.signal(SIGSTOP);
+    CHECK_EQ(left.wait(20), 1);
+    CHECK(contains(left.err(), "ringlet: first to fail: the launcher of node "));
+    CHECK(contains(left.err(), stop_the_first
+                                   ? concat("node 0 at 127.0.0.1:", port, ": no answer for 1 s\n")
+                                   : "has been silent for 1 s\n"));
+    CHECK(all_gone(pids_in(left.out())));
+    // When it goes on it hears that the job has failed.
+    stopped.signal(SIGCONT);
+    CHECK_EQ(stopped.wait(20), 1);
+    CHECK(all_gone(pids_in(stopped.out())));
+  }
+}
+
+TEST_CASE("a signal between two attempts ends the job on all nodes") {
+  const std::string port = free_port();
+  const auto node = [&](const std::string& rank) {
+    // Rank 0 fails; rank 1 takes its time to end.
+    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1",
+                        "--master-port", port, "--max-restarts", "1", "--grace", "3"},
+                       shell("trap '' TERM; echo pid $$; [ $RANK = 1 ] || { sleep 0.5; exit 3; }; "
+                             "while :; do sleep 0.05; done"));
+  };
+  Background first(node("0")), second(node("1"));
+  REQUIRE(second.says("pid "));
+  REQUIRE(Background::until([&] { return contains(first.err(), "first to fail: rank 0 "); }));
+  first.signal(SIGINT);
+  CHECK_EQ(first.wait(10), 128 + SIGINT);
+  CHECK_EQ(second.wait(20), 1);
+  CHECK(contains(second.err(), "ringlet: the launcher of node 0 was stopped by SIGINT\n"));
+  CHECK_FALSE(contains(first.err() + second.err(), "starting all ranks again"));
+  CHECK(all_gone(pids_in(first.out() + second.out())));
+}
+
 TEST_CASE("a launcher that waits for other nodes hears signals") {
   Background alone(run_command({"--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1",
                                 "--master-port", free_port()},

@@ -4,29 +4,22 @@
 #include <filesystem>
 
 #include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/cli/training.h"
 #include "ringlet/train/checkpoint.h"
 
 namespace fs = std::filesystem;
 
 namespace {
 
-Outcome train(const fs::path& output, std::vector<std::string> more) {
-  std::vector<std::string> all{"train",
-                               "--model",
-                               "tiny",
-                               "--batch",
-                               "8",
-                               "--max-steps",
-                               "4",
-                               "--eval-steps",
-                               "2",
-                               "--no-progress",
-                               "--save-steps",
-                               "2",
-                               "--output",
-                               output.string()};
-  all.insert(all.end(), more.begin(), more.end());
-  return run(all);
+constexpr int kSteps = 4;
+
+std::vector<std::string> training(const fs::path& output, std::vector<std::string> more) {
+  more.insert(more.end(), {"--eval-steps", "2", "--save-steps", "2"});
+  return tiny_training(output, kSteps, more);
+}
+
+Outcome train(const fs::path& output, const std::vector<std::string>& more) {
+  return run(training(output, more));
 }
 
 }  // namespace
@@ -42,7 +35,7 @@ TEST_CASE("on two devices every strategy writes the same model and the same metr
     // One rank speaks.
     CHECK(outcome.out.starts_with("4 steps, mean loss"));
     CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 1);
-    const std::string bytes = ringlet::read_file(output / "model/model.safetensors");
+    const std::string bytes = weights_in(output);
     const std::string found =
         ringlet::read_file(output / "eval/similarity_evaluation_sts-dev_results.csv");
     if (model.empty()) model = bytes, table = found;
@@ -55,30 +48,11 @@ TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its
   const TemporaryFolder folder;
   const fs::path own = folder / "own", launched = folder / "launched";
   REQUIRE_EQ(train(own, {"--strategy", "ddp", "--devices", "2"}).code, 0);
-  const std::string program = RINGLET_PROGRAM;
-  const Outcome outcome = run({"run",
-                               "--nproc-per-node",
-                               "2",
-                               program,
-                               "train",
-                               "--model",
-                               "tiny",
-                               "--batch",
-                               "8",
-                               "--max-steps",
-                               "4",
-                               "--eval-steps",
-                               "2",
-                               "--no-progress",
-                               "--save-steps",
-                               "2",
-                               "--output",
-                               launched.string(),
-                               "--strategy",
-                               "fsdp"});
+  std::vector<std::string> command = training(launched, {"--strategy", "fsdp"});
+  command.insert(command.begin(), {"run", "--nproc-per-node", "2", RINGLET_PROGRAM});
+  const Outcome outcome = run(command);
   REQUIRE_EQ(outcome.code, 0);
-  CHECK((ringlet::read_file(own / "model/model.safetensors") ==
-         ringlet::read_file(launched / "model/model.safetensors")));
+  CHECK((weights_in(own) == weights_in(launched)));
 }
 
 TEST_CASE("what several devices cannot do is refused before anything is written") {
@@ -92,16 +66,13 @@ TEST_CASE("what several devices cannot do is refused before anything is written"
 TEST_CASE("a run on several devices that is interrupted saves, says so and can be resumed") {
   const TemporaryFolder folder;
   const fs::path output = folder / "out";
-  const std::vector<std::string> command{"train", "--model",      "tiny",          "--batch",
-                                         "8",     "--strategy",   "fsdp",          "--devices",
-                                         "2",     "--output",     output.string(), "--max-steps",
-                                         "4000",  "--no-progress"};
   const fs::path metrics = output / "metrics.jsonl";
   const Outcome outcome =
-      run(command, {.signal = SIGTERM, .when = [&] {
-                      return fs::exists(metrics) &&
-                             ringlet::read_file(metrics).find("{\"step\":10,") != std::string::npos;
-                    }});
+      run(tiny_training(output, 4000, {"--strategy", "fsdp", "--devices", "2"}),
+          {.signal = SIGTERM, .when = [&] {
+             return fs::exists(metrics) &&
+                    ringlet::read_file(metrics).find("{\"step\":10,") != std::string::npos;
+           }});
   CHECK_EQ(outcome.code, 128 + SIGTERM);
   CHECK(outcome.err.find("SIGTERM after step ") != std::string::npos);
   CHECK(outcome.err.find("--resume goes on from there") != std::string::npos);

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -214,4 +216,32 @@ TEST_CASE("nothing is left of ranks that were killed: no process, no shared memo
       3, {.timeout = std::chrono::seconds(1)});
   CHECK(count(children.c_str()) == 1);  // pgrep's own shell
   CHECK(count("ls /dev/shm | wc -l") == files);
+}
+
+TEST_CASE("ranks that find no thread to run on end those that have one") {
+  constexpr int kNoLimit = 77;
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    // Root is not bound by the limit, so it becomes somebody without other processes: this one and
+    // two ranks are allowed.
+    const bool alone = geteuid() == 0 && setuid(54322) == 0;
+    const rlimit few{alone ? 3u : 1u, alone ? 3u : 1u};
+    if (setrlimit(RLIMIT_NPROC, &few) != 0) _exit(kNoLimit);
+    try {
+      launch([](const Group& group) { group.barrier(); }, 8);
+      _exit(1);
+    } catch (const Error& error) {
+      const std::string expected = alone ? "rank 2: " : "rank 0: ";
+      _exit(std::string(error.what()).starts_with(expected + "Resource temporarily") ? 0 : 2);
+    }
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoLimit) {
+    MESSAGE("skipped: needs a limit of processes");
+  } else {
+    CHECK(WEXITSTATUS(status) == 0);
+  }
 }

@@ -71,6 +71,11 @@ TEST_CASE("all stores keep what was set, wait for what was not, and count") {
     first.set("", "");
     CHECK_EQ(second.get(odd, 1s), odd);
     CHECK_EQ(second.get("", 1s), "");
+    const std::string many(4000, '7');  // a sub-group of many ranks names them all
+    for (const char* end : {"1", "2"}) first.set(many + end, end);
+    for (const char* end : {"1", "2"}) CHECK_EQ(second.get(many + end, 1s), end);
+    CHECK_EQ(first.add(many + "1", 1), 1);
+    CHECK_EQ(second.add(many + "2", 1), 1);
     const std::string large(1 << 20, 'x');
     first.set("large", large);
     CHECK(second.get("large", 1s) == large);

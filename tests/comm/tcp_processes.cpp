@@ -27,6 +27,30 @@ pid_t fork_rank(const TcpStoreOptions& options, const std::function<void(TcpStor
   _exit(0);
 }
 
+/// A server as a process; its port.
+pid_t fork_server(const Token& token, int& port) {
+  int to_parent[2];
+  REQUIRE(pipe(to_parent) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const TcpStoreServer server({.token = token});
+    const int mine = server.port();
+    if (write(to_parent[1], &mine, sizeof(mine)) < 0) _exit(1);
+    std::this_thread::sleep_for(60s);
+    _exit(0);
+  }
+  REQUIRE(read(to_parent[0], &port, sizeof(port)) == sizeof(port));
+  close(to_parent[0]);
+  close(to_parent[1]);
+  return child;
+}
+
+/// Returns once it has stopped.
+void stop(pid_t child) {
+  kill(child, SIGSTOP);
+  waitpid(child, nullptr, WUNTRACED);
+}
+
 void reap(pid_t child) { waitpid(child, nullptr, 0); }
 
 }  // namespace
@@ -66,6 +90,38 @@ TEST_CASE("a rank that is killed raises the alarm on all others at once") {
   CHECK_THROWS_WITH_AS(first.get("rank 2 is here", 1s), cause.c_str(), Error);
 }
 
+TEST_CASE("a server that has stopped is silent, one that nobody asks anything is not") {
+  const Job job;
+  TcpStoreOptions options = job.options("rank 1");
+  const pid_t child = fork_server(job.token, options.port);
+  options.silence = 200ms;
+  TcpStore client(options);
+  CHECK(time_to_alarm(client, 1s) >= 1s);
+  stop(child);
+  // What waits for an answer is told as soon as the silence is noticed, not at its own deadline.
+  const std::string error = error_of([&] { client.set("key", "value"); });
+  CHECK_EQ(error, concat("the store at 127.0.0.1:", options.port, ": no answer for 0.2 s"));
+  CHECK_EQ(client.cause(), error);
+  CHECK_EQ(error_of([&] { client.add("counter", 1); }), error);
+  kill(child, SIGKILL);
+  reap(child);
+}
+
+TEST_CASE("a rank that has stopped is silent, if it promised not to be") {
+  const Job job;
+  TcpStore first(job.options("rank 0"));
+  TcpStoreOptions options = job.options("rank 1");
+  options.silence = 200ms;
+  const pid_t child = fork_rank(options, [](TcpStore&) { std::this_thread::sleep_for(60s); });
+  CHECK(time_to_alarm(first, 1s) >= 1s);
+  stop(child);
+  CHECK(time_to_alarm(first) < 5s);
+  CHECK_EQ(first.cause(), first.culprit() + " has been silent for 0.2 s");
+  CHECK(first.culprit().starts_with(concat("rank 1 (pid ", child, ", host ")));
+  kill(child, SIGKILL);
+  reap(child);
+}
+
 TEST_CASE("a rank that says goodbye raises nothing") {
   const Job job;
   TcpStore first(job.options("rank 0"));
@@ -80,20 +136,8 @@ TEST_CASE("a rank that says goodbye raises nothing") {
 
 TEST_CASE("a server that is killed raises the alarm, one that closes does not") {
   Job job;
-  int to_parent[2];
-  REQUIRE(pipe(to_parent) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const TcpStoreServer server({.token = job.token});
-    const int port = server.port();
-    if (write(to_parent[1], &port, sizeof(port)) < 0) _exit(1);
-    std::this_thread::sleep_for(60s);
-    _exit(0);
-  }
   TcpStoreOptions options = job.options("rank 1");
-  REQUIRE(read(to_parent[0], &options.port, sizeof(options.port)) == sizeof(options.port));
-  close(to_parent[0]);
-  close(to_parent[1]);
+  const pid_t child = fork_server(job.token, options.port);
   TcpStore client(options);
   kill(child, SIGKILL);
   CHECK(time_to_alarm(client) < 1s);

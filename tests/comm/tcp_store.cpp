@@ -1,5 +1,6 @@
 // The TCP store's alarm: how the end of one rank reaches all others.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <optional>
 #include <stdexcept>
@@ -102,4 +103,21 @@ TEST_CASE("keys and values have a largest size") {
   CHECK_THROWS_AS(client.set("key", std::string((1 << 20) + 1, 'v')), Error);
   client.set(std::string(4096, 'k'), std::string(1 << 20, 'v'));
   CHECK_EQ(client.get(std::string(4096, 'k'), 1s).size(), 1 << 20);
+}
+
+TEST_CASE("a server that cannot go on says why") {
+  const Job job;
+  TcpStore client(job.options("rank 0"));
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit few{2, before.rlim_max};  // poll() refuses a list that is longer
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  client.add("counter", 1);  // wakes the server up
+  const auto waited = time_to_alarm(client);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(waited < 5s);
+  CHECK_EQ(client.cause(),
+           concat("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
+  CHECK_EQ(error_of([&] { client.set("key", "value"); }), client.cause());
+  CHECK(job.server->wait_for_goodbyes(1s));  // nobody is left that could say one
 }

@@ -37,6 +37,7 @@ struct Options {
   std::string tee;
   bool standalone = false;
   double grace = 5;
+  double node_timeout = 30;
   bool no_pin = false;
   bool no_python = false;
 };
@@ -146,6 +147,7 @@ comm::LauncherOptions launcher_options(const Options& options) {
   launch.log_dir = options.log_dir;
   launch.tee = streams(options.tee, launch.nproc_per_node);
   launch.grace = std::chrono::milliseconds(static_cast<long>(options.grace * 1000));
+  launch.node_timeout = std::chrono::milliseconds(static_cast<long>(options.node_timeout * 1000));
   launch.pin = !options.no_pin;
   return launch;
 }
@@ -209,11 +211,15 @@ void add_run(CLI::App& app, int& argc, char** argv) {
   add("--grace", options->grace, "Seconds between SIGTERM and SIGKILL")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
+  add("--node-timeout", options->node_timeout,
+      "Seconds that a node's launcher may be silent before the other nodes end their ranks")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   command->add_flag(
       "--no-pin,--no_pin", options->no_pin,
       "Let ranks run on any processor; otherwise each has its own where they suffice");
   command->callback([options] {
-    const int code = comm::run_launcher(launcher_options(*options), std::cout, std::cerr);
+    const int code = comm::run_launcher(launcher_options(*options), std::cout, std::cerr).code;
     if (code != 0) throw Exit{code};
   });
   if (argc > 1 && argv[1] == std::string("run"))

@@ -1,0 +1,170 @@
+// The collectives of a Group: what each takes, and its plan.
+#include <algorithm>
+#include <cstring>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/comm/group_state.h"
+#include "ringlet/comm/transport.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+// Edges of the pieces that ranks reduce: whole cache lines of f32.
+constexpr std::int64_t kEdge = 16;
+
+void check_tensor(Op op, const Tensor& tensor) {
+  RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
+  RINGLET_CHECK(tensor.device().type == DeviceType::cpu, "[", name(op),
+                "] takes tensors on a cpu, not on ", tensor.device());
+}
+
+void check_reduction(Op op, ReduceOp reduce, DType dtype) {
+  RINGLET_CHECK(reduce != ReduceOp::avg || is_floating(dtype), "[", name(op), "] ", dtype,
+                " tensors have no average: use sum");
+}
+
+void check_pieces(Op op, const Pieces& pieces, const Tensor& whole, const Tensor& part, int rank,
+                  int size) {
+  RINGLET_CHECK_EQ(static_cast<int>(pieces.size()), size, "[", name(op), "] a piece per rank");
+  std::int64_t end = 0;
+  for (const Piece& piece : pieces) {
+    RINGLET_CHECK(piece.offset >= end && piece.count >= 0, "[", name(op), "] the piece [",
+                  piece.offset, ", ", piece.offset + piece.count,
+                  ") does not lie behind the one before it");
+    end = piece.offset + piece.count;
+  }
+  RINGLET_CHECK(end <= whole.numel(), "[", name(op), "] pieces end at ", end, " in a tensor of ",
+                whole.numel());
+  RINGLET_CHECK_EQ(part.numel(), pieces[static_cast<std::size_t>(rank)].count, "[", name(op),
+                   "] elements of rank ", rank, "'s piece");
+  RINGLET_CHECK_EQ(part.dtype(), whole.dtype(), "[", name(op), "] dtypes");
+}
+
+void copy_bytes(std::byte* to, const Tensor& from) {
+  if (from.nbytes() > 0 && to != from.bytes()) std::memcpy(to, from.bytes(), from.nbytes());
+}
+
+/// The tensors as one, if they lie end to end; undefined otherwise.
+Tensor end_to_end(const std::vector<Tensor>& tensors) {
+  std::size_t end = tensors[0].storage_offset();
+  for (const Tensor& tensor : tensors) {
+    if (tensor.storage() != tensors[0].storage() || tensor.storage_offset() != end) return {};
+    end += tensor.nbytes();
+  }
+  const std::size_t nbytes = end - tensors[0].storage_offset();
+  const DType dtype = tensors[0].dtype();
+  return Tensor(tensors[0].storage(), tensors[0].storage_offset(),
+                {static_cast<std::int64_t>(nbytes / itemsize(dtype))}, dtype);
+}
+
+}  // namespace
+
+Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
+  check_tensor(Op::all_reduce, tensor);
+  check_reduction(Op::all_reduce, op, tensor.dtype());
+  if (size() == 1) return {};
+  return state_->start(
+      state_->plan(Op::all_reduce, tensor, even_pieces(tensor.numel(), size(), kEdge), op));
+}
+
+Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
+  RINGLET_CHECK(!tensors.empty(), "[all_reduce] of no tensors");
+  std::int64_t numel = 0;
+  for (Tensor& tensor : tensors) {
+    check_tensor(Op::all_reduce, tensor);
+    RINGLET_CHECK_EQ(tensor.dtype(), tensors[0].dtype(), "[all_reduce] dtypes of the tensors");
+    tensor.mutable_bytes();
+    numel += tensor.numel();
+  }
+  if (const Tensor whole = end_to_end(tensors)) return all_reduce(whole, op);
+  check_reduction(Op::all_reduce, op, tensors[0].dtype());
+  if (size() == 1) return {};
+
+  Tensor flat = empty({numel}, tensors[0].dtype());
+  const auto pack = [flat, tensors]() mutable {
+    std::byte* to = flat.mutable_bytes();
+    for (const Tensor& tensor : tensors) copy_bytes(to, tensor), to += tensor.nbytes();
+  };
+  const auto unpack = [flat, tensors] {
+    const std::byte* from = flat.bytes();
+    for (const Tensor& tensor : tensors) {
+      if (tensor.nbytes()) std::memcpy(announced_bytes(tensor), from, tensor.nbytes());
+      from += tensor.nbytes();
+    }
+  };
+  return state_->start(state_->plan(Op::all_reduce, flat, even_pieces(numel, size(), kEdge), op),
+                       {pack, unpack});
+}
+
+Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, ReduceOp op) const {
+  check_tensor(Op::reduce_scatter, output);
+  check_tensor(Op::reduce_scatter, input);
+  check_reduction(Op::reduce_scatter, op, input.dtype());
+  check_pieces(Op::reduce_scatter, pieces, input, output, rank(), size());
+  if (size() == 1) {
+    const Tensor flat = input.view({-1});
+    copy_bytes(output.mutable_bytes(),
+               flat.slice(pieces[0].offset, pieces[0].offset + pieces[0].count));
+    return {};
+  }
+  Collective collective = state_->plan(Op::reduce_scatter, input, pieces, op);
+  output.mutable_bytes();
+  collective.own = output;
+  return state_->start(std::move(collective));
+}
+
+Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const {
+  check_tensor(Op::all_gather, output);
+  check_tensor(Op::all_gather, input);
+  check_pieces(Op::all_gather, pieces, output, input, rank(), size());
+  const auto offset = static_cast<std::size_t>(pieces[static_cast<std::size_t>(rank())].offset);
+  const auto place_mine = [output, input, offset] {
+    copy_bytes(announced_bytes(output) + offset * itemsize(output.dtype()), input);
+  };
+  if (size() > 1)
+    return state_->start(state_->plan(Op::all_gather, output, pieces), {place_mine, {}});
+  output.mutable_bytes();
+  place_mine();
+  return {};
+}
+
+Work Group::broadcast(Tensor tensor, int root) const {
+  check_tensor(Op::broadcast, tensor);
+  RINGLET_CHECK(0 <= root && root < size(), "[broadcast] from rank ", root, " of ", size());
+  if (size() == 1) return {};
+  const int parts = state_->algorithm() == Algorithm::ring ? size() : 1;
+  return state_->start(state_->plan(
+      Op::broadcast, tensor, even_pieces(tensor.numel(), parts, kEdge), ReduceOp::sum, root));
+}
+
+void Group::barrier() const {
+  if (size() > 1) state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8), Pieces(1)));
+}
+
+std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {
+  if (size() == 1) return {bytes};
+  const auto ranks = static_cast<std::size_t>(size()), mine = static_cast<std::size_t>(rank());
+  Tensor lengths = empty({size()}, DType::i64);
+  lengths.mutable_data<std::int64_t>()[mine] = static_cast<std::int64_t>(bytes.size());
+  state_->run_now(state_->plan(Op::all_gather, lengths, even_pieces(size(), size())));
+
+  Pieces pieces(ranks);
+  std::int64_t end = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    pieces[rank] = {end, lengths.data<std::int64_t>()[rank]};
+    end += pieces[rank].count;
+  }
+  Tensor all = empty({end}, DType::u8);
+  if (!bytes.empty())
+    std::memcpy(all.mutable_bytes() + pieces[mine].offset, bytes.data(), bytes.size());
+  state_->run_now(state_->plan(Op::all_gather, all, pieces));
+
+  std::vector<std::string> out;
+  const auto* text = reinterpret_cast<const char*>(all.bytes());
+  for (const Piece& piece : pieces)
+    out.emplace_back(text + piece.offset, static_cast<std::size_t>(piece.count));
+  return out;
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,103 @@
+#include "ringlet/comm/launcher/attempt.h"
+
+#include <csignal>
+#include <utility>
+
+#include "ringlet/comm/environment.h"
+#include "ringlet/comm/host.h"
+#include "ringlet/comm/launcher/first_failure.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+/// Ranks that hear the alarm end by themselves, with a message that a signal would cut off.
+constexpr auto kHearing = std::chrono::seconds(3);
+
+}  // namespace
+
+std::string stopped_by(const Nodes& nodes, int signal) {
+  return concat("the launcher of node ", nodes.node_rank(), " was stopped by ",
+                signal_name(signal));
+}
+
+Attempt::Attempt(const LauncherOptions& options, Nodes& nodes, const Signals& signals, int attempt,
+                 Screen screen)
+    : options_(options),
+      nodes_(nodes),
+      signals_(signals),
+      attempt_(attempt),
+      screen_(screen),
+      alarm_(nodes.join_attempt(attempt)),
+      ranks_(options, nodes, attempt, screen) {}
+
+JobEnd Attempt::run() {
+  while (!over()) {
+    ranks_.wait(signals_, kLauncherTick);
+    for (int number; (number = signals_.next()) != 0;) pass_on(number);
+    ranks_.attend([&](LocalRank& rank) {
+      if (*rank.exit_code != 0 && !failed_ && stopped_by_ == 0)
+        fail_because(concat("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ",
+                            host_name(), ") ", rank.process.how_it_ended()));
+    });
+    if (!failed_ && alarm_->raised()) fail_because(alarm_->cause());
+    if (!failed_ && nodes_.broken()) fail_because(nodes_.cause());
+    hurry();
+  }
+  if (stopped_by_ != 0) {
+    nodes_.stop(stopped_by(nodes_, stopped_by_));
+    return {128 + stopped_by_, stopped_by_};
+  }
+  if (nodes_.broken()) nodes_.stop(nodes_.cause());  // a node that was silent may listen later
+  if (!failed_) return {};
+  return {report_first_failure({attempt_, *alarm_, ranks_, root_, options_.grace + kInStep}, nodes_,
+                               screen_.err)};
+}
+
+bool Attempt::over() {
+  if (!ranks_.all_ended()) return false;
+  if (failed_ || stopped_by_ != 0) return true;
+  const std::string point = concat("done/", attempt_);
+  if (!std::exchange(arrived_, true)) nodes_.arrive_at(point);
+  return nodes_.all_at(point);
+}
+
+/// A signal to the launcher is one to the ranks; the second one means at once.
+void Attempt::pass_on(int number) {
+  ranks_.send(stopped_by_ == 0 ? number : SIGKILL);
+  if (stopped_by_ != 0) return;
+  stopped_by_ = number;
+  terminate_at_ = Clock::now() + options_.grace / 2;
+  kill_at_ = Clock::now() + options_.grace;
+}
+
+/// The attempt has failed, on all nodes; which rank was first, the store knows.
+void Attempt::fail_because(const std::string& seen) {
+  failed_ = true;
+  alarm_->raise(seen);
+  root_ = blamed_rank(*alarm_);
+  terminate_at_ = Clock::now();
+  if (ranks_listen()) terminate_at_ += kHearing;
+  kill_at_ = terminate_at_ + options_.grace;
+}
+
+/// Whether ranks have joined the store, and so heard the alarm.
+bool Attempt::ranks_listen() const {
+  try {
+    return alarm_->add(kRanksThatJoined, 0) > 0;
+  } catch (const Error&) {  // the store is gone: that is an alarm, too
+    return true;
+  }
+}
+
+void Attempt::hurry() {
+  if (!failed_ && stopped_by_ == 0) return;
+  const auto now = Clock::now();
+  if (now >= terminate_at_) {
+    ranks_.send(SIGTERM);
+    terminate_at_ = Clock::time_point::max();
+  }
+  if (now >= kill_at_) ranks_.send(SIGKILL);
+}
+
+}  // namespace ringlet::comm

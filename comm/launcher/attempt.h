@@ -1,0 +1,55 @@
+// One attempt of the job on this node: starts the ranks, watches them, and ends them together.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ringlet/comm/launcher/local_ranks.h"
+#include "ringlet/comm/launcher/nodes.h"
+#include "ringlet/comm/launcher/signals.h"
+#include "ringlet/comm/stores/tcp_client.h"
+
+namespace ringlet::comm {
+
+/// How often a launcher looks at the alarm and at the other nodes.
+inline constexpr int kLauncherTick = 50;  // ms
+/// Nodes end an attempt within their grace of each other, and this.
+inline constexpr auto kInStep = std::chrono::seconds(30);
+
+/// The cause that the other nodes hear.
+std::string stopped_by(const Nodes& nodes, int signal);
+
+class Attempt {
+ public:
+  Attempt(const LauncherOptions& options, Nodes& nodes, const Signals& signals, int attempt,
+          Screen screen);
+  /// Returns once the ranks of this node have ended and, unless the job has failed, those of all.
+  JobEnd run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool over();
+  void pass_on(int number);
+  void fail_because(const std::string& seen);
+  bool ranks_listen() const;
+  void hurry();
+
+  const LauncherOptions& options_;
+  Nodes& nodes_;
+  const Signals& signals_;
+  const int attempt_;
+  const Screen screen_;
+  std::unique_ptr<TcpStore> alarm_;
+  LocalRanks ranks_;
+  bool failed_ = false;
+  bool arrived_ = false;
+  int stopped_by_ = 0;
+  std::optional<int> root_;  // the rank that was first to fail
+  Clock::time_point terminate_at_ = Clock::time_point::max();
+  Clock::time_point kill_at_ = Clock::time_point::max();
+};
+
+}  // namespace ringlet::comm

@@ -1,0 +1,69 @@
+#include "ringlet/comm/launcher/first_failure.h"
+
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+/// "rank 12 (pid …" -> 12
+std::optional<int> rank_named_first(const std::string& text) {
+  constexpr std::string_view kRank = "rank ";
+  if (text.rfind(kRank, 0) != 0) return std::nullopt;
+  return std::atoi(text.c_str() + kRank.size());
+}
+
+int tell_exit_code(const LocalRank& root, const std::string& key, Nodes& nodes) {
+  const int code = *root.exit_code != 0 ? *root.exit_code : 1;
+  try {
+    nodes.tell(key, std::to_string(code));
+  } catch (const Error&) {  // the store is gone, and with it those that would ask
+  }
+  return code;
+}
+
+int ask_for_exit_code(const std::string& key, Nodes& nodes, Timeout patience) {
+  try {
+    return std::stoi(nodes.ask(key, patience));
+  } catch (const Error&) {  // its launcher is gone as well
+    return 1;
+  }
+}
+
+void print_tail(const LocalRank& root, std::ostream& err) {
+  const auto& lines = root.err.tail().empty() ? root.out.tail() : root.err.tail();
+  if (lines.empty()) return;
+  err << "ringlet: the last lines of rank " << root.rank << ":\n";
+  for (const std::string& line : lines) err << "  " << line << '\n';
+}
+
+}  // namespace
+
+std::optional<int> blamed_rank(const TcpStore& alarm) {
+  const std::optional<int> culprit = rank_named_first(alarm.culprit());
+  return culprit ? culprit : rank_named_first(alarm.cause());
+}
+
+int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err) {
+  const std::optional<int> root = failed.root;
+  const LocalRank* here = failed.ranks.find(root);
+  const std::string key = concat("exit/", failed.attempt);
+  const int code = here != nullptr ? tell_exit_code(*here, key, nodes)
+                   : root          ? ask_for_exit_code(key, nodes, failed.patience)
+                                   : 1;
+  const std::string cause = failed.alarm.cause();
+  const bool named = !root || rank_named_first(cause) == root;
+  err << "ringlet: first to fail: " << (named ? "" : concat("rank ", *root, ": ")) << cause;
+  if (here != nullptr && rank_named_first(failed.alarm.culprit()))
+    err << "; it " << here->process.how_it_ended();
+  err << '\n';
+  if (here != nullptr) print_tail(*here, err);
+  err.flush();
+  return code;
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,28 @@
+// Which rank of the job was first to fail, and what is told of it.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+
+#include "ringlet/comm/launcher/local_ranks.h"
+#include "ringlet/comm/launcher/nodes.h"
+#include "ringlet/comm/stores/tcp_client.h"
+
+namespace ringlet::comm {
+
+/// The rank that the raised alarm blames; nothing where it is no rank.
+std::optional<int> blamed_rank(const TcpStore& alarm);
+
+struct FailedAttempt {
+  int attempt;
+  const TcpStore& alarm;
+  const LocalRanks& ranks;
+  std::optional<int> root;  // the rank that was blamed first
+  Timeout patience;         // for the node where it ran
+};
+
+/// Prints who was first to fail and, on its node, what it last said. The job's exit code: that
+/// rank's, on all nodes.
+int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err);
+
+}  // namespace ringlet::comm

@@ -1,0 +1,89 @@
+#include "ringlet/comm/launcher/local_ranks.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/comm/launcher/rank_environment.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+void drain(LocalRank& rank) {
+  if (rank.out_open) rank.out_open = rank.out.pump(rank.process.out().fd());
+  if (rank.err_open) rank.err_open = rank.err.pump(rank.process.err().fd());
+}
+
+}  // namespace
+
+LocalRanks::LocalRanks(const LauncherOptions& options, const Nodes& nodes, int attempt,
+                       Screen screen) {
+  const auto n = static_cast<std::size_t>(options.nproc_per_node);
+  std::vector<std::vector<int>> processors(n);
+  if (options.pin) processors = share_cores(options.nproc_per_node);
+  ranks_.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const int local_rank = static_cast<int>(i), rank = nodes.first_rank() + local_rank;
+    const std::string prefix = nodes.world_size() > 1 ? concat('[', rank, "] ") : "";
+    const bool files = !options.log_dir.empty();
+    const Streams shown = !files                   ? Streams{true, true}
+                          : i < options.tee.size() ? options.tee[i]
+                                                   : Streams{};
+    const auto folder = options.log_dir / concat("attempt_", attempt) / concat("rank_", rank);
+    const auto stream = [&](bool show, std::ostream& to, const char* file) {
+      return RankStream(prefix, show ? &to : nullptr, files ? folder / file : "", screen.err);
+    };
+    RankStream out = stream(shown.out, screen.out, "stdout.log");
+    RankStream err = stream(shown.err, screen.err, "stderr.log");
+    ranks_.push_back({rank,
+                      Process({.command = options.command,
+                               .environment = rank_environment(options, nodes, attempt, local_rank),
+                               .processors = processors[i],
+                               .input = rank == 0 && isatty(STDIN_FILENO) == 0}),
+                      std::move(out), std::move(err)});
+  }
+}
+
+void LocalRanks::wait(const Signals& signals, int milliseconds) const {
+  std::vector<pollfd> polled{{signals.fd().fd(), POLLIN, 0}};
+  for (const LocalRank& rank : ranks_) {
+    if (!rank.exit_code) polled.push_back({rank.process.end().fd(), POLLIN, 0});
+    if (rank.out_open) polled.push_back({rank.process.out().fd(), POLLIN, 0});
+    if (rank.err_open) polled.push_back({rank.process.err().fd(), POLLIN, 0});
+  }
+  poll(polled.data(), polled.size(), milliseconds);
+}
+
+void LocalRanks::attend(const std::function<void(LocalRank&)>& ended) {
+  for (LocalRank& rank : ranks_) {
+    drain(rank);
+    if (rank.exit_code) continue;
+    rank.exit_code = rank.process.exit_code();
+    if (!rank.exit_code) continue;
+    drain(rank);  // its last words
+    rank.out.finish();
+    rank.err.finish();
+    ended(rank);
+  }
+}
+
+bool LocalRanks::all_ended() const {
+  return std::all_of(ranks_.begin(), ranks_.end(),
+                     [](const LocalRank& rank) { return rank.exit_code.has_value(); });
+}
+
+void LocalRanks::send(int number) const {
+  for (const LocalRank& rank : ranks_)
+    if (!rank.exit_code) rank.process.signal(number);
+}
+
+const LocalRank* LocalRanks::find(std::optional<int> rank) const {
+  const auto found = std::find_if(ranks_.begin(), ranks_.end(),
+                                  [&](const LocalRank& local) { return local.rank == rank; });
+  return found != ranks_.end() ? &*found : nullptr;
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,51 @@
+// The ranks of this node in one attempt: their processes, and what they print.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <vector>
+
+#include "ringlet/comm/launcher/launcher.h"
+#include "ringlet/comm/launcher/nodes.h"
+#include "ringlet/comm/launcher/output.h"
+#include "ringlet/comm/launcher/process.h"
+#include "ringlet/comm/launcher/signals.h"
+
+namespace ringlet::comm {
+
+struct LocalRank {
+  int rank;
+  Process process;
+  RankStream out;
+  RankStream err;
+  bool out_open = true;
+  bool err_open = true;
+  std::optional<int> exit_code = {};
+};
+
+struct Screen {
+  std::ostream& out;
+  std::ostream& err;
+};
+
+class LocalRanks {
+ public:
+  /// Starts them. InputError where the program or a log cannot be opened.
+  LocalRanks(const LauncherOptions& options, const Nodes& nodes, int attempt, Screen screen);
+
+  /// Until one prints or ends or a signal has come, at most for so many milliseconds.
+  void wait(const Signals& signals, int milliseconds) const;
+  /// Passes on what they have printed; calls `ended` with each that has ended since.
+  void attend(const std::function<void(LocalRank&)>& ended);
+  bool all_ended() const;
+  /// A signal to those that run.
+  void send(int number) const;
+  /// The one of this rank in the world; null where it is another node's.
+  const LocalRank* find(std::optional<int> rank) const;
+
+ private:
+  std::vector<LocalRank> ranks_;
+};
+
+}  // namespace ringlet::comm

@@ -1,0 +1,64 @@
+#include "ringlet/comm/stores/tcp_connect.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "ringlet/comm/stores/tcp_protocol.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kHandshake = std::chrono::seconds(5);
+/// As long as the server may be turning strangers away by the hundred; after that, it means us.
+constexpr auto kClosedInHandshake = std::chrono::seconds(3);
+constexpr auto kFirstNap = std::chrono::milliseconds(5);
+constexpr auto kLongestNap = std::chrono::milliseconds(200);
+
+/// Proves to know the token and checks that the server does.
+bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, std::string& why) {
+  const std::string nonce = random_bytes(kNonce);
+  why = "it closes the connection: its job token is another one (RINGLET_TOKEN)";
+  if (!send_all(socket, concat(kMagic, nonce, token.sign("hello", nonce)), deadline)) return false;
+  const std::string challenge = receive_exactly(socket, kChallenge, deadline);
+  if (challenge.size() < kChallenge) {
+    if (Clock::now() >= deadline) why = "it accepts connections and says nothing";
+    return false;
+  }
+  const std::string nonces = nonce + challenge.substr(0, kNonce);
+  if (!token.verifies(challenge.substr(kNonce), "server", nonces))
+    fail("it is no store of this job: its answer is not signed with the token");
+  return send_all(socket, token.sign("client", nonces), deadline);
+}
+
+}  // namespace
+
+Socket connect_to_store(const TcpStoreOptions& options) {
+  const std::string store = concat("[store] ", options.host, ':', options.port, ": ");
+  const Deadline deadline = Clock::now() + options.timeout;
+  std::optional<Deadline> refused_until;
+  for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
+    std::string why;
+    Socket socket = connect_to(options.host, options.port, deadline, why);
+    if (socket) {
+      try {
+        if (shake_hands(socket, options.token, std::min(deadline, Clock::now() + kHandshake), why))
+          return socket;
+      } catch (const Error& error) {
+        fail(store, error.what());
+      }
+      if (!refused_until) refused_until = Clock::now() + kClosedInHandshake;
+    }
+    const auto now = Clock::now();
+    if (socket && now >= *refused_until) fail(store, why);
+    if (now >= deadline)
+      fail(store, "no answer within ", std::chrono::duration<double>(options.timeout).count(),
+           " s: ", why);
+    std::this_thread::sleep_for(nap);
+  }
+}
+
+}  // namespace ringlet::comm

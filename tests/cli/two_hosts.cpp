@@ -1,0 +1,56 @@
+// scripts/two_hosts.sh: `ringlet run --nnodes 2`, in two network namespaces where the user may make
+// them, else over loopback. It says which.
+#include <filesystem>
+
+#include "ringlet/core/error.h"
+#include "ringlet/tests/cli/background.h"
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/cli/training.h"
+#include "ringlet/tests/comm/environment.h"
+
+using ringlet::concat;
+
+namespace {
+
+/// The program on two ranks of each host.
+Outcome on_two_hosts(const std::vector<std::string>& command) {
+  std::vector<std::string> arguments{"--nproc-per-node", "2"};
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  const Outcome outcome = with_environment(
+      {{"RINGLET", RINGLET_PROGRAM}}, [&] { return run_program(RINGLET_TWO_HOSTS, arguments); });
+  MESSAGE(outcome.err.substr(0, outcome.err.find('\n')));  // which form it is
+  return outcome;
+}
+
+Outcome train_on_two_hosts(std::vector<std::string> training) {
+  training.insert(training.begin(), RINGLET_PROGRAM);
+  return on_two_hosts(training);
+}
+
+}  // namespace
+
+TEST_CASE("ranks of two hosts meet over gloo") {
+  const Outcome outcome = on_two_hosts({RINGLET_RANK_PROGRAM, "group"});
+  CHECK_EQ(outcome.code, 0);
+  for (int rank = 0; rank < 4; ++rank)
+    CHECK_EQ(Background::count(outcome.out, concat('[', rank, "] rank ", rank,
+                                                   ": the sum is 6 over 4, gloo, cpu:0 with ")),
+             1);
+}
+
+TEST_CASE("training on two hosts of two ranks writes the bytes of one host's four") {
+  constexpr int kSteps = 3;
+  const TemporaryFolder folder;
+  const std::filesystem::path one = folder / "one";
+  REQUIRE_EQ(run(tiny_training(one, kSteps, {"--strategy", "ddp", "--devices", "4"})).code, 0);
+  for (const std::string strategy : {"ddp", "fsdp"}) {
+    CAPTURE(strategy);
+    const std::filesystem::path two = folder / strategy;
+    const Outcome outcome =
+        train_on_two_hosts(tiny_training(two, kSteps, {"--strategy", strategy}));
+    CAPTURE(outcome.err);
+    REQUIRE_EQ(outcome.code, 0);
+    CHECK(outcome.out.starts_with("[0] 3 steps, mean loss"));
+    CHECK((weights_in(two) == weights_in(one)));
+  }
+}

@@ -1,0 +1,45 @@
+// What `ringlet train` is told, and whether it makes sense.
+#pragma once
+
+#include <string>
+
+#include "ringlet/train/cli/model_options.h"
+#include "ringlet/train/cli/training_data.h"
+#include "ringlet/train/trainer.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ringlet::cli {
+
+struct TrainOptions {
+  ModelOptions model;
+  DataOptions data;
+  std::string vocab;
+  train::TrainingArguments arguments{.output = "output", .epochs = 0, .lr = 0};
+  double warmup = 0.1;
+  std::string schedule = "linear";
+  std::string dealing = "round_robin";
+  bool resume = false;
+  bool no_progress = false;
+  std::string strategy = "none";
+  int devices = 1;
+  std::size_t memory_limit = 0;  // bytes of each device; 0: none
+};
+
+/// --model names an architecture, not a folder: the weights are random.
+bool from_scratch(const TrainOptions& options);
+
+void add_train_options(CLI::App& command, TrainOptions& options);
+
+/// InputError for everything that can be known to be wrong before a file is read. After a
+/// launcher's restart the output folder holds what the attempt before has left.
+void check(const TrainOptions& options, bool restarted);
+/// The same for what several devices cannot do; `launched`: this is one of several ranks.
+void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched);
+
+/// With what depends on the model and the data filled in.
+train::TrainingArguments training_arguments(const TrainOptions& options, const TrainingData& data);
+
+}  // namespace ringlet::cli

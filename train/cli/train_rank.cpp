@@ -1,0 +1,130 @@
+#include "ringlet/train/cli/train_rank.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "ringlet/core/random.h"
+#include "ringlet/train/cli/curves.h"
+#include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/cli/interrupt.h"
+#include "ringlet/train/evaluator.h"
+#include "ringlet/train/progress.h"
+
+namespace ringlet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A model of random weights.
+models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer tokenizer) {
+  models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
+  config.vocab_size = tokenizer.vocab_size();
+  config.pad_token_id = tokenizer.special().pad;
+  const Device device = use_device(options.model);
+  const GeneratorGuard seeded(Generator{options.arguments.seed, 0, 0});
+  models::SentenceEncoder encoder(config, std::move(tokenizer));
+  encoder.transformer()->to(device);
+  apply(options.model, encoder);
+  return encoder;
+}
+
+/// Guessing among n classes costs ln n.
+std::vector<train::Level> guessing_levels(const TrainingData& data) {
+  for (const Source& source : data.sources)
+    if (source.loss == LossKind::softmax)
+      return {{fmt::format("guessing (ln {})", source.dataset->num_labels()),
+               std::log(source.dataset->num_labels())}};
+  return {};
+}
+
+std::string describe(const train::Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) text += fmt::format("  {} {:.4f}", name, value);
+  return text;
+}
+
+/// Runs to the end; or, after SIGINT or SIGTERM on any rank, to the end of the step, saves and
+/// throws on all of them.
+train::TrainingResult run_training(train::Trainer& trainer, bool show) {
+  const InterruptGuard signals;
+  fs::path saved;  // the last checkpoint
+  train::TrainingResult result;
+  {
+    train::Progress progress(std::cerr, trainer.total_steps(),
+                             {.terminal = ::isatty(STDERR_FILENO) == 1});
+    const auto stop_if_told = [&] {
+      if (signals.caught()) trainer.stop(/*save=*/true);
+    };
+    train::TrainerCallbacks callbacks;
+    callbacks.on_step = [&](const train::StepReport& at) {
+      if (show) progress.step(at.step, at.result.loss, at.result.rows, at.result.tokens);
+      stop_if_told();
+    };
+    callbacks.on_evaluate = [&](const train::EvaluationPoint& at, const train::Metrics& metrics) {
+      if (show) progress.note(fmt::format("step {}{}", at.step, describe(metrics)));
+      progress.skip_time();
+      stop_if_told();
+    };
+    callbacks.on_save = [&](const fs::path& checkpoint) {
+      saved = checkpoint;
+      if (show && !signals.caught()) progress.note("saved " + checkpoint.string());
+      progress.skip_time();
+    };
+    trainer.set_callbacks(callbacks);
+    result = trainer.train();
+  }
+  if (result.steps == trainer.total_steps()) return result;
+  // Another rank may have been told, and this one not.
+  const int signal = signals.caught() ? signals.caught() : SIGTERM;
+  throw Interrupted(
+      signal,
+      fmt::format("{} after step {} of {}: saved {}; --resume goes on from there",
+                  signal_name(signal), result.steps, trainer.total_steps(), saved.string()));
+}
+
+void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDataset> dataset,
+                   const models::SentenceEncoder& encoder,
+                   const std::shared_ptr<models::SoftmaxLoss>& classifier) {
+  const std::string name = fs::path(dataset->name()).stem();
+  if (dataset->target() == train::Target::score) {
+    trainer.add_evaluator(
+        [encoder, dev = train::EmbeddingSimilarityEvaluator(*dataset, {.name = name})](
+            const auto& at) { return dev.evaluate(encoder, at); });
+  } else {
+    trainer.add_evaluator(
+        [encoder, classifier, dev = train::LabelAccuracyEvaluator(dataset, {.name = name})](
+            const auto& at) { return dev.evaluate(*classifier, encoder.tokenizer(), at); });
+  }
+}
+
+}  // namespace
+
+void train_rank(const TrainPlan& plan, const comm::Group& group) {
+  const TrainOptions& options = plan.options;
+  const bool first = group.rank() == 0;
+  const models::SentenceEncoder encoder =
+      plan.tokenizer ? new_model(options, *plan.tokenizer) : open_model(options.model, first);
+  const GeneratorGuard seeded(Generator{options.arguments.seed, 1, 0});  // the losses' heads
+  const Losses losses = make_losses(plan.data, encoder);
+  const train::TrainingArguments arguments = training_arguments(options, plan.data);
+  train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
+  for (const auto& dataset : plan.data.eval)
+    add_evaluator(trainer, dataset, encoder, losses.classifier);
+
+  const train::TrainingResult result = run_training(trainer, first && !options.no_progress);
+  const fs::path& output = arguments.output;
+  encoder.save(output / "model");
+  if (!first) return;
+  draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
+  fmt::print(
+      "{} steps, mean loss {:.4f}, {} pairs/s; wrote {}: model/, metrics.jsonl, curves.svg\n",
+      result.steps, result.loss,
+      train::format_count(static_cast<double>(result.rows) / result.seconds), output.string());
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,23 @@
+// The training of `ringlet train` on one rank.
+#pragma once
+
+#include <optional>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/train/cli/train_options.h"
+
+namespace ringlet::cli {
+
+/// What is known before there are ranks.
+struct TrainPlan {
+  TrainOptions options;
+  TrainingData data;
+  std::optional<models::Tokenizer> tokenizer;  // of a new model
+};
+
+/// Trains on this rank; rank 0 shows and writes. After SIGINT or SIGTERM on any rank all save at
+/// the end of the step and throw Interrupted.
+void train_rank(const TrainPlan& plan, const comm::Group& group);
+
+}  // namespace ringlet::cli
