@@ -139,7 +139,7 @@ def short_name(name):
     return name
 
 
-def adamw_case(oracle, loss, inputs, lr=1e-3, weight_decay=0.01, steps=10):
+def adamw_case(oracle, loss, inputs, lr=2e-5 if BASE else 1e-3, weight_decay=0.01, steps=10):
     """Decay groups as the Trainer of transformers makes them: no LayerNorm, no name with "bias"."""
     decayed = set(Trainer.get_decay_parameter_names(None, loss))
     groups = [{"params": [p for n, p in loss.named_parameters() if n in decayed], "weight_decay": weight_decay},
