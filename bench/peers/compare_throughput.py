@@ -73,7 +73,7 @@ def run(name, command, environment, arguments, cores):
     """One run, pinned: (pairs/s, peak resident bytes as the kernel counts them)."""
     with tempfile.TemporaryDirectory() as folder:
         result, log = pathlib.Path(folder) / "result.json", pathlib.Path(folder) / "log"
-        line = ["timeout", "-k", "10", str(arguments.deadline), "taskset", "-c", cores, *command,
+        line = ["timeout", "--foreground", "-k", "10", str(arguments.deadline), "taskset", "-c", cores, *command,
                 "--steps", str(arguments.steps), "--json", str(result)]
         with log.open("wb") as out:
             process = subprocess.Popen(line, env={**os.environ, **environment}, stdout=out, stderr=out)
