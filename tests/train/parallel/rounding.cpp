@@ -1,0 +1,259 @@
+// What adding in another order may change. `ring` adds a gradient's n parts in an order that
+// depends on where it lies, `direct` in rank order; every bound below follows from that alone.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "every_strategy.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+constexpr double kUnit = 0x1p-24;  // of f32: an operation is off by at most so much of its result
+
+/// Any two orders of adding n values differ by at most this much of the sum of their magnitudes:
+/// each of the n - 1 additions rounds once, in either order.
+double two_orders(int n) { return 2 * (n - 1) * kUnit / (1 - (n - 1) * kUnit); }
+
+using Values = std::vector<std::vector<float>>;  // per parameter
+
+/// Where training stands before a step, and the gradients that the step adds up.
+struct Moment {
+  Values parameters, exp_avg, exp_avg_sq;
+  std::vector<Optimizer::ParameterState> state;
+  std::vector<std::int64_t> updates;           // per parameter
+  std::vector<std::vector<double>> magnitude;  // sum over ranks of |g|; empty: not reached
+  double last_norm = 0;                        // of the summed gradients of the step before
+};
+
+/// In the order of the arena, which is that of the optimizer's state.
+std::vector<nn::Parameter> parameters_of(const nn::Module& module) {
+  std::vector<nn::Parameter> all;
+  for (const nn::Unit& unit : module.arena()->units())
+    for (const nn::Slot& slot : unit.slots) all.push_back(slot.parameter);
+  return all;
+}
+
+Values values_of(const nn::Module& module) {
+  Values values;
+  nn::WholeParameters whole(module);
+  for (const nn::Parameter& parameter : parameters_of(module))
+    values.push_back(whole(parameter).to_vector());
+  return values;
+}
+
+void note_state(Optimizer& optimizer, Moment& moment) {
+  optimizer.visit_whole_state([&](const Optimizer::ParameterState& state) {
+    Optimizer::ParameterState& copy = moment.state.emplace_back(state);
+    for (auto& [name, value] : copy.moments) value = value.clone();
+    moment.updates.push_back(state.steps);
+    const bool fresh = state.moments.empty();
+    moment.exp_avg.push_back(fresh ? std::vector<float>() : state.moments[0].second.to_vector());
+    moment.exp_avg_sq.push_back(fresh ? std::vector<float>() : state.moments[1].second.to_vector());
+  });
+}
+
+/// Ten steps under `direct`, whose bits are those of ranks one after the other: eleven moments.
+std::vector<Moment> trajectory(int n) {
+  std::vector<Moment> moments;
+  tiny::virtual_ranks(n, {false},
+                      [&](const tiny::Model& model, Optimizer& optimizer,
+                          const std::vector<tiny::Gradients>& ranks) {
+                        Moment& moment = moments.emplace_back();
+                        moment.parameters = values_of(*model.loss);
+                        moment.last_norm = optimizer.grad_norm();
+                        if (moments.size() > 1) note_state(optimizer, moment);
+                        for (const nn::Parameter& parameter : parameters_of(*model.loss)) {
+                          std::vector<double>& sum = moment.magnitude.emplace_back();
+                          for (const tiny::Gradients& mine : ranks) {
+                            const auto found = mine.find(parameter.state().get());
+                            if (found == mine.end()) continue;
+                            const std::vector<float> grad = found->second.to_vector();
+                            sum.resize(grad.size());
+                            for (std::size_t i = 0; i < grad.size(); ++i)
+                              sum[i] += std::abs(static_cast<double>(grad[i]));
+                          }
+                        }
+                      });
+  return moments;
+}
+
+/// |m / (1 - beta1^t)| <= U sqrt(v / (1 - beta2^t)), whatever the t gradients were
+/// (Cauchy-Schwarz): no update is longer than lr U.
+double longest_update(std::int64_t t, const AdamWOptions& o) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < t; ++i) {
+    const double first = (1 - o.beta1) * std::pow(o.beta1, i) / (1 - std::pow(o.beta1, t));
+    const double second = (1 - o.beta2) * std::pow(o.beta2, i) / (1 - std::pow(o.beta2, t));
+    sum += first * first / second;
+  }
+  return std::sqrt(sum);
+}
+
+/// What one AdamW step may make of gradients that differ by `two_orders`, from equal parameters and
+/// moments. Its formulas are those of optimizer.h; every rounding counts for both runs.
+class StepBound {
+ public:
+  StepBound(const Moment& before, const Moment& after, int n)
+      : before_(before), after_(after), sum_(two_orders(n)) {
+    double squares = 0, count = 0;
+    for (const std::vector<double>& of_parameter : before.magnitude)
+      for (const double magnitude : of_parameter) {
+        squares += sum_ * magnitude * sum_ * magnitude;
+        ++count;
+      }
+    // The norm: triangle inequality; and it is added up in f64.
+    const double norm = after.last_norm, off = std::sqrt(squares) + 2 * count * 0x1p-53 * norm;
+    scale_ = std::min(1.0, options_.max_grad_norm / (norm + 1e-6));
+    scale_off_ = scale_ * (off / (norm - off) + 2 * kUnit);
+  }
+
+  struct Off {
+    double exp_avg, parameter;
+  };
+  /// Of element i of parameter p.
+  Off operator()(std::size_t p, std::size_t i) const {
+    const AdamWOptions& o = options_;
+    const double magnitude = before_.magnitude[p][i];
+    const double m = after_.exp_avg[p][i], v = after_.exp_avg_sq[p][i];
+    const double m_before =
+        before_.exp_avg.empty() || before_.exp_avg[p].empty() ? 0 : before_.exp_avg[p][i];
+    // g, clipped: the sum, the scale, their product.
+    const double grad = scale_ * magnitude;
+    const double grad_off = (scale_ + scale_off_) * sum_ * magnitude + scale_off_ * magnitude +
+                            2 * kUnit * (grad + scale_off_ * magnitude);
+    // m + (1 - beta1) (g - m): a subtraction, a fused multiply-add.
+    const double m_off = (1 - o.beta1) * (grad_off + 2 * kUnit * (grad + std::abs(m_before))) +
+                         2 * kUnit * std::abs(m);
+    // sqrt(a + b g^2) moves by at most sqrt(b) for each unit of g; 3 roundings below the root, then
+    // the root and the fused multiply-add with eps: 1.5 + 1 + 1 units, 4 with what is of second
+    // order.
+    const auto t = static_cast<double>(after_.updates[p]);
+    const double root = 1 / std::sqrt(1 - std::pow(o.beta2, t));
+    const double below = root * std::sqrt(v) + o.eps;
+    const double below_off = root * std::sqrt(1 - o.beta2) * grad_off + 8 * kUnit * below;
+    // m1 / d1 - m2 / d2 = (m1 - m2) / d2 + m1 / d1 (d2 - d1) / d2, and no update is longer than U.
+    const double longest = longest_update(after_.updates[p], o) * (1 + 8 * kUnit);
+    const double rate = o.lr / (1 - std::pow(o.beta1, t));
+    double update_off = 2 * o.lr * longest;
+    if (below_off < below)
+      update_off = std::min(update_off,
+                            rate * (m_off + std::abs(m) / below * below_off) / (below - below_off));
+    const double parameter = std::abs(static_cast<double>(after_.parameters[p][i]));
+    return {m_off, update_off + 2 * kUnit * (rate * std::abs(m) / below + parameter + update_off)};
+  }
+
+ private:
+  AdamWOptions options_ = tiny::adamw();
+  const Moment &before_, &after_;
+  double sum_, scale_ = 0, scale_off_ = 0;
+};
+
+/// The largest share of its bound that some difference uses.
+struct Used {
+  double exp_avg = 0, parameter = 0;
+};
+
+void compare(const Moment& found, const Moment& before, const Moment& after, int n, Used& used) {
+  const StepBound bound(before, after, n);
+  for (std::size_t p = 0; p < after.parameters.size(); ++p) {
+    if (before.magnitude[p].empty()) {  // not reached: left alone
+      REQUIRE((found.parameters[p] == after.parameters[p]));
+      continue;
+    }
+    for (std::size_t i = 0; i < after.parameters[p].size(); ++i) {
+      const auto share = [](float a, float b, double allowed) {
+        const double off = std::abs(static_cast<double>(a) - b);
+        return off == 0 ? 0 : off / allowed;
+      };
+      const StepBound::Off off = bound(p, i);
+      const double m = share(found.exp_avg[p][i], after.exp_avg[p][i], off.exp_avg);
+      const double x = share(found.parameters[p][i], after.parameters[p][i], off.parameter);
+      used.exp_avg = std::max(used.exp_avg, m);
+      used.parameter = std::max(used.parameter, x);
+      if (!(m <= 1 && x <= 1)) FAIL("parameter ", p, "[", i, "]: ", m, " and ", x, " of the bound");
+    }
+  }
+}
+
+/// One rank of training under ring that starts each step from the moment that `direct` had reached.
+void follow(const std::vector<Moment>& moments, const tiny::Parallel& parallel,
+            const comm::Group& group, Used& used) {
+  tiny::Model model;
+  const tiny::Attached attached = parallel.attach(model, group);
+  AdamW optimizer(*model.loss, tiny::adamw());
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(),
+                tiny::loader_options(group.rank(), group.size()));
+  for (std::size_t step = 0; step + 1 < moments.size(); ++step) {
+    const Moment& before = moments[step];
+    std::size_t p = 0;
+    for (const nn::Parameter& parameter : parameters_of(*model.loss))
+      nn::sharding_of(*model.loss)
+          ->assign(parameter, tensor(before.parameters[p++], parameter.shape()));
+    if (step > 0) optimizer.load_state(before.state);
+    (*model.loss)(tiny::next(loader)).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    Moment found;
+    found.parameters = values_of(*model.loss);
+    note_state(optimizer, found);
+    if (group.rank() == 0) compare(found, before, moments[step + 1], group.size(), used);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("under ring every step is as far from one under direct as two orders of adding allow") {
+  for (const int n : {2, 3, 4}) {
+    const std::vector<Moment> moments = trajectory(n);
+    REQUIRE(moments.size() == tiny::kSteps + 1);
+    for (const tiny::Parallel& parallel : tiny::every_strategy()) {
+      CAPTURE(n);
+      CAPTURE(parallel.name);
+      Used used;
+      comm::launch([&](const comm::Group& group) { follow(moments, parallel, group, used); }, n,
+                   {.group = {.algorithm = comm::Algorithm::ring}});
+      CHECK((used.exp_avg > 0) == (n > 2));  // the sum of two values has one order
+      MESSAGE(n, " ranks, ", std::string(parallel.name), ": used ", 100 * used.exp_avg,
+              " % of the error allowed to moments, ", 100 * used.parameter, " % to parameters");
+    }
+  }
+}
+
+// Left alone for ten steps the two runs see gradients of different parameters, and how far those
+// are apart depends on the loss's curvature: nothing tighter than the length of the updates holds.
+// Where a gradient is smaller than its own error its sign may differ, and with it a whole update.
+TEST_CASE("under ring ten steps end the same on every rank and run, near those under direct") {
+  const AdamWOptions options = tiny::adamw();
+  double allowed = 0;
+  for (std::int64_t t = 1; t <= tiny::kSteps; ++t)
+    allowed += 2 * options.lr * longest_update(t, options);
+  for (const int n : {2, 3, 4}) {
+    const tiny::Bits direct = tiny::virtual_ranks(n);
+    for (const tiny::Parallel& parallel : tiny::every_strategy()) {
+      CAPTURE(n);
+      CAPTURE(parallel.name);
+      const auto train = [&](tiny::Model& model, const comm::Group& group) {
+        const tiny::Attached attached = parallel.attach(model, group);
+        tiny::train_rank(model, tiny::loader_options(group.rank(), n));
+      };
+      const comm::GroupOptions ring{.algorithm = comm::Algorithm::ring};
+      const auto once = tiny::run(n, ring, train), again = tiny::run(n, ring, train);
+      for (const tiny::Bits& bits : once) CHECK(bits == once[0]);
+      CHECK(once == again);
+      double largest = 0;
+      for (std::size_t i = 0; i < direct.size(); ++i) {
+        const double a = std::bit_cast<float>(once[0][i]), b = std::bit_cast<float>(direct[i]);
+        // Two roundings of the parameter at each step, in both runs.
+        const double rounding = 4 * tiny::kSteps * kUnit * std::max(std::abs(a), std::abs(b));
+        largest = std::max(largest, std::abs(a - b) / (allowed + rounding));
+      }
+      CHECK(largest <= 1);
+      MESSAGE(n, " ranks, ", std::string(parallel.name), ": used ", 100 * largest,
+              " % of the allowed error");
+    }
+  }
+}
