@@ -6,8 +6,8 @@
 namespace ringlet::bench {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
-                                   pairs, peak_memory_bytes, peak_tensor_bytes, hf_rows_per_pair,
-                                   exposed_ms, wire_bytes, algorithm)
+                                   pairs, sentences, peak_memory_bytes, peak_tensor_bytes,
+                                   hf_rows_per_pair, exposed_ms, wire_bytes, algorithm)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -39,6 +39,7 @@ Measurement merge(const std::vector<Measurement>& ranks, bool together) {
     all.real_tokens += one.real_tokens;
     all.padded_tokens += one.padded_tokens;
     all.pairs += one.pairs;
+    all.sentences += one.sentences;
     all.peak_memory_bytes = std::max(all.peak_memory_bytes, one.peak_memory_bytes);
     all.peak_tensor_bytes = std::max(all.peak_tensor_bytes, one.peak_tensor_bytes);
     all.exposed_ms = std::max(all.exposed_ms, one.exposed_ms);

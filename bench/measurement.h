@@ -13,7 +13,8 @@ struct Measurement {
   std::map<std::string, std::vector<double>> phase_ms;  // by phase, as many
   double real_tokens = 0;                               // per step
   double padded_tokens = 0;
-  double pairs = 0;                   // trained per step
+  double pairs = 0;                   // rows of two texts or more, trained per step
+  double sentences = 0;               // per step: the texts of these rows
   std::size_t peak_memory_bytes = 0;  // of the largest process
   std::size_t peak_tensor_bytes = 0;  // of its allocator
   double hf_rows_per_pair = 1;        // dataset rows counted per pair trained

@@ -122,6 +122,7 @@ void Runner::step(bool timed) {
   sum_.real_tokens += static_cast<double>(batch.real_tokens);
   sum_.padded_tokens += static_cast<double>(batch.padded_tokens);
   sum_.pairs += static_cast<double>(batch.rows);
+  sum_.sentences += static_cast<double>(batch.sentences());
 }
 
 Measurement Runner::measured() const {
@@ -131,6 +132,7 @@ Measurement Runner::measured() const {
   out.real_tokens /= steps;
   out.padded_tokens /= steps;
   out.pairs /= steps;
+  out.sentences /= steps;
   out.exposed_ms = 1e3 * (after.seconds_waited - before_.seconds_waited) / steps;
   out.wire_bytes = static_cast<double>(after.bytes_sent - before_.bytes_sent) / steps;
   out.peak_memory_bytes = peak_resident();

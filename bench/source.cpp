@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ringlet/core/file.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/training_data.h"
@@ -13,8 +14,6 @@ namespace {
 using models::SentenceEncoder;
 using models::Tokenizer;
 
-bool is_folder(const std::string& model) { return std::filesystem::is_directory(model); }
-
 // Drawn batches are ids, so the named models need no vocabulary of their own.
 Tokenizer special_tokens(models::Architecture architecture) {
   static const std::vector<std::string> bert{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -23,7 +22,7 @@ Tokenizer special_tokens(models::Architecture architecture) {
 }
 
 SentenceEncoder drawn_model(const ThroughputOptions& options) {
-  if (is_folder(options.model)) return SentenceEncoder::from_pretrained(options.model);
+  if (folder_exists(options.model)) return SentenceEncoder::from_pretrained(options.model);
   const models::EncoderConfig config = models::EncoderConfig::named(options.model);
   return {config, special_tokens(config.architecture)};
 }
@@ -59,7 +58,7 @@ class DrawnSource final : public Source {
 
 // A named model has a vocabulary learned from the files, but its own size.
 SentenceEncoder model_for(const ThroughputOptions& options, const cli::TrainingData& data) {
-  if (is_folder(options.model)) return SentenceEncoder::from_pretrained(options.model);
+  if (folder_exists(options.model)) return SentenceEncoder::from_pretrained(options.model);
   const models::EncoderConfig config = models::EncoderConfig::named(options.model);
   const auto family = config.architecture == models::Architecture::mpnet
                           ? models::TokenizerFamily::kMpnet

@@ -18,10 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 models::EncoderConfig config_of(const ThroughputOptions& options) {
-  const std::filesystem::path folder = options.model;
-  return std::filesystem::is_directory(folder)
-             ? models::EncoderConfig::from_file(folder / "config.json")
-             : models::EncoderConfig::named(options.model);
+  if (!folder_exists(options.model)) return models::EncoderConfig::named(options.model);
+  return models::EncoderConfig::from_file(models::read_settings(options.model).transformer /
+                                          "config.json");
 }
 
 double layer_parameters(const models::EncoderConfig& config) {

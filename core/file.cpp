@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <system_error>
@@ -34,6 +35,19 @@ fs::path follow_links(const fs::path& path) {
   if (!fs::is_symlink(path, error)) return path;
   fs::path target = fs::weakly_canonical(path, error);
   return error ? path : target;
+}
+
+/// InputError "PATH: WHAT: REASON" if there is an error.
+void check(const std::error_code& error, const fs::path& path, const char* what) {
+  if (error) fail_input(path.string(), ": ", what, ": ", error.message());
+}
+
+fs::file_status status_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  // That nothing is there is an answer, too.
+  if (!fs::status_known(status)) check(error, path, "cannot look at it");
+  return status;
 }
 
 /// A name that no other process and no other thread of this one is writing to.
@@ -161,6 +175,33 @@ void write_file(const fs::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+bool path_exists(const fs::path& path) { return fs::exists(status_of(path)); }
+
+bool folder_exists(const fs::path& path) { return fs::is_directory(status_of(path)); }
+
+void make_folders(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  check(error, path, "cannot make the folder");
+}
+
+std::vector<fs::path> list_folder(const fs::path& path) {
+  std::vector<fs::path> paths;
+  if (!folder_exists(path)) return paths;
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
+    paths.push_back(at->path());
+  check(error, path, "cannot list");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+void remove_path(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  check(error, path, "cannot remove");
 }
 
 }  // namespace ringlet

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ringlet {
 
@@ -72,5 +73,17 @@ class AtomicFile {
 std::string read_file(const std::filesystem::path& path);
 /// Replaces `path` by `text`, or leaves it as it was and throws.
 void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// Whether something is there; InputError where that cannot be told (a name that is too long, a
+/// circle of links).
+bool path_exists(const std::filesystem::path& path);
+/// Whether a folder is there.
+bool folder_exists(const std::filesystem::path& path);
+/// Makes a folder and those above it, as far as they are missing.
+void make_folders(const std::filesystem::path& path);
+/// Paths of what lies in a folder, sorted; none where there is no such folder.
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& path);
+/// Removes a file, or a folder with all that is in it; what is not there already is removed.
+void remove_path(const std::filesystem::path& path);
 
 }  // namespace ringlet

@@ -223,10 +223,10 @@ std::string header_text(const std::vector<SafeTensorsWriter::Entry>& entries,
 SafeTensors SafeTensors::open(const fs::path& path) {
   SafeTensors out;
   out.path_ = path;
-  if (fs::is_directory(path)) {
+  if (folder_exists(path)) {
     out.path_ = path / "model.safetensors";
-    if (!fs::exists(out.path_)) out.path_ = path / "model.safetensors.index.json";
-    if (!fs::exists(out.path_))
+    if (!path_exists(out.path_)) out.path_ = path / "model.safetensors.index.json";
+    if (!path_exists(out.path_))
       fail_input(path.string(), ": expected model.safetensors or model.safetensors.index.json");
   }
   if (out.path_.extension() == ".json") {

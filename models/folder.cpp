@@ -15,6 +15,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+constexpr const char* kSentenceConfig = "sentence_bert_config.json";
+
 // The last part of "sentence_transformers.models.Transformer" and of its newer spellings.
 std::string class_of(const std::string& type) { return type.substr(type.rfind('.') + 1); }
 
@@ -47,9 +49,13 @@ Pooling read_pooling(const fs::path& path) {
 }
 
 std::int64_t read_max_length(const fs::path& folder) {
-  const fs::path path = folder / "sentence_bert_config.json";
-  if (!fs::exists(path)) return 0;
-  return get_or<std::int64_t>(parse_json_file(path), "max_seq_length", 0, path.string());
+  const fs::path path = folder / kSentenceConfig;
+  if (!path_exists(path)) return 0;
+  const json j = parse_json_file(path);
+  if (!j.contains("max_seq_length") || j["max_seq_length"].is_null()) return 0;
+  const auto length = get<std::int64_t>(j, "max_seq_length", path.string());
+  if (length < 1) fail_input(path.string(), ": max_seq_length: expected 1 or more, got ", length);
+  return length;
 }
 
 void replace_suffix(std::string& name, const std::string& from, const std::string& to) {
@@ -65,16 +71,10 @@ std::string model_name(std::string name) {
   return name;
 }
 
-void create_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directory(path, error);
-  if (error) fail_input(path.string(), ": cannot create: ", error.message());
-}
-
 SafeTensors open_weights(const fs::path& folder) {
-  const bool safe = fs::exists(folder / "model.safetensors") ||
-                    fs::exists(folder / "model.safetensors.index.json");
-  if (!safe && fs::exists(folder / "pytorch_model.bin"))
+  const bool safe = path_exists(folder / "model.safetensors") ||
+                    path_exists(folder / "model.safetensors.index.json");
+  if (!safe && path_exists(folder / "pytorch_model.bin"))
     fail_input((folder / "pytorch_model.bin").string(),
                ": pickled weights are not read; convert them with python -c \"from transformers "
                "import AutoModel; AutoModel.from_pretrained('",
@@ -99,11 +99,11 @@ Tensor weight(const SafeTensors& file, const std::string& name) {
 }  // namespace
 
 SentenceSettings read_settings(const fs::path& folder) {
-  if (!fs::is_directory(folder)) fail_input(folder.string(), ": no such folder");
+  if (!folder_exists(folder)) fail_input(folder.string(), ": no such folder");
   SentenceSettings settings;
   settings.transformer = folder;
   const fs::path list = folder / "modules.json";
-  if (!fs::exists(list)) return settings;
+  if (!path_exists(list)) return settings;
 
   const json modules = json::parse(read_file(list), nullptr, false);
   if (!modules.is_array() || modules.empty())
@@ -111,7 +111,8 @@ SentenceSettings read_settings(const fs::path& folder) {
   for (const json& module : modules) {
     if (!module.is_object()) fail_input(list.string(), ": expected a list of objects");
     const std::string type = class_of(get<std::string>(module, "type", list.string()));
-    const fs::path path = folder / get<std::string>(module, "path", list.string());
+    const auto name = get<std::string>(module, "path", list.string());
+    const fs::path path = name.empty() ? folder : folder / name;
     if (type == "Transformer") {
       settings.transformer = path;
       settings.max_seq_length = read_max_length(path);
@@ -152,14 +153,14 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
   pooling["pooling_mode_weightedmean_tokens"] = false;
   pooling["pooling_mode_lasttoken"] = false;
   pooling["include_prompt"] = true;
-  create_folder(folder / "1_Pooling");
+  make_folders(folder / "1_Pooling");
   write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));
-  if (settings.normalize) create_folder(folder / "2_Normalize");
+  if (settings.normalize) make_folders(folder / "2_Normalize");
 
   ordered_json transformer;
   transformer["max_seq_length"] = settings.max_seq_length;
   transformer["do_lower_case"] = false;
-  write_file(folder / "sentence_bert_config.json", transformer.dump(2));
+  write_file(folder / kSentenceConfig, transformer.dump(2));
 
   // The oldest release that knows these files; readers only warn about newer ones.
   ordered_json config;

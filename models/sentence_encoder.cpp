@@ -34,6 +34,15 @@ void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
                " pieces, the model's vocabulary ", config.vocab_size);
 }
 
+/// Of the lengths that a folder's files give, 0 where they give none.
+void check_room(const Tokenizer& tokenizer, std::int64_t tokens, const char* key,
+                const std::filesystem::path& source) {
+  const std::int64_t special = tokenizer.model().post_processor.added(false);
+  if (tokens != 0 && tokens < special)
+    fail_input(source.string(), ": ", key, ": expected room for the ", special,
+               " special tokens of a text, got ", tokens);
+}
+
 }  // namespace
 
 SentenceEncoder::SentenceEncoder(const EncoderConfig& config, Tokenizer tokenizer, Pooling pooling,
@@ -55,6 +64,10 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& fo
   const EncoderConfig config = EncoderConfig::from_file(settings.transformer / "config.json");
   Tokenizer tokenizer = Tokenizer::from_pretrained(settings.transformer);
   check_vocabulary(config, tokenizer, folder.string());
+  check_room(tokenizer, config.max_tokens(), "tokens that max_position_embeddings allow",
+             settings.transformer / "config.json");
+  check_room(tokenizer, settings.max_seq_length, "max_seq_length",
+             settings.transformer / "sentence_bert_config.json");
 
   std::shared_ptr<Transformer> transformer;
   {

@@ -72,7 +72,9 @@ std::vector<Parameter> Module::parameters() const {
 
 std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
   std::vector<std::pair<std::string, Tensor>> all;
+  std::set<const Module*> seen;
   const_cast<Module*>(this)->visit([&](const std::string& prefix, Module& module) {
+    if (!seen.insert(&module).second) return;
     for (const auto& [name, value] : module.buffers_) all.emplace_back(join(prefix, name), value);
   });
   return all;
@@ -161,6 +163,8 @@ Parameter Module::register_parameter(const std::string& name, Tensor value) {
 }
 
 void Module::register_buffer(const std::string& name, Tensor value) {
+  for (const auto& [known, own] : buffers_)
+    RINGLET_CHECK(known != name, "[module] buffer '", name, "' registered twice");
   buffers_.emplace_back(name, std::move(value));
 }
 

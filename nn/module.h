@@ -52,7 +52,8 @@ class Module {
   /// All parameters below, each once (a tied one under its first name).
   std::vector<NamedParameter> named_parameters() const;
   std::vector<Parameter> parameters() const;
-  /// Non-trainable tensors that belong to the saved state.
+  /// Non-trainable tensors that belong to the saved state, each once (one of a module that is held
+  /// in several places under its first name).
   std::vector<std::pair<std::string, Tensor>> named_buffers() const;
   /// The parameter called `name`; throws with the nearest names when there is none.
   Parameter parameter(const std::string& name) const;

@@ -114,7 +114,7 @@ thread_tests() {
   check "thread sanitizer: comm" build-threads/tests/comm/comm_tests \
     --source-file-exclude='*processes*'
   check "thread sanitizer: strategies" build-threads/tests/train/parallel_tests \
-    --test-case='*under ring every rank*,*replica per device*,*one all-reduce per bucket*,*gathers each unit*,*no_sync*'
+    --test-case='under ring ten*,a thread and a replica*,*one all-reduce per bucket*,*gathers each unit*,*no_sync*,forwards that threw*'
   check "thread sanitizer: loader" build-threads/tests/train/train_tests --source-file='*loader*'
 }
 

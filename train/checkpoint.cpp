@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kMoments = "optimizer.safetensors";
 constexpr const char* kState = "trainer_state.json";
@@ -49,6 +49,7 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
           {"step_in_epoch", state.position.step},
           {"total_steps", state.total_steps},
           {"data", state.fingerprint},
+          {"arguments", state.arguments},
           {"generator",
            {{"seed", state.generator.seed},
             {"step", state.generator.step},
@@ -65,6 +66,7 @@ TrainerState from_json(const Json& json) {
   json.at("step_in_epoch").get_to(state.position.step);
   json.at("total_steps").get_to(state.total_steps);
   json.at("data").get_to(state.fingerprint);
+  json.at("arguments").get_to(state.arguments);
   json.at("generator").at("seed").get_to(state.generator.seed);
   json.at("generator").at("step").get_to(state.generator.step);
   json.at("generator").at("draws").get_to(state.generator.draws);
@@ -126,10 +128,8 @@ std::optional<std::int64_t> step_of(const std::filesystem::path& folder) {
 
 std::map<std::int64_t, std::filesystem::path> all_checkpoints(const std::filesystem::path& output) {
   std::map<std::int64_t, std::filesystem::path> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(output, error))
-    if (const auto step = step_of(entry.path()); step && entry.is_directory())
-      found[*step] = entry.path();
+  for (const std::filesystem::path& path : list_folder(output))
+    if (const auto step = step_of(path); step && folder_exists(path)) found[*step] = path;
   return found;
 }
 
@@ -240,7 +240,7 @@ void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep) {
   auto all = all_checkpoints(output);
   if (keep == 0) return;
   while (all.size() > keep) {
-    std::filesystem::remove_all(all.begin()->second);
+    remove_path(all.begin()->second);
     all.erase(all.begin());
   }
 }

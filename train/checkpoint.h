@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -18,11 +19,15 @@
 
 namespace ringlet::train {
 
+/// Name to value, as text: equal texts are equal values.
+using UpdateArguments = std::map<std::string, std::string>;
+
 struct TrainerState {
   std::int64_t step = 0;  // updates done
   Position position;      // the next step's place in the data
   Generator generator;
-  std::string fingerprint;  // of the task
+  std::string fingerprint;    // of the task
+  UpdateArguments arguments;  // what the trainer's updates depend on
   std::int64_t total_steps = 0;
   /// Loss since the last line of metrics.
   struct LossSum {
@@ -49,7 +54,7 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
 std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step);
 /// The one of the largest step; none where there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output);
-/// Removes all but the `keep` latest; 0 keeps all.
+/// Removes all but the `keep` latest; 0 keeps all. InputError when one cannot be removed.
 void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep);
 
 }  // namespace ringlet::train

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 /// The whole lines of steps up to `step`.
 std::string lines_until(const std::filesystem::path& path, std::int64_t step) {
   std::string kept;
-  if (step == 0 || !std::filesystem::exists(path)) return kept;
+  if (step == 0 || !path_exists(path)) return kept;
   const std::string text = read_file(path);
   for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
     end = text.find('\n', begin);

@@ -26,8 +26,13 @@ SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
                            const models::Tokenizer& tokenizer, LoaderOptions options)
     : loss_(loss), loader_(std::move(datasets), tokenizer, options) {
   const auto rows = static_cast<std::int64_t>(options.batch_size);
-  if (rows < loss.min_rows())
-    fail_input("batch size: expected at least ", loss.min_rows(), " for this loss, found ", rows);
+  for (std::size_t i = 0; i < loader_.datasets().size(); ++i) {
+    const TextDataset& data = *loader_.datasets()[i];
+    const auto columns = static_cast<std::int64_t>(data.columns().size());
+    if (const std::int64_t least = loss.min_rows(i, columns); rows < least)
+      fail_input("batch size: expected at least ", least, " for the loss of ", data.name(),
+                 ", found ", rows);
+  }
   const std::vector<nn::Parameter> parameters = loss.parameters();
   if (!parameters.empty()) device_ = parameters.front().device();
 }

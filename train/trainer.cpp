@@ -1,10 +1,13 @@
 #include "ringlet/train/trainer.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <optional>
 
+#include "ringlet/core/file.h"
 #include "ringlet/core/random.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/parallel/memory_need.h"
@@ -78,6 +81,32 @@ void check(const TrainingArguments& arguments, const comm::Group& group) {
                group.size());
 }
 
+/// What an update depends on beside the data: with another value, a resumed run would go on with
+/// other bits than the one that was stopped.
+UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t warmup_steps) {
+  const auto exact = [](double value) { return fmt::format("{}", value); };
+  return {{"dtype", concat(arguments.dtype)},
+          {"learning rate", exact(arguments.lr)},
+          {"schedule", decay_name(arguments.schedule)},
+          {"warm-up steps", std::to_string(warmup_steps)},
+          {"weight decay", exact(arguments.weight_decay)},
+          {"beta1", exact(arguments.beta1)},
+          {"beta2", exact(arguments.beta2)},
+          {"eps", exact(arguments.eps)},
+          {"max gradient norm", exact(arguments.max_grad_norm)}};
+}
+
+void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
+                          const UpdateArguments& wanted) {
+  for (const auto& [name, value] : wanted) {
+    const auto found = saved.find(name);
+    if (found == saved.end()) fail_input(checkpoint.string(), ": does not say its ", name);
+    if (found->second != value)
+      fail_input(checkpoint.string(), ": was trained with ", name, ' ', found->second,
+                 "; now it would be ", value);
+  }
+}
+
 }  // namespace
 
 /// One call of train().
@@ -99,14 +128,14 @@ class Trainer::Run {
                                     : warmup_steps_of(arguments_.warmup_ratio, total());
     schedule_ = Schedule(arguments_.schedule, total(), warmup);
     state_.total_steps = total();
-    state_.fingerprint =
-        concat(task_.fingerprint(), ", ", arguments_.dtype, ", learning rate ", arguments_.lr);
+    state_.fingerprint = task_.fingerprint();
+    state_.arguments = update_arguments(arguments_, warmup);
     const std::size_t datasets = task_.dataset_names().size();
     if (datasets > 1) state_.dataset_losses.resize(datasets);
     if (!arguments_.resume_from.empty()) resume();
     task_.seek(state_.position);
     if (arguments_.output.empty() || !writes()) return;
-    std::filesystem::create_directories(arguments_.output);
+    make_folders(arguments_.output);
     metrics_.emplace(arguments_.output / "metrics.jsonl", state_.step);
     trim_tables();
   }
@@ -142,18 +171,19 @@ class Trainer::Run {
     std::filesystem::path folder = arguments_.resume_from;
     if (const auto latest = latest_checkpoint(folder)) folder = *latest;
     check_same_on_all_ranks(folder);
-    const std::string wanted = state_.fingerprint;
+    const TrainerState wanted = state_;
     const std::size_t datasets = state_.dataset_losses.size();
     state_ = load_checkpoint(folder, task_.module(), optimizer_);
-    if (state_.fingerprint != wanted)
+    if (state_.fingerprint != wanted.fingerprint)
       fail_input(folder.string(), ": was trained on ", state_.fingerprint, "; now it would be ",
-                 wanted);
+                 wanted.fingerprint);
     const std::size_t sums = state_.dataset_losses.size();
     if (sums != datasets)
       fail_input(folder.string(), ": expected losses of ", datasets, " data sets, found ", sums);
     if (state_.total_steps != total())
       fail_input(folder.string(), ": was to run ", state_.total_steps, " steps; now it would be ",
                  total());
+    check_same_arguments(folder, state_.arguments, wanted.arguments);
     default_generator() = state_.generator;
   }
 
@@ -169,10 +199,8 @@ class Trainer::Run {
 
   /// What a stopped run evaluated behind its last checkpoint is evaluated again.
   void trim_tables() const {
-    const std::filesystem::path folder = arguments_.output / "eval";
-    if (!std::filesystem::is_directory(folder)) return;
-    for (const auto& entry : std::filesystem::directory_iterator(folder))
-      if (entry.path().extension() == ".csv") trim_csv(entry.path(), state_.step);
+    for (const std::filesystem::path& path : list_folder(arguments_.output / "eval"))
+      if (path.extension() == ".csv") trim_csv(path, state_.step);
   }
 
   void step() {

@@ -27,8 +27,11 @@ class Loss : public nn::Module {
   }
   /// Who runs this loss from now on; null: itself.
   void set_runner(LossRunner* runner) { runner_ = runner; }
-  /// Rows a batch must have for the loss to mean anything (in-batch negatives need two).
-  virtual std::int64_t min_rows() const { return 1; }
+  /// Rows that a batch of data set `dataset`, of `columns` texts a row, must have for the loss to
+  /// mean anything (negatives that come from other rows need two).
+  virtual std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t /*columns*/) const {
+    return 1;
+  }
   /// The one that this batch is for, where a loss holds several: all parameters below it must get
   /// a gradient.
   virtual Loss& loss_of(const PackedBatch&) { return *this; }

@@ -1,7 +1,5 @@
 #include "ringlet/models/losses/multi_loss.h"
 
-#include <algorithm>
-
 namespace ringlet::models {
 
 MultiLoss::MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared_ptr<Loss>> losses)
@@ -18,16 +16,14 @@ std::shared_ptr<nn::Module> MultiLoss::blank_copy(nn::Cloner& cloner) const {
   return std::make_shared<MultiLoss>(cloner(shared_), std::move(copies));
 }
 
-std::int64_t MultiLoss::min_rows() const {
-  std::int64_t rows = 1;
-  for (const auto& loss : losses_) rows = std::max(rows, loss->min_rows());
-  return rows;
+Loss& MultiLoss::loss_for(std::size_t dataset) const {
+  RINGLET_CHECK(dataset < losses_.size(), "[multi_loss] data set ", dataset, " of ", losses_.size(),
+                " losses");
+  return *losses_[dataset];
 }
 
 Loss& MultiLoss::loss_of(const PackedBatch& batch) {
-  RINGLET_CHECK(batch.dataset < losses_.size(), "[multi_loss] data set ", batch.dataset, " of ",
-                losses_.size(), " losses");
-  return losses_[batch.dataset]->loss_of(batch);
+  return loss_for(batch.dataset).loss_of(batch);
 }
 
 }  // namespace ringlet::models

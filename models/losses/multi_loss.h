@@ -18,13 +18,17 @@ class MultiLoss : public Loss {
   const char* kind() const override { return "MultiLoss"; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override;
   const std::vector<std::shared_ptr<Loss>>& losses() const { return losses_; }
-  std::int64_t min_rows() const override;
+  std::int64_t min_rows(std::size_t dataset, std::int64_t columns) const override {
+    return loss_for(dataset).min_rows(dataset, columns);
+  }
   Loss& loss_of(const PackedBatch& batch) override;
 
  protected:
   Variable forward(const PackedBatch& batch) override { return loss_of(batch)(batch); }
 
  private:
+  Loss& loss_for(std::size_t dataset) const;
+
   std::shared_ptr<nn::Module> shared_;
   std::vector<std::shared_ptr<Loss>> losses_;
 };

@@ -9,7 +9,7 @@ namespace ringlet::models {
 
 /// Cross-entropy of scale * cos(anchor, candidate) with the row's own positive as target. Rows are
 /// (anchor, positive) or (anchor, positive, negative); the candidates are all positives, then all
-/// negatives, of this batch. Needs at least two rows unless there are negatives.
+/// negatives, of this batch. Needs at least two rows, with negatives one.
 class MultipleNegativesRankingLoss final : public Loss {
  public:
   explicit MultipleNegativesRankingLoss(SentenceEncoder encoder, double scale = 20)
@@ -21,7 +21,9 @@ class MultipleNegativesRankingLoss final : public Loss {
     return std::make_shared<MultipleNegativesRankingLoss>(
         encoder_.around(cloner(encoder_.transformer())), scale_);
   }
-  std::int64_t min_rows() const override { return 2; }
+  std::int64_t min_rows(std::size_t, std::int64_t columns) const override {
+    return columns > 2 ? 1 : 2;
+  }
 
   /// The same of embeddings made elsewhere, (S, H) in the order of the batch's sentences.
   Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const;

@@ -76,7 +76,7 @@ std::vector<std::pair<TokenizerConfig, std::string>> read_configs(const fs::path
   std::vector<std::pair<TokenizerConfig, std::string>> configs;
   for (const char* name : {"special_tokens_map.json", "tokenizer_config.json"}) {
     const fs::path path = folder / name;
-    if (!fs::exists(path)) continue;
+    if (!path_exists(path)) continue;
     configs.emplace_back(parse_tokenizer_config(MappedFile(path).text(), path.string()),
                          path.string());
   }
@@ -155,11 +155,11 @@ Tokenizer Tokenizer::from_pretrained(const fs::path& folder) {
   const auto configs = read_configs(folder);
   const fs::path file = folder / "tokenizer.json";
   const fs::path vocab = folder / "vocab.txt";
-  if (!fs::exists(file) && !fs::exists(vocab)) {
+  if (!path_exists(file) && !path_exists(vocab)) {
     fail_input(folder.string(), ": expected tokenizer.json or vocab.txt, neither is there");
   }
   TokenizerModel model =
-      fs::exists(file)
+      path_exists(file)
           ? parse_tokenizer_json(MappedFile(file).text(), file.string())
           : make_model(Vocabulary::from_file(vocab), options_from(configs), vocab.string());
   for (const auto& [config, source] : configs) apply(config, source, model);

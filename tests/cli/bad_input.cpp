@@ -111,6 +111,11 @@ TEST_CASE_FIXTURE(Fixture, "a vocabulary of the wrong size") {
   check_refused_naming(encode(), {"vocab", "17"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "a length without room for a text") {
+  write_file(fs::path(model) / "sentence_bert_config.json", "{\"max_seq_length\": 1}");
+  check_refused_naming(encode(), {model + "/sentence_bert_config.json", "2 special tokens"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a malformed line, with its number") {
   write_file(text, "fine\nnot \xff text\n");
   check_refused_naming(encode(), {text + ":2", "UTF-8"});
@@ -140,6 +145,9 @@ TEST_CASE_FIXTURE(Fixture, "options that do not fit") {
   check_refused_naming(
       run({"encode", text, "--model", model, "--output", output + ".npy", "--max-length", "9999"}),
       {"--max-length 9999", "128"});
+  check_refused_naming(
+      run({"encode", text, "--model", model, "--output", output + ".npy", "--max-length", "1"}),
+      {"--max-length 1", "2 special tokens"});
   check_refused_naming(
       run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "tpu"}),
       {"tpu"});

@@ -162,6 +162,27 @@ TEST_CASE("scores of tables go up to the score scale, classes to a thousand unle
   CHECK_EQ(train(ids, {"--num-labels", "1001"}).code, 0);
 }
 
+TEST_CASE("a rename is for the files that have the column, and some file must have it") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "nli.jsonl",
+                      "{\"premise\": \"a\", \"hypothesis\": \"b\", \"label\": 0}\n"
+                      "{\"premise\": \"c\", \"hypothesis\": \"d\", \"label\": 1}\n");
+  ringlet::write_file(folder / "sts.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\n");
+  ringlet::write_file(folder / "dev.csv", "left,sentence2,score\na,b,1\nc,d,0\n");
+  const auto train = [&](const std::string& columns) {
+    return run({"train", "--model", "tiny", "--batch", "2", "--no-progress", "--columns", columns,
+                "--output", (folder / "out").string(), "--data", (folder / "nli.jsonl").string(),
+                "--data", (folder / "sts.csv").string(), "--eval", (folder / "dev.csv").string()});
+  };
+  const std::string columns = "premise=sentence1,hypothesis=sentence2";
+  check_refused(train(columns + ",left=sentence1,right=sentence2"),
+                "--columns: no file has a column 'right' to use as 'sentence2'");
+  check_refused(train("premise=sentence1,left=sentence1"),
+                (folder / "nli.jsonl").string() + ":1: no column 'left' to use as 'sentence1'");
+  CHECK_FALSE(fs::exists(folder / "out"));
+  CHECK_EQ(train(columns + ",left=sentence1").code, 0);
+}
+
 TEST_CASE("several files train with the loss their columns call for or the one they name") {
   const TemporaryFolder folder;
   ringlet::write_file(folder / "labels.csv",

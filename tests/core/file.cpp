@@ -101,6 +101,35 @@ TEST_CASE("a link is followed, its target replaced") {
   CHECK_EQ(read_file(folder / "target"), "new");
 }
 
+TEST_CASE("folders are made, listed in order and removed") {
+  const TemporaryFolder folder;
+  const fs::path made = folder / "a/b";
+  CHECK_FALSE(folder_exists(made));
+  make_folders(made);
+  make_folders(made);  // it is there already
+  CHECK(folder_exists(made));
+  for (const char* name : {"z", "x", "y"}) write_file(made / name, "");
+  CHECK(list_folder(made) == std::vector<fs::path>{made / "x", made / "y", made / "z"});
+  CHECK(path_exists(made / "x"));
+  CHECK_FALSE(folder_exists(made / "x"));
+  CHECK(list_folder(made / "x").empty());
+  CHECK(list_folder(folder / "none").empty());
+  remove_path(folder / "a");
+  remove_path(folder / "a");
+  CHECK_FALSE(path_exists(folder / "a"));
+
+  write_file(folder / "file", "");
+  const std::string below = (folder / "file/x").string();
+  CHECK_FALSE(path_exists(below));
+  CHECK_THROWS_WITH_AS(make_folders(below),
+                       (below + ": cannot make the folder: Not a directory").c_str(), InputError);
+  const std::string name = (folder / std::string(300, 'x')).string();
+  const std::string line = name + ": cannot look at it: File name too long";
+  CHECK_THROWS_WITH_AS(path_exists(name), line.c_str(), InputError);
+  CHECK_THROWS_WITH_AS(folder_exists(name), line.c_str(), InputError);
+  CHECK_THROWS_WITH_AS(list_folder(name), line.c_str(), InputError);
+}
+
 TEST_CASE("paths that cannot be read or written are named") {
   const TemporaryFolder folder;
   const std::string here = folder.path().string();

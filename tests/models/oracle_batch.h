@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "../oracle.h"
 #include "ringlet/models/losses/softmax_loss.h"
@@ -18,6 +19,15 @@ inline SentenceEncoder load(const std::string& name) {
 inline SentenceEncoder load_unnormalized(const std::string& name) {
   const SentenceEncoder encoder = load(name);
   return {encoder.transformer(), encoder.tokenizer()};
+}
+
+/// tests/oracles/sentences.txt.
+inline std::vector<std::string> oracle_sentences() {
+  std::vector<std::string> sentences;
+  std::ifstream lines(oracle_folder() + "/sentences.txt");
+  for (std::string line; std::getline(lines, line);) sentences.push_back(line);
+  REQUIRE(sentences.size() == 12);
+  return sentences;
 }
 
 // A batch of sentences given as packed ids; columns are packed one after the other.

@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-
 #include "oracle_batch.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/nn/arena.h"
@@ -21,6 +19,30 @@ TEST_CASE("hidden states are those of transformers") {
     const PackedBatch batch = make_batch(oracle, {"forward/"});
     const Variable hidden = (*encoder.transformer())(batch);
     check_close(hidden.tensor(), oracle.tensor("forward/last_hidden_state"), 1e-5);
+  }
+}
+
+TEST_CASE("pooled by mean, first token and maximum, and normalized, they are the library's") {
+  struct Way {
+    const char* name;  // in the oracle
+    Pooling pooling;
+    bool normalize;
+  };
+  for (const char* name : {"bert", "mpnet"}) {
+    const Oracle oracle(name);
+    const SentenceEncoder plain = load(name);
+    plain.transformer()->eval();
+    const PackedBatch batch = make_batch(oracle, {"forward/"});
+    for (const Way& way :
+         {Way{"mean", Pooling::mean, false}, Way{"cls", Pooling::cls, false},
+          Way{"max", Pooling::max, false}, Way{"normalized", Pooling::mean, true}}) {
+      CAPTURE(name);
+      const SentenceEncoder encoder(plain.transformer(), plain.tokenizer(), way.pooling,
+                                    way.normalize);
+      // As near as the hidden states, of which each is a mean or a choice.
+      check_close(encoder(batch).tensor(), oracle.tensor(concat("forward/", way.name)), 1e-5,
+                  way.name);
+    }
   }
 }
 
@@ -110,10 +132,7 @@ TEST_CASE("checkpointing changes no gradient, dropout on") {
 }
 
 TEST_CASE("sentence embeddings are those of SentenceTransformer.encode") {
-  std::vector<std::string> sentences;
-  std::ifstream lines(oracle_folder() + "/sentences.txt");
-  for (std::string line; std::getline(lines, line);) sentences.push_back(line);
-  REQUIRE(sentences.size() == 12);
+  const std::vector<std::string> sentences = oracle_sentences();
   for (const char* name : {"bert", "mpnet"}) {
     CAPTURE(name);
     const Oracle oracle(name);

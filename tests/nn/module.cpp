@@ -36,6 +36,15 @@ struct Net : Layer<Net> {
   Parameter scale;
 };
 
+/// State that no gradient trains.
+struct Counter : Layer<Counter> {
+  Counter() {
+    register_buffer("calls", zeros({1}, DType::i64));
+    register_buffer("mean", full({2}, 0.5));
+  }
+  void add(const std::string& name) { register_buffer(name, zeros({1})); }
+};
+
 std::vector<std::string> names(const Module& module) {
   std::vector<std::string> out;
   for (const NamedParameter& named : module.named_parameters()) out.push_back(named.name);
@@ -125,6 +134,31 @@ TEST_CASE("a copy on another device has the values and parameters of its own") {
   CHECK(weight.tensor().to_vector() == std::vector<float>{5, 5});
   CHECK_THROWS_WITH_AS(Net().clone({}), "[module] a Module cannot be copied: it has no blank_copy",
                        Error);
+}
+
+TEST_CASE("buffers have dotted names, each once, and move with the module") {
+  const auto counter = std::make_shared<Counter>();
+  Net net;
+  net.add("first", counter);
+  net.add("second", counter);  // held twice
+  net.add("third", std::make_shared<Counter>());
+  const auto buffer_names = [&] {
+    std::vector<std::string> all;
+    for (const auto& [name, buffer] : net.named_buffers()) all.push_back(name);
+    return all;
+  };
+  CHECK(buffer_names() ==
+        std::vector<std::string>{"first.calls", "first.mean", "third.calls", "third.mean"});
+  CHECK(net.num_parameters() == 13);  // buffers are none
+  CHECK_THROWS_WITH_AS(counter->add("mean"), "[module] buffer 'mean' registered twice", Error);
+
+  net.named_buffers()[0].second.fill_(7);
+  const Device second{DeviceType::cpu, 1};
+  net.to(second);
+  for (const auto& [name, buffer] : net.named_buffers()) CHECK(buffer.device() == second);
+  CHECK(counter->named_buffers()[0].second.to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{7});
+  CHECK(net.named_buffers()[1].second.to_vector() == std::vector<float>{0.5, 0.5});
 }
 
 TEST_CASE("tensors that lie end to end are one tensor") {

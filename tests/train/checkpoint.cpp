@@ -31,9 +31,23 @@ const TrainerState kState{.step = 7,
                           .position = {2, 1},
                           .generator = {~std::uint64_t{0}, 7, 3},
                           .fingerprint = "words",
+                          .arguments = {{"learning rate", "0.02"}},
                           .total_steps = 20,
                           .loss = {0.1, 3},
                           .dataset_losses = {{0.1, 2}, {0, 1}}};
+
+/// A model that holds a module with a buffer twice.
+struct Counted : words::Loss {
+  struct Counter : nn::Module {
+    Counter() { register_buffer("calls", zeros({2}, DType::i64)); }
+  };
+  Counted() : words::Loss(words::encoder(), 2) {
+    register_module("first", counter);
+    register_module("second", counter);
+  }
+  Tensor calls() const { return counter->named_buffers()[0].second; }
+  std::shared_ptr<Counter> counter = std::make_shared<Counter>();
+};
 
 /// The message of the InputError that `call` throws.
 std::string message(const std::function<void()>& call) {
@@ -63,6 +77,7 @@ TEST_CASE("a checkpoint brings back parameters, moments and state to the bit") {
   CHECK(state.generator.draws == 3);
   CHECK(state.loss == kState.loss);
   CHECK(state.dataset_losses == kState.dataset_losses);
+  CHECK(state.arguments == kState.arguments);
   const auto before = saved.optimizer.state(), after = optimizer.state();
   REQUIRE(before.size() == after.size());
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -81,6 +96,27 @@ TEST_CASE("a checkpoint is plain safetensors under the parameters' names") {
         Shape{3, 16});
   CHECK(SafeTensors::open(folder / "c" / "optimizer.safetensors")
             .shape("embeddings.weight/exp_avg_sq") == Shape{9, 8});
+}
+
+TEST_CASE("buffers are saved once, under their first name, and brought back") {
+  TemporaryFolder folder;
+  Counted saved;
+  AdamW optimizer(saved);
+  saved.calls().fill_(3);
+  save_checkpoint(folder / "c", saved, optimizer, kState);
+  const SafeTensors file = SafeTensors::open(folder / "c" / "model.safetensors");
+  CHECK(file.dtype("first.calls") == DType::i64);
+  CHECK_FALSE(file.contains("second.calls"));
+
+  Counted fresh;
+  AdamW fresh_optimizer(fresh);
+  load_checkpoint(folder / "c", fresh, fresh_optimizer);
+  CHECK(fresh.calls().to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 3});
+  const auto without = words::loss(2);
+  AdamW other(*without);
+  CHECK(message([&] { load_checkpoint(folder / "c", *without, other); }) ==
+        concat((folder / "c" / "model.safetensors").string(),
+               ": tensor 'first.calls' is no parameter of this model"));
 }
 
 TEST_CASE("a checkpoint of another model is refused by name and shape, nothing is changed") {
@@ -151,4 +187,8 @@ TEST_CASE("the latest checkpoints are kept, by step and not by name") {
   CHECK(folder.entries() == 4);
   CHECK_FALSE(std::filesystem::exists(folder / "checkpoint-9"));
   CHECK_FALSE(latest_checkpoint(folder / "run").has_value());
+  CHECK_FALSE(latest_checkpoint(folder / "none").has_value());
+  const std::string long_name(300, 'x');  // no file system has such names
+  CHECK(message([&] { latest_checkpoint(folder / long_name); }) ==
+        (folder / long_name).string() + ": cannot look at it: File name too long");
 }

@@ -6,6 +6,7 @@
 #include "ringlet/models/convnet.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/synthetic.h"
@@ -137,4 +138,32 @@ TEST_CASE("the convolutional network learns digits under the trainer") {
   const TrainingResult result = trainer.train();
   CHECK(result.epochs.back().loss < result.epochs.front().loss);
   CHECK(*find_metric(result.epochs.back().metrics, "accuracy") > 0.5);
+}
+
+TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRankingLoss") {
+  const auto ranked = [](const std::string& name, std::vector<std::string> columns) {
+    auto data = std::make_shared<TextDataset>(name, columns, Target::none);
+    const std::vector<std::string_view> texts{"a b", "a c", "d"};
+    for (int row = 0; row < 4; ++row) data->add_row(std::span(texts).first(columns.size()), 0);
+    return data;
+  };
+  const auto pairs = ranked("pairs", {"anchor", "positive"});
+  const auto triplets = ranked("triplets", {"anchor", "positive", "negative"});
+  const models::SentenceEncoder encoder = tiny_encoder();
+  const auto ranking = std::make_shared<models::MultipleNegativesRankingLoss>(encoder);
+  const TrainingArguments one_row{.batch_size = 1};
+  const TrainingResult result = Trainer(*ranking, {triplets}, encoder.tokenizer(), one_row).train();
+  CHECK(result.steps == 4);
+  CHECK(result.loss > 0);  // there is something to tell apart
+
+  const char* refusal = "batch size: expected at least 2 for the loss of pairs, found 1";
+  CHECK_THROWS_WITH_AS(Trainer(*ranking, {pairs}, encoder.tokenizer(), one_row), refusal,
+                       InputError);
+  const auto cosine = std::make_shared<models::CosineSimilarityLoss>(encoder);
+  models::MultiLoss second_needs_two(encoder.transformer(), {cosine, ranking});
+  CHECK_THROWS_WITH_AS(
+      Trainer(second_needs_two, {scored_pairs(), pairs}, encoder.tokenizer(), one_row), refusal,
+      InputError);
+  CHECK_NOTHROW(
+      Trainer(second_needs_two, {scored_pairs(), triplets}, encoder.tokenizer(), one_row));
 }

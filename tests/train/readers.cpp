@@ -103,6 +103,29 @@ TEST_CASE("columns renames what a file calls its fields") {
                        "columns: expected NAME_IN_FILE=NAME, found 'premise'", InputError);
 }
 
+TEST_CASE("a file may lack columns that others rename, if it makes sense without them") {
+  Renames missing;
+  ReadOptions options;
+  options.columns = "premise=sentence1,hypothesis=sentence2";
+  options.missing_columns = &missing;
+  // The names renamed to are the file's own.
+  for (const char* text : {"sentence1,sentence2,label\na,b,1\n",
+                           "{\"sentence1\": \"a\", \"sentence2\": \"b\", \"label\": 1}\n"}) {
+    CAPTURE(text);
+    const TextDataset own = read(text, options);
+    CHECK_EQ(own.texts(0)[0], "a");
+    CHECK_EQ(own.texts(0)[1], "b");
+    CHECK_EQ(missing.size(), 2);
+  }
+  const TextDataset half = read("premise,sentence2,label\np,b,1\n", options);
+  CHECK_EQ(half.texts(0)[0], "p");
+  CHECK(missing == Renames{{"hypothesis", "sentence2"}});
+  read("premise,hypothesis,label\np,h,1\n", options);
+  CHECK(missing.empty());
+  CHECK_THROWS_WITH_AS(read("premise,other,label\np,o,1\n", options),
+                       "a.csv:1: no column 'hypothesis' to use as 'sentence2'", InputError);
+}
+
 TEST_CASE("what is detected can be said instead") {
   ReadOptions options;
   options.layout = Layout::columns;  // gold_label is then one more column

@@ -225,19 +225,60 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
   Trainer shorter(*loss, {words::dataset(20, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(
       shorter.train(),
-      (at + ": was trained on words (24 rows), batches of 4, proportional, shuffled, seed 42, f32, "
-            "learning rate 0.02; now it would be words (20 rows), batches of 4, proportional, "
-            "shuffled, seed 42, f32, learning rate 0.02")
+      (at + ": was trained on words (24 rows), batches of 4, proportional, shuffled, seed 42; now "
+            "it would be words (20 rows), batches of 4, proportional, shuffled, seed 42")
           .c_str(),
       InputError);
-  TrainingArguments faster = arguments;
-  faster.lr = 0.1;
-  CHECK_THROWS_AS(Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), faster).train(),
-                  InputError);
   arguments.epochs = 4;
   Trainer longer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(longer.train(), (at + ": was to run 18 steps; now it would be 24").c_str(),
                        InputError);
+}
+
+TEST_CASE("a checkpoint does not go on with another argument of its updates, which is named") {
+  TemporaryFolder folder;
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.save_steps = 4;
+  arguments.warmup_ratio = 0.1;
+  const auto loss = words::loss(2);
+  const auto train = [&] {
+    Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
+  };
+  train();
+  arguments.resume_from = folder / "out" / "checkpoint-4";
+  const auto refused = [&](auto TrainingArguments::*argument, auto value, const char* difference) {
+    const TrainingArguments before = arguments;
+    arguments.*argument = value;
+    const std::string line = arguments.resume_from.string() + ": was trained with " + difference;
+    CHECK_THROWS_WITH_AS(train(), line.c_str(), InputError);
+    arguments = before;
+  };
+  refused(&TrainingArguments::lr, 0.02 + 1e-12,  // every bit counts
+          "learning rate 0.02; now it would be 0.020000000001");
+  refused(&TrainingArguments::schedule, Decay::constant,
+          "schedule linear; now it would be constant");
+  refused(&TrainingArguments::warmup_steps, 3, "warm-up steps 2; now it would be 3");
+  refused(&TrainingArguments::weight_decay, 0.01, "weight decay 0; now it would be 0.01");
+  refused(&TrainingArguments::beta1, 0.8, "beta1 0.9; now it would be 0.8");
+  refused(&TrainingArguments::beta2, 0.99, "beta2 0.999; now it would be 0.99");
+  refused(&TrainingArguments::eps, 1e-6, "eps 1e-08; now it would be 1e-06");
+  refused(&TrainingArguments::max_grad_norm, 0.0, "max gradient norm 1; now it would be 0");
+  arguments.warmup_ratio = 0;
+  arguments.warmup_steps = 2;  // the same, said in another way
+  train();
+}
+
+TEST_CASE("paths that cannot be written to are InputError that names them") {
+  const auto loss = words::loss(2);
+  const auto refused = [&](const std::filesystem::path& output, const std::string& line) {
+    Trainer trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), with_output(kQuick, output));
+    CHECK_THROWS_WITH_AS(trainer.train(), line.c_str(), InputError);
+  };
+  refused("/proc/x", "/proc/x: cannot make the folder: No such file or directory");
+  TemporaryFolder folder;
+  write_file(folder / "file", "");
+  const std::string below = (folder / "file" / "out").string();
+  refused(below, below + ": cannot make the folder: Not a directory");
 }
 
 TEST_CASE("a loss that does not reach a parameter is named") {

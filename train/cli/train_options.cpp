@@ -28,7 +28,8 @@ void add_data_options(CLI::App& command, DataOptions& data) {
                          "; by default what their columns call for");
   command.add_option("--eval", data.eval,
                      "Pairs with scores or labels to evaluate on, may be repeated");
-  command.add_option("--columns", data.columns, "Renames: NAME_IN_FILE=NAME,...");
+  command.add_option("--columns", data.columns,
+                     "Renames, in the files that have the column: NAME_IN_FILE=NAME,...");
   command
       .add_option("--num-labels", data.num_labels,
                   fmt::format("Refuse labels from this number on; needed for more than {} classes",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ringlet/core/file.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
@@ -56,22 +57,47 @@ void check_suits(const TextDataset& data, LossKind loss, const std::string& file
                needed_columns(loss));
 }
 
-Source read_source(const std::string& text, const DataOptions& options) {
+/// Reads files that share --columns: each may lack some of them, not all the same one.
+class SharedColumns {
+ public:
+  explicit SharedColumns(const std::string& columns) : nowhere_(train::parse_renames(columns)) {}
+
+  TextDataset read(const std::string& file, train::ReadOptions options) {
+    train::Renames missing;
+    options.missing_columns = &missing;
+    TextDataset data = train::read_dataset(file, options);
+    std::erase_if(nowhere_, [&](const auto& rename) {
+      return std::find(missing.begin(), missing.end(), rename) == missing.end();
+    });
+    return data;
+  }
+
+  void check_found() const {
+    if (!nowhere_.empty())
+      fail_input("--columns: no file has a column '", nowhere_[0].first, "' to use as '",
+                 nowhere_[0].second, "'");
+  }
+
+ private:
+  train::Renames nowhere_;  // what no file has had yet
+};
+
+Source read_source(const std::string& text, const DataOptions& options, SharedColumns& columns) {
   std::string file = text;
   std::optional<LossKind> loss;
   if (const std::size_t colon = text.rfind(':'); colon != text.npos) {
     loss = loss_named(text.substr(colon + 1));
-    const bool path = text.find('/', colon) != text.npos || std::filesystem::exists(text);
+    const bool path = text.find('/', colon) != text.npos || path_exists(text);
     if (loss)
       file = text.substr(0, colon);
     else if (!path)
       parse_loss(text.substr(colon + 1));
   }
   if (!loss && !options.loss.empty()) loss = parse_loss(options.loss);
-  auto dataset = std::make_shared<const TextDataset>(
-      train::read_dataset(file, {.columns = options.columns,
-                                 .num_labels = options.num_labels,
-                                 .score_scale = options.score_scale}));
+  auto dataset =
+      std::make_shared<const TextDataset>(columns.read(file, {.columns = options.columns,
+                                                              .num_labels = options.num_labels,
+                                                              .score_scale = options.score_scale}));
   if (dataset->size() == 0) fail_input(file, ": expected rows, found none");
   if (!loss) loss = deduce(*dataset, file);
   check_suits(*dataset, *loss, file);
@@ -105,12 +131,13 @@ TrainingData synthetic_data(std::uint64_t seed) {
 
 /// Pairs with scores; or with labels, where a loss has classes.
 std::shared_ptr<const TextDataset> read_eval(const std::string& file, const DataOptions& options,
-                                             const std::vector<Source>& sources) {
+                                             const std::vector<Source>& sources,
+                                             SharedColumns& columns) {
   int classes = 0;
   for (const Source& source : sources)
     if (classes == 0 && source.loss == LossKind::softmax) classes = classes_of(source);
   auto data = std::make_shared<const TextDataset>(
-      train::read_dataset(file, {.columns = options.columns, .score_scale = options.score_scale}));
+      columns.read(file, {.columns = options.columns, .score_scale = options.score_scale}));
   const bool usable =
       data->target() == Target::score || (data->target() == Target::label && classes > 0);
   if (data->columns().size() != 2 || !usable)
@@ -161,10 +188,13 @@ std::vector<std::string> TrainingData::texts() const {
 TrainingData read_training_data(const DataOptions& options) {
   TrainingData data;
   if (options.data.empty()) data = synthetic_data(options.seed);
-  for (const std::string& text : options.data) data.sources.push_back(read_source(text, options));
+  SharedColumns columns(options.columns);
+  for (const std::string& text : options.data)
+    data.sources.push_back(read_source(text, options, columns));
   if (!options.eval.empty()) data.eval.clear();
   for (const std::string& file : options.eval)
-    data.eval.push_back(read_eval(file, options, data.sources));
+    data.eval.push_back(read_eval(file, options, data.sources, columns));
+  columns.check_found();
   return data;
 }
 

@@ -30,7 +30,7 @@ struct DataOptions {
   std::vector<std::string> data;  // FILE or FILE:LOSS
   std::string loss;               // for files that name none; empty: by their columns
   std::vector<std::string> eval;  // pairs with scores or labels
-  std::string columns;            // renames, "premise=sentence1,…"
+  std::string columns;            // renames, "premise=sentence1,…", each of some file's column
   int num_labels = 0;             // classes allowed; 0: as many as there are, to kMaxGuessedLabels
   double score_scale = 1;         // the best score of tables with columns of their own
   std::uint64_t seed = 0;

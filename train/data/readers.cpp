@@ -136,6 +136,24 @@ Plan make_plan(RowReader& rows, const ReadOptions& options) {
              "anchor and positive, or sentence; name them with columns NAME_IN_FILE=NAME");
 }
 
+[[noreturn]] void refuse_rename(const RowReader& rows) {
+  const auto& [from, to] = rows.missing_renames().front();
+  fail_input(rows.name(), ":1: no column '", from, "' to use as '", to, "'");
+}
+
+/// A file may lack columns that others rename, if there is a plan without them.
+Plan make_plan_with_renames(RowReader& rows, const ReadOptions& options) {
+  const Renames& missing = rows.missing_renames();
+  if (missing.empty()) return make_plan(rows, options);
+  if (!options.missing_columns) refuse_rename(rows);
+  *options.missing_columns = missing;
+  try {
+    return make_plan(rows, options);
+  } catch (const InputError&) {
+    refuse_rename(rows);
+  }
+}
+
 std::string_view text_field(const RowReader& rows, const std::string& column) {
   const std::optional<std::string_view> field = rows.find(column);
   if (!field) rows.fail_here("expected a field '", column, "'");
@@ -199,7 +217,8 @@ TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
   }
   const std::unique_ptr<RowReader> rows =
       open_rows(std::move(lines), options.format, parse_renames(options.columns));
-  const Plan plan = make_plan(*rows, options);
+  if (options.missing_columns) options.missing_columns->clear();
+  const Plan plan = make_plan_with_renames(*rows, options);
   TextDataset dataset(rows->name(), plan.texts, plan.target);
   while (rows->next()) read_row(*rows, plan, options, dataset);
   if (dataset.size() == 0) {

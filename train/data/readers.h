@@ -30,6 +30,9 @@ struct ReadOptions {
   Format format = Format::detect;
   /// "NAME_IN_FILE=NAME,…", for instance "premise=sentence1,hypothesis=sentence2,gold=label".
   std::string columns;
+  /// For several files that share `columns`: where given, what names a column that the file lacks
+  /// is put here; otherwise it is InputError.
+  Renames* missing_columns = nullptr;
   /// Names of the classes; a label is one of these or its position.
   std::vector<std::string> labels = {"entailment", "neutral", "contradiction"};
   /// Classes allowed; 0 for any number under layout `columns`. NLI has as many as `labels`.

@@ -16,13 +16,16 @@ std::string renamed(std::string_view name, const Renames& renames) {
   return std::string(name);
 }
 
-void check_renames(const std::vector<std::string>& file_names, const Renames& renames,
-                   const std::string& file) {
-  for (const auto& [from, to] : renames) {
-    if (std::find(file_names.begin(), file_names.end(), from) == file_names.end()) {
-      fail_input(file, ":1: no column '", from, "' to use as '", to, "'");
-    }
+/// Moves the renames of columns that are not among `file_names` to `missing`.
+Renames applicable(const Renames& renames, const std::vector<std::string>& file_names,
+                   Renames& missing) {
+  Renames found;
+  for (const auto& rename : renames) {
+    const bool there =
+        std::find(file_names.begin(), file_names.end(), rename.first) != file_names.end();
+    (there ? found : missing).push_back(rename);
   }
+  return found;
 }
 
 class DelimitedRows : public RowReader {
@@ -32,8 +35,8 @@ class DelimitedRows : public RowReader {
     if (!csv_.next()) return;
     std::vector<std::string> names;
     for (const std::string_view field : csv_.fields()) names.emplace_back(strip(field));
-    check_renames(names, renames, name());
-    for (const std::string& name : names) names_.push_back(renamed(name, renames));
+    const Renames own = applicable(renames, names, missing_renames_);
+    for (const std::string& name : names) names_.push_back(renamed(name, own));
   }
 
   std::vector<std::string> columns() const override { return names_; }
@@ -73,12 +76,11 @@ class DelimitedRows : public RowReader {
 
 class JsonlRows : public RowReader {
  public:
-  JsonlRows(LineReader lines, Renames renames)
-      : json_(std::move(lines)), renames_(std::move(renames)) {
+  JsonlRows(LineReader lines, const Renames& renames) : json_(std::move(lines)) {
     pending_ = json_.next();
     std::vector<std::string> names;
     for (const auto& member : json_.members()) names.push_back(member.key);
-    if (pending_) check_renames(names, renames_, name());
+    renames_ = applicable(renames, names, missing_renames_);
   }
 
   std::vector<std::string> columns() const override {

@@ -34,6 +34,8 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
 
+  /// Renames of columns that the file lacks (its header, or its first object); they change nothing.
+  const Renames& missing_renames() const { return missing_renames_; }
   /// Field names after renaming: the CSV header, or the keys of the current JSON object.
   virtual std::vector<std::string> columns() const = 0;
   /// Steps to the next row, at first to the first one; false at the end.
@@ -54,6 +56,9 @@ class RowReader {
   [[noreturn]] void fail_here(const Args&... args) const {
     fail_input(name(), ":", line(), ": ", args...);
   }
+
+ protected:
+  Renames missing_renames_;
 };
 
 /// Opens a file; an empty one is InputError.

@@ -164,9 +164,7 @@ void write_synthetic(const fs::path& folder, std::uint64_t seed, const Synthetic
                    {"sts-dev.csv", sts_lines(sts.dev)}};
   add_digits(files, "train", make_digits(seed, 0, sizes.digits_train));
   add_digits(files, "test", make_digits(seed, 1, sizes.digits_test));
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail_input(folder.string(), ": cannot make the folder: ", error.message());
+  make_folders(folder);
   write_all(folder, files);
 }
 

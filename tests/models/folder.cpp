@@ -1,0 +1,221 @@
+// Published folders in the layouts that are about: each gives the embeddings of the oracle's.
+#include "ringlet/models/folder.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "../files.h"
+#include "oracle_batch.h"
+#include "ringlet/core/file.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A copy of an oracle's folder that a test may change.
+struct ModelFolder : TemporaryFolder {
+  explicit ModelFolder(const std::string& name) {
+    fs::copy(fs::path(RINGLET_TESTS_DIR) / "oracles" / name, path(), fs::copy_options::recursive);
+  }
+
+  /// Writes the weights anew under the names that `rename` gives, with `more` beside them.
+  void rewrite(const std::function<std::string(const std::string&)>& rename,
+               const std::vector<std::string>& more = {}, DType dtype = DType::f32) const {
+    const fs::path weights = path() / "model.safetensors";
+    NamedTensors tensors;
+    const SafeTensors file = SafeTensors::open(weights);
+    for (const std::string& name : file.names())
+      tensors.emplace_back(rename(name), file.load(name).clone().to(dtype));
+    for (const std::string& name : more) tensors.emplace_back(name, ones({2}));
+    save_safetensors(weights, tensors);
+  }
+  /// What a checkpoint of transformers is: no files of Sentence Transformers.
+  void make_bare() const {
+    for (const char* name : {"modules.json", "sentence_bert_config.json",
+                             "config_sentence_transformers.json", "1_Pooling", "2_Normalize"})
+      fs::remove_all(path() / name);
+  }
+  void write(const std::string& name, const nlohmann::json& json) const {
+    write_file(path() / name, json.dump());
+  }
+  SentenceEncoder load() const { return SentenceEncoder::from_pretrained(path()); }
+};
+
+std::string same(const std::string& name) { return name; }
+
+nlohmann::json module(const std::string& type, const std::string& path) {
+  return {
+      {"idx", 0}, {"name", "0"}, {"path", path}, {"type", "sentence_transformers.models." + type}};
+}
+
+/// The embeddings are equal to the bit: the weights are, and so is what is computed.
+void check_same(const SentenceEncoder& actual, const SentenceEncoder& expected) {
+  CHECK(actual.max_seq_length() == expected.max_seq_length());
+  CHECK(actual.encode(oracle_sentences()).to_vector() ==
+        expected.encode(oracle_sentences()).to_vector());
+}
+
+void check_refused(const ModelFolder& folder, const std::string& file, const std::string& line) {
+  CHECK_THROWS_WITH_AS(folder.load(), ((folder / file).string() + ": " + line).c_str(), InputError);
+}
+
+std::string with_old_layer_norm(std::string name) {
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
+  };
+  replace("LayerNorm.weight", "LayerNorm.gamma");
+  replace("LayerNorm.bias", "LayerNorm.beta");
+  return name;
+}
+
+}  // namespace
+
+TEST_CASE("a bare checkpoint with a language model's head: the mean of the tokens, heads named") {
+  for (const std::string name : {"bert", "mpnet"}) {
+    CAPTURE(name);
+    const ModelFolder folder(name);
+    folder.make_bare();
+    const std::string head = name == "bert" ? "cls.predictions.bias" : "lm_head.bias";
+    folder.rewrite([&](const std::string& weight) { return name + "." + weight; },
+                   {head, name + ".embeddings.position_ids"});
+    const SentenceEncoder encoder = folder.load();
+    CHECK(encoder.pooling() == Pooling::mean);
+    CHECK_FALSE(encoder.normalize());
+    check_same(encoder, load_unnormalized(name));
+    std::vector<std::string> unused{head};
+    if (name == "bert") unused = {head, "bert.pooler.dense.bias", "bert.pooler.dense.weight"};
+    const auto named = encoder.unused_names();
+    CHECK(std::vector<std::string>(named.begin(), named.end()) == unused);
+  }
+}
+
+TEST_CASE("LayerNorm's gamma and beta are its weight and bias") {
+  for (const char* name : {"bert", "mpnet"}) {
+    CAPTURE(name);
+    const ModelFolder folder(name);
+    folder.rewrite(with_old_layer_norm);
+    check_same(folder.load(), load(name));
+  }
+  const ModelFolder both("mpnet");
+  both.rewrite(same, {"mpnet.embeddings.LayerNorm.gamma"});
+  check_refused(both, "model.safetensors",
+                "tensors 'embeddings.LayerNorm.weight' and 'mpnet.embeddings.LayerNorm.gamma' are "
+                "the same parameter");
+}
+
+TEST_CASE("the layout of version 2: 0_Transformer, a flag for each pooling mode") {
+  for (const std::string name : {"bert", "mpnet"}) {
+    CAPTURE(name);
+    const ModelFolder folder(name);
+    fs::create_directory(folder / "0_Transformer");
+    for (const char* file : {"config.json", "model.safetensors", "sentence_bert_config.json",
+                             "tokenizer.json", "tokenizer_config.json", "vocab.txt"})
+      fs::rename(folder / file, folder / "0_Transformer" / file);
+    folder.write("0_Transformer/sentence_bert_config.json", {{"max_seq_length", 12}});
+    folder.write("1_Pooling/config.json", {{"pooling_mode_mean_tokens", name == "mpnet"},
+                                           {"pooling_mode_cls_token", name == "bert"},
+                                           {"pooling_mode_max_tokens", false},
+                                           {"pooling_mode_mean_sqrt_len_tokens", false}});
+    nlohmann::json modules{module("Transformer", "0_Transformer"), module("Pooling", "1_Pooling")};
+    if (name == "mpnet") modules.push_back(module("Normalize", "2_Normalize"));
+    folder.write("modules.json", modules);
+
+    const SentenceEncoder plain = load(name);
+    const SentenceEncoder expected(plain.transformer(), plain.tokenizer(),
+                                   name == "bert" ? Pooling::cls : Pooling::mean, name == "mpnet");
+    expected.set_max_seq_length(12);
+    check_same(folder.load(), expected);
+  }
+}
+
+TEST_CASE("bf16 weights are read as the f32 that they are, shards as one file") {
+  const ModelFolder narrow("mpnet");
+  narrow.rewrite(same, {}, DType::bf16);
+  const auto expected = load("mpnet").transformer()->named_parameters();
+  const auto transformer = narrow.load().transformer();
+  for (const nn::NamedParameter& named : expected) {
+    const Tensor read = transformer->parameter(named.name).tensor();
+    CHECK(read.dtype() == DType::f32);
+    CHECK(read.to_vector() == named.parameter.tensor().to(DType::bf16).to_vector());
+  }
+
+  const ModelFolder sharded("mpnet");
+  NamedTensors shards[2];
+  nlohmann::json map;
+  {
+    const SafeTensors file = SafeTensors::open(sharded / "model.safetensors");
+    for (const std::string& name : file.names()) {
+      const std::size_t shard = map.size() % 2;
+      shards[shard].emplace_back(name, file.load(name).clone());
+      map[name] = concat("model-", shard, ".safetensors");
+    }
+  }
+  for (std::size_t i = 0; i < 2; ++i)
+    save_safetensors(sharded / concat("model-", i, ".safetensors"), shards[i]);
+  sharded.write("model.safetensors.index.json", {{"weight_map", map}});
+  fs::remove(sharded / "model.safetensors");
+  check_same(sharded.load(), load("mpnet"));
+}
+
+TEST_CASE("pickled weights are refused with the line that converts them") {
+  const ModelFolder folder("bert");
+  fs::rename(folder / "model.safetensors", folder / "pytorch_model.bin");
+  const std::string path = folder.path().string();
+  check_refused(folder, "pytorch_model.bin",
+                "pickled weights are not read; convert them with python -c \"from transformers "
+                "import AutoModel; AutoModel.from_pretrained('" +
+                    path + "').save_pretrained('" + path + "')\"");
+}
+
+TEST_CASE("modules and pooling modes that are not known are refused by name") {
+  const ModelFolder folder("bert");
+  folder.write("1_Pooling/config.json", {{"pooling_mode_lasttoken", true}});
+  check_refused(
+      folder, "1_Pooling/config.json",
+      "pooling mode 'pooling_mode_lasttoken' is not supported; expected mean, cls or max");
+  folder.write("1_Pooling/config.json",
+               {{"pooling_mode_cls_token", true}, {"pooling_mode_max_tokens", true}});
+  check_refused(folder, "1_Pooling/config.json", "expected exactly one pooling mode, found 2");
+  folder.write("modules.json", {module("Transformer", ""), module("Dense", "2_Dense")});
+  check_refused(folder, "modules.json",
+                "module 'Dense' is not supported; expected Transformer, Pooling and Normalize");
+}
+
+TEST_CASE("lengths without room for the special tokens are refused with the file's name") {
+  const ModelFolder folder("bert");
+  folder.write("sentence_bert_config.json", {{"max_seq_length", 1}});
+  check_refused(folder, "sentence_bert_config.json",
+                "max_seq_length: expected room for the 2 special tokens of a text, got 1");
+  folder.write("sentence_bert_config.json", {{"max_seq_length", -3}});
+  check_refused(folder, "sentence_bert_config.json", "max_seq_length: expected 1 or more, got -3");
+  folder.write("sentence_bert_config.json", {{"max_seq_length", 2}});
+  CHECK(folder.load().max_seq_length() == 2);
+
+  nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
+  config["max_position_embeddings"] = 1;
+  folder.write("config.json", config);
+  check_refused(folder, "config.json",
+                "tokens that max_position_embeddings allow: expected room for the 2 special tokens "
+                "of a text, got 1");
+}
+
+TEST_CASE("paths that cannot be looked at are InputError that names them") {
+  const TemporaryFolder folder;
+  const std::string name = (folder / std::string(300, 'x')).string();  // too long for any disk
+  const std::string line = name + ": cannot look at it: File name too long";
+  CHECK_THROWS_WITH_AS(SentenceEncoder::from_pretrained(name), line.c_str(), InputError);
+  CHECK_THROWS_WITH_AS(SafeTensors::open(name), line.c_str(), InputError);
+
+  // A circle of links where a file is looked for.
+  for (const char* file : {"tokenizer.json", "special_tokens_map.json"}) {
+    CAPTURE(file);
+    const ModelFolder model("bert");
+    fs::remove(model / file);
+    fs::create_symlink(file, model / file);
+    check_refused(model, file, "cannot look at it: Too many levels of symbolic links");
+  }
+}
