@@ -146,9 +146,6 @@ TEST_CASE_FIXTURE(Fixture, "options that do not fit") {
       run({"encode", text, "--model", model, "--output", output + ".npy", "--max-length", "9999"}),
       {"--max-length 9999", "128"});
   check_refused_naming(
-      run({"encode", text, "--model", model, "--output", output + ".npy", "--max-length", "1"}),
-      {"--max-length 1", "2 special tokens"});
-  check_refused_naming(
       run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "tpu"}),
       {"tpu"});
   check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,1\n", {"--resume"}),

@@ -168,7 +168,7 @@ TEST_CASE("a rename is for the files that have the column, and some file must ha
                       "{\"premise\": \"a\", \"hypothesis\": \"b\", \"label\": 0}\n"
                       "{\"premise\": \"c\", \"hypothesis\": \"d\", \"label\": 1}\n");
   ringlet::write_file(folder / "sts.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\n");
-  ringlet::write_file(folder / "dev.csv", "left,sentence2,score\na,b,1\nc,d,0\n");
+  ringlet::write_file(folder / "dev.csv", "left,sentence2,score\na b,a b,1\nc,d,0\ne,f,0.5\n");
   const auto train = [&](const std::string& columns) {
     return run({"train", "--model", "tiny", "--batch", "2", "--no-progress", "--columns", columns,
                 "--output", (folder / "out").string(), "--data", (folder / "nli.jsonl").string(),

@@ -38,10 +38,6 @@ void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) 
   if (options.max_length > encoder.config().max_tokens())
     fail_input("--max-length ", options.max_length, ": the model takes at most ",
                encoder.config().max_tokens(), " tokens");
-  const std::int64_t special = encoder.tokenizer().model().post_processor.added(false);
-  if (options.max_length < special)
-    fail_input("--max-length ", options.max_length, ": expected room for the ", special,
-               " special tokens of a text");
   encoder.set_max_seq_length(options.max_length);
 }
 
