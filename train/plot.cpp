@@ -155,7 +155,9 @@ void draw_chart(Canvas& canvas, const LineChart& chart, double top) {
 std::vector<double> round_ticks(double low, double high, int at_most) {
   RINGLET_CHECK(std::isfinite(low) && std::isfinite(high) && low <= high && at_most >= 1,
                 "[round_ticks] no ticks from ", low, " to ", high);
-  if (low == high) high = low + (low == 0 ? 1 : std::abs(low));
+  // A range that is rounding alone has no ticks inside: there may be no numbers between its ends.
+  if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high)))
+    high = low + (low == 0 ? 1 : std::abs(low));
   const double power = std::pow(10, std::floor(std::log10((high - low) / at_most)));
   for (double factor : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0}) {
     const double step = factor * power;

@@ -38,6 +38,7 @@ TEST_CASE("ticks are round and enclose the data") {
   check_ticks(round_ticks(0, 1380, 10), {0, 200, 400, 600, 800, 1000, 1200, 1400});
   check_ticks(round_ticks(2e-5, 4e-5, 4), {2e-5, 2.5e-5, 3e-5, 3.5e-5, 4e-5});
   CHECK(round_ticks(7, 7, 5).back() > 7);  // one value still gets an axis
+  CHECK(round_ticks(std::nextafter(1, 0), 1, 5).back() > 1);
   CHECK_THROWS_AS(round_ticks(1, 0, 5), Error);
   CHECK_THROWS_AS(round_ticks(0, std::numeric_limits<double>::infinity(), 5), Error);
 }
