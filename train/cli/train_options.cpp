@@ -57,10 +57,11 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   command.add_option("--warmup", options.warmup, "Steps, or below 1 their share of all")
       ->check(CLI::Range(0.0, 1e12))
       ->capture_default_str();
-  command.add_option("--schedule", options.schedule)
+  command
+      .add_option("--schedule", options.schedule, "How the learning rate falls behind the warm-up")
       ->check(CLI::IsMember({"linear", "cosine", "constant"}))
       ->capture_default_str();
-  command.add_option("--weight-decay", a.weight_decay)
+  command.add_option("--weight-decay", a.weight_decay, "AdamW's, of all but biases and LayerNorm")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   command.add_option("--clip", a.max_grad_norm, "Global norm of gradients at most; 0: no clipping")
@@ -79,7 +80,8 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       .add_option("--memory-limit", options.memory_limit,
                   "Most that the tensors of each device may take: bytes, or with KiB, MiB or GiB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
-  command.add_option("--seed", a.seed)->capture_default_str();
+  command.add_option("--seed", a.seed, "Of weights, order, dropout and the project's own data")
+      ->capture_default_str();
   command.add_option("--dealing", options.dealing, "How batches of several data sets alternate")
       ->check(CLI::IsMember({"round_robin", "proportional"}))
       ->capture_default_str();
@@ -105,7 +107,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   command.add_option("--output", options.arguments.output, "A new or empty folder")
       ->capture_default_str();
   command.add_flag("--resume", options.resume, "Go on from the latest checkpoint in --output");
-  command.add_flag("--no-progress", options.no_progress);
+  command.add_flag("--no-progress", options.no_progress, "Say nothing until the end");
 }
 
 void check(const TrainOptions& options, bool restarted) {
