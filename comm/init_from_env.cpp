@@ -73,10 +73,11 @@ std::string my_processors() {
 void share_processors(const Group& world) {
   const std::vector<std::string> all = world.all_gather_bytes(my_processors());
   if (environment_variable("RINGLET_NUM_THREADS")) return;
+  const std::string host = boot_id();
   double share = 0;
   for (const int cpu : affinity()) {
     const auto users = std::count_if(all.begin(), all.end(), [&](const std::string& processors) {
-      return processors.starts_with(boot_id()) &&
+      return processors.starts_with(host) &&
              processors.find(concat(' ', cpu, ' ')) != processors.npos;
     });
     share += 1.0 / static_cast<double>(users);

@@ -92,9 +92,9 @@ void TcpMembers::join(TcpMember& member, const StoreMessage& message) {
   member.name = message.value;
   member.silence = Timeout(std::clamp<std::int64_t>(message.number, 0, kLongestSilence.count()));
   member.heard();
+  change_count(1);  // before it hears that it is in, and may ask who is
   member.answer({.type = StoreVerb::done, .id = message.id});
   scopes_[message.key].join(member);
-  change_count(1);
 }
 
 void TcpMembers::lose(TcpMember& member, const std::string& what) {

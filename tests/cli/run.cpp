@@ -350,13 +350,15 @@ TEST_CASE("a node whose launcher has stopped is named, and the other ends its ra
 }
 
 TEST_CASE("a signal between two attempts ends the job on all nodes") {
-  const std::string port = free_port();
+  const TemporaryFolder folder;
+  const std::string port = free_port(), there = (folder / "rank 1 is there").string();
   const auto node = [&](const std::string& rank) {
-    // Rank 0 fails; rank 1 takes its time to end.
+    // Rank 0 fails once rank 1 is there, which takes its time to end.
     return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1",
                         "--master-port", port, "--max-restarts", "1", "--grace", "3"},
-                       shell("trap '' TERM; echo pid $$; [ $RANK = 1 ] || { sleep 0.5; exit 3; }; "
-                             "while :; do sleep 0.05; done"));
+                       shell("trap '' TERM; echo pid $$; there='" + there +
+                             "'; [ $RANK = 1 ] && touch \"$there\"; while :; do sleep 0.05; "
+                             "[ $RANK = 1 ] || [ ! -e \"$there\" ] || exit 3; done"));
   };
   Background first(node("0")), second(node("1"));
   REQUIRE(second.says("pid "));

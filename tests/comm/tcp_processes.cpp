@@ -94,13 +94,13 @@ TEST_CASE("a server that has stopped is silent, one that nobody asks anything is
   const Job job;
   TcpStoreOptions options = job.options("rank 1");
   const pid_t child = fork_server(job.token, options.port);
-  options.silence = 200ms;
+  options.silence = 500ms;
   TcpStore client(options);
-  CHECK(time_to_alarm(client, 1s) >= 1s);
+  CHECK(time_to_alarm(client, 2s) >= 2s);
   stop(child);
   // What waits for an answer is told as soon as the silence is noticed, not at its own deadline.
   const std::string error = error_of([&] { client.set("key", "value"); });
-  CHECK_EQ(error, concat("the store at 127.0.0.1:", options.port, ": no answer for 0.2 s"));
+  CHECK_EQ(error, concat("the store at 127.0.0.1:", options.port, ": no answer for 0.5 s"));
   CHECK_EQ(client.cause(), error);
   CHECK_EQ(error_of([&] { client.add("counter", 1); }), error);
   kill(child, SIGKILL);
@@ -111,12 +111,12 @@ TEST_CASE("a rank that has stopped is silent, if it promised not to be") {
   const Job job;
   TcpStore first(job.options("rank 0"));
   TcpStoreOptions options = job.options("rank 1");
-  options.silence = 200ms;
+  options.silence = 500ms;
   const pid_t child = fork_rank(options, [](TcpStore&) { std::this_thread::sleep_for(60s); });
-  CHECK(time_to_alarm(first, 1s) >= 1s);
+  CHECK(time_to_alarm(first, 2s) >= 2s);
   stop(child);
   CHECK(time_to_alarm(first) < 5s);
-  CHECK_EQ(first.cause(), first.culprit() + " has been silent for 0.2 s");
+  CHECK_EQ(first.cause(), first.culprit() + " has been silent for 0.5 s");
   CHECK(first.culprit().starts_with(concat("rank 1 (pid ", child, ", host ")));
   kill(child, SIGKILL);
   reap(child);

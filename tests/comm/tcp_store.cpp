@@ -112,7 +112,7 @@ TEST_CASE("a server that cannot go on says why") {
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit few{2, before.rlim_max};  // poll() refuses a list that is longer
   REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-  client.add("counter", 1);  // wakes the server up
+  error_of([&] { client.add("counter", 1); });  // wakes the server up, if it still sleeps
   const auto waited = time_to_alarm(client);
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(waited < 5s);

@@ -35,6 +35,4 @@ InterruptGuard::~InterruptGuard() {
 int InterruptGuard::caught() const { return noted; }
 int InterruptGuard::caught_alone() const { return from_terminal ? 0 : noted; }
 
-const char* signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : "SIGINT"; }
-
 }  // namespace ringlet::cli

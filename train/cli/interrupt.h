@@ -24,7 +24,4 @@ class InterruptGuard {
   struct sigaction terminate_ {};
 };
 
-/// "SIGINT" or "SIGTERM".
-const char* signal_name(int signal);
-
 }  // namespace ringlet::cli

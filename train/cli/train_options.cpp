@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/cli/output.h"
 
@@ -95,7 +96,7 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
 
 }  // namespace
 
-bool from_scratch(const TrainOptions& options) { return !fs::is_directory(options.model.model); }
+bool from_scratch(const TrainOptions& options) { return !folder_exists(options.model.model); }
 
 void add_train_options(CLI::App& command, TrainOptions& options) {
   add_model_options(command, options.model,

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 
+#include "ringlet/comm/launcher/signals.h"
 #include "ringlet/core/random.h"
 #include "ringlet/train/cli/curves.h"
 #include "ringlet/train/cli/exit_code.h"
@@ -84,7 +85,7 @@ train::TrainingResult run_training(train::Trainer& trainer, bool show) {
   throw Interrupted(
       signal,
       fmt::format("{} after step {} of {}: saved {}; --resume goes on from there",
-                  signal_name(signal), result.steps, trainer.total_steps(), saved.string()));
+                  comm::signal_name(signal), result.steps, trainer.total_steps(), saved.string()));
 }
 
 void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDataset> dataset,

@@ -27,8 +27,8 @@ struct DistributedDataParallelOptions {
 /// means: losses divide by the rows of the global batch. While it lives it is attached to the
 /// module, which must outlive it. A parameter that the loss does not reach is an error that names
 /// it, unless it belongs to a loss of another data set (see ReachCheck). The sums of
-/// several backwards without zero_grad add up; under no_sync less is moved, and none is set aside
-/// meanwhile. After a backward that threw it refuses to go on.
+/// several backwards without zero_grad add up; with all but the last under no_sync less is moved,
+/// and nothing is set aside meanwhile. After a backward that threw it refuses to go on.
 class DistributedDataParallel {
  public:
   using Options = DistributedDataParallelOptions;

@@ -91,8 +91,9 @@ class Gatherer final : public UnitSharding {
     UnitLayout::Rounded products, none;
     if (options_.param_dtype == DType::bf16)
       module_.visit([&](const std::string&, nn::Module& below) {
-        for (const nn::Parameter& parameter : below.parameters())
-          if (below.only_multiplied(parameter)) products.insert(parameter.state().get());
+        for (const auto& [name, parameter] : below.named_parameters())
+          if (name.find('.') == name.npos && below.only_multiplied(parameter))  // its own
+            products.insert(parameter.state().get());
       });
     for (std::size_t unit = 0; unit < states_.size(); ++unit) {
       // What lies outside layers, a loss's head, may well compute in f32.
