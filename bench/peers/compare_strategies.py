@@ -8,13 +8,10 @@ are its Trainer (sentence_transformers_trainer.py); `fsdp` is its model and loss
 """
 
 import argparse
-import json
-import pathlib
-import platform
 import statistics
 import sys
 
-from compare_throughput import HERE, run, spread
+from compare_throughput import HERE, run, spread, write_json
 
 SCRIPTS = {"none": "sentence_transformers_trainer.py", "ddp": "sentence_transformers_trainer.py",
            "fsdp": "sentence_transformers_step.py"}
@@ -94,10 +91,7 @@ def main():
     cores = arguments.cores or ",".join(str(core) for core in range(arguments.devices * arguments.threads))
     runs = measure(arguments, cores)
     print_table(arguments, runs, cores)
-    if arguments.json:
-        settings = {key: value for key, value in vars(arguments).items() if key != "json"}
-        pathlib.Path(arguments.json).write_text(json.dumps(
-            {"machine": platform.platform(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
+    write_json(arguments, cores, runs)
 
 
 if __name__ == "__main__":

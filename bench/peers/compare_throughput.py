@@ -88,6 +88,13 @@ def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
+def write_json(arguments, cores, runs):
+    if arguments.json:
+        settings = {key: value for key, value in vars(arguments).items() if key != "json"}
+        pathlib.Path(arguments.json).write_text(json.dumps(
+            {"machine": platform.platform(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
+
+
 def main():
     arguments = parse()
     cores = arguments.cores or ",".join(str(core) for core in range(arguments.threads))
@@ -109,10 +116,7 @@ def main():
             ratio = spread(result["ratio"], 2) + "x"
         print(f"| {name} | {spread(result['pairs_per_s'], 3)} | {ratio} | "
               f"{max(result['peak_memory_bytes']) / 2**20:.0f} |")
-    if arguments.json:
-        settings = {key: value for key, value in vars(arguments).items() if key != "json"}
-        pathlib.Path(arguments.json).write_text(json.dumps(
-            {"machine": platform.platform(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
+    write_json(arguments, cores, runs)
 
 
 if __name__ == "__main__":

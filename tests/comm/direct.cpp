@@ -5,13 +5,6 @@ using namespace ringlet::comm;
 
 namespace {
 
-template <class Make>
-std::vector<Schedule> of_all(int size, Make make) {
-  std::vector<Schedule> schedules;
-  for (int rank = 0; rank < size; ++rank) schedules.push_back(make(rank, size));
-  return schedules;
-}
-
 Value in_order(int size) {
   Value ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(rank);
@@ -28,7 +21,7 @@ TEST_CASE("three ranks, step by step") {
 
 TEST_CASE("direct reduce-scatter: piece r is whole at rank r, in rank order, after one step") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = of_all(size, direct_reduce_scatter);
+    const auto schedules = schedules_of_all(size, direct_reduce_scatter);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       CHECK(values[rank][rank] == in_order(size));
@@ -40,7 +33,7 @@ TEST_CASE("direct reduce-scatter: piece r is whole at rank r, in rank order, aft
 
 TEST_CASE("direct all-reduce: two steps, 2 (n - 1) / n of the buffer, in rank order everywhere") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = of_all(size, direct_all_reduce);
+    const auto schedules = schedules_of_all(size, direct_all_reduce);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       for (const Value& value : values[rank]) CHECK(value == in_order(size));
@@ -52,7 +45,7 @@ TEST_CASE("direct all-reduce: two steps, 2 (n - 1) / n of the buffer, in rank or
 
 TEST_CASE("direct all-gather: one step") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = of_all(size, direct_all_gather);
+    const auto schedules = schedules_of_all(size, direct_all_gather);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       for (int piece = 0; piece < size; ++piece)
@@ -66,7 +59,7 @@ TEST_CASE("direct broadcast: the root sends all there is to each") {
   for (int size = 1; size <= 6; ++size)
     for (int root = 0; root < size; ++root) {
       const auto schedules =
-          of_all(size, [&](int rank, int n) { return direct_broadcast(rank, n, root); });
+          schedules_of_all(size, [&](int rank, int n) { return direct_broadcast(rank, n, root); });
       const Values values = simulate(schedules, own_contributions(size, 1));
       for (int rank = 0; rank < size; ++rank) {
         const auto r = static_cast<std::size_t>(rank);

@@ -5,13 +5,6 @@ using namespace ringlet::comm;
 
 namespace {
 
-template <class Make>
-std::vector<Schedule> schedules_of_all(int size, Make make) {
-  std::vector<Schedule> schedules;
-  for (int rank = 0; rank < size; ++rank) schedules.push_back(make(rank, size));
-  return schedules;
-}
-
 /// Ranks in the order in which a ring adds piece `piece`: its owner last.
 Value around(int piece, int size) {
   Value ranks;

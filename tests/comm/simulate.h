@@ -13,6 +13,14 @@ namespace ringlet::comm {
 using Value = std::vector<int>;
 using Values = std::vector<std::vector<Value>>;  // [rank][piece]
 
+/// What `make(rank, size)` gives each rank.
+template <class Make>
+std::vector<Schedule> schedules_of_all(int size, Make make) {
+  std::vector<Schedule> schedules;
+  for (int rank = 0; rank < size; ++rank) schedules.push_back(make(rank, size));
+  return schedules;
+}
+
 /// Every rank holds its own contribution to every piece.
 inline Values own_contributions(int ranks, int pieces) {
   Values values;
