@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
 
 namespace ringlet {
 namespace fs = std::filesystem;
@@ -23,6 +25,32 @@ void sync(const fs::path& path) {
   if (!synced) fail_input(path.string(), ": cannot sync: ", std::strerror(error));
 }
 
+bool all_of(std::string_view text, std::string_view set) {
+  return !text.empty() && text.find_first_not_of(set) == text.npos;
+}
+
+/// The name that ".NAME.XXXXXX", an AtomicFolder, is to get; empty for any other name.
+std::string target_of_folder(const std::string& name) {
+  constexpr std::size_t kRandom = 6;
+  constexpr const char* kSet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  const std::size_t dot = name.rfind('.');
+  const bool fits = name.starts_with('.') && dot > 1 && dot + 1 + kRandom == name.size() &&
+                    all_of(std::string_view(name).substr(dot + 1), kSet);
+  return fits ? name.substr(1, dot - 1) : "";
+}
+
+/// The same of "NAME.tmp.PROCESS.NUMBER", an AtomicFile.
+std::string target_of_file(const std::string& name) {
+  constexpr std::string_view kMark = ".tmp.";
+  const std::size_t mark = name.rfind(kMark);
+  if (mark == name.npos) return "";
+  const std::string_view rest = std::string_view(name).substr(mark + kMark.size());
+  const std::size_t dot = rest.find('.');
+  const auto number = [](std::string_view text) { return all_of(text, "0123456789"); };
+  const bool fits = dot != rest.npos && number(rest.substr(0, dot)) && number(rest.substr(dot + 1));
+  return fits ? name.substr(0, mark) : "";
+}
+
 }  // namespace
 
 AtomicFolder::AtomicFolder(fs::path target) : target_(std::move(target)) {
@@ -31,7 +59,7 @@ AtomicFolder::AtomicFolder(fs::path target) : target_(std::move(target)) {
   if (fs::exists(target_, ignored) && !fs::is_directory(target_, ignored))
     fail_input(target_.string(), ": expected a folder, found a file");
   const fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
-  std::string name = (parent / concat('.', target_.filename().string(), ".XXXXXX")).string();
+  std::string name = (parent / str('.', target_.filename().string(), ".XXXXXX")).string();
   if (!mkdtemp(name.data()))
     fail_input(target_.string(), ": cannot create a folder in ", parent.string(), ": ",
                std::strerror(errno));
@@ -62,6 +90,18 @@ void AtomicFolder::commit() {
   }
   temporary_.clear();
   sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+void remove_unfinished(const fs::path& parent,
+                       const std::function<bool(const std::string& name)>& is_target) {
+  for (const fs::path& path : list_folder(parent)) {
+    const fs::file_status status = fs::symlink_status(path);
+    const std::string name = path.filename().string();
+    const std::string target = fs::is_directory(status)      ? target_of_folder(name)
+                               : fs::is_regular_file(status) ? target_of_file(name)
+                                                             : "";
+    if (!target.empty() && is_target(target)) remove_path(path);
+  }
 }
 
 }  // namespace ringlet

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
 
 namespace ringlet {
 
@@ -24,5 +26,11 @@ class AtomicFolder {
   std::filesystem::path target_;
   std::filesystem::path temporary_;
 };
+
+/// Removes what processes that were killed have left in `parent` of folders (AtomicFolder) and
+/// files (AtomicFile) under construction, if `is_target` knows the name that they were to get.
+/// Nobody may be building one of them. InputError where something cannot be removed.
+void remove_unfinished(const std::filesystem::path& parent,
+                       const std::function<bool(const std::string& name)>& is_target);
 
 }  // namespace ringlet

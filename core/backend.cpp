@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet {
 namespace {
@@ -69,7 +70,7 @@ Device Device::parse(std::string_view text) {
     good = good && error == std::errc() && end == digits.data() + digits.size() &&
            device.index >= 0 && device.index < 4096;
   }
-  if (!good) fail_input("unknown device '", text, "'; expected cpu, cuda, cpu:N or cuda:N");
+  if (!good) fail_input("unknown device ", quote(text), "; expected cpu, cuda, cpu:N or cuda:N");
   return device;
 }
 

@@ -8,7 +8,7 @@
 
 namespace ringlet {
 
-/// A piece of device memory. On a CPU it lies in a memfd mapping that peers can map by descriptor.
+/// A piece of device memory; on a CPU of a process with peers, in a memfd that they can map.
 struct Block {
   std::byte* data = nullptr;
   std::size_t nbytes = 0;     // usable bytes, >= what was asked for
@@ -22,6 +22,12 @@ struct Block {
 struct MemoryStats {
   std::size_t allocated = 0;
   std::size_t peak = 0;
+  /// Of what is allocated: other forms of parameters that products keep (Storage::sidecar).
+  std::size_t sidecars = 0;
+  std::size_t sidecars_peak = 0;
+  /// Beside what is allocated, of all devices of the type together: what threads keep for operands
+  /// that kernels pack.
+  std::size_t scratch = 0;
   std::size_t reserved = 0;
   std::size_t limit = 0;
   std::uint64_t allocations = 0;
@@ -40,6 +46,8 @@ class Backend {
                     std::size_t nbytes) = 0;
   virtual void synchronize(Device device) = 0;
   virtual MemoryStats memory(Device device) const = 0;
+  /// A sidecar of `nbytes` in this block comes into use, or (less than 0) goes.
+  virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;
   virtual void reset_peak(Device device) = 0;
   virtual void set_limit(Device device, std::size_t nbytes) = 0;
   /// The descriptor by which other processes can map the block now; -1 where there is none.

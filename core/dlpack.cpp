@@ -123,6 +123,7 @@ Tensor import(Managed* managed, bool read_only) {
   const std::size_t nbytes = static_cast<std::size_t>(shape.numel()) * itemsize(dtype);
   const auto storage =
       std::make_shared<Storage>(data, nbytes, device, [managed] { release(managed); });
+  storage->share_outside();
   return Tensor(storage, 0, shape, dtype);
 }
 
@@ -142,6 +143,7 @@ Managed* export_as(const Tensor& tensor) {
   RINGLET_CHECK(tensor.defined(), "[to_dlpack] an undefined tensor");
   auto out = std::make_unique<Export<Managed>>();
   out->tensor = tensor;
+  tensor.storage()->share_outside();
   std::copy(tensor.shape().begin(), tensor.shape().end(), out->shape.begin());
   std::int64_t stride = 1;
   for (int i = tensor.dim() - 1; i >= 0; --i) {

@@ -55,7 +55,8 @@ struct DLManagedTensorVersioned {
 
 /// Shares the memory; the deleter runs when the last tensor on it goes. What is strided, unaligned
 /// or marked read-only is copied, and the deleter runs at once. Bool becomes u8. Whoever writes
-/// through another library's handle does so unseen by this library's version checks.
+/// through another library's handle does so unseen by this library's version checks; so nothing is
+/// kept packed of memory that was once shared (Storage::share_outside).
 /// Throws on dtypes, devices or sizes that ringlet lacks; then the deleter was not called and
 /// `managed` still belongs to the caller.
 Tensor from_dlpack(DLManagedTensor* managed);

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet {
 namespace {
@@ -65,7 +66,7 @@ bool is_floating(DType dtype) { return row(dtype).floating; }
 DType parse_dtype(std::string_view name) {
   for (std::size_t i = 0; i < kRows.size(); ++i)
     if (kRows[i].name == name) return static_cast<DType>(i);
-  fail_input("unknown dtype '", name, "'; expected f32, f64, bf16, f16, i32, i64 or u8");
+  fail_input("unknown dtype ", quote(name), "; expected f32, f64, bf16, f16, i32, i64 or u8");
 }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name(dtype); }

@@ -22,7 +22,7 @@ class InputError : public Error {
 
 /// All arguments, streamed one after the other.
 template <class... Args>
-std::string concat(const Args&... args) {
+std::string str(const Args&... args) {
   std::ostringstream out;
   (out << ... << args);
   return out.str();
@@ -30,12 +30,12 @@ std::string concat(const Args&... args) {
 
 template <class... Args>
 [[noreturn]] void fail(const Args&... args) {
-  throw Error(concat(args...));
+  throw Error(str(args...));
 }
 
 template <class... Args>
 [[noreturn]] void fail_input(const Args&... args) {
-  throw InputError(concat(args...));
+  throw InputError(str(args...));
 }
 
 }  // namespace ringlet
@@ -48,10 +48,10 @@ template <class... Args>
   } while (false)
 
 /// Throws "MESSAGE: A != B" unless the two values are equal.
-#define RINGLET_CHECK_EQ(a, b, ...)                                                        \
-  do {                                                                                     \
-    const auto& ringlet_a = (a);                                                           \
-    const auto& ringlet_b = (b);                                                           \
-    if (!(ringlet_a == ringlet_b)) [[unlikely]]                                            \
-      ::ringlet::fail(::ringlet::concat(__VA_ARGS__), ": ", ringlet_a, " != ", ringlet_b); \
+#define RINGLET_CHECK_EQ(a, b, ...)                                                     \
+  do {                                                                                  \
+    const auto& ringlet_a = (a);                                                        \
+    const auto& ringlet_b = (b);                                                        \
+    if (!(ringlet_a == ringlet_b)) [[unlikely]]                                         \
+      ::ringlet::fail(::ringlet::str(__VA_ARGS__), ": ", ringlet_a, " != ", ringlet_b); \
   } while (false)

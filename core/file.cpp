@@ -54,7 +54,7 @@ fs::file_status status_of(const fs::path& path) {
 fs::path temporary_name(const fs::path& path) {
   static std::atomic<unsigned> count{0};
   fs::path name = path;
-  name += concat(".tmp.", ::getpid(), ".", count.fetch_add(1));
+  name += str(".tmp.", ::getpid(), ".", count.fetch_add(1));
   return name;
 }
 

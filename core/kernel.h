@@ -2,10 +2,23 @@
 // pointers and sizes only; shapes and dtypes were checked once, by the op in core/ops.
 #pragma once
 
+#include <atomic>
+
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet {
+
+/// Sees every kernel call of the process, on the thread that makes it: a profiler, a test. Calls on
+/// different threads overlap. `args` is the kernel's Args.
+class KernelObserver {
+ public:
+  virtual ~KernelObserver() = default;
+  virtual void before(const char* name, const void* args, Device device) = 0;
+  virtual void after(const char* name, const void* args, Device device) = 0;
+};
+/// The one that sees the calls from now on; null where none does. It outlives them.
+inline std::atomic<KernelObserver*> kernel_observer = nullptr;
 
 template <class Args>
 class Kernel {
@@ -16,13 +29,19 @@ class Kernel {
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
+  const char* name() const { return name_; }
   void set(DeviceType type, Function function) { entries_[static_cast<int>(type)] = function; }
 
   void operator()(const Args& args, Device device) const {
     ensure_registered();
     const Function function = entries_[static_cast<int>(device.type)];
     RINGLET_CHECK(function, "[", name_, "] has no kernel for ", device);
+    KernelObserver* const observer = kernel_observer.load(std::memory_order_acquire);
+    if (observer) [[unlikely]]
+      observer->before(name_, &args, device);
     function(args, device);
+    if (observer) [[unlikely]]
+      observer->after(name_, &args, device);
   }
 
  private:

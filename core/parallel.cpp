@@ -1,11 +1,14 @@
 #include "ringlet/core/parallel.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -14,13 +17,23 @@
 #include <vector>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/processors.h"
+#include "ringlet/core/thread.h"
 
 namespace ringlet {
 namespace {
 
 int default_threads() {
-  if (const char* text = std::getenv("RINGLET_NUM_THREADS"))
-    if (const int threads = std::atoi(text); threads > 0) return threads;
+  constexpr int kMost = 4096;
+  const char* text = std::getenv("RINGLET_NUM_THREADS");
+  if (text && *text) {
+    int threads = 0;
+    const char* end = text + std::strlen(text);
+    const auto [stop, error] = std::from_chars(text, end, threads);
+    if (error != std::errc() || stop != end || threads < 1 || threads > kMost)
+      fail_input("RINGLET_NUM_THREADS=", text, ": expected a number from 1 to ", kMost);
+    return threads;
+  }
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
@@ -29,12 +42,36 @@ int default_threads() {
 std::atomic<int> configured_threads{0};
 thread_local bool inside_parallel = false;
 
+// An error number, or 0.
+int try_to_pin(pthread_t thread, const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors)
+    if (0 <= processor && processor < CPU_SETSIZE) CPU_SET(processor, &set);
+  return pthread_setaffinity_np(thread, sizeof(set), &set);
+}
+
+void pin(pthread_t thread, const std::vector<int>& processors) {
+  const int error = try_to_pin(thread, processors);
+  RINGLET_CHECK(error == 0, "[threads] cannot keep to ", processors.size(),
+                " processor(s), the first ", processors[0], ": ", std::strerror(error));
+}
+
+std::vector<int> processors_of_this_thread() {
+  std::vector<int> processors;
+  cpu_set_t set;
+  if (pthread_getaffinity_np(pthread_self(), sizeof(set), &set) != 0) return processors;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &set)) processors.push_back(processor);
+  return processors;
+}
+
 // One job at a time: workers wait on `epoch_`, take pieces from `next_`, and count down `busy_`.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
     try {
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+      for (int i = 1; i < threads; ++i) workers_.push_back(start_thread([this] { work(); }));
     } catch (const std::system_error& error) {
       stop();
       fail("[threads] only ", workers_.size() + 1, " of ", threads, " start: ", error.what());
@@ -56,6 +93,10 @@ class ThreadPool {
   }
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  void keep_to(const std::vector<int>& processors) {
+    for (std::thread& worker : workers_) pin(worker.native_handle(), processors);
+  }
 
  private:
   void stop() {
@@ -114,10 +155,12 @@ class ThreadPool {
 struct Pools {
   pid_t process = getpid();
   std::map<int, std::unique_ptr<ThreadPool>> by_device;
+  std::map<int, std::vector<int>> processors;  // by device, where they were chosen
 };
 
-ThreadPool& pool(int device) {
-  static std::mutex mutex;
+std::mutex pools_mutex;
+
+Pools& pools_of_process() {
   static auto* pools = new std::unique_ptr<Pools>(new Pools);
   static const auto at_exit = [] {
     return std::atexit([] {
@@ -125,24 +168,64 @@ ThreadPool& pool(int device) {
     });
   }();
   static_cast<void>(at_exit);
-  const std::lock_guard lock(mutex);
   if ((*pools)->process != getpid()) {
     static_cast<void>(pools->release());
     pools->reset(new Pools);
   }
-  auto& slot = (*pools)->by_device[device];
-  if (!slot) slot = std::make_unique<ThreadPool>(threads_per_device());
+  return **pools;
+}
+
+ThreadPool& pool(int device) {
+  const std::lock_guard lock(pools_mutex);
+  Pools& pools = pools_of_process();
+  auto& slot = pools.by_device[device];
+  if (!slot) {
+    auto made = std::make_unique<ThreadPool>(threads_per_device());
+    if (const auto found = pools.processors.find(device); found != pools.processors.end())
+      made->keep_to(found->second);
+    slot = std::move(made);
+  }
   return *slot;
 }
 
 }  // namespace
 
+void set_processors(Device device, std::vector<int> processors) {
+  RINGLET_CHECK(!processors.empty(), "[threads] ", device, " has no processors");
+  const std::lock_guard lock(pools_mutex);
+  Pools& pools = pools_of_process();
+  if (const auto found = pools.by_device.find(device.index); found != pools.by_device.end())
+    found->second->keep_to(processors);
+  pools.processors[device.index] = std::move(processors);
+}
+
+void keep_to(Device device) {
+  const std::lock_guard lock(pools_mutex);
+  const auto& chosen = pools_of_process().processors;
+  if (const auto found = chosen.find(device.index); found != chosen.end())
+    pin(pthread_self(), found->second);
+}
+
+KeepTo::KeepTo(Device device) {
+  {
+    const std::lock_guard lock(pools_mutex);
+    if (!pools_of_process().processors.contains(device.index)) return;
+  }
+  before_ = processors_of_this_thread();
+  keep_to(device);
+}
+
+// Processors that are gone by now leave it where it is.
+KeepTo::~KeepTo() {
+  if (!before_.empty()) static_cast<void>(try_to_pin(pthread_self(), before_));
+}
+
 void set_threads_per_device(int threads) { configured_threads = threads; }
 
 int threads_per_device() {
+  if (const int configured = configured_threads; configured > 0) return configured;
   static const int fallback = default_threads();
-  const int configured = configured_threads;
-  return configured > 0 ? configured : fallback;
+  return fallback;
 }
 
 void parallel_for(Device device, std::int64_t n, std::int64_t grain, ParallelBody body,

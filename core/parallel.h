@@ -10,7 +10,7 @@
 namespace ringlet {
 
 /// Threads of each cpu device, the caller included; takes effect for pools not yet started.
-/// The default is RINGLET_NUM_THREADS, else the processors of the affinity mask.
+/// The default is RINGLET_NUM_THREADS (1 to 4096), else the processors of the affinity mask.
 void set_threads_per_device(int threads);
 int threads_per_device();
 

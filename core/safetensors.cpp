@@ -1,5 +1,8 @@
 #include "ringlet/core/safetensors.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,6 +11,7 @@
 #include <set>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet {
 namespace {
@@ -47,14 +51,14 @@ json parse_json(const fs::path& path, std::string_view text) {
     if (event == json::parse_event_t::object_start) names.emplace_back();
     if (event == json::parse_event_t::object_end) names.pop_back();
     if (event == json::parse_event_t::key && !names.back().insert(parsed).second)
-      fail_input(path.string(), ": '", parsed.get<std::string>(), "' appears twice");
+      fail_input(path.string(), ": ", quote(parsed.get<std::string>()), " appears twice");
     return true;
   };
   try {
     json value = json::parse(text, unique);
     if (value.is_object()) return value;
   } catch (const json::exception& error) {
-    fail_input(path.string(), ": header: ", std::string(error.what()).substr(0, 200));
+    fail_input(path.string(), ": header: ", shown(error.what(), 200));
   }
   fail_input(path.string(), ": expected a JSON object");
 }
@@ -97,14 +101,14 @@ class EntryReader {
     const auto row = std::find_if(kFormatDTypes.begin(), kFormatDTypes.end(),
                                   [&](const FormatDType& row) { return row.name == text; });
     if (row == kFormatDTypes.end()) {
-      entry.refusal = concat("dtype ", text, " is not supported");
+      entry.refusal = str("dtype ", shown(text), " is not supported");
       return;
     }
     entry.dtype = row->dtype;
     check_size(sizes, entry);
     if (sizes.size() > static_cast<std::size_t>(Shape::kMaxDim)) {
       entry.refusal =
-          concat("has ", sizes.size(), " dimensions, at most ", Shape::kMaxDim, " are supported");
+          str("has ", sizes.size(), " dimensions, at most ", Shape::kMaxDim, " are supported");
       return;
     }
     entry.shape = Shape(std::vector<std::int64_t>(sizes.begin(), sizes.end()));
@@ -129,10 +133,10 @@ class EntryReader {
 
   std::vector<std::uint64_t> integers(const char* key) const {
     const auto found = value_.find(key);
-    if (found == value_.end() || !found->is_array()) refuse("expected a list '", key, "'");
+    if (found == value_.end() || !found->is_array()) refuse("expected a list ", quote(key));
     std::vector<std::uint64_t> out;
     for (const json& item : *found) {
-      if (!item.is_number_unsigned()) refuse("'", key, "' must hold non-negative integers");
+      if (!item.is_number_unsigned()) refuse(quote(key), " must hold non-negative integers");
       out.push_back(item.get<std::uint64_t>());
     }
     return out;
@@ -140,7 +144,7 @@ class EntryReader {
 
   template <class... Args>
   [[noreturn]] void refuse(const Args&... args) const {
-    fail_input(path_.string(), ": tensor '", name_, "': ", args...);
+    fail_input(path_.string(), ": tensor ", quote(name_), ": ", args...);
   }
 
   const fs::path& path_;
@@ -163,7 +167,7 @@ void read_metadata(const fs::path& path, const json& value, SafeTensorsMetadata&
   if (!value.is_object()) fail_input(path.string(), ": ", kMetadata, " must be an object");
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string())
-      fail_input(path.string(), ": ", kMetadata, " '", key, "' must be a string");
+      fail_input(path.string(), ": ", kMetadata, ' ', quote(key), " must be a string");
     metadata.insert_or_assign(key, text.get<std::string>());
   }
 }
@@ -180,7 +184,7 @@ std::vector<HeaderEntry> read_entries(const fs::path& path, const json& header,
   std::size_t covered = 0;
   for (const HeaderEntry& entry : entries) {
     if (entry.begin != covered)
-      fail_input(path.string(), ": tensor '", entry.name, "': its data begins at byte ",
+      fail_input(path.string(), ": tensor ", quote(entry.name), ": its data begins at byte ",
                  entry.begin, ", expected ", covered,
                  " (data must have neither overlaps nor holes)");
     covered = entry.end;
@@ -197,7 +201,7 @@ std::string header_text(const std::vector<SafeTensorsWriter::Entry>& entries,
   std::size_t begin = 0;
   for (const auto& entry : entries) {
     RINGLET_CHECK(entry.name != kMetadata && !header.contains(entry.name),
-                  "[safetensors] tensor name '", entry.name, "' is reserved or used twice");
+                  "[safetensors] tensor name ", quote(entry.name), " is reserved or used twice");
     const std::size_t end =
         begin + static_cast<std::size_t>(entry.shape.numel()) * itemsize(entry.dtype);
     header[entry.name] = {
@@ -214,6 +218,22 @@ std::string header_text(const std::vector<SafeTensorsWriter::Entry>& entries,
   } catch (const json::exception& error) {
     fail("[safetensors] a name or metadata is not UTF-8: ", error.what());
   }
+}
+
+void order_by_width(std::vector<SafeTensorsWriter::Entry>& entries) {
+  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return itemsize(a.dtype) > itemsize(b.dtype);
+  });
+}
+
+/// The length of the header, and it.
+std::string start_text(const std::vector<SafeTensorsWriter::Entry>& entries,
+                       const SafeTensorsMetadata& metadata) {
+  const std::string header = header_text(entries, metadata);
+  std::string start(kLengthBytes, '\0');
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    start[i] = static_cast<char>(header.size() >> (8 * i));
+  return start + header;
 }
 
 }  // namespace
@@ -254,7 +274,7 @@ void SafeTensors::open_file(const fs::path& path) {
                            .try_emplace(entry.name, Entry{storage, entry.begin, entry.shape,
                                                           entry.dtype, path, entry.refusal})
                            .second;
-    if (!added) fail_input(path.string(), ": tensor '", entry.name, "' is in two files");
+    if (!added) fail_input(path.string(), ": tensor ", quote(entry.name), " is in two files");
   }
 }
 
@@ -267,23 +287,25 @@ void SafeTensors::open_index(const fs::path& path) {
   for (const auto& [name, shard] : map->items()) {
     if (!shard.is_string() || shard.get<std::string>() != fs::path(shard).filename().string() ||
         shard.get<std::string>().empty())
-      fail_input(path.string(), ": weight_map '", name, "': expected a file name without folder");
+      fail_input(path.string(), ": weight_map ", quote(name),
+                 ": expected a file name without folder");
     shards.insert(shard.get<std::string>());
   }
   for (const std::string& shard : shards) open_file(path.parent_path() / shard);
   for (const auto& [name, shard] : map->items()) {
     const auto found = entries_.find(name);
     if (found == entries_.end() || found->second.path.filename() != shard.get<std::string>())
-      fail_input(path.string(), ": tensor '", name, "' is not in ", shard.get<std::string>());
+      fail_input(path.string(), ": tensor ", quote(name), " is not in ",
+                 quote(shard.get<std::string>()));
   }
 }
 
 const SafeTensors::Entry& SafeTensors::entry(const std::string& name) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end()) fail_input(path_.string(), ": has no tensor '", name, "'");
+  if (found == entries_.end()) fail_input(path_.string(), ": has no tensor ", quote(name));
   const Entry& entry = found->second;
   if (!entry.refusal.empty())
-    fail_input(entry.path.string(), ": tensor '", name, "': ", entry.refusal);
+    fail_input(entry.path.string(), ": tensor ", quote(name), ": ", entry.refusal);
   return entry;
 }
 
@@ -304,7 +326,7 @@ Tensor SafeTensors::load(const std::string& name) const {
 void SafeTensors::load_into(const std::string& name, Tensor& out) const {
   const Entry& source = entry(name);
   if (!(source.shape == out.shape()))
-    fail_input(source.path.string(), ": tensor '", name, "' has shape ", source.shape,
+    fail_input(source.path.string(), ": tensor ", quote(name), " has shape ", source.shape,
                ", expected ", out.shape());
   out.copy_(load(name));
 }
@@ -314,23 +336,16 @@ void SafeTensors::load_into(const std::string& name, Tensor& out) const {
 SafeTensorsWriter::SafeTensorsWriter(const fs::path& path, std::vector<Entry> entries,
                                      const SafeTensorsMetadata& metadata)
     : entries_(std::move(entries)), file_(path) {
-  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return itemsize(a.dtype) > itemsize(b.dtype);
-  });
-  const std::string header = header_text(entries_, metadata);
-  std::array<std::byte, kLengthBytes> length;
-  for (std::size_t i = 0; i < kLengthBytes; ++i)
-    length[i] = static_cast<std::byte>(header.size() >> (8 * i));
-  file_.write(std::span<const std::byte>(length));
-  file_.write(header);
+  order_by_width(entries_);
+  file_.write(start_text(entries_, metadata));
 }
 
 void SafeTensorsWriter::write(const std::string& name, const Tensor& tensor) {
-  RINGLET_CHECK(next_ < entries_.size(), "[safetensors] '", name, "' was not announced");
+  RINGLET_CHECK(next_ < entries_.size(), "[safetensors] ", quote(name), " was not announced");
   const Entry& expected = entries_[next_];
   RINGLET_CHECK_EQ(name, expected.name, "[safetensors] the next tensor");
-  RINGLET_CHECK_EQ(tensor.dtype(), expected.dtype, "[safetensors] dtype of '", name, "'");
-  RINGLET_CHECK_EQ(tensor.shape(), expected.shape, "[safetensors] shape of '", name, "'");
+  RINGLET_CHECK_EQ(tensor.dtype(), expected.dtype, "[safetensors] dtype of ", quote(name));
+  RINGLET_CHECK_EQ(tensor.shape(), expected.shape, "[safetensors] shape of ", quote(name));
   const Tensor host = tensor.device().type == DeviceType::cpu ? tensor : tensor.to(Device{});
   file_.write(std::span(host.bytes(), host.nbytes()));
   ++next_;
@@ -340,6 +355,66 @@ void SafeTensorsWriter::commit() {
   RINGLET_CHECK(next_ == entries_.size(), "[safetensors] ", next_, " of ", entries_.size(),
                 " tensors were written");
   file_.commit();
+}
+
+// ---- writing by several -------------------------------------------------------------------
+
+SafeTensorsParts::SafeTensorsParts(const fs::path& path,
+                                   std::vector<SafeTensorsWriter::Entry> entries, Role role)
+    : path_(path) {
+  order_by_width(entries);
+  const std::string start = start_text(entries, {{"format", "pt"}});
+  std::size_t end = start.size();
+  for (const auto& [name, dtype, shape] : entries) {
+    places_[name] = {end, shape.numel(), dtype};
+    end += static_cast<std::size_t>(shape.numel()) * itemsize(dtype);
+  }
+  const int flags = role == Role::creates ? O_CREAT | O_EXCL : 0;
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
+  if (fd_ < 0)
+    fail_input(
+        path_.string(), ": cannot write: ", std::strerror(errno),
+        role == Role::joins ? " (all ranks write to it: the folder must be one for all)" : "");
+  if (role == Role::joins) return;
+  try {
+    int error = EINTR;
+    while (error == EINTR) error = ::posix_fallocate(fd_, 0, static_cast<off_t>(end));
+    if (error != 0)
+      fail_input(path_.string(), ": no room for ", end, " bytes: ", std::strerror(error));
+    write_at(0, reinterpret_cast<const std::byte*>(start.data()), start.size());
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+SafeTensorsParts::~SafeTensorsParts() { ::close(fd_); }
+
+void SafeTensorsParts::write_at(std::size_t offset, const std::byte* data, std::size_t nbytes) {
+  while (nbytes > 0) {
+    const ssize_t written = ::pwrite(fd_, data, nbytes, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_input(path_.string(), ": cannot write: ", std::strerror(errno));
+    data += written;
+    offset += static_cast<std::size_t>(written);
+    nbytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void SafeTensorsParts::write(const std::string& name, std::int64_t begin, const Tensor& elements) {
+  const auto place = places_.find(name);
+  RINGLET_CHECK(place != places_.end(), "[safetensors] ", quote(name), " was not announced");
+  const auto& [offset, numel, dtype] = place->second;
+  RINGLET_CHECK_EQ(elements.dtype(), dtype, "[safetensors] dtype of ", quote(name));
+  RINGLET_CHECK(begin >= 0 && begin + elements.numel() <= numel, "[safetensors] elements ", begin,
+                " to ", begin + elements.numel(), " of ", quote(name), ", which has ", numel);
+  const Tensor host = elements.device().type == DeviceType::cpu ? elements : elements.to(Device{});
+  write_at(offset + static_cast<std::size_t>(begin) * itemsize(dtype), host.bytes(), host.nbytes());
+}
+
+void SafeTensorsParts::sync() {
+  while (::fsync(fd_) != 0)
+    if (errno != EINTR) fail_input(path_.string(), ": cannot write: ", std::strerror(errno));
 }
 
 void save_safetensors(const fs::path& path, const NamedTensors& tensors,

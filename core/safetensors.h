@@ -92,6 +92,38 @@ class SafeTensorsWriter {
   AtomicFile file_;
 };
 
+/// One file that several processes write at once, each some elements of its tensors. All announce
+/// the same tensors, from which the place of every element follows. One of them creates the file,
+/// in its whole length, before the others open it. Nothing is renamed: the file lies in a folder
+/// that comes into place as a whole (AtomicFolder).
+class SafeTensorsParts {
+ public:
+  enum class Role { creates, joins };
+  /// InputError where there is no file to join, none can be made, or there is no room for it.
+  SafeTensorsParts(const std::filesystem::path& path, std::vector<SafeTensorsWriter::Entry> entries,
+                   Role role);
+  ~SafeTensorsParts();
+  SafeTensorsParts(const SafeTensorsParts&) = delete;
+  SafeTensorsParts& operator=(const SafeTensorsParts&) = delete;
+
+  /// `elements` (n), of any device, are those of tensor `name` from `begin` on.
+  void write(const std::string& name, std::int64_t begin, const Tensor& elements);
+  /// Brings what this process wrote to the disk.
+  void sync();
+
+ private:
+  struct Place {
+    std::size_t offset;  // bytes, in the file
+    std::int64_t numel;
+    DType dtype;
+  };
+  void write_at(std::size_t offset, const std::byte* data, std::size_t nbytes);
+
+  std::filesystem::path path_;
+  std::map<std::string, Place> places_;
+  int fd_ = -1;
+};
+
 /// Writes all at once; the file appears wholly or not at all. Names must be unique.
 /// transformers crashes without "format" in the metadata, so keep it.
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,

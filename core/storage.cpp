@@ -2,7 +2,19 @@
 
 #include <algorithm>
 
+#include "ringlet/core/error.h"
+
 namespace ringlet {
+namespace {
+
+void count(const std::shared_ptr<Storage>& sidecar, bool comes) {
+  if (!sidecar) return;
+  const auto nbytes = static_cast<std::ptrdiff_t>(sidecar->nbytes());
+  backend(sidecar->device().type)
+      .count_sidecar(sidecar->device(), sidecar->block(), comes ? nbytes : -nbytes);
+}
+
+}  // namespace
 
 Storage::Storage(std::size_t nbytes, Device device)
     : block_(backend(device.type).allocate(device, nbytes)), nbytes_(nbytes), device_(device) {}
@@ -13,7 +25,15 @@ Storage::Storage(std::byte* data, std::size_t nbytes, Device device, std::functi
   block_.nbytes = nbytes;
 }
 
+Storage::Storage(std::size_t nbytes, Device device, std::function<void(std::byte*)> fill)
+    : nbytes_(nbytes), device_(device), fill_(std::move(fill)), unfilled_(true) {
+  RINGLET_CHECK(device.type == DeviceType::cpu, "[storage] bytes of ", device,
+                " cannot be made when they are looked at");
+}
+
 Storage::~Storage() {
+  for (const Sidecar& sidecar : sidecars_) count(sidecar.value, false);
+  if (unfilled_) return;
   if (release_) {
     release_();
   } else {
@@ -21,20 +41,50 @@ Storage::~Storage() {
   }
 }
 
-std::shared_ptr<void> Storage::sidecar(std::size_t offset, std::uint64_t key,
-                                       const std::function<std::shared_ptr<void>()>& build) {
+void Storage::fill() const {
+  const std::lock_guard lock(fill_mutex_);
+  if (!unfilled_) return;
+  Backend& memory = backend(device_.type);
+  const Block block = memory.allocate(device_, nbytes_);
+  try {
+    fill_(block.data);
+  } catch (...) {
+    memory.release(device_, block);
+    throw;
+  }
+  block_ = block;
+  fill_ = nullptr;  // and with it what the bytes were made from
+  unfilled_.store(false, std::memory_order_release);
+}
+
+void Storage::drop_sidecars() {
   const std::lock_guard lock(sidecar_mutex_);
+  for (const Sidecar& sidecar : sidecars_) count(sidecar.value, false);
+  sidecars_.clear();
+  has_sidecars_ = false;
+}
+
+void Storage::share_outside() {
+  shared_outside_ = true;
+  drop_sidecars();
+}
+
+std::shared_ptr<Storage> Storage::sidecar(std::size_t offset, const SidecarForm& form,
+                                          const std::function<std::shared_ptr<Storage>()>& build) {
+  const std::lock_guard lock(sidecar_mutex_);
+  if (shared_outside_) return nullptr;
+  const std::uint64_t now = version();  // before the bytes are read
   auto found = std::find_if(sidecars_.begin(), sidecars_.end(), [&](const Sidecar& sidecar) {
-    return sidecar.offset == offset && sidecar.key == key;
+    return sidecar.offset == offset && sidecar.form == form && sidecar.version == now;
   });
   if (found == sidecars_.end()) {
-    sidecars_.push_back({offset, key, version(), build()});
-    return sidecars_.back().value;
+    sidecars_.push_back({offset, form, now, nullptr});
+    has_sidecars_ = true;
+    return nullptr;
   }
-  if (found->version != version()) {
-    found->value.reset();  // free the old form before the new one is made
+  if (!found->value) {
     found->value = build();
-    found->version = version();
+    count(found->value, true);
   }
   return found->value;
 }

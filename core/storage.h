@@ -1,5 +1,5 @@
-// Shared bytes on one device, with a version that every write moves on, and sidecars: other
-// forms of the same bytes (a bf16 copy, a packed GEMM operand), rebuilt when the version moved.
+// Shared bytes on one device, with a version that every write moves on, and sidecars: other forms
+// of the same bytes (a packed GEMM operand), which go when the version moves.
 #pragma once
 
 #include <atomic>
@@ -9,43 +9,78 @@
 #include <vector>
 
 #include "ringlet/core/backend.h"
+#include "ringlet/core/dtype.h"
 
 namespace ringlet {
+
+/// What a sidecar is: the work of `make` on a matrix as it lies in memory.
+struct SidecarForm {
+  void (*make)(const void* context, void* to);
+  std::int64_t rows;
+  std::int64_t columns;
+  DType dtype;
+  bool transposed;
+
+  friend bool operator==(const SidecarForm&, const SidecarForm&) = default;
+};
 
 class Storage {
  public:
   Storage(std::size_t nbytes, Device device);
   /// Bytes that somebody else owns (a mapped file, a foreign tensor); `release` runs at the end.
   Storage(std::byte* data, std::size_t nbytes, Device device, std::function<void()> release);
+  /// Bytes of a CPU that nobody may ever look at: the first look takes memory for them and calls
+  /// `fill`.
+  Storage(std::size_t nbytes, Device device, std::function<void(std::byte*)> fill);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  std::byte* data() const { return block_.data; }
+  std::byte* data() const { return block().data; }
   std::size_t nbytes() const { return nbytes_; }
   Device device() const { return device_; }
-  const Block& block() const { return block_; }
+  const Block& block() const {
+    if (unfilled_.load(std::memory_order_acquire)) [[unlikely]]
+      fill();
+    return block_;
+  }
 
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  /// Before bytes are written; frees what sidecars nobody is using.
+  void bump_version() {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    if (has_sidecars_.load(std::memory_order_relaxed)) [[unlikely]]
+      drop_sidecars();
+  }
+  /// From now on somebody else may write, of which no version tells: there are no sidecars.
+  void share_outside();
+  bool is_shared_outside() const { return shared_outside_; }
 
-  /// The sidecar of the bytes at `offset` under `key`, made by `build` when there is none of the
-  /// present version. `key` separates kinds (dtype, layout); one sidecar per offset and key.
-  std::shared_ptr<void> sidecar(std::size_t offset, std::uint64_t key,
-                                const std::function<std::shared_ptr<void>()>& build);
+  /// The bytes at `offset` in another form. The first time that a version is asked for one there is
+  /// none (null): most are used once. From the second time on it is what `build` makes.
+  std::shared_ptr<Storage> sidecar(std::size_t offset, const SidecarForm& form,
+                                   const std::function<std::shared_ptr<Storage>()>& build);
 
  private:
   struct Sidecar {
     std::size_t offset;
-    std::uint64_t key;
+    SidecarForm form;
     std::uint64_t version;
-    std::shared_ptr<void> value;
+    std::shared_ptr<Storage> value;  // null: asked for once
   };
-  Block block_;
+  void fill() const;
+  void drop_sidecars();
+
+  mutable Block block_;
   std::size_t nbytes_;
   Device device_;
   std::function<void()> release_;
+  mutable std::function<void(std::byte*)> fill_;
+  mutable std::atomic<bool> unfilled_{false};
+  mutable std::mutex fill_mutex_;
   std::atomic<std::uint64_t> version_{0};
+  std::atomic<bool> shared_outside_{false};
+  std::atomic<bool> has_sidecars_{false};
   std::mutex sidecar_mutex_;
   std::vector<Sidecar> sidecars_;
 };

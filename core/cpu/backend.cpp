@@ -1,10 +1,13 @@
-// Memory of the cpu devices: a caching best-fit allocator over memfd mappings, one per device.
+// Memory of the cpu devices: a caching best-fit allocator over mappings, one per device. They are
+// private, in huge pages where the system has them, until the process has peers that map its
+// memory; from then on they are memfds.
 #include "ringlet/core/backend.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -13,7 +16,9 @@
 #include <set>
 #include <thread>
 
+#include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/cpu/register.h"
+#include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet {
@@ -41,7 +46,10 @@ struct BySize {
 
 class CachingAllocator {
  public:
-  CachingAllocator(Device device, std::size_t limit) : device_(device) { stats_.limit = limit; }
+  CachingAllocator(Device device, std::size_t limit, bool shared)
+      : device_(device), shared_(shared) {
+    stats_.limit = limit;
+  }
 
   Block allocate(std::size_t nbytes) {
     if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
@@ -51,9 +59,10 @@ class CachingAllocator {
                   wanted, " bytes on ", device_, ": ", stats_.allocated,
                   " are in use, the limit is ", stats_.limit);
     Chunk probe{nullptr, wanted, 0, -1, true};
-    auto found = free_.lower_bound(&probe);
-    Chunk* chunk = found != free_.end() ? *found : map_segment(wanted);
-    free_.erase(chunk);
+    std::set<Chunk*, BySize>& fitting = free_[shared_];
+    auto found = fitting.lower_bound(&probe);
+    Chunk* chunk = found != fitting.end() ? *found : map_segment(wanted);
+    fitting.erase(chunk);
     if (chunk->nbytes > wanted) split(chunk, wanted);
     chunk->free = false;
     stats_.allocated += chunk->nbytes;
@@ -71,10 +80,15 @@ class CachingAllocator {
     if (chunk->next && chunk->next->free) absorb_next(chunk);
     if (chunk->previous && chunk->previous->free) {
       chunk = chunk->previous;
-      free_.erase(chunk);
+      free_of(*chunk).erase(chunk);
       absorb(chunk);
     }
-    free_.insert(chunk);
+    free_of(*chunk).insert(chunk);
+  }
+
+  void share() {
+    const std::lock_guard lock(mutex_);
+    shared_ = true;
   }
 
   int descriptor(const Block& block) const {
@@ -82,10 +96,11 @@ class CachingAllocator {
     return chunks_.contains(block.data) ? block.fd : -1;  // its parent's, in a forked child
   }
 
-  // Maps every segment anew in the same place, as a private copy of the parent's bytes.
+  // Maps every shared segment anew in the same place, as a private copy of the parent's bytes. The
+  // private ones are such copies since the fork.
   void make_private() const {
     for (const auto& [data, chunk] : chunks_) {
-      if (chunk->previous) continue;  // inside a segment
+      if (chunk->previous || chunk->fd < 0) continue;  // inside a segment, or private
       std::size_t nbytes = 0;
       for (const Chunk* part = chunk.get(); part; part = part->next) nbytes += part->nbytes;
       RINGLET_CHECK(mmap(data, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, chunk->fd,
@@ -98,9 +113,16 @@ class CachingAllocator {
     const std::lock_guard lock(mutex_);
     return stats_;
   }
+  void count_sidecar(const Block& block, std::ptrdiff_t nbytes) {
+    const std::lock_guard lock(mutex_);
+    if (!chunks_.contains(block.data)) return;  // its parent's, in a forked child
+    stats_.sidecars += static_cast<std::size_t>(nbytes);
+    stats_.sidecars_peak = std::max(stats_.sidecars_peak, stats_.sidecars);
+  }
   void reset_peak() {
     const std::lock_guard lock(mutex_);
     stats_.peak = stats_.allocated;
+    stats_.sidecars_peak = stats_.sidecars;
   }
   void set_limit(std::size_t nbytes) {
     const std::lock_guard lock(mutex_);
@@ -108,27 +130,23 @@ class CachingAllocator {
   }
 
  private:
+  std::set<Chunk*, BySize>& free_of(const Chunk& chunk) { return free_[chunk.fd >= 0]; }
+
   Chunk* map_segment(std::size_t wanted) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t nbytes = (std::max(wanted, kSegment) + page - 1) & ~(page - 1);
-    const int fd = memfd_create("ringlet", MFD_CLOEXEC);
-    void* data = MAP_FAILED;
-    if (fd >= 0 && ftruncate(fd, static_cast<off_t>(nbytes)) == 0)
-      data = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (data == MAP_FAILED) {
-      const int error = errno;
-      if (fd >= 0) close(fd);
-      fail("[allocate] ", nbytes, " bytes of memory: ", std::strerror(error), " (",
+    // By an eighth at least, so that a program maps a few times and not whenever a batch is longer
+    // than those before it; what nobody writes to takes no memory.
+    const auto map = shared_ ? cpu::map_shared : cpu::map_private;
+    cpu::Pages pages = map(std::max({wanted, kSegment, stats_.reserved / 8}));
+    if (!pages.data) pages = map(wanted);  // there may be a limit on what is mapped, too
+    if (!pages.data)
+      fail("[allocate] ", wanted, " bytes of memory: ", std::strerror(errno), " (",
            stats_.allocated, " in use)");
-    }
-    madvise(data, nbytes, MADV_HUGEPAGE);
-    stats_.reserved += nbytes;
+    stats_.reserved += pages.nbytes;
     ++stats_.system_allocations;
-    chunks_[static_cast<std::byte*>(data)] =
-        std::make_unique<Chunk>(Chunk{static_cast<std::byte*>(data), nbytes, 0, fd, true});
-    Chunk* chunk = chunks_[static_cast<std::byte*>(data)].get();
-    free_.insert(chunk);
-    return chunk;
+    auto& slot = chunks_[pages.data];
+    slot = std::make_unique<Chunk>(Chunk{pages.data, pages.nbytes, 0, pages.fd, true});
+    free_of(*slot).insert(slot.get());
+    return slot.get();
   }
 
   // Keeps the first `wanted` bytes of `chunk`; the rest becomes a free chunk behind it.
@@ -139,12 +157,12 @@ class CachingAllocator {
     if (chunk->next) chunk->next->previous = rest.get();
     chunk->next = rest.get();
     chunk->nbytes = wanted;
-    free_.insert(rest.get());
+    free_of(*rest).insert(rest.get());
     chunks_[rest->data] = std::move(rest);
   }
 
   void absorb_next(Chunk* chunk) {
-    free_.erase(chunk->next);
+    free_of(*chunk).erase(chunk->next);
     absorb(chunk);
   }
 
@@ -157,8 +175,9 @@ class CachingAllocator {
   }
 
   Device device_;
+  bool shared_;  // what is mapped from now on
   mutable std::mutex mutex_;
-  std::set<Chunk*, BySize> free_;
+  std::array<std::set<Chunk*, BySize>, 2> free_;  // of private segments, of shared ones
   std::map<std::byte*, std::unique_ptr<Chunk>> chunks_;
   MemoryStats stats_;
 };
@@ -174,7 +193,14 @@ class CpuBackend final : public Backend {
     std::memmove(to, from, nbytes);  // slices of one tensor may overlap
   }
   void synchronize(Device) override {}
-  MemoryStats memory(Device device) const override { return of(device).stats(); }
+  MemoryStats memory(Device device) const override {
+    MemoryStats stats = of(device).stats();
+    stats.scratch = cpu::scratch_bytes();
+    return stats;
+  }
+  void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) override {
+    of(device).count_sidecar(block, nbytes);
+  }
   void reset_peak(Device device) override { of(device).reset_peak(); }
   void set_limit(Device device, std::size_t nbytes) override {
     of(device).set_limit(nbytes);
@@ -184,6 +210,12 @@ class CpuBackend final : public Backend {
   int descriptor(Device device, const Block& block) const override {
     return block.fd < 0 ? -1 : of(device).descriptor(block);
   }
+  void share_memory() {
+    const std::lock_guard lock(mutex_);
+    leave_to_parent();
+    shared_ = true;
+    for (const auto& [index, allocator] : allocators_) allocator->share();
+  }
   void own_inherited_memory() override {
     if (process_ == getpid()) return;
     for (const auto& [index, allocator] : allocators_) allocator->make_private();
@@ -192,29 +224,39 @@ class CpuBackend final : public Backend {
  private:
   CachingAllocator& of(Device device) const {
     const std::lock_guard lock(mutex_);
-    // The mappings are shared with the parent of a forked child, its free lists are not: the child
-    // starts with allocators of its own and leaves the parent's bytes alone.
-    if (process_ != getpid()) {
-      for (auto& [index, allocator] : allocators_) static_cast<void>(allocator.release());
-      allocators_.clear();
-      process_ = getpid();
-    }
+    leave_to_parent();
     auto& slot = allocators_[device.index];
-    if (!slot) slot = std::make_unique<CachingAllocator>(device, limits_[device.index]);
+    if (!slot) slot = std::make_unique<CachingAllocator>(device, limits_[device.index], shared_);
     return *slot;
+  }
+  // A forked child has its parent's mappings, but its free lists are of no use: the parent goes on
+  // to use what is shared. The child starts with allocators of its own, and without peers.
+  void leave_to_parent() const {
+    if (process_ == getpid()) return;
+    for (auto& [index, allocator] : allocators_) static_cast<void>(allocator.release());
+    allocators_.clear();
+    shared_ = false;
+    process_ = getpid();
   }
   mutable std::mutex mutex_;
   mutable std::map<int, std::unique_ptr<CachingAllocator>> allocators_;
   mutable std::map<int, std::size_t> limits_;  // kept by a forked child
+  mutable bool shared_ = false;                // other processes map this one's memory
   mutable pid_t process_ = getpid();
 };
 
-}  // namespace
-
-void register_cpu() {
+CpuBackend& cpu_backend() {
   // Never destroyed: tensors with static storage may outlive every other object.
   static auto* backend = new CpuBackend;
-  set_backend(DeviceType::cpu, backend);
+  return *backend;
+}
+
+}  // namespace
+
+void cpu::share_memory() { cpu_backend().share_memory(); }
+
+void register_cpu() {
+  set_backend(DeviceType::cpu, &cpu_backend());
   cpu::register_kernels();
 }
 

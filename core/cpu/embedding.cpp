@@ -106,10 +106,10 @@ void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
 template <class T>
 void sum_rows(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t end) {
   using S = scalar_t<T>;
-  const std::int64_t columns = args.columns, width = factor_size(columns);
-  const Scratch memory(static_cast<std::size_t>(2 * width) * sizeof(S));
+  const std::int64_t columns = args.columns, drawn = row_words(columns);
+  const Scratch memory(static_cast<std::size_t>(drawn) * (sizeof(S) + sizeof(std::uint32_t)));
   S* z = memory.as<S>();
-  S* factor = args.dropout.threshold > 0 ? z + width : nullptr;
+  auto* words = args.dropout.threshold > 0 ? reinterpret_cast<std::uint32_t*>(z + drawn) : nullptr;
   const PhiloxSchedule keys = schedule(args.dropout.key);
   for (std::int64_t t = begin; t < end; ++t) {
     const S* row[3];
@@ -124,11 +124,11 @@ void sum_rows(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t end
     });
     const RowMoments<S> moments = row_moments(z, columns, args.eps);
     static_cast<S*>(args.rstd)[t] = moments.rstd;
-    if (factor) dropout_factors(factor, args.dropout, keys, t, columns);
+    if (words) draw_row(words, args.dropout, keys, t, columns);
     normalize_row(static_cast<T*>(args.y) + t * columns,
                   static_cast<T*>(args.normalized) + t * columns, z, moments,
-                  static_cast<const S*>(args.weight), static_cast<const S*>(args.bias),
-                  static_cast<const S*>(factor), columns);
+                  static_cast<const S*>(args.weight), static_cast<const S*>(args.bias), words,
+                  args.dropout, columns);
   }
 }
 

@@ -1,14 +1,16 @@
 // Which instruction set the CPU kernels use. Every kernel file is compiled once per set, in a
 // namespace of its own, and the processor's CPUID feature bits choose among them at start.
+// avx512_bf16 is avx512 with products of bf16 by VDPBF16PS, amx is avx512 with products of bf16
+// and f32 by tiles.
 #pragma once
 
 #include <string_view>
 
 namespace ringlet::cpu {
 
-enum class Isa { portable, avx2, avx512 };
+enum class Isa { portable, avx2, avx512, avx512_bf16, amx };
 
-/// The best set this processor and system offer, or RINGLET_ISA where that is set (InputError
+/// The fastest set this processor and system offer, or RINGLET_ISA where that is set (InputError
 /// when it is unknown or the processor lacks it).
 Isa isa();
 std::string_view name(Isa isa);  // "avx512"

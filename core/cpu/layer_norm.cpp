@@ -21,28 +21,29 @@ T* row_of(void* base, std::int64_t row, std::int64_t columns) {
 template <class T>
 void forward_rows(const LayerNormArgs& args, std::int64_t begin, std::int64_t end) {
   using S = scalar_t<T>;
-  const std::int64_t columns = args.columns, width = factor_size(columns);
-  const Scratch memory(static_cast<std::size_t>(2 * width) * sizeof(S));
+  const std::int64_t columns = args.columns, drawn = row_words(columns);
+  const Scratch memory(static_cast<std::size_t>(drawn) * (sizeof(S) + sizeof(std::uint32_t)));
   S* z = memory.as<S>();
   const bool drops = args.dropout.threshold > 0;
-  S* factor = drops ? z + width : nullptr;
+  auto* words = reinterpret_cast<std::uint32_t*>(z + drawn);
   const PhiloxSchedule keys = schedule(args.dropout.key);
   for (std::int64_t row = begin; row < end; ++row) {
     const T* x = row_of<T>(args.x, row, columns);
     const T* residual = row_of<T>(args.residual, row, columns);
-    if (drops) dropout_factors(factor, args.dropout, keys, row, columns);
-    for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
-      vector_t<T> v = load_at(x, i, lanes);
-      if (factor) v = drop(v, load_at(factor, i, lanes));
-      if (residual) v = load_at(residual, i, lanes) + v;
-      store_at(z, i, lanes, v);
-    });
+    if (drops) draw_row(words, args.dropout, keys, row, columns);
+    for_vectors<T>(
+        columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
+          vector_t<T> v = load_at(x, i, lanes);
+          if (drops) v = drop(v, words + i, args.dropout);
+          if (residual) v = load_at(residual, i, lanes) + v;
+          store_at(z, i, lanes, v);
+        });
     const RowMoments<S> moments = row_moments(z, columns, args.eps);
     if (args.mean) static_cast<S*>(args.mean)[row] = moments.mean;
     static_cast<S*>(args.rstd)[row] = moments.rstd;
     normalize_row(row_of<T>(args.y, row, columns), row_of<T>(args.normalized, row, columns), z,
                   moments, static_cast<const S*>(args.weight), static_cast<const S*>(args.bias),
-                  static_cast<const S*>(nullptr), columns);
+                  nullptr, args.dropout, columns);
   }
 }
 
@@ -59,81 +60,119 @@ struct BackwardRow {
   const T* grad;
   const T* z;
   const S* weight;
-  const S* output_factor;  // null: the output was not dropped
+  const Dropout* output_dropout;
+  const std::uint32_t* output_words;  // null: the output was not dropped
   S mean;
   S scale;  // n = (z - mean) scale
+
+  // Lanes beyond the row have g = 0, whatever (0 - mean) scale is there.
+  __attribute__((always_inline)) vector_t<T> g(std::int64_t i, std::int64_t lanes) const {
+    const vector_t<T> value = load_at(grad, i, lanes);
+    return output_words ? drop(value, output_words + i, *output_dropout) : value;
+  }
+  __attribute__((always_inline)) vector_t<T> n(std::int64_t i, std::int64_t lanes) const {
+    return (load_at(z, i, lanes) - mean) * scale;
+  }
 };
 
-// Adds the row to the column sums, keeps g w and n, and returns the columns' means of g w and of
-// g w n.
-template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void reduce_row(const BackwardRow<T>& row, S* sum_weight, S* sum_bias, S* kept_gw,
-                               S* kept_n, std::int64_t columns, S means[2]) {
-  vector_t<T> total[2] = {};
+// Adds the rows to the column sums, one after the other; means[r] are the columns' means of g w
+// and of g w n.
+template <int kRows, class T, class S = scalar_t<T>>
+RINGLET_INLINE void reduce_rows(const BackwardRow<T>* rows, S* sum_weight, S* sum_bias,
+                                std::int64_t columns, S (*means)[2]) {
+  vector_t<T> total[kRows][2] = {};
   for_vectors<T>(
       columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-        vector_t<T> g = load_at(row.grad, i, lanes);
-        if (row.output_factor) g = drop(g, load_at(row.output_factor, i, lanes));
-        // Lanes beyond the row have g = 0, whatever (0 - mean) scale is there.
-        const vector_t<T> n = (load_at(row.z, i, lanes) - row.mean) * row.scale;
-        store_at(sum_weight, i, lanes, fma(g, n, load_at(sum_weight, i, lanes)));
-        store_at(sum_bias, i, lanes, load_at(sum_bias, i, lanes) + g);
-        const vector_t<T> gw = g * load_at(row.weight, i, lanes);
-        store(kept_gw + i, gw);
-        store(kept_n + i, n);
-        total[0] += gw;
-        total[1] = fma(gw, n, total[1]);
+        const vector_t<T> weight = load_at(rows[0].weight, i, lanes);
+        vector_t<T> column_weight = load_at(sum_weight, i, lanes);
+        vector_t<T> column_bias = load_at(sum_bias, i, lanes);
+#pragma GCC unroll 2
+        for (int r = 0; r < kRows; ++r) {
+          const vector_t<T> g = rows[r].g(i, lanes), n = rows[r].n(i, lanes), gw = g * weight;
+          column_weight = fma(g, n, column_weight);
+          column_bias += g;
+          total[r][0] += gw;
+          total[r][1] = fma(gw, n, total[r][1]);
+        }
+        store_at(sum_weight, i, lanes, column_weight);
+        store_at(sum_bias, i, lanes, column_bias);
       });
-  means[0] = sum(total[0]) / static_cast<S>(columns);
-  means[1] = sum(total[1]) / static_cast<S>(columns);
+  for (int r = 0; r < kRows; ++r)
+    for (int k = 0; k < 2; ++k) means[r][k] = sum(total[r][k]) / static_cast<S>(columns);
 }
 
 // grad_z = rstd (g w - mean(g w) - n mean(g w n)), and grad_x = dropout(grad_z).
 template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void write_row(const S* gw, const S* n, T* grad_z, T* grad_x, const S* factor,
-                              S rstd, const S means[2], std::int64_t columns) {
+RINGLET_INLINE void write_row(const BackwardRow<T>& row, T* grad_z, T* grad_x,
+                              const std::uint32_t* words, const Dropout& dropout, S rstd,
+                              const S means[2], std::int64_t columns) {
   for_vectors<T>(
       columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-        const vector_t<T> out = rstd * (load(gw + i) - means[0] - load(n + i) * means[1]);
+        const vector_t<T> gw = row.g(i, lanes) * load_at(row.weight, i, lanes);
+        const vector_t<T> out = rstd * (gw - means[0] - row.n(i, lanes) * means[1]);
         if (grad_z) store_at(grad_z, i, lanes, out);
-        if (grad_x) store_at(grad_x, i, lanes, drop(out, load_at(factor, i, lanes)));
+        if (grad_x) store_at(grad_x, i, lanes, drop(out, words + i, dropout));
       });
 }
 
-// Rows of one block: their gradients, and the block's share of the column sums.
+// Rows of one block, two at a time: their gradients, and the block's share of the column sums.
 template <class T>
-void backward_block(const LayerNormBackwardArgs& args, std::int64_t block) {
+class BackwardBlock {
   using S = scalar_t<T>;
-  const std::int64_t columns = args.columns, width = factor_size(columns);
-  const Scratch memory(static_cast<std::size_t>(4 * width) * sizeof(S));
-  S* factor = memory.as<S>();
-  S* gw = factor + 2 * width;
-  S* n = factor + 3 * width;
-  S* output_factor = args.output_dropout.threshold > 0 ? factor + width : nullptr;
-  const PhiloxSchedule keys = schedule(args.dropout.key);
-  const PhiloxSchedule output_keys = schedule(args.output_dropout.key);
-  S* sum_weight = static_cast<S*>(args.partial) + 2 * block * columns;
-  memset(static_cast<void*>(sum_weight), 0, static_cast<std::size_t>(2 * columns) * sizeof(S));
-  const std::int64_t begin = block * kLayerNormBlock;
-  const std::int64_t end =
-      begin + kLayerNormBlock < args.rows ? begin + kLayerNormBlock : args.rows;
-  for (std::int64_t r = begin; r < end; ++r) {
-    const S rstd = static_cast<const S*>(args.rstd)[r];
-    if (output_factor) dropout_factors(output_factor, args.output_dropout, output_keys, r, columns);
-    const BackwardRow<T> row{row_of<T>(args.grad, r, columns),
-                             row_of<T>(args.z, r, columns),
-                             static_cast<const S*>(args.weight),
-                             output_factor,
-                             args.mean ? static_cast<const S*>(args.mean)[r] : S{0},
-                             args.mean ? rstd : S{1}};
-    S means[2];
-    reduce_row(row, sum_weight, sum_weight + columns, gw, n, columns, means);
-    T* grad_x = row_of<T>(args.grad_x, r, columns);
-    if (grad_x) dropout_factors(factor, args.dropout, keys, r, columns);
-    write_row(gw, n, row_of<T>(args.grad_residual, r, columns), grad_x, factor, rstd, means,
-              columns);
+
+ public:
+  BackwardBlock(const LayerNormBackwardArgs& args, std::int64_t block)
+      : args_(args),
+        columns_(args.columns),
+        sum_weight_(static_cast<S*>(args.partial) + 2 * block * args.columns),
+        keys_(schedule(args.dropout.key)),
+        output_keys_(schedule(args.output_dropout.key)),
+        memory_(static_cast<std::size_t>(3 * row_words(args.columns)) * sizeof(std::uint32_t)) {}
+
+  void run(std::int64_t begin, std::int64_t end) {
+    memset(static_cast<void*>(sum_weight_), 0, static_cast<std::size_t>(2 * columns_) * sizeof(S));
+    for (; begin + 2 <= end; begin += 2) rows<2>(begin);
+    if (begin < end) rows<1>(begin);
   }
-}
+
+ private:
+  std::uint32_t* words(int i) const {
+    return memory_.as<std::uint32_t>() + i * row_words(columns_);
+  }
+
+  BackwardRow<T> row(std::int64_t r, std::uint32_t* output_words) const {
+    const bool drops = args_.output_dropout.threshold > 0;
+    if (drops) draw_row(output_words, args_.output_dropout, output_keys_, r, columns_);
+    return {row_of<T>(args_.grad, r, columns_),
+            row_of<T>(args_.z, r, columns_),
+            static_cast<const S*>(args_.weight),
+            &args_.output_dropout,
+            drops ? output_words : nullptr,
+            args_.mean ? static_cast<const S*>(args_.mean)[r] : S{0},
+            args_.mean ? static_cast<const S*>(args_.rstd)[r] : S{1}};
+  }
+
+  template <int kRows>
+  void rows(std::int64_t first) {
+    BackwardRow<T> all[kRows] = {row(first, words(1))};
+    if constexpr (kRows > 1) all[1] = row(first + 1, words(2));
+    S means[kRows][2];
+    reduce_rows<kRows>(all, sum_weight_, sum_weight_ + columns_, columns_, means);
+    for (int k = 0; k < kRows; ++k) {
+      const std::int64_t r = first + k;
+      T* grad_x = row_of<T>(args_.grad_x, r, columns_);
+      if (grad_x) draw_row(words(0), args_.dropout, keys_, r, columns_);
+      write_row(all[k], row_of<T>(args_.grad_residual, r, columns_), grad_x, words(0),
+                args_.dropout, static_cast<const S*>(args_.rstd)[r], means[k], columns_);
+    }
+  }
+
+  const LayerNormBackwardArgs& args_;
+  const std::int64_t columns_;
+  S* sum_weight_;
+  const PhiloxSchedule keys_, output_keys_;
+  const Scratch memory_;
+};
 
 // out[begin, end) = beta out + the blocks' partial sums, added in order.
 template <class S>
@@ -152,11 +191,15 @@ void add_partials(S* out, double beta, const S* partial, std::int64_t blocks, st
 void layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {
   dispatch_floating("layer_norm_backward", args.dtype, [&]<class T>() {
     using S = scalar_t<T>;
-    const std::int64_t blocks = (args.rows + kLayerNormBlock - 1) / kLayerNormBlock;
+    const std::int64_t blocks = layer_norm_blocks(args.rows);
     parallel_for(device, blocks, kGrain / (kLayerNormBlock * args.columns) + 1,
                  [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t block = begin; block < end; ++block)
-                     backward_block<T>(args, block);
+                   for (std::int64_t block = begin; block < end; ++block) {
+                     const std::int64_t first = block * kLayerNormBlock;
+                     const std::int64_t left = args.rows - first;
+                     BackwardBlock<T>(args, block)
+                         .run(first, first + (left < kLayerNormBlock ? left : kLayerNormBlock));
+                   }
                  });
     const S* partial = static_cast<const S*>(args.partial);
     parallel_for(device, args.columns, kGrain / (blocks + 1) + 1,

@@ -1,40 +1,10 @@
 // One row of a layer normalisation, for the kernels that fuse it with something else.
 #pragma once
 
-#include "ringlet/core/cpu/philox.h"
+#include "ringlet/core/cpu/dropout.h"
 #include "ringlet/core/ops/layer_norm.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
-
-/// factor[c] = 1 / (1 - p) or 0 for the columns of a row, padded(columns) of them at least.
-template <class S>
-RINGLET_INLINE void dropout_factors(S* factor, const RowDropout& dropout,
-                                    const PhiloxSchedule& keys, std::int64_t row,
-                                    std::int64_t columns) {
-  const std::int32_t* at = dropout.positions ? dropout.positions + 2 * row : nullptr;
-  const auto sentence = static_cast<std::uint32_t>(at ? at[0] : row);
-  const auto token = static_cast<std::uint32_t>(at ? at[1] : 0);
-  const S scale = static_cast<S>(dropout.scale);
-  for (std::int64_t c = 0; c < columns; c += 32) {
-    u32x16 words[2];
-    philox32(keys, sentence, token, 0, static_cast<std::uint32_t>(c / 32), words);
-    for (int half = 0; half < 2; ++half)
-      if constexpr (sizeof(S) == 4) {
-        store(factor + c + 16 * half, words[half] >= dropout.threshold ? splat(scale) : f32x16{});
-      } else {
-        for (int i = 0; i < 16; ++i)
-          factor[c + 16 * half + i] = words[half][i] >= dropout.threshold ? scale : S{0};
-      }
-  }
-}
-/// Elements that dropout_factors() may write.
-RINGLET_INLINE std::int64_t factor_size(std::int64_t columns) { return (columns + 31) / 32 * 32; }
-
-/// factor * x where it is kept, +0 elsewhere, whatever x is.
-template <class V>
-RINGLET_INLINE V drop(V x, V factor) {
-  return factor > 0 ? x * factor : V{};
-}
 
 template <class S>
 struct RowMoments {
@@ -78,18 +48,20 @@ RINGLET_INLINE RowMoments<S> row_moments(const S* z, std::int64_t columns, doubl
   return {mean, rstd};
 }
 
-/// y = drop(weight n + bias), n = (z - mean) rstd; `normalized` and `factor` may be null.
+/// y = drop(weight n + bias), n = (z - mean) rstd; `normalized` may be null, and `words` where
+/// nothing is dropped.
 template <class T, class S = scalar_t<T>>
 RINGLET_INLINE void normalize_row(T* y, T* normalized, const S* z, RowMoments<S> moments,
-                                  const S* weight, const S* bias, const S* factor,
-                                  std::int64_t columns) {
-  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
-    const vector_t<S> n = (load_at(z, i, lanes) - moments.mean) * moments.rstd;
-    vector_t<S> out = fma(n, load_at(weight, i, lanes), load_at(bias, i, lanes));
-    if (factor) out = drop(out, load_at(factor, i, lanes));
-    if (normalized) store_at(normalized, i, lanes, n);
-    store_at(y, i, lanes, out);
-  });
+                                  const S* weight, const S* bias, const std::uint32_t* words,
+                                  const Dropout& dropout, std::int64_t columns) {
+  for_vectors<T>(
+      columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
+        const vector_t<S> n = (load_at(z, i, lanes) - moments.mean) * moments.rstd;
+        vector_t<S> out = fma(n, load_at(weight, i, lanes), load_at(bias, i, lanes));
+        if (words) out = drop(out, words + i, dropout);
+        if (normalized) store_at(normalized, i, lanes, n);
+        store_at(y, i, lanes, out);
+      });
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;
 constexpr std::int64_t kWholeMatrices = 1 << 24;  // multiply-adds above which a matrix is split
+// With more rows, packing B takes too little of a product for memory to be spent on it.
+constexpr std::int64_t kFewRows = 512;
 
 // ---- products -----------------------------------------------------------------------------
 
@@ -36,12 +38,39 @@ void finish_layer(const void* context, const GemmBlock<T>& block) {
   }
 }
 
+bool overlap(const void* x, std::int64_t x_bytes, const void* y, std::int64_t y_bytes) {
+  const auto* first = static_cast<const char*>(x);
+  const auto* second = static_cast<const char*>(y);
+  return first && second && first < second + y_bytes && second < first + x_bytes;
+}
+
+// A product may write over what it reads: out of A or next to it.
+bool writes_to_a(const MatmulArgs& args) {
+  const std::int64_t last = args.batch - 1, products = args.batch * args.m * args.n;
+  const std::int64_t a =
+      (last * args.a_stride + args.m * args.k) * static_cast<std::int64_t>(itemsize(args.a_dtype));
+  const std::int64_t out = products * static_cast<std::int64_t>(itemsize(args.out_dtype));
+  return overlap(args.a, a, args.out, out) || overlap(args.a, a, args.pre_activation, out);
+}
+
 void multiply(const MatmulArgs& args, Device device, std::int64_t batch) {
-  const auto size = static_cast<std::int64_t>(itemsize(args.dtype));
-  const GemmOperand a{static_cast<const char*>(args.a) + batch * args.a_stride * size, args.dtype,
-                      args.trans_a ? args.m : args.k, args.trans_a};
-  const GemmOperand b{static_cast<const char*>(args.b) + batch * args.b_stride * size, args.dtype,
-                      args.trans_b ? args.k : args.n, args.trans_b};
+  const auto at = [&](const void* matrices, std::int64_t stride, DType dtype) {
+    return static_cast<const char*>(matrices) +
+           batch * stride * static_cast<std::int64_t>(itemsize(dtype));
+  };
+  const GemmOperand a{at(args.a, args.a_stride, args.a_dtype),
+                      args.a_dtype,
+                      args.trans_a ? args.m : args.k,
+                      args.trans_a,
+                      args.a_dtype != args.dtype,
+                      writes_to_a(args)};
+  const GemmOperand b{at(args.b, args.b_stride, args.b_dtype),
+                      args.b_dtype,
+                      args.trans_b ? args.k : args.n,
+                      args.trans_b,
+                      args.b_dtype != args.dtype,
+                      false,  // B is packed before anything is written
+                      args.m <= kFewRows ? args.keep_b : nullptr};
   if (!args.bias && !args.pre_activation) {
     char* out = static_cast<char*>(args.out) +
                 batch * args.m * args.n * static_cast<std::int64_t>(itemsize(args.out_dtype));

@@ -98,14 +98,18 @@ double squared_norm_block(const T* x, std::int64_t n) {
   f64x8 partial[4] = {};
   std::int64_t i = 0;
   for (; i + 32 <= n; i += 32)
+#pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       const f64x8 v = wide(x + i + 8 * k, 8);
       partial[k] = fma(v, v, partial[k]);
     }
-  for (int k = 0; i < n; i += 8, ++k) {
-    const f64x8 v = wide(x + i, n - i < 8 ? n - i : 8);
-    partial[k] = fma(v, v, partial[k]);
-  }
+    // Unrolled, so that the sums stay in registers above.
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k)
+    if (const std::int64_t left = n - i - 8 * k; left > 0) {
+      const f64x8 v = wide(x + i + 8 * k, left < 8 ? left : 8);
+      partial[k] = fma(v, v, partial[k]);
+    }
   return sum((partial[0] + partial[1]) + (partial[2] + partial[3]));
 }
 

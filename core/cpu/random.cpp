@@ -1,7 +1,8 @@
 #include "ringlet/core/ops/random.h"
 
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/philox.h"
+#include "ringlet/core/cpu/dropout.h"
+#include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
@@ -51,53 +52,36 @@ void random(const RandomArgs& args, Device device) {
 
 // ---- dropout ------------------------------------------------------------------------------
 
-// Calls body(row, first column, words of 32 columns) for every row and every 32 columns.
+// Calls body(row, words of its columns) for every row.
 template <class Body>
 RINGLET_INLINE void for_words(const DropoutArgs& args, Device device, Body body) {
-  parallel_for(
-      device, args.rows, kGrain / args.columns + 1, [&](std::int64_t begin, std::int64_t end) {
-        const PhiloxSchedule keys = schedule(args.key);
-        for (std::int64_t row = begin; row < end; ++row) {
-          const std::int32_t* at = args.positions ? args.positions + 2 * row : nullptr;
-          const auto sentence = static_cast<std::uint32_t>(at ? at[0] : row);
-          const auto token = static_cast<std::uint32_t>(at ? at[1] : 0);
-          for (std::int64_t column = 0; column < args.columns; column += 32) {
-            u32x16 words[2];
-            philox32(keys, sentence, token, 0, static_cast<std::uint32_t>(column / 32), words);
-            body(row, column, words);
-          }
-        }
-      });
-}
-
-template <class T>
-void run_dropout(const DropoutArgs& args, Device device) {
-  for_words(args, device, [&](std::int64_t row, std::int64_t column, const u32x16* words) {
-    const T* in = static_cast<const T*>(args.in) + row * args.columns + column;
-    T* out = static_cast<T*>(args.out) + row * args.columns + column;
-    const std::int64_t count = args.columns - column;
-    if constexpr (sizeof(scalar_t<T>) == 4) {
-      const auto scale = static_cast<float>(args.scale);
-      for (std::int64_t half = 0, i = 0; half < 2 && i < count; ++half, i += 16) {
-        const std::int64_t lanes = count - i < 16 ? count - i : 16;
-        store_at(out, i, lanes, drop(load_at(in, i, lanes), words[half], args.threshold, scale));
-      }
-    } else {
-      for (std::int64_t i = 0; i < 32 && i < count; ++i)
-        out[i] = words[i / 16][i % 16] >= args.threshold ? in[i] * args.scale : 0;
-    }
-  });
+  parallel_for(device, args.rows, kGrain / args.columns + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 const PhiloxSchedule keys = schedule(args.dropout.key);
+                 const Scratch words(static_cast<std::size_t>(row_words(args.columns)) * 4);
+                 for (std::int64_t row = begin; row < end; ++row) {
+                   draw_row(words.as<std::uint32_t>(), args.dropout, keys, row, args.columns);
+                   body(row, words.as<const std::uint32_t>());
+                 }
+               });
 }
 
 void dropout(const DropoutArgs& args, Device device) {
-  dispatch_floating("dropout", args.dtype, [&]<class T>() { run_dropout<T>(args, device); });
+  dispatch_floating("dropout", args.dtype, [&]<class T>() {
+    for_words(args, device, [&](std::int64_t row, const std::uint32_t* words) {
+      const T* in = static_cast<const T*>(args.in) + row * args.columns;
+      T* out = static_cast<T*>(args.out) + row * args.columns;
+      for_vectors<T>(args.columns, [&](std::int64_t i, std::int64_t lanes) {
+        store_at(out, i, lanes, drop(load_at(in, i, lanes), words + i, args.dropout));
+      });
+    });
+  });
 }
 
 void dropout_mask(const DropoutArgs& args, Device device) {
-  for_words(args, device, [&](std::int64_t row, std::int64_t column, const u32x16* words) {
-    auto* out = static_cast<std::uint8_t*>(args.out) + row * args.columns + column;
-    for (std::int64_t i = 0; i < 32 && column + i < args.columns; ++i)
-      out[i] = words[i / 16][i % 16] >= args.threshold;
+  for_words(args, device, [&](std::int64_t row, const std::uint32_t* words) {
+    auto* out = static_cast<std::uint8_t*>(args.out) + row * args.columns;
+    for (std::int64_t i = 0; i < args.columns; ++i) out[i] = words[i] >= args.dropout.threshold;
   });
 }
 

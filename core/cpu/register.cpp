@@ -1,5 +1,6 @@
 #include "ringlet/core/cpu/register.h"
 
+#include "ringlet/core/cpu/gemm_units.h"
 #include "ringlet/core/cpu/isa.h"
 
 #define RINGLET_CALL_PORTABLE(family) portable::register_##family();
@@ -8,7 +9,22 @@
 
 namespace ringlet::cpu {
 
+GemmUnits gemm_units;
+
+namespace {
+
+void choose_units() {
+#if defined(RINGLET_HAS_AVX512)
+  if (isa() == Isa::avx512_bf16) gemm_units.bf16 = avx512_bf16::multiply_bf16;
+  if (isa() == Isa::amx)
+    gemm_units = {amx::multiply_bf16, amx::multiply_high, amx::multiply_highest};
+#endif
+}
+
+}  // namespace
+
 void register_kernels() {
+  choose_units();
   switch (isa()) {
     case Isa::portable:
       RINGLET_CPU_FAMILIES(RINGLET_CALL_PORTABLE) break;
@@ -18,6 +34,8 @@ void register_kernels() {
 #endif
 #if defined(RINGLET_HAS_AVX512)
     case Isa::avx512:
+    case Isa::avx512_bf16:
+    case Isa::amx:
       RINGLET_CPU_FAMILIES(RINGLET_CALL_AVX512) break;
 #endif
     default:

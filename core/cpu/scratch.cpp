@@ -1,17 +1,21 @@
 #include "ringlet/core/cpu/scratch.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <vector>
 
+#include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::cpu {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kChunk = std::size_t{2} << 20;  // at least
+
+std::atomic<std::size_t> all_bytes{0};
 
 class Stack {
  public:
@@ -34,7 +38,7 @@ class Stack {
     // An empty stack in pieces becomes one piece that holds all of them at the next use.
     if (chunk == 0 && top == 0 && chunks_.size() > 1) {
       std::size_t total = 0;
-      for (const Chunk& piece : chunks_) total += piece.nbytes;
+      for (const Pages& piece : chunks_) total += piece.nbytes;
       clear();
       add_chunk(total);
     }
@@ -44,32 +48,29 @@ class Stack {
   std::size_t top = 0;
 
  private:
-  struct Chunk {
-    std::byte* data;
-    std::size_t nbytes;
-  };
-
   void next_chunk(std::size_t nbytes) {
     for (top = 0; chunk + 1 < chunks_.size();)
       if (chunks_[++chunk].nbytes >= nbytes) return;
-    add_chunk(std::max(nbytes, kHugePage));
+    add_chunk(std::max(nbytes, kChunk));
     chunk = chunks_.size() - 1;
   }
 
   void add_chunk(std::size_t nbytes) {
-    nbytes = (nbytes + kHugePage - 1) & ~(kHugePage - 1);
-    void* data = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    RINGLET_CHECK(data != MAP_FAILED, "[scratch] no memory for ", nbytes, " bytes");
-    madvise(data, nbytes, MADV_HUGEPAGE);
-    chunks_.push_back({static_cast<std::byte*>(data), nbytes});
+    const Pages chunk = map_private(nbytes);
+    RINGLET_CHECK(chunk.data, "[scratch] no memory for ", nbytes, " bytes: ", std::strerror(errno));
+    chunks_.push_back(chunk);
+    all_bytes += chunk.nbytes;
   }
 
   void clear() {
-    for (const Chunk& piece : chunks_) munmap(piece.data, piece.nbytes);
+    for (const Pages& piece : chunks_) {
+      unmap(piece);
+      all_bytes -= piece.nbytes;
+    }
     chunks_.clear();
   }
 
-  std::vector<Chunk> chunks_;
+  std::vector<Pages> chunks_;
 };
 
 thread_local Stack stack;
@@ -80,5 +81,7 @@ Scratch::Scratch(std::size_t nbytes)
     : chunk_(stack.chunk), top_(stack.top), data_(stack.take(nbytes)) {}
 
 Scratch::~Scratch() { stack.restore(chunk_, top_); }
+
+std::size_t scratch_bytes() { return all_bytes; }
 
 }  // namespace ringlet::cpu

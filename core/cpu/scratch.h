@@ -24,4 +24,7 @@ class Scratch {
   void* data_;
 };
 
+/// What all threads' stacks hold now.
+std::size_t scratch_bytes();
+
 }  // namespace ringlet::cpu

@@ -21,6 +21,15 @@ typedef std::uint32_t u32x16 __attribute__((vector_size(64)));
 typedef std::int64_t i64x8 __attribute__((vector_size(64)));
 typedef std::uint16_t u16x16 __attribute__((vector_size(32)));
 
+// Of the processor's registers; a vector of 64 takes several where they are narrower.
+#if defined(__AVX512F__)
+inline constexpr int kRegisterBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kRegisterBytes = 32;
+#else
+inline constexpr int kRegisterBytes = 16;
+#endif
+
 #define RINGLET_INLINE static inline __attribute__((always_inline))
 
 // What a stored element T computes in: a scalar, and a vector of kLanes of them.
@@ -185,6 +194,10 @@ RINGLET_INLINE V fma(V a, V b, V c) {
 #pragma clang fp contract(on)
   return a * b + c;
 #elif defined(__FMA__)
+#if defined(__AVX512F__)  // g++ does not put the lanes together again everywhere
+  if constexpr (sizeof(V) == 64 && sizeof(a[0]) == 4)
+    return bits_as<V>(_mm512_fmadd_ps(bits_as<__m512>(a), bits_as<__m512>(b), bits_as<__m512>(c)));
+#endif
   V r;
   for (unsigned i = 0; i < sizeof(V) / sizeof(a[0]); ++i)
     if constexpr (sizeof(a[0]) == 4) {

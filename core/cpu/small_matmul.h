@@ -3,20 +3,20 @@
 // its place nor on the sizes.
 #pragma once
 
-#include <utility>
-
-#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/cpu/lanes.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// A tile of rows x vectors of results lives in registers.
+// A tile of rows x vectors of sums lives in registers; beyond twelve rows it only gets longer.
 #if defined(__AVX512F__)
-inline constexpr int kTileRows = 6, kTileVectors = 4;
+inline constexpr int kTileSums = 24, kTileVectors = 2;
 #elif defined(__AVX2__)
-inline constexpr int kTileRows = 2, kTileVectors = 2;
+inline constexpr int kTileSums = 6, kTileVectors = 1;
 #else
-inline constexpr int kTileRows = 2, kTileVectors = 1;
+inline constexpr int kTileSums = 2, kTileVectors = 1;
 #endif
+template <int kVectors>
+inline constexpr int kTileRows = kTileSums / kVectors < 12 ? kTileSums / kVectors : 12;
 
 /// A(r, k) = data[r * row + k * column]: a matrix or its transpose.
 template <class S>
@@ -31,25 +31,31 @@ RINGLET_INLINE void matmul_tile(S* c, std::int64_t ldc, SmallMatrix<S> a, const 
                                 std::int64_t ldb, std::int64_t inner, bool accumulate) {
   constexpr int kLanes = Compute<S>::kLanes;
   vector_t<S> total[kRows][kVectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 8
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
       total[r][v] = accumulate ? load(c + r * ldc + v * kLanes) : vector_t<S>{};
-  for (std::int64_t k = 0; k < inner; ++k) {
+  // Four rows to a pointer, so that all of them have registers.
+  constexpr int kGroups = (kRows + 3) / 4;
+  const S* group[kGroups];
+  for (int g = 0; g < kGroups; ++g) group[g] = a.data + 4 * g * a.row;
+  for (std::int64_t k = 0; k < inner; ++k, b += ldb) {
     vector_t<S> row[kVectors];
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) row[v] = load(b + k * ldb + v * kLanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) row[v] = load(b + v * kLanes);
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      const vector_t<S> factor = splat(a.data[r * a.row + k * a.column]);
-#pragma GCC unroll 8
+      const vector_t<S> factor = splat(group[r / 4][r % 4 * a.row]);
+#pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) total[r][v] = fma(factor, row[v], total[r][v]);
     }
+#pragma GCC unroll 3
+    for (int g = 0; g < kGroups; ++g) group[g] += a.column;
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 8
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) store(c + r * ldc + v * kLanes, total[r][v]);
 }
 
@@ -57,61 +63,45 @@ template <int kRows, int kVectors, class S>
 RINGLET_INLINE void matmul_rows(S* c, std::int64_t ldc, SmallMatrix<S> a, const S* b,
                                 std::int64_t ldb, std::int64_t rows, std::int64_t inner,
                                 bool accumulate) {
-  for (; rows >= kRows; rows -= kRows) {
+  if (rows == kRows) {
     matmul_tile<kRows, kVectors>(c, ldc, a, b, ldb, inner, accumulate);
-    c += kRows * ldc;
-    a.data += kRows * a.row;
+  } else if constexpr (kRows > 1) {
+    matmul_rows<kRows - 1, kVectors>(c, ldc, a, b, ldb, rows, inner, accumulate);
   }
-  if constexpr (kRows > 1)
-    if (rows > 0) matmul_rows<kRows - 1, kVectors>(c, ldc, a, b, ldb, rows, inner, accumulate);
 }
 
+// Rows in tiles of nearly the same height: a low one would wait for its own sums.
 template <int kVectors, class S>
 RINGLET_INLINE void matmul_columns(S* c, std::int64_t ldc, SmallMatrix<S> a, const S* b,
-                                   std::int64_t ldb, std::int64_t rows, std::int64_t columns,
-                                   std::int64_t inner, bool accumulate) {
-  constexpr std::int64_t kWidth = kVectors * Compute<S>::kLanes;
-  for (; columns >= kWidth; columns -= kWidth) {
-    matmul_rows<kTileRows, kVectors>(c, ldc, a, b, ldb, rows, inner, accumulate);
-    c += kWidth;
-    b += kWidth;
+                                   std::int64_t ldb, std::int64_t rows, std::int64_t inner,
+                                   bool accumulate) {
+  constexpr int kMost = kTileRows<kVectors>;
+  for (std::int64_t tiles = (rows + kMost - 1) / kMost; tiles > 0; --tiles) {
+    const std::int64_t height = rows / tiles;
+    matmul_rows<kMost, kVectors>(c, ldc, a, b, ldb, height, inner, accumulate);
+    c += height * ldc;
+    a.data += height * a.row;
+    rows -= height;
   }
-  if constexpr (kVectors > 1)
-    if (columns > 0)
-      matmul_columns<kVectors / 2>(c, ldc, a, b, ldb, rows, columns, inner, accumulate);
 }
 
 /// C (rows, columns) = A B, or C + A B. `columns` is a multiple of the lanes of a vector.
 template <class S>
-static inline void small_matmul(S* c, std::int64_t ldc, SmallMatrix<S> a, const S* b,
-                                std::int64_t ldb, std::int64_t rows, std::int64_t columns,
-                                std::int64_t inner, bool accumulate = false) {
-  matmul_columns<kTileVectors>(c, ldc, a, b, ldb, rows, columns, inner, accumulate);
+static void small_matmul(S* c, std::int64_t ldc, SmallMatrix<S> a, const S* b, std::int64_t ldb,
+                         std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                         bool accumulate = false) {
+  constexpr std::int64_t kWidth = kTileVectors * Compute<S>::kLanes;
+  for (; columns >= kWidth; columns -= kWidth, c += kWidth, b += kWidth)
+    matmul_columns<kTileVectors>(c, ldc, a, b, ldb, rows, inner, accumulate);
+  if constexpr (kTileVectors > 1)
+    if (columns > 0) matmul_columns<1>(c, ldc, a, b, ldb, rows, inner, accumulate);
 }
 
-// Swaps blocks of kStep x kStep off the diagonal between rows a and b, kStep apart.
-template <int kStep, int... kLane>
-RINGLET_INLINE void swap_blocks(f32x16& a, f32x16& b, std::integer_sequence<int, kLane...>) {
-  const f32x16 low =
-      __builtin_shufflevector(a, b, ((kLane & kStep) ? 16 + kLane - kStep : kLane)...);
-  const f32x16 high =
-      __builtin_shufflevector(a, b, ((kLane & kStep) ? 16 + kLane : kLane + kStep)...);
-  a = low;
-  b = high;
-}
-template <int kStep>
-RINGLET_INLINE void swap_all_blocks(f32x16* rows) {
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i)
-    if (!(i & kStep))
-      swap_blocks<kStep>(rows[i], rows[i + kStep], std::make_integer_sequence<int, 16>());
-}
-
-/// to (columns, ldt) = the transpose of from (rows, columns); rows of `to` are padded with zeros
-/// to whole vectors.
+/// to (columns, ldt) = factor times the transpose of from (rows, columns); rows of `to` are padded
+/// with zeros to whole vectors.
 template <class T, class S = scalar_t<T>>
 static inline void transpose(S* to, std::int64_t ldt, const T* from, std::int64_t ldf,
-                             std::int64_t rows, std::int64_t columns) {
+                             std::int64_t rows, std::int64_t columns, S factor) {
   constexpr int kLanes = Compute<T>::kLanes;
   for (std::int64_t r = 0; r < rows; r += kLanes)
     for (std::int64_t c = 0; c < columns; c += kLanes) {
@@ -120,13 +110,10 @@ static inline void transpose(S* to, std::int64_t ldt, const T* from, std::int64_
       vector_t<T> block[kLanes];
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i)
-        block[i] = i < height ? load_at(from + (r + i) * ldf, c, width) : vector_t<T>{};
+        block[i] = i < height ? load_at(from + (r + i) * ldf, c, width) * factor : vector_t<T>{};
 #if defined(__AVX512F__)
       if constexpr (kLanes == 16) {
-        swap_all_blocks<8>(block);
-        swap_all_blocks<4>(block);
-        swap_all_blocks<2>(block);
-        swap_all_blocks<1>(block);
+        transpose_lanes<16>(block);
 #pragma GCC unroll 16
         for (int i = 0; i < 16; ++i)
           if (i < width) store(to + (c + i) * ldt + r, block[i]);

@@ -23,8 +23,6 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
                 "[attention] qkv is ", qkv.shape(), ", expected (T, 3 x ", heads, " heads x d)");
   check_same_device("attention", qkv, cu_seqlens);
   check_cu_seqlens("attention", cu_seqlens, qkv.size(0));
-  const DropoutKey& key = options.dropout;
-  RINGLET_CHECK(key.p >= 0 && key.p < 1, "[attention] p is ", key.p, ", expected 0 <= p < 1");
   AttentionShape shape{};
   shape.qkv = qkv.bytes();
   shape.cu_seqlens = cu_seqlens.data<std::int32_t>();
@@ -33,9 +31,7 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
   shape.heads = heads;
   shape.head_size = qkv.size(1) / (3 * heads);
   shape.scale = 1 / std::sqrt(static_cast<double>(shape.head_size));
-  shape.key = derive_key(key.seed, key.step, key.site);
-  shape.threshold = dropout_threshold(key.p);
-  shape.dropout_scale = dropout_scale(key.p);
+  shape.dropout = dropout_of("attention", options.dropout);
   shape.dtype = qkv.dtype();
   if (options.relative_bias) {
     check_relative_bias(options.relative_bias, qkv, heads);

@@ -6,7 +6,7 @@
 
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/ops/random.h"
 #include "ringlet/core/relative_position.h"
 
 namespace ringlet {
@@ -22,10 +22,8 @@ struct AttentionShape {
   std::int64_t sentences;
   std::int64_t heads;
   std::int64_t head_size;
-  double scale;  // of the scores, 1 / sqrt(d)
-  PhiloxKey key;
-  std::uint32_t threshold;  // 0 keeps all
-  double dropout_scale;
+  double scale;     // of the scores, 1 / sqrt(d)
+  Dropout dropout;  // of P
   DType dtype;
 };
 

@@ -9,6 +9,7 @@ constinit Kernel<CopyBlocksArgs> copy_blocks_kernel("copy_blocks");
 constinit Kernel<PermuteArgs> permute_kernel("permute");
 constinit Kernel<GatherArgs> gather_kernel("gather");
 constinit Kernel<ScatterAddArgs> scatter_add_kernel("scatter_add");
+constinit Kernel<ScatterArgs> scatter_kernel("scatter");
 
 namespace {
 
@@ -257,9 +258,32 @@ void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& sour
   run_scatter_add(out, source, index, Split(source.shape(), axis), out.size(axis), false);
 }
 
+void scatter_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
+  axis = out.shape().index(axis);
+  check_same_dtype("scatter_", out, source);
+  check_same_device("scatter_", out, source);
+  check_shape("scatter_", "the source", source, index.shape());
+  if (check_elements("scatter_", out, axis, index)) {
+    Tensor corner = cut_to(out, axis, index.shape());
+    scatter_(corner, axis, index, source);
+    return write_corner(out, corner, 0);
+  }
+  const Split sizes(source.shape(), axis);
+  if (source.numel() > 0)
+    scatter_kernel({out.mutable_bytes(), source.bytes(), index.bytes(), sizes.outer, out.size(axis),
+                    sizes.n, sizes.inner, bytes_of(out), index.dtype()},
+                   out.device());
+}
+
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
   Tensor out = x.clone();
   scatter_add_(out, axis, index, source);
+  return out;
+}
+
+Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
+  Tensor out = x.clone();
+  scatter_(out, axis, index, source);
   return out;
 }
 

@@ -45,8 +45,8 @@ void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& 
   if (grad_bias) check_parameter("gradient of bias", grad, grad_bias.out);
   args.rows = rows_of(grad);
   args.columns = grad.size(-1);
-  const std::int64_t blocks = (args.rows + kLayerNormBlock - 1) / kLayerNormBlock;
-  Tensor partial = empty({blocks, 2, args.columns}, weight.dtype(), grad.device());
+  Tensor partial =
+      empty({layer_norm_blocks(args.rows), 2, args.columns}, weight.dtype(), grad.device());
   args.grad_weight = grad_weight.bytes();
   args.grad_bias = grad_bias.bytes();
   args.beta_weight = grad_weight.beta;
@@ -61,14 +61,6 @@ void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& 
 }
 
 }  // namespace
-
-RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
-                       std::int64_t rows) {
-  RINGLET_CHECK(key.p >= 0 && key.p < 1, "[", op, "] p is ", key.p, ", expected 0 <= p < 1");
-  if (positions) check_shape(op, "positions", positions, {rows, 2});
-  return {positions ? positions.data<std::int32_t>() : nullptr,
-          derive_key(key.seed, key.step, key.site), dropout_threshold(key.p), dropout_scale(key.p)};
-}
 
 LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   LayerNormArgs args = arguments(x, weight, bias, eps);

@@ -7,22 +7,14 @@
 
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/ops/random.h"
 
 namespace ringlet {
 
-/// Dropout of rows of activations (core/random.h); threshold 0 keeps all.
-struct RowDropout {
-  const std::int32_t* positions;  // (R, 2): sentence id, token index; null means (row, 0)
-  PhiloxKey key;
-  std::uint32_t threshold;
-  double scale;
-};
-/// Throws "[op] ..." unless 0 <= p < 1 and `positions`, where defined, are (rows, 2) i32.
-RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
-                       std::int64_t rows);
-
 inline constexpr std::int64_t kLayerNormBlock = 32;
+inline std::int64_t layer_norm_blocks(std::int64_t rows) {
+  return (rows + kLayerNormBlock - 1) / kLayerNormBlock;
+}
 
 struct LayerNormArgs {
   void* y;               // (R, C)
@@ -48,7 +40,7 @@ struct LayerNormBackwardArgs {
   void* grad_bias;      // (C), may be null
   double beta_weight;
   double beta_bias;
-  void* partial;       // (ceil(R / kLayerNormBlock), 2, C) workspace
+  void* partial;       // (layer_norm_blocks(R), 2, C) workspace
   const void* grad;    // (R, C)
   const void* z;       // (R, C) what was normalised where mean is given, else normalized
   const void* mean;    // (R), may be null

@@ -1,6 +1,10 @@
 #include "ringlet/core/ops/matmul.h"
 
+#include <atomic>
+
+#include "ringlet/core/error.h"
 #include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet {
 
@@ -10,25 +14,19 @@ constinit Kernel<GeluBackwardArgs> gelu_backward_kernel("gelu_backward");
 
 namespace {
 
-// A parameter beside bf16 activations, rounded. The key tells views of one start apart.
-Tensor as_bf16(const Tensor& parameter) {
-  const auto key =
-      static_cast<std::uint64_t>(parameter.numel()) << 8 | static_cast<std::uint64_t>(DType::bf16);
-  const auto rounded = parameter.storage()->sidecar(parameter.storage_offset(), key, [&] {
-    return std::shared_ptr<void>(std::make_shared<Tensor>(parameter.to(DType::bf16)));
-  });
-  return static_cast<Tensor*>(rounded.get())->view(parameter.shape());
-}
+std::atomic<MatmulPrecision> precision_in_use{MatmulPrecision::highest};
 
-void match_dtypes(const char* op, Tensor& a, Tensor& b) {
+// What the product is one of.
+DType common_dtype(const char* op, const Tensor& a, const Tensor& b) {
   check_same_device(op, a, b);
-  if (a.dtype() == DType::bf16 && b.dtype() == DType::f32) b = as_bf16(b);
-  if (a.dtype() == DType::f32 && b.dtype() == DType::bf16) a = as_bf16(a);
+  const auto pair = [&](DType x, DType y) { return a.dtype() == x && b.dtype() == y; };
+  if (pair(DType::bf16, DType::f32) || pair(DType::f32, DType::bf16)) return DType::bf16;
   check_same_dtype(op, a, b);
   if (!is_floating(a.dtype()) || a.dtype() == DType::f16) unsupported_dtype(op, a.dtype());
+  return a.dtype();
 }
 
-// The sizes of op(a) op(b); `out` is the result's shape.
+// The sizes and dtypes of op(a) op(b); `out` is the result's shape.
 MatmulArgs plan(const char* op, const Tensor& a, const Tensor& b, MatmulOptions options,
                 Shape& out) {
   RINGLET_CHECK(a.dim() >= 2 && b.dim() >= 2, "[", op, "] needs matrices, got ", a.shape(), " and ",
@@ -54,7 +52,9 @@ MatmulArgs plan(const char* op, const Tensor& a, const Tensor& b, MatmulOptions 
     args.m *= args.batch;
     args.batch = 1;
   }
-  args.dtype = a.dtype();
+  args.dtype = common_dtype(op, a, b);
+  args.a_dtype = a.dtype();
+  args.b_dtype = b.dtype();
   return args;
 }
 
@@ -67,17 +67,17 @@ void run(MatmulArgs& args, Tensor& out, const Tensor& a, const Tensor& b, double
   if (out.numel() > 0) matmul_kernel(args, out.device());
 }
 
-Tensor linear_layer(const char* op, Tensor x, Tensor weight, const Tensor& bias,
-                    Tensor* pre_activation) {
+Tensor linear_layer(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                    Tensor* pre_activation, Weight use) {
   RINGLET_CHECK(x.dim() >= 1 && weight.dim() == 2, "[", op, "] needs x (.., in) and weight ",
                 "(out, in), got ", x.shape(), " and ", weight.shape());
   const Shape out_shape = x.shape().with(-1, weight.size(0));
   const std::int64_t in = weight.size(1);
   RINGLET_CHECK_EQ(x.size(-1), in, "[", op, "] x ", x.shape(), " and weight ", weight.shape());
-  match_dtypes(op, x, weight);
   Shape shape;
   MatmulArgs args = plan(op, x.view({in > 0 ? x.numel() / in : out_shape.without(-1).numel(), in}),
                          weight, {.trans_b = true}, shape);
+  if (use == Weight::kept) args.keep_b = weight.storage().get();
   Tensor offset;
   if (bias) {
     check_shape(op, "bias", bias, {weight.size(0)});
@@ -96,38 +96,43 @@ Tensor linear_layer(const char* op, Tensor x, Tensor weight, const Tensor& bias,
 
 }  // namespace
 
+void set_matmul_precision(MatmulPrecision precision) { precision_in_use = precision; }
+MatmulPrecision matmul_precision() { return precision_in_use; }
+
+MatmulPrecision parse_matmul_precision(std::string_view name) {
+  if (name == "highest") return MatmulPrecision::highest;
+  if (name == "high") return MatmulPrecision::high;
+  if (name == "medium") return MatmulPrecision::medium;
+  fail_input("unknown matmul precision ", quote(name), "; expected highest, high or medium");
+}
+
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
-  const DType dtype = a.dtype();
-  Tensor left = a, right = b;
-  match_dtypes("matmul", left, right);
   Shape shape;
-  MatmulArgs args = plan("matmul", left, right, options, shape);
-  Tensor out = empty(shape, dtype, a.device());
-  run(args, out, left, right, 0);
+  MatmulArgs args = plan("matmul", a, b, options, shape);
+  Tensor out = empty(shape, a.dtype(), a.device());
+  run(args, out, a, b, 0);
   return out;
 }
 
 void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions options,
                  double beta) {
-  Tensor left = a, right = b;
-  match_dtypes("matmul", left, right);
   check_same_device("matmul", out, a);
   Shape shape;
-  MatmulArgs args = plan("matmul", left, right, options, shape);
+  MatmulArgs args = plan("matmul", a, b, options, shape);
   check_shape("matmul", "out", out, shape);
   RINGLET_CHECK((args.dtype == DType::f64) == (out.dtype() == DType::f64) &&
                     is_floating(out.dtype()) && out.dtype() != DType::f16,
                 "[matmul] ", args.dtype, " products do not go into a ", out.dtype(), " tensor");
-  run(args, out, left, right, beta);
+  run(args, out, a, b, beta);
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return linear_layer("linear", x, weight, bias, nullptr);
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Weight use) {
+  return linear_layer("linear", x, weight, bias, nullptr, use);
 }
 
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                   Tensor& pre_activation) {
-  return linear_layer("linear_gelu", x, weight, bias, &pre_activation);
+                   Tensor& pre_activation, Weight use) {
+  return linear_layer("linear_gelu", x, weight, bias, &pre_activation, use);
 }
 
 Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {

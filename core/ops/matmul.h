@@ -1,12 +1,23 @@
 // Matrix products, linear layers and what their gradients need. Sums are kept in f32 for f32 and
 // bf16, in f64 for f64. Where one operand is bf16 and the other, a parameter, is f32, the
-// parameter is used rounded to bf16: a sidecar of its storage, made once per version.
+// parameter counts as rounded to bf16.
 #pragma once
 
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
+
+/// How exact products of f32 by f32 are, PyTorch's names. highest: f32 (with AMX six products of
+/// bf16 planes where k >= 32, as exact but for magnitudes below 2^-110, and an infinity becomes
+/// NaN). high: what is faster and nearly as exact, where kernels have it; f32 elsewhere. medium:
+/// operands rounded to bf16 where that is faster, sums in f32; f32 elsewhere. For the whole
+/// process; the default is highest.
+enum class MatmulPrecision { highest, high, medium };
+void set_matmul_precision(MatmulPrecision precision);
+MatmulPrecision matmul_precision();
+/// "highest", "high" or "medium"; InputError for others.
+MatmulPrecision parse_matmul_precision(std::string_view name);
 
 struct MatmulArgs {
   void* out;             // (batch, m, n) = op(a) op(b) + bias + beta * out
@@ -22,9 +33,12 @@ struct MatmulArgs {
   std::int64_t b_stride;
   bool trans_a;
   bool trans_b;
-  double beta;  // 0 with a bias or a pre-activation
-  DType dtype;  // of a and b
+  double beta;    // 0 with a bias or a pre-activation
+  DType dtype;    // what a and b count as
+  DType a_dtype;  // in memory: dtype, or f32 to be rounded to bf16
+  DType b_dtype;
   DType out_dtype;
+  Storage* keep_b;  // of b, where forms of it may be kept as sidecars; may be null
 };
 extern Kernel<MatmulArgs> matmul_kernel;
 
@@ -52,6 +66,13 @@ struct MatmulOptions {
   bool trans_b = false;
 };
 
+/// How long a weight stays as it is. kept: more products will meet it unchanged, as where nothing
+/// learns. From the second product on a CPU then has it packed in a sidecar of its storage, which
+/// takes 4 bytes a number in f32 and 2 in bf16 (6 in planes of AMX, 4 where bf16 is computed in
+/// f32), its columns made a multiple of a tile's 32 or 48, and goes when the storage is written or
+/// let go. None is made where memory is limited (set_memory_limit).
+enum class Weight { changing, kept };
+
 /// a (.., m, k) b (.., k, n) -> (.., m, n) in a's dtype. Leading dimensions are equal, or b is one
 /// matrix for all of a's. The last two are swapped in memory where an option says so.
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {});
@@ -62,12 +83,13 @@ void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions op
                  double beta = 0);
 
 /// x (.., in) weight (out, in)' + bias (out) -> (.., out) in x's dtype; bias may be undefined.
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              Weight use = Weight::changing);
 
 /// gelu(linear(x, weight, bias)); `pre_activation` is set to linear(x, weight, bias), which the
 /// gradient needs.
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                   Tensor& pre_activation);
+                   Tensor& pre_activation, Weight use = Weight::changing);
 
 /// grad * gelu'(pre_activation), all of one shape and dtype.
 Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation);

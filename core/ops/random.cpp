@@ -21,19 +21,25 @@ Tensor draw(Distribution distribution, Shape shape, double first, double second,
 
 DropoutArgs dropout_args(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
                          const Tensor& positions) {
-  RINGLET_CHECK(key.p >= 0 && key.p < 1, "[dropout] p is ", key.p, ", expected 0 <= p < 1");
-  if (positions) check_shape("dropout", "positions", positions, {rows, 2});
   DropoutArgs args{};
-  args.positions = positions ? positions.data<std::int32_t>() : nullptr;
   args.rows = rows;
   args.columns = columns;
-  args.key = derive_key(key.seed, key.step, key.site);
-  args.threshold = dropout_threshold(key.p);
-  args.scale = dropout_scale(key.p);
+  args.dropout = row_dropout("dropout", key, positions, rows);
   return args;
 }
 
 }  // namespace
+
+Dropout dropout_of(const char* op, const DropoutKey& key) {
+  RINGLET_CHECK(key.p >= 0 && key.p < 1, "[", op, "] p is ", key.p, ", expected 0 <= p < 1");
+  return {derive_key(key.seed, key.step, key.site), dropout_threshold(key.p), dropout_scale(key.p)};
+}
+
+RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
+                       std::int64_t rows) {
+  if (positions) check_shape(op, "positions", positions, {rows, 2});
+  return {dropout_of(op, key), positions ? positions.data<std::int32_t>() : nullptr};
+}
 
 Tensor uniform(Shape shape, double low, double high, DType dtype, Device device,
                Generator& generator) {

@@ -23,15 +23,29 @@ struct RandomArgs {
 };
 extern Kernel<RandomArgs> random_kernel;
 
-struct DropoutArgs {
-  void* out;                      // (rows, columns); for the mask u8
-  const void* in;                 // (rows, columns); not read for the mask
-  const std::int32_t* positions;  // (rows, 2): sentence id, token index; null means (row, 0)
-  std::int64_t rows;
-  std::int64_t columns;
+/// A DropoutKey (core/random.h) as kernels read it; threshold 0 keeps all.
+struct Dropout {
   PhiloxKey key;
   std::uint32_t threshold;
   double scale;
+};
+/// Throws "[op] ..." unless 0 <= p < 1.
+Dropout dropout_of(const char* op, const DropoutKey& key);
+
+/// Of rows of activations.
+struct RowDropout : Dropout {
+  const std::int32_t* positions;  // (R, 2): sentence id, token index; null means (row, 0)
+};
+/// Throws also unless `positions`, where defined, are (rows, 2) i32.
+RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
+                       std::int64_t rows);
+
+struct DropoutArgs {
+  void* out;       // (rows, columns); for the mask u8
+  const void* in;  // (rows, columns); not read for the mask
+  std::int64_t rows;
+  std::int64_t columns;
+  RowDropout dropout;
   DType dtype;
 };
 extern Kernel<DropoutArgs> dropout_kernel;

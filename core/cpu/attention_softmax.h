@@ -1,0 +1,86 @@
+// Softmax of scores S^T (keys, queries): queries lie side by side in lanes, so that maxima and sums
+// over the keys need no step across lanes, and each key adds to all sums alike.
+#pragma once
+
+#include "ringlet/core/cpu/attention_item.h"
+#include "ringlet/core/cpu/dropout.h"
+#include "ringlet/core/cpu/simd_math.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+/// A vector of queries and what their scores take besides.
+template <class S>
+struct Queries {
+  std::int64_t ld;    // from key to key in the scores
+  std::int64_t keys;  // that are attended to
+  const S* bias;      // of key 0, the next key's is one element before; null without one
+  const Dropout& dropout;
+  const PhiloxSchedule& schedule;
+  std::uint32_t sentence, head, query;  // dropout's counters of the first lane
+
+  vector_t<S> biased(const S* scores, std::int64_t key) const {
+    const vector_t<S> s = load(scores + key * ld);
+    return bias ? s + load(bias - key) : s;
+  }
+
+  /// Calls body(key, drop) for every key; drop(x) is x / (1 - p) or 0 by query and key.
+  template <class Body>
+  __attribute__((always_inline)) void for_keys(Body body) const {
+    if (dropout.threshold == 0) {
+      for (std::int64_t key = 0; key < keys; ++key)
+        body(
+            key, [](vector_t<S> x) __attribute__((always_inline)) { return x; });
+      return;
+    }
+    const PhiloxRows rows = philox_rows(schedule, sentence, head, query);
+    for (std::int64_t key = 0; key < keys; key += 4) {
+      u32x16 words[4] = {};
+      philox_words(schedule, rows, static_cast<std::uint32_t>(key / 4), words);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k)
+        if (key + k < keys)
+          body(
+              key + k, [&](vector_t<S> x)
+                           __attribute__((always_inline)) { return drop(x, words[k], dropout); });
+    }
+  }
+};
+
+/// Scores to dropout(exp(scores + bias - their maximum)); the sums of what was not dropped yet go
+/// to `sums`. Returns the log-sum-exp.
+template <class S>
+RINGLET_INLINE vector_t<S> softmax_queries(S* scores, const Queries<S>& q, vector_t<S>& sums) {
+  vector_t<S> top = q.biased(scores, 0);
+  for (std::int64_t key = 1; key < q.keys; ++key) top = max(q.biased(scores, key), top);
+  vector_t<S> total = {};
+  q.for_keys([&](std::int64_t key, auto dropped) __attribute__((always_inline)) {
+    const vector_t<S> e = exp_below_88(q.biased(scores, key) - top);
+    total += e;
+    store(scores + key * q.ld, dropped(e));
+  });
+  sums = total;
+  return top + log(total);
+}
+
+/// Scores to P, grad_p (the gradient of dropout(P)) to that of the scores; `kept` is dropout(P).
+/// Adds the gradients to `by_distance` (of key 0, as the bias), where given.
+template <class S>
+RINGLET_INLINE void backward_queries(S* scores, S* grad_p, S* kept, S* by_distance, vector_t<S> lse,
+                                     const Queries<S>& q) {
+  vector_t<S> mean = {};
+  q.for_keys([&](std::int64_t key, auto dropped) __attribute__((always_inline)) {
+    const vector_t<S> p = exp_below_88(q.biased(scores, key) - lse);
+    const vector_t<S> g = dropped(load(grad_p + key * q.ld));
+    mean = fma(p, g, mean);
+    store(scores + key * q.ld, p);
+    store(grad_p + key * q.ld, g);
+    store(kept + key * q.ld, dropped(p));
+  });
+  for (std::int64_t key = 0; key < q.keys; ++key) {
+    const vector_t<S> g = load(scores + key * q.ld) * (load(grad_p + key * q.ld) - mean);
+    store(grad_p + key * q.ld, g);
+    if (by_distance) store(by_distance - key, load(by_distance - key) + g);
+  }
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,42 @@
+// What dropout keeps of a row, for the kernels that drop on their way.
+#pragma once
+
+#include "ringlet/core/cpu/philox.h"
+#include "ringlet/core/ops/random.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+/// Words that drawing a row writes.
+RINGLET_INLINE std::int64_t row_words(std::int64_t columns) {
+  return (columns + kPhiloxRun - 1) / kPhiloxRun * kPhiloxRun;
+}
+
+/// Draws the words of a row of activations, row_words(columns) of them.
+RINGLET_INLINE void draw_row(std::uint32_t* words, const RowDropout& dropout,
+                             const PhiloxSchedule& keys, std::int64_t row, std::int64_t columns) {
+  const std::int32_t* at = dropout.positions ? dropout.positions + 2 * row : nullptr;
+  const auto sentence = static_cast<std::uint32_t>(at ? at[0] : row);
+  const auto token = static_cast<std::uint32_t>(at ? at[1] : 0);
+  philox_words(keys, philox_row(keys, sentence, token, 0), columns, words);
+}
+
+/// x / (1 - p) where the lane's word says so, +0 elsewhere, whatever x is.
+RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const Dropout& dropout) {
+  return drop(x, words, dropout.threshold, static_cast<float>(dropout.scale));
+}
+RINGLET_INLINE f64x8 drop(f64x8 x, u32x16 words, const Dropout& dropout) {
+  for (int k = 0; k < 8; ++k) x[k] = words[k] >= dropout.threshold ? x[k] * dropout.scale : 0;
+  return x;
+}
+RINGLET_INLINE f32x16 drop(f32x16 x, const std::uint32_t* words, const Dropout& dropout) {
+  u32x16 word;  // whole, or the compiler moves it lane by lane
+  memcpy(&word, words, sizeof(word));
+  return drop(x, word, dropout);
+}
+RINGLET_INLINE f64x8 drop(f64x8 x, const std::uint32_t* words, const Dropout& dropout) {
+  u32x16 word{};
+  memcpy(&word, words, 8 * sizeof(*words));
+  return drop(x, word, dropout);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,30 @@
+// Products of bf16 by VDPBF16PS: two multiply-adds for one of f32. Every element is one chain over
+// pairs in order, each number rounded to nearest even, denormals taken and left as zero.
+#include <immintrin.h>
+
+#include "ringlet/core/cpu/gemm_pairs.h"
+#include "ringlet/core/cpu/gemm_panels.h"
+#include "ringlet/core/cpu/gemm_units.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+struct DotProduct {
+  using Sum = float;
+  using Element = std::uint32_t;
+  RINGLET_INLINE Register<float> run(Register<Element> factor, Register<Element> row,
+                                     Register<float> sum) {
+    return bits_as<Register<float>>(
+        _mm512_dpbf16_ps(bits_as<__m512>(sum), bits_as<__m512bh>(factor), bits_as<__m512bh>(row)));
+  }
+};
+
+}  // namespace
+
+void multiply_bf16(Device device, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
+                   const GemmOperand& a, const GemmOperand& b,
+                   const GemmEpilogue<float>& epilogue) {
+  multiply_blocked<PanelKernel<DotProduct, PairPacking>>(device, m, n, k, alpha, a, b, epilogue);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

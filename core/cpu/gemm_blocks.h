@@ -1,0 +1,88 @@
+// The loops around a tile: operands are packed once per product, by all threads, where a tile
+// cannot read them in place and nothing is kept of them; a block of C stays in the second-level
+// cache until it is finished.
+//
+// A Kernel says how operands are packed and blocks multiplied:
+//   Sum, Element                       of C, of packed operands
+//   kDepthPerElement, kDepthMultiple   k in an element, what k is padded to
+//   kBlockDepth                        elements whose products are summed before C is
+//   kPlanes                            elements at a place of a packed operand
+//   kRows, kColumns                    of a tile: packed operands come in panels of so many
+//   pack_a, pack_b                     a range of rows or columns over a range of k
+//   multiply                           (rows, columns) of C from rows of A and packed panels of B,
+//                                      while the next rows are fetched
+//   kMayReadInPlace                    whether in_place says which A's are not packed, and
+//                                      rows_in_place where their rows lie
+// Depths count elements; the stride that packing gets lies between panels.
+#pragma once
+
+#include "ringlet/core/cpu/gemm_product.h"
+#include "ringlet/core/cpu/kept_operand.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+// Multiply-adds below which threads cost more than they bring.
+inline constexpr std::int64_t kInLine = 1 << 18;
+
+/// Rows of a block, so that all threads get as many blocks: parallel_for deals them out in four
+/// pieces a thread.
+constexpr std::int64_t rows_of_block(std::int64_t m, std::int64_t column_blocks,
+                                     std::int64_t threads, std::int64_t multiple) {
+  std::int64_t row_blocks = blocks_of(m, kBlockRows);
+  const std::int64_t blocks = row_blocks * column_blocks;
+  const std::int64_t shares = blocks > 4 * threads ? 4 * threads : blocks > 1 ? threads : 1;
+  while (row_blocks * column_blocks % shares != 0) ++row_blocks;
+  return padded_to(blocks_of(m, row_blocks), multiple);
+}
+
+template <class Kernel>
+struct PackingOfB {
+  const GemmOperand& b;
+  std::int64_t k;
+  PackedLayout<Kernel, Kernel::kColumns> columns;
+
+  static void run(const void* context, void* to) {
+    const auto& self = *static_cast<const PackingOfB*>(context);
+    for (std::int64_t i = 0; i < self.columns.pieces(); ++i)
+      self.columns.pack(Kernel::pack_b, self.b, self.k, i,
+                        static_cast<typename Kernel::Element*>(to));
+  }
+};
+
+template <class Kernel>
+void multiply_blocked(Device device, std::int64_t m, std::int64_t n, std::int64_t k,
+                      typename Kernel::Sum alpha, const GemmOperand& a, const GemmOperand& b,
+                      const GemmEpilogue<typename Kernel::Sum>& epilogue) {
+  using Element = typename Kernel::Element;
+  if (m == 0 || n == 0) return;
+  const bool in_line = m * n * k <= kInLine;
+  const std::int64_t depths = padded_to(k, Kernel::kDepthMultiple) / Kernel::kDepthPerElement;
+  const PackedLayout<Kernel, Kernel::kColumns> columns{n, kBlockColumns, depths};
+  const PackedLayout<Kernel, Kernel::kRows> rows{
+      m, rows_of_block(m, columns.blocks(), in_line ? 1 : threads_per_device(), Kernel::kRows),
+      depths};
+  bool in_place = false;
+  if constexpr (Kernel::kMayReadInPlace) in_place = Kernel::in_place(a, k, n);
+
+  const PackingOfB<Kernel> packing{b, k, columns};
+  const auto size_b = static_cast<std::size_t>(columns.size()) * sizeof(Element);
+  const KeptOperand kept(device, b, b.trans ? n : k, b.trans ? k : n, size_b, packing.run,
+                         &packing);
+  const auto size_a = in_place ? 0 : static_cast<std::size_t>(rows.size()) * sizeof(Element);
+  const Scratch scratch(size_a + (kept.data() ? 0 : size_b));
+  Element* own = scratch.as<Element>();
+  Element* packed_b = kept.data() ? static_cast<Element*>(const_cast<void*>(kept.data())) : own;
+  Element* packed_a = in_place ? nullptr : kept.data() ? own : own + columns.size();
+  const BlockedProduct<Kernel> product{rows, columns,  k,        alpha,    a,
+                                       b,    epilogue, packed_a, packed_b, kept.data() != nullptr};
+  const std::int64_t packs = product.packs(), blocks = product.blocks();
+  parallel_for(device, packs, in_line ? packs : 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) product.pack(i);
+  });
+  parallel_for(device, blocks, in_line ? blocks : 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) product.multiply(i);
+  });
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

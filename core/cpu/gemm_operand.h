@@ -1,0 +1,40 @@
+// What products are told: their operands, and what to do with their results.
+#pragma once
+
+#include "ringlet/core/device.h"
+#include "ringlet/core/dtype.h"
+
+namespace ringlet {
+class Storage;
+}
+
+namespace ringlet::cpu {
+
+/// op(X): rows of `ld` elements in memory, transposed when `trans`.
+struct GemmOperand {
+  const void* data;
+  DType dtype;  // f32, f64 or bf16; sums of bf16 are f32
+  std::int64_t ld;
+  bool trans;
+  bool rounded = false;     // f32 that counts as rounded to bf16
+  bool written_to = false;  // while the product runs: it has to be copied first
+  Storage* keep = nullptr;  // of `data`, where B's packed form may be kept with it
+};
+
+/// A finished block of alpha op(A) op(B), still in cache: rows [row, row + rows) and columns
+/// [column, column + columns) of C. T is float or double.
+template <class T>
+struct GemmBlock {
+  const T* data;    // (rows, columns)
+  std::int64_t ld;  // elements between rows of data
+  std::int64_t row, column, rows, columns;
+};
+
+/// What to do with a block; called once for each, from any thread of the device.
+template <class T>
+struct GemmEpilogue {
+  void (*run)(const void* context, const GemmBlock<T>& block);
+  const void* context;
+};
+
+}  // namespace ringlet::cpu

@@ -1,0 +1,152 @@
+// Packing: an operand (extent, depth) becomes panels of kWidth rows, depth after depth, so that the
+// tile reads both operands in one run. Rows beyond the extent are zero.
+#pragma once
+
+#include "ringlet/core/cpu/gemm_operand.h"
+#include "ringlet/core/cpu/gemm_tile.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+/// A number of f32 that counts as rounded to bf16.
+struct Rounded {
+  float value;
+};
+
+/// As bf16 in the low half of each lane, rounded to nearest even.
+template <int kLanes>
+RINGLET_INLINE lanes_t<std::uint32_t, kLanes> rounded_to_bf16(lanes_t<float, kLanes> v) {
+  using U = lanes_t<std::uint32_t, kLanes>;
+  const U u = bits_as<U>(v);
+  const U rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const U quiet = (u >> 16) | 0x40u;
+  return (u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
+}
+
+/// Reads kLanes numbers of f32, f64 or bf16 (as f32) at `from`, zero beyond `count`.
+template <class E, int kLanes, class T>
+RINGLET_INLINE lanes_t<E, kLanes> read_lanes(const T* from, std::int64_t count) {
+  if constexpr (std::is_same_v<T, Rounded>) {
+    const auto exact = load_lanes<E, kLanes>(&from->value, count);
+    return bits_as<lanes_t<E, kLanes>>(rounded_to_bf16<kLanes>(exact) << 16);
+  } else if constexpr (sizeof(E) == sizeof(T)) {
+    return load_lanes<E, kLanes>(from, count);
+  } else {
+    const auto* halves = reinterpret_cast<const std::uint16_t*>(from);
+    const auto wide = __builtin_convertvector(load_lanes<std::uint16_t, kLanes>(halves, count),
+                                              lanes_t<std::uint32_t, kLanes>);
+    return bits_as<lanes_t<E, kLanes>>(wide << 16);
+  }
+}
+
+/// What packing moves at a time: as much of a register as divides the panel.
+template <class E, int kWidth, int kLanes = kRegisterBytes / static_cast<int>(sizeof(E))>
+constexpr int pack_lanes() {
+  if constexpr (kWidth % kLanes == 0) {
+    return kLanes;
+  } else {
+    return pack_lanes<E, kWidth, kLanes / 2>();
+  }
+}
+
+/// Where neighbours in memory are neighbours in a panel too: read(depth, row, count) gives kLanes
+/// rows of one depth, of which `count` exist. Panels are `stride` elements apart.
+template <class E, int kWidth, class Read>
+RINGLET_INLINE void pack_copied(E* to, std::int64_t stride, std::int64_t extent,
+                                std::int64_t depths, Read read) {
+  constexpr int kLanes = pack_lanes<E, kWidth>();
+  const std::int64_t whole = extent / kWidth * kWidth;
+  for (std::int64_t d = 0; d < depths; ++d) {
+    E* panel = to + d * kWidth;
+    for (std::int64_t row = 0; row < whole; row += kWidth, panel += stride)
+#pragma GCC unroll 8
+      for (int i = 0; i < kWidth; i += kLanes) store_lanes(panel + i, read(d, row + i, kLanes));
+    if (whole == extent) continue;
+    for (int i = 0; i < kWidth; i += kLanes) {
+      const std::int64_t count = extent - whole - i;
+      store_lanes(panel + i, count > 0 ? read(d, whole + i, count) : lanes_t<E, kLanes>{});
+    }
+  }
+}
+
+/// Where neighbours in memory lie one depth apart: read(row, depth, count) gives kLanes depths of
+/// one row, of which `count` exist.
+template <class E, int kWidth, class Read>
+RINGLET_INLINE void pack_transposed(E* to, std::int64_t stride, std::int64_t extent,
+                                    std::int64_t depths, Read read) {
+  constexpr int kLanes = pack_lanes<E, kWidth>();
+  for (std::int64_t row = 0; row < extent; row += kWidth, to += stride)
+    for (int i = 0; i < kWidth; i += kLanes)
+      for (std::int64_t d = 0; d < depths; d += kLanes) {
+        const std::int64_t count = depths - d < kLanes ? depths - d : kLanes;
+        lanes_t<E, kLanes> square[kLanes];
+#pragma GCC unroll 16
+        for (int r = 0; r < kLanes; ++r)
+          square[r] = row + i + r < extent ? read(row + i + r, d, count) : lanes_t<E, kLanes>{};
+        transpose_lanes<kLanes>(square);
+#pragma GCC unroll 16
+        for (int r = 0; r < kLanes; ++r)
+          if (r < count) store_lanes(to + (d + r) * kWidth + i, square[r]);
+      }
+}
+
+/// Rows, columns or depths [begin, begin + size).
+struct GemmRange {
+  std::int64_t begin, size;
+};
+
+/// A part of an operand as (extent, depth): rows of A or columns of B. `transposed` where
+/// neighbours in memory lie one depth apart.
+template <class T>
+struct PackSource {
+  const T* data;
+  std::int64_t ld;
+  bool transposed;
+};
+
+/// Calls body with the PackSource of this part of x; S is float (f32 or bf16) or double. Where
+/// packing rounds to bf16 by itself (kRounds), Rounded is f32.
+template <class S, bool kRounds, class Body>
+RINGLET_INLINE void with_source(const GemmOperand& x, bool transposed, GemmRange extent,
+                                GemmRange depth, Body body) {
+  const std::int64_t at =
+      transposed ? extent.begin * x.ld + depth.begin : depth.begin * x.ld + extent.begin;
+  if (x.dtype == DType::bf16) {
+    if constexpr (sizeof(S) == sizeof(float))
+      body(PackSource<bfloat16>{static_cast<const bfloat16*>(x.data) + at, x.ld, transposed});
+  } else if (!kRounds && x.rounded) {
+    if constexpr (!kRounds && sizeof(S) == sizeof(float))
+      body(PackSource<Rounded>{static_cast<const Rounded*>(x.data) + at, x.ld, transposed});
+  } else {
+    body(PackSource<S>{static_cast<const S*>(x.data) + at, x.ld, transposed});
+  }
+}
+
+/// For MultiplyAdd: numbers one by one.
+template <class S>
+struct NumberPacking {
+  static constexpr std::int64_t kDepthPerElement = 1;
+  static constexpr std::int64_t kDepthMultiple = 1;
+  static constexpr bool kRounds = false;
+
+  /// Whether x lies in memory as elements (numbers of one row, or of one depth, side by side).
+  static bool in_elements(const GemmOperand& x, std::int64_t) {
+    return x.dtype == dtype_of<S>() && !x.rounded;
+  }
+
+  template <int kWidth, class T>
+  static void pack(const PackSource<T>& from, std::int64_t extent, std::int64_t depths, S* to,
+                   std::int64_t stride) {
+    constexpr int kLanes = pack_lanes<S, kWidth>();
+    const auto read = [&](std::int64_t outer, std::int64_t inner, std::int64_t count)
+        __attribute__((always_inline)) {
+      return read_lanes<S, kLanes>(from.data + outer * from.ld + inner, count);
+    };
+    if (from.transposed) {
+      pack_transposed<S, kWidth>(to, stride, extent, depths, read);
+    } else {
+      pack_copied<S, kWidth>(to, stride, extent, depths, read);
+    }
+  }
+};
+
+}  // namespace ringlet::cpu::RINGLET_ISA

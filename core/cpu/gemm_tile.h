@@ -1,0 +1,142 @@
+// The innermost product: a tile of C that stays in registers while both packed operands pass by.
+// Every element is one chain of multiply-adds over the depth in order, whatever the tile's size.
+#pragma once
+
+#include "ringlet/core/cpu/lanes.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+// A tile of kTileHeight x 3 registers of sums leaves room for a row of B and a factor of A: there
+// are 32 registers of 64 bytes, 16 of fewer.
+inline constexpr int kTileHeight = kRegisterBytes == 64 ? 8 : 4;
+inline constexpr int kTileRegisters = 3;
+
+template <class T>
+using Register = lanes_t<T, kRegisterBytes / sizeof(T)>;
+
+/// a * b + c on one register, in one rounding where the processor can.
+#if defined(__AVX512F__)
+RINGLET_INLINE Register<float> multiply_add(Register<float> a, Register<float> b,
+                                            Register<float> c) {
+  return bits_as<Register<float>>(
+      _mm512_fmadd_ps(bits_as<__m512>(a), bits_as<__m512>(b), bits_as<__m512>(c)));
+}
+RINGLET_INLINE Register<double> multiply_add(Register<double> a, Register<double> b,
+                                             Register<double> c) {
+  return bits_as<Register<double>>(
+      _mm512_fmadd_pd(bits_as<__m512d>(a), bits_as<__m512d>(b), bits_as<__m512d>(c)));
+}
+#elif defined(__AVX2__)
+RINGLET_INLINE Register<float> multiply_add(Register<float> a, Register<float> b,
+                                            Register<float> c) {
+  return bits_as<Register<float>>(
+      _mm256_fmadd_ps(bits_as<__m256>(a), bits_as<__m256>(b), bits_as<__m256>(c)));
+}
+RINGLET_INLINE Register<double> multiply_add(Register<double> a, Register<double> b,
+                                             Register<double> c) {
+  return bits_as<Register<double>>(
+      _mm256_fmadd_pd(bits_as<__m256d>(a), bits_as<__m256d>(b), bits_as<__m256d>(c)));
+}
+#else
+template <class V>
+RINGLET_INLINE V multiply_add(V a, V b, V c) {
+  return a * b + c;
+}
+#endif
+
+/// f32 and f64: packed elements are numbers, one depth each.
+template <class S>
+struct MultiplyAdd {
+  using Sum = S;
+  using Element = S;  // of a packed operand
+  static constexpr int kDepthPerElement = 1;
+  RINGLET_INLINE Register<Sum> run(Register<Element> factor, Register<Element> row,
+                                   Register<Sum> sum) {
+    return multiply_add(factor, row, sum);
+  }
+};
+
+// A's may be bf16 in memory, two at a time.
+template <class E>
+RINGLET_INLINE E element_at(const E* from) {
+  E element;
+  memcpy(&element, from, sizeof(element));
+  return element;
+}
+
+template <class Arithmetic>
+inline constexpr int kTileColumns = kTileRegisters* kRegisterBytes /
+                                    static_cast<int>(sizeof(typename Arithmetic::Sum));
+
+/// The first element of kTileHeight rows of A. Either a row's depths lie side by side
+/// (kDepthsTogether) and rows `stride` elements apart, or the rows of a depth and depths.
+template <class Element>
+struct TileRows {
+  const Element* data;
+  std::int64_t stride;
+};
+
+// c (kRows, kRegisters registers) = the product of a (kRows, depths) and b (depths, kTileColumns),
+// or c + it.
+template <class Arithmetic, bool kDepthsTogether, int kRows, int kRegisters>
+void multiply_tile(TileRows<typename Arithmetic::Element> a, const typename Arithmetic::Element* b,
+                   std::int64_t depths, typename Arithmetic::Sum* c, std::int64_t ldc,
+                   bool accumulate) {
+  using S = typename Arithmetic::Sum;
+  using E = typename Arithmetic::Element;
+  constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(S));
+  Register<S> total[kRows][kRegisters] = {};
+  for (std::int64_t d = 0; d < depths; ++d) {
+    Register<E> row[kRegisters];
+#pragma GCC unroll 8
+    for (int v = 0; v < kRegisters; ++v) row[v] = load_lanes<Register<E>>(b + v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const E* at = kDepthsTogether ? a.data + r * a.stride : a.data + r;
+      const Register<E> factor = element_at(at) - Register<E>{};
+#pragma GCC unroll 8
+      for (int v = 0; v < kRegisters; ++v)
+        total[r][v] = Arithmetic::run(factor, row[v], total[r][v]);
+    }
+    a.data += kDepthsTogether ? 1 : a.stride;
+    b += kTileColumns<Arithmetic>;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kRegisters; ++v) {
+      S* to = c + r * ldc + v * kLanes;
+      const Register<S> sum = accumulate ? load_lanes<Register<S>>(to) + total[r][v] : total[r][v];
+      store_lanes(to, sum);
+    }
+}
+
+template <class Arithmetic>
+using Tile = void (*)(TileRows<typename Arithmetic::Element>, const typename Arithmetic::Element*,
+                      std::int64_t, typename Arithmetic::Sum*, std::int64_t, bool);
+
+template <class Arithmetic, bool kDepthsTogether, int... kIndex>
+RINGLET_INLINE Tile<Arithmetic> choose_tile(int index, std::integer_sequence<int, kIndex...>) {
+  static constexpr Tile<Arithmetic> kTiles[] = {
+      multiply_tile<Arithmetic, kDepthsTogether, kIndex / kTileRegisters + 1,
+                    kIndex % kTileRegisters + 1>...};
+  return kTiles[index];
+}
+
+/// The tile for the first `rows` of kTileHeight and `columns` of kTileColumns.
+template <class Arithmetic>
+RINGLET_INLINE Tile<Arithmetic> tile_of(bool depths_together, std::int64_t rows,
+                                        std::int64_t columns) {
+  constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(typename Arithmetic::Sum));
+  constexpr std::make_integer_sequence<int, kTileHeight * kTileRegisters> kAll;
+  const auto registers = static_cast<int>((columns + kLanes - 1) / kLanes);
+  const int index = (static_cast<int>(rows) - 1) * kTileRegisters + registers - 1;
+  return depths_together ? choose_tile<Arithmetic, true>(index, kAll)
+                         : choose_tile<Arithmetic, false>(index, kAll);
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,36 @@
+#include "ringlet/core/cpu/kept_operand.h"
+
+#include "ringlet/core/storage.h"
+
+namespace ringlet::cpu {
+
+using Holder = std::shared_ptr<Storage>;
+
+KeptOperand::KeptOperand(Device device, const GemmOperand& x, std::int64_t rows,
+                         std::int64_t columns, std::size_t nbytes,
+                         void (*pack)(const void* context, void* to), const void* context) {
+  if (!x.keep) return;
+  // Memory that is limited holds what was kept before, and no more.
+  const bool limited = memory_stats(device).limit > 0;
+  const auto offset =
+      static_cast<std::size_t>(static_cast<const std::byte*>(x.data) - x.keep->data());
+  // Rounded or not, where the same `pack` does both.
+  const DType counts_as = x.rounded ? DType::bf16 : x.dtype;
+  const SidecarForm form{pack, rows, columns, counts_as, x.trans};
+  // Packed by this thread alone: others may wait for it while they hold the device's pool.
+  Holder packed = x.keep->sidecar(offset, form, [&]() -> Holder {
+    if (limited) return nullptr;
+    auto storage = std::make_shared<Storage>(nbytes, device);
+    pack(context, storage->data());
+    return storage;
+  });
+  if (!packed) return;
+  data_ = packed->data();
+  holder_ = new Holder(std::move(packed));
+}
+
+const void* KeptOperand::data() const { return data_; }
+
+KeptOperand::~KeptOperand() { delete static_cast<Holder*>(holder_); }
+
+}  // namespace ringlet::cpu

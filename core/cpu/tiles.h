@@ -1,0 +1,115 @@
+// A square of 32 x 32 sums in four tiles, and products of bf16 tiles that are added to it: by AMX
+// where a unit is compiled for it, and for tests by plain code, which must give the same bits.
+//
+// A tile is 16 lines of 16 pairs of bf16, 1 KiB: of A 16 rows, of B 16 pairs of depths with the 16
+// columns side by side. An operand of `multiply` is two of them, one after the other.
+#pragma once
+
+#if defined(__AMX_BF16__) || defined(__AMXBF16__)
+#include <immintrin.h>
+#endif
+#include <math.h>
+#include <string.h>
+
+#include "ringlet/core/dtype.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+inline constexpr int kTileLines = 16;
+inline constexpr int kTilePairs = kTileLines * kTileLines;
+
+/// What the manual defines for TDPBF16PS: products of the earlier and of the later halves of the
+/// pairs are summed apart from zero, in order; the two are added, then added to the sum. Every
+/// step rounds to nearest even, takes denormals for zero and leaves zero for them.
+class EmulatedTiles {
+ public:
+  void zero() { memset(sums_, 0, sizeof(sums_)); }
+  void load(const float* c, std::int64_t ldc) {
+    for (int i = 0; i < 2 * kTileLines; ++i) memcpy(sums_[i], c + i * ldc, sizeof(sums_[i]));
+  }
+  void store(float* c, std::int64_t ldc) const {
+    for (int i = 0; i < 2 * kTileLines; ++i) memcpy(c + i * ldc, sums_[i], sizeof(sums_[i]));
+  }
+  void multiply(const std::uint32_t* a, const std::uint32_t* b) {
+    for (int row = 0; row < 2 * kTileLines; ++row)
+      for (int column = 0; column < 2 * kTileLines; ++column) {
+        const std::uint32_t* x = a + row * kTileLines;
+        const std::uint32_t* y = b + column / kTileLines * kTilePairs + column % kTileLines;
+        float earlier = 0, later = 0;
+        for (int pair = 0; pair < kTileLines; ++pair) {
+          const std::uint32_t p = x[pair], q = y[pair * kTileLines];
+          earlier = flushed(fmaf(number(p << 16), number(q << 16), earlier));
+          later = flushed(fmaf(number(p & 0xffff0000u), number(q & 0xffff0000u), later));
+        }
+        float& sum = sums_[row][column];
+        sum = flushed(flushed(sum) + flushed(earlier + later));
+      }
+  }
+
+ private:
+  static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+  static float number(std::uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return flushed(x);
+  }
+
+  float sums_[2 * kTileLines][2 * kTileLines];
+};
+
+#if defined(__AMX_BF16__) || defined(__AMXBF16__)
+/// The thread's tiles, its own from construction to destruction.
+class AmxTiles {
+ public:
+  AmxTiles() {
+    struct alignas(64) {
+      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      std::uint16_t bytes_per_line[16] = {};
+      std::uint8_t lines[16] = {};
+    } config;
+    for (int i = 0; i < 8; ++i) {
+      config.bytes_per_line[i] = 64;
+      config.lines[i] = kTileLines;
+    }
+    // The intrinsic does not tell the compiler that all of it is read.
+    asm volatile("ldtilecfg %0" ::"m"(config));
+  }
+  ~AmxTiles() { _tile_release(); }
+  AmxTiles(const AmxTiles&) = delete;
+  AmxTiles& operator=(const AmxTiles&) = delete;
+
+  void zero() {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  void load(const float* c, std::int64_t ldc) {
+    const std::int64_t stride = ldc * 4;
+    asm volatile("" ::: "memory");
+    _tile_loadd(0, c, stride);
+    _tile_loadd(1, c + kTileLines, stride);
+    _tile_loadd(2, c + kTileLines * ldc, stride);
+    _tile_loadd(3, c + kTileLines * ldc + kTileLines, stride);
+  }
+  void store(float* c, std::int64_t ldc) const {
+    const std::int64_t stride = ldc * 4;
+    _tile_stored(0, c, stride);
+    _tile_stored(1, c + kTileLines, stride);
+    _tile_stored(2, c + kTileLines * ldc, stride);
+    _tile_stored(3, c + kTileLines * ldc + kTileLines, stride);
+  }
+  void multiply(const std::uint32_t* a, const std::uint32_t* b) {
+    _tile_loadd(4, a, 64);
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + kTilePairs, 64);
+    _tile_loadd(5, a + kTilePairs, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+};
+#endif
+
+}  // namespace ringlet::cpu::RINGLET_ISA

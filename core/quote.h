@@ -1,0 +1,17 @@
+// Text from outside, as messages show it: names in files, cells of tables, arguments.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace ringlet {
+
+/// The text in one line: '?' for each byte of a control character.
+std::string one_line(std::string_view text);
+/// One line of at most `longest` bytes; what is left out is "...". No UTF-8 character is cut.
+std::string shown(std::string_view text, std::size_t longest = 80);
+/// shown() in single quotes.
+std::string quote(std::string_view text);
+
+}  // namespace ringlet
