@@ -32,6 +32,7 @@ struct Checkpoint final : Node {
 }  // namespace
 
 Variable checkpoint(const std::function<Variable(const Variable&)>& segment, const Variable& x) {
+  if (!grad_enabled()) return segment(x);  // there will be no backward to compute it again for
   std::vector<Variable> inputs{x};
   const Generator generator = default_generator();  // what the segment draws, it draws again
   Tensor result;

@@ -154,6 +154,8 @@ thread_local LeafRecorder* recorder = nullptr;
 LeafRecorder::LeafRecorder() : previous_(std::exchange(recorder, this)) {}
 LeafRecorder::~LeafRecorder() { recorder = previous_; }
 
+bool LeafRecorder::active() { return recorder != nullptr; }
+
 void LeafRecorder::note(const Variable& input) {
   if (!recorder || !input.requires_grad() || !input.is_leaf()) return;
   for (const Variable& known : recorder->leaves_)

@@ -28,6 +28,8 @@ class LeafRecorder {
   LeafRecorder& operator=(const LeafRecorder&) = delete;
   const std::vector<Variable>& leaves() const { return leaves_; }
   static void note(const Variable& input);
+  /// Whether there is one on this thread: what is computed now is computed again, to learn.
+  static bool active();
 
  private:
   std::vector<Variable> leaves_;

@@ -79,7 +79,7 @@ const Tensor& Saved::tensor(const Node& reader) const {
   const Tensor& now = leaf_ ? leaf_->data : tensor_;
   if (now.storage() == storage_.lock() && now.version() != version_) {
     const std::string which = leaf_ && !leaf_->name.empty() ? "parameter " + leaf_->name
-                                                            : concat("a ", now.shape(), " tensor");
+                                                            : str("a ", now.shape(), " tensor");
     fail("[", reader.name(), "] ", which, " was written to after forward, and backward needs it");
   }
   return now;

@@ -4,6 +4,7 @@
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::autograd {
@@ -212,6 +213,36 @@ inline Variable scatter_add(const Variable& x, int axis, const Tensor& index,
                                   node.axis = axis;
                                   node.index = index;
                                 });
+}
+
+struct ScatterNode final : Node {
+  int axis;
+  Saved index;  // source's shape
+  const char* name() const override { return "scatter"; }
+
+  void backward(const Tensor& grad, Gradients& grads) override {
+    const Tensor places = index.tensor(*this);
+    const Tensor none = zeros(places.shape(), grad.dtype(), grad.device());
+    if (grads[0].needed()) grads[0].set(scatter(grad, axis, places, none));
+    if (!grads[1].needed()) return;
+    // What another element of the source has overwritten reached no output.
+    const Tensor number =
+        arange(0, static_cast<double>(places.numel()), 1, DType::i64, grad.device())
+            .view(places.shape());
+    const Tensor last =
+        scatter(zeros(grad.shape(), DType::i64, grad.device()), axis, places, number);
+    grads[1].set(where(eq(gather(last, axis, places), number), gather(grad, axis, places), none));
+  }
+};
+
+/// x with source[.., j, ..] in place of what is at [.., index[.., j, ..], ..] of `axis`; of several
+/// for one place the last stays, and alone has a gradient.
+inline Variable scatter(const Variable& x, int axis, const Tensor& index, const Variable& source) {
+  return record<ScatterNode>(ringlet::scatter(x.tensor(), axis, index, source.tensor()),
+                             {x, source}, [&](ScatterNode& node) {
+                               node.axis = axis;
+                               node.index = index;
+                             });
 }
 
 }  // namespace ringlet::autograd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ringlet/autograd/accumulator.h"
+#include "ringlet/autograd/engine.h"
 #include "ringlet/core/ops/matmul.h"
 
 namespace ringlet::autograd {
@@ -98,6 +99,11 @@ struct LinearNode final : Node {
 };
 
 namespace detail {
+// Where nothing is recorded nothing learns, but for the first run of a checkpointed segment.
+inline Weight weight_use() {
+  return grad_enabled() || LeafRecorder::active() ? Weight::changing : Weight::kept;
+}
+
 inline Variable record_linear(Tensor y, Tensor pre, const Variable& x, const Variable& weight,
                               const Variable& bias) {
   return record<LinearNode>(std::move(y), {x, weight, bias}, [&](LinearNode& node) {
@@ -112,15 +118,15 @@ inline Variable record_linear(Tensor y, Tensor pre, const Variable& x, const Var
 /// x (.., in) weight (out, in)' + bias (out); bias may be undefined.
 inline Variable linear(const Variable& x, const Variable& weight, const Variable& bias = {}) {
   const Tensor b = bias ? bias.tensor() : Tensor();
-  return detail::record_linear(ringlet::linear(x.tensor(), weight.tensor(), b), {}, x, weight,
-                               bias);
+  return detail::record_linear(
+      ringlet::linear(x.tensor(), weight.tensor(), b, detail::weight_use()), {}, x, weight, bias);
 }
 
 /// gelu(linear(x, weight, bias)), in one pass.
 inline Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias = {}) {
   const Tensor b = bias ? bias.tensor() : Tensor();
   Tensor pre;
-  Tensor y = ringlet::linear_gelu(x.tensor(), weight.tensor(), b, pre);
+  Tensor y = ringlet::linear_gelu(x.tensor(), weight.tensor(), b, pre, detail::weight_use());
   return detail::record_linear(std::move(y), std::move(pre), x, weight, bias);
 }
 

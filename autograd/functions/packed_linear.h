@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "ringlet/autograd/node.h"
+#include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/core/ops/index.h"
-#include "ringlet/core/ops/matmul.h"
 
 namespace ringlet::autograd {
 
@@ -88,7 +87,8 @@ inline Variable packed_linear(const Variable& x, const std::vector<Variable>& we
   for (const Variable& bias : biases) bias_tensors.push_back(bias.tensor());
   inputs.insert(inputs.end(), weights.begin(), weights.end());
   inputs.insert(inputs.end(), biases.begin(), biases.end());
-  const Tensor y = ringlet::linear(x.tensor(), joined(weight_tensors), joined(bias_tensors));
+  const Tensor y = ringlet::linear(x.tensor(), joined(weight_tensors), joined(bias_tensors),
+                                   detail::weight_use());
   return record<PackedLinearNode>(y, inputs, [&](PackedLinearNode& node) {
     node.x = x;
     node.weights.assign(weights.begin(), weights.end());
