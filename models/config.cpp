@@ -1,9 +1,11 @@
 #include "ringlet/models/config.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/core/relative_position.h"
 #include "ringlet/models/json.h"
 
@@ -13,23 +15,38 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+// Far above any model, and few enough to make before a weight is looked at.
+constexpr std::int64_t kMaxLayers = 1024;
+
 void check_sizes(const EncoderConfig& c, const std::string& source) {
   const auto positive = [&](const char* key, std::int64_t value) {
     if (value <= 0 || value > (std::int64_t{1} << 24))
       fail_input(source, ": ", key, " must be in 1 to 2^24, not ", value);
   };
+  if (c.num_hidden_layers > kMaxLayers)
+    fail_input(source, ": num_hidden_layers must be in 1 to ", kMaxLayers, ", not ",
+               c.num_hidden_layers);
   positive("vocab_size", c.vocab_size);
   positive("hidden_size", c.hidden_size);
   positive("num_hidden_layers", c.num_hidden_layers);
   positive("num_attention_heads", c.num_attention_heads);
   positive("intermediate_size", c.intermediate_size);
+  if (c.pad_token_id < 0 || c.pad_token_id >= c.vocab_size)
+    fail_input(source, ": pad_token_id must be in 0 to vocab_size - 1 (", c.vocab_size - 1,
+               "), not ", c.pad_token_id);
   positive("max_position_embeddings", c.max_position_embeddings - c.first_position());
+  if (c.type_vocab_size != 0) positive("type_vocab_size", c.type_vocab_size);
   if (c.architecture == Architecture::mpnet && c.relative_attention_num_buckets != kRelativeBuckets)
     fail_input(source, ": relative_attention_num_buckets must be ", kRelativeBuckets, ", not ",
                c.relative_attention_num_buckets);
   if (c.hidden_size % c.num_attention_heads != 0)
     fail_input(source, ": hidden_size ", c.hidden_size, " is not a multiple of ",
                c.num_attention_heads, " heads");
+  if (!(c.layer_norm_eps > 0 && std::isfinite(c.layer_norm_eps)))
+    fail_input(source, ": layer_norm_eps must be finite and above 0, not ", c.layer_norm_eps);
+  if (!(c.initializer_range >= 0 && std::isfinite(c.initializer_range)))
+    fail_input(source, ": initializer_range must be finite and 0 or more, not ",
+               c.initializer_range);
   for (double p : {c.hidden_dropout_prob, c.attention_probs_dropout_prob})
     if (!(p >= 0 && p < 1)) fail_input(source, ": dropout must be in [0, 1), not ", p);
 }
@@ -59,7 +76,7 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path) {
   const std::string source = path.string();
   const auto type = get<std::string>(j, "model_type", source);
   if (type != "bert" && type != "mpnet")
-    fail_input(source, ": model_type '", type, "' is not supported; expected bert or mpnet");
+    fail_input(source, ": model_type ", quote(type), " is not supported; expected bert or mpnet");
 
   EncoderConfig c = sized(type == "bert" ? Architecture::bert : Architecture::mpnet, 12, 768, 12);
   if (type == "mpnet") c.layer_norm_eps = 1e-12;  // the default of transformers' MPNetConfig
@@ -81,10 +98,10 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path) {
 
   const auto activation = get_or<std::string>(j, "hidden_act", "gelu", source);
   if (activation != "gelu")
-    fail_input(source, ": hidden_act '", activation, "' is not supported; expected gelu");
+    fail_input(source, ": hidden_act ", quote(activation), " is not supported; expected gelu");
   const auto positions = get_or<std::string>(j, "position_embedding_type", "absolute", source);
   if (positions != "absolute")
-    fail_input(source, ": position_embedding_type '", positions, "' is not supported");
+    fail_input(source, ": position_embedding_type ", quote(positions), " is not supported");
   check_sizes(c, source);
   return c;
 }
@@ -114,6 +131,10 @@ std::string EncoderConfig::to_json() const {
   return j.dump(2) + "\n";
 }
 
+bool EncoderConfig::is_name(const std::string& name) {
+  return name == "mpnet-base" || name == "bert-base" || name == "minilm-l6" || name == "tiny";
+}
+
 EncoderConfig EncoderConfig::named(const std::string& name) {
   if (name == "mpnet-base") return sized(Architecture::mpnet, 12, 768, 12);
   if (name == "bert-base") return sized(Architecture::bert, 12, 768, 12);
@@ -123,8 +144,8 @@ EncoderConfig EncoderConfig::named(const std::string& name) {
     c.max_position_embeddings = 130;
     return c;
   }
-  fail_input("unknown model '", name,
-             "'; expected mpnet-base, bert-base, minilm-l6, tiny or a folder");
+  fail_input("unknown model ", quote(name),
+             "; expected mpnet-base, bert-base, minilm-l6, tiny or a folder");
 }
 
 }  // namespace ringlet::models

@@ -32,6 +32,7 @@ struct EncoderConfig {
   std::string to_json() const;
   /// "mpnet-base", "bert-base", "minilm-l6" or "tiny"; InputError with these names otherwise.
   static EncoderConfig named(const std::string& name);
+  static bool is_name(const std::string& name);
 
   /// MPNet counts positions from pad_token_id + 1, BERT from 0.
   std::int64_t first_position() const {

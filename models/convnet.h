@@ -15,6 +15,9 @@ namespace ringlet::models {
 class Convnet final : public nn::Layer<Convnet> {
  public:
   const char* kind() const override { return "Convnet"; }
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner&) const override {
+    return std::make_shared<Convnet>();
+  }
 
   /// images (N, 1, 28, 28) -> log-probabilities (N, 10); `positions` as for nn::Dropout.
   Variable forward(const Variable& images, const Tensor& positions = {}) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "ringlet/core/quote.h"
 #include "ringlet/core/safetensors.h"
 #include "ringlet/models/json.h"
 #include "ringlet/nn/arena.h"
@@ -24,13 +25,12 @@ Pooling parse_pooling(const std::string& mode, const std::string& source) {
   if (mode == "mean") return Pooling::mean;
   if (mode == "cls") return Pooling::cls;
   if (mode == "max") return Pooling::max;
-  fail_input(source, ": pooling mode '", mode, "' is not supported; expected mean, cls or max");
+  fail_input(source, ": pooling mode ", quote(mode),
+             " is not supported; expected mean, cls or max");
 }
 
 // Newer files name the mode; older ones have a flag for each.
-Pooling read_pooling(const fs::path& path) {
-  const json j = parse_json_file(path);
-  const std::string source = path.string();
+Pooling read_pooling(const json& j, const std::string& source) {
   if (j.contains("pooling_mode")) {
     const json& mode = j["pooling_mode"];
     if (mode.is_array() && mode.size() == 1 && mode[0].is_string())
@@ -48,14 +48,25 @@ Pooling read_pooling(const fs::path& path) {
   return parse_pooling(on[0], source);
 }
 
-std::int64_t read_max_length(const fs::path& folder) {
+void read_transformer(const fs::path& folder, SentenceSettings& settings) {
+  settings.transformer = folder;
   const fs::path path = folder / kSentenceConfig;
-  if (!path_exists(path)) return 0;
+  if (!path_exists(path)) return;
   const json j = parse_json_file(path);
-  if (!j.contains("max_seq_length") || j["max_seq_length"].is_null()) return 0;
+  settings.do_lower_case = get_or(j, "do_lower_case", false, path.string());
+  if (!j.contains("max_seq_length") || j["max_seq_length"].is_null()) return;
   const auto length = get<std::int64_t>(j, "max_seq_length", path.string());
   if (length < 1) fail_input(path.string(), ": max_seq_length: expected 1 or more, got ", length);
-  return length;
+  settings.max_seq_length = length;
+}
+
+void read_pooling_module(const fs::path& path, SentenceSettings& settings) {
+  const json j = parse_json_file(path);
+  settings.pooling = read_pooling(j, path.string());
+  settings.include_prompt = get_or(j, "include_prompt", true, path.string());
+  if (!settings.include_prompt && !settings.config.default_prompt().empty())
+    fail_input(path.string(), ": include_prompt: false is not supported with a default prompt (",
+               quote(*settings.config.default_prompt_name), ")");
 }
 
 void replace_suffix(std::string& name, const std::string& from, const std::string& to) {
@@ -82,7 +93,8 @@ SafeTensors open_weights(const fs::path& folder) {
   return SafeTensors::open(folder);
 }
 
-// In storage of its own, so that it moves and is written by itself; f32 stays in the mapping.
+// In storage of its own, so that it moves and is written by itself. f32 stays in the mapping; other
+// dtypes do until they are first looked at, so that a rank that keeps a shard converts no more.
 Tensor weight(const SafeTensors& file, const std::string& name) {
   if (file.dtype(name) == DType::f32) {
     const Tensor mapped = file.load(name);
@@ -91,12 +103,28 @@ Tensor weight(const SafeTensors& file, const std::string& name) {
                                            [storage = mapped.storage()] {});
     return Tensor(std::move(alone), 0, mapped.shape(), mapped.dtype());
   }
-  Tensor value = empty(file.shape(name));
-  file.load_into(name, value);
-  return value;
+  const Shape shape = file.shape(name);
+  const std::size_t nbytes = static_cast<std::size_t>(shape.numel()) * sizeof(float);
+  const auto convert = [file, name, shape, nbytes](std::byte* bytes) {
+    Tensor value(std::make_shared<Storage>(bytes, nbytes, Device{}, [] {}), 0, shape, DType::f32);
+    file.load_into(name, value);
+  };
+  return Tensor(std::make_shared<Storage>(nbytes, Device{}, convert), 0, shape, DType::f32);
 }
 
 }  // namespace
+
+bool names_folder(const std::string& model) {
+  if (!folder_exists(model)) return false;
+  const fs::path folder = model;
+  const bool holds_model =
+      path_exists(folder / "config.json") || path_exists(folder / "modules.json");
+  if (EncoderConfig::is_name(model) && !holds_model)
+    fail_input(model,
+               ": is a built-in model, but a folder of that name is in the way, and there "
+               "is no model in it; rename the folder, or run elsewhere");
+  return true;
+}
 
 SentenceSettings read_settings(const fs::path& folder) {
   if (!folder_exists(folder)) fail_input(folder.string(), ": no such folder");
@@ -108,21 +136,21 @@ SentenceSettings read_settings(const fs::path& folder) {
   const json modules = json::parse(read_file(list), nullptr, false);
   if (!modules.is_array() || modules.empty())
     fail_input(list.string(), ": expected a list of modules");
+  settings.config = read_sentence_config(folder);
   for (const json& module : modules) {
     if (!module.is_object()) fail_input(list.string(), ": expected a list of objects");
     const std::string type = class_of(get<std::string>(module, "type", list.string()));
     const auto name = get<std::string>(module, "path", list.string());
     const fs::path path = name.empty() ? folder : folder / name;
     if (type == "Transformer") {
-      settings.transformer = path;
-      settings.max_seq_length = read_max_length(path);
+      read_transformer(path, settings);
     } else if (type == "Pooling") {
-      settings.pooling = read_pooling(path / "config.json");
+      read_pooling_module(path / "config.json", settings);
     } else if (type == "Normalize") {
       settings.normalize = true;
     } else {
-      fail_input(list.string(), ": module '", type,
-                 "' is not supported; expected Transformer, Pooling and Normalize");
+      fail_input(list.string(), ": module ", quote(type),
+                 " is not supported; expected Transformer, Pooling and Normalize");
     }
   }
   return settings;
@@ -152,7 +180,7 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
   pooling["pooling_mode_mean_sqrt_len_tokens"] = false;
   pooling["pooling_mode_weightedmean_tokens"] = false;
   pooling["pooling_mode_lasttoken"] = false;
-  pooling["include_prompt"] = true;
+  pooling["include_prompt"] = settings.include_prompt;
   make_folders(folder / "1_Pooling");
   write_file(folder / "1_Pooling" / "config.json", pooling.dump(2));
   if (settings.normalize) make_folders(folder / "2_Normalize");
@@ -161,14 +189,7 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
   transformer["max_seq_length"] = settings.max_seq_length;
   transformer["do_lower_case"] = false;
   write_file(folder / kSentenceConfig, transformer.dump(2));
-
-  // The oldest release that knows these files; readers only warn about newer ones.
-  ordered_json config;
-  config["__version__"] = {{"sentence_transformers", "2.7.0"}};
-  config["prompts"] = ordered_json::object();
-  config["default_prompt_name"] = nullptr;
-  config["similarity_fn_name"] = "cosine";
-  write_file(folder / "config_sentence_transformers.json", config.dump(2));
+  write_sentence_config(folder, settings.config);
 }
 
 std::vector<std::string> load_weights(const fs::path& folder, Transformer& transformer) {
@@ -178,17 +199,18 @@ std::vector<std::string> load_weights(const fs::path& folder, Transformer& trans
   for (const std::string& name : file.names()) {
     const auto [known, is_new] = in_file.emplace(model_name(name), name);
     if (!is_new)
-      fail_input(source, ": tensors '", known->second, "' and '", name, "' are the same parameter");
+      fail_input(source, ": tensors ", quote(known->second), " and ", quote(name),
+                 " are the same parameter");
   }
   for (const nn::NamedParameter& named : transformer.named_parameters()) {
     const auto found = in_file.find(named.name);
-    if (found == in_file.end()) fail_input(source, ": tensor '", named.name, "' is missing");
+    if (found == in_file.end()) fail_input(source, ": tensor ", quote(named.name), " is missing");
     const std::string& name = found->second;
     if (file.shape(name) != named.parameter.shape())
-      fail_input(source, ": tensor '", name, "' has shape ", file.shape(name),
+      fail_input(source, ": tensor ", quote(name), " has shape ", file.shape(name),
                  ", but config.json says ", named.parameter.shape());
     if (!is_floating(file.dtype(name)))
-      fail_input(source, ": tensor '", name, "' is ", file.dtype(name),
+      fail_input(source, ": tensor ", quote(name), " is ", file.dtype(name),
                  ", expected f32, bf16 or f16");
     named.parameter.set_tensor(weight(file, name));
     in_file.erase(found);

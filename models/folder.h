@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/models/sentence_config.h"
 #include "ringlet/models/sentence_encoder.h"
 
 namespace ringlet::models {
@@ -15,12 +16,20 @@ namespace ringlet::models {
 struct SentenceSettings {
   Pooling pooling = Pooling::mean;
   bool normalize = false;
-  std::int64_t max_seq_length = 0;    // 0: not said
-  std::filesystem::path transformer;  // the folder of config.json and the weights
+  bool include_prompt = true;  // in the pooling
+  SentenceConfig config = {};
+  std::int64_t max_seq_length = 0;  // 0: not said
+  bool do_lower_case = false;
+  std::filesystem::path transformer = {};  // the folder of config.json and the weights
 };
 
-/// Reads modules.json, the pooling's config and sentence_bert_config.json. Modules and pooling
-/// modes other than mean, cls and max are InputError.
+/// True for a folder. Of the names of EncoderConfig::named InputError, where a folder that holds no
+/// model hides the built-in one.
+bool names_folder(const std::string& model);
+
+/// Reads modules.json, the pooling's config, sentence_bert_config.json and
+/// config_sentence_transformers.json. Modules and pooling modes other than mean, cls and max are
+/// InputError, and so is a default prompt that the pooling should leave out.
 SentenceSettings read_settings(const std::filesystem::path& folder);
 
 /// Writes the same files, in the layout that every version reads.

@@ -8,6 +8,7 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::models {
 
@@ -22,14 +23,14 @@ inline nlohmann::json parse_json_file(const std::filesystem::path& path) {
 template <class T>
 T get(const nlohmann::json& j, const char* key, const std::string& source) {
   const auto found = j.find(key);
-  if (found == j.end()) fail_input(source, ": '", key, "' is missing");
+  if (found == j.end()) fail_input(source, ": ", quote(key), " is missing");
   try {
     if constexpr (std::is_same_v<T, std::int64_t>) {
       if (!found->is_number_integer()) throw std::invalid_argument("integer");
     }
     return found->template get<T>();
   } catch (const std::exception&) {
-    fail_input(source, ": '", key, "' has the wrong type: ", found->dump().substr(0, 40));
+    fail_input(source, ": ", quote(key), " has the wrong type: ", shown(found->dump()));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "ringlet/models/sentence_encoder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 
@@ -23,6 +24,8 @@ struct SentenceEncoder::State {
   bool normalize = false;
   std::vector<std::string> unused;
   bool forward_per_column = false;
+  bool include_prompt = true;
+  SentenceConfig config = {};
 };
 
 namespace {
@@ -32,6 +35,22 @@ void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
   if (tokenizer.vocab_size() > config.vocab_size)
     fail_input(source, ": the tokenizer has ", tokenizer.vocab_size(),
                " pieces, the model's vocabulary ", config.vocab_size);
+}
+
+// Releases of Sentence Transformers differ in whether accents go with the case.
+void check_case(const SentenceSettings& settings, const Tokenizer& tokenizer) {
+  if (settings.do_lower_case && !tokenizer.model().normalizer.lowercase)
+    fail_input(
+        (settings.transformer / "sentence_bert_config.json").string(),
+        ": do_lower_case: true is not supported with a tokenizer that keeps case; lower-case "
+        "in its normalizer");
+}
+
+std::vector<std::string> with_prompt(const std::string& prompt,
+                                     std::span<const std::string> texts) {
+  std::vector<std::string> out;
+  for (const std::string& text : texts) out.push_back(prompt + text);
+  return out;
 }
 
 /// Of the lengths that a folder's files give, 0 where they give none.
@@ -52,7 +71,7 @@ SentenceEncoder::SentenceEncoder(const EncoderConfig& config, Tokenizer tokenize
 SentenceEncoder::SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
                                  Pooling pooling, bool normalize)
     : state_(std::make_shared<State>(
-          State{std::move(transformer), std::move(tokenizer), pooling, normalize, {}, false})) {
+          State{std::move(transformer), std::move(tokenizer), pooling, normalize, {}})) {
   check_vocabulary(config(), state_->tokenizer, "model");
   const std::int64_t limit = state_->tokenizer.max_length();
   set_max_seq_length(limit > 0 ? std::min(limit, config().max_tokens()) : config().max_tokens());
@@ -64,6 +83,7 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& fo
   const EncoderConfig config = EncoderConfig::from_file(settings.transformer / "config.json");
   Tokenizer tokenizer = Tokenizer::from_pretrained(settings.transformer);
   check_vocabulary(config, tokenizer, folder.string());
+  check_case(settings, tokenizer);
   check_room(tokenizer, config.max_tokens(), "tokens that max_position_embeddings allow",
              settings.transformer / "config.json");
   check_room(tokenizer, settings.max_seq_length, "max_seq_length",
@@ -78,6 +98,8 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& fo
   transformer->to(device);
   SentenceEncoder encoder(transformer, std::move(tokenizer), settings.pooling, settings.normalize);
   encoder.state_->unused = std::move(unused);
+  encoder.state_->include_prompt = settings.include_prompt;
+  encoder.state_->config = settings.config;
   if (settings.max_seq_length > 0)
     encoder.set_max_seq_length(std::min(settings.max_seq_length, config.max_tokens()));
   return encoder;
@@ -103,7 +125,14 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
                                const EncodeOptions& options) const {
   const autograd::NoGrad no_grad;
   const nn::EvalGuard evaluating(*state_->transformer);
-  const PackedEncoding encoded = state_->tokenizer.encode_batch(texts);
+  const auto start = std::chrono::steady_clock::now();
+  const std::string prompt = state_->config.default_prompt();
+  const PackedEncoding encoded = prompt.empty()
+                                     ? state_->tokenizer.encode_batch(texts)
+                                     : state_->tokenizer.encode_batch(with_prompt(prompt, texts));
+  if (options.tokenizing_s != nullptr)
+    *options.tokenizing_s +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const auto length = [&](std::size_t i) {
     return encoded.cu_seqlens[i + 1] - encoded.cu_seqlens[i];
   };
@@ -162,7 +191,12 @@ void SentenceEncoder::save(const std::filesystem::path& folder) const {
   const nn::WholeParameters whole(*state_->transformer);
   if (whole.writes()) {
     AtomicFolder target(folder);
-    write_settings(target.path(), {state_->pooling, state_->normalize, max_seq_length(), {}},
+    write_settings(target.path(),
+                   {.pooling = state_->pooling,
+                    .normalize = state_->normalize,
+                    .include_prompt = state_->include_prompt,
+                    .config = state_->config,
+                    .max_seq_length = max_seq_length()},
                    dimension());
     write_file(target.path() / "config.json", config().to_json());
     state_->tokenizer.save(target.path());
@@ -181,6 +215,7 @@ const std::shared_ptr<Transformer>& SentenceEncoder::transformer() const {
 const EncoderConfig& SentenceEncoder::config() const { return state_->transformer->config(); }
 Pooling SentenceEncoder::pooling() const { return state_->pooling; }
 bool SentenceEncoder::normalize() const { return state_->normalize; }
+const SentenceConfig& SentenceEncoder::sentence_config() const { return state_->config; }
 std::int64_t SentenceEncoder::max_seq_length() const { return state_->tokenizer.max_length(); }
 
 void SentenceEncoder::set_max_seq_length(std::int64_t tokens) const {

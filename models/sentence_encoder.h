@@ -10,6 +10,7 @@
 
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/models/batch.h"
+#include "ringlet/models/sentence_config.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/transformer.h"
 
@@ -21,6 +22,8 @@ struct EncodeOptions {
   /// Tokens of one forward; sentences are sorted by length and cut into batches of about this
   /// many, then put back in order.
   std::int64_t batch_tokens = 4096;
+  /// Where set, the seconds that the tokenizer took are added here.
+  double* tokenizing_s = nullptr;
 };
 
 /// A handle: copies are the same model.
@@ -33,7 +36,7 @@ class SentenceEncoder {
   SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
                   Pooling pooling = Pooling::mean, bool normalize = false);
   /// Reads a Sentence Transformers folder, or a folder of a bare BERT or MPNet checkpoint (then
-  /// with mean pooling). See models/folder.h for what is read; f32 weights stay in the file until
+  /// with mean pooling). See models/folder.h for what is read; weights stay in the file until
   /// they are used.
   static SentenceEncoder from_pretrained(const std::filesystem::path& folder, Device device = {});
 
@@ -44,7 +47,8 @@ class SentenceEncoder {
   /// Transformers computes them; only for comparisons.
   void set_forward_per_column(bool on) const;
 
-  /// Embeddings (texts, H), f32, on the CPU; without dropout, whatever the mode. Where parameters
+  /// Embeddings (texts, H), f32, on the CPU; without dropout, whatever the mode. The folder's
+  /// default prompt goes before each text (training has none, as in Python). Where parameters
   /// are sharded all ranks call it together, each with its own texts, few or many or none.
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
   Tensor encode(std::string_view text) const;  // (H)
@@ -61,6 +65,8 @@ class SentenceEncoder {
   const EncoderConfig& config() const;
   Pooling pooling() const;
   bool normalize() const;
+  /// Kept from the folder read to the folder written.
+  const SentenceConfig& sentence_config() const;
   std::int64_t max_seq_length() const;
   void set_max_seq_length(std::int64_t tokens) const;
   std::int64_t dimension() const { return config().hidden_size; }

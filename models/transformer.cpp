@@ -26,7 +26,7 @@ class Encoder final : public nn::Module {
     const bool mpnet = config.architecture == Architecture::mpnet;
     for (std::int64_t i = 0; i < config.num_hidden_layers; ++i)
       layers.push_back(register_module(
-          concat("layer.", i),
+          str("layer.", i),
           std::make_shared<EncoderLayer>(config, mpnet ? kMpnetNames : kBertNames)));
     if (mpnet)
       relative_bias = register_parameter(

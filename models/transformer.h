@@ -11,6 +11,14 @@
 
 namespace ringlet::models {
 
+/// Runs a transformer's batches elsewhere where nobody asks for gradients: dealt out to copies of
+/// it on several devices.
+class TransformerRunner {
+ public:
+  virtual ~TransformerRunner() = default;
+  virtual Variable run(const PackedBatch& batch) = 0;
+};
+
 class Transformer : public nn::Module {
  public:
   /// The architecture that config names, with random weights: normal(0, initializer_range), biases
@@ -19,8 +27,14 @@ class Transformer : public nn::Module {
 
   /// Hidden states (T, H) of the batch's tokens, in the compute dtype.
   Variable operator()(const PackedBatch& batch) {
+    return runner_ && !autograd::grad_enabled() ? runner_->run(batch) : run_here(batch);
+  }
+  /// Without asking the runner.
+  Variable run_here(const PackedBatch& batch) {
     return enter([&] { return forward(batch); });
   }
+  /// Who runs it without gradients from now on; null: itself.
+  void set_runner(TransformerRunner* runner) { runner_ = runner; }
   /// What classifiers of whole texts start from: tanh(Linear(first token)), (S, H), f32, of the
   /// hidden states (T, H) of `batch`. Throws where there is no pooler.
   virtual Variable pooled(const Variable& hidden, const PackedBatch& batch) = 0;
@@ -28,10 +42,11 @@ class Transformer : public nn::Module {
 
   /// f32 (the default) or bf16: what activations are kept and multiplied in. Parameters, their
   /// gradients and all sums stay f32.
-  DType compute_dtype() const { return compute_dtype_; }
+  DType compute_dtype() const override { return compute_dtype_; }
   void set_compute_dtype(DType dtype);
   /// Keeps only each layer's input and recomputes the rest in backward.
   void set_checkpointing(bool on) { checkpointing_ = on; }
+  bool checkpointing() const { return checkpointing_; }
 
  protected:
   explicit Transformer(const EncoderConfig& config) : config_(config) {}
@@ -40,6 +55,9 @@ class Transformer : public nn::Module {
   EncoderConfig config_;
   DType compute_dtype_ = DType::f32;
   bool checkpointing_ = false;
+
+ private:
+  TransformerRunner* runner_ = nullptr;
 };
 
 }  // namespace ringlet::models

@@ -6,27 +6,69 @@
 namespace ringlet::nn {
 namespace {
 
-// Parameters below `module`, cut into units.
-std::vector<Unit> cut_units(Module& module) {
-  std::vector<Unit> units;
-  std::vector<std::string> unit_paths;
+bool is_below(const std::string& name, const std::string& path) {
+  return name.starts_with(path + '.');
+}
+
+struct Place {
+  std::string path;
+  const Module* module;
+};
+
+// The modules that are units, those that are looked at first in front.
+std::vector<Place> unit_places(Module& module, const UnitPolicy& policy) {
+  std::vector<Place> units, all;
   module.visit([&](const std::string& path, Module& below) {
-    if (below.is_unit()) unit_paths.push_back(path);
+    const bool listed = std::find(policy.classes.begin(), policy.classes.end(), below.kind()) !=
+                        policy.classes.end();
+    if (policy.is_default() ? below.is_unit() : listed) units.push_back({path, &below});
+    const bool renamed = !path.empty() && (all.empty() || all.back().path != path);
+    if (renamed) all.push_back({path, &below});
   });
-  const auto unit_of = [&](const std::string& name) {
-    for (const std::string& path : unit_paths)
-      if (name.starts_with(path + '.')) return path;
+  if (policy.min_numel == 0) return units;
+  std::vector<NamedParameter> left = module.named_parameters();
+  const auto take = [&](const Place& unit) {
+    std::erase_if(left, [&](const NamedParameter& one) { return is_below(one.name, unit.path); });
+  };
+  for (const Place& unit : units) take(unit);
+  // Modules come after those that hold them, so the innermost are the last.
+  for (auto place = all.rbegin(); place != all.rend(); ++place) {
+    std::int64_t numel = 0;
+    for (const NamedParameter& one : left)
+      if (is_below(one.name, place->path)) numel += one.parameter.numel();
+    if (numel < policy.min_numel) continue;
+    units.push_back(*place);
+    take(*place);
+  }
+  return units;
+}
+
+// Parameters below `module`, cut into units.
+std::vector<Unit> cut_units(Module& module, const UnitPolicy& policy) {
+  std::vector<Unit> units;
+  const std::vector<Place> places = unit_places(module, policy);
+  const auto unit_of = [&](const std::string& name) -> Place {
+    for (const Place& place : places)
+      if (is_below(name, place.path)) return place;
     const auto dot = name.rfind('.');
-    return dot == std::string::npos ? std::string() : name.substr(0, dot);
+    return {dot == std::string::npos ? std::string() : name.substr(0, dot), nullptr};
   };
   for (const NamedParameter& named : module.named_parameters()) {
-    const std::string path = unit_of(named.name);
-    auto unit = std::find_if(units.begin(), units.end(),
-                             [&](const Unit& known) { return known.name == path; });
-    if (unit == units.end()) unit = units.insert(units.end(), Unit{path, 0, 0, {}});
+    const Place place = unit_of(named.name);
+    auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& known) {
+      return known.name == place.path && known.layer == place.module;
+    });
+    if (unit == units.end())
+      unit = units.insert(units.end(), Unit{place.path, 0, 0, {}, place.module});
     unit->slots.push_back({named.name, named.parameter, 0});
   }
   return units;
+}
+
+bool same_units(const std::vector<Unit>& a, std::span<const Unit> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Unit& x, const Unit& y) {
+    return x.name == y.name && x.layer == y.layer && x.slots.size() == y.slots.size();
+  });
 }
 
 std::int64_t round_up(std::int64_t n) { return (n + kNormBlock - 1) / kNormBlock * kNormBlock; }
@@ -46,12 +88,18 @@ bool already_packed(const Arena& arena, const std::vector<NamedParameter>& param
 
 }  // namespace
 
-std::shared_ptr<Arena> plan(Module& module) {
+std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy) {
   const std::vector<NamedParameter> parameters = module.named_parameters();
-  if (module.arena_ && already_packed(*module.arena_, parameters)) return module.arena_;
+  if (module.arena_ && already_packed(*module.arena_, parameters)) {
+    if (policy.is_default() || same_units(cut_units(module, policy), module.arena_->units()))
+      return module.arena_;
+    RINGLET_CHECK(!module.arena_->data().defined() && !module.arena_->sharding(),
+                  "[pack] the module was cut into other units than are asked for now; choose them "
+                  "before its optimizer and its strategy are made");
+  }
 
   auto arena = std::make_shared<Arena>();
-  arena->units_ = cut_units(module);
+  arena->units_ = cut_units(module, policy);
   std::int64_t end = 0;
   for (Unit& unit : arena->units_) {
     unit.begin = end;

@@ -30,6 +30,19 @@ struct Unit {
   std::int64_t begin;
   std::int64_t end;
   std::vector<Slot> slots;
+  /// The module that is this unit; null: of `name`'s own parameters, which lie outside every unit.
+  const Module* layer = nullptr;
+};
+
+/// Which modules are units; by default those that say so (Module::is_unit).
+struct UnitPolicy {
+  /// Modules of these classes (Module::kind) instead; a unit inside another is part of that.
+  std::vector<std::string> classes = {};
+  /// From the innermost out, every module below the outermost with at least this many elements of
+  /// parameters that no unit below it has; 0: none. Beside classes, what they leave.
+  std::int64_t min_numel = 0;
+
+  bool is_default() const { return classes.empty() && min_numel == 0; }
 };
 
 /// Elements [begin, end) of an arena that this process updates; begin is a multiple of kNormBlock.
@@ -51,17 +64,23 @@ class Sharding : public autograd::LeafObserver {
   /// The local slices were updated.
   virtual void after_step() {}
 
-  /// Of this process; 0 writes files.
+  /// Of this process; 0 makes folders and writes what is not dealt out.
   virtual int rank() const { return 0; }
+  virtual int size() const { return 1; }
   virtual void barrier() {}
+  /// Whether what lies here is the same on every rank: then each writes its part of it.
+  virtual bool replicated() const { return false; }
+  /// A few bytes of every rank, in rank order.
+  virtual std::vector<std::string> all_gather_bytes(const std::string& mine) { return {mine}; }
   /// How many forwards each rank must run when this one has `n` to run: the most of all ranks where
   /// forwards are collective, else n itself.
   virtual std::int64_t forwards_together(std::int64_t n) { return n; }
-  /// A unit whole, (end - begin), from what each rank has of it: `local` has a tensor like each
-  /// local slice's data; null: the data themselves. Collective unless that is here already.
-  virtual Tensor whole_unit(const Unit& unit, const std::vector<Tensor>* local = nullptr) = 0;
-  /// Gives a parameter a value, which every rank has whole.
+  /// The parameters of a unit whole, (end - begin), from what each rank has of them. Collective
+  /// unless they are here already.
+  virtual Tensor whole_unit(const Unit& unit) = 0;
+  /// Gives a parameter a value of its shape, which every rank has whole; another shape is Error.
   virtual void assign(const Parameter& parameter, const Tensor& value) {
+    check_shape("assign", parameter.name().c_str(), value, parameter.shape());
     parameter.mutable_tensor().copy_(value);
   }
   /// The unit that holds `parameter`, and its slot there.
@@ -112,7 +131,7 @@ class Arena {
 
  private:
   friend std::shared_ptr<Arena> pack(Module& module);
-  friend std::shared_ptr<Arena> plan(Module& module);
+  friend std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy);
   Tensor data_;
   Tensor grad_;
   std::int64_t numel_ = 0;
@@ -127,7 +146,8 @@ class Arena {
 /// parameters move.
 std::shared_ptr<Arena> pack(Module& module);
 /// The layout that pack would make, without memory for it: parameters stay where they are, for a
-/// strategy to take them from there. A module that is packed already keeps its arena.
-std::shared_ptr<Arena> plan(Module& module);
+/// strategy to take them from there. A module that is packed already keeps its arena; Error if
+/// `policy` asks for other units than it has.
+std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy = {});
 
 }  // namespace ringlet::nn

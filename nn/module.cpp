@@ -14,6 +14,19 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix + '.' + name;
 }
 
+/// The handle called `name` among `all`, pairs of a name and a handle.
+template <class Named>
+autograd::Variable find_named(const char* what, const std::vector<Named>& all,
+                              const std::string& name) {
+  std::string near;
+  const std::string last = name.substr(name.rfind('.') + 1);
+  for (const auto& [known, handle] : all) {
+    if (known == name) return handle;
+    if (known.ends_with(last) && near.size() < 200) near += (near.empty() ? "" : ", ") + known;
+  }
+  fail("no ", what, " '", name, "'", near.empty() ? "" : "; near: ", near);
+}
+
 struct BeforeBackward final : autograd::Node {
   std::function<void()> hook;
   const char* name() const override { return "before_backward"; }
@@ -44,6 +57,7 @@ void Module::name_all() {
     for (const NamedParameter& own : module.parameters_)
       if (seen.insert(own.parameter.state().get()).second)
         own.parameter.set_name(join(path, own.name));
+    for (const auto& [name, own] : module.buffers_) own.set_name(join(path, name));
   });
 }
 
@@ -70,26 +84,28 @@ std::vector<Parameter> Module::parameters() const {
   return all;
 }
 
-std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
-  std::vector<std::pair<std::string, Tensor>> all;
+std::vector<std::pair<std::string, Buffer>> Module::buffer_handles() const {
+  std::vector<std::pair<std::string, Buffer>> all;
   std::set<const Module*> seen;
   const_cast<Module*>(this)->visit([&](const std::string& prefix, Module& module) {
     if (!seen.insert(&module).second) return;
-    for (const auto& [name, value] : module.buffers_) all.emplace_back(join(prefix, name), value);
+    for (const auto& [name, buffer] : module.buffers_) all.emplace_back(join(prefix, name), buffer);
   });
   return all;
 }
 
+std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
+  std::vector<std::pair<std::string, Tensor>> all;
+  for (const auto& [name, buffer] : buffer_handles()) all.emplace_back(name, buffer.tensor());
+  return all;
+}
+
 Parameter Module::parameter(const std::string& name) const {
-  const std::vector<NamedParameter> all = named_parameters();
-  for (const NamedParameter& named : all)
-    if (named.name == name) return named.parameter;
-  std::string near;
-  const std::string last = name.substr(name.rfind('.') + 1);
-  for (const NamedParameter& named : all)
-    if (named.name.ends_with(last) && near.size() < 200)
-      near += (near.empty() ? "" : ", ") + named.name;
-  fail("no parameter '", name, "'", near.empty() ? "" : "; near: ", near);
+  return find_named("parameter", named_parameters(), name);
+}
+
+Buffer Module::buffer(const std::string& name) const {
+  return find_named("buffer", buffer_handles(), name);
 }
 
 std::int64_t Module::num_parameters() const {
@@ -114,7 +130,7 @@ void Module::to(Device device) {
   for (const NamedParameter& named : named_parameters())
     named.parameter.set_tensor(named.parameter.tensor().to(device));
   visit([&](const std::string&, Module& module) {
-    for (auto& [name, value] : module.buffers_) value = value.to(device);
+    for (const auto& [name, own] : module.buffers_) own.set_tensor(own.tensor().to(device));
   });
 }
 
@@ -140,8 +156,9 @@ std::shared_ptr<Module> Module::clone(Device device) const {
   for (std::size_t i = 0; i < ours.size(); ++i) {
     theirs[i]->training_ = ours[i]->training_;
     for (std::size_t b = 0; b < ours[i]->buffers_.size(); ++b) {
-      const Tensor& value = ours[i]->buffers_[b].second;
-      theirs[i]->buffers_[b].second = value.device() == device ? value.clone() : value.to(device);
+      const Tensor& value = ours[i]->buffers_[b].second.tensor();
+      theirs[i]->buffers_[b].second.set_tensor(value.device() == device ? value.clone()
+                                                                        : value.to(device));
     }
   }
   return copy;
@@ -162,10 +179,13 @@ Parameter Module::register_parameter(const std::string& name, Tensor value) {
   return parameter;
 }
 
-void Module::register_buffer(const std::string& name, Tensor value) {
+Buffer Module::register_buffer(const std::string& name, Tensor value) {
   for (const auto& [known, own] : buffers_)
     RINGLET_CHECK(known != name, "[module] buffer '", name, "' registered twice");
-  buffers_.emplace_back(name, std::move(value));
+  Buffer buffer(std::move(value));
+  buffer.set_name(join(path_, name));
+  buffers_.emplace_back(name, buffer);
+  return buffer;
 }
 
 void Module::add_child(const std::string& name, std::shared_ptr<Module> module) {

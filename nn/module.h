@@ -16,6 +16,9 @@ namespace ringlet::nn {
 /// A leaf with a name. It is a handle: copies are the same parameter, and it may be pointed at
 /// other memory (an arena, a shard's unit buffer) without anybody noticing.
 using Parameter = autograd::Variable;
+/// State that no gradient trains, a running mean for example: a handle just like a Parameter, which
+/// follows the module to another device and each copy to its own.
+using Buffer = autograd::Variable;
 
 struct NamedParameter {
   std::string name;
@@ -23,15 +26,18 @@ struct NamedParameter {
 };
 
 class Arena;
+struct UnitPolicy;
 class Cloner;
 class Module;
 
-/// What a strategy hangs on a module; empty functions are skipped.
+/// What a strategy hangs on a module; empty functions are skipped. A hook of one's own is hung
+/// after the strategy, calls the one that was there (Module::hooks), and goes with the strategy.
 struct ModuleHooks {
   std::function<void(Module&)> pre_forward;
   std::function<void(Module&)> post_forward;
-  std::function<void(Module&)> pre_backward;         // before the gradient enters the module
-  std::function<void(Module&)> forward_failed = {};  // it threw: instead of post_forward
+  std::function<void(Module&)> pre_backward;  // before the gradient enters the module
+  /// forward or a hook threw; perhaps post_forward itself, so that this one is called after it.
+  std::function<void(Module&)> forward_failed = {};
 };
 
 class Module {
@@ -45,8 +51,10 @@ class Module {
   virtual const char* kind() const { return "Module"; }
   /// Whether the parameters below form a unit: laid out, reduced and sharded together.
   virtual bool is_unit() const { return false; }
+  /// What this module and all below keep activations in, whatever the parameters are.
+  virtual DType compute_dtype() const { return DType::f32; }
   /// Whether matrix products alone read this parameter of the module's own. Beside bf16 activations
-  /// they round it to bf16, so a strategy may move it rounded.
+  /// they round it to bf16, so below a module that computes in bf16 a strategy may move it rounded.
   virtual bool only_multiplied(const Parameter&) const { return false; }
 
   /// All parameters below, each once (a tied one under its first name).
@@ -55,8 +63,9 @@ class Module {
   /// Non-trainable tensors that belong to the saved state, each once (one of a module that is held
   /// in several places under its first name).
   std::vector<std::pair<std::string, Tensor>> named_buffers() const;
-  /// The parameter called `name`; throws with the nearest names when there is none.
+  /// The parameter or buffer called `name`; throws with the nearest names when there is none.
   Parameter parameter(const std::string& name) const;
+  Buffer buffer(const std::string& name) const;
   std::int64_t num_parameters() const;
 
   void train(bool training = true);
@@ -82,12 +91,13 @@ class Module {
   /// A number for this module's place in the model, the same in every process: keys its dropout.
   std::uint32_t site() const;
 
+  const ModuleHooks& hooks() const { return hooks_; }
   void set_hooks(ModuleHooks hooks) { hooks_ = std::move(hooks); }
   const std::shared_ptr<Arena>& arena() const { return arena_; }
 
  protected:
   Parameter register_parameter(const std::string& name, Tensor value);
-  void register_buffer(const std::string& name, Tensor value);
+  Buffer register_buffer(const std::string& name, Tensor value);
   /// An empty name adds nothing to the path: a wrapper renames nothing.
   template <class M>
   std::shared_ptr<M> register_module(const std::string& name, std::shared_ptr<M> module) {
@@ -114,15 +124,16 @@ class Module {
 
  private:
   friend std::shared_ptr<Arena> pack(Module& module);
-  friend std::shared_ptr<Arena> plan(Module& module);
+  friend std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy);
   friend class EvalGuard;
   void add_child(const std::string& name, std::shared_ptr<Module> module);
   Module& outermost();
   void name_all();
+  std::vector<std::pair<std::string, Buffer>> buffer_handles() const;
   autograd::Variable before_backward(autograd::Variable result);
 
   std::vector<NamedParameter> parameters_;
-  std::vector<std::pair<std::string, Tensor>> buffers_;
+  std::vector<std::pair<std::string, Buffer>> buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
   Module* parent_ = nullptr;
   std::string path_;

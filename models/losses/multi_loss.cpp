@@ -6,8 +6,7 @@ MultiLoss::MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared
     : shared_(std::move(shared)), losses_(std::move(losses)) {
   // The first name of a tied parameter counts: the encoder goes first, under no name.
   register_module("", shared_);
-  for (std::size_t i = 0; i < losses_.size(); ++i)
-    register_module(concat("losses.", i), losses_[i]);
+  for (std::size_t i = 0; i < losses_.size(); ++i) register_module(str("losses.", i), losses_[i]);
 }
 
 std::shared_ptr<nn::Module> MultiLoss::blank_copy(nn::Cloner& cloner) const {

@@ -10,7 +10,8 @@ namespace {
 unsigned char first_byte(std::string_view text) { return static_cast<unsigned char>(text[0]); }
 
 bool is_alone(std::string_view text, std::size_t begin, std::size_t end) {
-  if (begin > 0 && unicode::is_word(unicode::previous(text, begin))) return false;
+  if (std::size_t at = begin; begin > 0 && unicode::is_word(unicode::previous(text, at)))
+    return false;
   return end == text.size() || !unicode::is_word(unicode::next(text, end));
 }
 

@@ -3,9 +3,9 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
-#include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
 namespace {
@@ -16,7 +16,7 @@ std::int32_t require(const Vocabulary& vocabulary, std::string_view token,
                      std::string_view source) {
   const std::int32_t id = vocabulary.find(token);
   if (id == Vocabulary::kMissing) {
-    fail_input(source, ": expected the special token ", unicode::quoted(token),
+    fail_input(source, ": expected the special token ", quote(token),
                " in the vocabulary, it is not there");
   }
   return id;

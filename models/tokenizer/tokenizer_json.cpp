@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ringlet/core/error.h"
-#include "ringlet/models/tokenizer/unicode.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::models {
 namespace {
@@ -23,8 +23,10 @@ class Node {
       : value_(value), source_(source), where_(std::move(where)) {}
 
   [[noreturn]] void expected(std::string_view what) const {
-    std::string got = value_.dump(-1, ' ', false, json::error_handler_t::replace);
-    if (got.size() > 40) got = value_.is_structured() ? value_.type_name() : got.substr(0, 40);
+    const std::string text = value_.dump(-1, ' ', false, json::error_handler_t::replace);
+    constexpr std::size_t kShort = 40;
+    const bool long_list = value_.is_structured() && text.size() > kShort;
+    const std::string got = long_list ? value_.type_name() : shown(text);
     if (where_.empty()) fail_input(source_, ": expected ", what, ", got ", got);
     fail_input(source_, ": ", where_, ": expected ", what, ", got ", got);
   }
@@ -43,13 +45,12 @@ class Node {
     const auto member = members.find(key);
     if (member == members.end()) {
       fail_input(source_, ": ", where_, where_.empty() ? "" : ": ", "expected the key ",
-                 unicode::quoted(key));
+                 quote(key));
     }
-    const std::string shown = unicode::quoted(key);  // without its quotes
-    const std::string name = shown.substr(1, shown.size() - 2);
+    const std::string name = shown(key);
     return {*member, source_, where_.empty() ? name : where_ + "." + name};
   }
-  Node at(std::size_t i) const { return {value_[i], source_, concat(where_, "[", i, "]")}; }
+  Node at(std::size_t i) const { return {value_[i], source_, str(where_, "[", i, "]")}; }
 
   const Node& object() const { return value_.is_object() ? *this : (expected("an object"), *this); }
   const Node& array() const { return value_.is_array() ? *this : (expected("a list"), *this); }
@@ -65,7 +66,7 @@ class Node {
     const bool fits = value_.is_number_integer() &&
                       (!value_.is_number_unsigned() || value_.get<std::uint64_t>() <= kMostIds) &&
                       value_.get<std::int64_t>() >= lowest && value_.get<std::int64_t>() <= highest;
-    if (!fits) expected(concat("an integer from ", lowest, " to ", highest));
+    if (!fits) expected(str("an integer from ", lowest, " to ", highest));
     return value_.get<std::int64_t>();
   }
   bool flag(const char* key, bool otherwise) const {
@@ -89,7 +90,7 @@ json parse(std::string_view text, const std::string& source) {
     // The library's text after its own tag: "... at line 3, column 7: ...".
     const std::string_view what = error.what();
     const std::size_t start = std::min(what.find(']') + 2, what.size());
-    fail_input(source, ": expected JSON: ", what.substr(start, 200));
+    fail_input(source, ": expected JSON: ", shown(what.substr(start), 200));
   }
 }
 
@@ -112,14 +113,14 @@ std::vector<std::string> read_vocab(const Node& vocab) {
   for (const auto& [piece, value] : members.items()) {
     const bool is_id = value.is_number_unsigned() && value.get<std::uint64_t>() < members.size();
     if (!is_id) {
-      const Node id(value, vocab.source(), vocab.where() + "[" + unicode::quoted(piece) + "]");
-      id.expected(concat("an id from 0 to ", members.size() - 1, " (", members.size(),
-                         " pieces, no id left out)"));
+      const Node id(value, vocab.source(), vocab.where() + "[" + quote(piece) + "]");
+      id.expected(str("an id from 0 to ", members.size() - 1, " (", members.size(),
+                      " pieces, no id left out)"));
     }
     const auto id = value.get<std::size_t>();
     if (seen[id]) {
       fail_input(vocab.source(), ": ", vocab.where(), ": expected each id once, ", id,
-                 " belongs to both ", unicode::quoted(pieces[id]), " and ", unicode::quoted(piece));
+                 " belongs to both ", quote(pieces[id]), " and ", quote(piece));
     }
     seen[id] = true;
     pieces[id] = piece;
@@ -156,11 +157,11 @@ std::vector<AddedToken> read_added_tokens(const Node& list, std::vector<std::str
     if (id == pieces.size()) pieces.push_back(tokens[i].content);
     if (id > pieces.size()) {
       fail_input(list.source(), ": ", list.where(), ": expected id ", pieces.size(), " for ",
-                 unicode::quoted(tokens[i].content), ", the next one free, got ", id);
+                 quote(tokens[i].content), ", the next one free, got ", id);
     }
     if (pieces[id] != tokens[i].content) {
-      fail_input(list.source(), ": ", list.where(), ": expected ", unicode::quoted(pieces[id]),
-                 ", the piece with id ", id, ", got ", unicode::quoted(tokens[i].content));
+      fail_input(list.source(), ": ", list.where(), ": expected ", quote(pieces[id]),
+                 ", the piece with id ", id, ", got ", quote(tokens[i].content));
     }
   }
   return tokens;
@@ -301,7 +302,7 @@ TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& so
     if (model.max_length < added) {
       root.at("truncation")
           .at("max_length")
-          .expected(concat("at least the ", added, " special tokens"));
+          .expected(str("at least the ", added, " special tokens"));
     }
   }
   model.special = find_special(model, root);

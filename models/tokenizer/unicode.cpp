@@ -63,13 +63,17 @@ char32_t next(std::string_view text, std::size_t& position) {
   return kReplacement;
 }
 
-char32_t previous(std::string_view text, std::size_t end) {
-  std::size_t start = end - 1;
+char32_t previous(std::string_view text, std::size_t& position) {
+  const std::size_t end = position--;
+  std::size_t start = position;
   while (start > 0 && end - start < 4 && is_continuation(static_cast<unsigned char>(text[start]))) {
     --start;
   }
-  const char32_t c = next(text, start);
-  return start == end ? c : kReplacement;
+  std::size_t stop = start;
+  const char32_t c = next(text, stop);
+  if (stop != end) return kReplacement;
+  position = start;
+  return c;
 }
 
 void append(char32_t c, std::string& out) {
@@ -84,16 +88,6 @@ bool is_valid(std::string_view text) {
     if (next(text, position) == kReplacement && position - start == 1) return false;
   }
   return true;
-}
-
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  std::string shown = "'";
-  for (const char byte : text.substr(0, kLongest)) {
-    const bool control = static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
-    shown.push_back(control ? '?' : byte);
-  }
-  return shown + (text.size() > kLongest ? "...'" : "'");
 }
 
 std::size_t length(std::string_view text) {

@@ -12,12 +12,11 @@ inline constexpr char32_t kReplacement = 0xFFFD;
 /// Reads the code point at `position` (which must be inside `text`) and steps over it. Bytes that
 /// are not UTF-8 (overlong, surrogate, truncated) read as kReplacement, one at a time.
 char32_t next(std::string_view text, std::size_t& position);
-/// The code point that ends at `end` > 0.
-char32_t previous(std::string_view text, std::size_t end);
+/// The same of the code point that ends at `position` > 0, stepping back to its beginning.
+char32_t previous(std::string_view text, std::size_t& position);
 void append(char32_t c, std::string& out);
+/// Well-formed UTF-8.
 bool is_valid(std::string_view text);
-/// The text in quotes for a message: one line of at most 40 bytes, whatever it holds.
-std::string quoted(std::string_view text);
 /// Code points; each stray byte counts as one.
 std::size_t length(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
@@ -68,7 +69,7 @@ void Vocabulary::insert(std::int32_t id, std::string_view source) {
   for (; slots_[i].id != kMissing; i = (i + 1) & mask) {
     if (slots_[i].tag == tag && text(slots_[i].id) == piece) {
       fail_input(source, ": expected distinct pieces, ", id, " and ", slots_[i].id, " are both ",
-                 unicode::quoted(piece));
+                 quote(piece));
     }
   }
   slots_[i] = {tag, id};

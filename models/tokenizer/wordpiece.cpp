@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {
@@ -16,7 +17,7 @@ WordPiece::WordPiece(Vocabulary vocabulary, std::int32_t size, WordPieceOptions 
       prefix_hash_(Vocabulary::hash(Vocabulary::kHashStart, options_.continuing_subword_prefix)),
       unk_id_(vocabulary_.find(options_.unk_token)) {
   if (unk_id_ == Vocabulary::kMissing || unk_id_ >= size_) {
-    fail_input(source, ": expected the unknown token ", unicode::quoted(options_.unk_token),
+    fail_input(source, ": expected the unknown token ", quote(options_.unk_token),
                " in the vocabulary, it is not there");
   }
   if (options_.max_input_chars_per_word < 1) {
