@@ -43,7 +43,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 }  // namespace
 
 int open_descriptor(int process, int fd) {
-  const std::string path = concat("/proc/", process, "/fd/", fd);
+  const std::string path = str("/proc/", process, "/fd/", fd);
   const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
   RINGLET_CHECK(own >= 0, "[shm] cannot open ", path, " of another rank: ", std::strerror(errno));
   return own;
@@ -57,7 +57,7 @@ std::shared_ptr<Board> Board::make(int size) {
     close(fd);
     fail("[board] no shared memory: ", std::strerror(errno));
   }
-  return known(std::shared_ptr<Board>(new Board(fd, size, concat(getpid(), " ", fd))));
+  return known(std::shared_ptr<Board>(new Board(fd, size, str(getpid(), " ", fd))));
 }
 
 std::shared_ptr<Board> Board::open(const std::string& address, int size) {

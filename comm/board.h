@@ -40,6 +40,7 @@ struct Seat {
   // The collective that this rank is in; `sequence` is 0 while the words are being written.
   std::atomic<std::uint64_t> sequence;
   std::array<std::atomic<std::uint64_t>, sizeof(Call) / sizeof(std::uint64_t)> words;
+  std::atomic<std::uint64_t> place;  // a Place's word, for those who give up waiting
 };
 
 class Board {
@@ -58,8 +59,11 @@ class Board {
 
   /// Says which collective `rank` is in.
   void post(int rank, const Call& call) const;
-  /// The sequence number of the collective that `rank` is in or was in last; 0: none.
-  std::uint64_t sequence(int rank) const { return seat(rank).sequence.load(); }
+  /// How far it is there.
+  void post(int rank, const Place& place) const {
+    seat(rank).place.store(place.word(), std::memory_order_relaxed);
+  }
+  Place place(int rank) const { return Place::of_word(seat(rank).place.load()); }
   /// False while `rank` writes it.
   bool read_posted(int rank, Call& call) const;
 

@@ -1,8 +1,10 @@
 #include "ringlet/comm/call.h"
 
 #include <array>
+#include <map>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::comm {
 namespace {
@@ -18,15 +20,15 @@ Enum parse(const char* what, std::string_view text, const std::array<std::string
   std::string known;
   for (std::size_t i = 0; i < n; ++i) {
     if (names[i] == text) return static_cast<Enum>(i);
-    known += concat(i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i]);
+    known += str(i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i]);
   }
-  fail_input("unknown ", what, " '", text, "'; expected ", known);
+  fail_input("unknown ", what, ' ', quote(text), "; expected ", known);
 }
 
 // All that two calls must have in common.
 std::string details(const Call& call) {
-  return concat(name(call.op), " (", call.dtype, ", ", call.count, ", ", name(call.reduce),
-                ", root ", call.root, ", ", name(call.algorithm), ")");
+  return str(name(call.op), " (", call.dtype, ", ", call.count, ", ", name(call.reduce), ", root ",
+             call.root, ", ", name(call.algorithm), ")");
 }
 
 }  // namespace
@@ -47,24 +49,55 @@ TransportKind parse_transport(std::string_view text) {
 
 std::string describe(const Call& call) {
   if (call.op == Op::barrier) return std::string(name(call.op));
-  return concat(name(call.op), " (", call.dtype, ", ", call.count, ")");
+  return str(name(call.op), " (", call.dtype, ", ", call.count, ")");
+}
+
+std::string describe_collective(const Call& call) {
+  const std::string what =
+      call.op == Op::barrier ? "" : str(" (", call.dtype, ", ", call.count, ")");
+  return str("[", name(call.op), "] collective ", call.sequence, what);
 }
 
 std::string describe_step(const Call& call, std::uint64_t step) {
-  const std::string what =
-      call.op == Op::barrier ? "" : concat(" (", call.dtype, ", ", call.count, ")");
-  return concat("[", name(call.op), "] collective ", call.sequence, what, ", step ", step);
+  return str(describe_collective(call), ", step ", step);
+}
+
+std::string presence(std::uint64_t sequence, const std::vector<Place>& of_ranks) {
+  std::string present, missing;
+  std::map<std::uint64_t, std::string> by_step;
+  const auto add = [](std::string& list, std::size_t rank) {
+    list += str(list.empty() ? "" : ", ", rank);
+  };
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    const Place& place = of_ranks[rank];
+    add(place.sequence >= sequence ? present : missing, rank);
+    add(by_step[place.sequence > sequence ? Place::kFinished : place.step], rank);
+  }
+  if (!missing.empty()) return str("; ranks present: ", present, "; missing: ", missing);
+  std::string text = "; all ranks came";
+  for (const auto& [step, ranks] : by_step)
+    text += str("; ", step == Place::kFinished ? "finished" : str("in step ", step), ": ", ranks);
+  return text;
+}
+
+std::string with_collective(const std::string& cause, int rank, const Call& call) {
+  const std::string here = str("collective ", call.sequence);
+  for (std::size_t at = cause.find(here); at != cause.npos; at = cause.find(here, at + 1)) {
+    const std::size_t end = at + here.size();
+    if (end == cause.size() || cause[end] < '0' || cause[end] > '9') return cause;
+  }
+  return str(cause, "; rank ", rank, " was in ", describe_collective(call));
 }
 
 std::string describe_mismatch(int rank, const Call& call, int other_rank, const Call& other) {
   if (call.sequence != other.sequence)
-    return concat("rank ", rank, " is in collective ", call.sequence, ", ", describe(call),
-                  ", rank ", other_rank, " in collective ", other.sequence, ", ", describe(other));
+    return str("rank ", rank, " is in collective ", call.sequence, ", ", describe(call), ", rank ",
+               other_rank, " in collective ", other.sequence, ", ", describe(other));
   std::string mine = describe(call), theirs = describe(other);
   if (mine == theirs) mine = details(call), theirs = details(other);
   const bool pieces = mine == theirs;
-  return concat("rank ", rank, " called ", mine, ", rank ", other_rank, " ", theirs,
-                pieces ? " with other pieces" : "", ", collective ", call.sequence);
+  return str("rank ", rank, " called ", mine, ", rank ", other_rank, " ", theirs,
+             pieces ? " with other pieces" : "", ", collective ", call.sequence);
 }
 
 std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments) {

@@ -2,8 +2,10 @@
 // disagree find out in the first step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ringlet/comm/group.h"
 
@@ -28,11 +30,29 @@ static_assert(sizeof(Call) % sizeof(std::uint64_t) == 0);
 
 /// "all_reduce (f32, 256)"
 std::string describe(const Call& call);
-/// "[all_reduce] collective 7 (f32, 256), step 1", the beginning of an error.
+/// "[all_reduce] collective 7 (f32, 256)"
+std::string describe_collective(const Call& call);
+/// The same and ", step 1", the beginning of an error.
 std::string describe_step(const Call& call, std::uint64_t step);
 /// "rank 1 called all_gather (f32, 128), rank 0 all_reduce (f32, 256), collective 7"; where these
 /// agree, what else differs.
 std::string describe_mismatch(int rank, const Call& call, int other_rank, const Call& other);
+/// The collective that a rank is in or was in last, and how many of its steps are behind it.
+struct Place {
+  static constexpr std::uint64_t kFinished = 0xffffff;
+  std::uint64_t sequence = 0;  // 0: none yet
+  std::uint64_t step = 0;      // kFinished: it has left it; no more than that are counted
+
+  /// In one word, so that a place is read whole.
+  std::uint64_t word() const { return sequence << 24 | std::min(step, kFinished); }
+  static Place of_word(std::uint64_t word) { return {word >> 24, word & kFinished}; }
+};
+/// "; ranks present: 0, 2; missing: 1": who has come to a collective and who has not. Where all
+/// have, how far they are: "; all ranks came; in step 0: 1; in step 2: 0, 3; finished: 2".
+std::string presence(std::uint64_t sequence, const std::vector<Place>& of_ranks);
+/// What ended the group, "rank 2 was killed", as `rank` says it: "…; rank 0 was in [all_reduce]
+/// collective 7 (f32, 256)", unless the cause names that collective itself.
+std::string with_collective(const std::string& cause, int rank, const Call& call);
 std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments);
 
 }  // namespace ringlet::comm

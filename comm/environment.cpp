@@ -7,6 +7,7 @@
 
 #include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::comm {
 namespace {
@@ -22,7 +23,7 @@ std::optional<int> number(const char* name, long least, long most) {
   const char* end = value->data() + value->size();
   const auto [stop, error] = std::from_chars(value->data(), end, parsed);
   if (error != std::errc() || stop != end || parsed < least || parsed > most)
-    fail_input(name, '=', *value, ": expected a number from ", least, " to ", most);
+    fail_input(name, '=', shown(*value), ": expected a number from ", least, " to ", most);
   return static_cast<int>(parsed);
 }
 
@@ -76,7 +77,8 @@ int slurm_tasks_of_node(const std::string& list, int index) {
     at = *end == ',' ? end + 1 : end;
     if (at == end && *end != '\0') break;
   }
-  fail_input("SLURM_STEP_TASKS_PER_NODE=", list, ": expected the tasks of each node, like 2(x3),1");
+  fail_input("SLURM_STEP_TASKS_PER_NODE=", shown(list),
+             ": expected the tasks of each node, like 2(x3),1");
 }
 
 /// "gpu[03-05,7],login": its first host, gpu03.
@@ -103,8 +105,7 @@ int find_port(const Names& names) {
   if (const auto port = number("MASTER_PORT", 1, kLastPort - 1)) return *port + 1;
   if (names.job != nullptr)
     if (const auto job = environment_variable(names.job))
-      return port_of_job(
-          concat(names.job, *job, environment_variable("SLURM_STEP_ID").value_or("")));
+      return port_of_job(str(names.job, *job, environment_variable("SLURM_STEP_ID").value_or("")));
   fail_input("MASTER_PORT: expected a port number beside ", names.rank, '=',
              environment_variable(names.rank).value_or(""));
 }

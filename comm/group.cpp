@@ -59,7 +59,7 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     RINGLET_CHECK(0 <= ranks[i] && ranks[i] < size() && (i == 0 || ranks[i - 1] < ranks[i]),
                   "[subgroup] ranks must be ascending and below ", size(), "; got ", ranks[i]);
-    text += concat(i == 0 ? "" : ",", ranks[i]);
+    text += str(i == 0 ? "" : ",", ranks[i]);
   }
   const std::vector<std::string> theirs = all_gather_bytes(text);
   for (std::size_t rank = 0; rank < theirs.size(); ++rank)
@@ -70,7 +70,7 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   if (!state_ || found == ranks.end() || ranks.size() == 1) return {};
   return Group(state_->member.store, state_->member.alarm, static_cast<int>(found - ranks.begin()),
                static_cast<int>(ranks.size()), options,
-               concat(state_->member.id, "/", index, ":", text));
+               str(state_->member.id, "/", index, ":", text));
 }
 
 }  // namespace ringlet::comm

@@ -76,10 +76,11 @@ class Group {
   GroupStats stats() const;
 
   // All ranks must call the same collectives in the same order with equal dtype, sizes and pieces.
-  // Tensors are written when the Work is done and must not be touched before. Sums add in f32 for
-  // bf16 and f16. Under `direct` each element is added in rank order, so that its bits depend on
-  // nothing but the ranks' values; under `ring` also on where it lies, and bf16 and f16 are rounded
-  // at every rank. A call that differs, a rank that is late by the timeout or gone: Error, on all.
+  // Tensors are written when the Work is done and must not be touched before. Sums of bf16 and f16
+  // are added in f32 and rounded once. Under `direct` each element is added in rank order, so that
+  // its bits depend on nothing but the ranks' values; under `ring` also on where it lies, and as
+  // partial sums travel there, those of bf16 and f16 do so as f32, in twice the bytes. A call that
+  // differs, a rank that is late by the timeout or gone: Error, on all.
 
   /// In place.
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum) const;

@@ -58,14 +58,54 @@ Tensor end_to_end(const std::vector<Tensor>& tensors) {
                 {static_cast<std::int64_t>(nbytes / itemsize(dtype))}, dtype);
 }
 
+/// Whether partial sums travel that the dtype would round.
+bool travels_wide(Algorithm algorithm, DType dtype, ReduceOp op) {
+  return algorithm == Algorithm::ring && op != ReduceOp::max &&
+         (dtype == DType::bf16 || dtype == DType::f16);
+}
+
+/// The elements of `piece` (flat), as a tensor whose writes no version counts: they were announced.
+Tensor announced(const Tensor& tensor, const Piece& piece) {
+  std::byte* start =
+      announced_bytes(tensor) + static_cast<std::size_t>(piece.offset) * itemsize(tensor.dtype());
+  const std::size_t nbytes = static_cast<std::size_t>(piece.count) * itemsize(tensor.dtype());
+  auto alias =
+      std::make_shared<Storage>(start, nbytes, tensor.device(), [keep = tensor.storage()] {});
+  return Tensor(std::move(alias), 0, {piece.count}, tensor.dtype());
+}
+
+/// `to` (n) = `from` (n), in the dtype of `to`.
+std::function<void()> convert(Tensor to, Tensor from) {
+  return [to = std::move(to), from = std::move(from)]() mutable {
+    if (to.numel() > 0) to.copy_(from);
+  };
+}
+
 }  // namespace
+
+Work Group::State::all_reduce(const Tensor& tensor, ReduceOp op, Around around) {
+  const Pieces pieces = even_pieces(tensor.numel(), member.size, kEdge);
+  if (!travels_wide(algorithm(), tensor.dtype(), op))
+    return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));
+  // Sums are rounded by their owners and go round in the tensor's dtype.
+  const Piece own = pieces[static_cast<std::size_t>(member.rank)];
+  const Tensor wide = empty({tensor.numel()}, DType::f32);
+  Collective spread = plan(Op::all_gather, tensor, pieces);
+  const auto widen = [before = std::move(around.before),
+                      fill = convert(wide, announced(tensor, {0, tensor.numel()}))] {
+    if (before) before();
+    fill();
+  };
+  start(plan(Op::reduce_scatter, wide, pieces, op), {widen, {}});
+  const auto round =
+      convert(announced(tensor, own), wide.slice(own.offset, own.offset + own.count));
+  return start(std::move(spread), {round, std::move(around.after)});
+}
 
 Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
   check_tensor(Op::all_reduce, tensor);
   check_reduction(Op::all_reduce, op, tensor.dtype());
-  if (size() == 1) return {};
-  return state_->start(
-      state_->plan(Op::all_reduce, tensor, even_pieces(tensor.numel(), size(), kEdge), op));
+  return size() == 1 ? Work() : state_->all_reduce(tensor, op);
 }
 
 Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
@@ -93,8 +133,7 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
       from += tensor.nbytes();
     }
   };
-  return state_->start(state_->plan(Op::all_reduce, flat, even_pieces(numel, size(), kEdge), op),
-                       {pack, unpack});
+  return state_->all_reduce(flat, op, {pack, unpack});
 }
 
 Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, ReduceOp op) const {
@@ -108,8 +147,16 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
                flat.slice(pieces[0].offset, pieces[0].offset + pieces[0].count));
     return {};
   }
-  Collective collective = state_->plan(Op::reduce_scatter, input, pieces, op);
   output.mutable_bytes();
+  if (travels_wide(state_->algorithm(), input.dtype(), op)) {
+    const Tensor wide = empty({input.numel()}, DType::f32);
+    const Piece own = pieces[static_cast<std::size_t>(rank())];
+    return state_->start(state_->plan(Op::reduce_scatter, wide, pieces, op),
+                         {convert(wide, announced(input, {0, input.numel()})),
+                          convert(announced(output, {0, output.numel()}),
+                                  wide.slice(own.offset, own.offset + own.count))});
+  }
+  Collective collective = state_->plan(Op::reduce_scatter, input, pieces, op);
   collective.own = output;
   return state_->start(std::move(collective));
 }

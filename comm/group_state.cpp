@@ -78,15 +78,24 @@ std::shared_ptr<Task> Group::State::task(Collective collective, Around around) {
   bytes_sent += static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
                 itemsize(collective.call.dtype);
   auto task = std::make_shared<Task>();
-  task->run = [this, collective = std::move(collective), around = std::move(around)]() mutable {
+  const auto failed = [this](const std::exception& error) {
+    if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
+    transport->abandon();
+  };
+  task->run = [this, failed, collective = std::move(collective),
+               around = std::move(around)]() mutable {
     try {
       if (around.before) around.before();
       run(collective);
       if (around.after) around.after();
+    } catch (const InputError& error) {
+      failed(error);
+      throw;
+    } catch (const Error& error) {
+      failed(error);
+      throw Error(with_collective(error.what(), member.rank, collective.call));
     } catch (const std::exception& error) {
-      if (!member.alarm->raised())
-        member.alarm->raise(concat("rank ", member.rank, ": ", error.what()));
-      transport->abandon();
+      failed(error);
       throw;
     }
   };

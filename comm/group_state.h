@@ -46,6 +46,7 @@ struct Group::State {
   };
   std::shared_ptr<Task> task(Collective collective, Around around);
   Work start(Collective collective, Around around = {});
+  Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);
 };
 

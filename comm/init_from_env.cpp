@@ -31,8 +31,8 @@ class Session {
         .port = environment.port,
         .token = token,
         .scope =
-            environment.store_in_launcher ? concat("attempt ", environment.restart_count) : "world",
-        .name = concat("rank ", environment.rank),
+            environment.store_in_launcher ? str("attempt ", environment.restart_count) : "world",
+        .name = str("rank ", environment.rank),
         .timeout = timeout});
     store_->add(kRanksThatJoined, 1);
   }
@@ -65,7 +65,7 @@ void choose_device(const Environment& environment) {
 /// Which processors this rank may use, and of which host: "BOOT 0 1 5 ".
 std::string my_processors() {
   std::string text = boot_id() + ' ';
-  for (const int cpu : affinity()) text += concat(cpu, ' ');
+  for (const int cpu : affinity()) text += str(cpu, ' ');
   return text;
 }
 
@@ -77,8 +77,7 @@ void share_processors(const Group& world) {
   double share = 0;
   for (const int cpu : affinity()) {
     const auto users = std::count_if(all.begin(), all.end(), [&](const std::string& processors) {
-      return processors.starts_with(host) &&
-             processors.find(concat(' ', cpu, ' ')) != processors.npos;
+      return processors.starts_with(host) && processors.find(str(' ', cpu, ' ')) != processors.npos;
     });
     share += 1.0 / static_cast<double>(users);
   }
@@ -110,7 +109,7 @@ void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptio
     rank_main(world);
   } catch (const std::exception& error) {
     if (world.size() > 1 && !world.alarm()->raised())
-      world.alarm()->raise(concat("rank ", world.rank(), ": ", error.what()));
+      world.alarm()->raise(str("rank ", world.rank(), ": ", error.what()));
     throw;
   }
 }

@@ -6,6 +6,7 @@
 
 #include "ringlet/comm/launch_ranks.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -22,11 +23,12 @@ class FirstFailure {
     failed_ = true;
     is_input_ = is_input;
     // An alarm raised before says what ended this rank, too.
-    alarm_->raise(concat("rank ", rank, ": ", what));
+    alarm_->raise(str("rank ", rank, ": ", what));
+    message_ = fuller(alarm_->cause(), what);
   }
   void rethrow() const {
-    if (failed_ && is_input_) throw InputError(alarm_->cause());
-    if (failed_) throw Error(alarm_->cause());
+    if (failed_ && is_input_) throw InputError(message_);
+    if (failed_) throw Error(message_);
   }
 
  private:
@@ -34,9 +36,14 @@ class FirstFailure {
   std::mutex mutex_;
   bool failed_ = false;
   bool is_input_ = false;
+  std::string message_;
 };
 
 }  // namespace
+
+std::string fuller(const std::string& cause, const std::string& what) {
+  return what.starts_with(cause) ? what : cause;
+}
 
 void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
                     const LaunchOptions& options) {
@@ -56,7 +63,7 @@ void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
     }
   };
   try {
-    for (int rank = 0; rank < n; ++rank) ranks.emplace_back(run, rank);
+    for (int rank = 0; rank < n; ++rank) ranks.push_back(start_thread([&run, rank] { run(rank); }));
   } catch (const std::system_error& error) {  // those that did start must not wait for the others
     failure.take(static_cast<int>(ranks.size()), error.what(), false);
   }

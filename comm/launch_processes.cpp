@@ -25,6 +25,9 @@ using Clock = std::chrono::steady_clock;
 // Ranks that can run end within the timeout of what they wait for; who cannot is killed after this.
 constexpr auto kGrace = std::chrono::seconds(3);
 
+/// Where the first rank to fail leaves what it has to say, and the counter that makes it the first.
+constexpr const char* kFailure = "failure";
+
 enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2 };
 
 struct Launch {
@@ -41,9 +44,13 @@ struct Launch {
   if (getppid() != parent) _exit(kFailed);
   int code = kDone;
   const auto failed = [&](const char* what, ExitCode as) {
-    const std::string cause = concat("rank ", rank, ": ", what);
+    const std::string cause = str("rank ", rank, ": ", what);
     launch.alarm->raise(cause);
     code = launch.alarm->cause() == cause ? as : kFailed;
+    try {
+      if (launch.store->add(kFailure, 1) == 1) launch.store->set(kFailure, what);
+    } catch (const Error&) {  // the store is full: the cause must do
+    }
   };
   try {
     backend(DeviceType::cpu).own_inherited_memory();
@@ -114,9 +121,9 @@ class Children {
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       launch_.alarm->raise(
-          concat("rank ", rank, " was killed by signal ", signal, " (", strsignal(signal), ")"));
+          str("rank ", rank, " was killed by signal ", signal, " (", strsignal(signal), ")"));
     } else if (WEXITSTATUS(status) != kDone) {
-      launch_.alarm->raise(concat("rank ", rank, " exited with code ", WEXITSTATUS(status)));
+      launch_.alarm->raise(str("rank ", rank, " exited with code ", WEXITSTATUS(status)));
       bad_input_ |= WEXITSTATUS(status) == kBadInput;
     }
   }
@@ -148,8 +155,15 @@ void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
     if (Clock::now() > deadline) children.kill_all();
   }
   if (!launch.alarm->raised()) return;
-  if (children.bad_input()) throw InputError(launch.alarm->cause());
-  throw Error(launch.alarm->cause());
+  std::string message = launch.alarm->cause();
+  if (launch.store->add(kFailure, 0) > 0) {
+    try {
+      message = fuller(message, launch.store->get(kFailure, Timeout::zero()));
+    } catch (const Error&) {  // it was killed between counting and saying
+    }
+  }
+  if (children.bad_input()) throw InputError(message);
+  throw Error(message);
 }
 
 }  // namespace ringlet::comm

@@ -2,6 +2,9 @@
 
 #include <chrono>
 
+#include "ringlet/core/thread.h"
+#include "ringlet/core/wait_observer.h"
+
 namespace ringlet::comm {
 namespace {
 
@@ -25,7 +28,7 @@ class Stopwatch {
 void Queue::push(const std::shared_ptr<Task>& task) {
   const std::lock_guard lock(mutex_);
   tasks_.push_back(task);
-  if (!thread_.joinable()) thread_ = std::thread([this] { run_all(); });
+  if (!thread_.joinable()) thread_ = start_thread([this] { run_all(); });
   if (!looking_) work_.notify_one();
 }
 
@@ -37,6 +40,7 @@ void Queue::push_quietly(const std::shared_ptr<Task>& task) {
 void Queue::wait(Task& task) {
   if (!task.done) {
     const Stopwatch waited(waited_ns_);
+    const ObservedWait observed("collectives");
     std::unique_lock lock(mutex_);
     while (!task.done) {
       if (!running_) {

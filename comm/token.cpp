@@ -69,7 +69,7 @@ Token Token::from_environment() {
     token.secret_ = *secret;
   } else if (const auto path = environment_variable("RINGLET_TOKEN_FILE")) {
     token.secret_ = read_token_file(*path);
-    check_length(concat("RINGLET_TOKEN_FILE=", *path), token.secret_);
+    check_length(str("RINGLET_TOKEN_FILE=", *path), token.secret_);
   }
   return token;
 }
@@ -78,7 +78,7 @@ std::string Token::sign(std::string_view role, std::string_view message) const {
   // Without a secret the key is public: then the handshake tells protocols apart, not people.
   const std::string_view key = empty() ? "ringlet loopback" : std::string_view(secret_);
   // Messages of one role have one length, so that no two (role, message) give the same bytes.
-  const std::string data = concat(role, '\n', message);
+  const std::string data = str(role, '\n', message);
   std::string signature(kSigned, '\0');
   unsigned int length = 0;
   const unsigned char* result =

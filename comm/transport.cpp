@@ -22,17 +22,17 @@ std::string link_target(const char* path) {
 // Processes with the same answer see each other's memory: one boot of one kernel, no container
 // between them, and one node to the launcher, which may be told of two where there is one.
 std::string host() {
-  return concat(boot_id(), link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"),
-                "node", environment_variable("GROUP_RANK").value_or(""));
+  return str(boot_id(), link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"), "node",
+             environment_variable("GROUP_RANK").value_or(""));
 }
 
 // The most local transport that all ranks can use.
 TransportKind best(const Membership& membership) {
   const std::string here = host(), process = std::to_string(getpid());
-  membership.store->set(membership.key(concat("rank ", membership.rank)), here + " " + process);
+  membership.store->set(membership.key(str("rank ", membership.rank)), here + " " + process);
   TransportKind kind = TransportKind::thread;
   for (int rank = 0; rank < membership.size; ++rank) {
-    std::istringstream place(membership.get(concat("rank ", rank), concat("rank ", rank)));
+    std::istringstream place(membership.get(str("rank ", rank), str("rank ", rank)));
     std::string its_host, its_process;
     place >> its_host >> its_process;
     if (its_host != here) return TransportKind::gloo;

@@ -79,6 +79,8 @@ struct Membership {
 std::unique_ptr<Transport> make_thread_transport(const Membership& membership);
 std::unique_ptr<Transport> make_shm_transport(const Membership& membership);
 std::unique_ptr<Transport> make_gloo_transport(const Membership& membership);
+/// Whether this build has gloo, and that transport with it.
+bool has_gloo();
 
 /// Agrees with the other ranks on the transport, and makes it; `kind` says which it was.
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership);

@@ -17,8 +17,7 @@ constexpr auto kHearing = std::chrono::seconds(3);
 }  // namespace
 
 std::string stopped_by(const Nodes& nodes, int signal) {
-  return concat("the launcher of node ", nodes.node_rank(), " was stopped by ",
-                signal_name(signal));
+  return str("the launcher of node ", nodes.node_rank(), " was stopped by ", signal_name(signal));
 }
 
 Attempt::Attempt(const LauncherOptions& options, Nodes& nodes, const Signals& signals, int attempt,
@@ -37,8 +36,8 @@ JobEnd Attempt::run() {
     for (int number; (number = signals_.next()) != 0;) pass_on(number);
     ranks_.attend([&](LocalRank& rank) {
       if (*rank.exit_code != 0 && !failed_ && stopped_by_ == 0)
-        fail_because(concat("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ",
-                            host_name(), ") ", rank.process.how_it_ended()));
+        fail_because(str("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ", host_name(),
+                         ") ", rank.process.how_it_ended()));
     });
     if (!failed_ && alarm_->raised()) fail_because(alarm_->cause());
     if (!failed_ && nodes_.broken()) fail_because(nodes_.cause());
@@ -57,7 +56,7 @@ JobEnd Attempt::run() {
 bool Attempt::over() {
   if (!ranks_.all_ended()) return false;
   if (failed_ || stopped_by_ != 0) return true;
-  const std::string point = concat("done/", attempt_);
+  const std::string point = str("done/", attempt_);
   if (!std::exchange(arrived_, true)) nodes_.arrive_at(point);
   return nodes_.all_at(point);
 }

@@ -4,8 +4,10 @@
 #include <fstream>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "ringlet/comm/host.h"
+#include "ringlet/core/processors.h"
 
 namespace ringlet::comm {
 namespace {
@@ -17,20 +19,57 @@ int topology(int cpu, const char* name) {
   return value;
 }
 
+bool by_core(const Processor& a, const Processor& b) {
+  return std::tie(a.socket, a.core, a.number) < std::tie(b.socket, b.core, b.number);
+}
+
 }  // namespace
 
-std::vector<std::vector<int>> share_cores(int n) {
-  std::vector<std::tuple<int, int, int>> places;  // socket, core, processor
+std::vector<Processor> processors() {
+  std::vector<Processor> all;
   for (const int cpu : affinity())
-    places.emplace_back(topology(cpu, "physical_package_id"), topology(cpu, "core_id"), cpu);
-  std::sort(places.begin(), places.end());
+    all.push_back({topology(cpu, "physical_package_id"), topology(cpu, "core_id"), cpu});
+  std::sort(all.begin(), all.end(), by_core);
+  return all;
+}
+
+std::vector<std::vector<int>> share_cores(int n) {
+  const std::vector<Processor> all = processors();
   const auto parts = static_cast<std::size_t>(n);
   std::vector<std::vector<int>> shares(parts);
-  if (places.size() < parts) return shares;
+  if (all.size() < parts) return shares;
   for (std::size_t i = 0; i < parts; ++i)
-    for (std::size_t at = i * places.size() / parts; at < (i + 1) * places.size() / parts; ++at)
-      shares[i].push_back(std::get<2>(places[at]));
+    for (std::size_t at = i * all.size() / parts; at < (i + 1) * all.size() / parts; ++at)
+      shares[i].push_back(all[at].number);
   return shares;
+}
+
+std::vector<std::vector<int>> processors_of_devices(std::vector<Processor> processors, int n,
+                                                    int threads) {
+  const auto devices = static_cast<std::size_t>(n), each = static_cast<std::size_t>(threads);
+  if (processors.size() < devices * each) return {};
+  std::sort(processors.begin(), processors.end(), by_core);
+  std::vector<std::pair<std::size_t, Processor>> ranked;  // how many of its core come before it
+  for (const Processor& processor : processors) {
+    const bool same = !ranked.empty() && ranked.back().second.socket == processor.socket &&
+                      ranked.back().second.core == processor.core;
+    ranked.emplace_back(same ? ranked.back().first + 1 : 0, processor);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  ranked.resize(devices * each);
+  std::sort(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return by_core(a.second, b.second); });
+  std::vector<std::vector<int>> out(devices);
+  for (std::size_t i = 0; i < ranked.size(); ++i) out[i / each].push_back(ranked[i].second.number);
+  return out;
+}
+
+void pin_devices(const std::vector<Device>& devices) {
+  if (!environment_variable(kPinned)) return;
+  const auto shares = share_cores(static_cast<int>(devices.size()));
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    if (!shares[d].empty()) set_processors(devices[d], shares[d]);
 }
 
 int usable_processors() { return std::max(1, static_cast<int>(affinity().size())); }

@@ -51,13 +51,13 @@ std::optional<int> blamed_rank(const TcpStore& alarm) {
 int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err) {
   const std::optional<int> root = failed.root;
   const LocalRank* here = failed.ranks.find(root);
-  const std::string key = concat("exit/", failed.attempt);
+  const std::string key = str("exit/", failed.attempt);
   const int code = here != nullptr ? tell_exit_code(*here, key, nodes)
                    : root          ? ask_for_exit_code(key, nodes, failed.patience)
                                    : 1;
   const std::string cause = failed.alarm.cause();
   const bool named = !root || rank_named_first(cause) == root;
-  err << "ringlet: first to fail: " << (named ? "" : concat("rank ", *root, ": ")) << cause;
+  err << "ringlet: first to fail: " << (named ? "" : str("rank ", *root, ": ")) << cause;
   if (here != nullptr && rank_named_first(failed.alarm.culprit()))
     err << "; it " << here->process.how_it_ended();
   err << '\n';

@@ -45,7 +45,7 @@ JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostr
     kill_children();
     if (ended.code == 0 || ended.signal != 0 || attempt == options.max_restarts) return ended;
     const int number =
-        wait_for_nodes(nodes, signals, concat("ended/", attempt), options.grace + kInStep);
+        wait_for_nodes(nodes, signals, str("ended/", attempt), options.grace + kInStep);
     if (number != 0) return {128 + number, number};
     err << "ringlet: starting all ranks again, attempt " << attempt + 1 << " of "
         << options.max_restarts << std::endl;

@@ -27,12 +27,12 @@ LocalRanks::LocalRanks(const LauncherOptions& options, const Nodes& nodes, int a
   ranks_.reserve(n);
   for (std::size_t i = 0; i < n; ++i) {
     const int local_rank = static_cast<int>(i), rank = nodes.first_rank() + local_rank;
-    const std::string prefix = nodes.world_size() > 1 ? concat('[', rank, "] ") : "";
+    const std::string prefix = nodes.world_size() > 1 ? str('[', rank, "] ") : "";
     const bool files = !options.log_dir.empty();
     const Streams shown = !files                   ? Streams{true, true}
                           : i < options.tee.size() ? options.tee[i]
                                                    : Streams{};
-    const auto folder = options.log_dir / concat("attempt_", attempt) / concat("rank_", rank);
+    const auto folder = options.log_dir / str("attempt_", attempt) / str("rank_", rank);
     const auto stream = [&](bool show, std::ostream& to, const char* file) {
       return RankStream(prefix, show ? &to : nullptr, files ? folder / file : "", screen.err);
     };

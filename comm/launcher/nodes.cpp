@@ -70,7 +70,7 @@ std::unique_ptr<TcpStore> Nodes::join_store(const std::string& scope,
 void Nodes::number_nodes() {
   if (!options_.node_rank && !server_) node_rank_ = static_cast<int>(store_->add("nodes", 1));
   const bool one_more = node_rank_ >= options_.nnodes;
-  const bool taken = !one_more && store_->add(concat("node ", node_rank_), 1) > 1;
+  const bool taken = !one_more && store_->add(str("node ", node_rank_), 1) > 1;
   // Who has no place here says goodbye before it throws: otherwise the job would end with it.
   if (one_more || taken) store_.reset();
   if (one_more) fail_input("--nnodes ", options_.nnodes, ": this is one more");
@@ -79,19 +79,19 @@ void Nodes::number_nodes() {
 
 void Nodes::agree() {
   const std::string job =
-      concat("--nnodes ", options_.nnodes, " --max-restarts ", options_.max_restarts);
-  store_->set(concat("options/", node_rank_), job);
-  store_->set(concat("ranks/", node_rank_), std::to_string(options_.nproc_per_node));
+      str("--nnodes ", options_.nnodes, " --max-restarts ", options_.max_restarts);
+  store_->set(str("options/", node_rank_), job);
+  store_->set(str("ranks/", node_rank_), std::to_string(options_.nproc_per_node));
   const std::string first = store_->get("options/0", options_.join_timeout);
   if (job != first) fail_input(job, ": node 0 has ", first);
   for (int node = 0; node < options_.nnodes; ++node) {
     if (node == node_rank_) first_rank_ = world_size_;
-    world_size_ += std::stoi(store_->get(concat("ranks/", node), options_.join_timeout));
+    world_size_ += std::stoi(store_->get(str("ranks/", node), options_.join_timeout));
   }
 }
 
 std::unique_ptr<TcpStore> Nodes::join_attempt(int attempt) const {
-  return join_store(concat("attempt ", attempt), concat("the launcher of node ", node_rank_));
+  return join_store(str("attempt ", attempt), str("the launcher of node ", node_rank_));
 }
 
 void Nodes::arrive_at(const std::string& point) { store_->add(point, 1); }

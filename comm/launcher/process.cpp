@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -61,32 +62,108 @@ struct Start {
   pid_t parent;
   int out;
   int err;
-  int report;  // errno goes there if the program does not start
+  int report;  // Reports go there
 };
 
-[[noreturn]] void become(const Start& start) {
-  const auto give_up = [&] {
-    const int error = errno;
-    static_cast<void>(!write(start.report, &error, sizeof(error)));
-    _exit(127);
-  };
-  if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up();
-  if (getppid() != start.parent) _exit(127);  // it ended before it could be heard of
+/// What becomes of a start.
+struct Report {
+  enum Kind : int { started, failed } kind;
+  int value;  // the program's process id, or errno
+};
+
+void tell(const Start& start, Report report) {
+  static_cast<void>(!write(start.report, &report, sizeof(report)));
+}
+
+[[noreturn]] void give_up(const Start& start) {
+  tell(start, {Report::failed, errno});
+  _exit(127);
+}
+
+void mask_signals(bool all) {
+  sigset_t set;
+  all ? sigfillset(&set) : sigemptyset(&set);
+  sigprocmask(SIG_SETMASK, &set, nullptr);
+}
+
+[[noreturn]] void become(const Start& start, pid_t guard) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(start);
+  if (getppid() != guard) _exit(127);
   for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD})
     ::signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  mask_signals(false);
   if (!start.input) {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0) give_up();
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0) give_up(start);
   }
-  if (dup2(start.out, STDOUT_FILENO) < 0 || dup2(start.err, STDERR_FILENO) < 0) give_up();
+  if (dup2(start.out, STDOUT_FILENO) < 0 || dup2(start.err, STDERR_FILENO) < 0) give_up(start);
   if (start.pin && sched_setaffinity(0, sizeof(start.processors), &start.processors) != 0)
-    give_up();
+    give_up(start);
   execvpe(start.argv[0], start.argv.data(), start.envp.data());
-  give_up();
-  _exit(127);
+  give_up(start);
+}
+
+/// Kills the children of this process, those that become its own when their parents end included;
+/// without allocating.
+void kill_all_below() {
+  for (int round = 0; round < 1000; ++round) {
+    const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    char text[4096] = {};
+    const ssize_t n = list < 0 ? 0 : read(list, text, sizeof(text) - 1);
+    if (list >= 0) close(list);
+    if (n <= 0) return;
+    char* at = text;
+    // A number that the buffer cuts off is left to the next round.
+    for (char* end = nullptr; (end = std::strchr(at, ' ')) != nullptr; at = end + 1)
+      kill(static_cast<pid_t>(std::strtol(at, nullptr, 10)), SIGKILL);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+    usleep(1000);
+  }
+}
+
+/// Ends this process as its child did.
+[[noreturn]] void end_like(const siginfo_t& child) {
+  if (child.si_code == CLD_EXITED) _exit(child.si_status);
+  prctl(PR_SET_DUMPABLE, 0);  // there is a core file of the child, if any
+  ::signal(child.si_status, SIG_DFL);
+  sigset_t own;  // alone: another that waits must not come first
+  sigemptyset(&own);
+  sigaddset(&own, child.si_status);
+  sigprocmask(SIG_UNBLOCK, &own, nullptr);
+  kill(getpid(), child.si_status);
+  _exit(128 + child.si_status);
+}
+
+/// The life of a guard: it waits for the end of the program, or of the launcher. It holds nothing
+/// of the launcher's open, and hears no signal but those two.
+[[noreturn]] void guard(const Start& start) {
+  mask_signals(true);
+  sigset_t heard;
+  sigemptyset(&heard);
+  for (const int number : {SIGCHLD, SIGHUP}) {
+    sigaddset(&heard, number);
+    ::signal(number, SIG_DFL);
+  }
+  if (setpgid(0, 0) != 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
+      prctl(PR_SET_PDEATHSIG, SIGHUP) != 0)
+    give_up(start);
+  const pid_t self = getpid(), program = fork();
+  if (program < 0) give_up(start);
+  if (program == 0) become(start, self);
+  tell(start, {Report::started, program});
+  if (syscall(SYS_close_range, 0, ~0u, 0) != 0)
+    for (int fd = static_cast<int>(sysconf(_SC_OPEN_MAX)); fd >= 0; --fd) close(fd);
+  while (getppid() == start.parent) {
+    siginfo_t child{};
+    while (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 && child.si_pid != 0) {
+      if (child.si_pid == program) end_like(child);
+      waitpid(std::exchange(child.si_pid, 0), nullptr, 0);
+    }
+    sigwaitinfo(&heard, nullptr);
+  }
+  kill_all_below();
+  kill(0, SIGKILL);  // the group, this process included
+  _exit(1);
 }
 
 void set_nonblocking(const Socket& socket) {
@@ -137,17 +214,19 @@ Process::Process(const ProcessOptions& options) {
   CPU_ZERO(&start.processors);
   for (const int cpu : options.processors) CPU_SET(cpu, &start.processors);
 
-  pid_ = fork();
-  RINGLET_CHECK(pid_ >= 0, "[run] no process: ", std::strerror(errno));
-  if (pid_ == 0) become(start);
-  setpgid(pid_, pid_);  // whoever is first; afterwards the group can be killed
+  guard_ = fork();
+  RINGLET_CHECK(guard_ >= 0, "[run] no process: ", std::strerror(errno));
+  if (guard_ == 0) guard(start);
+  setpgid(guard_, guard_);  // whoever is first; afterwards the group can be killed
   report.write.close();
-  int error = 0;
-  if (read(report.read.fd(), &error, sizeof(error)) == sizeof(error)) {
-    waitpid(std::exchange(pid_, -1), nullptr, 0);
-    fail_input(options.command[0], ": cannot start: ", std::strerror(error));
+  Report said{};
+  while (read(report.read.fd(), &said, sizeof(said)) == sizeof(said)) {
+    pid_ = said.value;
+    if (said.kind == Report::started) continue;
+    waitpid(std::exchange(guard_, -1), nullptr, 0);
+    fail_input(options.command[0], ": cannot start: ", std::strerror(said.value));
   }
-  end_ = Socket(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  end_ = Socket(static_cast<int>(syscall(SYS_pidfd_open, guard_, 0)));
   RINGLET_CHECK(end_, "[run] no pidfd: ", std::strerror(errno));
   out_ = std::move(out.read);
   err_ = std::move(err.read);
@@ -159,12 +238,12 @@ Process::~Process() {
   // Not reaped before, so its number still means this group and no other.
   if (!end_) return;
   signal(SIGKILL);
-  reap(pid_);
+  reap(guard_);
 }
 
 std::optional<int> Process::exit_code() const {
   siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+  if (waitid(P_PID, static_cast<id_t>(guard_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       info.si_pid == 0)
     return std::nullopt;
   return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
@@ -173,12 +252,12 @@ std::optional<int> Process::exit_code() const {
 std::string Process::how_it_ended() const {
   const int code = exit_code().value_or(0);
   siginfo_t info{};
-  waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
-  return info.si_code == CLD_EXITED ? concat("exited with code ", code)
-                                    : concat("was killed by ", signal_name(code - 128));
+  waitid(P_PID, static_cast<id_t>(guard_), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info.si_code == CLD_EXITED ? str("exited with code ", code)
+                                    : str("was killed by ", signal_name(code - 128));
 }
 
-void Process::signal(int number) const { kill(-pid_, number); }
+void Process::signal(int number) const { kill(-guard_, number); }
 
 void adopt_orphans() {
   RINGLET_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "[run] subreaper: ", std::strerror(errno));

@@ -17,8 +17,9 @@ struct ProcessOptions {
   bool input = false;                                   // it reads our standard input
 };
 
-/// Runs in a process group of its own, and is killed when the thread that started it ends, however
-/// that ends.
+/// Runs in a process group of its own, below a guard that does nothing but outlive the launcher:
+/// when the process that started it ends, however that ends, the guard kills the program and all
+/// that it has started, sessions of their own included.
 class Process {
  public:
   /// InputError "PROGRAM: cannot start: No such file or directory".
@@ -28,7 +29,7 @@ class Process {
   Process(Process&&) = default;
   Process& operator=(Process&&) = delete;
 
-  int pid() const { return pid_; }
+  int pid() const { return pid_; }  // of the program
   /// Readable once it has ended.
   const Socket& end() const { return end_; }
   const Socket& out() const { return out_; }  // what it writes to standard output
@@ -43,7 +44,8 @@ class Process {
 
  private:
   int pid_ = -1;
-  Socket end_;
+  int guard_ = -1;  // the program's parent, of whose group both are
+  Socket end_;      // the guard's, which ends as the program did
   Socket out_;
   Socket err_;
 };

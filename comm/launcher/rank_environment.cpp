@@ -1,5 +1,7 @@
 #include "ringlet/comm/launcher/rank_environment.h"
 
+#include "ringlet/comm/launcher/cores.h"
+
 namespace ringlet::comm {
 
 std::map<std::string, std::string> rank_environment(const LauncherOptions& options,
@@ -26,6 +28,8 @@ std::map<std::string, std::string> rank_environment(const LauncherOptions& optio
       {"RINGLET_PORT", text(nodes.port())},
       {"RINGLET_LAUNCHER", "1"},
   };
+  // Empty: not what a launcher above this one has said.
+  variables[kPinned] = options.pin && !share_cores(options.nproc_per_node)[0].empty() ? "1" : "";
   if (nodes.token_is_new()) variables["RINGLET_TOKEN"] = nodes.token().secret();
   return variables;
 }

@@ -30,7 +30,7 @@ int Signals::next() const {
 
 std::string signal_name(int number) {
   const char* name = sigabbrev_np(number);
-  return name != nullptr ? concat("SIG", name) : concat("signal ", number);
+  return name != nullptr ? str("SIG", name) : str("signal ", number);
 }
 
 }  // namespace ringlet::comm

@@ -6,7 +6,7 @@ namespace ringlet::comm {
 namespace {
 
 // One rank's seat in the ring, and the verbs of its steps. Pieces are counted modulo the size.
-struct Place {
+struct Seat {
   int rank;
   int size;
 
@@ -33,7 +33,7 @@ struct Place {
 //   rank 1   0        2        owns 1    each step what it added to in the step before.
 //   rank 2   1        0        owns 2
 Schedule ring_reduce_scatter(int rank, int size) {
-  const Place seat{rank, size};
+  const Seat seat{rank, size};
   Schedule schedule;
   for (int step = 0; step < size - 1; ++step)
     schedule.push_back(seat.send_receive_add(rank - 1 - step, rank - 2 - step));
@@ -47,7 +47,7 @@ Schedule ring_reduce_scatter(int rank, int size) {
 //   rank 1   1        0                  step before.
 //   rank 2   2        1
 Schedule ring_all_gather(int rank, int size) {
-  const Place seat{rank, size};
+  const Seat seat{rank, size};
   Schedule schedule;
   for (int step = 0; step < size - 1; ++step)
     schedule.push_back(seat.send_receive_copy(rank - step, rank - 1 - step));
@@ -63,7 +63,7 @@ Schedule ring_all_reduce(int rank, int size) {
 // The ring is cut before the root: a chain, through which n pieces follow each other. A rank at
 // distance d from the root gets piece p in step p + d - 1 and sends it on in the next.
 Schedule ring_broadcast(int rank, int size, int root) {
-  const Place seat{rank, size};
+  const Seat seat{rank, size};
   const int distance = seat.around(rank - root);
   Schedule schedule;
   for (int step = 0; step < 2 * (size - 1); ++step) {

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Longer names are cut: a name has 255 bytes, some of which writing it takes.
-constexpr std::size_t kLongestName = 150;
+constexpr std::size_t kLongestFileName = 150;
 
 std::string sha256(const std::string& text) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
@@ -51,8 +51,8 @@ std::string file_name(const std::string& key) {
       append_hex(c);
     }
   }
-  if (name.size() <= kLongestName) return name;
-  name.resize(kLongestName / 2);
+  if (name.size() <= kLongestFileName) return name;
+  name.resize(kLongestFileName / 2);
   name += '#';
   for (const char c : sha256(key)) append_hex(c);
   return name;

@@ -188,18 +188,23 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
   return {};
 }
 
-bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline) {
-  while (!bytes.empty()) {
-    const ssize_t n = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t n = send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
+      sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket, POLLOUT, deadline)) return false;
+      if (!wait_for(socket, POLLOUT, deadline)) break;
     } else if (errno != EINTR) {
-      return false;
+      break;
     }
   }
-  return true;
+  return sent;
+}
+
+bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline) {
+  return send_until(socket, bytes, deadline) == bytes.size();
 }
 
 Got receive_some(const Socket& socket, std::string& into, std::size_t most) {

@@ -64,6 +64,8 @@ Socket accept_from(const Socket& listener);
 /// One attempt. An empty socket, with the reason in `why`, where nobody answers.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
 
+/// How many bytes were sent: fewer than all when the peer is gone or the deadline has passed.
+std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline);
 /// Sends all or fails; false when the peer is gone or the deadline has passed.
 bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 enum class Got { bytes, nothing, end };

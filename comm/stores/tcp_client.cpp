@@ -18,6 +18,7 @@
 #include "ringlet/comm/stores/tcp_connect.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -29,7 +30,7 @@ constexpr auto kGoodbye = std::chrono::seconds(2);
 double seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
 
 std::string who_and_where(const std::string& name) {
-  return concat(name, " (pid ", getpid(), ", host ", host_name(), ')');
+  return str(name, " (pid ", getpid(), ", host ", host_name(), ')');
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ std::string who_and_where(const std::string& name) {
 class TcpStore::Impl {
  public:
   explicit Impl(const TcpStoreOptions& options)
-      : server_(concat(options.server, " at ", options.host, ':', options.port)),
+      : server_(str(options.server, " at ", options.host, ':', options.port)),
         name_(who_and_where(options.name)),
         timeout_(options.timeout),
         silence_(options.silence),
@@ -45,7 +46,7 @@ class TcpStore::Impl {
         wakeup_(make_wakeup()),
         socket_(connect_to_store(options)) {
     const SignalsBlocked blocked;
-    thread_ = std::thread([this] { listen(); });
+    thread_ = start_thread([this] { listen(); });
     try {
       request({.type = StoreVerb::join,
                .number = silence_.count(),
@@ -60,7 +61,7 @@ class TcpStore::Impl {
 
   ~Impl() {
     if (std::uncaught_exceptions() > exceptions_ && !raised())
-      raise(concat(name_, " ended by an exception"));
+      raise(str(name_, " ended by an exception"));
     {
       const std::lock_guard lock(mutex_);
       leaving_ = true;
@@ -94,10 +95,10 @@ class TcpStore::Impl {
     if (answer && answer->type == StoreVerb::refused) fail("[store] ", answer->value);
     if (answer) return *answer;
     if (ended_ || message.type == StoreVerb::get) check_alarm();
-    RINGLET_CHECK(sent && !ended_, "[store] ", server_, " has ended");
+    RINGLET_CHECK(!ended_, "[store] ", server_, " has ended");
     lock.unlock();
-    RINGLET_CHECK(message.type == StoreVerb::get, "[store] ", server_, " did not answer within ",
-                  seconds(timeout), " s");
+    RINGLET_CHECK(sent && message.type == StoreVerb::get, "[store] ", server_,
+                  " did not answer within ", seconds(timeout), " s");
     send(encode({.type = StoreVerb::forget, .id = id, .key = message.key}), soon());
     fail("[store] nobody set '", message.key, "' within ", seconds(timeout), " s");
   }
@@ -132,9 +133,23 @@ class TcpStore::Impl {
 
   static Deadline soon() { return Clock::now() + kGoodbye; }
 
+  /// One message after the other, each by its own deadline. What was sent in part cannot be taken
+  /// back, so the connection ends with it.
   bool send(const std::string& bytes, Deadline deadline) {
-    const std::lock_guard lock(send_mutex_);
-    return send_all(socket_, bytes, deadline);
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, deadline, [&] { return !sending_ || ended_; }) || ended_)
+      return false;
+    sending_ = true;
+    lock.unlock();
+    const std::size_t sent = send_until(socket_, bytes, deadline);
+    lock.lock();
+    sending_ = false;
+    changed_.notify_all();
+    if (0 < sent && sent < bytes.size() && !ended_) {
+      if (!leaving_ && !closing_) raise_here(str(server_, " takes no messages"), "");
+      shutdown(socket_.fd(), SHUT_RDWR);
+    }
+    return sent == bytes.size();
   }
 
   // ---- the client thread ------------------------------------------------------------------------
@@ -149,10 +164,11 @@ class TcpStore::Impl {
     }
     const std::lock_guard lock(mutex_);
     ended_ = true;
+    shutdown(socket_.fd(), SHUT_RDWR);  // whoever waits to send is told
     if (!leaving_ && !closing_ && !stop_)
-      raise_here(why.empty() ? concat(server_, " ended without saying goodbye")
-                             : concat(server_, ": ", why),
-                 "");
+      raise_here(
+          why.empty() ? str(server_, " ended without saying goodbye") : str(server_, ": ", why),
+          "");
     changed_.notify_all();
   }
 
@@ -220,7 +236,6 @@ class TcpStore::Impl {
   bool joined_ = false;  // the first answer has come
   int unanswered_ = 0;
 
-  std::mutex send_mutex_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, std::optional<StoreMessage>> answers_;
@@ -228,6 +243,7 @@ class TcpStore::Impl {
   std::atomic<bool> raised_{false};
   std::string cause_;
   std::string culprit_;
+  bool sending_ = false;  // some thread is, and waits for none of the locks here
   bool leaving_ = false;
   bool closing_ = false;
   bool ended_ = false;

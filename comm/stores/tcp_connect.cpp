@@ -22,7 +22,7 @@ constexpr auto kLongestNap = std::chrono::milliseconds(200);
 bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, std::string& why) {
   const std::string nonce = random_bytes(kNonce);
   why = "it closes the connection: its job token is another one (RINGLET_TOKEN)";
-  if (!send_all(socket, concat(kMagic, nonce, token.sign("hello", nonce)), deadline)) return false;
+  if (!send_all(socket, str(kMagic, nonce, token.sign("hello", nonce)), deadline)) return false;
   const std::string challenge = receive_exactly(socket, kChallenge, deadline);
   if (challenge.size() < kChallenge) {
     if (Clock::now() >= deadline) why = "it accepts connections and says nothing";
@@ -37,7 +37,7 @@ bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, st
 }  // namespace
 
 Socket connect_to_store(const TcpStoreOptions& options) {
-  const std::string store = concat("[store] ", options.host, ':', options.port, ": ");
+  const std::string store = str("[store] ", options.host, ':', options.port, ": ");
   const Deadline deadline = Clock::now() + options.timeout;
   std::optional<Deadline> refused_until;
   for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {

@@ -35,8 +35,8 @@ void TcpMembers::serve(const pollfd* events) {
     if (const short found = events++->revents; found != 0) serve(member, found);
   for (TcpMember& member : members_)
     if (member.silent())
-      lose(member, concat("has been silent for ",
-                          std::chrono::duration<double>(member.silence).count(), " s"));
+      lose(member, str("has been silent for ",
+                       std::chrono::duration<double>(member.silence).count(), " s"));
   bury();
 }
 
@@ -51,7 +51,7 @@ void TcpMembers::serve(TcpMember& member, short events) {
   if (got == Got::end)
     return lose(member, why == 0 || why == ECONNRESET
                             ? "ended without saying goodbye"
-                            : concat("cannot be reached any more: ", std::strerror(why)));
+                            : str("cannot be reached any more: ", std::strerror(why)));
   member.heard();
   try {
     member.reader.feed(bytes);
@@ -61,7 +61,7 @@ void TcpMembers::serve(TcpMember& member, short events) {
       handle(member, *message);
     }
   } catch (const Error& error) {
-    lose(member, concat("sent what is no message: ", error.what()));
+    lose(member, str("sent what is no message: ", error.what()));
   }
 }
 

@@ -63,7 +63,7 @@ void TcpScope::set(TcpMember& member, const StoreMessage& message) {
   if (nbytes_ + more > kMostBytes + less)
     return member.answer({.type = StoreVerb::refused,
                           .id = message.id,
-                          .value = concat("the store is full: ", kMostBytes, " bytes")});
+                          .value = str("the store is full: ", kMostBytes, " bytes")});
   nbytes_ = nbytes_ + more - less;
   values_[message.key] = message.value;
   member.answer({.type = StoreVerb::done, .id = message.id});

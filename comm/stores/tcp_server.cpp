@@ -13,6 +13,7 @@
 #include "ringlet/comm/stores/tcp_door.h"
 #include "ringlet/comm/stores/tcp_members.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
 
@@ -20,7 +21,7 @@ class TcpStoreServer::Impl {
  public:
   explicit Impl(const TcpStoreServerOptions& options) : wakeup_(make_wakeup()), door_(options) {
     const SignalsBlocked blocked;
-    thread_ = std::thread([this] { serve(); });
+    thread_ = start_thread([this] { serve(); });
   }
   ~Impl() {
     stop_ = true;
@@ -38,7 +39,7 @@ class TcpStoreServer::Impl {
       while (!stop_) serve_once();
       members_.say_closing();
     } catch (const std::exception& error) {
-      members_.fail_all(concat("the store at port ", port(), ": ", error.what()));
+      members_.fail_all(str("the store at port ", port(), ": ", error.what()));
     }
   }
 

@@ -76,12 +76,13 @@ void BoardTransport::begin(const Call& call, const Tensor& buffer) {
   buffer_ = buffer;
   stages_ = must_stage(buffer);
   board_->post(rank_, call);
+  board_->post(rank_, Place{call.sequence, 0});
 }
 
 void BoardTransport::step(std::span<const Transmission> sends,
                           std::span<const Transmission> receives, bool /*in_place*/,
                           const UseViews& use) {
-  if (staged_bytes_ > kStagedBytes) finish();
+  if (staged_bytes_ > kStagedBytes) wait_for_readers();
   for (const Transmission& send : sends) publish(send);
   views_.clear();
   for (const Transmission& receive : receives) views_.push_back(this->receive(receive));
@@ -95,6 +96,7 @@ void BoardTransport::step(std::span<const Transmission> sends,
     board_->ring(receive.peer);
   }
   ++step_;
+  board_->post(rank_, Place{call_.sequence, step_});
 }
 
 void BoardTransport::publish(const Transmission& send) {
@@ -134,12 +136,17 @@ const std::byte* BoardTransport::receive(const Transmission& receive) {
   const Message& message = lane.slots[released % Lane::kSlots];
   if (message.call != call_) end(describe_mismatch(receive.peer, message.call, rank_, call_));
   if (message.step != step_ || message.nbytes != receive.nbytes)
-    end(concat(describe_step(call_, step_), ": rank ", receive.peer, " sent ", message.nbytes,
-               " bytes in step ", message.step, ", rank ", rank_, " expects ", receive.nbytes));
+    end(str(describe_step(call_, step_), ": rank ", receive.peer, " sent ", message.nbytes,
+            " bytes in step ", message.step, ", rank ", rank_, " expects ", receive.nbytes));
   return receive.nbytes ? view(receive.peer, message) : nullptr;
 }
 
 void BoardTransport::finish() {
+  wait_for_readers();
+  board_->post(rank_, Place{call_.sequence, Place::kFinished});
+}
+
+void BoardTransport::wait_for_readers() {
   for (int peer = 0; peer < size_; ++peer) {
     Lane& lane = board_->lane(rank_, peer);
     wait(peer, [&] { return lane.released.load() == lane.published.load(); });
@@ -203,14 +210,10 @@ void BoardTransport::end(const std::string& cause) const {
 }
 
 void BoardTransport::timed_out(int peer) const {
-  std::string present, missing;
-  for (int other = 0; other < size_; ++other) {
-    std::string& list = board_->sequence(other) >= call_.sequence ? present : missing;
-    list += concat(list.empty() ? "" : ", ", other);
-  }
-  end(concat(describe_step(call_, step_), ": rank ", rank_, " waited ", in_seconds(timeout_),
-             " s for rank ", peer, "; ranks present: ", present,
-             "; missing: ", missing.empty() ? "none" : missing));
+  std::vector<Place> where;
+  for (int rank = 0; rank < size_; ++rank) where.push_back(board_->place(rank));
+  end(str(describe_step(call_, step_), ": rank ", rank_, " waited ", in_seconds(timeout_),
+          " s for rank ", peer, presence(call_.sequence, where)));
 }
 
 }  // namespace ringlet::comm

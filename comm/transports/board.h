@@ -32,6 +32,7 @@ class BoardTransport : public Transport {
  private:
   void publish(const Transmission& send);
   const std::byte* receive(const Transmission& receive);
+  void wait_for_readers();
   Tensor staged(const Transmission& send);
   template <class Ready>
   void wait(int peer, const Ready& ready);

@@ -3,11 +3,14 @@
 // itself, so that sizes are known to agree before bytes move.
 #include "ringlet/comm/transports/gloo.h"
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -18,10 +21,58 @@ using Buffer = ::gloo::transport::UnboundBuffer;
 constexpr std::uint64_t kCallSlot = std::uint64_t{0x70} << 56;
 constexpr std::uint64_t kStepSlots = std::uint64_t{0x71} << 56;
 
-// Ends a wait inside gloo when the alarm is raised.
+// Where each rank is, as the group's store has it: each keeps its own place up to date while it
+// lives, waiting or not.
+class Places {
+ public:
+  explicit Places(const Membership& membership) : membership_(membership) {}
+
+  /// Of this rank; any thread.
+  void enter(const Place& place) { entered_.store(place.word(), std::memory_order_relaxed); }
+  /// Tells the others, if it is news; one thread.
+  void publish() {
+    const std::uint64_t now = entered_;
+    if (now == published_) return;
+    membership_.store->set(key(membership_.rank), std::to_string(now));
+    published_ = now;
+  }
+  /// 0 where a rank has said nothing yet, and of all others once the store does not answer.
+  std::vector<Place> of_all() const {
+    std::vector<Place> all(static_cast<std::size_t>(membership_.size));
+    const auto patience = Clock::now() + kPatience;
+    for (int rank = 0; rank < membership_.size && Clock::now() < patience; ++rank) {
+      Place& place = all[static_cast<std::size_t>(rank)];
+      if (rank == membership_.rank) {
+        place = Place::of_word(entered_);
+      } else {
+        try {
+          place = Place::of_word(std::stoull(membership_.store->get(key(rank), kPatience / 4)));
+        } catch (const Error&) {
+        }
+      }
+    }
+    return all;
+  }
+  /// A rank that came this long before a deadline is known to be there.
+  Timeout interval() const {
+    return std::min(std::chrono::duration_cast<Timeout>(std::chrono::seconds(1)),
+                    membership_.timeout / 4);
+  }
+
+ private:
+  static constexpr Timeout kPatience{1000};
+  std::string key(int rank) const { return membership_.key(str("place of rank ", rank)); }
+
+  const Membership& membership_;
+  std::atomic<std::uint64_t> entered_{0};
+  std::uint64_t published_ = 0;
+};
+
+// Ends a wait inside gloo when the alarm is raised, and says where this rank is.
 class Watchdog {
  public:
-  explicit Watchdog(std::shared_ptr<Alarm> alarm) : alarm_(std::move(alarm)) {}
+  Watchdog(std::shared_ptr<Alarm> alarm, Places& places)
+      : alarm_(std::move(alarm)), places_(places) {}
   ~Watchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -41,27 +92,43 @@ class Watchdog {
  private:
   void run() {
     std::unique_lock lock(mutex_);
+    auto publish_at = Clock::now() + places_.interval();
     while (!stop_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
+      if (!alarm_->raised() && Clock::now() >= publish_at) {
+        lock.unlock();
+        publish();
+        publish_at = Clock::now() + places_.interval();
+        lock.lock();
+      }
       if (!watched_ || !alarm_->raised()) continue;
       watched_->abortWaitRecv();
       watched_->abortWaitSend();
     }
   }
 
+  void publish() const noexcept {
+    try {
+      places_.publish();
+    } catch (const std::exception&) {  // the store is gone: the alarm says so
+    }
+  }
+
   std::shared_ptr<Alarm> alarm_;
+  Places& places_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
   Buffer* watched_ = nullptr;
-  std::thread thread_{[this] { run(); }};
+  std::thread thread_ = start_thread([this] { run(); });
 };
 
 class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(const Membership& membership)
       : membership_(membership),
-        watchdog_(membership.alarm),
+        places_(membership_),
+        watchdog_(membership.alarm, places_),
         peers_(static_cast<std::size_t>(membership.size)),
         context_(connect_gloo(membership_)),
         engine_(make_gloo_engine(membership_, context_)) {}
@@ -71,6 +138,7 @@ class GlooTransport final : public Transport {
     check_alarm();
     call_ = call;
     step_ = 0;
+    enter(step_);
     buffer_ = buffer;
     for (Peer& peer : peers_) peer.called = peer.heard = false;
   }
@@ -97,7 +165,7 @@ class GlooTransport final : public Transport {
     for (const Transmission& receive : receives)
       if (receive.nbytes) wait_receive(receive.peer, *at(receive.peer).in);
     use({const_cast<const std::byte* const*>(views.data()), views.size()});
-    ++step_;
+    enter(++step_);
   }
 
   void finish() override {
@@ -108,6 +176,7 @@ class GlooTransport final : public Transport {
       peer.called = false;
       peer.out = nullptr;
     }
+    enter(Place::kFinished);
   }
 
   void abandon() noexcept override {
@@ -132,6 +201,7 @@ class GlooTransport final : public Transport {
     bool heard = false;   // and received
   };
 
+  void enter(std::uint64_t step) { places_.enter({call_.sequence, step}); }
   Peer& at(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   std::uint64_t slot_of_step() const {
     return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
@@ -189,7 +259,7 @@ class GlooTransport final : public Transport {
       if (Clock::now() - start >= membership_.timeout) timed_out(rank);
       end_by_gloo(
           *membership_.alarm,
-          concat(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
+          str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
           error.what());
     } catch (...) {
       watchdog_.watch(nullptr);
@@ -205,16 +275,13 @@ class GlooTransport final : public Transport {
     throw Error(membership_.alarm->cause());
   }
   [[noreturn]] void timed_out(int late) {
-    std::string heard;
-    for (int rank = 0; rank < membership_.size; ++rank)
-      if (rank == membership_.rank || at(rank).heard)
-        heard += concat(heard.empty() ? "" : ", ", rank);
-    end(concat(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
-               std::chrono::duration<double>(membership_.timeout).count(), " s for rank ", late,
-               "; heard of ranks: ", heard));
+    end(str(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
+            std::chrono::duration<double>(membership_.timeout).count(), " s for rank ", late,
+            presence(call_.sequence, places_.of_all())));
   }
 
   Membership membership_;
+  Places places_;
   Watchdog watchdog_;
   std::vector<Peer> peers_;
   std::shared_ptr<::gloo::rendezvous::Context> context_;
@@ -226,6 +293,8 @@ class GlooTransport final : public Transport {
 };
 
 }  // namespace
+
+bool has_gloo() { return true; }
 
 std::unique_ptr<Transport> make_gloo_transport(const Membership& membership) {
   return std::make_unique<GlooTransport>(membership);

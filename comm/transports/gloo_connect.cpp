@@ -79,7 +79,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
     auto device = ::gloo::transport::tcp::CreateDevice(interface());
     context->connectFullMesh(store, device);
   } catch (const ::gloo::Exception& error) {
-    end_by_gloo(*membership.alarm, concat("[group] ", membership.id, ": rank ", membership.rank),
+    end_by_gloo(*membership.alarm, str("[group] ", membership.id, ": rank ", membership.rank),
                 error.what());
   }
   return context;
@@ -90,7 +90,7 @@ void end_by_gloo(Alarm& alarm, const std::string& where, const char* what) {
   const auto patience = Clock::now() + std::chrono::milliseconds(500);
   while (!alarm.raised() && Clock::now() < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  alarm.raise(concat(where, ": ", what));
+  alarm.raise(str(where, ": ", what));
   throw Error(alarm.cause());
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "ringlet/comm/transports/board.h"
+#include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -43,7 +44,10 @@ class Mapping {
 
 class ShmTransport final : public BoardTransport {
  public:
-  using BoardTransport::BoardTransport;
+  ShmTransport(const Membership& membership, std::shared_ptr<Board> board)
+      : BoardTransport(membership, std::move(board)) {
+    cpu::share_memory();
+  }
 
  private:
   // The allocator never closes a descriptor, so a mapping stays right as long as the peer lives.
