@@ -36,14 +36,21 @@ struct TrainerState {
     bool operator==(const LossSum&) const = default;
   };
   LossSum loss;
+  LossSum epoch_loss;  // since the epoch began
+  LossSum run_loss;    // since the first step
+  std::int64_t lone_rows = 0;
   std::vector<LossSum> dataset_losses;  // where there are several data sets
 };
 
 /// Writes the folder `target`, whole or not at all; an older one there is replaced. Under a
-/// strategy over several ranks all call it, rank 0 writes, a unit at a time, and all return when it
-/// is there.
+/// strategy over several ranks all call it and each writes what it holds (of what all hold, its
+/// share) to the same files, on a file system that all see; all return when it is there. What one
+/// cannot write is InputError on all.
 void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
                      Optimizer& optimizer, const TrainerState& state);
+
+/// The state alone; InputError when the file is missing or damaged.
+TrainerState read_trainer_state(const std::filesystem::path& folder);
 
 /// Reads what save_checkpoint wrote. Missing or foreign parameters, other shapes or dtypes and
 /// damaged files are InputError, and then nothing has been changed. Every rank reads what it holds.
@@ -54,6 +61,9 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
 std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step);
 /// The one of the largest step; none where there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output);
+/// Removes what a run that was killed while it saved has left in `output`. Rank 0 alone calls it,
+/// and before anything is saved there.
+void remove_unfinished_checkpoints(const std::filesystem::path& output);
 /// Removes all but the `keep` latest; 0 keeps all. InputError when one cannot be removed.
 void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep);
 

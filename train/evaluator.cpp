@@ -7,7 +7,7 @@
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
-#include "ringlet/train/parallel/gather_rows.h"
+#include "ringlet/train/parallel/encode_together.h"
 #include "ringlet/train/statistics.h"
 
 namespace ringlet::train {
@@ -86,22 +86,16 @@ EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const TextDataset& da
     second_.emplace_back(texts[1]);
     scores_.push_back(dataset.score(row));
   }
+  const auto [low, high] = std::minmax_element(scores_.begin(), scores_.end());
+  if (low == high || *low == *high)
+    fail_input(dataset.name(), ": expected scores that differ, found ", scores_.size(), " rows of ",
+               scores_.empty() ? 0 : *low);
 }
 
 Tensor EmbeddingSimilarityEvaluator::encode(const models::SentenceEncoder& model,
                                             const std::vector<std::string>& texts,
                                             const comm::Group& group) const {
-  if (group.size() == 1) return model.encode(texts, options_.encode);
-  const auto step = static_cast<std::size_t>(group.size());
-  std::vector<std::string> mine;
-  for (auto i = static_cast<std::size_t>(group.rank()); i < texts.size(); i += step)
-    mine.push_back(texts[i]);
-  const Tensor embeddings = model.encode(mine, options_.encode);  // (mine, H)
-  Tensor all = zeros({static_cast<std::int64_t>(texts.size()), model.dimension()});
-  for (std::int64_t i = 0; i < embeddings.size(0); ++i)
-    all[group.rank() + i * group.size()].copy_(embeddings[i]);
-  gather_rows(all, group);
-  return all;
+  return encode_together(model, texts, options_.encode, group);
 }
 
 Metrics EmbeddingSimilarityEvaluator::evaluate(const Tensor& first, const Tensor& second,

@@ -28,8 +28,8 @@ std::vector<std::size_t> ExampleSampler::rows(Position position) const {
 }
 
 std::string ExampleSampler::fingerprint() const {
-  return concat(examples_, " examples, batches of ", rows_per_step(),
-                options_.shuffle ? ", shuffled" : "", ", seed ", options_.seed);
+  return str(examples_, " examples, batches of ", rows_per_step(),
+             options_.shuffle ? ", shuffled" : "", ", seed ", options_.seed);
 }
 
 }  // namespace ringlet::train

@@ -2,6 +2,7 @@
 // loss hook turns it into one number.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -80,8 +81,12 @@ class ExampleTask final : public TrainingTask {
           mine < rows.size() ? std::min(options.batch_size, rows.size() - mine) : 0;
       const std::size_t begin = n > 0 ? mine : at;
       const auto share = static_cast<double>(n) / static_cast<double>(rows.size());
-      const Variable value =
-          loss_(collate_(Rows(std::span(rows).subspan(begin, std::max<std::size_t>(n, 1)), begin)));
+      const auto start = std::chrono::steady_clock::now();
+      const Batch batch =
+          collate_(Rows(std::span(rows).subspan(begin, std::max<std::size_t>(n, 1)), begin));
+      result.data_seconds +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const Variable value = loss_(batch);
       (n == rows.size() ? value : value * share).backward();
       result.loss += value.template item<double>() * share;
       result.rows += static_cast<std::int64_t>(n);

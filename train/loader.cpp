@@ -1,10 +1,12 @@
 #include "ringlet/train/loader.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <optional>
 #include <thread>
 
+#include "ringlet/core/thread.h"
 #include "ringlet/train/data/bounded_queue.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/data/token_cache.h"
@@ -34,8 +36,8 @@ std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>&
 
 struct Loader::State {
   struct Item {
-    models::PackedBatch batch;
-    Position after;  // position once this batch has been taken
+    std::optional<models::PackedBatch> batch;  // none: an epoch has ended
+    Position after;                            // position once this has been taken
   };
   using Queue = BoundedQueue<Item>;
 
@@ -75,27 +77,34 @@ struct Loader::State {
 
   void start() {
     queue = std::make_unique<Queue>(std::max<std::size_t>(1, options.prefetch));
-    worker = std::thread([this, from = position] { produce(from); });
+    worker = start_thread([this, from = position] { produce(from); });
   }
 
+  // Goes on from epoch to epoch until nobody wants more.
   void produce(Position at) {
     try {
-      const std::size_t steps = sampler.steps_per_epoch(at.epoch);
-      RINGLET_CHECK(at.step < steps, "[Loader] epoch ", at.epoch, " has ", steps,
-                    " steps, not a step ", at.step);
-      for (; at.step < steps; ++at.step) {
-        std::vector<models::PackedBatch> parts = pack(at);
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-          Position after = at;
-          if (i + 1 == parts.size()) ++after.step;
-          if (after.step == steps) after = {at.epoch + 1, 0};
-          if (!queue->push({std::move(parts[i]), after})) return;
-        }
-      }
-      queue->close();
+      while (produce_epoch(at)) at = {at.epoch + 1, 0};
     } catch (...) {
       queue->close(std::current_exception());
     }
+  }
+
+  // False when the consumer has gone.
+  bool produce_epoch(Position at) {
+    const std::size_t steps = sampler.steps_per_epoch(at.epoch);
+    RINGLET_CHECK(at.step < steps, "[Loader] epoch ", at.epoch, " has ", steps,
+                  " steps, not a step ", at.step);
+    const Position next_epoch{at.epoch + 1, 0};
+    for (; at.step < steps; ++at.step) {
+      std::vector<models::PackedBatch> parts = pack(at);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        Position after = at;
+        if (i + 1 == parts.size()) ++after.step;
+        if (after.step == steps) after = next_epoch;
+        if (!queue->push({std::move(parts[i]), after})) return false;
+      }
+    }
+    return queue->push({std::nullopt, next_epoch});
   }
 
   // This rank's batches of a step.
@@ -149,6 +158,7 @@ struct Loader::State {
   std::unique_ptr<Queue> queue;
   std::thread worker;
   models::PackedBatch current;
+  double waited = 0;  // seconds
 };
 
 namespace {
@@ -194,8 +204,12 @@ void Loader::seek(Position position) {
   state_->position = position;
 }
 
+double Loader::seconds_waited() const { return state_->waited; }
+
 const models::PackedBatch* Loader::next() {
+  using Clock = std::chrono::steady_clock;
   State& state = *state_;
+  const auto start = Clock::now();
   if (!state.worker.joinable()) state.start();
   std::optional<State::Item> item;
   try {
@@ -204,12 +218,11 @@ const models::PackedBatch* Loader::next() {
     state.stop();
     throw;
   }
-  if (!item) {
-    state.stop();
-    return nullptr;
-  }
-  state.current = std::move(item->batch);
+  state.waited += std::chrono::duration<double>(Clock::now() - start).count();
+  RINGLET_CHECK(item, "[Loader] its thread has ended");
   state.position = item->after;
+  if (!item->batch) return nullptr;
+  state.current = std::move(*item->batch);
   return &state.current;
 }
 

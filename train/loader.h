@@ -36,7 +36,7 @@ struct LoaderOptions {
   bool padded = false;
   /// Keeps token ids for the next epoch.
   bool cache_tokens = true;
-  /// Batches made ahead.
+  /// Batches made ahead, also across the end of an epoch.
   std::size_t prefetch = 3;
   std::size_t rank = 0;
   std::size_t world_size = 1;
@@ -88,6 +88,8 @@ class Loader {
   /// The next batch, or none at the end of an epoch (once). It lives until the next call. Rethrows
   /// what went wrong while it was made.
   const models::PackedBatch* next();
+  /// That callers have waited in next() so far.
+  double seconds_waited() const;
 
  private:
   struct State;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::train {
 namespace {
@@ -38,15 +39,15 @@ std::string_view descr(DType dtype) {
 
 std::string header(const Shape& shape, DType dtype) {
   std::string sizes;
-  for (const std::int64_t size : shape) sizes += concat(size, ", ");
+  for (const std::int64_t size : shape) sizes += str(size, ", ");
   if (shape.dim() > 1) sizes.resize(sizes.size() - 2);
   if (shape.dim() == 1) sizes.pop_back();  // "(3,)"
   std::string text =
-      concat("{'descr': '", descr(dtype), "', 'fortran_order': False, 'shape': (", sizes, "), }");
+      str("{'descr': '", descr(dtype), "', 'fortran_order': False, 'shape': (", sizes, "), }");
   text.append((kAlignment - (kPreamble + text.size() + 1) % kAlignment) % kAlignment, ' ');
   text += '\n';
   const auto length = static_cast<unsigned>(text.size());
-  return concat(kMagic, static_cast<char>(length & 0xff), static_cast<char>(length >> 8), text);
+  return str(kMagic, static_cast<char>(length & 0xff), static_cast<char>(length >> 8), text);
 }
 
 /// The text between the first `open` behind `key` and the `close` that follows it.
@@ -124,7 +125,7 @@ Tensor read_npy(const std::filesystem::path& path) {
   const Descr* known = nullptr;
   for (const Descr& candidate : kDescrs)
     if (candidate.text == type) known = &candidate;
-  if (known == nullptr) fail_input(name, ": npy type '", type, "' is not supported");
+  if (known == nullptr) fail_input(name, ": npy type ", quote(type), " is not supported");
   if (value_of(head, "'fortran_order':", ' ', ',', name) != "False")
     fail_input(name, ": expected an npy array in C order");
   const Shape shape = parse_shape(value_of(head, "'shape':", '(', ')', name), name);

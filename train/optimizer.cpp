@@ -3,11 +3,40 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "ringlet/core/ops/optimizer.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/core/random.h"
 
 namespace ringlet::train {
+namespace {
+
+// Of one parameter, whole.
+void check_moments(const Optimizer::ParameterState& given, const std::vector<std::string>& names,
+                   const Shape& shape) {
+  RINGLET_CHECK_EQ(given.moments.size(), names.size(), "[optimizer] moments of ", given.name);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& [name, value] = given.moments[i];
+    RINGLET_CHECK_EQ(name, names[i], "[optimizer] moment of ", given.name);
+    RINGLET_CHECK(value.defined(), "[optimizer] ", name, " of ", given.name, ": expected shape ",
+                  shape, ", found an undefined tensor");
+    RINGLET_CHECK(value.shape() == shape || value.shape() == Shape{shape.numel()}, "[optimizer] ",
+                  name, " of ", given.name, ": expected shape ", shape, ", found ", value.shape());
+  }
+}
+
+}  // namespace
+
+OptimizerKind parse_optimizer(const std::string& name) {
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd})
+    if (name == optimizer_name(kind)) return kind;
+  fail_input("unknown optimizer ", quote(name), "; expected ", kOptimizerNames);
+}
+
+const char* optimizer_name(OptimizerKind kind) {
+  return kind == OptimizerKind::sgd ? "sgd" : "adamw";
+}
 
 bool decays_by_default(const std::string& name, const Shape& shape) {
   return shape.dim() > 1 && name.find("bias") == std::string::npos &&
@@ -193,68 +222,32 @@ std::vector<Optimizer::ParameterState> Optimizer::state() {
   return states;
 }
 
-// Of a unit, (end - begin) each.
-std::vector<Tensor> Optimizer::whole_moments(const nn::Unit& unit) {
-  std::vector<Tensor> whole;
-  for (std::size_t k = 0; k < moment_names_.size(); ++k) {
-    std::vector<Tensor> local;
-    for (const std::vector<Tensor>& of_slice : moments_) local.push_back(of_slice[k]);
-    whole.push_back(arena_->sharding() ? arena_->sharding()->whole_unit(unit, &local)
-                                       : local[0].slice(unit.begin, unit.end));
-  }
-  return whole;
-}
-
-void Optimizer::visit_whole_state(const std::function<void(const ParameterState&)>& visit) {
-  refresh_slices();
-  ensure_moments();
-  std::size_t next = 0;
-  for (const nn::Unit& unit : arena_->units()) {
-    const std::size_t first = next;
-    next += unit.slots.size();
-    const bool updated = std::any_of(slots_.begin() + static_cast<std::ptrdiff_t>(first),
-                                     slots_.begin() + static_cast<std::ptrdiff_t>(next),
-                                     [](const Slot& slot) { return slot.steps > 0; });
-    const std::vector<Tensor> whole = updated ? whole_moments(unit) : std::vector<Tensor>();
-    for (std::size_t i = first; i < next; ++i) {
-      const nn::Slot& place = slots_[i].place;
-      ParameterState state{place.name, slots_[i].steps, {}};
-      const std::int64_t begin = place.offset - unit.begin;
-      for (std::size_t k = 0; state.steps > 0 && k < whole.size(); ++k)
-        state.moments.emplace_back(
-            moment_names_[k],
-            whole[k].slice(begin, begin + place.numel()).view(place.parameter.shape()));
-      visit(state);
-    }
-  }
+// The parameter that a state belongs to, which it must fit.
+std::size_t Optimizer::slot_of(const ParameterState& given) const {
+  const auto slot = std::find_if(slots_.begin(), slots_.end(),
+                                 [&](const Slot& known) { return known.place.name == given.name; });
+  RINGLET_CHECK(slot != slots_.end(), "[optimizer] no parameter '", given.name, "'");
+  RINGLET_CHECK(given.steps >= 0, "[optimizer] ", given.steps, " updates of ", given.name);
+  if (given.steps > 0) check_moments(given, moment_names_, slot->place.parameter.shape());
+  return static_cast<std::size_t>(slot - slots_.begin());
 }
 
 void Optimizer::load_state(const std::vector<ParameterState>& states) {
+  std::map<std::size_t, const ParameterState*> of_slots;
+  for (const ParameterState& given : states) of_slots[slot_of(given)] = &given;
   refresh_slices();
   ensure_moments();
   for (Slot& slot : slots_) slot.steps = 0;
   for (std::vector<Tensor>& tensors : moments_)
     for (Tensor& moment : tensors) moment.zero_();
-  for (const ParameterState& given : states) {
-    const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& known) {
-      return known.place.name == given.name;
-    });
-    RINGLET_CHECK(slot != slots_.end(), "[optimizer] no parameter '", given.name, "'");
-    slot->steps = given.steps;
-    if (given.steps == 0) continue;
-    for (const Span& span : spans()) {
-      if (span.slot != static_cast<std::size_t>(slot - slots_.begin())) continue;
-      RINGLET_CHECK_EQ(given.moments.size(), moment_names_.size(), "[optimizer] moments of ",
-                       given.name);
-      for (std::size_t i = 0; i < moment_names_.size(); ++i) {
-        const auto& [name, value] = given.moments[i];
-        RINGLET_CHECK_EQ(name, moment_names_[i], "[optimizer] moment of ", given.name);
-        RINGLET_CHECK_EQ(value.numel(), slot->place.numel(), "[optimizer] ", name, " of ",
-                         given.name);
-        const std::int64_t begin = slot->place.offset;
-        part(moments_[span.slice][i], span)
-            .copy_(value.view({-1}).slice(span.begin - begin, span.end - begin));
-      }
+  for (const auto& [slot, given] : of_slots) slots_[slot].steps = given->steps;
+  for (const Span& span : spans()) {
+    const auto given = of_slots.find(span.slot);
+    if (given == of_slots.end() || given->second->steps == 0) continue;
+    const std::int64_t begin = slots_[span.slot].place.offset;
+    for (std::size_t i = 0; i < moment_names_.size(); ++i) {
+      const Tensor whole = given->second->moments[i].second.view({-1});
+      part(moments_[span.slice][i], span).copy_(whole.slice(span.begin - begin, span.end - begin));
     }
   }
 }

@@ -14,6 +14,12 @@
 
 namespace ringlet::train {
 
+enum class OptimizerKind { adamw, sgd };
+inline constexpr const char* kOptimizerNames = "adamw or sgd";
+/// InputError with the known names.
+OptimizerKind parse_optimizer(const std::string& name);
+const char* optimizer_name(OptimizerKind kind);
+
 /// Whether a parameter takes part in weight decay.
 using DecayPredicate = std::function<bool(const std::string& name, const Shape& shape)>;
 /// As transformers' Trainer: not where the name contains "bias" or "LayerNorm", nor vectors.
@@ -66,11 +72,15 @@ class Optimizer {
   std::vector<ParameterState> state();
   /// The same without moments.
   std::vector<ParameterState> updates() const;
-  /// The same with whole moments, shaped like the parameter, under every strategy: collective where
-  /// the state is sharded. The tensors are good during the call only.
-  void visit_whole_state(const std::function<void(const ParameterState&)>& visit);
   const std::vector<std::string>& moment_names() const { return moment_names_; }
-  /// Puts back whole moments, for the parameters named. Others start anew.
+  /// Moments of each of the arena's local slices, by name, (end - begin) each.
+  const std::vector<std::vector<Tensor>>& local_moments() {
+    refresh_slices();
+    ensure_moments();
+    return moments_;
+  }
+  /// Puts back whole moments, shaped like the parameter or flat, for the parameters named. Others
+  /// start anew. Unknown names and other shapes are Error, and then nothing has been changed.
   void load_state(const std::vector<ParameterState>& states);
 
  protected:
@@ -96,10 +106,10 @@ class Optimizer {
     std::int64_t begin, end;  // elements of the arena
   };
   void check_arena() const;
-  std::vector<Tensor> whole_moments(const nn::Unit& unit);
   std::vector<Span> spans() const;
   void refresh_slices();
   void ensure_moments();
+  std::size_t slot_of(const ParameterState& given) const;
   Tensor part(const Tensor& of_slice, const Span& span) const;
   void clear_skipped();
   std::vector<double> norm_blocks();

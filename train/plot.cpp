@@ -137,7 +137,7 @@ void draw_chart(Canvas& canvas, const LineChart& chart, double top) {
   std::size_t colour = 0;
   for (const Series& series : chart.series) {
     const std::string classes =
-        concat("line ", svg::colour_class(colour), series.faint ? " faint" : "");
+        str("line ", svg::colour_class(colour), series.faint ? " faint" : "");
     draw_series(canvas, series, x, y, classes);
     if (!series.name.empty())
       legend = draw_legend_entry(canvas, legend, legend_y, series.name, classes);

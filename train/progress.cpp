@@ -80,10 +80,10 @@ void Progress::note(const std::string& line) {
 }
 
 std::string Progress::line() const {
-  std::string text = concat("step ", step_, '/', total_, format("  loss %.4f", loss_));
+  std::string text = str("step ", step_, '/', total_, format("  loss %.4f", loss_));
   if (seconds_ <= 0) return text;
-  text += concat("  ", format_count(static_cast<double>(pairs_) / seconds_), " pairs/s  ",
-                 format_count(static_cast<double>(tokens_) / seconds_), " tokens/s  ");
+  text += str("  ", format_count(static_cast<double>(pairs_) / seconds_), " pairs/s  ",
+              format_count(static_cast<double>(tokens_) / seconds_), " tokens/s  ");
   return text + (step_ < total_ ? format_duration(seconds_ / static_cast<double>(steps_here_) *
                                                   static_cast<double>(total_ - step_)) +
                                       " left"

@@ -5,13 +5,14 @@
 #include <numbers>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::train {
 
 Decay parse_decay(std::string_view name) {
   for (const Decay decay : {Decay::linear, Decay::cosine, Decay::constant})
     if (name == decay_name(decay)) return decay;
-  fail_input("schedule: expected linear, cosine or constant, found '", name, "'");
+  fail_input("schedule: expected linear, cosine or constant, found ", quote(name));
 }
 
 const char* decay_name(Decay decay) {

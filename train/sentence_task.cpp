@@ -47,8 +47,10 @@ StepResult SentenceTask::step() {
   for (std::size_t micro = 0; micro < micros; ++micro) {
     std::optional<NoSync> no_sync;
     if (micro + 1 < micros) no_sync.emplace(pause_);
+    const double waited = loader_.seconds_waited();
     const models::PackedBatch* batch = loader_.next();
     if (!batch) batch = loader_.next();  // the first of the next epoch
+    result.data_seconds += loader_.seconds_waited() - waited;
     const Variable value = loss_(device_ == Device() ? *batch : batch->to(device_));
     value.backward();
     check_reached(*batch);
@@ -56,9 +58,18 @@ StepResult SentenceTask::step() {
     result.loss += value.item<double>();
     result.rows += batch->rows;
     result.tokens += batch->real_tokens;
+    result.lone_rows += lone_rows(*batch);
     result.dataset = batch->dataset;
   }
   return result;
+}
+
+std::int64_t SentenceTask::lone_rows(const models::PackedBatch& batch) const {
+  const std::int64_t least = loss_.min_rows(batch.dataset, batch.columns);
+  if (batch.device_rows.empty()) return batch.rows < least ? batch.rows : 0;
+  std::int64_t lone = 0;
+  for (const std::int64_t rows : batch.device_rows) lone += rows < least ? rows : 0;
+  return lone;
 }
 
 void SentenceTask::check_reached(const models::PackedBatch& batch) {
@@ -80,12 +91,12 @@ std::string SentenceTask::fingerprint() const {
   const LoaderOptions& options = loader_.options();
   std::string text;
   for (const auto& dataset : loader_.datasets())
-    text += concat(dataset->name(), " (", dataset->size(), " rows), ");
-  return concat(text, "batches of ", options.rows_per_step(),
-                options.dealing == Dealing::round_robin ? ", round robin" : ", proportional",
-                options.shuffle ? ", shuffled" : "", options.no_duplicates ? ", no duplicates" : "",
-                options.max_length > 0 ? concat(", at most ", options.max_length, " tokens") : "",
-                options.padded ? ", padded" : "", ", seed ", options.seed);
+    text += str(dataset->name(), " (", dataset->size(), " rows), ");
+  return str(text, "batches of ", options.rows_per_step(),
+             options.dealing == Dealing::round_robin ? ", round robin" : ", proportional",
+             options.shuffle ? ", shuffled" : "", options.no_duplicates ? ", no duplicates" : "",
+             options.max_length > 0 ? str(", at most ", options.max_length, " tokens") : "",
+             options.padded ? ", padded" : "", ", seed ", options.seed);
 }
 
 }  // namespace ringlet::train

@@ -28,6 +28,7 @@ class SentenceTask final : public TrainingTask {
   std::vector<std::string> dataset_names() const override;
 
  private:
+  std::int64_t lone_rows(const models::PackedBatch& batch) const;
   void check_reached(const models::PackedBatch& batch);
 
   models::Loss& loss_;

@@ -29,8 +29,8 @@ constexpr Palette kDark{"#56b4e9", "#ff9e57", "#3fcf9f", "#e6a0c8", "#e9c46a", "
 std::string colours(const Palette& palette) {
   std::string text;
   for (std::size_t i = 0; i < kColours; ++i) {
-    text += concat(".line.c", i, " { stroke: ", palette[i], " } ");
-    text += concat(".bar.c", i, " { fill: ", palette[i], " }\n");
+    text += str(".line.c", i, " { stroke: ", palette[i], " } ");
+    text += str(".bar.c", i, " { fill: ", palette[i], " }\n");
   }
   return text;
 }
@@ -43,11 +43,11 @@ std::string pixels(double value) {
 }
 
 std::string attribute(std::string_view name, double value) {
-  return concat(' ', name, "=\"", pixels(value), '"');
+  return str(' ', name, "=\"", pixels(value), '"');
 }
 
 std::string attribute(std::string_view name, std::string_view value) {
-  return concat(' ', name, "=\"", value, '"');
+  return str(' ', name, "=\"", value, '"');
 }
 
 std::string_view name(Anchor anchor) {
@@ -88,47 +88,46 @@ double text_width(std::string_view text) {
 }
 
 std::string colour_class(std::size_t series) {
-  return concat('c', series % kColours, series < kColours ? "" : " dashed");
+  return str('c', series % kColours, series < kColours ? "" : " dashed");
 }
 
 void Canvas::line(double x1, double y1, double x2, double y2, std::string_view classes) {
-  body_ += concat("<line", attribute("class", classes), attribute("x1", x1), attribute("y1", y1),
-                  attribute("x2", x2), attribute("y2", y2), "/>\n");
+  body_ += str("<line", attribute("class", classes), attribute("x1", x1), attribute("y1", y1),
+               attribute("x2", x2), attribute("y2", y2), "/>\n");
 }
 
 void Canvas::rectangle(double x, double y, double width, double height, std::string_view classes) {
-  body_ += concat("<rect", attribute("class", classes), attribute("x", x), attribute("y", y),
-                  attribute("width", width), attribute("height", height), "/>\n");
+  body_ += str("<rect", attribute("class", classes), attribute("x", x), attribute("y", y),
+               attribute("width", width), attribute("height", height), "/>\n");
 }
 
 void Canvas::polyline(const std::vector<std::pair<double, double>>& points,
                       std::string_view classes) {
   std::string list;
-  for (const auto& [x, y] : points)
-    list += concat(list.empty() ? "" : " ", pixels(x), ',', pixels(y));
-  body_ += concat("<polyline", attribute("class", classes), attribute("points", list), "/>\n");
+  for (const auto& [x, y] : points) list += str(list.empty() ? "" : " ", pixels(x), ',', pixels(y));
+  body_ += str("<polyline", attribute("class", classes), attribute("points", list), "/>\n");
 }
 
 void Canvas::text(double x, double y, Anchor anchor, std::string_view classes,
                   std::string_view text) {
-  body_ += concat("<text", attribute("class", classes), attribute("x", x), attribute("y", y),
-                  attribute("text-anchor", name(anchor)), '>', escape(text), "</text>\n");
+  body_ += str("<text", attribute("class", classes), attribute("x", x), attribute("y", y),
+               attribute("text-anchor", name(anchor)), '>', escape(text), "</text>\n");
 }
 
 void Canvas::text_upwards(double x, double y, std::string_view classes, std::string_view text) {
-  body_ += concat("<text", attribute("class", classes), attribute("text-anchor", "middle"),
-                  " transform=\"translate(", pixels(x), ' ', pixels(y), ") rotate(-90)\">",
-                  escape(text), "</text>\n");
+  body_ += str("<text", attribute("class", classes), attribute("text-anchor", "middle"),
+               " transform=\"translate(", pixels(x), ' ', pixels(y), ") rotate(-90)\">",
+               escape(text), "</text>\n");
 }
 
 std::string Canvas::document(double height, std::string_view title) const {
-  const std::string box = concat("0 0 ", pixels(kWidth), ' ', pixels(height));
-  return concat("<svg xmlns=\"http://www.w3.org/2000/svg\"", attribute("width", kWidth),
-                attribute("height", height), attribute("viewBox", box), " role=\"img\">\n<title>",
-                escape(title), "</title>\n<style>", kLightStyle, colours(kLight),
-                "@media (prefers-color-scheme: dark) {", kDarkStyle, colours(kDark),
-                "}\n</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n", body_,
-                "</svg>\n");
+  const std::string box = str("0 0 ", pixels(kWidth), ' ', pixels(height));
+  return str("<svg xmlns=\"http://www.w3.org/2000/svg\"", attribute("width", kWidth),
+             attribute("height", height), attribute("viewBox", box), " role=\"img\">\n<title>",
+             escape(title), "</title>\n<style>", kLightStyle, colours(kLight),
+             "@media (prefers-color-scheme: dark) {", kDarkStyle, colours(kDark),
+             "}\n</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n", body_,
+             "</svg>\n");
 }
 
 }  // namespace ringlet::train::svg

@@ -22,7 +22,11 @@ struct StepResult {
   double loss = 0;  // mean over the step's rows
   std::int64_t rows = 0;
   std::int64_t tokens = 0;  // without padding
+  /// Rows that gave no gradient: their device's part of the batch has fewer than the loss needs
+  /// (Loss::min_rows), as a data set's last batch may.
+  std::int64_t lone_rows = 0;
   std::size_t dataset = 0;  // which one the rows are from
+  double data_seconds = 0;  // before the step had its batches
 };
 
 class TrainingTask {

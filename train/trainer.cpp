@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <typeinfo>
 
+#include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/core/random.h"
+#include "ringlet/core/resource_use.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/sentence_task.h"
@@ -16,7 +21,8 @@
 namespace ringlet::train {
 namespace {
 
-constexpr int kAdamWMoments = 2;
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr std::size_t kLongestFingerprint = 500;  // of a file that says another one
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -41,7 +47,7 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
 }
 
 /// The results of all ranks, in rank order, as one.
-StepResult together(StepResult mine, std::int64_t step, const comm::Group& group) {
+StepResult together(StepResult mine, const comm::Group& group) {
   if (group.size() == 1) return mine;
   StepResult sum = {.dataset = mine.dataset};
   int rank = 0;
@@ -50,12 +56,14 @@ StepResult together(StepResult mine, std::int64_t step, const comm::Group& group
     StepResult result;
     std::memcpy(&result, each.data(), sizeof(result));
     // The gradients are summed already and no longer say whose was wrong.
-    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] step ", step, ": the loss of rank ", rank,
-                  " is ", result.loss, "; nothing was updated");
+    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", rank, " is ",
+                  result.loss, "; nothing was updated");
     ++rank;
     sum.loss += result.loss;
     sum.rows += result.rows;
     sum.tokens += result.tokens;
+    sum.lone_rows += result.lone_rows;
+    sum.data_seconds = std::max(sum.data_seconds, result.data_seconds);
   }
   return sum;
 }
@@ -67,6 +75,9 @@ void check(const TrainingArguments& arguments, const comm::Group& group) {
   at_least_0("learning rate", arguments.lr);
   at_least_0("weight decay", arguments.weight_decay);
   at_least_0("max gradient norm", arguments.max_grad_norm);
+  at_least_0("momentum", arguments.momentum);
+  if (arguments.momentum != 0 && arguments.optimizer != OptimizerKind::sgd)
+    fail_input("momentum: only sgd has it; ", optimizer_name(arguments.optimizer), " has betas");
   at_least_0("logging steps", static_cast<double>(arguments.logging_steps));
   at_least_0("evaluation steps", static_cast<double>(arguments.eval_steps));
   at_least_0("save steps", static_cast<double>(arguments.save_steps));
@@ -81,30 +92,58 @@ void check(const TrainingArguments& arguments, const comm::Group& group) {
                group.size());
 }
 
+std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArguments& arguments) {
+  if (arguments.optimizer == OptimizerKind::sgd)
+    return std::make_unique<Sgd>(module, SgdOptions{.lr = arguments.lr,
+                                                    .momentum = arguments.momentum,
+                                                    .weight_decay = arguments.weight_decay,
+                                                    .max_grad_norm = arguments.max_grad_norm});
+  return std::make_unique<AdamW>(module, AdamWOptions{.lr = arguments.lr,
+                                                      .beta1 = arguments.beta1,
+                                                      .beta2 = arguments.beta2,
+                                                      .eps = arguments.eps,
+                                                      .weight_decay = arguments.weight_decay,
+                                                      .max_grad_norm = arguments.max_grad_norm});
+}
+
+/// What the optimizer keeps for each element.
+int moments_of(const TrainingArguments& arguments) {
+  if (arguments.optimizer == OptimizerKind::adamw) return 2;
+  return arguments.momentum != 0 ? 1 : 0;
+}
+
 /// What an update depends on beside the data: with another value, a resumed run would go on with
 /// other bits than the one that was stopped.
 UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t warmup_steps) {
   const auto exact = [](double value) { return fmt::format("{}", value); };
-  return {{"dtype", concat(arguments.dtype)},
-          {"learning rate", exact(arguments.lr)},
-          {"schedule", decay_name(arguments.schedule)},
-          {"warm-up steps", std::to_string(warmup_steps)},
-          {"weight decay", exact(arguments.weight_decay)},
-          {"beta1", exact(arguments.beta1)},
-          {"beta2", exact(arguments.beta2)},
-          {"eps", exact(arguments.eps)},
-          {"max gradient norm", exact(arguments.max_grad_norm)}};
+  UpdateArguments all{{"dtype", str(arguments.dtype)},
+                      {"optimizer", optimizer_name(arguments.optimizer)},
+                      {"learning rate", exact(arguments.lr)},
+                      {"schedule", decay_name(arguments.schedule)},
+                      {"warm-up steps", std::to_string(warmup_steps)},
+                      {"weight decay", exact(arguments.weight_decay)},
+                      {"max gradient norm", exact(arguments.max_grad_norm)}};
+  if (arguments.optimizer == OptimizerKind::sgd) {
+    all["momentum"] = exact(arguments.momentum);
+  } else {
+    all["beta1"] = exact(arguments.beta1);
+    all["beta2"] = exact(arguments.beta2);
+    all["eps"] = exact(arguments.eps);
+  }
+  return all;
 }
 
 void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
                           const UpdateArguments& wanted) {
-  for (const auto& [name, value] : wanted) {
+  const auto check_same = [&](const std::string& name, const std::string& value) {
     const auto found = saved.find(name);
     if (found == saved.end()) fail_input(checkpoint.string(), ": does not say its ", name);
     if (found->second != value)
-      fail_input(checkpoint.string(), ": was trained with ", name, ' ', found->second,
+      fail_input(checkpoint.string(), ": was trained with ", name, ' ', shown(found->second),
                  "; now it would be ", value);
-  }
+  };
+  check_same("optimizer", wanted.at("optimizer"));  // the others are not the same for each
+  for (const auto& [name, value] : wanted) check_same(name, value);
 }
 
 }  // namespace
@@ -116,12 +155,7 @@ class Trainer::Run {
       : trainer_(trainer),
         arguments_(trainer.arguments_),
         task_(*trainer.task_),
-        optimizer_(task_.module(), {.lr = arguments_.lr,
-                                    .beta1 = arguments_.beta1,
-                                    .beta2 = arguments_.beta2,
-                                    .eps = arguments_.eps,
-                                    .weight_decay = arguments_.weight_decay,
-                                    .max_grad_norm = arguments_.max_grad_norm}),
+        optimizer_(make_optimizer(task_.module(), arguments_)),
         guard_(Generator{arguments_.seed, 0, 0}) {
     const std::int64_t warmup = arguments_.warmup_steps > 0
                                     ? arguments_.warmup_steps
@@ -136,16 +170,18 @@ class Trainer::Run {
     task_.seek(state_.position);
     if (arguments_.output.empty() || !writes()) return;
     make_folders(arguments_.output);
-    metrics_.emplace(arguments_.output / "metrics.jsonl", state_.step);
+    remove_unfinished_files();
+    metrics_.emplace(arguments_.output / kMetrics, state_.step);
     trim_tables();
   }
 
   TrainingResult operator()() {
     task_.module().train();
-    optimizer_.zero_grad();
+    optimizer_->zero_grad();
     while (state_.step < total() && !stopped()) step();
     result_.steps = state_.step;
-    if (steps_here_ > 0) result_.loss /= static_cast<double>(steps_here_);
+    if (state_.run_loss.steps > 0) result_.loss = mean(state_.run_loss);
+    result_.lone_rows = state_.lone_rows;
     return std::move(result_);
   }
 
@@ -171,19 +207,19 @@ class Trainer::Run {
     std::filesystem::path folder = arguments_.resume_from;
     if (const auto latest = latest_checkpoint(folder)) folder = *latest;
     check_same_on_all_ranks(folder);
-    const TrainerState wanted = state_;
-    const std::size_t datasets = state_.dataset_losses.size();
-    state_ = load_checkpoint(folder, task_.module(), optimizer_);
-    if (state_.fingerprint != wanted.fingerprint)
-      fail_input(folder.string(), ": was trained on ", state_.fingerprint, "; now it would be ",
-                 wanted.fingerprint);
-    const std::size_t sums = state_.dataset_losses.size();
+    // First, since what another optimizer keeps is not in the files.
+    const TrainerState saved = read_trainer_state(folder);
+    if (saved.fingerprint != state_.fingerprint)
+      fail_input(folder.string(), ": was trained on ", saved.fingerprint, "; now it would be ",
+                 state_.fingerprint);
+    const std::size_t datasets = state_.dataset_losses.size(), sums = saved.dataset_losses.size();
     if (sums != datasets)
       fail_input(folder.string(), ": expected losses of ", datasets, " data sets, found ", sums);
-    if (state_.total_steps != total())
-      fail_input(folder.string(), ": was to run ", state_.total_steps, " steps; now it would be ",
+    if (saved.total_steps != total())
+      fail_input(folder.string(), ": was to run ", saved.total_steps, " steps; now it would be ",
                  total());
-    check_same_arguments(folder, state_.arguments, wanted.arguments);
+    check_same_arguments(folder, saved.arguments, state_.arguments);
+    state_ = load_checkpoint(folder, task_.module(), *optimizer_);
     default_generator() = state_.generator;
   }
 
@@ -197,26 +233,55 @@ class Trainer::Run {
                    ", rank ", rank, " from ", all[rank]);
   }
 
+  /// What a run that was killed has left there.
+  void remove_unfinished_files() const {
+    const std::filesystem::path& output = arguments_.output;
+    remove_unfinished_checkpoints(output);
+    remove_unfinished(output, [](const std::string& name) { return name == kMetrics; });
+    remove_unfinished(output / "eval",
+                      [](const std::string& name) { return name.ends_with(".csv"); });
+  }
+
   /// What a stopped run evaluated behind its last checkpoint is evaluated again.
   void trim_tables() const {
     for (const std::filesystem::path& path : list_folder(arguments_.output / "eval"))
       if (path.extension() == ".csv") trim_csv(path, state_.step);
   }
 
+  /// One step; an error that leaves it says which one, and on which rank.
   void step() {
+    const std::int64_t number = state_.step + 1;
+    const auto with_place = [&](const Error& error) {
+      const comm::Group& group = trainer_.group_;
+      return str(error.what(), " (", group.size() > 1 ? str("rank ", group.rank(), ", ") : "",
+                 "training step ", number, saving_ ? ", saving a checkpoint)" : ")");
+    };
+    try {
+      take_step();
+    } catch (const InputError& error) {
+      throw InputError(with_place(error));
+    } catch (const Error& error) {
+      if (typeid(error) != typeid(Error)) throw;  // a callback's own
+      throw Error(with_place(error));
+    }
+  }
+
+  void take_step() {
     const double start = now();
-    optimizer_.set_lr(arguments_.lr * schedule_.factor(state_.step));
-    const StepResult result = together(task_.step(), state_.step + 1, trainer_.group_);
-    optimizer_.step();
-    optimizer_.zero_grad();
+    const ResourceUse before = resource_use();
+    optimizer_->set_lr(arguments_.lr * schedule_.factor(state_.step));
+    const StepResult result = together(task_.step(), trainer_.group_);
+    optimizer_->step();
+    optimizer_->zero_grad();
     const bool epoch_ends = advance();
     const double seconds = now() - start;
-    account(result, seconds);
+    account(result, seconds, resource_use() - before);
     if (trainer_.callbacks_.on_step)
       trainer_.callbacks_.on_step(
-          {state_.step, total(), epoch(), result, optimizer_.lr(), optimizer_.grad_norm()});
-    if (every(arguments_.logging_steps, state_.step)) log();
+          {state_.step, total(), epoch(), result, optimizer_->lr(), optimizer_->grad_norm()});
     const bool last = state_.step == total();
+    if (every(arguments_.logging_steps, state_.step) || (arguments_.logging_steps > 0 && last))
+      log();
     std::optional<Metrics> found;
     if (every(arguments_.eval_steps, state_.step) ||
         (arguments_.eval_each_epoch && (epoch_ends || last)))
@@ -243,19 +308,20 @@ class Trainer::Run {
            static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
   }
 
-  void account(const StepResult& result, double seconds) {
-    ++steps_here_;
-    result_.loss += result.loss;
+  void account(const StepResult& result, double seconds, const ResourceUse& used) {
     result_.seconds += seconds;
+    result_.data_seconds += result.data_seconds;
     result_.rows += result.rows;
     result_.tokens += result.tokens;
-    epoch_loss_ += result.loss;
-    ++epoch_steps_;
-    add(state_.loss, result.loss);
+    state_.lone_rows += result.lone_rows;
+    for (auto* loss : {&state_.loss, &state_.epoch_loss, &state_.run_loss}) add(*loss, result.loss);
     if (!state_.dataset_losses.empty()) add(state_.dataset_losses[result.dataset], result.loss);
     logged_.seconds += seconds;
     logged_.rows += result.rows;
     logged_.tokens += result.tokens;
+    ++logged_.steps;
+    logged_.data_seconds += result.data_seconds;
+    logged_.used += used;
   }
 
   static void add(TrainerState::LossSum& loss, double value) {
@@ -274,10 +340,15 @@ class Trainer::Run {
     for (std::size_t i = 0; i < state_.dataset_losses.size(); ++i)
       if (state_.dataset_losses[i].steps > 0)
         metrics.emplace_back("loss_" + task_.dataset_names()[i], mean(state_.dataset_losses[i]));
-    metrics.insert(metrics.end(), {{"lr", optimizer_.lr()},
-                                   {"grad_norm", optimizer_.grad_norm()},
+    metrics.insert(metrics.end(), {{"lr", optimizer_->lr()},
+                                   {"grad_norm", optimizer_->grad_norm()},
                                    {"pairs_per_s", rate(logged_.rows)},
                                    {"tokens_per_s", rate(logged_.tokens)}});
+    const auto a_step = [&](auto n) { return static_cast<double>(n) / logged_.steps; };
+    metrics.insert(metrics.end(), {{"data_wait_ms", 1e3 * a_step(logged_.data_seconds)},
+                                   {"page_faults", a_step(logged_.used.page_faults)},
+                                   {"mapped_bytes", a_step(logged_.used.mapped_bytes)},
+                                   {"threads_started", a_step(logged_.used.threads_started)}});
     if (metrics_) metrics_->write(state_.step, epoch(), metrics);
     state_.loss = {};
     for (TrainerState::LossSum& loss : state_.dataset_losses) loss = {};
@@ -298,36 +369,36 @@ class Trainer::Run {
   }
 
   void finish_epoch(Metrics metrics) {
-    result_.epochs.push_back({state_.position.epoch,
-                              epoch_loss_ / static_cast<double>(epoch_steps_), std::move(metrics)});
-    epoch_loss_ = 0;
-    epoch_steps_ = 0;
+    result_.epochs.push_back({state_.position.epoch, mean(state_.epoch_loss), std::move(metrics)});
+    state_.epoch_loss = {};
   }
 
   void save() {
+    saving_ = true;
     state_.generator = default_generator();
     const auto target = checkpoint_path(arguments_.output, state_.step);
-    save_checkpoint(target, task_.module(), optimizer_, state_);
+    save_checkpoint(target, task_.module(), *optimizer_, state_);
     if (writes()) rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
+    saving_ = false;
     if (trainer_.callbacks_.on_save) trainer_.callbacks_.on_save(target);
   }
 
   Trainer& trainer_;
   const TrainingArguments& arguments_;
   TrainingTask& task_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   GeneratorGuard guard_;
   Schedule schedule_;
   TrainerState state_;
   std::optional<MetricsWriter> metrics_;
   TrainingResult result_;
   bool stopping_ = false;
-  std::int64_t steps_here_ = 0;
-  double epoch_loss_ = 0;
-  std::int64_t epoch_steps_ = 0;
+  bool saving_ = false;
   struct {
     double seconds = 0;
     std::int64_t rows = 0, tokens = 0;
+    double steps = 0, data_seconds = 0;
+    ResourceUse used;
   } logged_;
 };
 
@@ -339,9 +410,9 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   if (total_steps_ == 0)
     for (std::size_t epoch = 0; epoch < arguments_.epochs; ++epoch)
       total_steps_ += static_cast<std::int64_t>(task_->steps_per_epoch(epoch));
-  check_memory_limit(arguments_.strategy, task_->module(), group_.size(), kAdamWMoments);
+  check_memory_limit(arguments_.strategy, task_->module(), group_.size(), moments_of(arguments_));
   strategy_ = AttachedStrategy(arguments_.strategy, task_->module(), group_, arguments_.devices,
-                               arguments_.dtype);
+                               arguments_.dtype, arguments_.strategy_options);
   task_->set_pause(strategy_.paused());
 }
 

@@ -36,10 +36,12 @@ struct TrainingArguments {
   Decay schedule = Decay::linear;
   double warmup_ratio = 0;
   std::int64_t warmup_steps = 0;  // more than 0: instead of the ratio
+  OptimizerKind optimizer = OptimizerKind::adamw;
   double weight_decay = 0;
-  double beta1 = 0.9;
+  double beta1 = 0.9;  // AdamW's, as beta2 and eps
   double beta2 = 0.999;
   double eps = 1e-8;
+  double momentum = 0;       // SGD's
   double max_grad_norm = 1;  // 0: no clipping
   /// f32, or bf16 for the activations of every Transformer in the task.
   DType dtype = DType::f32;
@@ -49,9 +51,11 @@ struct TrainingArguments {
   /// global batch is batch_size * gradient_accumulation rows for each of them.
   Strategy strategy = Strategy::none;
   std::vector<Device> devices = {};
+  StrategyOptions strategy_options = {};
 
-  std::int64_t logging_steps = 10;  // a line of metrics every so many steps; 0: none
-  std::int64_t eval_steps = 0;      // 0: only after each epoch
+  std::int64_t logging_steps =
+      10;                       // a line of metrics every so many steps and at the last; 0: none
+  std::int64_t eval_steps = 0;  // 0: only after each epoch
   bool eval_each_epoch = true;
   std::int64_t save_steps = 0;       // a checkpoint every so many steps, and at the end; 0: none
   std::size_t save_total_limit = 0;  // keep the latest so many; 0: all
@@ -86,11 +90,13 @@ struct TrainerCallbacks {
 };
 
 struct TrainingResult {
-  std::int64_t steps = 0;  // done in all, also before resuming
-  double loss = 0;         // mean over the steps of this call
-  double seconds = 0;      // of training, without evaluating and saving
+  std::int64_t steps = 0;   // done in all, also before resuming
+  double loss = 0;          // mean over all these steps
+  double seconds = 0;       // of training, without evaluating and saving
+  double data_seconds = 0;  // of these, before steps had their batches
   std::int64_t rows = 0;
   std::int64_t tokens = 0;
+  std::int64_t lone_rows = 0;  // StepResult's, of all these steps
   /// One row per finished epoch: its mean loss and what the evaluation behind it found.
   struct Epoch {
     std::size_t epoch;  // counted from 1
@@ -103,7 +109,7 @@ struct TrainingResult {
 class Trainer {
  public:
   /// With a strategy over several ranks, every rank makes a trainer of its own and all call the
-  /// same on it; rank 0 writes.
+  /// same on it; rank 0 writes, checkpoints all of them together, to a folder that all see.
   Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group = {});
   /// Sentences: `loss` and what it holds is trained, and must outlive the trainer.
   Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
@@ -125,7 +131,7 @@ class Trainer {
 
   /// Runs to the end, or until stop() was called from a callback or an evaluator. The thread's
   /// generator is as it was afterwards. Whatever input is wrong is InputError before the first
-  /// step.
+  /// step; an Error later ends with its place, "(rank 1, training step 7)".
   TrainingResult train();
   /// Ends the run behind the step that is under way; with `save` it leaves a checkpoint there, for
   /// which there must be an output folder. Called on one rank it ends the run on all.

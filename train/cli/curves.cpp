@@ -45,8 +45,9 @@ std::vector<Series> smoothed(const std::vector<Series>& series) {
 void draw_curves(const std::filesystem::path& metrics, const std::filesystem::path& svg,
                  const std::vector<train::Level>& levels) {
   // What a line of training tells besides the loss.
-  const std::set<std::string> other{"step",      "epoch",       "lr",
-                                    "grad_norm", "pairs_per_s", "tokens_per_s"};
+  const std::set<std::string> other{"step",         "epoch",          "lr",           "grad_norm",
+                                    "pairs_per_s",  "tokens_per_s",   "data_wait_ms", "page_faults",
+                                    "mapped_bytes", "threads_started"};
   std::vector<Series> losses, scores;
   train::LineReader lines(metrics);
   while (const auto line = lines.next()) {

@@ -1,6 +1,5 @@
 #include "ringlet/train/cli/drill_rank.h"
 
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <csignal>
 #include <limits>
@@ -13,10 +12,13 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
+#include "ringlet/nn/arena.h"
 #include "ringlet/nn/dropout.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/cli/drill_saving.h"
 #include "ringlet/train/data/synthetic.h"
 #include "ringlet/train/digits.h"
 #include "ringlet/train/trainer.h"
@@ -27,6 +29,7 @@ namespace {
 constexpr std::pair<Fault, std::string_view> kNames[] = {
     {Fault::none, "none"},
     {Fault::killed, "killed"},
+    {Fault::killed_saving, "killed_saving"},
     {Fault::stopped, "stopped"},
     {Fault::closed_socket, "closed_socket"},
     {Fault::skipped, "skipped"},
@@ -40,6 +43,7 @@ constexpr std::size_t kDigits = 600;
 constexpr std::size_t kBatch = 8;
 constexpr std::int64_t kSaveSteps = 2;
 constexpr std::int64_t kPixels = 28 * 28;
+constexpr std::int64_t kHidden = 32;
 
 /// Two linear layers with dropout between.
 class Net final : public nn::Layer<Net> {
@@ -51,11 +55,14 @@ class Net final : public nn::Layer<Net> {
 
  private:
   std::shared_ptr<nn::Linear> in_ =
-      register_module("in", std::make_shared<nn::Linear>(kPixels, 32));
+      register_module("in", std::make_shared<nn::Linear>(kPixels, kHidden));
   std::shared_ptr<nn::Dropout> dropout_ =
       register_module("dropout", std::make_shared<nn::Dropout>(0.1));
-  std::shared_ptr<nn::Linear> out_ = register_module("out", std::make_shared<nn::Linear>(32, 10));
+  std::shared_ptr<nn::Linear> out_ =
+      register_module("out", std::make_shared<nn::Linear>(kHidden, 10));
 };
+
+std::int64_t first_layer_weights() { return kPixels * kHidden; }
 
 // Both ends of every connection see it end.
 void break_connections() {
@@ -68,24 +75,19 @@ void break_connections() {
   }
 }
 
-// No file of this process can grow: what a full disk does, and no other process is harmed.
-void fill_disk() {
-  std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{0, RLIM_INFINITY};
-  RINGLET_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0, "[drill] cannot limit the size of files");
-}
-
 /// What happens on this rank in one step of the training.
 class Incident {
  public:
-  Incident(const DrillRank& drill, const comm::Group& group, bool armed)
-      : drill_(drill), group_(group), armed_(armed && drill.fault != Fault::none) {}
+  Incident(const DrillRank& drill, const comm::Group& group, const nn::Module& module, bool armed)
+      : drill_(drill),
+        group_(group),
+        module_(module),
+        armed_(armed && drill.fault != Fault::none) {}
 
   /// Before each forward; what the loss is multiplied with.
   double operator()(std::int64_t step) {
-    if (!armed_ || step != drill_.at) return 1;
-    const bool mine = group_.rank() == drill_.culprit;
-    if (mine) write_file(drill_.folder / "fault_at", "");
+    if (!armed_ || step != drill_.at || hits_checkpoint(drill_.fault)) return 1;
+    const bool mine = is_mine();
     switch (drill_.fault) {
       case Fault::killed:
         if (mine) std::raise(SIGKILL);
@@ -108,25 +110,43 @@ class Incident {
       case Fault::nan:
         return mine ? std::numeric_limits<double>::quiet_NaN() : 1;
       case Fault::disk_full:
-        if (mine) fill_disk();
-        break;
+      case Fault::killed_saving:
       case Fault::none:
         break;
     }
     return 1;
   }
 
+  /// After each step, before it saves.
+  void before_checkpoint(std::int64_t step, SavingFault& fault) {
+    if (!armed_ || step != drill_.at || !hits_checkpoint(drill_.fault) || !is_mine()) return;
+    // The first layer's weights come first in both files, there twice: they have two moments.
+    const std::int64_t weights = first_layer_weights(), arena = module_.arena()->numel();
+    const std::int64_t begin = arena * group_.rank() / group_.size();
+    const std::int64_t end = std::min(weights, arena * (group_.rank() + 1) / group_.size());
+    fault.arm(static_cast<std::size_t>(begin) * sizeof(float),
+              static_cast<std::size_t>(weights + end) * sizeof(float));
+  }
+
  private:
+  bool is_mine() const {
+    const bool mine = group_.rank() == drill_.culprit;
+    if (mine) write_file(drill_.folder / "fault_at", "");
+    return mine;
+  }
+
   const DrillRank& drill_;
   const comm::Group& group_;
+  const nn::Module& module_;
   bool armed_;
 };
 
-void train_digits(const DrillRank& drill, const comm::Group& group, bool armed) {
+void train_digits(const DrillRank& drill, const comm::Group& group, bool armed,
+                  SavingFault& saving_fault) {
   const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, kDigits);
   const GeneratorGuard random({.seed = 1});
   Net net;
-  Incident incident(drill, group, armed);
+  Incident incident(drill, group, net, armed);
   const std::filesystem::path output = drill.folder / "run";
   const std::optional<std::filesystem::path> latest = train::latest_checkpoint(output);
   train::Trainer trainer(
@@ -147,7 +167,17 @@ void train_digits(const DrillRank& drill, const comm::Group& group, bool armed) 
        .save_steps = kSaveSteps,
        .resume_from = latest.value_or("")},
       group);
+  trainer.set_callbacks({.on_step = [&](const train::StepReport& at) {
+    incident.before_checkpoint(at.step, saving_fault);
+  }});
   trainer.train();
+}
+
+std::string names_in(const std::filesystem::path& folder) {
+  std::string names;
+  for (const std::filesystem::path& path : list_folder(folder))
+    names += path.filename().string() + '\n';
+  return names;
 }
 
 }  // namespace
@@ -162,14 +192,29 @@ Fault parse_fault(std::string_view text) {
   std::string names;
   for (const auto& [fault, name] : kNames) {
     if (name == text) return fault;
-    names += concat(names.empty() ? "" : ", ", name);
+    names += str(names.empty() ? "" : ", ", name);
   }
-  fail_input("fault: expected one of ", names, ", found ", text);
+  fail_input("fault: expected one of ", names, ", found ", quote(text));
 }
 
 bool needs_processes(Fault fault) {
   return fault == Fault::killed || fault == Fault::stopped || fault == Fault::closed_socket ||
-         fault == Fault::disk_full;
+         hits_checkpoint(fault);
+}
+
+bool hits_checkpoint(Fault fault) {
+  return fault == Fault::killed_saving || fault == Fault::disk_full;
+}
+
+int saving_ranks(int ranks) {
+  Net net;
+  const std::int64_t arena = nn::plan(net)->numel();
+  // Rank r's share begins at r / ranks of the arena.
+  return static_cast<int>((first_layer_weights() * ranks + arena - 1) / arena);
+}
+
+std::int64_t next_checkpoint(std::int64_t step, std::int64_t steps) {
+  return std::min(steps, (step + kSaveSteps - 1) / kSaveSteps * kSaveSteps);
 }
 
 std::vector<Fault> all_faults(bool processes) {
@@ -180,17 +225,22 @@ std::vector<Fault> all_faults(bool processes) {
 }
 
 void run_drill_rank(const DrillRank& drill) {
-  const comm::GroupOptions options{
+  SavingFault saving_fault(drill);
+  comm::GroupOptions options{
       .transport = drill.transport,
       .timeout = comm::Timeout(static_cast<std::int64_t>(drill.timeout * 1000))};
   const comm::Environment environment = comm::Environment::read();
   const bool armed = environment.restart_count == 0;
-  if (!armed && environment.rank == 0) write_file(drill.folder / "restarted_at", "");
-  if (drill.transport != comm::TransportKind::thread)
-    return comm::run_from_env([&](const comm::Group& world) { train_digits(drill, world, armed); },
-                              options);
-  comm::launch([&](const comm::Group& group) { train_digits(drill, group, armed); }, drill.ranks,
-               {.ranks = comm::Ranks::threads, .group = options});
+  if (!armed && environment.rank == 0)
+    write_file(drill.folder / "restarted_at", names_in(drill.folder / "run"));
+  const auto rank_main = [&](const comm::Group& group) {
+    train_digits(drill, group, armed, saving_fault);
+  };
+  if (drill.transport == comm::TransportKind::thread)
+    return comm::launch(rank_main, drill.ranks, {.ranks = comm::Ranks::threads, .group = options});
+  if (armed && hits_checkpoint(drill.fault) && environment.rank == drill.culprit)
+    options.trace = saving_fault.trace();
+  comm::run_from_env(rank_main, options);
 }
 
 }  // namespace ringlet::cli

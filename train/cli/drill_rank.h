@@ -14,19 +14,24 @@ namespace ringlet::cli {
 enum class Fault {
   none,
   killed,         // SIGKILL
+  killed_saving,  // the same, in the middle of a checkpoint
   stopped,        // SIGSTOP: alive, but silent
   closed_socket,  // its connections break
   skipped,        // leaves a collective out
   other_op,       // calls another one
   other_size,     // calls it with another number of elements
   nan,            // its loss is not a number
-  disk_full       // its checkpoint finds no room
+  disk_full       // its part of a checkpoint finds no room
 };
 std::string_view name(Fault fault);  // "killed"
 /// InputError with the known names.
 Fault parse_fault(std::string_view name);
 /// A thread can be made to do some of them only.
 bool needs_processes(Fault fault);
+/// It is drilled on a rank that saves, while it does.
+bool hits_checkpoint(Fault fault);
+/// The first step from `step` on that ends with a checkpoint, in a training of so many.
+std::int64_t next_checkpoint(std::int64_t step, std::int64_t steps);
 /// All but none, that ranks of this kind can have.
 std::vector<Fault> all_faults(bool processes);
 
@@ -35,6 +40,7 @@ struct DrillRank {
   Fault fault = Fault::none;
   int culprit = 0;
   std::int64_t at = 0;  // the step in which it goes wrong, counted from 1
+  double point = 0;     // from 0 to below 1: where in what it writes
   std::int64_t steps = 8;
   double timeout = 3;  // seconds that a collective waits
   comm::TransportKind transport = comm::TransportKind::shm;
@@ -42,7 +48,9 @@ struct DrillRank {
 };
 
 /// Trains to the end, or throws what the fault leads to. After a restart it goes on from the latest
-/// checkpoint and nothing goes wrong. Leaves folder/fault_at when it goes wrong.
+/// checkpoint and nothing goes wrong. Leaves folder/fault_at when it goes wrong, folder/killed_at
+/// when a write kills it and, restarted, folder/restarted_at with the names that it finds in
+/// folder/run.
 void run_drill_rank(const DrillRank& drill);
 
 }  // namespace ringlet::cli

@@ -30,6 +30,8 @@ DrillOutcome run_trial(const DrillOptions& options, const DrillTrial& trial,
                     std::to_string(trial.culprit),
                     "--at",
                     std::to_string(trial.at),
+                    "--point",
+                    std::to_string(trial.point),
                     "--steps",
                     std::to_string(options.steps),
                     "--ranks",
@@ -49,7 +51,7 @@ DrillOutcome run_trial(const DrillOptions& options, const DrillTrial& trial,
   outcome.output = out.str() + err.str();
   for (int rank = 0; rank < processes; ++rank)
     outcome.errors.push_back(
-        text_of(folder / "logs" / "attempt_0" / concat("rank_", rank) / "stderr.log"));
+        text_of(folder / "logs" / "attempt_0" / str("rank_", rank) / "stderr.log"));
   if (const fs::path fault = folder / "fault_at", restart = folder / "restarted_at";
       fs::exists(fault) && fs::exists(restart))
     outcome.seconds =

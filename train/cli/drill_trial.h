@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct DrillOptions {
   std::string rank_folder, fault = "none";
   int culprit = 0;
   std::int64_t at = 0;
+  double point = 0;
 };
 
 struct DrillTrial {
@@ -30,6 +32,7 @@ struct DrillTrial {
   Fault fault;
   int culprit;
   std::int64_t at;
+  double point;  // of what the culprit writes to a checkpoint
   bool processes() const { return transport != comm::TransportKind::thread; }
 };
 
@@ -49,9 +52,15 @@ DrillOutcome run_trial(const DrillOptions& options, const DrillTrial& trial,
 /// The file's bytes; empty where there is none.
 std::string text_of(const std::filesystem::path& file);
 
-/// Empty, or what was wrong with how the ranks took it. `undisturbed`: the parameters of the same
-/// training without a fault, as bytes.
+/// What a trial must end with, whatever happened: what the same training without a fault left.
+struct DrillEnd {
+  std::string parameters;       // as bytes
+  std::set<std::string> files;  // below run/
+};
+DrillEnd end_of(const DrillOptions& options, const std::filesystem::path& folder);
+
+/// Empty, or what was wrong with how the ranks took it.
 std::string judge(const DrillOptions& options, const DrillTrial& trial, const DrillOutcome& outcome,
-                  const std::filesystem::path& folder, const std::string& undisturbed);
+                  const std::filesystem::path& folder, const DrillEnd& undisturbed);
 
 }  // namespace ringlet::cli

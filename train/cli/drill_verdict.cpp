@@ -1,10 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
+#include <initializer_list>
 #include <sstream>
 
 #include "ringlet/core/error.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/cli/drill_saving.h"
 #include "ringlet/train/cli/drill_trial.h"
 
 namespace ringlet::cli {
@@ -28,51 +32,81 @@ std::string orphans(const fs::path& folder) {
   return found;
 }
 
-/// Files that were not finished.
-std::string leftovers(const fs::path& folder) {
-  std::string found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder / "run"))
-    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
-      found += " " + entry.path().string();
-  return found;
+/// All that lies below a folder, by its path there.
+std::set<std::string> listing(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    names.insert(fs::relative(entry.path(), folder).string());
+  return names;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+/// What is there and should not be, and what is not and should.
+std::string difference(const std::set<std::string>& found, const std::set<std::string>& expected) {
+  std::string text;
+  for (const std::string& name : found)
+    if (!expected.contains(name)) text += " " + name;
+  for (const std::string& name : expected)
+    if (!found.contains(name)) text += " no " + name;
+  return text;
 }
 
-/// What must be said of a fault, by every rank that could still run.
-std::string missing_words(const DrillTrial& trial, const std::string& error) {
-  std::vector<std::string> words;
-  switch (trial.fault) {
-    case Fault::disk_full:
-      words = {"checkpoint", "File too large"};
-      break;
-    case Fault::nan:
-      words = {concat("rank ", trial.culprit), concat("step ", trial.at)};
-      break;
-    case Fault::killed:
-    case Fault::closed_socket:
-      words = {concat("rank ", trial.culprit)};
-      break;
-    case Fault::stopped:
-    case Fault::skipped:
-    case Fault::other_op:
-    case Fault::other_size:
-      words = {concat("rank ", trial.culprit), "collective "};
-      break;
-    case Fault::none:
-      break;
-  }
-  for (const std::string& word : words)
-    if (!contains(error, word)) return word;
-  return "";
+/// Whether `text` holds one of the words, not as the beginning of a longer number.
+bool says(const std::string& text, std::initializer_list<std::string> words) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1))
+      if (const std::size_t end = at + word.size();
+          end == text.size() || text[end] < '0' || text[end] > '9')
+        return true;
+    return false;
+  });
+}
+
+/// Whether a rank cannot say anything.
+bool is_mute(const DrillTrial& trial, int rank) {
+  return trial.processes() && rank == trial.culprit &&
+         (trial.fault == Fault::killed || trial.fault == Fault::killed_saving ||
+          trial.fault == Fault::stopped);
+}
+
+/// Whether the rank was killed by a write, and left a checkpoint half written if it had made it:
+/// of another's death rank 0 hears, and takes it away.
+bool was_killed_saving(const DrillTrial& trial, const fs::path& folder) {
+  const bool left = text_of(folder / "restarted_at").find(".checkpoint-") != std::string::npos;
+  return fs::exists(folder / "killed_at") && left == (trial.culprit == 0);
+}
+
+/// What the stderr of a rank that could still run does not say of the fault: which rank had it, in
+/// which step, what this one was doing. Empty: it says all.
+std::string missing_words(const DrillTrial& trial, int rank, const std::string& error) {
+  if (!says(error, {"ringlet: "})) return "ringlet: ";
+  // Whose own connections broke cannot know who is to blame.
+  const bool knows = trial.fault != Fault::closed_socket || rank != trial.culprit;
+  const std::string culprit = str("rank ", trial.culprit);
+  // A rank's own place, behind the cause, blames nobody; only the full disk is its own line's.
+  const std::size_t place = std::min(error.find("; rank "), error.find(" (rank "));
+  const std::string cause = trial.fault == Fault::disk_full ? error : error.substr(0, place);
+  if (knows && !says(cause, {culprit})) return culprit;
+  // A rank may still have been busy with the end of the step before, where the others were done.
+  const bool exact = trial.fault == Fault::nan || hits_checkpoint(trial.fault);
+  const std::string step = str("training step ", trial.at);
+  if (!says(error, {step, exact ? step : str("training step ", trial.at - 1)})) return step;
+  if (trial.fault == Fault::nan) return says(error, {"the loss of"}) ? "" : "the loss of";
+  // Ranks may come to the checkpoint while rank 0 dies of making it.
+  const bool late = trial.fault == Fault::killed_saving && fails_making(trial.culprit, trial.point);
+  const std::string saving = str(step, ", saving a checkpoint");
+  if (hits_checkpoint(trial.fault) && !late && !says(error, {saving})) return saving;
+  if (trial.fault == Fault::disk_full)
+    return says(error, {"File too large"}) ? "" : "File too large";
+  return says(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
+                 says(error, {"collective"})
+             ? ""
+             : "collective";
 }
 
 }  // namespace
 
 std::string judge(const DrillOptions& options, const DrillTrial& trial, const DrillOutcome& outcome,
-                  const fs::path& folder, const std::string& undisturbed) {
+                  const fs::path& folder, const DrillEnd& undisturbed) {
   if (outcome.code != 0)
     return fmt::format("the restarted job ended with {}: {}", outcome.code, outcome.output);
   if (!fs::exists(folder / "fault_at")) return "nothing went wrong";
@@ -80,24 +114,26 @@ std::string judge(const DrillOptions& options, const DrillTrial& trial, const Dr
   if (outcome.seconds > options.timeout + kPatience)
     return fmt::format("{:.1f} s passed until the ranks had ended", outcome.seconds);
   for (std::size_t rank = 0; rank < outcome.errors.size(); ++rank) {
-    const bool dead = trial.processes() && static_cast<int>(rank) == trial.culprit &&
-                      (trial.fault == Fault::killed || trial.fault == Fault::stopped);
-    if (dead) continue;
-    // Whose own connections broke cannot know who is to blame, but must say what it saw.
-    if (trial.fault == Fault::closed_socket && static_cast<int>(rank) == trial.culprit) {
-      if (!contains(outcome.errors[rank], "ringlet: ")) return fmt::format("rank {} is mute", rank);
-      continue;
-    }
-    if (const std::string word = missing_words(trial, outcome.errors[rank]); !word.empty())
+    if (is_mute(trial, static_cast<int>(rank))) continue;
+    if (const std::string word = missing_words(trial, static_cast<int>(rank), outcome.errors[rank]);
+        !word.empty())
       return fmt::format("process {} does not say '{}': {}", rank, word, outcome.errors[rank]);
   }
+  if (trial.fault == Fault::killed_saving && !was_killed_saving(trial, folder))
+    return "it was not killed in the middle of a checkpoint";
   if (const std::string found = orphans(folder); !found.empty())
     return "processes are left:" + found;
-  if (const std::string found = leftovers(folder); !found.empty()) return "files are left:" + found;
-  const fs::path last = train::checkpoint_path(folder / "run", options.steps);
-  if (text_of(last / "model.safetensors") != undisturbed)
+  const DrillEnd end = end_of(options, folder);
+  if (const std::string wrong = difference(end.files, undisturbed.files); !wrong.empty())
+    return "run/ holds, beside what an undisturbed run leaves:" + wrong;
+  if (end.parameters != undisturbed.parameters)
     return "its parameters are not those of the undisturbed run";
   return "";
+}
+
+DrillEnd end_of(const DrillOptions& options, const fs::path& folder) {
+  const fs::path last = train::checkpoint_path(folder / "run", options.steps);
+  return {text_of(last / "model.safetensors"), listing(folder / "run")};
 }
 
 }  // namespace ringlet::cli

@@ -11,12 +11,15 @@
 #include <system_error>
 
 #include "ringlet/core/file.h"
+#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/timeout.h"
 #include "ringlet/train/data/lines.h"
 #include "ringlet/train/data/text.h"
 #include "ringlet/train/npy.h"
+#include "ringlet/train/parallel/encode_together.h"
 #include "ringlet/train/progress.h"
 
 namespace ringlet::cli {
@@ -25,11 +28,13 @@ namespace {
 /// Lines embedded before their embeddings are written.
 constexpr std::size_t kChunk = 8192;
 
-struct Options {
+struct EncodeOptions {
   ModelOptions model;
   std::string input;
   std::filesystem::path output;
   std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
+  bool json = false;
+  double timeout = 0;  // seconds; 0: GroupOptions' own
 };
 
 std::size_t read_stdin(std::span<char> buffer) {
@@ -47,10 +52,24 @@ std::vector<std::string> read_texts(const std::string& input) {
                                          : train::LineReader(std::filesystem::path(input));
   std::vector<std::string> texts;
   while (const auto line = lines.next()) {
-    if (!train::is_utf8(*line)) lines.fail_here("expected UTF-8 text");
+    if (!models::unicode::is_valid(*line)) lines.fail_here("expected UTF-8 text");
     texts.emplace_back(train::strip(*line));
   }
   if (texts.empty()) fail_input(lines.name(), ": expected a line of text, found none");
+  return texts;
+}
+
+/// The lines that rank 0 has, on all ranks: standard input is its alone, and a file may be.
+std::vector<std::string> share(std::vector<std::string> texts, const comm::Group& world) {
+  if (world.size() == 1) return texts;
+  std::string lines;
+  for (const std::string& text : texts) lines += text + '\n';
+  lines = world.all_gather_bytes(lines)[0];
+  texts.clear();
+  for (std::size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
+    end = lines.find('\n', begin);
+    texts.push_back(lines.substr(begin, end - begin));
+  }
   return texts;
 }
 
@@ -101,34 +120,54 @@ bool is_jsonl(const std::filesystem::path& path) {
   fail_input("--output ", path.string(), ": expected a name that ends in .npy or .jsonl");
 }
 
-void encode(const Options& options) {
-  const bool jsonl = is_jsonl(options.output);
-  check_output_file("--output", options.output);
-  const models::SentenceEncoder model = open_model(options.model);
-  const std::vector<std::string> texts = read_texts(options.input);
+std::unique_ptr<Sink> open_sink(const EncodeOptions& options, std::size_t rows,
+                                std::int64_t dimension) {
+  if (is_jsonl(options.output)) return std::make_unique<JsonlSink>(options.output);
+  return std::make_unique<NpySink>(options.output, rows, dimension);
+}
 
-  std::unique_ptr<Sink> sink;
-  if (jsonl)
-    sink = std::make_unique<JsonlSink>(options.output);
-  else
-    sink = std::make_unique<NpySink>(options.output, texts.size(), model.dimension());
+void print_summary(const EncodeOptions& options, std::size_t texts, std::int64_t dimension,
+                   double seconds, double tokenizing_s) {
+  const double rate = static_cast<double>(texts) / seconds;
+  if (options.json)
+    return fmt::print("{}\n", nlohmann::json{{"texts", texts},
+                                             {"dimension", dimension},
+                                             {"seconds", seconds},
+                                             {"tokenizing_s", tokenizing_s},
+                                             {"texts_per_s", rate}}
+                                  .dump());
+  fmt::print("wrote {} embeddings of {} numbers to {} ({} texts/s)\n", texts, dimension,
+             options.output.string(), train::format_count(rate));
+}
+
+/// By all ranks together, where a launcher started several; rank 0 reads, writes and prints.
+void encode(const EncodeOptions& options, const comm::Group& world) {
+  const bool first = world.rank() == 0;
+  const std::vector<std::string> texts =
+      share(first ? read_texts(options.input) : std::vector<std::string>(), world);
+  const models::SentenceEncoder model = open_model(options.model, first);
+  const std::unique_ptr<Sink> sink =
+      first ? open_sink(options, texts.size(), model.dimension()) : nullptr;
   const auto start = std::chrono::steady_clock::now();
+  double tokenizing_s = 0;
   for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
     const auto chunk = std::span(texts).subspan(begin, std::min(kChunk, texts.size() - begin));
-    sink->write(chunk, model.encode(chunk, {.batch_tokens = options.batch_tokens}));
+    const Tensor embeddings = train::encode_together(
+        model, chunk, {.batch_tokens = options.batch_tokens, .tokenizing_s = &tokenizing_s},
+        world);  // (chunk, H)
+    if (first) sink->write(chunk, embeddings);
   }
+  if (!first) return;
   sink->commit();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  fmt::print("wrote {} embeddings of {} numbers to {} ({} texts/s)\n", texts.size(),
-             model.dimension(), options.output.string(),
-             train::format_count(static_cast<double>(texts.size()) / seconds.count()));
+  print_summary(options, texts.size(), model.dimension(), seconds.count(), tokenizing_s);
 }
 
 }  // namespace
 
 void add_encode(CLI::App& app) {
   CLI::App* command = app.add_subcommand("encode", "Embed each line of a text file");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EncodeOptions>();
   command->add_option("INPUT", options->input, "A text file, plain or gzip; - reads standard input")
       ->required();
   add_model_options(*command, options->model, "A Sentence Transformers folder");
@@ -137,7 +176,19 @@ void add_encode(CLI::App& app) {
   command->add_option("--batch-tokens", options->batch_tokens, "Tokens of one forward, about")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
-  command->callback([options] { encode(*options); });
+  command->add_flag("--json", options->json,
+                    "Print one JSON object: texts, dimension, seconds (loading apart), "
+                    "tokenizing_s (of them, rank 0's), texts_per_s");
+  add_timeout(*command, options->timeout);
+  command->callback([options] {
+    is_jsonl(options->output);  // or it is refused
+    comm::run_from_env(
+        [&](const comm::Group& world) {
+          if (world.rank() == 0) check_output_file("--output", options->output);
+          encode(*options, world);
+        },
+        launched_options(options->timeout));
+  });
 }
 
 }  // namespace ringlet::cli

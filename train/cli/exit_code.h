@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::cli {
 
@@ -24,15 +25,24 @@ class Interrupted : public Error {
 /// Says "PROGRAM: MESSAGE" in one line on stderr; returns `code`.
 inline int report(const char* program, std::string message, int code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
-  std::fprintf(stderr, "%s: %s\n", program, message.c_str());
+  std::fprintf(stderr, "%s: %s\n", program, one_line(message).c_str());
   return code;
 }
 
-/// What body() returns; or, told in one line, 2 after an InputError, 1 after any other error.
+/// What was printed must have arrived: a full disk behind a redirection is no success.
+inline void check_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    fail_input("standard output: cannot write");
+}
+
+/// What body() returns; or, told in one line, 2 after an InputError (or where all went well but
+/// standard output was lost), 1 after any other error.
 template <class Body>
 int exit_code(const char* program, Body&& body) {
   try {
-    return body();
+    const int code = body();
+    if (code == 0) check_output();
+    return code;
   } catch (const InputError& error) {
     return report(program, error.what(), kBadInput);
   } catch (const Interrupted& end) {

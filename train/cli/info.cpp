@@ -1,11 +1,11 @@
 // `ringlet info`: what this build is made of and what this machine offers it.
 #include <fmt/core.h>
+#include <openssl/crypto.h>
 #include <unistd.h>
 #include <utf8proc.h>
 #include <zlib.h>
-#include <CLI/CLI.hpp>
 
-#include <Eigen/Core>
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -15,8 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/comm/transport.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/train/cli/commands.h"
 
@@ -60,14 +62,37 @@ std::string compiler() {
 
 Json libraries() {
   return {{"CLI11", CLI11_VERSION},
-          {"Eigen",
-           fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
           {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                               FMT_VERSION % 100)},
+          {"gloo", comm::has_gloo() ? "yes" : "no"},  // it does not say its version
           {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
                                         NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+          {"OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING)},
           {"utf8proc", utf8proc_version()},
           {"zlib", zlibVersion()}};
+}
+
+/// What a product of f32 is at each --matmul-precision.
+Json matmul_precisions() {
+  switch (cpu::isa()) {
+    case cpu::Isa::amx:
+      return {{"highest", "six AMX products"},
+              {"high", "three AMX products"},
+              {"medium", "one AMX product"}};
+    case cpu::Isa::avx512_bf16:
+      return {{"highest", "f32"}, {"high", "f32"}, {"medium", "bf16 (VDPBF16PS)"}};
+    default:
+      return {{"highest", "f32"}, {"high", "f32"}, {"medium", "f32"}};
+  }
+}
+
+/// Of the memory of tensors and scratch; shared memory is that which ranks on one host read.
+Json pages() {
+  const cpu::HugePages huge = cpu::huge_pages();
+  const auto size = [](bool is_huge) {
+    return is_huge ? std::int64_t{2} << 20 : static_cast<std::int64_t>(::sysconf(_SC_PAGE_SIZE));
+  };
+  return {{"private", size(huge.for_private)}, {"shared", size(huge.for_shared)}};
 }
 
 Json devices() {
@@ -81,7 +106,7 @@ Json devices() {
 }
 
 Json collect() {
-  const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  const auto count = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
   return {{"version", RINGLET_VERSION},
           {"compiler", compiler()},
@@ -91,7 +116,9 @@ Json collect() {
             {"count", ::sysconf(_SC_NPROCESSORS_ONLN)},
             {"features", cpu_features()}}},
           {"kernels", cpu::name(cpu::isa())},
-          {"memory_bytes", pages * page},
+          {"matmul_precision", matmul_precisions()},
+          {"memory_bytes", count * page},
+          {"page_bytes", pages()},
           {"libraries", libraries()}};
 }
 
@@ -120,7 +147,16 @@ void print_text(const Json& info) {
              processor["name"].get<std::string>());
   fmt::print("features   {}\n", joined(processor["features"], " "));
   fmt::print("kernels    {}\n", info["kernels"].get<std::string>());
+  Json precisions = Json::array();
+  for (const auto& [name, means] : info["matmul_precision"].items())
+    precisions.push_back(name + " " + means.get<std::string>());
+  fmt::print("matmul     {}\n", joined(precisions, ", "));
   fmt::print("memory     {:.1f} GiB\n", info["memory_bytes"].get<double>() / kGibibyte);
+  const auto kib = [&](const char* memory) {
+    return info["page_bytes"][memory].get<std::int64_t>() >> 10;
+  };
+  fmt::print("pages      {} KiB, {} KiB of memory that ranks share\n", kib("private"),
+             kib("shared"));
   Json names = Json::array();
   for (const auto& [name, version] : info["libraries"].items())
     names.push_back(name + " " + version.get<std::string>());

@@ -7,12 +7,13 @@
 
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/seed.h"
 #include "ringlet/train/data/synthetic.h"
 
 namespace ringlet::cli {
 namespace {
 
-struct Options {
+struct MakeDataOptions {
   std::filesystem::path folder;
   std::uint64_t seed = 42;  // as of `ringlet train`, whose own data these are
   std::size_t rows = train::SyntheticSizes{}.nli_train;
@@ -32,7 +33,7 @@ train::SyntheticSizes sizes_for(std::size_t rows) {
           scaled(kUsual.digits_test)};
 }
 
-void make_data(const Options& options) {
+void make_data(const MakeDataOptions& options) {
   check_new_folder("FOLDER", options.folder);
   train::write_synthetic(options.folder, options.seed, sizes_for(options.rows));
   fmt::print("wrote NLI pairs, scored pairs and digits to {}\n", options.folder.string());
@@ -43,10 +44,9 @@ void make_data(const Options& options) {
 void add_make_data(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "make-data", "Write a small data set: NLI-like pairs, scored pairs, drawn digits");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MakeDataOptions>();
   command->add_option("FOLDER", options->folder, "A new or empty folder")->required();
-  command->add_option("--seed", options->seed, "The same seed gives the same files")
-      ->capture_default_str();
+  add_seed(*command, options->seed, "The same seed gives the same files");
   command->add_option("--rows", options->rows, "NLI pairs for training; the rest in proportion")
       ->check(CLI::Range(30, 1'000'000))
       ->capture_default_str();

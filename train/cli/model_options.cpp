@@ -6,7 +6,9 @@
 #include <cstdio>
 
 #include "ringlet/core/backend.h"
+#include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/parallel.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::cli {
 
@@ -20,12 +22,19 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
   command.add_option("--dtype", options.dtype, "What activations are kept in: f32 or bf16")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
+  command
+      .add_option("--matmul-precision", options.matmul_precision,
+                  "Of f32 products, PyTorch's names: highest, high (f32 where kernels have nothing "
+                  "between) or medium (operands rounded to bf16 where that is faster)")
+      ->check(CLI::IsMember({"highest", "high", "medium"}))
+      ->capture_default_str();
   command.add_option("--max-length", options.max_length, "Cut texts to so many tokens")
       ->check(CLI::Range(3, 1 << 20));
 }
 
 Device use_device(const ModelOptions& options) {
   if (options.threads > 0) set_threads_per_device(options.threads);
+  set_matmul_precision(parse_matmul_precision(options.matmul_precision));
   const Device device = Device::parse(options.device);
   ensure_registered();
   if (!has_backend(device.type)) fail_input("--device ", options.device, ": no such device here");
@@ -45,7 +54,7 @@ models::SentenceEncoder open_model(const ModelOptions& options, bool tell) {
   const Device device = use_device(options);
   auto encoder = models::SentenceEncoder::from_pretrained(options.model, device);
   std::string unused;
-  for (const std::string& name : encoder.unused_names()) unused += " " + name;
+  for (const std::string& name : encoder.unused_names()) unused += " " + shown(name);
   if (tell && !unused.empty())
     fmt::print(stderr, "{}: weights without use:{}\n", options.model, unused);
   apply(options, encoder);

@@ -17,12 +17,13 @@ struct ModelOptions {
   std::string device = "cpu";
   int threads = 0;  // 0: as many as there are processors
   std::string dtype = "f32";
+  std::string matmul_precision = "highest";
   std::int64_t max_length = 0;  // tokens; 0: the model's own limit
 };
 
-/// Adds --model, --device, --threads-per-device, --dtype and --max-length.
+/// Adds --model, --device, --threads-per-device, --dtype, --matmul-precision and --max-length.
 void add_model_options(CLI::App& command, ModelOptions& options, const std::string& model_help);
-/// Sets the threads; the device, which must exist.
+/// Sets the threads and the precision; the device, which must exist.
 Device use_device(const ModelOptions& options);
 /// Sets dtype and length; a length that the model cannot take is InputError.
 void apply(const ModelOptions& options, const models::SentenceEncoder& encoder);

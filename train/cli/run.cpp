@@ -23,7 +23,7 @@ namespace {
 constexpr int kUsualPort = 29500;
 constexpr int kMostRanks = 4096;
 
-struct Options {
+struct RunOptions {
   std::vector<std::string> program;
   std::string nproc_per_node = "1";
   std::string nnodes = "1";
@@ -119,7 +119,7 @@ void set_endpoint(const std::string& endpoint, comm::LauncherOptions& launch) {
     fail_input("--rdzv-endpoint ", endpoint, ": expected HOST:PORT");
 }
 
-comm::LauncherOptions launcher_options(const Options& options) {
+comm::LauncherOptions launcher_options(const RunOptions& options) {
   comm::LauncherOptions launch;
   launch.command = options.program;
   if (launch.command.empty())
@@ -175,7 +175,7 @@ std::vector<std::string> take_program(const CLI::App& command, int& argc, char**
 void add_run(CLI::App& app, int& argc, char** argv) {
   CLI::App* command =
       app.add_subcommand("run", "Start a program on many ranks: ringlet run [options] PROGRAM …");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   const auto add = [&](const std::string& name, auto& value, const std::string& help) {
     std::string torch = name;  // torchrun takes either spelling
     std::replace(torch.begin() + 2, torch.end(), '-', '_');

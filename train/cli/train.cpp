@@ -51,20 +51,23 @@ void train_model(TrainOptions options) {
   const Device device = use_device(options.model);
   if (strategy == train::Strategy::dp)
     for (int i = 0; i < options.devices; ++i) options.arguments.devices.push_back({device.type, i});
+  TrainPlan plan{options, read_training_data(options.data), {}};
+  check_batch(options, plan.data, launched ? environment.world_size : options.devices);
+  if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
+  check_random_weights(plan);
   set_memory_limit(device, options.memory_limit);
   for (const Device one : options.arguments.devices) set_memory_limit(one, options.memory_limit);
-
-  TrainPlan plan{options, read_training_data(options.data), {}};
-  if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   if (launched)
-    return comm::run_from_env([&](const comm::Group& world) { train_rank(plan, world); });
+    return comm::run_from_env([&](const comm::Group& world) { train_rank(plan, world); },
+                              group_options(options));
   if (strategy == train::Strategy::none || strategy == train::Strategy::dp)
     return train_rank(plan, comm::Group());
   const InterruptGuard signals;
   try {
-    comm::launch(
-        [&](const comm::Group& group) { train_rank(plan, group); }, options.devices,
-        {.ranks = comm::Ranks::processes, .signal = [&] { return signals.caught_alone(); }});
+    comm::launch([&](const comm::Group& group) { train_rank(plan, group); }, options.devices,
+                 {.ranks = comm::Ranks::processes, .group = group_options(options), .signal = [&] {
+                    return signals.caught_alone();
+                  }});
   } catch (const InputError&) {
     throw;
   } catch (const Error& error) {

@@ -8,8 +8,11 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/seed.h"
+#include "ringlet/train/cli/timeout.h"
 
 namespace ringlet::cli {
 namespace {
@@ -39,6 +42,41 @@ void add_data_options(CLI::App& command, DataOptions& data) {
   add_score_scale(command, data.score_scale);
 }
 
+void add_strategy_options(CLI::App& command, TrainOptions& options) {
+  command
+      .add_option("--strategy", options.strategy,
+                  std::string("How several devices train together: ") + train::kStrategyNames)
+      ->capture_default_str();
+  command
+      .add_option("--devices", options.devices,
+                  "Devices of this machine, each with --batch rows of a step")
+      ->check(CLI::Range(1, 1 << 10))
+      ->capture_default_str();
+  command
+      .add_option("--bucket-cap-mb", options.bucket_cap_mb,
+                  "ddp: MiB of gradients that are summed at a time (25)")
+      ->check(CLI::Range(1e-6, 1e6));
+  const auto add_switch = [&](const char* name, std::optional<bool>& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::IsMember({"true", "false"}));
+  };
+  add_switch("--reshard-after-forward", options.reshard_after_forward,
+             "fsdp: let a layer's parameters go after its forward (true); false keeps them for "
+             "backward: more memory, a third less to move");
+  add_switch("--prefetch", options.prefetch,
+             "fsdp: gather the next layer while one computes, in forward and backward (true)");
+  command
+      .add_option("--transport", options.transport,
+                  "How the processes of a --strategy move bytes: auto, shm or gloo")
+      ->check(CLI::IsMember({"auto", "shm", "gloo"}))
+      ->capture_default_str();
+  command
+      .add_option("--algorithm", options.algorithm,
+                  "Their collectives: direct (or auto) adds in rank order, ring to the neighbour")
+      ->check(CLI::IsMember({"auto", "direct", "ring"}))
+      ->capture_default_str();
+  add_timeout(command, options.timeout);
+}
+
 void add_training_options(CLI::App& command, TrainOptions& options) {
   train::TrainingArguments& a = options.arguments;
   constexpr std::int64_t kMany = std::int64_t{1} << 40;
@@ -62,27 +100,28 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       .add_option("--schedule", options.schedule, "How the learning rate falls behind the warm-up")
       ->check(CLI::IsMember({"linear", "cosine", "constant"}))
       ->capture_default_str();
-  command.add_option("--weight-decay", a.weight_decay, "AdamW's, of all but biases and LayerNorm")
+  command.add_option("--optimizer", options.optimizer, train::kOptimizerNames)
+      ->check(CLI::IsMember({"adamw", "sgd"}))
+      ->capture_default_str();
+  command.add_option("--momentum", a.momentum, "SGD's")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--weight-decay", a.weight_decay, "Of all but biases and LayerNorm")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   command.add_option("--clip", a.max_grad_norm, "Global norm of gradients at most; 0: no clipping")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   command
-      .add_option("--strategy", options.strategy,
-                  std::string("How several devices train together: ") + train::kStrategyNames)
-      ->capture_default_str();
-  command
-      .add_option("--devices", options.devices,
-                  "Devices of this machine, each with --batch rows of a step")
-      ->check(CLI::Range(1, 1 << 10))
+      .add_option("--gradient-accumulation-steps", a.gradient_accumulation,
+                  "Batches of each device whose gradients make a step")
+      ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command
       .add_option("--memory-limit", options.memory_limit,
                   "Most that the tensors of each device may take: bytes, or with KiB, MiB or GiB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
-  command.add_option("--seed", a.seed, "Of weights, order, dropout and the project's own data")
-      ->capture_default_str();
+  add_seed(command, a.seed, "Of weights, order, dropout and the project's own data");
   command.add_option("--dealing", options.dealing, "How batches of several data sets alternate")
       ->check(CLI::IsMember({"round_robin", "proportional"}))
       ->capture_default_str();
@@ -94,9 +133,25 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->check(CLI::Range(kMany));
 }
 
+/// What only one strategy has is refused with any other.
+void check_strategy_options(const TrainOptions& options, train::Strategy strategy) {
+  const auto needs = [&](train::Strategy owner, const char* option, const std::string& value) {
+    if (strategy != owner)
+      fail_input(option, " ", value, ": needs --strategy ", train::strategy_name(owner));
+  };
+  const auto text = [](bool value) { return value ? "true" : "false"; };
+  if (options.bucket_cap_mb)
+    needs(train::Strategy::ddp, "--bucket-cap-mb", str(*options.bucket_cap_mb));
+  if (options.reshard_after_forward)
+    needs(train::Strategy::fsdp, "--reshard-after-forward", text(*options.reshard_after_forward));
+  if (options.prefetch) needs(train::Strategy::fsdp, "--prefetch", text(*options.prefetch));
+}
+
 }  // namespace
 
-bool from_scratch(const TrainOptions& options) { return !folder_exists(options.model.model); }
+bool from_scratch(const TrainOptions& options) {
+  return !models::names_folder(options.model.model);
+}
 
 void add_train_options(CLI::App& command, TrainOptions& options) {
   add_model_options(command, options.model,
@@ -105,6 +160,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
                      "vocab.txt or tokenizer.json of a new model; else learned from the data");
   add_data_options(command, options.data);
   add_training_options(command, options);
+  add_strategy_options(command, options);
   command.add_option("--output", options.arguments.output, "A new or empty folder")
       ->capture_default_str();
   command.add_flag("--resume", options.resume, "Go on from the latest checkpoint in --output");
@@ -119,6 +175,10 @@ void check(const TrainOptions& options, bool restarted) {
     fail_input("--vocab ", options.vocab, ": ", options.model.model, " has its own vocabulary");
   }
   if (!options.data.loss.empty()) parse_loss(options.data.loss);
+  if (options.arguments.momentum != 0 && options.optimizer != "sgd")
+    fail_input("--momentum ", options.arguments.momentum, ": needs --optimizer sgd");
+  if (options.optimizer == "sgd" && options.arguments.lr == 0)
+    fail_input("--optimizer sgd: needs --lr; the rates by default are adamw's");
   const fs::path& output = options.arguments.output;
   if (!options.resume && !restarted) return check_new_folder("--output", output);
   check_writable_folder("--output", output);
@@ -133,7 +193,35 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
     fail_input("--strategy ", options.strategy,
                ": this is one of several ranks; expected ddp, zero1, zero2 or fsdp");
   if (strategy == train::Strategy::none && options.devices > 1)
-    fail_input("--devices ", options.devices, ": needs a --strategy: ", train::kStrategyNames);
+    fail_input("--devices ", options.devices,
+               ": needs a --strategy of several: dp, ddp, zero1, zero2 or fsdp");
+  check_strategy_options(options, strategy);
+  if (strategy != train::Strategy::none && strategy != train::Strategy::dp) return;
+  const auto alone = [](const char* option, const auto& value) {
+    fail_input(option, " ", value, ": needs a --strategy of several processes: ddp, zero1, zero2 ",
+               "or fsdp");
+  };
+  if (options.transport != "auto") alone("--transport", options.transport);
+  if (options.algorithm != "auto") alone("--algorithm", options.algorithm);
+  if (options.timeout > 0) alone("--timeout", options.timeout);
+}
+
+comm::GroupOptions group_options(const TrainOptions& options) {
+  return with_timeout({.transport = comm::parse_transport(options.transport),
+                       .algorithm = comm::parse_algorithm(options.algorithm)},
+                      options.timeout);
+}
+
+void check_batch(const TrainOptions& options, const TrainingData& data, int devices) {
+  const int passes = options.arguments.gradient_accumulation;
+  const std::size_t step =
+      options.arguments.batch_size * static_cast<std::size_t>(devices * passes);
+  const std::string several = str(devices > 1 ? str(" on each of ", devices, " devices") : "",
+                                  passes > 1 ? str(", ", passes, " times a step,") : "");
+  for (const Source& source : data.sources)
+    if (const std::size_t rows = source.dataset->size(); rows < step)
+      fail_input(source.dataset->name(), ": --batch ", options.arguments.batch_size, several,
+                 " is more than its ", rows, rows == 1 ? " row" : " rows");
 }
 
 train::TrainingArguments training_arguments(const TrainOptions& options, const TrainingData& data) {
@@ -144,9 +232,15 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   arguments.warmup_ratio = ratio ? options.warmup : 0;
   arguments.warmup_steps = ratio ? 0 : std::llround(options.warmup);
   arguments.schedule = train::parse_decay(options.schedule);
+  arguments.optimizer = train::parse_optimizer(options.optimizer);
   arguments.dealing = options.dealing == "proportional" ? train::Dealing::proportional
                                                         : train::Dealing::round_robin;
   arguments.dtype = parse_dtype(options.model.dtype);
+  const train::StrategyOptions usual;
+  arguments.strategy_options = {
+      .bucket_cap_mb = options.bucket_cap_mb.value_or(usual.bucket_cap_mb),
+      .reshard_after_forward = options.reshard_after_forward.value_or(usual.reshard_after_forward),
+      .prefetch = options.prefetch.value_or(usual.prefetch)};
   if (options.resume) arguments.resume_from = arguments.output;
   for (const Source& source : data.sources)
     if (source.loss == LossKind::mnrl) arguments.no_duplicates = true;

@@ -1,6 +1,7 @@
 // What `ringlet train` is told, and whether it makes sense.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "ringlet/train/cli/model_options.h"
@@ -20,12 +21,18 @@ struct TrainOptions {
   train::TrainingArguments arguments{.output = "output", .epochs = 0, .lr = 0};
   double warmup = 0.1;
   std::string schedule = "linear";
+  std::string optimizer = "adamw";
   std::string dealing = "round_robin";
   bool resume = false;
   bool no_progress = false;
   std::string strategy = "none";
   int devices = 1;
   std::size_t memory_limit = 0;  // bytes of each device; 0: none
+  std::string transport = "auto";
+  std::string algorithm = "auto";
+  double timeout = 0;  // seconds; 0: GroupOptions' own
+  std::optional<double> bucket_cap_mb;
+  std::optional<bool> reshard_after_forward, prefetch;
 };
 
 /// --model names an architecture, not a folder: the weights are random.
@@ -38,6 +45,13 @@ void add_train_options(CLI::App& command, TrainOptions& options);
 void check(const TrainOptions& options, bool restarted);
 /// The same for what several devices cannot do; `launched`: this is one of several ranks.
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched);
+
+/// How the ranks talk to each other.
+comm::GroupOptions group_options(const TrainOptions& options);
+
+/// InputError when a data set has fewer rows than a step takes, `devices` times --batch,
+/// times --gradient-accumulation-steps.
+void check_batch(const TrainOptions& options, const TrainingData& data, int devices);
 
 /// With what depends on the model and the data filled in.
 train::TrainingArguments training_arguments(const TrainOptions& options, const TrainingData& data);

@@ -9,7 +9,10 @@
 #include <memory>
 
 #include "ringlet/comm/launcher/signals.h"
+#include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/random.h"
+#include "ringlet/models/encoder_layer.h"
+#include "ringlet/models/transformer.h"
 #include "ringlet/train/cli/curves.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
@@ -21,11 +24,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A model of random weights.
-models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer tokenizer) {
+models::EncoderConfig new_config(const TrainOptions& options, const models::Tokenizer& tokenizer) {
   models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
   config.vocab_size = tokenizer.vocab_size();
   config.pad_token_id = tokenizer.special().pad;
+  return config;
+}
+
+/// A model of random weights.
+models::SentenceEncoder new_model(const TrainOptions& options, models::Tokenizer tokenizer) {
+  const models::EncoderConfig config = new_config(options, tokenizer);
   const Device device = use_device(options.model);
   const GeneratorGuard seeded(Generator{options.arguments.seed, 0, 0});
   models::SentenceEncoder encoder(config, std::move(tokenizer));
@@ -41,6 +49,14 @@ std::vector<train::Level> guessing_levels(const TrainingData& data) {
       return {{fmt::format("guessing (ln {})", source.dataset->num_labels()),
                std::log(source.dataset->num_labels())}};
   return {};
+}
+
+/// "; 2 ranks over shm, direct"
+std::string describe(const comm::Group& group) {
+  if (group.size() == 1) return "";
+  const comm::GroupOptions& options = group.options();
+  return fmt::format("; {} ranks over {}, {}", group.size(), comm::name(options.transport),
+                     options.algorithm == comm::Algorithm::ring ? "ring" : "direct");
 }
 
 std::string describe(const train::Metrics& metrics) {
@@ -105,6 +121,19 @@ void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDat
 
 }  // namespace
 
+void check_random_weights(const TrainPlan& plan) {
+  const TrainOptions& options = plan.options;
+  if (options.memory_limit == 0 || !plan.tokenizer) return;
+  const models::BlankWeights without_memory;
+  const auto blank = models::Transformer::create(new_config(options, *plan.tokenizer));
+  std::size_t need = 0;
+  for (const nn::Parameter& parameter : blank->parameters()) need += parameter.tensor().nbytes();
+  if (need > options.memory_limit)
+    fail_input("--memory-limit: the random weights of ", options.model.model, " need ", need,
+               " bytes, whole on each rank before a strategy shards them; expected at least that, ",
+               "found ", options.memory_limit);
+}
+
 void train_rank(const TrainPlan& plan, const comm::Group& group) {
   const TrainOptions& options = plan.options;
   const bool first = group.rank() == 0;
@@ -119,13 +148,25 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
 
   const train::TrainingResult result = run_training(trainer, first && !options.no_progress);
   const fs::path& output = arguments.output;
+  if (first)  // of a run that was killed here
+    remove_unfinished(
+        output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
   encoder.save(output / "model");
   if (!first) return;
+  if (result.lone_rows > 0)
+    fmt::print(
+        stderr,
+        "{} of the rows trained lay alone in a device's part of their batch, where mnrl finds "
+        "no negatives: they changed nothing\n",
+        result.lone_rows);
   draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(
-      "{} steps, mean loss {:.4f}, {} pairs/s; wrote {}: model/, metrics.jsonl, curves.svg\n",
+      "{} steps, mean loss {:.4f}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg\n",
       result.steps, result.loss,
-      train::format_count(static_cast<double>(result.rows) / result.seconds), output.string());
+      result.rows == 0  // all were trained before
+          ? "none left to train"
+          : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
+      describe(group), output.string());
 }
 
 }  // namespace ringlet::cli

@@ -16,6 +16,10 @@ struct TrainPlan {
   std::optional<models::Tokenizer> tokenizer;  // of a new model
 };
 
+/// InputError where --memory-limit is less than a new model's weights: they are random, and so
+/// whole on each rank before a strategy shards them.
+void check_random_weights(const TrainPlan& plan);
+
 /// Trains on this rank; rank 0 shows and writes. After SIGINT or SIGTERM on any rank all save at
 /// the end of the step and throw Interrupted.
 void train_rank(const TrainPlan& plan, const comm::Group& group);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
@@ -74,8 +75,8 @@ class SharedColumns {
 
   void check_found() const {
     if (!nowhere_.empty())
-      fail_input("--columns: no file has a column '", nowhere_[0].first, "' to use as '",
-                 nowhere_[0].second, "'");
+      fail_input("--columns: no file has a column ", quote(nowhere_[0].first), " to use as ",
+                 quote(nowhere_[0].second));
   }
 
  private:
@@ -167,7 +168,7 @@ std::shared_ptr<models::Loss> loss_of(const Source& source,
 
 LossKind parse_loss(const std::string& name) {
   const std::optional<LossKind> loss = loss_named(name);
-  if (!loss) fail_input("unknown loss '", name, "'; expected ", kLossNames);
+  if (!loss) fail_input("unknown loss ", quote(name), "; expected ", kLossNames);
   return *loss;
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "ringlet/core/quote.h"
+#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::train {
@@ -62,7 +64,7 @@ void require(const RowReader& rows, const Columns& columns, const Columns& neede
     if (has(columns, name)) continue;
     std::string found;
     for (const std::string& column : columns) found += (found.empty() ? "" : ", ") + column;
-    fail_input(rows.name(), ":1: expected a column '", name, "', found ", found);
+    fail_input(rows.name(), ":1: expected a column ", quote(name), ", found ", shown(found));
   }
 }
 
@@ -133,12 +135,12 @@ Plan make_plan(RowReader& rows, const ReadOptions& options) {
   }
   fail_input(rows.name(),
              ":1: expected columns sentence1 and sentence2 (with label, score or gold_label), "
-             "anchor and positive, or sentence; name them with columns NAME_IN_FILE=NAME");
+             "anchor and positive, or sentence; name them with --columns NAME_IN_FILE=NAME");
 }
 
 [[noreturn]] void refuse_rename(const RowReader& rows) {
   const auto& [from, to] = rows.missing_renames().front();
-  fail_input(rows.name(), ":1: no column '", from, "' to use as '", to, "'");
+  fail_input(rows.name(), ":1: no column ", quote(from), " to use as ", quote(to));
 }
 
 /// A file may lack columns that others rename, if there is a plan without them.
@@ -156,8 +158,8 @@ Plan make_plan_with_renames(RowReader& rows, const ReadOptions& options) {
 
 std::string_view text_field(const RowReader& rows, const std::string& column) {
   const std::optional<std::string_view> field = rows.find(column);
-  if (!field) rows.fail_here("expected a field '", column, "'");
-  if (!is_utf8(*field)) rows.fail_here("expected UTF-8 in '", column, "'");
+  if (!field) rows.fail_here("expected a field ", quote(column));
+  if (!models::unicode::is_valid(*field)) rows.fail_here("expected UTF-8 in ", quote(column));
   return strip(*field);
 }
 
@@ -172,11 +174,11 @@ std::optional<int> read_label(const RowReader& rows, const Plan& plan, const Rea
   if (!value || *value != std::floor(*value) || *value < 0 || *value > kMaxLabel) {
     std::string names;
     for (const std::string& label : options.labels) names += label + ", ";
-    rows.fail_here("expected ", names, "or a class number in '", plan.target_column, "', found '",
-                   text, "'");
+    rows.fail_here("expected ", names, "or a class number in ", quote(plan.target_column),
+                   ", found ", quote(text));
   }
   if (plan.num_labels > 0 && *value >= plan.num_labels) {
-    rows.fail_here("label ", text, " is out of range: expected 0 to ", plan.num_labels - 1);
+    rows.fail_here("label ", shown(text), " is out of range: expected 0 to ", plan.num_labels - 1);
   }
   return static_cast<int>(*value);
 }
@@ -185,11 +187,12 @@ double read_score(const RowReader& rows, const Plan& plan) {
   const std::string_view text = text_field(rows, plan.target_column);
   const std::optional<double> value = parse_number(text);
   if (!value) {
-    rows.fail_here("expected a number in '", plan.target_column, "', found '", text, "'");
+    rows.fail_here("expected a number in ", quote(plan.target_column), ", found ", quote(text));
   }
   if (*value < plan.min_score * plan.scale || *value > plan.scale) {
-    rows.fail_here("score ", text, " is out of range: expected ", plan.min_score * plan.scale,
-                   " to ", plan.scale, " (score scale ", plan.scale, ")");
+    rows.fail_here("score ", shown(text), " is out of range: expected ",
+                   plan.min_score * plan.scale, " to ", plan.scale, " (score scale ", plan.scale,
+                   ")");
   }
   return *value / plan.scale;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ringlet/core/quote.h"
 #include "ringlet/train/data/csv.h"
 #include "ringlet/train/data/jsonl.h"
 #include "ringlet/train/data/text.h"
@@ -98,7 +99,7 @@ class JsonlRows : public RowReader {
     const JsonlReader::Member* member = find_member(column);
     if (!member || member->type == JsonlReader::Type::null) return std::nullopt;
     if (member->type == JsonlReader::Type::other) {
-      fail_here("expected a string or a number in '", column, "'");
+      fail_here("expected a string or a number in ", quote(column));
     }
     return member->text;
   }
@@ -136,7 +137,7 @@ Renames parse_renames(std::string_view text) {
     text.remove_prefix(std::min(text.size(), item.size() + 1));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
-      fail_input("columns: expected NAME_IN_FILE=NAME, found '", item, "'");
+      fail_input("columns: expected NAME_IN_FILE=NAME, found ", quote(item));
     }
     renames.emplace_back(strip(item.substr(0, equals)), strip(item.substr(equals + 1)));
   }

@@ -105,15 +105,25 @@ std::vector<std::vector<std::size_t>> Sampler::plan(std::size_t epoch, std::size
   return open.take();
 }
 
+// Who makes batches is ahead of who trains on them, in the next epoch before the other has ended,
+// and a plan may take a while: neither waits for one that only the other needs.
 std::shared_ptr<const Sampler::Plans> Sampler::plans(std::size_t epoch) const {
-  const std::lock_guard lock(mutex_);
-  if (!plans_ || plans_->epoch != epoch) {
-    auto plans = std::make_shared<Plans>();
-    plans->epoch = epoch;
-    for (std::size_t i = 0; i < datasets_.size(); ++i) plans->batches.push_back(plan(epoch, i));
-    plans_ = std::move(plans);
+  const auto known = [&]() -> std::shared_ptr<const Plans> {
+    for (const auto& one : plans_)
+      if (one && one->epoch == epoch) return one;
+    return nullptr;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = known()) return found;
   }
-  return plans_;
+  auto plans = std::make_shared<Plans>();
+  plans->epoch = epoch;
+  for (std::size_t i = 0; i < datasets_.size(); ++i) plans->batches.push_back(plan(epoch, i));
+  const std::lock_guard lock(mutex_);
+  if (auto found = known()) return found;
+  plans_[1] = std::exchange(plans_[0], std::move(plans));
+  return plans_[0];
 }
 
 std::vector<std::size_t> Sampler::batch_counts(std::size_t epoch) const {

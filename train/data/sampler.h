@@ -68,7 +68,7 @@ class Sampler {
   std::vector<const TextDataset*> datasets_;
   SamplerOptions options_;
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Plans> plans_;  // of the epoch asked for last
+  mutable std::shared_ptr<const Plans> plans_[2];  // of the last epochs asked for, latest first
 };
 
 }  // namespace ringlet::train

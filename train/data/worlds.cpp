@@ -203,10 +203,10 @@ constexpr std::string_view kTimes = R"(*hour
 std::string clothing(std::string_view preposition, const std::vector<std::string_view>& garments) {
   std::string lines;
   for (const std::string_view garment : garments) {
-    lines += concat(preposition, " a ", garment, "|", preposition, " ", garment, "s\n");
+    lines += str(preposition, " a ", garment, "|", preposition, " ", garment, "s\n");
     for (const char* colour : {"red", "blue", "green", "yellow", "black", "white"}) {
-      lines += concat(" ", preposition, " a ", colour, " ", garment, "|", preposition, " ", colour,
-                      " ", garment, "s\n");
+      lines += str(" ", preposition, " a ", colour, " ", garment, "|", preposition, " ", colour,
+                   " ", garment, "s\n");
     }
   }
   return lines;

@@ -1,5 +1,8 @@
 #include "ringlet/train/parallel/attached_strategy.h"
 
+#include <algorithm>
+
+#include "ringlet/core/quote.h"
 #include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
@@ -17,11 +20,12 @@ const char* strategy_name(Strategy strategy) { return kNames[static_cast<int>(st
 Strategy parse_strategy(std::string_view name) {
   for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i)
     if (name == kNames[i]) return static_cast<Strategy>(i);
-  fail_input("unknown strategy '", name, "'; expected ", kStrategyNames);
+  fail_input("unknown strategy ", quote(name), "; expected ", kStrategyNames);
 }
 
 AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
-                                   const std::vector<Device>& devices, DType dtype) {
+                                   const std::vector<Device>& devices, DType dtype,
+                                   const StrategyOptions& options) {
   const auto keep = [&](auto parallel) {
     paused_ = parallel->paused();
     strategy_ = std::move(parallel);
@@ -29,16 +33,25 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
   if (strategy == Strategy::dp) {
     auto* loss = dynamic_cast<models::Loss*>(&module);
     if (!loss) fail_input("strategy dp: expected a loss over batches of sentences");
-    keep(std::make_shared<DataParallel>(*loss, devices));
+    const auto parallel = std::make_shared<DataParallel>(*loss, devices);
+    exchanging_ = [parallel] { return parallel->seconds_exchanging(); };
+    keep(parallel);
   } else if (strategy == Strategy::ddp) {
-    keep(std::make_shared<DistributedDataParallel>(module, std::move(group)));
+    const double cap = options.bucket_cap_mb;
+    keep(std::make_shared<DistributedDataParallel>(
+        module, std::move(group),
+        DistributedDataParallelOptions{.bucket_cap_mb = cap,
+                                       .first_bucket_mb = std::min(1.0, cap)}));
   } else if (strategy == Strategy::zero1 || strategy == Strategy::zero2) {
     const int stage = strategy == Strategy::zero1 ? 1 : 2;
     keep(std::make_shared<ShardedDataParallel>(module, std::move(group),
                                                ShardedDataParallelOptions{stage}));
   } else if (strategy == Strategy::fsdp) {
-    keep(std::make_shared<FullySharded>(module, std::move(group),
-                                        FullyShardedOptions{.param_dtype = dtype}));
+    keep(std::make_shared<FullySharded>(
+        module, std::move(group),
+        FullyShardedOptions{.reshard_after_forward = options.reshard_after_forward,
+                            .prefetch = options.prefetch,
+                            .param_dtype = dtype}));
   }
 }
 

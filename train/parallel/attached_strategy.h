@@ -1,6 +1,7 @@
 // One of the strategies, chosen by name.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -15,21 +16,34 @@ const char* strategy_name(Strategy strategy);
 /// By that name; anything else is InputError.
 Strategy parse_strategy(std::string_view name);
 
+/// What only some of them have, by PyTorch's names; see their own options.
+struct StrategyOptions {
+  double bucket_cap_mb = 25;          // ddp: MiB; its first bucket is 1 MiB at most
+  bool reshard_after_forward = true;  // fsdp
+  bool prefetch = true;               // fsdp
+};
+
 /// Puts a strategy on a module while it lives (FSDP: as long as the module lives).
 class AttachedStrategy {
  public:
   AttachedStrategy() = default;  // none
-  /// `group` counts for ddp, zero1, zero2 and fsdp, `devices` for dp, whose module is a Loss.
+  /// `group` counts for ddp, zero1, zero2 and fsdp, `devices` for dp, whose module is a Loss (for
+  /// another, DataParallel itself has sum()).
   /// `dtype` is what its layers compute in, f32 or bf16.
   AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
-                   const std::vector<Device>& devices, DType dtype = DType::f32);
+                   const std::vector<Device>& devices, DType dtype = DType::f32,
+                   const StrategyOptions& options = {});
 
   /// More than 0: backward reduces nothing (see NoSync).
   const std::shared_ptr<int>& paused() const { return paused_; }
+  /// Under dp: in adding up gradients and sending parameters, so far; elsewhere 0 (see
+  /// comm::GroupStats).
+  double seconds_exchanging() const { return exchanging_ ? exchanging_() : 0; }
 
  private:
   std::shared_ptr<void> strategy_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
+  std::function<double()> exchanging_;
 };
 
 }  // namespace ringlet::train

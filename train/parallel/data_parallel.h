@@ -9,37 +9,57 @@
 //   }
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "ringlet/models/losses/loss.h"
+#include "ringlet/models/transformer.h"
 #include "ringlet/train/parallel/strategy.h"
 
 namespace ringlet::train {
+
+class Replicas;
 
 /// While it lives, the loss deals the rows of its batches out to the devices, near-equal in tokens,
 /// as a Loader deals them to ranks. Its value is the sum of theirs: no embedding leaves its device.
 /// Backward adds the replicas' gradients to those of the first device, in the order of the devices.
 /// Parameters go to the replicas before the next forward; devices of one memory share them.
-/// A backward that throws leaves no gradients behind.
+/// A backward that throws leaves no gradients behind. Without gradients the transformer below deals
+/// its rows out, so that encode and evaluators use all devices, too, with the bits of one.
 ///
-/// The first device is the loss's own; every class in the loss must know blank_copy. Without
-/// gradients, the first device runs alone. The loss must outlive this object.
+/// The first device is the module's own; every class in it must know blank_copy. The module must
+/// outlive this object.
 class DataParallel {
  public:
   DataParallel(models::Loss& loss, std::vector<Device> devices);
+  /// Any other module: the same by sum().
+  DataParallel(nn::Module& module, std::vector<Device> devices);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
+
+  /// Calls part(replica, d) for every device d at once, each on a thread of its own; the replica of
+  /// device 0 is the module itself. The value is the sum of theirs, () each on its device, and its
+  /// backward that of all:
+  ///
+  ///   const Variable loss = parallel.sum([&](nn::Module& replica, std::size_t d) {
+  ///     return autograd::cross_entropy(static_cast<Net&>(replica)(images[d]), labels[d], rows);
+  ///   });
+  using Part = std::function<Variable(nn::Module& replica, std::size_t d)>;
+  Variable sum(const Part& part);
 
   /// Gradients stay on their devices until the next backward without it.
   [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
   /// How many no_sync() are alive.
   const std::shared_ptr<int>& paused() const;
+  /// In adding up gradients and sending parameters, so far; nothing computes meanwhile.
+  double seconds_exchanging() const;
 
  private:
-  class Replicas;
   std::shared_ptr<Replicas> replicas_;
+  std::shared_ptr<models::LossRunner> loss_;
+  std::vector<std::shared_ptr<models::TransformerRunner>> transformers_;
 };
 
 }  // namespace ringlet::train

@@ -1,6 +1,7 @@
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "ringlet/core/ops/elementwise.h"
@@ -42,14 +43,15 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   std::span<const Bucket> buckets() const { return buckets_; }
 
   // ---- for the optimizer: all is here ----
+  bool replicated() const override { return true; }
   std::vector<nn::LocalSlice> local_slices() override {
     check_usable();
     if (!arena_->data().defined()) return {};
     return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
   }
   void gather_norm_blocks(std::vector<double>&) override {}
-  Tensor whole_unit(const nn::Unit& unit, const std::vector<Tensor>* local) override {
-    return (local ? (*local)[0] : arena_->data()).slice(unit.begin, unit.end);
+  Tensor whole_unit(const nn::Unit& unit) override {
+    return arena_->data().slice(unit.begin, unit.end);
   }
 
   // ---- backward ----
@@ -62,7 +64,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
       if (!item.state->has_grad) earlier_.erase(item.state);
       if (item.reached && item.reduced && !item.pending) set_sum_aside(item);
       if (!item.state->has_grad) {
-        rows_.erase(item.state);
+        tables_.forget(*item.state);
         item.state->dense = false;
       }
       if (!item.reached && !item.pending) continue;
@@ -78,9 +80,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   }
 
   void only_rows(autograd::VariableState& leaf, const Tensor& rows) override {
-    std::vector<std::int32_t>& known = rows_[&leaf];
-    const std::vector<std::int32_t> more = rows.to_vector<std::int32_t>();
-    known.insert(known.end(), more.begin(), more.end());
+    tables_.note(leaf, rows);
   }
 
   void grad_ready(autograd::VariableState& leaf) override {
@@ -157,15 +157,13 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
 
   // True if the bucket is a table of which only rows were written, few enough to be sent alone.
   bool exchange_rows(const Bucket& bucket) {
-    if (group_.size() == 1) return false;
     for (const Item& item : items_) {
       const bool alone =
           item.slot->offset == bucket.begin && item.slot->numel() == bucket.end - bucket.begin;
-      if (!alone || !rows_.contains(item.state)) continue;
-      RowExchange exchange(item.state->grad_buffer, rows_.at(item.state), !item.state->dense,
-                           group_);
-      if (!exchange.sparse()) return false;
-      exchanges_.push_back(std::move(exchange));
+      if (!alone || item.slot->parameter.dim() != 2) continue;
+      std::optional<RowExchange> exchange = tables_.exchange(*item.state, group_);
+      if (!exchange) return false;
+      exchanges_.push_back(std::move(*exchange));
       return true;
     }
     return false;
@@ -186,7 +184,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   std::vector<BucketState> states_;
   std::vector<comm::Work> works_;
   std::vector<RowExchange> exchanges_;
-  std::unordered_map<const autograd::VariableState*, std::vector<std::int32_t>> rows_;  // written
+  RowTables tables_;
   std::unordered_map<const autograd::VariableState*, Tensor> earlier_;  // sums that wait
   std::size_t next_ = 0;
   bool reducing_ = false;

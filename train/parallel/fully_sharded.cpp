@@ -15,15 +15,32 @@ namespace {
 constexpr std::size_t kParameterBuffers = 3;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
+/// Those that no module below has. Their names may have dots: an architecture's own.
+std::vector<nn::Parameter> own_parameters(nn::Module& module) {
+  std::vector<nn::Parameter> own = module.parameters();
+  module.visit([&](const std::string&, nn::Module& below) {
+    if (&below == &module) return;
+    for (const nn::Parameter& other : below.parameters()) std::erase(own, other);
+  });
+  return own;
+}
+
 /// Gathers units when their modules are entered and lets them go afterwards.
 class Gatherer final : public UnitSharding {
  public:
   Gatherer(nn::Module& module, comm::Group group, const FullyShardedOptions& options)
-      : UnitSharding("fsdp", module, std::move(group), {.gradients = true, .parameters = true}),
+      : UnitSharding("fsdp", module, std::move(group),
+                     {.gradients = true,
+                      .parameters = true,
+                      .units = options.units,
+                      .reduce_dtype = options.reduce_dtype}),
         options_(options),
         whole_(states_.size()) {
-    RINGLET_CHECK(options.param_dtype == DType::f32 || options.param_dtype == DType::bf16,
+    const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; };
+    RINGLET_CHECK(known(options.param_dtype),
                   "[fsdp] parameters are gathered as f32 or bf16, not as ", options.param_dtype);
+    RINGLET_CHECK(known(options.reduce_dtype),
+                  "[fsdp] gradients are summed as f32 or bf16, not as ", options.reduce_dtype);
     find_places();
     make_layouts();
     shard_parameters();
@@ -36,7 +53,7 @@ class Gatherer final : public UnitSharding {
     nn::ModuleHooks hooks;
     hooks.pre_forward = [self, arena](nn::Module& entered) { self->pre_forward(entered); };
     hooks.post_forward = [self, arena](nn::Module& left) { self->post_forward(left); };
-    hooks.forward_failed = [self, arena](nn::Module&) { self->forward_failed(); };
+    hooks.forward_failed = [self, arena](nn::Module& left) { self->forward_failed(left); };
     if (places_.at(&module).layer != kNone)
       hooks.pre_backward = [self, arena](nn::Module& entered) { self->pre_backward(entered); };
     return hooks;
@@ -62,6 +79,16 @@ class Gatherer final : public UnitSharding {
       drop_all();
     } catch (...) {  // a few bytes of bookkeeping: the caller hears of what came before
     }
+  }
+
+  // Shards are written from here on, and a gather that was let go may not have read this one yet.
+  std::vector<nn::LocalSlice> local_slices() override {
+    wait_for_dropped();
+    return UnitSharding::local_slices();
+  }
+  void assign(const nn::Parameter& parameter, const Tensor& value) override {
+    wait_for_dropped();
+    UnitSharding::assign(parameter, value);
   }
 
   // What a forward without a backward left whole is out of date now.
@@ -90,32 +117,26 @@ class Gatherer final : public UnitSharding {
   void make_layouts() {
     UnitLayout::Rounded products, none;
     if (options_.param_dtype == DType::bf16)
-      module_.visit([&](const std::string&, nn::Module& below) {
-        for (const auto& [name, parameter] : below.named_parameters())
-          if (name.find('.') == name.npos && below.only_multiplied(parameter))  // its own
-            products.insert(parameter.state().get());
+      module_.visit([&](const std::string&, nn::Module& computing) {
+        if (computing.compute_dtype() != DType::bf16) return;
+        computing.visit([&](const std::string&, nn::Module& below) {
+          for (const nn::Parameter& parameter : own_parameters(below))
+            if (below.only_multiplied(parameter)) products.insert(parameter.state().get());
+        });
       });
     for (std::size_t unit = 0; unit < states_.size(); ++unit) {
       // What lies outside layers, a loss's head, may well compute in f32.
-      const bool layer = std::find(layers_.begin(), layers_.end(), unit) != layers_.end();
+      const bool layer = states_[unit].unit->layer != nullptr;
       layouts_.emplace_back(*states_[unit].unit, states_[unit].pieces, layer ? products : none);
     }
   }
 
   void find_places() {
-    std::map<std::string, std::size_t> by_name;
-    for (std::size_t u = 0; u < states_.size(); ++u) by_name[states_[u].unit->name] = u;
-    std::vector<bool> is_layer(states_.size());
-    module_.visit([&](const std::string& path, nn::Module& below) {
-      Place& place = places_[&below];  // the first path counts, as in named_parameters
-      const auto unit = by_name.find(path);
-      if (!below.is_unit() || unit == by_name.end() || place.layer != kNone) return;
-      if (is_layer[unit->second]) return;
-      place.layer = unit->second;
-      is_layer[unit->second] = true;
-    });
-    for (std::size_t u = 0; u < states_.size(); ++u)
-      (is_layer[u] ? layers_ : outside_).push_back(u);
+    for (std::size_t u = 0; u < states_.size(); ++u) {
+      const nn::Module* layer = states_[u].unit->layer;
+      (layer ? layers_ : outside_).push_back(u);
+      if (layer) places_[layer].layer = u;
+    }
     module_.visit([&](const std::string& path, nn::Module& below) {
       Place& place = places_[&below];
       if (!place.outside.empty() || place.layer != kNone) return;
@@ -144,7 +165,7 @@ class Gatherer final : public UnitSharding {
   // ---- hooks ----
 
   void pre_forward(nn::Module& module) {
-    ++depth_;
+    entered_.push_back(&module);
     check_usable();
     const Place& place = places_.at(&module);
     for (const std::size_t unit : place.outside) launch(unit);
@@ -153,29 +174,39 @@ class Gatherer final : public UnitSharding {
   }
 
   void post_forward(nn::Module& module) {
-    --depth_;
+    left(module);
     if (in_backward_) return;  // recomputed: its backward comes next
     reach_.ran(module);
     const bool keep = autograd::grad_enabled();
     const Place& place = places_.at(&module);
     if (place.layer != kNone && (options_.reshard_after_forward || !keep)) release(place.layer);
-    if (depth_ > 0) return;
+    if (!entered_.empty()) return;
     for (const std::size_t unit : layers_)
       if (!whole_[unit].in_use || !keep) release(unit);  // fetched and not used
     if (!keep)
       for (const std::size_t unit : outside_) release(unit);
   }
 
-  void forward_failed() {
-    if (--depth_ == 0 && !in_backward_) drop_all();
+  void forward_failed(nn::Module& module) {
+    left(module);
+    if (entered_.empty() && !in_backward_) drop_all();
+  }
+
+  // What failed behind post_forward has been left already.
+  void left(nn::Module& module) {
+    const auto found = std::find(entered_.rbegin(), entered_.rend(), &module);
+    if (found != entered_.rend()) entered_.erase(found.base() - 1, entered_.end());
   }
 
   void pre_backward(nn::Module& module) { enter_layer(places_.at(&module).layer, -1); }
 
   void unit_complete(State& state) override {
     const auto unit = static_cast<std::size_t>(&state - states_.data());
-    const bool layer = std::find(layers_.begin(), layers_.end(), unit) != layers_.end();
-    if (layer && !whole_[unit].frozen) release(unit);
+    if (!state.unit->layer) return;
+    RINGLET_CHECK(whole_[unit].in_use, "[fsdp] '", state.unit->name,
+                  "' is a unit, but its parameters were used without calling it: choose a module "
+                  "around it (FullyShardedOptions::units)");
+    if (!whole_[unit].frozen) release(unit);
   }
 
   void enter_layer(std::size_t unit, int direction) {
@@ -224,10 +255,10 @@ class Gatherer final : public UnitSharding {
     drop(unit);
   }
 
-  /// Without waiting: what is on its way comes and goes unseen.
+  /// Without waiting: what is on its way comes and goes unseen, but reads shards meanwhile.
   void drop(std::size_t unit) {
     Whole& whole = whole_[unit];
-    whole.gathering.reset();
+    if (whole.gathering) dropped_.push_back(*std::exchange(whole.gathering, std::nullopt));
     const State& state = states_[unit];
     if (std::exchange(whole.in_use, false))
       for (std::size_t i = state.first_item; i < state.last_item; ++i)
@@ -236,7 +267,12 @@ class Gatherer final : public UnitSharding {
   }
 
   void drop_all() {
+    std::erase_if(dropped_, [](const comm::Work& work) { return work.done(); });
     for (std::size_t unit = 0; unit < states_.size(); ++unit) drop(unit);
+  }
+
+  void wait_for_dropped() {
+    for (const comm::Work& work : std::exchange(dropped_, {})) work.wait();
   }
 
   void release_all() {
@@ -248,15 +284,17 @@ class Gatherer final : public UnitSharding {
   std::vector<Whole> whole_;                   // one per unit
   std::vector<std::size_t> layers_, outside_;  // units that are modules, and the others
   std::map<const nn::Module*, Place> places_;
-  int depth_ = 0;  // modules entered and not left
+  std::vector<comm::Work> dropped_;         // gathers that nobody will use
+  std::vector<const nn::Module*> entered_;  // and not left, the outermost first
   bool in_backward_ = false;
 };
 
 }  // namespace
 
 FullySharded::FullySharded(nn::Module& module, comm::Group group, Options options)
-    : strategy_(std::make_shared<Gatherer>(check_memory_limit(Strategy::fsdp, module, group.size()),
-                                           group, options)) {
+    : strategy_(std::make_shared<Gatherer>(
+          check_memory_limit(Strategy::fsdp, module, group.size(), 0, options.units), group,
+          options)) {
   strategy_->attach();
 }
 

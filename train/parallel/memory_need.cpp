@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/memory_need.h"
 
 #include <algorithm>
-#include <set>
 
 #include "ringlet/core/backend.h"
 
@@ -18,11 +17,7 @@ struct Sizes {
   std::size_t whole_under_fsdp = 0;
 };
 
-Sizes measure(const nn::Arena& arena, nn::Module& module, int ranks) {
-  std::set<std::string> layers;
-  module.visit([&](const std::string& path, nn::Module& below) {
-    if (below.is_unit()) layers.insert(path);
-  });
+Sizes measure(const nn::Arena& arena, int ranks) {
   Sizes sizes;
   sizes.all = static_cast<std::size_t>(arena.numel());
   std::vector<std::size_t> shards(static_cast<std::size_t>(ranks));
@@ -32,9 +27,8 @@ Sizes measure(const nn::Arena& arena, nn::Module& module, int ranks) {
     const comm::Pieces pieces = comm::even_pieces(unit.end - unit.begin, ranks, nn::kNormBlock);
     for (std::size_t r = 0; r < shards.size(); ++r)
       shards[r] += static_cast<std::size_t>(pieces[r].count);
-    const bool layer = layers.contains(unit.name);
-    if (!layer) outside += numel;
-    busiest = std::max(busiest, layer ? numel + numel / 2 : numel);
+    if (!unit.layer) outside += numel;
+    busiest = std::max(busiest, unit.layer ? numel + numel / 2 : numel);
     sizes.largest_unit = std::max(sizes.largest_unit, numel);
   }
   sizes.shard = *std::max_element(shards.begin(), shards.end());
@@ -44,10 +38,11 @@ Sizes measure(const nn::Arena& arena, nn::Module& module, int ranks) {
 
 }  // namespace
 
-MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int moments) {
-  const auto arena = nn::plan(module);
+MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int moments,
+                       const nn::UnitPolicy& units) {
+  const auto arena = nn::plan(module, units);
   if (arena->numel() == 0) return {};
-  const Sizes n = measure(*arena, module, ranks);
+  const Sizes n = measure(*arena, ranks);
   const std::size_t element = itemsize(arena->units().front().slots.front().parameter.dtype());
   const auto state = static_cast<std::size_t>(moments);
   MemoryNeed need;
@@ -71,13 +66,14 @@ MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int mom
           need.whole * element};
 }
 
-nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks, int moments) {
-  const auto arena = nn::plan(module);
+nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks, int moments,
+                               const nn::UnitPolicy& units) {
+  const auto arena = nn::plan(module, units);
   if (arena->numel() == 0) return module;
   const Device device = arena->units().front().slots.front().parameter.device();
   const std::size_t limit = memory_stats(device).limit;
   if (limit == 0) return module;
-  const MemoryNeed need = memory_need(strategy, module, ranks, moments);
+  const MemoryNeed need = memory_need(strategy, module, ranks, moments, units);
   if (need.total() <= limit) return module;
   fail_input("[", strategy_name(strategy), "] ", module.num_parameters(), " parameters need ",
              need.total(), " bytes on each rank (parameters ", need.parameters, ", gradients ",

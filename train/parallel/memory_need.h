@@ -14,11 +14,14 @@ struct MemoryNeed {
   std::size_t total() const { return parameters + gradients + state + whole; }
 };
 
-/// `moments` is what the optimizer keeps for each element: 2 for AdamW, 0 if it is not known yet.
-MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int moments);
+/// `moments` is what the optimizer keeps for each element: 2 for AdamW, 0 if it is not known yet;
+/// `units` are those of FullyShardedOptions.
+MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int moments,
+                       const nn::UnitPolicy& units = {});
 
 /// The module itself; InputError, with the bytes needed, where they are more than the limit of its
 /// device (set_memory_limit).
-nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks, int moments = 0);
+nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks, int moments = 0,
+                               const nn::UnitPolicy& units = {});
 
 }  // namespace ringlet::train

@@ -20,6 +20,9 @@ class ReachCheck {
 
   /// To be called after each module's forward.
   void ran(nn::Module& module);
+  /// Around the outermost module's: of one that threw no loss has run.
+  void forward_begins() { before_ = ran_; }
+  void forward_failed() { ran_ = before_; }
   /// Throws, naming them, when parameters that must be reached are not among `reached`.
   void check(const char* strategy, std::span<autograd::VariableState* const> reached);
 
@@ -30,6 +33,7 @@ class ReachCheck {
   nn::Module& module_;
   std::map<const nn::Module*, std::vector<const models::Loss*>> below_;  // losses below a loss
   Losses ran_;                                                           // since the last backward
+  Losses before_;                                                        // the forward under way
   std::map<Losses, std::vector<nn::NamedParameter>> required_;           // by what ran
 };
 

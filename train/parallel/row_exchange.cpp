@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/row_exchange.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ringlet/core/ops/elementwise.h"
 
@@ -14,7 +13,7 @@ RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool know
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   std::string message(1, known ? 'k' : 'u');
   message.append(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(rows[0]));
-  sparse_ = agree(message, group);
+  agree(message, group);
   if (!sparse_) return;
 
   const std::int64_t columns = table_.size(1);
@@ -33,34 +32,56 @@ RowExchange::RowExchange(Tensor table, std::vector<std::int32_t> rows, bool know
   work_ = group.all_gather(gathered_, mine, pieces);
 }
 
-bool RowExchange::agree(const std::string& mine, const comm::Group& group) {
-  bool known = true;
+void RowExchange::agree(const std::string& mine, const comm::Group& group) {
   std::int64_t sent = 0;
   for (const std::string& message : group.all_gather_bytes(mine)) {
-    known = known && message[0] == 'k';
+    known_ = known_ && message[0] == 'k';
     std::vector<std::int32_t>& rows = rows_.emplace_back((message.size() - 1) / sizeof(rows[0]));
-    std::memcpy(rows.data(), message.data() + 1, message.size() - 1);
+    std::copy(message.begin() + 1, message.end(), reinterpret_cast<char*>(rows.data()));
     sent += static_cast<std::int64_t>(rows.size());
   }
-  return known && sent < table_.size(0);
+  sparse_ = known_ && sent < table_.size(0);
 }
 
-void RowExchange::finish() {
+void RowExchange::finish(Tensor out, std::int64_t begin) {
   work_.wait();
+  const std::int64_t columns = table_.size(1), end = begin + out.numel();
   std::vector<bool> begun(static_cast<std::size_t>(table_.size(0)));
   std::int64_t next = 0;
   for (const auto& of_rank : rows_) {
     for (const std::int32_t row : of_rank) {
-      Tensor sum = table_[row];
       const Tensor value = gathered_[next++];
+      const std::int64_t start = row * columns;
+      const std::int64_t first = std::max(start, begin), last = std::min(start + columns, end);
+      if (first >= last) continue;
+      Tensor sum = out.slice(first - begin, last - begin);
+      const Tensor part = value.slice(first - start, last - start);
       if (begun[static_cast<std::size_t>(row)]) {
-        axpby(sum, 1, value, 1);
+        axpby(sum, 1, part, 1);
       } else {
-        sum.copy_(value);
+        sum.copy_(part);
         begun[static_cast<std::size_t>(row)] = true;
       }
     }
   }
+}
+
+void RowTables::note(const autograd::VariableState& table, const Tensor& rows) {
+  std::vector<std::int32_t>& known = rows_[&table];
+  const std::vector<std::int32_t> more = rows.to_vector<std::int32_t>();
+  known.insert(known.end(), more.begin(), more.end());
+}
+
+std::optional<RowExchange> RowTables::exchange(const autograd::VariableState& table,
+                                               const comm::Group& group) {
+  if (group.size() == 1 || whole_.contains(&table)) return std::nullopt;
+  const auto rows = rows_.find(&table);
+  RowExchange asked(table.grad_buffer,
+                    rows == rows_.end() ? std::vector<std::int32_t>() : rows->second, !table.dense,
+                    group);
+  if (!asked.known()) whole_.insert(&table);
+  if (!asked.sparse()) return std::nullopt;
+  return asked;
 }
 
 }  // namespace ringlet::train

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "ringlet/autograd/variable.h"
 #include "ringlet/comm/group.h"
 
 namespace ringlet::train {
@@ -21,17 +25,43 @@ class RowExchange {
   /// False if some rank does not know its rows, or sending them is no less than all of the table:
   /// then nothing is on its way.
   bool sparse() const { return sparse_; }
-  /// Puts the sums into the table.
-  void finish();
+  /// Whether every rank knows its rows.
+  bool known() const { return known_; }
+  /// Puts the sums into elements [begin, begin + out.numel()) of the table, which are `out` (n) and
+  /// zero where no rank has rows.
+  void finish(Tensor out, std::int64_t begin);
+  /// Into all of the table.
+  void finish() { finish(table_.view({-1}), 0); }
 
  private:
-  bool agree(const std::string& mine, const comm::Group& group);
+  void agree(const std::string& mine, const comm::Group& group);
 
   Tensor table_;
   std::vector<std::vector<std::int32_t>> rows_;  // of each rank, ascending
   Tensor gathered_;                              // (rows of all ranks, C)
   comm::Work work_;
+  bool known_ = true;
   bool sparse_ = false;
+};
+
+/// The rows that this rank's backwards write, by table, and which tables are worth asking about:
+/// what one rank's batch does to a table says nothing of the others', so all ask until some rank
+/// has said that it does not know its rows. From then on nobody does, and the table goes as a
+/// whole.
+class RowTables {
+ public:
+  /// Of the gradient of `table` these rows (i32) are being written.
+  void note(const autograd::VariableState& table, const Tensor& rows);
+  /// Its next gradient begins with zero.
+  void forget(const autograd::VariableState& table) { rows_.erase(&table); }
+  /// The exchange of its gradient (V, C), under way; none where all of it is to be summed.
+  /// Collective: every rank calls it for the same tables in the same order.
+  std::optional<RowExchange> exchange(const autograd::VariableState& table,
+                                      const comm::Group& group);
+
+ private:
+  std::unordered_map<const autograd::VariableState*, std::vector<std::int32_t>> rows_;
+  std::unordered_set<const autograd::VariableState*> whole_;  // alike on all ranks
 };
 
 }  // namespace ringlet::train

@@ -15,7 +15,7 @@ struct ShardedDataParallelOptions {
 
 /// Used as DistributedDataParallel is. Gradients are reduce-scattered unit by unit while backward
 /// runs, each rank's optimizer updates its pieces, and the optimizer's step ends with an all-gather
-/// of the parameters: 2 (n - 1) / n x the parameters in all.
+/// of the parameters: 2 (n - 1) / n x the parameters in all, less a table's rows with no gradient.
 class ShardedDataParallel {
  public:
   using Options = ShardedDataParallelOptions;

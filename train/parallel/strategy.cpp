@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "ringlet/train/parallel/update_buffer.h"
+
 namespace ringlet::train {
 namespace {
 
@@ -9,7 +11,7 @@ namespace {
 std::vector<std::string> describe(const nn::Module& module) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& name, const Tensor& tensor) {
-    lines.push_back(concat("'", name, "' ", tensor.dtype(), " ", tensor.shape()));
+    lines.push_back(str("'", name, "' ", tensor.dtype(), " ", tensor.shape()));
   };
   for (const nn::NamedParameter& named : module.named_parameters())
     add(named.name, named.parameter.tensor());
@@ -29,11 +31,12 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data)
+RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data,
+                           const nn::UnitPolicy& units)
     : name_(name),
       module_(module),
       group_(std::move(group)),
-      arena_((keep_data ? nn::pack(module) : nn::plan(module)).get()),
+      arena_((keep_data ? nn::pack(module) : nn::plan(module, units)).get()),
       reach_(module) {
   RINGLET_CHECK(!arena_->sharding(), "[", name_, "] the module has a strategy already");
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
@@ -87,7 +90,8 @@ void RankStrategy::attach() {
   for (Item& item : items_) item.state->observer = weak_from_this();
   std::set<const nn::Module*> seen;  // a module in several places is hooked once
   module_.visit([&](const std::string&, nn::Module& below) {
-    if (seen.insert(&below).second) below.set_hooks(hooks(below));
+    if (!seen.insert(&below).second) return;
+    below.set_hooks(&below == &module_ ? outermost(hooks(below)) : hooks(below));
   });
 }
 
@@ -100,6 +104,34 @@ void RankStrategy::detach() {
 nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
   if (!dynamic_cast<models::Loss*>(&module)) return {};
   return {{}, [this](nn::Module& left) { reach_.ran(left); }, {}};
+}
+
+nn::ModuleHooks RankStrategy::outermost(nn::ModuleHooks hooks) {
+  const auto call = [](const auto& hook, nn::Module& module) {
+    if (hook) hook(module);
+  };
+  const bool buffers = !module_.named_buffers().empty();
+  hooks.pre_forward = [this, call, buffers, then = hooks.pre_forward](nn::Module& entered) {
+    reach_.forward_begins();
+    call(then, entered);
+    if (buffers) share_buffers();
+  };
+  hooks.forward_failed = [this, call, then = hooks.forward_failed](nn::Module& left) {
+    reach_.forward_failed();
+    call(then, left);
+  };
+  return hooks;
+}
+
+// Each rank's forward may have changed them. Without a gradient ranks may be on their own.
+void RankStrategy::share_buffers() const {
+  if (!autograd::grad_enabled() || !module_.training() || *paused_ > 0) return;
+  for (const auto& [name, buffer] : module_.named_buffers()) {
+    const Tensor first =
+        rank() == 0 ? buffer : empty(buffer.shape(), buffer.dtype(), buffer.device());
+    group_.broadcast(first, 0).wait();
+    update_buffer(buffer, first);
+  }
 }
 
 void RankStrategy::backward_failed() noexcept { broken_ = broken_ || running_; }

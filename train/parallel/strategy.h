@@ -15,12 +15,14 @@ namespace ringlet::train {
 
 /// Watches a packed module's parameters and modules. Created on all ranks together: it checks that
 /// names, shapes and dtypes are alike, naming the first difference, and gives all ranks the values
-/// of rank 0. The module must outlive it.
+/// of rank 0. Buffers are rank 0's again at the start of every training forward outside no_sync.
+/// The module must outlive it.
 class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
  public:
   /// Without `keep_data` the arena has no memory for parameters, which the strategy must take from
   /// where they are and, with share_unit, from rank 0.
-  RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data = true);
+  RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data = true,
+               const nn::UnitPolicy& units = {});
 
   /// Puts itself on the module; what a constructor cannot do.
   virtual void attach();
@@ -33,7 +35,11 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   void backward_failed() noexcept override;
 
   int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
   void barrier() override { group_.barrier(); }
+  std::vector<std::string> all_gather_bytes(const std::string& mine) override {
+    return group_.all_gather_bytes(mine);
+  }
   std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter& parameter) const override;
 
  protected:
@@ -66,6 +72,8 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
  private:
   void verify() const;
   void broadcast(bool data);
+  nn::ModuleHooks outermost(nn::ModuleHooks hooks);
+  void share_buffers() const;
 
   std::unordered_map<const autograd::VariableState*, std::size_t> index_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);

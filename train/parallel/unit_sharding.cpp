@@ -16,7 +16,8 @@ constexpr std::size_t kGradBuffers = 2;
 
 UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group group,
                            Switches switches)
-    : RankStrategy(name, module, std::move(group), !switches.parameters), switches_(switches) {
+    : RankStrategy(name, module, std::move(group), !switches.parameters, switches.units),
+      switches_(std::move(switches)) {
   if (arena_->numel() == 0) return;
   std::size_t item = 0;
   std::int64_t local = 0;
@@ -98,25 +99,17 @@ void UnitSharding::after_step() {
   arena_->data().storage()->bump_version();
 }
 
-Tensor UnitSharding::whole_unit(const nn::Unit& unit, const std::vector<Tensor>* local) {
+Tensor UnitSharding::whole_unit(const nn::Unit& unit) {
+  if (!switches_.parameters) return arena_->data().slice(unit.begin, unit.end);
   const State& state = state_of(unit);
-  if (!local && !switches_.parameters) return arena_->data().slice(unit.begin, unit.end);
-  Tensor piece = state.shard;
-  if (local) {
-    std::size_t slice = 0;
-    for (const State& before : states_) {
-      if (&before == &state) break;
-      if (mine(before).count > 0) ++slice;
-    }
-    piece = mine(state).count > 0 ? (*local)[slice] : empty({0}, state.shard.dtype());
-  }
   Tensor whole = empty({state.numel()}, state.shard.dtype(), state.shard.device());
-  gather(state, whole, piece).wait();
+  gather(state, whole, state.shard).wait();
   return whole;
 }
 
 void UnitSharding::assign(const nn::Parameter& parameter, const Tensor& value) {
   if (!switches_.parameters) return RankStrategy::assign(parameter, value);
+  check_shape("assign", parameter.name().c_str(), value, parameter.shape());
   const Item& item = item_of(*parameter.state());
   const State& state = states_[item.unit];
   const std::int64_t start = state.unit->begin + mine(state).offset;
@@ -151,7 +144,8 @@ void UnitSharding::backward_begins(std::span<autograd::VariableState* const> rea
 // A gradient that was reduced is summed in the shard; this rank's next one begins with zero.
 void UnitSharding::start_anew(Item& item) {
   if (std::exchange(item.pending, true)) return;
-  item.state->has_grad = false;
+  item.state->has_grad = item.state->dense = false;
+  tables_.forget(*item.state);
   if (switches_.gradients) item.state->grad_buffer = Tensor();
 }
 
@@ -173,6 +167,10 @@ void UnitSharding::needs_grad_buffer(autograd::VariableState& leaf) {
     item.state->grad_buffer =
         state.grad.slice(begin, begin + item.slot->numel()).view(item.slot->parameter.shape());
   }
+}
+
+void UnitSharding::only_rows(autograd::VariableState& leaf, const Tensor& rows) {
+  tables_.note(leaf, rows);
 }
 
 void UnitSharding::make_room() {
@@ -209,13 +207,68 @@ void UnitSharding::reduce(State& state) {
     const std::int64_t begin = slot.offset - state.unit->begin;
     if (!items_[i].pending) input.slice(begin, begin + slot.numel()).zero_();
   }
-  state.reducing = group_.reduce_scatter(state.shard_grad, input, state.pieces);
+  const DType travels = input.dtype() == DType::f32 ? switches_.reduce_dtype : input.dtype();
+  if (travels != input.dtype()) {
+    state.rounded = empty({mine(state).count}, travels, input.device());
+    state.reducing.push_back(group_.reduce_scatter(state.rounded, input.to(travels), state.pieces));
+  } else if (exchange_rows(state)) {
+    reduce_scatter(state, input, 0, state.table_begin);
+    reduce_scatter(state, input, state.table_end, state.numel());
+  } else {
+    reduce_scatter(state, input, 0, state.numel());
+  }
   in_flight_.push_back(&state);
 }
 
+// True if the ranks' rows of the unit's table are on their way, being fewer than the table has.
+bool UnitSharding::exchange_rows(State& state) {
+  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+    const nn::Slot& slot = *items_[i].slot;
+    const bool table = slot.parameter.dim() == 2 && 2 * slot.numel() > state.numel();
+    if (!table || !items_[i].pending) continue;
+    state.rows = tables_.exchange(*items_[i].state, group_);
+    if (!state.rows) return false;
+    state.table_begin = slot.offset - state.unit->begin;
+    state.table_end = state.table_begin + slot.numel();
+    return true;
+  }
+  return false;
+}
+
+// Elements [begin, end) of the unit, each rank's share into its shard.
+void UnitSharding::reduce_scatter(State& state, const Tensor& input, std::int64_t begin,
+                                  std::int64_t end) {
+  if (begin == end) return;
+  comm::Pieces pieces;
+  for (const auto [offset, count] : state.pieces) {
+    const std::int64_t first = std::clamp(offset, begin, end);
+    pieces.push_back({first - begin, std::clamp(offset + count, begin, end) - first});
+  }
+  const auto [offset, count] = pieces[static_cast<std::size_t>(rank())];
+  const std::int64_t start = count == 0 ? 0 : begin + offset - mine(state).offset;
+  state.reducing.push_back(group_.reduce_scatter(state.shard_grad.slice(start, start + count),
+                                                 input.slice(begin, end), pieces));
+}
+
+void UnitSharding::finish_rows(State& state) {
+  const std::int64_t start = mine(state).offset;
+  const std::int64_t begin = std::max(start, state.table_begin);
+  const std::int64_t end = std::max(begin, std::min(start + mine(state).count, state.table_end));
+  Tensor out = begin == end ? state.shard_grad.slice(0, 0)
+                            : state.shard_grad.slice(begin - start, end - start);
+  out.zero_();
+  state.rows->finish(out, begin - state.table_begin);
+  state.rows.reset();
+}
+
 void UnitSharding::finish(State& state) {
-  std::exchange(state.reducing, std::nullopt)->wait();
+  for (const comm::Work& work : std::exchange(state.reducing, {})) work.wait();
+  if (state.rows) finish_rows(state);
   std::erase(in_flight_, &state);
+  if (state.rounded.defined()) {
+    state.shard_grad.copy_(state.rounded);
+    state.rounded = Tensor();
+  }
   if (state.earlier.defined()) {
     for_spans(state, [&](const Item& item, std::int64_t begin, std::int64_t end) {
       Tensor sum = state.shard_grad.slice(begin, end);

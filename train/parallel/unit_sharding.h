@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "ringlet/train/parallel/row_exchange.h"
 #include "ringlet/train/parallel/strategy.h"
 
 namespace ringlet::train {
@@ -10,12 +11,15 @@ namespace ringlet::train {
 /// Rank r updates piece r of each unit; edges lie at multiples of the norm block from the unit's
 /// start, so a small unit may leave some ranks with nothing. All stages shard the optimizer state;
 /// `gradients` shards the gradients (a unit's are whole only from its first gradient until they
-/// are reduced), `parameters` the parameters, too (see FullySharded).
+/// are reduced), `parameters` the parameters, too (see FullySharded). Of a table that is most of
+/// its unit, and of which few rows have a gradient, all ranks send those rows alone.
 class UnitSharding : public RankStrategy {
  public:
   struct Switches {
     bool gradients = false;
     bool parameters = false;
+    nn::UnitPolicy units = {};  // where parameters are sharded
+    DType reduce_dtype = DType::f32;
   };
   UnitSharding(const char* name, nn::Module& module, comm::Group group, Switches switches);
 
@@ -23,10 +27,11 @@ class UnitSharding : public RankStrategy {
   void gather_norm_blocks(std::vector<double>& blocks) override;
   void after_step() override;
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
-  Tensor whole_unit(const nn::Unit& unit, const std::vector<Tensor>* local) override;
+  Tensor whole_unit(const nn::Unit& unit) override;
 
   void backward_begins(std::span<autograd::VariableState* const> reached) override;
   void needs_grad_buffer(autograd::VariableState& leaf) override;
+  void only_rows(autograd::VariableState& leaf, const Tensor& rows) override;
   void grad_ready(autograd::VariableState& leaf) override;
   void backward_ends() override;
 
@@ -41,8 +46,11 @@ class UnitSharding : public RankStrategy {
     std::int64_t waiting = 0;  // parameters whose gradient is not complete
     bool launched = false;     // its gradients are on their way
     // ---- gradients before they are summed ----
-    Tensor grad;  // (unit) this rank's
-    std::optional<comm::Work> reducing;
+    Tensor grad;     // (unit) this rank's
+    Tensor rounded;  // (my count) their sum, where it travels in another dtype
+    std::vector<comm::Work> reducing;
+    std::optional<RowExchange> rows;              // of the table, beside the rest
+    std::int64_t table_begin = 0, table_end = 0;  // elements of the unit
     // ---- sums of earlier backwards, to be added to ----
     bool holds_sum = false;
     Tensor earlier;  // (my count) set aside while shard_grad is written
@@ -70,12 +78,16 @@ class UnitSharding : public RankStrategy {
   void leave_out_unwritten();
   void make_room();
   void reduce(State& state);
+  bool exchange_rows(State& state);
+  void reduce_scatter(State& state, const Tensor& input, std::int64_t begin, std::int64_t end);
   void finish(State& state);
+  void finish_rows(State& state);
   template <class Visit>
   void for_spans(const State& state, const Visit& visit) const;
 
   Tensor shard_grads_;  // of all units, where gradients are sharded
   std::vector<State*> in_flight_;
+  RowTables tables_;
   std::shared_ptr<Storage> elsewhere_;
   bool reducing_ = false;
 };

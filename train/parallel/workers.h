@@ -8,6 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "ringlet/core/thread.h"
+#include "ringlet/core/wait_observer.h"
+
 namespace ringlet::train {
 
 /// run(job) calls job(0) on the caller and job(1) … job(n - 1) on threads of their own, and returns
@@ -15,7 +18,7 @@ namespace ringlet::train {
 class Workers {
  public:
   explicit Workers(std::size_t n) : errors_(n) {
-    for (std::size_t i = 1; i < n; ++i) threads_.emplace_back([this, i] { work(i); });
+    for (std::size_t i = 1; i < n; ++i) threads_.push_back(start_thread([this, i] { work(i); }));
   }
   ~Workers() {
     start(nullptr);
@@ -27,8 +30,11 @@ class Workers {
   void run(const std::function<void(std::size_t)>& job) {
     start(&job);
     call(job, 0);
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return busy_ == 0; });
+    {
+      const ObservedWait observed("devices");
+      std::unique_lock lock(mutex_);
+      done_.wait(lock, [&] { return busy_ == 0; });
+    }
     for (const std::exception_ptr& error : errors_)
       if (error) std::rethrow_exception(error);
   }

@@ -1,0 +1,47 @@
+// The drill's faults in the middle of a checkpoint: from some byte of its files on this process
+// cannot write.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <ostream>
+#include <streambuf>
+
+#include "ringlet/train/cli/drill_rank.h"
+
+namespace ringlet::cli {
+
+/// How many of so many ranks, the first ones, surely write to both files of a checkpoint: those
+/// that share the first layer's weights.
+int saving_ranks(int ranks);
+/// Rank 0 makes the files, in their whole length, and fails in that every other time.
+bool fails_making(int culprit, double point);
+
+/// Strikes this process once, while it saves: the write that reaches a byte fails, or kills it.
+class SavingFault final : private std::streambuf {
+ public:
+  explicit SavingFault(const DrillRank& drill) : drill_(drill), stream_(this) {}
+  SavingFault(const SavingFault&) = delete;
+  SavingFault& operator=(const SavingFault&) = delete;
+
+  /// For GroupOptions::trace: so it hears of every collective, that between the making of the files
+  /// and the writing too.
+  std::ostream* trace() { return &stream_; }
+  /// The next checkpoint is the one. Of its files this rank writes to bytes [begin, end), in the
+  /// larger one to the last of them.
+  void arm(std::size_t begin, std::size_t end);
+
+ private:
+  std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
+  int_type overflow(int_type c) override { return traits_type::not_eof(c); }
+  int sync() override;
+  void strike() const;
+
+  const DrillRank& drill_;
+  std::ostream stream_;
+  std::size_t limit_ = 0;  // bytes
+  std::atomic<bool> armed_{false};
+};
+
+}  // namespace ringlet::cli

@@ -1,0 +1,55 @@
+#include "ringlet/train/cli/usage.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "ringlet/train/cli/nearest.h"
+
+namespace ringlet::cli {
+namespace {
+
+bool is_option(const std::string& text) { return text.rfind("-", 0) == 0; }
+
+std::string full_name(const CLI::App& app) {
+  return app.get_parent() ? app.get_parent()->get_name() + " " + app.get_name() : app.get_name();
+}
+
+/// What could not be understood, with the option or subcommand that was perhaps meant.
+std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
+  std::vector<std::string> known;
+  if (is_option(unknown)) {
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  } else {
+    for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; }))
+      known.push_back(subcommand->get_name());
+  }
+  const std::string name = unknown.substr(0, unknown.find('='));
+  const std::string near = nearest(name, known);
+  const char* what = is_option(name) ? "option" : known.empty() ? "argument" : "command";
+  return fmt::format("unknown {} '{}'{}", what, name,
+                     near.empty() ? fmt::format("; {} --help lists what there is", full_name(app))
+                                  : fmt::format("; did you mean {}?", near));
+}
+
+}  // namespace
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const auto subcommands = app.get_subcommands();
+  const CLI::App& command = subcommands.empty() ? app : *subcommands.front();
+  // A misspelt option leaves the one that was meant missing: the spelling is the better news.
+  for (const CLI::App* parsed : {&command, &app}) {
+    const std::vector<std::string> unknown = parsed->remaining();
+    const auto option = std::find_if(unknown.begin(), unknown.end(), is_option);
+    if (!unknown.empty())
+      return describe_unknown(*parsed, option == unknown.end() ? unknown.front() : *option);
+  }
+  if (&command == &app && app.get_require_subcommand_min() > 0)
+    return fmt::format("expected a command; {} --help lists them", app.get_name());
+  return error.what();
+}
+
+}  // namespace ringlet::cli

@@ -1,0 +1,278 @@
+#include "ringlet/train/parallel/replicas.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include "ringlet/autograd/engine.h"
+#include "ringlet/autograd/node.h"
+#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/processors.h"
+#include "ringlet/core/random.h"
+#include "ringlet/models/transformer.h"
+#include "ringlet/train/parallel/update_buffer.h"
+
+namespace ringlet::train {
+namespace {
+
+/// The same bytes as a tensor of another CPU device; a copy where the memory is not shared.
+Tensor seen_from(Device device, const Tensor& tensor) {
+  const Device from = tensor.device();
+  if (from == device || from.type != DeviceType::cpu || device.type != DeviceType::cpu)
+    return tensor.to(device);
+  const auto& storage = tensor.storage();
+  auto alias = std::make_shared<Storage>(storage->data(), storage->nbytes(), device, [storage] {});
+  return Tensor(std::move(alias), tensor.storage_offset(), tensor.shape(), tensor.dtype());
+}
+
+/// A copy computes as the module does by now.
+void follow_settings(nn::Module& module, nn::Module& copy) {
+  const auto transformers_of = [](nn::Module& above) {
+    std::vector<models::Transformer*> all;
+    above.visit([&](const std::string&, nn::Module& below) {
+      if (auto* transformer = dynamic_cast<models::Transformer*>(&below))
+        all.push_back(transformer);
+    });
+    return all;
+  };
+  const auto from = transformers_of(module), to = transformers_of(copy);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i]->set_compute_dtype(from[i]->compute_dtype());
+    to[i]->set_checkpointing(from[i]->checkpointing());
+  }
+}
+
+/// Adds the time of a scope.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  Clock::time_point start_ = Clock::now();
+};
+
+/// Backward of a value that came from several devices. Its inputs are the leaves that their
+/// backwards write to.
+struct ParallelNode final : autograd::Node {
+  std::shared_ptr<Replicas> replicas;
+  std::vector<Variable> values;  // one per device
+  const char* name() const override { return "data_parallel"; }
+  void backward(const Tensor& grad, autograd::Gradients&) override {
+    replicas->backward(values, grad);
+  }
+};
+
+}  // namespace
+
+Replicas::Replicas(nn::Module& module, std::vector<Device> devices)
+    : module_(module),
+      devices_(std::move(devices)),
+      arena_(nn::pack(module)),
+      workers_(devices_.size()) {
+  RINGLET_CHECK(!devices_.empty() && arena_->data().defined(),
+                "[dp] needs at least one device and one parameter");
+  RINGLET_CHECK(!arena_->sharding(), "[dp] the module has a strategy already");
+  RINGLET_CHECK_EQ(arena_->data().device(), devices_[0],
+                   "[dp] the module lies on the first device");
+  arena_->grad();
+  comm::pin_devices(devices_);
+  workers_.run([&](std::size_t d) {
+    if (d > 0) keep_to(devices_[d]);
+  });
+  modules_.push_back(&module);
+  for (const nn::Parameter& parameter : module.parameters())
+    own_.push_back({parameter.state().get(), false, {}});
+  for (std::size_t d = 1; d < devices_.size(); ++d) add_replica(devices_[d]);
+}
+
+void Replicas::add_replica(Device device) {
+  Replica replica;
+  replica.module = module_.clone(device);
+  replica.data = seen_from(device, arena_->data());
+  replica.grad = zeros({arena_->numel()}, arena_->data().dtype(), device);
+  for (const nn::Unit& unit : arena_->units()) {
+    for (const nn::Slot& slot : unit.slots) {
+      const nn::Parameter parameter = replica.module->parameter(slot.name);
+      const auto part = [&](const Tensor& of) {
+        return of.slice(slot.offset, slot.offset + slot.numel()).view(slot.parameter.shape());
+      };
+      parameter.set_tensor(part(replica.data));
+      parameter.set_grad_buffer(part(replica.grad));
+      replica.parameters.push_back(parameter);
+    }
+  }
+  for (const auto& [name, tensor] : module_.named_buffers())
+    replica.buffers.emplace_back(module_.buffer(name), replica.module->buffer(name));
+  modules_.push_back(replica.module.get());
+  replicas_.push_back(std::move(replica));
+}
+
+// ---- forward ------------------------------------------------------------------------------
+
+// The optimizer wrote to the first device.
+// The caller's thread is the first device's meanwhile.
+void Replicas::on_devices(const std::function<void(std::size_t)>& job) {
+  const KeepTo first(devices_[0]);
+  workers_.run(job);
+}
+
+void Replicas::send_parameters() {
+  // Whoever writes from outside writes to all of them, where they are the same bytes.
+  if (arena_->data().storage()->is_shared_outside())
+    for (const Replica& replica : replicas_) replica.data.storage()->share_outside();
+  if (std::exchange(sent_, arena_->data().version()) == arena_->data().version()) return;
+  const Stopwatch watch(seconds_);
+  on_devices([&](std::size_t d) {
+    if (d == 0) return;
+    Tensor& data = replicas_[d - 1].data;
+    if (data.bytes() == arena_->data().bytes()) {
+      data.storage()->bump_version();
+    } else {
+      data.copy_(arena_->data());
+    }
+  });
+}
+
+// Each forward starts from the first device's, which alone are kept.
+void Replicas::send_buffers() {
+  for (const Replica& replica : replicas_)
+    for (const auto& [first, own] : replica.buffers)
+      update_buffer(own.tensor(), seen_from(own.device(), first.tensor()));
+}
+
+void Replicas::run(const std::function<void(std::size_t)>& part) {
+  send_parameters();
+  send_buffers();
+  for (std::size_t d = 1; d < modules_.size(); ++d) follow_settings(module_, *modules_[d]);
+  const Generator generator = default_generator();
+  const bool gradients = autograd::grad_enabled();
+  running_ = true;
+  try {
+    on_devices([&](std::size_t d) {
+      const GeneratorGuard random(generator);
+      std::optional<autograd::NoGrad> no_grad;
+      if (!gradients) no_grad.emplace();
+      part(d);
+    });
+  } catch (...) {
+    running_ = false;
+    throw;
+  }
+  running_ = false;
+}
+
+Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {
+  std::vector<Variable> values(devices_.size());
+  std::vector<Variable> leaves;
+  run([&](std::size_t d) {
+    const autograd::LeafRecorder recorder;
+    if (modules_[d]->training() != module_.training()) modules_[d]->train(module_.training());
+    values[d] = part(d);
+    if (d == 0) leaves = recorder.leaves();
+  });
+  Tensor sum = values[0].tensor().clone();
+  for (std::size_t d = 1; d < values.size(); ++d)
+    axpby(sum, 1, values[d].tensor().to(devices_[0]), 1);
+  if (!autograd::grad_enabled()) return Variable(sum);
+  return autograd::record<ParallelNode>(sum, leaves, [&](ParallelNode& node) {
+    node.replicas = shared_from_this();
+    node.values = std::move(values);
+  });
+}
+
+// ---- backward -----------------------------------------------------------------------------
+
+void Replicas::backward(const std::vector<Variable>& values, const Tensor& grad) {
+  for (Own& own : own_) set_sum_aside(own);
+  try {
+    on_devices([&](std::size_t d) {
+      // Only the first device's leaves are known outside; their hooks are the outer backward's.
+      autograd::run_backward(values[d], grad.to(devices_[d]),
+                             autograd::BackwardOptions{.retain_graph = false, .fire_hooks = false});
+    });
+  } catch (...) {
+    forget_gradients();
+    throw;
+  }
+  for (Own& own : own_) take_back(own);
+  if (*paused_ == 0) reduce();
+}
+
+// As on a rank, the first device's next gradient begins with zero, too.
+void Replicas::set_sum_aside(Own& own) {
+  if (!own.state->has_grad) own.earlier = Tensor();  // zero_grad since
+  if (!std::exchange(own.reduced, false) || !own.state->has_grad) return;
+  own.earlier = own.state->grad_buffer.clone();
+  own.state->has_grad = false;
+}
+
+// Of a parameter that the backward did not reach.
+void Replicas::take_back(Own& own) {
+  if (own.state->has_grad || !own.earlier.defined()) return;
+  own.earlier = Tensor();
+  own.state->has_grad = own.reduced = true;
+}
+
+void Replicas::add_earlier(Own& own) {
+  own.reduced = own.state->has_grad;
+  if (own.earlier.defined()) axpby(own.state->grad_buffer, 1, own.earlier, 1);
+  own.earlier = Tensor();
+}
+
+// What a backward that threw has left is half of something.
+void Replicas::forget_gradients() {
+  for (nn::Module* module : modules_) module->zero_grad();
+}
+
+// Neighbouring parameters that have a gradient on the replicas.
+std::vector<Replicas::Range> Replicas::reached() const {
+  std::vector<Range> ranges;
+  std::size_t i = 0;
+  for (const nn::Unit& unit : arena_->units()) {
+    for (const nn::Slot& slot : unit.slots) {
+      if (!replicas_[0].parameters[i++].grad().defined()) continue;
+      if (ranges.empty() || ranges.back().end != slot.offset)
+        ranges.push_back({slot.offset, slot.offset});
+      ranges.back().end += slot.numel();
+    }
+  }
+  return ranges;
+}
+
+// Each device's thread adds up its part of every range, in the order of the devices.
+void Replicas::reduce() {
+  const Stopwatch watch(seconds_);
+  if (!replicas_.empty()) add_replicas();
+  for (Own& own : own_) add_earlier(own);
+}
+
+void Replicas::add_replicas() {
+  const std::vector<Range> ranges = reached();
+  const bool shared = std::all_of(devices_.begin(), devices_.end(),
+                                  [](Device d) { return d.type == DeviceType::cpu; });
+  const std::size_t parts = shared ? devices_.size() : 1;
+  on_devices([&](std::size_t d) {
+    if (d >= parts) return;
+    Tensor sum = seen_from(devices_[d], arena_->grad());
+    for (const Replica& replica : replicas_) {
+      const Tensor grad = seen_from(devices_[d], replica.grad);
+      for (const Range& range : ranges) {
+        const auto cut = [&](std::size_t part) {
+          return range.begin + (range.end - range.begin) * static_cast<std::int64_t>(part) /
+                                   static_cast<std::int64_t>(parts);
+        };
+        Tensor out = sum.slice(cut(d), cut(d + 1));
+        axpby(out, 1, grad.slice(cut(d), cut(d + 1)), 1);
+      }
+    }
+  });
+  for (const Replica& replica : replicas_)
+    for (const nn::Parameter& parameter : replica.parameters) parameter.zero_grad();
+}
+
+}  // namespace ringlet::train

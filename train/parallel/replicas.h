@@ -1,0 +1,81 @@
+// A module on several devices of one process: its copies, and what goes between them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ringlet/nn/arena.h"
+#include "ringlet/train/parallel/workers.h"
+
+namespace ringlet::train {
+
+/// Copies of a module on the devices after the first, which is the module's own. Their parameters
+/// follow the module's; backward adds their gradients to its.
+class Replicas : public std::enable_shared_from_this<Replicas> {
+ public:
+  Replicas(nn::Module& module, std::vector<Device> devices);
+
+  const std::vector<Device>& devices() const { return devices_; }
+  /// The module itself, then its copies.
+  const std::vector<nn::Module*>& modules() const { return modules_; }
+
+  /// Calls part(d) for each device on a thread of its own, with this thread's generator, after the
+  /// parameters and buffers have gone there; whatever gradients are asked for here are asked for
+  /// there. Throws what the first one threw.
+  void run(const std::function<void(std::size_t)>& part);
+  /// Whether a run is under way: a part must not start another.
+  bool running() const { return running_; }
+  /// The sum of part(d), () each, over the devices, and a backward that runs on all of them.
+  Variable sum(const std::function<Variable(std::size_t)>& part);
+  void backward(const std::vector<Variable>& values, const Tensor& grad);
+
+  /// More than 0: backward leaves gradients on their devices.
+  const std::shared_ptr<int>& paused() const { return paused_; }
+  /// In adding up gradients and sending parameters, so far.
+  double seconds_exchanging() const { return seconds_; }
+
+ private:
+  struct Replica {
+    std::shared_ptr<nn::Module> module;
+    std::vector<nn::Parameter> parameters;                   // in the order of the arena
+    std::vector<std::pair<nn::Buffer, nn::Buffer>> buffers;  // the first device's, and its own
+    Tensor data;                                             // (arena) on its device
+    Tensor grad;                                             // (arena) on its device
+  };
+  struct Range {
+    std::int64_t begin, end;  // elements of the arena
+  };
+  /// A parameter on the first device.
+  struct Own {
+    autograd::VariableState* state;
+    bool reduced = false;  // its gradient is the sum over all devices
+    Tensor earlier;        // such a sum of an earlier backward, which the next one is added to
+  };
+  static void set_sum_aside(Own& own);
+  static void take_back(Own& own);
+  static void add_earlier(Own& own);
+  void forget_gradients();
+  void add_replica(Device device);
+  void on_devices(const std::function<void(std::size_t)>& job);
+  void send_parameters();
+  void send_buffers();
+  std::vector<Range> reached() const;
+  void reduce();
+  void add_replicas();
+
+  nn::Module& module_;
+  std::vector<Device> devices_;
+  std::shared_ptr<nn::Arena> arena_;
+  std::vector<Replica> replicas_;     // of the devices after the first
+  std::vector<nn::Module*> modules_;  // one per device
+  std::vector<Own> own_;
+  Workers workers_;
+  std::shared_ptr<int> paused_ = std::make_shared<int>(0);
+  std::uint64_t sent_ = 0;
+  double seconds_ = 0;
+  bool running_ = false;
+};
+
+}  // namespace ringlet::train
