@@ -1,5 +1,5 @@
 // Open MPI as a contender: a program of its own under mpirun, started by rank 0 while the other
-// ranks sleep.
+// ranks sleep. Its buffers are its own, of the same sizes and values as ours.
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -23,8 +23,8 @@ class MpiContender final : public Contender {
     Measurement measurement;
     if (world_.rank() == 0) {
       const std::string command =
-          concat("mpirun --oversubscribe --allow-run-as-root -np ", world_.size(), " ",
-                 RINGLET_BENCH_MPI, " ", bytes, " ", options_.seconds, " 2>&1");
+          str("mpirun --oversubscribe --allow-run-as-root -np ", world_.size(), " ",
+              RINGLET_BENCH_MPI, " ", bytes, " ", options_.seconds, " 2>&1");
       FILE* pipe = popen(command.c_str(), "r");
       RINGLET_CHECK(pipe, "cannot start ", command);
       std::string text;

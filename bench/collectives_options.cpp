@@ -1,14 +1,17 @@
 #include "collectives_options.h"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 
-#include "ringlet/core/error.h"
+#include "parse.h"
 
 namespace ringlet::bench {
 
 std::vector<std::int64_t> CollectivesOptions::sizes() const {
-  std::vector<std::int64_t> all;
-  for (std::int64_t size = begin; size <= end; size *= factor) all.push_back(size);
+  std::vector<std::int64_t> all{begin};
+  // From nothing the next one is an element; factors of a size near the end may leave 64 bits.
+  while (all.back() <= end / factor)
+    all.push_back(std::max(all.back() * factor, static_cast<std::int64_t>(itemsize(dtype))));
+  if (all.back() > end) all.pop_back();
   return all;
 }
 
@@ -22,13 +25,15 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       "in\n"
       "turn: ours (direct, ring), gloo's own (native), Open MPI's, and the copies that ours "
       "cannot\n"
-      "do without, free of any waiting (copy)."};
+      "do without, free of any waiting (copy).",
+      "collectives"};
   const auto bytes = CLI::AsSizeValue(false);
   app.add_option("--ranks", o.ranks, "processes")->check(CLI::Range(2, 256))->capture_default_str();
   app.add_option("--op", o.ops, "all_reduce, reduce_scatter, all_gather, broadcast, barrier")
       ->check(CLI::IsMember({"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}))
       ->capture_default_str();
-  app.add_option("-b,--begin", o.begin, "smallest buffer, bytes (4K)")->transform(bytes);
+  app.add_option("-b,--begin", o.begin, "smallest buffer, bytes; 0: nothing, then one element (4K)")
+      ->transform(bytes);
   app.add_option("-e,--end", o.end, "largest buffer, bytes (256M)")->transform(bytes);
   app.add_option("-f,--factor", o.factor, "from one size to the next")
       ->check(CLI::Range(2, 1024))
@@ -48,14 +53,7 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
   app.add_option("--json", o.json, "write the rows to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    fail_input(error.what());
-  }
+  if (!parse(app, argc, argv)) return std::nullopt;
   o.dtype = parse_dtype(dtype);
   o.transport = comm::parse_transport(transport);
   o.mpi = !no_mpi && o.algorithm == "all";

@@ -3,15 +3,17 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <map>
 
+#include "ceilings.h"
+#include "floors.h"
 #include "kernels_cases.h"
-#include "kernels_ceilings.h"
 #include "lengths.h"
+#include "parse.h"
 #include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/kernel.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/train/cli/exit_code.h"
@@ -28,6 +30,7 @@ struct Options {
 };
 
 void add_options(CLI::App& app, Options& options) {
+  app.name("kernels");
   app.description(
       "Every op of a training step: time, GFLOP/s of products and GB/s of compulsory traffic, the "
       "share of the ceiling measured at the start, the largest error against f64 relative to the "
@@ -59,11 +62,7 @@ Options parse(int argc, char** argv) {
   CLI::App app;
   Options options;
   add_options(app, options);
-  try {
-    app.parse(argc, arguments.data());
-  } catch (const CLI::ParseError& error) {
-    fail_input(error.what());
-  }
+  bench::parse(app, argc, arguments.data());
   return options;
 }
 
@@ -99,11 +98,31 @@ bool is_integer(const Tensor& x) {
   return x.dtype() == DType::i32 || x.dtype() == DType::i64 || x.dtype() == DType::u8;
 }
 
-/// A case with its inputs, its outputs weighed and compared with f64; one is kept at a time.
+/// What the kernels that run while it lives have to do at least, in all.
+class FloorSum : public KernelObserver {
+ public:
+  explicit FloorSum(Floor& sum) : sum_(sum) { kernel_observer = this; }
+  ~FloorSum() override { kernel_observer = nullptr; }
+  FloorSum(const FloorSum&) = delete;
+  FloorSum& operator=(const FloorSum&) = delete;
+
+  void before(const char*, const void*, Device) override {}
+  void after(const char* name, const void* args, Device) override {
+    const Floor floor = floor_of(name, args);
+    sum_.flops += floor.flops;
+    sum_.bytes += floor.bytes;
+    if (floor.flops > 0) sum_.dtype = floor.dtype;
+  }
+
+ private:
+  Floor& sum_;
+};
+
+/// A case with its inputs, weighed, its outputs compared with f64; one is kept at a time.
 struct Prepared {
   const KernelCase* of = nullptr;
   KernelWork work;
-  double bytes = 0;
+  Floor floor;
   double error = 0;
 
   void prepare(const KernelCase& c) {
@@ -112,19 +131,25 @@ struct Prepared {
     manual_seed(1);
     work = c.prepare();
     std::vector<Tensor> copies, wide;
-    bytes = work.bytes;
     for (const Tensor& x : work.inputs) {
       copies.push_back(x.clone());
       wide.push_back(is_integer(x) ? x : x.to(DType::f64));
-      if (work.bytes == 0) bytes += static_cast<double>(x.nbytes());
     }
     const std::vector<Tensor> out = work.run(copies), reference = work.run(wide);
     error = 0;
-    for (std::size_t i = 0; i < out.size(); ++i) {
+    for (std::size_t i = 0; i < out.size(); ++i)
       error = std::max(error, relative_error(out[i], reference[i]));
-      if (work.bytes == 0) bytes += static_cast<double>(out[i].nbytes());
-    }
+    weigh();
     of = &c;
+  }
+
+ private:
+  // The first run may convert weights, which a step does once for all.
+  void weigh() {
+    work.run(work.inputs);
+    floor = {};
+    const FloorSum sum(floor);
+    work.run(work.inputs);
   }
 };
 
@@ -138,9 +163,11 @@ void measure(benchmark::State& state, const KernelCase& c, const Ceilings& ceili
   for (auto _ : state) benchmark::DoNotOptimize(prepared.work.run(prepared.work.inputs));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   const double seconds = elapsed.count() / static_cast<double>(state.iterations());
-  state.counters["GFLOP/s"] = c.flops / seconds / 1e9;
-  state.counters["GB/s"] = prepared.bytes / seconds / 1e9;
-  state.counters["ceiling %"] = 100 * ceilings.seconds(c.flops, prepared.bytes) / seconds;
+  const Floor& floor = prepared.floor;
+  state.counters["GFLOP/s"] = floor.flops / seconds / 1e9;
+  state.counters["GB/s"] = floor.bytes / seconds / 1e9;
+  state.counters["ceiling %"] =
+      100 * ceilings.seconds(floor.flops, floor.bytes, floor.dtype) / seconds;
   state.counters["error"] = prepared.error;
   state.counters["calls"] = static_cast<double>(c.calls);
   steps[c.name] = 1e3 * seconds * static_cast<double>(c.calls);
@@ -175,7 +202,9 @@ void say_conditions(const Ceilings& ceilings) {
   };
   say("kernels", std::string(cpu::name(cpu::isa())));
   say("threads per device", std::to_string(threads_per_device()));
-  say("ceiling multiply-adds", fmt::format("{:.1f} GFLOP/s", ceilings.flops() / 1e9));
+  for (const DType dtype : {DType::f32, DType::bf16})
+    say(fmt::format("ceiling products of {}", name(dtype)),
+        fmt::format("{:.1f} GFLOP/s", ceilings.flops(dtype) / 1e9));
   for (const auto& copy : ceilings.copies())
     say(fmt::format("ceiling memcpy {:>9.2f} MB", copy.bytes / 1e6),
         fmt::format("{:.1f} GB/s", copy.rate / 1e9));

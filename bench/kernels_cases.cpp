@@ -1,7 +1,6 @@
 #include "kernels_cases.h"
 
 #include <memory>
-#include <set>
 
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/cross_entropy.h"
@@ -26,7 +25,7 @@ class StepCases {
  public:
   StepCases(const std::string& model, const EncoderConfig& config, const PackedBatch& batch,
             DType dtype)
-      : prefix_(concat(model, "/", dtype, "/")), config_(config), batch_(batch), dtype_(dtype) {}
+      : prefix_(str(model, "/", dtype, "/")), config_(config), batch_(batch), dtype_(dtype) {}
 
   std::vector<KernelCase> take() {
     products();
@@ -40,9 +39,8 @@ class StepCases {
   }
 
  private:
-  void add_case(const std::string& name, std::int64_t calls, double flops,
-                std::function<KernelWork()> prepare) {
-    cases_.push_back({prefix_ + name, calls, flops, std::move(prepare)});
+  void add_case(const std::string& name, std::int64_t calls, std::function<KernelWork()> prepare) {
+    cases_.push_back({prefix_ + name, calls, std::move(prepare)});
   }
   Tensor activation(const Shape& shape) const { return normal(shape).to(dtype_); }
   static Tensor parameter(const Shape& shape) { return normal(shape, 0, 0.02); }
@@ -51,8 +49,7 @@ class StepCases {
   void linear_layer(const std::string& name, std::int64_t out, std::int64_t in, bool with_gelu) {
     const std::int64_t t = tokens_;
     const std::int64_t calls = config_.num_hidden_layers;
-    const auto flops = 2.0 * static_cast<double>(t) * static_cast<double>(out * in);
-    add_case("NT " + name, calls, flops, [=, this]() -> KernelWork {
+    add_case("NT " + name, calls, [=, this]() -> KernelWork {
       return {{activation({t, in}), parameter({out, in}), parameter({out})},
               [with_gelu](Tensors& x) -> Tensors {
                 if (!with_gelu) return {linear(x[0], x[1], x[2])};
@@ -61,18 +58,18 @@ class StepCases {
                 return {y, pre};
               }};
     });
-    add_case("NN " + name, calls, flops, [=, this]() -> KernelWork {
+    add_case("NN " + name, calls, [=, this]() -> KernelWork {
       return {{activation({t, out}), parameter({out, in})},
               [](Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; }};
     });
-    add_case("TN " + name, calls, flops, [=, this]() -> KernelWork {
+    add_case("TN " + name, calls, [=, this]() -> KernelWork {
       return {{activation({t, out}), activation({t, in})}, [=](Tensors& x) -> Tensors {
                 Tensor grad = empty({out, in}, parameter_dtype(x[0].dtype()));
                 matmul_into(grad, x[0], x[1], {.trans_a = true});
                 return {grad};
               }};
     });
-    add_case("sum_rows " + name, calls, 0, [=, this]() -> KernelWork {
+    add_case("sum_rows " + name, calls, [=, this]() -> KernelWork {
       return {{activation({t, out})}, [=](Tensors& x) -> Tensors {
                 Tensor grad = empty({out}, parameter_dtype(x[0].dtype()));
                 sum_rows_into(grad, x[0]);
@@ -87,7 +84,7 @@ class StepCases {
     linear_layer("attention_dense", h, h, false);
     linear_layer("intermediate_gelu", f, h, true);
     linear_layer("output", h, f, false);
-    add_case("gelu_backward", config_.num_hidden_layers, 0, [=, this]() -> KernelWork {
+    add_case("gelu_backward", config_.num_hidden_layers, [=, this]() -> KernelWork {
       return {{activation({tokens_, f}), activation({tokens_, f})},
               [](Tensors& x) -> Tensors { return {gelu_backward(x[0], x[1])}; }};
     });
@@ -95,7 +92,7 @@ class StepCases {
 
   void norms() {
     const std::int64_t t = tokens_, h = config_.hidden_size, calls = 2 * config_.num_hidden_layers;
-    add_case("residual_dropout_layer_norm", calls, 0, [=, this]() -> KernelWork {
+    add_case("residual_dropout_layer_norm", calls, [=, this]() -> KernelWork {
       return {{activation({t, h}), activation({t, h}), parameter({h}), parameter({h})},
               [this](Tensors& x) -> Tensors {
                 auto [y, normalized, rstd] = residual_dropout_layer_norm(
@@ -103,7 +100,7 @@ class StepCases {
                 return {y, normalized, rstd};
               }};
     });
-    add_case("residual_dropout_layer_norm backward", calls, 0, [=, this]() -> KernelWork {
+    add_case("residual_dropout_layer_norm backward", calls, [=, this]() -> KernelWork {
       const Tensor x = activation({t, h}), weight = parameter({h});
       const auto forward = residual_dropout_layer_norm(x, x, kDropout, batch_.positions, weight,
                                                        parameter({h}), config_.layer_norm_eps);
@@ -117,7 +114,7 @@ class StepCases {
               }};
     });
     for (const bool backward : {false, true})
-      add_case(backward ? "layer_norm backward" : "layer_norm", 0, 0, [=, this]() -> KernelWork {
+      add_case(backward ? "layer_norm backward" : "layer_norm", 0, [=, this]() -> KernelWork {
         const Tensor x = activation({t, h}), weight = parameter({h});
         const double eps = config_.layer_norm_eps;
         if (!backward)
@@ -146,24 +143,19 @@ class StepCases {
   void attention_core() {
     const std::int64_t t = tokens_, h = config_.hidden_size, calls = config_.num_hidden_layers;
     const bool relative = config_.architecture == models::Architecture::mpnet;
-    const std::vector<std::int64_t> ends = batch_.cu_seqlens.to_vector<std::int64_t>();
-    double squares = 0;  // of the lengths
-    for (std::size_t i = 1; i < ends.size(); ++i)
-      squares += static_cast<double>((ends[i] - ends[i - 1]) * (ends[i] - ends[i - 1]));
-    const double product = 2 * squares * static_cast<double>(h);  // Q K^T of all heads
     const auto inputs = [=, this]() -> Tensors {
       Tensors x{activation({t, 3 * h})};
       if (relative) x.push_back(parameter({kRelativeBuckets, config_.num_attention_heads}));
       return x;
     };
-    add_case("attention", calls, 2 * product, [=, this]() -> KernelWork {
+    add_case("attention", calls, [=, this]() -> KernelWork {
       return {inputs(), [=, this](Tensors& x) -> Tensors {
                 auto [out, lse] = attention(x[0], batch_.cu_seqlens,
                                             attention_options(relative ? x[1] : Tensor()));
                 return {out, lse};
               }};
     });
-    add_case("attention backward", calls, 5 * product, [=, this]() -> KernelWork {
+    add_case("attention backward", calls, [=, this]() -> KernelWork {
       Tensors x = inputs();
       const Tensor bias = relative ? x[1] : Tensor();
       const auto forward = attention(x[0], batch_.cu_seqlens, attention_options(bias));
@@ -192,31 +184,20 @@ class StepCases {
     if (config_.type_vocab_size > 0) tables.push_back(parameter({config_.type_vocab_size, h}));
     return tables;
   }
-  // Rows of the tables that the batch reads, each once.
-  double embedding_rows() const {
-    const auto ids = batch_.token_ids.to_vector<std::int32_t>();
-    const std::size_t words = std::set<std::int32_t>(ids.begin(), ids.end()).size();
-    return static_cast<double>(words) + static_cast<double>(batch_.max_length) +
-           (config_.type_vocab_size > 0 ? 1 : 0);
-  }
-
   void embeddings() {
     const std::int64_t t = tokens_, h = config_.hidden_size;
-    add_case("embedding_sum_layer_norm", 1, 0, [=, this]() -> KernelWork {
+    add_case("embedding_sum_layer_norm", 1, [=, this]() -> KernelWork {
       Tensors inputs = embedding_tables();
       inputs.insert(inputs.begin(), {parameter({h}), parameter({h})});
-      const double written = 2.0 * static_cast<double>(t * h) * double(itemsize(dtype_));
-      return {inputs,
-              [=, this, ids = embedding_ids()](Tensors& x) -> Tensors {
+      return {inputs, [=, this, ids = embedding_ids()](Tensors& x) -> Tensors {
                 const EmbeddingTables tables{x[2], x[3], x.size() > 4 ? x[4] : Tensor()};
                 auto [y, normalized, rstd] = embedding_sum_layer_norm(
                     tables, ids, x[0], x[1], config_.layer_norm_eps, kDropout, batch_.positions,
                     x[0].dtype() == DType::f64 ? DType::f64 : dtype_);
                 return {y, normalized, rstd};
-              },
-              embedding_rows() * 4 * static_cast<double>(h) + written};
+              }};
     });
-    add_case("embedding_sum_layer_norm backward", 1, 0, [=, this]() -> KernelWork {
+    add_case("embedding_sum_layer_norm backward", 1, [=, this]() -> KernelWork {
       const Tensors tables = embedding_tables();
       return {{activation({t, h}), activation({t, h}), uniform({t}, 1, 2), parameter({h})},
               [=, this, ids = embedding_ids()](Tensors& x) -> Tensors {
@@ -234,28 +215,27 @@ class StepCases {
   void head() {
     const std::int64_t t = tokens_, h = config_.hidden_size, rows = batch_.rows;
     const Tensor ends = batch_.cu_seqlens;
-    add_case("mean_pooling", 1, 0, [=, this]() -> KernelWork {
+    add_case("mean_pooling", 1, [=, this]() -> KernelWork {
       return {{activation({t, h})},
               [=](Tensors& x) -> Tensors { return {pooling(PoolingMode::mean, x[0], ends).y}; }};
     });
-    add_case("mean_pooling backward", 1, 0, [=, this]() -> KernelWork {
+    add_case("mean_pooling backward", 1, [=, this]() -> KernelWork {
       return {{normal({batch_.sentences(), h})}, [=, this](Tensors& x) -> Tensors {
                 const DType dtype = x[0].dtype() == DType::f64 ? DType::f64 : dtype_;
                 return {pooling_backward(PoolingMode::mean, x[0], {}, ends, t, dtype)};
               }};
     });
-    const double flops = 2.0 * static_cast<double>(rows) * 3 * static_cast<double>(3 * h);
-    add_case("NT classifier", 1, flops, [=]() -> KernelWork {
+    add_case("NT classifier", 1, [=]() -> KernelWork {
       return {{normal({rows, 3 * h}), parameter({3, 3 * h}), parameter({3})},
               [](Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; }};
     });
-    add_case("cross_entropy", 1, 0, [=, this]() -> KernelWork {
+    add_case("cross_entropy", 1, [=, this]() -> KernelWork {
       return {{normal({rows, 3}), batch_.labels}, [=](Tensors& x) -> Tensors {
                 auto [loss, lse] = cross_entropy(x[0], x[1], static_cast<double>(rows));
                 return {loss, lse};
               }};
     });
-    add_case("cross_entropy backward", 1, 0, [=, this]() -> KernelWork {
+    add_case("cross_entropy backward", 1, [=, this]() -> KernelWork {
       const Tensor logits = normal({rows, 3});
       const double divisor = static_cast<double>(rows);
       const Tensor lse = cross_entropy(logits, batch_.labels, divisor).lse;
@@ -269,23 +249,23 @@ class StepCases {
     const Shape shape{tokens_, config_.hidden_size};
     const auto two = [=, this] { return Tensors{activation(shape), activation(shape)}; };
     // Where a layer's input is used twice, its gradients are added.
-    add_case("axpby", 2 * config_.num_hidden_layers, 0, [=]() -> KernelWork {
+    add_case("axpby", 2 * config_.num_hidden_layers, [=]() -> KernelWork {
       return {two(), [](Tensors& x) -> Tensors {
                 axpby(x[1], 0.5, x[0], 0.5);
                 return {x[1]};
               }};
     });
-    add_case("add", 0, 0, [=]() -> KernelWork {
+    add_case("add", 0, [=]() -> KernelWork {
       return {two(), [](Tensors& x) -> Tensors { return {add(x[0], x[1])}; }};
     });
-    add_case("copy", 0, 0, [=, this]() -> KernelWork {
+    add_case("copy", 0, [=, this]() -> KernelWork {
       return {{activation(shape)}, [](Tensors& x) -> Tensors { return {x[0].clone()}; }};
     });
-    add_case("gelu", 0, 0, [=, this]() -> KernelWork {
+    add_case("gelu", 0, [=, this]() -> KernelWork {
       return {{activation({tokens_, config_.intermediate_size})},
               [](Tensors& x) -> Tensors { return {gelu(x[0])}; }};
     });
-    add_case("dropout", 0, 0, [=, this]() -> KernelWork {
+    add_case("dropout", 0, [=, this]() -> KernelWork {
       return {{activation(shape)}, [this](Tensors& x) -> Tensors {
                 return {dropout(x[0], kDropout, batch_.positions)};
               }};
@@ -296,14 +276,14 @@ class StepCases {
   void optimizer() {
     const std::int64_t h = config_.hidden_size, f = config_.intermediate_size;
     const std::int64_t n = 4 * h * h + 2 * h * f + 9 * h + f;
-    add_case("adamw", config_.num_hidden_layers, 0, [=]() -> KernelWork {
+    add_case("adamw", config_.num_hidden_layers, [=]() -> KernelWork {
       return {{parameter({n}), parameter({n}), parameter({n}), uniform({n}, 0, 1e-3)},
               [](Tensors& x) -> Tensors {
                 adamw_(x[0], x[1], x[2], x[3], {.lr = 2e-5, .step = 10});
                 return {x[0], x[2], x[3]};
               }};
     });
-    add_case("squared_norm_blocks", config_.num_hidden_layers, 0, [=]() -> KernelWork {
+    add_case("squared_norm_blocks", config_.num_hidden_layers, [=]() -> KernelWork {
       return {{parameter({n})}, [](Tensors& x) -> Tensors { return {squared_norm_blocks(x[0])}; }};
     });
   }

@@ -15,13 +15,11 @@ namespace ringlet::bench {
 struct KernelWork {
   std::vector<Tensor> inputs;
   std::function<std::vector<Tensor>(std::vector<Tensor>& inputs)> run;
-  double bytes = 0;  // read and written at least; 0: every input and output once
 };
 
 struct KernelCase {
   std::string name;
   std::int64_t calls;  // in one step; 0: fused into others there
-  double flops;        // of products; 0 where there are none
   std::function<KernelWork()> prepare;
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/loader.h"
 
@@ -22,7 +23,8 @@ Lengths::Lengths(const std::filesystem::path& histogram) {
   double tokens = 0;
   for (const auto& row : j["lengths"]) {
     if (!row.is_array() || row.size() != 3 || row[0] < 1 || row[1] < 1 || row[2] < 1)
-      fail_input(histogram.string(), ": expected [premise, hypothesis, count], found ", row.dump());
+      fail_input(histogram.string(), ": expected [premise, hypothesis, count], found ",
+                 shown(row.dump()));
     const std::int64_t premise = row[0], hypothesis = row[1], count = row[2];
     pairs_.insert(pairs_.end(), static_cast<std::size_t>(count), {premise, hypothesis});
     tokens += static_cast<double>((premise + hypothesis) * count);

@@ -5,9 +5,13 @@
 
 namespace ringlet::bench {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelSum, calls, ms, floor_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between_ms, beside)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
                                    pairs, sentences, peak_memory_bytes, peak_tensor_bytes,
-                                   hf_rows_per_pair, exposed_ms, wire_bytes, algorithm)
+                                   hf_rows_per_pair, exposed_ms, wire_bytes, algorithm, processors,
+                                   times, data_wait_ms, page_faults, mapped_bytes, threads_started,
+                                   context_switches)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -24,18 +28,32 @@ void combine(std::vector<double>& all, const std::vector<double>& one, bool toge
 
 }  // namespace
 
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
 Measurement merge(const std::vector<Measurement>& ranks, bool together) {
   const auto n = static_cast<double>(ranks.size());
   Measurement all = ranks[0];
   if (!together) {
     for (double& ms : all.step_ms) ms /= n;
-    for (auto& [phase, values] : all.phase_ms)
+    for (std::vector<double>& values : all.phase_ms)
       for (double& ms : values) ms /= n;
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     const Measurement& one = ranks[r];
     combine(all.step_ms, one.step_ms, together, n);
-    for (auto& [phase, values] : all.phase_ms) combine(values, one.phase_ms.at(phase), together, n);
+    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+      combine(all.phase_ms[phase], one.phase_ms[phase], together, n);
     all.real_tokens += one.real_tokens;
     all.padded_tokens += one.padded_tokens;
     all.pairs += one.pairs;
@@ -44,6 +62,8 @@ Measurement merge(const std::vector<Measurement>& ranks, bool together) {
     all.peak_tensor_bytes = std::max(all.peak_tensor_bytes, one.peak_tensor_bytes);
     all.exposed_ms = std::max(all.exposed_ms, one.exposed_ms);
     all.wire_bytes = std::max(all.wire_bytes, one.wire_bytes);
+    all.processors.insert(all.processors.end(), one.processors.begin(), one.processors.end());
+    for (const auto figure : kLargest) all.*figure = std::max(all.*figure, one.*figure);
   }
   return all;
 }

@@ -1,30 +1,52 @@
 // What one round of a row measured, on all its ranks.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "profile.h"
+
 namespace ringlet::bench {
 
+/// Of a step, in their order.
+inline constexpr std::array kPhases{"data", "forward", "backward", "optimizer"};
+using PhaseTimes = std::array<std::vector<double>, kPhases.size()>;
+
 struct Measurement {
-  std::vector<double> step_ms;                          // of each timed step
-  std::map<std::string, std::vector<double>> phase_ms;  // by phase, as many
-  double real_tokens = 0;                               // per step
+  std::vector<double> step_ms;  // of each timed step
+  PhaseTimes phase_ms;          // as many for each phase
+  double real_tokens = 0;       // per step
   double padded_tokens = 0;
   double pairs = 0;                   // rows of two texts or more, trained per step
   double sentences = 0;               // per step: the texts of these rows
   std::size_t peak_memory_bytes = 0;  // of the largest process
   std::size_t peak_tensor_bytes = 0;  // of its allocator
   double hf_rows_per_pair = 1;        // dataset rows counted per pair trained
-  double exposed_ms = 0;              // per step: waiting for collectives
+  double exposed_ms = 0;              // per step: waiting for collectives; adding up under dp
   double wire_bytes = 0;              // per step: sent by one rank
   std::string algorithm;
+  std::vector<std::string> processors;  // that threads keep to: each set once, "0-1", "3"
+  StepTimes times;                      // of a step of the first rank, where it was profiled
+  // Per step, of the rank that has most:
+  double data_wait_ms = 0;  // mean, not median: one long wait matters
+  double page_faults = 0;
+  double mapped_bytes = 0;  // by tensors and scratch
+  double threads_started = 0;
+  double context_switches = 0;
 
   std::string to_text() const;
   static Measurement from_text(const std::string& text);
 };
+
+/// What is counted apart on each rank, and said of the one that has most.
+inline constexpr std::array kLargest{&Measurement::data_wait_ms, &Measurement::page_faults,
+                                     &Measurement::mapped_bytes, &Measurement::threads_started,
+                                     &Measurement::context_switches};
+
+double mean(const std::vector<double>& values);
+double median(std::vector<double> values);
 
 /// The ranks' measurements as one. `together`: a step takes as long as on the slowest rank;
 /// otherwise as long as on average. Tokens and pairs add up, memory and waits are the largest.

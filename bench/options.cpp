@@ -1,8 +1,6 @@
 #include "options.h"
 
-#include <CLI/CLI.hpp>
-
-#include "ringlet/core/error.h"
+#include "parse.h"
 #include "ringlet/core/parallel.h"
 
 namespace ringlet::bench {
@@ -11,7 +9,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
   std::string dtype = "f32", transport = "auto", algorithm = "auto";
-  CLI::App app{"Pairs per second of a training step: the table's rows"};
+  CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
   app.add_option(
          "--strategy", o.strategies,
          "rows: none, unconnected, dp, ddp, zero1, zero2, fsdp; all is none, and on several "
@@ -24,6 +22,9 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--transport", transport, "auto, shm or gloo")->capture_default_str();
   app.add_option("--algorithm", algorithm, "auto, direct or ring")->capture_default_str();
   app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
+  app.add_flag(
+      "--profile", o.profile,
+      "where a step of the first rank goes, kernel by kernel, and what each needs at least");
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "pairs per device and step")
@@ -52,14 +53,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--json", o.json, "write the rows to this file");
   app.add_option("--svg", o.svg, "draw the rows as bars to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    fail_input(error.what());
-  }
+  if (!parse(app, argc, argv)) return std::nullopt;
   const int processors = threads_per_device();
   if (o.devices == 0) o.devices = std::min(2, processors);
   if (o.threads == 0) o.threads = std::max(1, processors / o.devices);

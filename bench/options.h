@@ -30,6 +30,7 @@ struct ThroughputOptions {
   comm::TransportKind transport = comm::TransportKind::automatic;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   bool trace = false;
+  bool profile = false;
   std::string json;
   std::string svg;
 };

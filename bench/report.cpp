@@ -15,17 +15,33 @@ constexpr double kMiB = 1048576;
 /// All rounds of a row as one.
 struct Summary {
   std::vector<double> step_ms;
-  std::map<std::string, std::vector<double>> phase_ms;
-  Measurement mean;  // tokens, pairs, sentences and bytes per step; memory is the largest
+  PhaseTimes phase_ms;
+  Measurement mean;  // tokens, pairs, sentences, bytes and times per step; memory is the largest
 };
+
+void add(KernelSums& all, const KernelSums& one, double n) {
+  for (const auto& [label, sum] : one) {
+    KernelSum& mean = all[label];
+    mean = {mean.calls + sum.calls / n, mean.ms + sum.ms / n, mean.floor_ms + sum.floor_ms / n};
+  }
+}
+
+void add(StepTimes& all, const StepTimes& one, double n) {
+  add(all.kernels, one.kernels, n);
+  add(all.beside, one.beside, n);
+  for (const auto& [what, ms] : one.wait_ms) all.wait_ms[what] += ms / n;
+  all.between_ms += one.between_ms / n;
+  all.step_ms += one.step_ms / n;
+}
 
 Summary summary(const Row& row) {
   Summary all;
   const auto n = static_cast<double>(row.rounds.size());
   for (const Measurement& round : row.rounds) {
     all.step_ms.insert(all.step_ms.end(), round.step_ms.begin(), round.step_ms.end());
-    for (const auto& [phase, values] : round.phase_ms)
-      all.phase_ms[phase].insert(all.phase_ms[phase].end(), values.begin(), values.end());
+    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+      all.phase_ms[phase].insert(all.phase_ms[phase].end(), round.phase_ms[phase].begin(),
+                                 round.phase_ms[phase].end());
     all.mean.real_tokens += round.real_tokens / n;
     all.mean.padded_tokens += round.padded_tokens / n;
     all.mean.pairs += round.pairs / n;
@@ -35,6 +51,8 @@ Summary summary(const Row& row) {
     all.mean.peak_memory_bytes = std::max(all.mean.peak_memory_bytes, round.peak_memory_bytes);
     all.mean.peak_tensor_bytes = std::max(all.mean.peak_tensor_bytes, round.peak_tensor_bytes);
     all.mean.hf_rows_per_pair = round.hf_rows_per_pair;
+    for (const auto figure : kLargest) all.mean.*figure += round.*figure / n;
+    add(all.mean.times, round.times, n);
   }
   return all;
 }
@@ -48,13 +66,6 @@ double share_of_machine(const Row& row, const std::vector<Row>& rows) {
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 double Row::pairs_per_s() const {
   const Summary all = summary(*this);
@@ -73,11 +84,12 @@ std::string to_markdown(const std::vector<Row>& rows) {
     const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
     const double share = share_of_machine(row, rows);
     out += fmt::format(
-        "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {:.1f} | "
+        "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {} | "
         "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {:.0f} |\n",
         row.strategy, row.devices, row.dtype, rate, rate / rows[0].pairs_per_s(),
         share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.mean.exposed_ms,
-        all.mean.wire_bytes / 1e6, 1e3 * all.mean.sentences / ms, 1e3 * all.mean.real_tokens / ms,
+        row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.mean.wire_bytes / 1e6),
+        1e3 * all.mean.sentences / ms, 1e3 * all.mean.real_tokens / ms,
         1e3 * all.mean.padded_tokens / ms, rate * all.mean.hf_rows_per_pair,
         static_cast<double>(all.mean.peak_memory_bytes) / kMiB);
   }
@@ -85,16 +97,24 @@ std::string to_markdown(const std::vector<Row>& rows) {
     const Summary all = summary(row);
     out +=
         fmt::format("\n{}{}{}: ", row.strategy, row.algorithm.empty() ? "" : ", ", row.algorithm);
-    for (const auto& [phase, values] : all.phase_ms)
-      out += fmt::format("{} {:.1f} ms, ", phase, median(values));
+    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+      out += fmt::format("{} {:.1f} ms, ", kPhases[phase], median(all.phase_ms[phase]));
     out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
                        all.mean.real_tokens / all.mean.pairs,
                        static_cast<double>(all.mean.peak_tensor_bytes) / kMiB);
+    out += fmt::format(
+        "a step: {:.3f} ms waiting for data, {:.1f} page faults, {:.2f} MiB newly mapped, {:.1f} "
+        "threads started, {:.1f} context switches\n",
+        all.mean.data_wait_ms, all.mean.page_faults, all.mean.mapped_bytes / kMiB,
+        all.mean.threads_started, all.mean.context_switches);
+    if (!all.mean.times.kernels.empty()) out += "\n" + to_markdown(all.mean.times);
   }
   return out +
          "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "
-         "for collectives) and the peak are per rank and step. *What transformers' Trainer would "
-         "report: all rows of the data sets over the time, trained or not.\n";
+         "for collectives; under dp, adding up gradients) and the peak are per rank and step. "
+         "*What "
+         "transformers' Trainer would report: all rows of the data sets over the time, trained or "
+         "not.\n";
 }
 
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
@@ -116,7 +136,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
     r["peak_tensor_bytes"] = all.mean.peak_tensor_bytes;
     r["exposed_ms"] = all.mean.exposed_ms;
-    r["wire_bytes"] = all.mean.wire_bytes;
+    if (!row.algorithm.empty()) r["wire_bytes"] = all.mean.wire_bytes;
     r["sentences_per_s"] = 1e3 * all.mean.sentences / ms;
     r["real_tokens_per_s"] = 1e3 * all.mean.real_tokens / ms;
     r["padded_tokens_per_s"] = 1e3 * all.mean.padded_tokens / ms;
@@ -125,8 +145,24 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["step_ms"]["median"] = ms;
     r["step_ms"]["min"] = *std::min_element(all.step_ms.begin(), all.step_ms.end());
     r["step_ms"]["max"] = *std::max_element(all.step_ms.begin(), all.step_ms.end());
-    for (const auto& [phase, values] : all.phase_ms) r["step_ms"][phase] = median(values);
+    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+      r["step_ms"][kPhases[phase]] = median(all.phase_ms[phase]);
     r["steps_ms"] = all.step_ms;
+    r["processors"] = row.rounds.back().processors;
+    r["a_step"] = {{"data_wait_ms", all.mean.data_wait_ms},
+                   {"page_faults", all.mean.page_faults},
+                   {"mapped_bytes", all.mean.mapped_bytes},
+                   {"threads_started", all.mean.threads_started},
+                   {"context_switches", all.mean.context_switches}};
+    for (const auto& [label, sum] : all.mean.times.kernels)
+      r["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
+    for (const auto& [label, sum] : all.mean.times.beside)
+      r["kernels_beside"][label] = {{"calls", sum.calls}, {"ms", sum.ms}};
+    if (!all.mean.times.kernels.empty()) {
+      r["wait_ms"] = all.mean.times.wait_ms;
+      r["between_kernels_ms"] = all.mean.times.between_ms;
+      r["profiled_step_ms"] = all.mean.times.step_ms;
+    }
     j["rows"].push_back(r);
   }
   write_file(path, j.dump(1) + "\n");

@@ -22,8 +22,6 @@ struct Row {
   double pairs_per_s() const;
 };
 
-double median(std::vector<double> values);
-
 /// The table, Markdown. Speed-ups are against the first row; the share of the machine is against
 /// the row of as many unconnected devices, if there is one.
 std::string to_markdown(const std::vector<Row>& rows);

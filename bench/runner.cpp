@@ -1,20 +1,21 @@
 #include "runner.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <string>
 #include <utility>
 
-#include "ringlet/comm/host.h"
 #include "ringlet/comm/launch.h"
+#include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/parallel.h"
+#include "ringlet/core/processors.h"
 
 namespace ringlet::bench {
 namespace {
@@ -34,6 +35,17 @@ std::size_t peak_resident() {
   return 0;
 }
 
+// Of all threads of this process.
+std::vector<std::string> processors_in_use() {
+  std::set<std::string> all;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(thread.path() / "status");
+    for (std::string line, key = "Cpus_allowed_list:\t"; std::getline(status, line);)
+      if (line.starts_with(key)) all.insert(line.substr(key.size()));
+  }
+  return {all.begin(), all.end()};
+}
+
 std::vector<Device> devices_of(const Plan& plan) {
   std::vector<Device> devices;
   for (int i = 0; plan.strategy == train::Strategy::dp && i < plan.devices; ++i)
@@ -41,26 +53,23 @@ std::vector<Device> devices_of(const Plan& plan) {
   return devices;
 }
 
-// Whether there are processors for so many threads; says once that there are not.
-bool can_pin(int threads) {
-  const int processors = static_cast<int>(comm::affinity().size());
-  if (processors >= threads) return true;
+// Which processors each device's threads keep to; says once that there are too few.
+std::vector<std::vector<int>> processors_for(int devices, int threads) {
+  const std::vector<comm::Processor> processors = comm::processors();
+  std::vector<std::vector<int>> out = comm::processors_of_devices(processors, devices, threads);
   static bool said = false;
-  if (!std::exchange(said, true))
-    std::cerr << "throughput: " << threads << " threads share " << processors
+  if (out.empty() && !std::exchange(said, true))
+    std::cerr << "throughput: " << devices * threads << " threads share " << processors.size()
               << " processors: nothing is pinned" << std::endl;
-  return false;
+  return out;
 }
 
-// Each rank has its own processors, as many as it has threads.
-void pin(int rank, int threads) {
-  const std::vector<int> all = comm::affinity();
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  for (int i = rank * threads; i < (rank + 1) * threads; ++i)
-    CPU_SET(all[static_cast<std::size_t>(i)], &mine);
-  RINGLET_CHECK(sched_setaffinity(0, sizeof(mine), &mine) == 0, "cannot pin rank ", rank, ": ",
-                std::strerror(errno));
+// Before this process starts threads: those of its devices, and this one.
+void pin(const std::vector<std::vector<int>>& processors, int first_device, int devices) {
+  if (processors.empty()) return;
+  for (int i = 0; i < devices; ++i)
+    set_processors({DeviceType::cpu, i}, processors[static_cast<std::size_t>(first_device + i)]);
+  keep_to({DeviceType::cpu, 0});
 }
 
 // Text that a forked rank leaves for the process that started it.
@@ -100,12 +109,20 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
   source_->model().set_forward_per_column(options.per_column);
 }
 
-void Runner::step(bool timed) {
-  if (timed && sum_.step_ms.empty()) before_ = group_.stats();
+void Runner::start_timing() {
+  before_ = group_.stats();
+  exchanged_before_ = strategy_.seconds_exchanging();
+  used_before_ = resource_use();
+}
+
+std::array<double, kPhases.size()> Runner::step() {
   const auto start = Clock::now();
-  const models::PackedBatch& batch = source_->next();
+  {
+    const ObservedWait observed("data");
+    batch_ = &source_->next();
+  }
   const double data = ms_since(start);
-  const Variable value = source_->loss()(batch);
+  const Variable value = source_->loss()(*batch_);
   const double forward = ms_since(start);
   value.backward();
   const double backward = ms_since(start);
@@ -113,16 +130,22 @@ void Runner::step(bool timed) {
   optimizer_.zero_grad();
   const double all = ms_since(start);
   RINGLET_CHECK(std::isfinite(value.item()), "the loss is ", value.item());
-  if (!timed) return;
-  sum_.step_ms.push_back(all);
-  sum_.phase_ms["1 data"].push_back(data);
-  sum_.phase_ms["2 forward"].push_back(forward - data);
-  sum_.phase_ms["3 backward"].push_back(backward - forward);
-  sum_.phase_ms["4 optimizer"].push_back(all - backward);
-  sum_.real_tokens += static_cast<double>(batch.real_tokens);
-  sum_.padded_tokens += static_cast<double>(batch.padded_tokens);
-  sum_.pairs += static_cast<double>(batch.rows);
-  sum_.sentences += static_cast<double>(batch.sentences());
+  return {data, forward - data, backward - forward, all - backward};
+}
+
+void Runner::timed_step(Profile* profile) {
+  const auto start = Clock::now();
+  if (profile) profile->step_begins();
+  const auto spent = step();
+  if (profile) profile->step_ends();
+  sum_.step_ms.push_back(ms_since(start));
+  for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+    sum_.phase_ms[phase].push_back(spent[phase]);
+  sum_.data_wait_ms += spent[0];
+  sum_.real_tokens += static_cast<double>(batch_->real_tokens);
+  sum_.padded_tokens += static_cast<double>(batch_->padded_tokens);
+  sum_.pairs += static_cast<double>(batch_->rows);
+  sum_.sentences += static_cast<double>(batch_->sentences());
 }
 
 Measurement Runner::measured() const {
@@ -133,34 +156,50 @@ Measurement Runner::measured() const {
   out.padded_tokens /= steps;
   out.pairs /= steps;
   out.sentences /= steps;
-  out.exposed_ms = 1e3 * (after.seconds_waited - before_.seconds_waited) / steps;
+  out.data_wait_ms /= steps;
+  const ResourceUse used = resource_use() - used_before_;
+  out.page_faults = static_cast<double>(used.page_faults) / steps;
+  out.mapped_bytes = static_cast<double>(used.mapped_bytes) / steps;
+  out.threads_started = static_cast<double>(used.threads_started) / steps;
+  out.context_switches = static_cast<double>(used.context_switches) / steps;
+  const double exchanged = strategy_.seconds_exchanging() - exchanged_before_;
+  out.exposed_ms = 1e3 * (after.seconds_waited - before_.seconds_waited + exchanged) / steps;
   out.wire_bytes = static_cast<double>(after.bytes_sent - before_.bytes_sent) / steps;
+  out.processors = processors_in_use();
   out.peak_memory_bytes = peak_resident();
   out.peak_tensor_bytes = memory_stats(source_->model().device()).peak;
   out.hf_rows_per_pair = source_->hf_rows_per_pair();
   if (together_ && group_.size() > 1) {
     const comm::Algorithm asked = group_.options().algorithm;
-    out.algorithm =
-        concat(name(asked == comm::Algorithm::automatic ? comm::Algorithm::direct : asked),
-               " over ", name(group_.options().transport));
+    out.algorithm = str(name(asked == comm::Algorithm::automatic ? comm::Algorithm::direct : asked),
+                        " over ", name(group_.options().transport));
   }
   return out;
 }
 
 Measurement run_round(const ThroughputOptions& options, const Plan& plan) {
   SharedText results;
-  const bool pinned = can_pin(plan.devices * options.threads);
+  const auto processors = processors_for(plan.devices, options.threads);
   const auto rank_main = [&](const comm::Group& group) {
     const bool dp = plan.strategy == train::Strategy::dp;
-    if (pinned) pin(group.rank(), dp ? plan.devices * options.threads : options.threads);
+    pin(processors, group.rank(), dp ? plan.devices : 1);
     set_threads_per_device(options.threads);
     reset_peak_resident();
     Runner runner(options, plan, group);
-    for (int i = 0; i < options.warmup; ++i) runner.step(false);
+    for (int i = 0; i < options.warmup; ++i) runner.warm_up();
     group.barrier();
-    for (int i = 0; i < options.steps; ++i) runner.step(true);
+    Profile profile;
+    profile.watch(options.profile);
+    runner.start_timing();
+    for (int i = 0; i < options.steps; ++i) runner.timed_step(options.profile ? &profile : nullptr);
+    profile.watch(false);
+    Measurement mine = runner.measured();
+    if (options.profile && group.rank() == 0) {
+      mine.times = profile.per_step();
+      mine.times.step_ms = mean(mine.step_ms);
+    }
     std::vector<Measurement> ranks;
-    for (const std::string& text : group.all_gather_bytes(runner.measured().to_text()))
+    for (const std::string& text : group.all_gather_bytes(mine.to_text()))
       ranks.push_back(Measurement::from_text(text));
     if (group.rank() == 0) results.write(merge(ranks, plan.together).to_text());
   };
@@ -174,9 +213,9 @@ Measurement run_round(const ThroughputOptions& options, const Plan& plan) {
 
 double in_a_process(const ThroughputOptions& options, double (*measure)()) {
   SharedText result;
-  const bool pinned = can_pin(options.threads);
+  const auto processors = processors_for(1, options.threads);
   const auto rank_main = [&](const comm::Group&) {
-    if (pinned) pin(0, options.threads);
+    pin(processors, 0, 1);
     set_threads_per_device(options.threads);
     result.write(std::to_string(measure()));
   };

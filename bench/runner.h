@@ -6,6 +6,7 @@
 #include "measurement.h"
 #include "options.h"
 #include "ringlet/comm/group.h"
+#include "ringlet/core/resource_use.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/attached_strategy.h"
 #include "source.h"
@@ -30,17 +31,28 @@ class Runner {
  public:
   Runner(const ThroughputOptions& options, const Plan& plan, const comm::Group& group);
 
-  void step(bool timed);
+  /// Counts from here on, as do the steps that follow.
+  void start_timing();
+  /// One that is not timed.
+  void warm_up() { step(); }
+  void timed_step(Profile* profile);
   Measurement measured() const;
 
  private:
+  /// Milliseconds of each phase.
+  std::array<double, kPhases.size()> step();
+
   std::unique_ptr<Source> source_;
   comm::Group group_;
   bool together_;
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
+  const models::PackedBatch* batch_ = nullptr;  // of the latest step
   Measurement sum_;
-  comm::GroupStats before_;  // the first timed step
+  // Before the first timed step:
+  comm::GroupStats before_;
+  double exchanged_before_ = 0;
+  ResourceUse used_before_;
 };
 
 /// Warms up and times one round on all ranks of a row, in processes of its own, so that one model

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ringlet/core/file.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/training_data.h"
@@ -22,7 +22,7 @@ Tokenizer special_tokens(models::Architecture architecture) {
 }
 
 SentenceEncoder drawn_model(const ThroughputOptions& options) {
-  if (folder_exists(options.model)) return SentenceEncoder::from_pretrained(options.model);
+  if (models::names_folder(options.model)) return SentenceEncoder::from_pretrained(options.model);
   const models::EncoderConfig config = models::EncoderConfig::named(options.model);
   return {config, special_tokens(config.architecture)};
 }
@@ -58,7 +58,7 @@ class DrawnSource final : public Source {
 
 // A named model has a vocabulary learned from the files, but its own size.
 SentenceEncoder model_for(const ThroughputOptions& options, const cli::TrainingData& data) {
-  if (folder_exists(options.model)) return SentenceEncoder::from_pretrained(options.model);
+  if (models::names_folder(options.model)) return SentenceEncoder::from_pretrained(options.model);
   const models::EncoderConfig config = models::EncoderConfig::named(options.model);
   const auto family = config.architecture == models::Architecture::mpnet
                           ? models::TokenizerFamily::kMpnet

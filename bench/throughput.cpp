@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 models::EncoderConfig config_of(const ThroughputOptions& options) {
-  if (!folder_exists(options.model)) return models::EncoderConfig::named(options.model);
+  if (!models::names_folder(options.model)) return models::EncoderConfig::named(options.model);
   return models::EncoderConfig::from_file(models::read_settings(options.model).transformer /
                                           "config.json");
 }
@@ -55,12 +55,14 @@ std::size_t available_memory() {
   return SIZE_MAX;
 }
 
-/// Weights, gradients and two moments, which every rank of this row holds.
+/// Weights, gradients and two moments that the ranks of this row hold together, and what is whole
+/// on each of them while its unit is in use.
 double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
-  const double parameters =
-      layer_parameters(config) +
-      static_cast<double>((config.vocab_size + config.max_position_embeddings) *
-                          config.hidden_size);
+  const double embeddings = static_cast<double>(
+      (config.vocab_size + config.max_position_embeddings) * config.hidden_size);
+  const double parameters = layer_parameters(config) + embeddings;
+  const double layer = layer_parameters(config) / static_cast<double>(config.num_hidden_layers);
+  const double two_units = embeddings + layer, three_units = embeddings + 2 * layer;
   const int n = plan.devices;
   switch (plan.strategy) {
     case train::Strategy::none:
@@ -72,9 +74,9 @@ double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
     case train::Strategy::zero1:
       return (8.0 * n + 8) * parameters;
     case train::Strategy::zero2:
-      return (4.0 * n + 12) * parameters;
+      return (4.0 * n + 12) * parameters + 4.0 * n * two_units;
     case train::Strategy::fsdp:
-      return 16 * parameters;
+      return 16 * parameters + 4.0 * n * (two_units + three_units);
   }
   return 0;
 }

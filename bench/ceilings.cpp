@@ -1,4 +1,4 @@
-#include "kernels_ceilings.h"
+#include "ceilings.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -21,11 +21,12 @@ double now() {
 
 // ---- multiply-adds ------------------------------------------------------------------------
 
-// Enough independent sums to hide the latency of the units.
+// Enough independent sums to hide the latency of the units; unrolled, they stay in registers. Each
+// begins as another number, or the compiler would keep one for all.
 constexpr int kSums = 12;
 constexpr int kRounds = 1 << 16;
 
-using FmaLoop = float (*)(float factor);  // kRounds * kSums * lanes multiply-adds
+using FmaLoop = float (*)(float factor);  // kRounds * kSums * multiply-adds of a vector
 
 float keep(float value) {
   volatile float sink = value;
@@ -34,8 +35,10 @@ float keep(float value) {
 
 float portable_loop(float factor) {
   typedef float Vector __attribute__((vector_size(16)));
-  Vector sum[kSums] = {};
+  Vector sum[kSums];
+  for (int i = 0; i < kSums; ++i) sum[i] = factor * static_cast<float>(i) - Vector{};
   for (int round = 0; round < kRounds; ++round)
+#pragma GCC unroll 12
     for (Vector& s : sum) s = s * factor + factor;
   float total = 0;
   for (const Vector& s : sum) total += s[0];
@@ -46,8 +49,9 @@ float portable_loop(float factor) {
 __attribute__((target("avx2,fma"))) float avx2_loop(float factor) {
   const __m256 f = _mm256_set1_ps(factor);
   __m256 sum[kSums];
-  for (auto& s : sum) s = f;
+  for (int i = 0; i < kSums; ++i) sum[i] = _mm256_set1_ps(factor * static_cast<float>(i));
   for (int round = 0; round < kRounds; ++round)
+#pragma GCC unroll 12
     for (auto& s : sum) s = _mm256_fmadd_ps(s, f, f);
   float total = 0;
   for (const auto& s : sum) total += _mm256_cvtss_f32(s);
@@ -57,30 +61,72 @@ __attribute__((target("avx2,fma"))) float avx2_loop(float factor) {
 __attribute__((target("avx512f"))) float avx512_loop(float factor) {
   const __m512 f = _mm512_set1_ps(factor);
   __m512 sum[kSums];
-  for (auto& s : sum) s = f;
+  for (int i = 0; i < kSums; ++i) sum[i] = _mm512_set1_ps(factor * static_cast<float>(i));
   for (int round = 0; round < kRounds; ++round)
+#pragma GCC unroll 12
     for (auto& s : sum) s = _mm512_fmadd_ps(s, f, f);
   float total = 0;
   for (const auto& s : sum) total += _mm512_cvtss_f32(s);
   return total;
 }
+
+// Products of two pairs of bf16 to a lane.
+__attribute__((target("avx512f,avx512bf16"))) float avx512_bf16_loop(float factor) {
+  const __m512 f = _mm512_set1_ps(factor);
+  const __m512bh halves = _mm512_cvtne2ps_pbh(f, f);
+  __m512 sum[kSums];
+  for (int i = 0; i < kSums; ++i) sum[i] = _mm512_set1_ps(factor * static_cast<float>(i));
+  for (int round = 0; round < kRounds; ++round)
+#pragma GCC unroll 12
+    for (auto& s : sum) s = _mm512_dpbf16_ps(s, halves, halves);
+  float total = 0;
+  for (const auto& s : sum) total += _mm512_cvtss_f32(s);
+  return total;
+}
+
+// Tiles of 16 x 16 sums, 32 products to each.
+__attribute__((target("amx-tile,amx-bf16"))) float amx_loop(float factor) {
+  struct alignas(64) {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t bytes_per_line[16] = {64, 64, 64, 64, 64, 64};
+    std::uint8_t lines[16] = {16, 16, 16, 16, 16, 16};
+  } const config;
+  // The intrinsic does not tell the compiler that all of it is read.
+  asm volatile("ldtilecfg %0" ::"m"(config));
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int round = 0; round < kRounds * kSums / 4; ++round) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return factor;
+}
 #endif
 
 struct Loop {
   FmaLoop run;
-  int lanes;
+  int products;  // of a vector
 };
-Loop loop_of(cpu::Isa isa) {
+Loop loop_of(cpu::Isa isa, DType dtype) {
 #if defined(__x86_64__)
-  if (isa == cpu::Isa::avx512) return {avx512_loop, 16};
+  if (dtype == DType::bf16 && isa == cpu::Isa::amx) return {amx_loop, 16 * 16 * 32};
+  if (dtype == DType::bf16 && isa == cpu::Isa::avx512_bf16) return {avx512_bf16_loop, 32};
+  if (isa >= cpu::Isa::avx512) return {avx512_loop, 16};
   if (isa == cpu::Isa::avx2) return {avx2_loop, 8};
 #endif
-  static_cast<void>(isa);
+  static_cast<void>(isa), static_cast<void>(dtype);
   return {portable_loop, 4};
 }
 
-double measure_flops() {
-  const Loop loop = loop_of(cpu::isa());
+double measure_flops(DType dtype) {
+  const Loop loop = loop_of(cpu::isa(), dtype);
   const std::int64_t pieces = 16 * threads_per_device();
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
@@ -88,7 +134,7 @@ double measure_flops() {
     parallel_for(Device{}, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
       for (; begin < end; ++begin) keep(loop.run(keep(0.5f)));
     });
-    const double work = 2.0 * kRounds * kSums * loop.lanes * static_cast<double>(pieces);
+    const double work = 2.0 * kRounds * kSums * loop.products * static_cast<double>(pieces);
     best = std::max(best, work / (now() - start));
   }
   return best;
@@ -120,7 +166,10 @@ double measure_copy(std::size_t nbytes) {
 
 }  // namespace
 
-Ceilings::Ceilings() : flops_(measure_flops()) {
+Ceilings::Ceilings() : f32_flops_(measure_flops(DType::f32)) {
+  bf16_flops_ = measure_flops(DType::bf16);
+  // Six products of bf16 tiles are one of f32.
+  if (cpu::isa() == cpu::Isa::amx) f32_flops_ = std::max(f32_flops_, bf16_flops_ / 6);
   for (std::size_t nbytes = std::size_t{1} << 14; nbytes <= std::size_t{1} << 27; nbytes *= 2)
     copies_.push_back({2.0 * static_cast<double>(nbytes), measure_copy(nbytes)});
 }
@@ -131,8 +180,8 @@ double Ceilings::copy_rate(double bytes) const {
   return copies_.back().rate;
 }
 
-double Ceilings::seconds(double flops, double bytes) const {
-  return std::max(flops / flops_, bytes / copy_rate(bytes));
+double Ceilings::seconds(double flops, double bytes, DType dtype) const {
+  return std::max(flops / this->flops(dtype), bytes / copy_rate(bytes));
 }
 
 }  // namespace ringlet::bench

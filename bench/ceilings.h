@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "ringlet/core/dtype.h"
+
 namespace ringlet::bench {
 
 class Ceilings {
@@ -11,11 +13,12 @@ class Ceilings {
   /// Measures on all threads of cpu:0, about a second.
   Ceilings();
 
-  double flops() const { return flops_; }  // f32, per second
+  /// Per second, of products of f32 or bf16.
+  double flops(DType dtype) const { return dtype == DType::bf16 ? bf16_flops_ : f32_flops_; }
   /// Bytes per second (read and written) of memcpy where a copy moves `bytes` in all.
   double copy_rate(double bytes) const;
   /// The least seconds for this work: the slower of computing and moving.
-  double seconds(double flops, double bytes) const;
+  double seconds(double flops, double bytes, DType dtype) const;
 
   struct Copy {
     double bytes;  // read and written
@@ -24,7 +27,7 @@ class Ceilings {
   const std::vector<Copy>& copies() const { return copies_; }
 
  private:
-  double flops_ = 0;
+  double f32_flops_ = 0, bf16_flops_ = 0;
   std::vector<Copy> copies_;
 };
 

@@ -1,0 +1,225 @@
+#include "floors.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <span>
+
+#include "ringlet/core/ops/attention.h"
+#include "ringlet/core/ops/combine.h"
+#include "ringlet/core/ops/cross_entropy.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/embedding.h"
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/index.h"
+#include "ringlet/core/ops/layer_norm.h"
+#include "ringlet/core/ops/matmul.h"
+#include "ringlet/core/ops/normalize.h"
+#include "ringlet/core/ops/optimizer.h"
+#include "ringlet/core/ops/pooling.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/reduce.h"
+
+namespace ringlet::bench {
+namespace {
+
+double bytes_of(std::int64_t n, DType dtype) {
+  return static_cast<double>(n) * static_cast<double>(itemsize(dtype));
+}
+DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+double times(const void* pointer) { return pointer ? 1 : 0; }
+double reads(double beta) { return beta == 0 ? 0 : 1; }
+
+// ---- products -----------------------------------------------------------------------------
+
+// The number of tokens, which differs from step to step, is the rows of A, or the depth where A is
+// transposed.
+std::string label(const MatmulArgs& x) {
+  const auto sizes =
+      x.trans_a ? fmt::format("{}x{}xT", x.m, x.n) : fmt::format("Tx{}x{}", x.n, x.k);
+  return fmt::format("matmul {}{} {}{}{}", x.trans_a ? 'T' : 'N', x.trans_b ? 'T' : 'N', sizes,
+                     x.bias ? " + bias" : "", x.pre_activation ? ", gelu" : "");
+}
+
+Floor least(const MatmulArgs& x) {
+  const std::int64_t a = x.a_stride == 0 ? 1 : x.batch, b = x.b_stride == 0 ? 1 : x.batch;
+  const double out = bytes_of(x.batch * x.m * x.n, x.out_dtype);
+  return {label(x), 2.0 * static_cast<double>(x.batch * x.m) * static_cast<double>(x.n * x.k),
+          bytes_of(a * x.m * x.k, x.a_dtype) + bytes_of(b * x.n * x.k, x.b_dtype) +
+              out * (1 + times(x.pre_activation) + reads(x.beta)) +
+              times(x.bias) * bytes_of(x.n, wide(x.dtype)),
+          x.dtype};
+}
+
+Floor least(const SumRowsArgs& x) {
+  return {"", 0, bytes_of(x.m * x.n, x.dtype) + (1 + reads(x.beta)) * bytes_of(x.n, wide(x.dtype))};
+}
+
+Floor least(const GeluBackwardArgs& x) { return {"", 0, 3 * bytes_of(x.n, x.dtype)}; }
+
+// ---- attention ----------------------------------------------------------------------------
+
+// Q K^T of all heads, 2 flops for each pair of tokens and column.
+double score_flops(const AttentionShape& x) {
+  double squares = 0;
+  for (std::int64_t s = 0; s < x.sentences; ++s) {
+    const double length = x.cu_seqlens[s + 1] - x.cu_seqlens[s];
+    squares += length * length;
+  }
+  return 2 * squares * static_cast<double>(x.heads * x.head_size);
+}
+
+Floor least(const AttentionArgs& x) {
+  const AttentionShape& s = x.shape;
+  return {"", 2 * score_flops(s),
+          4 * bytes_of(s.tokens * s.heads * s.head_size, s.dtype) +
+              bytes_of(s.tokens * s.heads, wide(s.dtype)),
+          s.dtype};
+}
+
+// The scores again, and the gradients of scores, values, queries and keys.
+Floor least(const AttentionBackwardArgs& x) {
+  const AttentionShape& s = x.shape;
+  return {"", 5 * score_flops(s),
+          7 * bytes_of(s.tokens * s.heads * s.head_size, s.dtype) +
+              bytes_of(s.tokens * s.heads, wide(s.dtype)),
+          s.dtype};
+}
+
+// ---- rows ---------------------------------------------------------------------------------
+
+Floor least(const LayerNormArgs& x) {
+  const double arrays = 2 + times(x.residual) + times(x.normalized);
+  return {x.residual ? "residual_dropout_layer_norm" : "", 0,
+          arrays * bytes_of(x.rows * x.columns, x.dtype)};
+}
+
+Floor least(const LayerNormBackwardArgs& x) {
+  const double arrays = 2 + times(x.grad_x) + times(x.grad_residual);
+  return {x.grad_residual ? "residual_dropout_layer_norm_backward" : "", 0,
+          arrays * bytes_of(x.rows * x.columns, x.dtype)};
+}
+
+std::int64_t rows_read(const std::int32_t* ids, std::int64_t tokens) {
+  const std::span all(ids, static_cast<std::size_t>(tokens));
+  return static_cast<std::int64_t>(std::set<std::int32_t>(all.begin(), all.end()).size());
+}
+
+Floor least(const EmbeddingArgs& x) {
+  return {"", 0,
+          bytes_of(x.tokens * x.columns, x.dtype) +
+              bytes_of(rows_read(x.ids, x.tokens) * x.columns, wide(x.dtype))};
+}
+
+// A gradient that is not added to is written whole.
+Floor least(const EmbeddingBackwardArgs& x) {
+  const std::int64_t rows = x.beta == 0 ? x.rows : 2 * rows_read(x.ids, x.tokens);
+  return {"", 0,
+          bytes_of(x.tokens * x.columns, x.dtype) + bytes_of(rows * x.columns, wide(x.dtype))};
+}
+
+Floor least(const EmbeddingSumArgs& x) {
+  double bytes = 2 * bytes_of(x.tokens * x.columns, x.dtype);
+  for (int i = 0; i < 3; ++i)
+    if (x.table[i]) bytes += bytes_of(rows_read(x.ids[i], x.tokens) * x.columns, wide(x.dtype));
+  return {"", 0, bytes};
+}
+
+Floor least(const PoolingArgs& x) {
+  const std::int64_t tokens = x.cu_seqlens[x.sentences];
+  return {"", 0,
+          bytes_of(tokens * x.columns, x.dtype) + bytes_of(x.sentences * x.columns, wide(x.dtype))};
+}
+Floor least(const PoolingBackwardArgs& x) {
+  const std::int64_t tokens = x.cu_seqlens[x.sentences];
+  return {"", 0,
+          bytes_of(tokens * x.columns, x.dtype) + bytes_of(x.sentences * x.columns, wide(x.dtype))};
+}
+
+Floor least(const NormalizeArgs& x) { return {"", 0, 2 * bytes_of(x.rows * x.columns, x.dtype)}; }
+Floor least(const NormalizeBackwardArgs& x) {
+  return {"", 0, 3 * bytes_of(x.rows * x.columns, x.dtype)};
+}
+Floor least(const CrossEntropyArgs& x) { return {"", 0, bytes_of(x.rows * x.classes, x.dtype)}; }
+Floor least(const CrossEntropyBackwardArgs& x) {
+  return {"", 0, 2 * bytes_of(x.rows * x.classes, x.dtype)};
+}
+Floor least(const DropoutArgs& x) { return {"", 0, 2 * bytes_of(x.rows * x.columns, x.dtype)}; }
+
+// ---- elements -----------------------------------------------------------------------------
+
+Floor least(const UnaryArgs& x) { return {"", 0, 2 * bytes_of(x.n, x.dtype)}; }
+Floor least(const BinaryArgs& x) {
+  std::int64_t n = 1;
+  for (int i = 0; i < x.plan.dim; ++i) n *= x.plan.size[i];
+  return {"", 0, 3 * bytes_of(n, x.dtype)};
+}
+Floor least(const AxpbyArgs& x) { return {"", 0, (2 + reads(x.beta)) * bytes_of(x.n, x.dtype)}; }
+Floor least(const FillArgs& x) { return {"", 0, bytes_of(x.n, x.dtype)}; }
+Floor least(const CastArgs& x) {
+  return {"", 0, bytes_of(x.n, x.in_dtype) + bytes_of(x.n, x.out_dtype)};
+}
+Floor least(const CopyBlocksArgs& x) {
+  return {"", 0, 2 * static_cast<double>(x.count * x.nbytes)};
+}
+Floor least(const GatherArgs& x) {
+  return {"", 0, 2 * static_cast<double>(x.outer * x.n * x.inner * x.itemsize)};
+}
+Floor least(const ReduceArgs& x) {
+  return {"", 0, bytes_of(x.outer * x.inner * (x.n + 1), x.dtype)};
+}
+Floor least(const CombineArgs& x) { return {"", 0, (x.count + 1) * bytes_of(x.n, x.dtype)}; }
+
+// ---- parameters ---------------------------------------------------------------------------
+
+// Reads the gradient, reads and writes the weight and both moments.
+Floor least(const AdamWArgs& x) { return {"", 0, 7 * bytes_of(x.n, x.dtype)}; }
+Floor least(const SGDArgs& x) {
+  return {"", 0, (3 + 2 * times(x.momentum_buffer)) * bytes_of(x.n, x.dtype)};
+}
+Floor least(const SquaredNormArgs& x) { return {"", 0, bytes_of(x.n, x.dtype)}; }
+
+// ---- by name ------------------------------------------------------------------------------
+
+using FloorOf = Floor (*)(const void* args);
+class Floors {
+ public:
+  Floors() {
+    add(matmul_kernel), add(sum_rows_kernel), add(gelu_backward_kernel);
+    add(attention_kernel), add(attention_backward_kernel);
+    add(layer_norm_kernel), add(layer_norm_backward_kernel);
+    add(embedding_kernel), add(embedding_backward_kernel), add(embedding_sum_layer_norm_kernel);
+    add(pooling_kernel), add(pooling_backward_kernel);
+    add(normalize_kernel), add(normalize_backward_kernel);
+    add(cross_entropy_kernel), add(cross_entropy_backward_kernel), add(dropout_kernel);
+    add(unary_kernel), add(binary_kernel), add(axpby_kernel), add(fill_kernel), add(cast_kernel);
+    add(copy_blocks_kernel), add(gather_kernel), add(reduce_kernel), add(combine_kernel);
+    add(adamw_kernel), add(sgd_kernel), add(squared_norm_kernel);
+  }
+  FloorOf find(const std::string& kernel) const {
+    const auto found = by_name_.find(kernel);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+ private:
+  template <class Args>
+  void add(const Kernel<Args>& kernel) {
+    by_name_[kernel.name()] = [](const void* args) {
+      return least(*static_cast<const Args*>(args));
+    };
+  }
+  std::map<std::string, FloorOf> by_name_;
+};
+
+}  // namespace
+
+Floor floor_of(const std::string& kernel, const void* args) {
+  static const Floors floors;
+  const FloorOf function = floors.find(kernel);
+  Floor floor = function ? function(args) : Floor{};
+  if (floor.label.empty()) floor.label = kernel;
+  return floor;
+}
+
+}  // namespace ringlet::bench
