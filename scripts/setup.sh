@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-build_packages=(g++ meson ninja-build pkg-config libcli11-dev libeigen3-dev libfmt-dev
+build_packages=(g++ meson ninja-build pkg-config libcli11-dev libfmt-dev
   libgloo-dev libssl-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
 bench_packages=(libbenchmark-dev)
 test_packages=(doctest-dev cmake "${bench_packages[@]}")
@@ -51,12 +51,11 @@ want_packages() {
   [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}" || true
 }
 
-# configure FOLDER [meson options]: makes the build folder or changes its options. A new one compiles
-# several files as one, which takes half the time; -Dunity=off is better for those who edit.
+# configure FOLDER [meson options]: makes the build folder or changes its options.
 configure() {
   if [ -f "$1/build.ninja" ]; then
     meson setup --reconfigure "$@" >"$1/configure.log" 2>&1 || { cat "$1/configure.log"; return 1; }
   else
-    meson setup -Dunity=on -Dunity_size=8 "$@"
+    meson setup "$@"
   fi
 }

@@ -4,6 +4,7 @@
 # it is. Either way ranks of different nodes talk over gloo.
 #   scripts/two_hosts.sh [--nproc-per-node N] PROGRAM ARGUMENTS...
 # Ends with the exit code of the job. RINGLET names the program `ringlet` (build/train/ringlet).
+# TWO_HOSTS=loopback asks for the loopback address, whoever runs it.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 ringlet=${RINGLET:-$root/build/train/ringlet}
@@ -22,7 +23,7 @@ clean_up() {
 
 # Both ends of a cable, each in a namespace with nothing else.
 join_namespaces() {
-  [ "$(id -u)" = 0 ] && command -v ip >/dev/null || return 1
+  [ "${TWO_HOSTS:-}" != loopback ] && [ "$(id -u)" = 0 ] && command -v ip >/dev/null || return 1
   ip netns add $first && ip netns add $second &&
     ip link add veth0 netns $first type veth peer name veth0 netns $second &&
     ip -n $first address add 10.77.0.1/24 dev veth0 &&
@@ -31,9 +32,18 @@ join_namespaces() {
     ip -n $first link set lo up && ip -n $second link set lo up
 } 2>/dev/null
 
-# The hosts share nothing but the address, the port and the secret. On loopback two of these scripts
-# may run at once.
-port=$((20000 + $$ % 10000))
+# The first of a few ports where nobody listens; below those that the system gives out itself.
+free_port() {
+  local i port
+  for i in {0..99}; do
+    port=$((20000 + ($$ + i) % 10000))
+    (: 3<>"/dev/tcp/$address/$port") 2>/dev/null || { echo $port; return; }
+  done
+  echo "$0: no free port from $((20000 + $$ % 10000)) on" >&2
+  return 2
+}
+
+# The hosts share nothing but the address, the port and the secret.
 RINGLET_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export RINGLET_TOKEN
 trap clean_up EXIT
@@ -47,6 +57,8 @@ else
   address=127.0.0.1
   on_first=() on_second=()
 fi
+# In a namespace of its own there is nobody else.
+if [ $address = 127.0.0.1 ]; then port=$(free_port) || exit; else port=29500; fi
 
 node() {
   local rank=$1

@@ -1,5 +1,6 @@
 """What bert.py and mpnet.py share: a tiny Sentence Transformers folder and what Python computes from it."""
 
+import copy
 import shutil
 import sys
 
@@ -139,12 +140,13 @@ def short_name(name):
     return name
 
 
-def adamw_case(oracle, loss, inputs, lr=2e-5 if BASE else 1e-3, weight_decay=0.01, steps=10):
+def adamw_losses(loss, inputs, hyper, steps=10):
     """Decay groups as the Trainer of transformers makes them: no LayerNorm, no name with "bias"."""
     decayed = set(Trainer.get_decay_parameter_names(None, loss))
-    groups = [{"params": [p for n, p in loss.named_parameters() if n in decayed], "weight_decay": weight_decay},
+    groups = [{"params": [p for n, p in loss.named_parameters() if n in decayed]},
               {"params": [p for n, p in loss.named_parameters() if n not in decayed], "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999), eps=1e-8)
+    optimizer = torch.optim.AdamW(groups, lr=hyper["lr"], betas=(hyper["beta1"], hyper["beta2"]), eps=hyper["eps"],
+                                  weight_decay=hyper["weight_decay"])
     values = []
     for step in range(steps):
         columns, labels, _ = inputs[step % len(inputs)]
@@ -153,10 +155,29 @@ def adamw_case(oracle, loss, inputs, lr=2e-5 if BASE else 1e-3, weight_decay=0.0
         value.backward()
         optimizer.step()
         values.append(value.item())
-    oracle.add("adamw", losses=values, lr=lr, weight_decay=weight_decay, beta1=0.9, beta2=0.999, eps=1e-8)
-    print("  losses", [round(v, 4) for v in values])
-    print("  not decayed", sorted({short_name(n) for n, _ in loss.named_parameters() if n not in decayed
-                                   and "layer.1" not in n and "layer.2" not in n}))
+    return values
+
+
+def backwards(inputs):
+    """The rows of each batch from last to first: the same losses, summed in another order."""
+    def turn(column):
+        return {name: x.flip(0) if torch.is_tensor(x) else x for name, x in column.items()}
+    return [([turn(column) for column in columns], labels.flip(0), scores.flip(0))
+            for columns, labels, scores in inputs]
+
+
+def adamw_case(oracle, loss, inputs):
+    """In float64, and how far PyTorch's own float32 strays from that, in two orders of summation."""
+    hyper = dict(lr=2e-5 if BASE else 1e-3, weight_decay=0.01, beta1=0.9, beta2=0.999, eps=1e-8)
+    singles = [(copy.deepcopy(loss).float(), order) for order in (inputs, backwards(inputs))]
+    exact = adamw_losses(loss, inputs, hyper)
+    strays = [max(abs(a - b) / b for a, b in zip(adamw_losses(single, order, hyper), exact))
+              for single, order in singles]
+    oracle.add("adamw", losses=exact, **hyper)
+    if BASE:
+        oracle.add("adamw", f32_strays=max(strays))
+    print("  losses", [round(v, 4) for v in exact])
+    print("  PyTorch's float32 strays from them by", " and ".join(f"{stray:.1e}" for stray in strays))
 
 
 def embedding_loss_cases(oracle, encoder, inputs):

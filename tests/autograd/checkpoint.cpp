@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/ops/random.h"
 
@@ -27,6 +28,18 @@ TEST_CASE("a checkpointed segment gives the same gradients and fires hooks once"
     return std::pair(w.grad().to_vector(), x.grad().to_vector());
   };
   CHECK(run(true) == run(false));
+}
+
+TEST_CASE("a checkpointed segment keeps no weight packed while it learns") {
+  const Variable weight(normal({40, 30}), true), x(normal({7, 30}), true);
+  const auto uses = [&] {
+    const auto segment = [&](const Variable& in) { return linear(in, weight); };
+    for (int use = 0; use < 3; ++use) checkpoint(segment, x);
+    return memory_stats({}).sidecars;
+  };
+  CHECK(uses() == 0);
+  const NoGrad no_grad;
+  CHECK(uses() > 0);
 }
 
 TEST_CASE("a checkpointed segment draws the same numbers again") {

@@ -61,7 +61,7 @@ TEST_CASE("the ready hook fires once per backward, after the last use") {
 TEST_CASE("an observer hears what a backward reaches, gives memory, and hears when all is done") {
   struct Recorder final : LeafObserver {
     void backward_begins(std::span<VariableState* const> reached) override {
-      heard += concat("begin ", reached.size(), ";");
+      heard += str("begin ", reached.size(), ";");
     }
     void needs_grad_buffer(VariableState& leaf) override {
       heard += "memory for " + leaf.name + ";";

@@ -9,8 +9,8 @@ using namespace ringlet::autograd;
 
 namespace {
 
-const Tensor kRepeated = tensor<std::int32_t>({2, 0, 2, 1}, {4});
-const Tensor kElements = tensor<std::int64_t>({1, 0, 1, 1, 0, 0}, {2, 3});
+Tensor repeated() { return tensor<std::int32_t>({2, 0, 2, 1}, {4}); }
+Tensor elements() { return tensor<std::int64_t>({1, 0, 1, 1, 0, 0}, {2, 3}); }
 
 Variable leaf(const Oracle& ops, const std::string& name) { return {ops.tensor(name), true}; }
 
@@ -50,19 +50,26 @@ TEST_CASE("gradients of permutations") {
 }
 
 TEST_CASE("gradients by index") {
-  CHECK_GRADIENTS([](const Inputs& in) { return index_select(in[0], 0, kRepeated); },
+  CHECK_GRADIENTS([](const Inputs& in) { return index_select(in[0], 0, repeated()); },
                   input({3, 2}));
-  CHECK_GRADIENTS([](const Inputs& in) { return index_select(in[0], -1, kRepeated); },
+  CHECK_GRADIENTS([](const Inputs& in) { return index_select(in[0], -1, repeated()); },
                   input({2, 3}));
-  CHECK_GRADIENTS([](const Inputs& in) { return gather(in[0], 0, kElements); }, input({2, 3}));
-  CHECK_GRADIENTS([](const Inputs& in) { return gather(in[0], 1, kElements); }, input({3, 4}));
-  CHECK_GRADIENTS([](const Inputs& in) { return scatter_add(in[0], 1, kElements, in[1]); },
+  CHECK_GRADIENTS([](const Inputs& in) { return gather(in[0], 0, elements()); }, input({2, 3}));
+  CHECK_GRADIENTS([](const Inputs& in) { return gather(in[0], 1, elements()); }, input({3, 4}));
+  CHECK_GRADIENTS([](const Inputs& in) { return scatter_add(in[0], 1, elements(), in[1]); },
                   input({3, 2}), input({2, 3}));
+  // elements() names places more than once: what was overwritten has no gradient.
+  for (const Tensor& index : {elements(), tensor<std::int64_t>({2, 0, 1, 0, 1, 2}, {2, 3})}) {
+    CHECK_GRADIENTS([&](const Inputs& in) { return scatter(in[0], 1, index, in[1]); },
+                    input({3, 4}), input({2, 3}));
+    CHECK_GRADIENTS([&](const Inputs& in) { return scatter(in[0], 0, index, in[1]); },
+                    input({3, 4}), input({2, 3}));
+  }
 }
 
 TEST_CASE("a second backward adds to what is there") {
   const Variable x(zeros({3, 2}), true);
-  for (int i = 0; i < 2; ++i) index_select(x, 0, kRepeated).backward(ones({4, 2}));
+  for (int i = 0; i < 2; ++i) index_select(x, 0, repeated()).backward(ones({4, 2}));
   CHECK(x.grad().to_vector() == std::vector<float>{2, 2, 2, 2, 4, 4});
   narrow(x, 0, 1, 1).backward(ones({1, 2}));
   CHECK(x.grad().to_vector() == std::vector<float>{2, 2, 3, 3, 4, 4});

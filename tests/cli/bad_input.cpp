@@ -1,6 +1,8 @@
 // What is wrong is told in one line that names it; the exit code is 2 and nothing is written.
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/safetensors.h"
@@ -83,6 +85,15 @@ TEST_CASE_FIXTURE(Fixture, "a missing file or folder") {
   check_refused_naming(run({"train", "--model", "absent", "--output", output}), {"absent", "tiny"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "a folder without a model that hides a built-in one") {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  fs::create_directory("tiny");
+  const Outcome outcome = run({"train", "--model", "tiny", "--output", output});
+  fs::current_path(before);
+  check_refused_naming(outcome, {"ringlet: tiny: is a built-in model, but a folder of that name"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a truncated safetensors file, or a header that lies") {
   const fs::path weights = fs::path(model) / "model.safetensors";
   const std::string good = read_file(weights);
@@ -102,6 +113,43 @@ TEST_CASE_FIXTURE(Fixture, "a weight of the wrong shape or dtype, by name") {
   check_refused_naming(encode(), {name, "i32"});
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "names and cells that are long or of several lines are shown in one short one") {
+  const std::string line = "two\nlines\x1b[2J", shown = "two?lines?[2J", many(5000, 'x');
+  const auto short_refusal = [&](const Outcome& outcome, const std::string& word) {
+    check_refused_naming(outcome, {word});
+    CHECK(outcome.err.size() < 600);
+  };
+  const fs::path weights = fs::path(model) / "model.safetensors";
+  const auto with_header = [&](const std::string& name) {
+    const std::string header =
+        nlohmann::json{{name, {{"dtype", many}, {"shape", {1}}, {"data_offsets", {4, 8}}}}}.dump();
+    std::string length(8, '\0');
+    for (std::size_t i = 0; i < 8; ++i)
+      length[i] = static_cast<char>(header.size() >> 8 * i & 0xFF);
+    write_file(weights, length + header + std::string(8, '\0'));
+    return encode();
+  };
+  short_refusal(with_header(line), shown);
+  short_refusal(with_header(many), "xxx...'");
+  const std::string good = read_file(fs::path(model) / "config.json");
+  const auto with_type = [&](const std::string& type) {
+    auto config = nlohmann::json::parse(good);
+    config["model_type"] = type;
+    write_file(fs::path(model) / "config.json", config.dump());
+    return encode();
+  };
+  short_refusal(with_type(line), shown);
+  short_refusal(with_type(many), "xxx...'");
+  const auto with_label = [&](const std::string& label) {
+    return train(std::string(kPairs) + "a,b,0\nc,d,\"" + label + "\"\n");
+  };
+  short_refusal(with_label(line), shown);
+  short_refusal(with_label(many), "xxx...'");
+  short_refusal(with_label("1" + std::string(4000, '0')), "data.csv:3");
+  short_refusal(train("sentence1," + many + "\na,b\n", {"--columns", many + "=text"}), "data.csv");
+}
+
 TEST_CASE_FIXTURE(Fixture, "a vocabulary of the wrong size") {
   const fs::path config = fs::path(model) / "config.json";
   std::string text_of = read_file(config);
@@ -109,6 +157,20 @@ TEST_CASE_FIXTURE(Fixture, "a vocabulary of the wrong size") {
   text_of.replace(at, text_of.find_first_of(",\n}", at) - at, "17");
   write_file(config, text_of);
   check_refused_naming(encode(), {"vocab", "17"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a configuration that lies") {
+  const std::string config = model + "/config.json";
+  const std::string good = read_file(config);
+  for (const auto& [key, value] :
+       {std::pair("pad_token_id", "-5"), std::pair("layer_norm_eps", "-1"),
+        std::pair("num_hidden_layers", "16000000")}) {
+    std::string bad = good;
+    const std::size_t at = bad.find(std::string("\"") + key + "\": ") + std::strlen(key) + 4;
+    bad.replace(at, bad.find_first_of(",\n}", at) - at, value);
+    write_file(config, bad);
+    check_refused_naming(encode(), {config, key, value});
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "a length without room for a text") {
@@ -132,7 +194,11 @@ TEST_CASE_FIXTURE(Fixture, "a label out of range") {
 TEST_CASE_FIXTURE(Fixture, "no rows, and a batch larger than the data") {
   check_refused_naming(train(""), {"data.csv"});
   check_refused_naming(train(kPairs), {"data.csv"});
-  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,1\n", {"--batch", "3"}), {"3", "2"});
+  const std::string two_rows = std::string(kPairs) + "a,b,0\nc,d,1\n", file = "/data.csv: ";
+  check_refused_naming(train(two_rows, {"--batch", "3"}),
+                       {file + "--batch 3 is more than its 2 rows"});
+  check_refused_naming(train(two_rows, {"--batch", "2", "--strategy", "ddp", "--devices", "2"}),
+                       {file + "--batch 2 on each of 2 devices is more than its 2 rows"});
   write_file(text, "");
   check_refused_naming(encode(), {text, "expected a line of text"});
 }
@@ -204,5 +270,11 @@ TEST_CASE_FIXTURE(Fixture, "more than the memory limit, or a limit that is no si
   check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "4MiB", "--strategy", "ddp",
                                     "--devices", "2"}),
                        {"[ddp]", "bytes on each rank", "the memory limit of cpu:0 is " + limit});
+  // Less than the random weights alone, under whatever strategy.
+  for (const char* strategy : {"none", "fsdp"})
+    check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "64KiB", "--strategy",
+                                      strategy, "--devices", "1"}),
+                         {"--memory-limit: the random weights of tiny need ", " bytes",
+                          "found " + std::to_string(64 << 10)});
   check_refused_naming(train(data, {"--memory-limit", "4 parsecs"}), {"--memory-limit", "parsecs"});
 }

@@ -1,8 +1,52 @@
 // `ringlet drill` itself; what it finds is the meson test of its name.
+#include <sys/stat.h>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
+
+namespace {
+
+int children_of(pid_t parent) {
+  int n = 0;
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(process.path() / "status");
+    for (std::string word; file >> word;)
+      if (pid_t of = 0; word == "PPid:" && file >> of && of == parent) ++n;
+  }
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("a drill that has nothing to try is refused") {
+  check_refused(run({"drill", "--transport", "shm,thread", "--faults", "killed,disk_full"}),
+                "--faults killed,disk_full: nothing to try with --transport thread, whose ranks "
+                "are no processes");
+}
+
+// Which ranks and points the seed draws is told in each line.
+TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in making its files") {
+  const Outcome outcome = run({"drill", "--transport", "shm", "--faults", "killed_saving,disk_full",
+                               "--trials", "8", "--steps", "4", "--seed", "88"});
+  INFO(outcome.out);
+  REQUIRE_EQ(outcome.code, 0);
+  CHECK(outcome.out.ends_with("8 trials, 0 failed\n"));
+  for (const char* fault : {"killed_saving", "disk_full    "}) {
+    const auto drawn = [&](const std::string& rank, const char* where) {
+      std::istringstream lines(outcome.out);
+      for (std::string line; std::getline(lines, line);)
+        if (line.find(fault + (" rank " + rank)) != line.npos && line.find(where) != line.npos)
+          return true;
+      return false;
+    };
+    CAPTURE(fault);
+    CHECK(drawn("0", ", making the files"));
+    for (const char* rank : {"0", "1", "2"}) CHECK(drawn(rank, " % of its writes"));
+  }
+}
 
 TEST_CASE("a drill that is told to end stops, and leaves nothing") {
   const TemporaryFolder folder;
@@ -18,4 +62,39 @@ TEST_CASE("a drill that is told to end stops, and leaves nothing") {
   job.signal(SIGTERM);
   CHECK_EQ(job.wait(20), 128 + SIGTERM);
   CHECK_EQ(folder.entries(), 0);
+}
+
+// The first trial's verdict goes into a pipe that is full, so the second one cannot begin.
+TEST_CASE("told to end between two trials it leaves nothing, either") {
+  const TemporaryFolder folder;
+  const std::filesystem::path work = folder / "work";
+  const std::string pipe = (folder / "pipe").string();
+  std::filesystem::create_directory(work);
+  REQUIRE_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  const int writer = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK);
+  const std::string bytes(1 << 12, '.');
+  while (::write(writer, bytes.data(), bytes.size()) > 0) {
+  }
+  while (::write(writer, ".", 1) > 0) {
+  }
+  Background job({"sh", "-c", "exec \"$0\" \"$@\" > " + pipe, RINGLET_PROGRAM, "drill",
+                  "--transport", "thread", "--faults", "nan", "--trials", "100", "--steps", "4"},
+                 {{"TMPDIR", work.string()}});
+  // The trial is over and no rank is left: the drill is about to say so, or waits to.
+  const auto said = [&] {
+    for (const auto& drill : std::filesystem::directory_iterator(work))
+      return std::filesystem::exists(drill.path() / "trial-0/run/checkpoint-4") &&
+             children_of(job.pid()) == 0;
+    return false;
+  };
+  REQUIRE(Background::until(said, 60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  job.signal(SIGTERM);
+  std::string rest(1 << 16, ' ');
+  ::close(writer);
+  CHECK(Background::until([&] { return ::read(reader, rest.data(), rest.size()) == 0; }));
+  CHECK_EQ(job.wait(20), 128 + SIGTERM);
+  ::close(reader);
+  CHECK(std::filesystem::is_empty(work));
 }

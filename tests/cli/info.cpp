@@ -1,4 +1,9 @@
+#include <unistd.h>
+
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "ringlet/tests/cli/program.h"
 
@@ -10,21 +15,57 @@ TEST_CASE("info tells the devices, the processor's features, the kernels and the
   CHECK_EQ(info["devices"][0]["name"], "cpu:0");
   CHECK(info["devices"][0]["threads"] >= 1);
   CHECK(info["memory_bytes"] > 0);
-  CHECK(info["libraries"].contains("Eigen"));
+  for (const char* memory : {"private", "shared"}) {
+    const std::int64_t page = info["page_bytes"][memory];
+    CHECK((page == sysconf(_SC_PAGE_SIZE) || page == 2 << 20));
+  }
+  for (const char* header_only : {"CLI11", "nlohmann-json"})
+    CHECK(info["libraries"].contains(header_only));
   const std::string kernels = info["kernels"];
   const auto& features = info["processor"]["features"];
   const auto has = [&](const char* name) {
     return std::find(features.begin(), features.end(), name) != features.end();
   };
   if (kernels == "avx512") CHECK(has("avx512f"));
+  if (kernels == "avx512_bf16") CHECK(has("avx512_bf16"));
+  if (kernels == "amx") CHECK(has("amx_bf16"));
   if (kernels == "avx2") CHECK(has("avx2"));
   CHECK(run({"info"}).out.find("kernels    " + kernels + "\n") != std::string::npos);
 }
 
+TEST_CASE("info lists every library that the program is linked with") {
+  // The toolchain's own, sanitizers included, are no news.
+  const std::set<std::string> toolchain{"c",    "m",     "stdc++", "gcc_s", "pthread",
+                                        "asan", "ubsan", "tsan",   "rt",    "dl"};
+  const std::map<std::string, std::string> names{{"fmt", "fmt"},
+                                                 {"crypto", "OpenSSL"},
+                                                 {"gloo", "gloo"},
+                                                 {"utf8proc", "utf8proc"},
+                                                 {"z", "zlib"}};
+  const auto listed = nlohmann::json::parse(run({"info", "--json"}).out)["libraries"];
+  std::istringstream sections(run_program("readelf", {"-d", RINGLET_PROGRAM}).out);
+  std::set<std::string> linked;
+  for (std::string line; std::getline(sections, line);)
+    if (const auto at = line.find("[lib"); line.find("(NEEDED)") != line.npos && at != line.npos)
+      linked.insert(line.substr(at + 4, line.find(".so", at) - at - 4));
+  REQUIRE(linked.contains("crypto"));
+  for (const std::string& library : linked) {
+    if (toolchain.contains(library)) continue;
+    CAPTURE(library);
+    REQUIRE(names.contains(library));
+    REQUIRE(listed.contains(names.at(library)));
+    CHECK_NE(listed[names.at(library)], "no");
+  }
+  if (!linked.contains("gloo")) CHECK_EQ(listed["gloo"], "no");
+}
+
 TEST_CASE("info names the instruction set that was asked for, and refuses one that is unknown") {
   ::setenv("RINGLET_ISA", "portable", 1);
-  CHECK(run({"info"}).out.find("kernels    portable\n") != std::string::npos);
+  CHECK(run({"info"}).out.find(
+            "kernels    portable\nmatmul     highest f32, high f32, medium f32\n") !=
+        std::string::npos);
   ::setenv("RINGLET_ISA", "mmx", 1);
-  check_refused(run({"info"}), "RINGLET_ISA=mmx is unknown; expected portable, avx2 or avx512");
+  check_refused(run({"info"}),
+                "RINGLET_ISA=mmx is unknown; expected portable, avx2, avx512, avx512_bf16 or amx");
   ::unsetenv("RINGLET_ISA");
 }

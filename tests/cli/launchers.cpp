@@ -5,10 +5,11 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/error.h"
 #include "ringlet/tests/cli/background.h"
+#include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/comm/environment.h"
 
-using ringlet::concat;
+using ringlet::str;
 
 namespace {
 
@@ -35,14 +36,14 @@ std::string outputs(const std::vector<Variables>& ranks, const std::string& mode
 
 void check_sums(const std::string& out, int n) {
   for (int rank = 0; rank < n; ++rank)
-    CHECK_EQ(Background::count(out, concat("rank ", rank, ": the sum is ", n * (n - 1) / 2,
-                                           " over ", n, ", shm, cpu:0 with ")),
+    CHECK_EQ(Background::count(out, str("rank ", rank, ": the sum is ", n * (n - 1) / 2, " over ",
+                                        n, n == 1 ? ", auto" : ", shm", ", cpu:0 with ")),
              1);
 }
 
 /// Runs the launcher with these arguments, if there is one; what its ranks print.
 void check_launcher(const std::string& launcher, std::vector<std::string> arguments, int n) {
-  if (std::system(concat("command -v ", launcher, " > /dev/null 2>&1").c_str()) != 0) {
+  if (std::system(str("command -v ", launcher, " > /dev/null 2>&1").c_str()) != 0) {
     MESSAGE("skipped: there is no " << launcher);
     return;
   }
@@ -56,12 +57,12 @@ void check_launcher(const std::string& launcher, std::vector<std::string> argume
 }  // namespace
 
 TEST_CASE("a program that nobody launched is a world of one") {
-  CHECK_EQ(outputs({{}}, "group"), concat("rank 0: the sum is 0 over 1, auto, cpu:0 with ",
-                                          ringlet::comm::usable_processors(), " threads\n"));
+  CHECK_EQ(outputs({{}}, "group"), str("rank 0: the sum is 0 over 1, auto, cpu:0 with ",
+                                       ringlet::comm::usable_processors(), " threads\n"));
 }
 
 TEST_CASE("under torchrun's variables rank 0 keeps the store") {
-  const std::string port = std::to_string(33'000 + 2 * (getpid() % 1000));
+  const std::string port = free_port();
   std::vector<Variables> ranks;
   for (int rank = 0; rank < 3; ++rank)
     ranks.push_back({{"RANK", std::to_string(rank)},
@@ -83,13 +84,13 @@ TEST_CASE("under Open MPI's and Slurm's variables, too") {
                    {"OMPI_COMM_WORLD_SIZE", "2"},
                    {"OMPI_COMM_WORLD_LOCAL_RANK", rank},
                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                   {"PMIX_NAMESPACE", concat("test ", getpid())}});
+                   {"PMIX_NAMESPACE", str("test ", getpid())}});
     slurm.push_back({{"SLURM_PROCID", rank},
                      {"SLURM_STEP_NUM_TASKS", "2"},
                      {"SLURM_LOCALID", rank},
                      {"SLURM_STEP_TASKS_PER_NODE", "2"},
                      {"SLURM_STEP_NODELIST", "node[1-2]"},
-                     {"SLURM_JOB_ID", concat(getpid())}});
+                     {"SLURM_JOB_ID", str(getpid())}});
   }
   check_sums(outputs(mpi, "group"), 2);
   check_sums(outputs(slurm, "group"), 2);
@@ -131,7 +132,7 @@ TEST_CASE("ranks share the host's processors") {
 // Their usual port, 29500, may be another job's of this host. torchrun 1.13 knows no other spelling
 // and, under Python 3.11, no redirection but one that is asked for.
 TEST_CASE("torchrun starts it") {
-  const std::string port = std::to_string(35'000 + 2 * (getpid() % 1000));
+  const std::string port = free_port();
   const TemporaryFolder logs;
   check_launcher("torchrun",
                  {"--nproc_per_node", "2", "--master_port", port, "--no_python", "-r", "1", "-t",
@@ -139,9 +140,16 @@ TEST_CASE("torchrun starts it") {
                  2);
 }
 
+// With --cpu it starts one process, whatever it is told; without, it looks for no GPU.
 TEST_CASE("accelerate starts it") {
-  check_launcher("accelerate",
-                 {"launch", "--cpu", "--multi_gpu", "--num_processes", "2", "--no_python"}, 2);
+  const std::string port = free_port();
+  check_launcher(
+      "accelerate",
+      {"launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", port, "--no_python"},
+      2);
+  check_launcher(
+      "accelerate",
+      {"launch", "--cpu", "--num_processes", "1", "--main_process_port", port, "--no_python"}, 1);
 }
 
 TEST_CASE("mpirun starts it") {

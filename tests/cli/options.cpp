@@ -28,7 +28,12 @@ TEST_CASE("wrong values name the option and what was expected") {
   check_refused(run({"make-data"}), "FOLDER is required");
   check_refused(run({"make-data", "x", "--rows", "3"}),
                 "--rows: Value 3 not in range 30 to 1000000");
-  check_refused(run({"make-data", "x", "--seed", "abc"}), "Could not convert: --seed = abc");
+  check_refused(run({"make-data", "x", "--seed", "abc"}),
+                "--seed: Value abc not in range 0 to 9223372036854775807");
+  for (const char* command : {"train", "drill", "make-data"})
+    check_refused(run({command, "--seed", "-1"}),
+                  "--seed: Value -1 not in range 0 to 9223372036854775807");
+  check_refused(run({"drill", "--trials", "0"}), "--trials: Value 0 not in range 1 to 1000000");
 }
 
 TEST_CASE("standard output that cannot be written is an error") {

@@ -1,6 +1,8 @@
 // `ringlet run --max-restarts` around `ringlet train`: what was lost is trained again, with the
 // same bits.
+#include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 
 #include "ringlet/core/error.h"
 #include "ringlet/tests/cli/background.h"
@@ -9,27 +11,50 @@
 #include "ringlet/train/checkpoint.h"
 
 namespace fs = std::filesystem;
-using ringlet::concat;
+using ringlet::str;
 
 namespace {
 
-constexpr int kSteps = 60;
+constexpr int kRestartSteps = 60;
 constexpr int kSaveSteps = 20;
 
-/// Ranks that say their process ids before they train.
-std::vector<std::string> training(const fs::path& output) {
-  std::vector<std::string> command{RINGLET_PROGRAM,
-                                   "run",
-                                   "--nproc-per-node",
-                                   "2",
-                                   "--max-restarts",
-                                   "1",
-                                   "sh",
-                                   "-c",
-                                   "echo pid $$; exec \"$0\" \"$@\"",
-                                   RINGLET_PROGRAM};
-  for (const std::string& word : tiny_training(
-           output, kSteps, {"--strategy", "ddp", "--save-steps", std::to_string(kSaveSteps)}))
+/// The kernel sends a signal to a process when something in a folder gets its name: within the
+/// rename, so that who renames takes no step before it.
+class OnRename {
+ public:
+  OnRename(const fs::path& folder, pid_t process, int signal)
+      : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    REQUIRE(fd_ >= 0);
+    REQUIRE_EQ(::fcntl(fd_, F_SETSIG, signal), 0);
+    REQUIRE_EQ(::fcntl(fd_, F_SETOWN, process), 0);
+    REQUIRE_EQ(::fcntl(fd_, F_NOTIFY, DN_RENAME), 0);
+  }
+  ~OnRename() { ::close(fd_); }
+  OnRename(const OnRename&) = delete;
+  OnRename& operator=(const OnRename&) = delete;
+
+ private:
+  int fd_;
+};
+
+bool is_stopped(pid_t process) {
+  std::ifstream file(str("/proc/", process, "/stat"));
+  std::string stat;
+  std::getline(file, stat);
+  return stat.at(stat.rfind(')') + 2) == 'T';
+}
+
+/// Ranks that say their process ids and begin when there is a file `go`.
+std::vector<std::string> waiting_training(const fs::path& output, const fs::path& go) {
+  const std::string wait =
+      str("echo pid $$; until [ -e '", go.string(), "' ]; do sleep 0.02; done; ", "touch '",
+          go.string(), "'-$TORCHELASTIC_RESTART_COUNT; ", "exec \"$0\" \"$@\"");
+  std::vector<std::string> command{
+      RINGLET_PROGRAM, "run", "--nproc-per-node", "2", "--max-restarts", "1", "sh", "-c", wait,
+      RINGLET_PROGRAM};
+  for (const std::string& word :
+       tiny_training(output, kRestartSteps,
+                     {"--strategy", "ddp", "--save-steps", std::to_string(kSaveSteps)}))
     command.push_back(word);
   return command;
 }
@@ -38,24 +63,36 @@ std::vector<std::string> training(const fs::path& output) {
 
 TEST_CASE("a rank killed behind a checkpoint changes no bit of the model") {
   const TemporaryFolder folder;
-  const std::vector<std::string> command = training(folder / "undisturbed");
-  REQUIRE_EQ(run_program(command[0], {command.begin() + 1, command.end()}).code, 0);
-
-  const fs::path output = folder / "killed";
+  const fs::path undisturbed = folder / "undisturbed", output = folder / "killed";
   const fs::path first = ringlet::train::checkpoint_path(output, kSaveSteps);
-  Background job(training(output));
-  REQUIRE(job.says("[1] pid "));
-  REQUIRE(Background::until([&] { return fs::exists(first); }, 60));
-  const auto saved = fs::last_write_time(first);
-  const std::string said = job.out();
-  REQUIRE_EQ(::kill(pids_in(said.substr(said.find("[1] pid "))).at(0), SIGKILL), 0);
+  const fs::path go = folder / "go";
+  REQUIRE_EQ(run(tiny_training(undisturbed, kRestartSteps,
+                               {"--strategy", "ddp", "--devices", "2", "--save-steps",
+                                std::to_string(kSaveSteps)}))
+                 .code,
+             0);
 
-  CHECK_EQ(job.wait(120), 0);
-  const std::string err = job.err();
-  CHECK(err.find("first to fail: rank 1 (pid ") != err.npos);
-  CHECK(err.find("ringlet: starting all ranks again, attempt 1 of 1\n") != err.npos);
-  CHECK(job.out().find(concat("[0] ", kSteps, " steps, mean loss ")) != std::string::npos);
-  CHECK(fs::last_write_time(first) == saved);  // it went on from there, not from the start
-  CHECK((weights_in(output) == weights_in(folder / "undisturbed")));
+  fs::create_directory(output);
+  Background job(waiting_training(output, go));
+  REQUIRE(job.says("[1] pid "));
+  const std::string said = job.out();
+  const pid_t rank = pids_in(said.substr(said.find("[1] pid "))).at(0);
+  {
+    // Rank 0 gives metrics.jsonl its name before the first step, then the first checkpoint.
+    const OnRename metrics(output, rank, SIGSTOP);
+    ringlet::write_file(go, "");
+    REQUIRE(Background::until([&] { return is_stopped(rank); }, 60));
+  }
+  CHECK_FALSE(fs::exists(first));
+  const OnRename checkpoint(output, rank, SIGKILL);
+  ::kill(rank, SIGCONT);
+  REQUIRE_EQ(job.wait(120), 0);
+
+  CHECK(job.err().find("first to fail: rank 1 (pid ") != std::string::npos);
+  CHECK(job.err().find("ringlet: starting all ranks again, attempt 1 of 1\n") != std::string::npos);
+  CHECK(job.out().find(str("[0] ", kRestartSteps, " steps, mean loss ")) != std::string::npos);
+  // It went on from there, not from the start.
+  CHECK(fs::last_write_time(first) < fs::last_write_time(go.string() + "-1"));
+  CHECK((weights_in(output) == weights_in(undisturbed)));
   CHECK(all_gone(pids_in(job.out())));
 }

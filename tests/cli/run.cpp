@@ -2,11 +2,13 @@
 #include <chrono>
 #include <filesystem>
 
+#include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/error.h"
 #include "ringlet/tests/cli/background.h"
+#include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"
 
-using ringlet::concat;
+using ringlet::str;
 
 namespace {
 
@@ -18,6 +20,16 @@ std::vector<std::string> run_command(const std::vector<std::string>& options,
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), program.begin(), program.end());
   return command;
+}
+
+/// One of two nodes, both on this host.
+std::vector<std::string> node_command(const std::string& port, const std::string& rank,
+                                      const std::vector<std::string>& more,
+                                      const std::vector<std::string>& program) {
+  std::vector<std::string> options{"--nnodes",      "2",         "--node-rank",   rank,
+                                   "--master-addr", "127.0.0.2", "--master-port", port};
+  options.insert(options.end(), more.begin(), more.end());
+  return run_command(options, program);
 }
 
 Outcome launch(const std::vector<std::string>& options, const std::vector<std::string>& program) {
@@ -37,12 +49,6 @@ double seconds_of(const std::function<void()>& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// A port that is free now, for nodes that must agree on one.
-std::string free_port() {
-  static int port = 31'000 + getpid() % 1000;
-  return std::to_string(++port);
-}
-
 }  // namespace
 
 TEST_CASE("ranks find each other, and their lines name them") {
@@ -50,8 +56,8 @@ TEST_CASE("ranks find each other, and their lines name them") {
   CHECK_EQ(outcome.code, 0);
   CHECK_EQ(outcome.err, "");
   for (int rank = 0; rank < 3; ++rank)
-    CHECK(contains(outcome.out, concat('[', rank, "] rank ", rank, " of 3, local ", rank,
-                                       " of 3, attempt 0, pid ")));
+    CHECK(contains(outcome.out, str('[', rank, "] rank ", rank, " of 3, local ", rank,
+                                    " of 3, attempt 0, pid ")));
   CHECK(all_gone(pids_in(outcome.out)));
 }
 
@@ -62,15 +68,17 @@ TEST_CASE("one rank is a world of one, and its lines stay as they are") {
 }
 
 TEST_CASE("a program sees torchrun's variables and keeps its own arguments") {
-  const Outcome outcome = launch(
-      {"--nproc_per_node=2", "--max_restarts", "4", "--rdzv_id", "job", "--"},
-      shell("echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $ROLE_RANK "
-            "$MASTER_ADDR $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS "
-            "$TORCHELASTIC_RUN_ID; test $MASTER_PORT -gt 0 && test ${#RINGLET_TOKEN} -eq 64"));
+  const Outcome outcome =
+      launch({"--nproc_per_node=2", "--max_restarts", "4", "--rdzv_id", "job", "--"},
+             shell("echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $ROLE_RANK "
+                   "$MASTER_ADDR $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS "
+                   "$TORCHELASTIC_RUN_ID; test \"$RINGLET_PINNED\" = \"" +
+                   std::string(ringlet::comm::usable_processors() < 2 ? "" : "1") +
+                   "\" && test $MASTER_PORT -gt 0 && test ${#RINGLET_TOKEN} -eq 64"));
   CHECK_EQ(outcome.code, 0);
   for (const char* rank : {"0", "1"})
-    CHECK(contains(outcome.out, concat('[', rank, "] ", rank, ' ', rank, " 2 2 0 ", rank,
-                                       " 127.0.0.1 0 4 job\n")));
+    CHECK(contains(outcome.out,
+                   str('[', rank, "] ", rank, ' ', rank, " 2 2 0 ", rank, " 127.0.0.1 0 4 job\n")));
   // Options behind the program are the program's.
   CHECK_EQ(launch({}, {"echo", "--nproc-per-node", "7", "--", "--help"}).out,
            "--nproc-per-node 7 -- --help\n");
@@ -102,7 +110,7 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
                  "ringlet: the last lines of rank 1:\n  about to fail\n  with 7\n"));
   // The others heard of it and ended by themselves, with the same cause.
   for (const char* rank : {"0", "2"})
-    CHECK(contains(outcome.err, concat('[', rank, "] rank_program: rank 1 (pid ")));
+    CHECK(contains(outcome.err, str('[', rank, "] rank_program: rank 1 (pid ")));
   CHECK(all_gone(pids_in(outcome.out)));
 }
 
@@ -161,8 +169,8 @@ TEST_CASE("--max-restarts starts all ranks again with a store of their own") {
   CHECK_EQ(good.code, 0);
   for (int rank = 0; rank < 3; ++rank)
     for (int attempt = 0; attempt < 3; ++attempt)
-      CHECK(contains(good.out, concat('[', rank, "] rank ", rank, " of 3, local ", rank,
-                                      " of 3, attempt ", attempt, ", pid ")));
+      CHECK(contains(good.out, str('[', rank, "] rank ", rank, " of 3, local ", rank,
+                                   " of 3, attempt ", attempt, ", pid ")));
   CHECK_FALSE(contains(good.out, "attempt 3"));
   CHECK(contains(good.err, "ringlet: starting all ranks again, attempt 2 of 3\n"));
   CHECK(all_gone(pids_in(good.out)));
@@ -205,6 +213,16 @@ TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
   CHECK_EQ(killed.wait(), 1000 + SIGKILL);
   CHECK(all_gone(pids_in(killed.out())));
 
+  // And what its ranks had started, even in a session of its own.
+  Background killed_above(
+      run_command({"--nproc-per-node", "2"},
+                  shell("sleep 600 & echo pid $!; setsid sh -c 'echo pid $$; exec sleep 600' & "
+                        "echo pid $$; wait")));
+  REQUIRE(killed_above.says("pid ", 6));
+  killed_above.signal(SIGKILL);
+  CHECK_EQ(killed_above.wait(), 1000 + SIGKILL);
+  CHECK(all_gone(pids_in(killed_above.out())));
+
   // What a rank leaves behind, even in a session of its own.
   const Outcome outcome = launch({"--nproc-per-node", "2"},
                                  shell("sleep 600 & echo pid $!; "
@@ -217,8 +235,7 @@ TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
 TEST_CASE("--log-dir keeps what each rank prints, --tee shows some of it") {
   const TemporaryFolder folder;
   const auto log = [&](int attempt, int rank, const char* stream) {
-    return ringlet::read_file(folder /
-                              concat("logs/attempt_", attempt, "/rank_", rank, '/', stream));
+    return ringlet::read_file(folder / str("logs/attempt_", attempt, "/rank_", rank, '/', stream));
   };
   const std::string script =
       "echo out $RANK; echo err $RANK >&2; printf last; "
@@ -243,19 +260,16 @@ TEST_CASE("many lines of many ranks arrive whole") {
                                               "$RANK 'number' $i; i=$((i+1)); done"));
   CHECK_EQ(outcome.code, 0);
   for (int rank = 0; rank < 4; ++rank) {
-    CHECK_EQ(
-        Background::count(outcome.out, concat('[', rank, "] a line of rank ", rank, " number ")),
-        500);
-    CHECK(contains(outcome.out, concat('[', rank, "] a line of rank ", rank, " number 499\n")));
+    CHECK_EQ(Background::count(outcome.out, str('[', rank, "] a line of rank ", rank, " number ")),
+             500);
+    CHECK(contains(outcome.out, str('[', rank, "] a line of rank ", rank, " number 499\n")));
   }
 }
 
 TEST_CASE("two nodes: ranks are numbered by node, the nodes may differ in size") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank, const std::string& ranks) {
-    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.2",
-                        "--master-port", port, "--nproc-per-node", ranks},
-                       {rank_program, "meet"});
+    return node_command(port, rank, {"--nproc-per-node", ranks}, {rank_program, "meet"});
   };
   Background second(node("1", "1"));  // may be first, and waits then
   Background first(node("0", "2"));
@@ -284,8 +298,8 @@ TEST_CASE("nodes at one endpoint number themselves, fail and start again togethe
     const std::string out = one.out() + other.out();
     for (int rank = 0; rank < 4; ++rank)
       for (int attempt = 0; attempt < 2; ++attempt)
-        CHECK(contains(out, concat('[', rank, "] rank ", rank, " of 4, local ", rank % 2,
-                                   " of 2, attempt ", attempt)));
+        CHECK(contains(out, str('[', rank, "] rank ", rank, " of 4, local ", rank % 2,
+                                " of 2, attempt ", attempt)));
     CHECK(contains(one.err(), "first to fail: rank 3 (pid "));
     CHECK(contains(other.err(), "first to fail: rank 3 (pid "));
   }
@@ -324,9 +338,8 @@ TEST_CASE("a node whose launcher is killed ends the job on the other") {
 TEST_CASE("a node whose launcher has stopped is named, and the other ends its ranks") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank) {
-    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1",
-                        "--master-port", port, "--node-timeout", "1", "--grace", "0.5"},
-                       {rank_program, "sleep"});
+    return node_command(port, rank, {"--node-timeout", "1", "--grace", "0.5"},
+                        {rank_program, "sleep"});
   };
   for (const bool stop_the_first : {true, false}) {
     CAPTURE(stop_the_first);
@@ -339,7 +352,7 @@ TEST_CASE("a node whose launcher has stopped is named, and the other ends its ra
     CHECK_EQ(left.wait(20), 1);
     CHECK(contains(left.err(), "ringlet: first to fail: the launcher of node "));
     CHECK(contains(left.err(), stop_the_first
-                                   ? concat("node 0 at 127.0.0.1:", port, ": no answer for 1 s\n")
+                                   ? str("node 0 at 127.0.0.2:", port, ": no answer for 1 s\n")
                                    : "has been silent for 1 s\n"));
     CHECK(all_gone(pids_in(left.out())));
     // When it goes on it hears that the job has failed.
@@ -354,11 +367,10 @@ TEST_CASE("a signal between two attempts ends the job on all nodes") {
   const std::string port = free_port(), there = (folder / "rank 1 is there").string();
   const auto node = [&](const std::string& rank) {
     // Rank 0 fails once rank 1 is there, which takes its time to end.
-    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1",
-                        "--master-port", port, "--max-restarts", "1", "--grace", "3"},
-                       shell("trap '' TERM; echo pid $$; there='" + there +
-                             "'; [ $RANK = 1 ] && touch \"$there\"; while :; do sleep 0.05; "
-                             "[ $RANK = 1 ] || [ ! -e \"$there\" ] || exit 3; done"));
+    return node_command(port, rank, {"--max-restarts", "1", "--grace", "3"},
+                        shell("trap '' TERM; echo pid $$; there='" + there +
+                              "'; [ $RANK = 1 ] && touch \"$there\"; while :; do sleep 0.05; "
+                              "[ $RANK = 1 ] || [ ! -e \"$there\" ] || exit 3; done"));
   };
   Background first(node("0")), second(node("1"));
   REQUIRE(second.says("pid "));
@@ -372,9 +384,7 @@ TEST_CASE("a signal between two attempts ends the job on all nodes") {
 }
 
 TEST_CASE("a launcher that waits for other nodes hears signals") {
-  Background alone(run_command({"--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1",
-                                "--master-port", free_port()},
-                               {rank_program, "meet"}));
+  Background alone(node_command(free_port(), "0", {}, {rank_program, "meet"}));
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   alone.signal(SIGINT);
   CHECK_EQ(alone.wait(5), 1000 + SIGINT);
@@ -383,9 +393,7 @@ TEST_CASE("a launcher that waits for other nodes hears signals") {
 TEST_CASE("a launcher too many is refused, and the job goes on") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank) {
-    return run_command(
-        {"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1", "--master-port", port},
-        {"sh", "-c", "sleep 2"});
+    return node_command(port, rank, {}, shell("sleep 2"));
   };
   Background first(node("0")), second(node("1"));
   std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -399,9 +407,7 @@ TEST_CASE("a launcher too many is refused, and the job goes on") {
 TEST_CASE("nodes that do not agree are told so") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank, const std::string& restarts) {
-    return run_command({"--nnodes", "2", "--node-rank", rank, "--master-addr", "127.0.0.1",
-                        "--master-port", port, "--max-restarts", restarts},
-                       {rank_program, "meet"});
+    return node_command(port, rank, {"--max-restarts", restarts}, {rank_program, "meet"});
   };
   Background first(node("0", "0"));
   Background second(node("1", "3"));

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/train/checkpoint.h"
@@ -55,11 +56,104 @@ TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its
   CHECK((weights_in(own) == weights_in(launched)));
 }
 
+TEST_CASE("transport and algorithm are those asked for, and named") {
+  const TemporaryFolder folder;
+  const auto said = [&](const std::vector<std::string>& more) {
+    static int run = 0;
+    const fs::path output = folder / std::to_string(run++);
+    std::vector<std::string> all{"--strategy", "ddp", "--devices", "2"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = train(output, all);
+    INFO(outcome.err);
+    REQUIRE_EQ(outcome.code, 0);
+    const std::size_t at = outcome.out.find("; 2 ranks over ");
+    REQUIRE(at != std::string::npos);
+    return outcome.out.substr(at, outcome.out.find("; wrote") - at);
+  };
+  CHECK_EQ(said({}), "; 2 ranks over shm, direct");
+  CHECK_EQ(said({"--transport", "gloo", "--algorithm", "ring"}), "; 2 ranks over gloo, ring");
+}
+
+TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy takes them") {
+  const TemporaryFolder folder;
+  const auto weights = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.end(), {"--devices", "2"});
+    const Outcome outcome = train(folder / name, more);
+    INFO(outcome.err);
+    REQUIRE_EQ(outcome.code, 0);
+    return weights_in(folder / name);
+  };
+  const std::string usual = weights("usual", {"--strategy", "ddp"});
+  CHECK((weights("ddp", {"--strategy", "ddp", "--bucket-cap-mb", "0.01"}) == usual));
+  CHECK((weights("fsdp", {"--strategy", "fsdp", "--reshard-after-forward", "false", "--prefetch",
+                          "false"}) == usual));
+  const auto refuse = [&](std::vector<std::string> options, const std::string& line) {
+    check_refused(train(folder / "out", options), line);
+  };
+  refuse({"--strategy", "fsdp", "--bucket-cap-mb", "4"}, "--bucket-cap-mb 4: needs --strategy ddp");
+  refuse({"--bucket-cap-mb", "0.5"}, "--bucket-cap-mb 0.5: needs --strategy ddp");
+  refuse({"--strategy", "zero2", "--reshard-after-forward", "false"},
+         "--reshard-after-forward false: needs --strategy fsdp");
+  refuse({"--strategy", "dp", "--prefetch", "true"}, "--prefetch true: needs --strategy fsdp");
+  CHECK_EQ(train(folder / "out", {"--strategy", "fsdp", "--prefetch", "perhaps"}).code, 2);
+  CHECK_EQ(train(folder / "out", {"--strategy", "ddp", "--bucket-cap-mb", "0"}).code, 2);
+  CHECK_FALSE(fs::exists(folder / "out"));
+}
+
+TEST_CASE("--timeout is how long ranks wait for one that has stopped") {
+  const TemporaryFolder folder;
+  std::vector<std::string> command{RINGLET_PROGRAM,
+                                   "run",
+                                   "--nproc-per-node",
+                                   "2",
+                                   "--grace",
+                                   "0.5",
+                                   "sh",
+                                   "-c",
+                                   "echo pid $$; exec \"$0\" \"$@\"",
+                                   RINGLET_PROGRAM};
+  for (const std::string& word : tiny_training(
+           folder / "out", 4000, {"--strategy", "ddp", "--timeout", "1.5", "--save-steps", "1"}))
+    command.push_back(word);
+  Background job(command);
+  REQUIRE(job.says("[1] pid "));
+  REQUIRE(Background::until(
+      [&] { return fs::exists(ringlet::train::checkpoint_path(folder / "out", 2)); }, 60));
+  const std::string out = job.out();
+  REQUIRE_EQ(::kill(pids_in(out.substr(out.find("[1] pid "))).at(0), SIGSTOP), 0);
+  CHECK(job.wait(20) > 0);
+  const std::string err = job.err();
+  CHECK_MESSAGE(err.find(": rank 0 waited 1.5 s for rank 1; ") != err.npos, err);
+}
+
+TEST_CASE("batches whose gradients make a step count as that many rows") {
+  const TemporaryFolder folder;
+  const auto epochs = [&](const std::vector<std::string>& more) {
+    static int run = 0;
+    const fs::path output = folder / std::to_string(run++);
+    REQUIRE_EQ(::run(tiny_training(output, 10, more)).code, 0);
+    const std::string text = ringlet::read_file(output / "metrics.jsonl");
+    const std::string name = "\"epoch\":";
+    const std::size_t at = text.find(name);
+    REQUIRE(at != std::string::npos);
+    return std::stod(text.substr(at + name.size()));
+  };
+  // Steps of an epoch are whole, so that twice the rows are half of them but for one.
+  CHECK(epochs({"--gradient-accumulation-steps", "2"}) ==
+        doctest::Approx(2 * epochs({})).epsilon(0.02));
+}
+
 TEST_CASE("what several devices cannot do is refused before anything is written") {
   const TemporaryFolder folder;
   CHECK(train(folder / "out", {"--devices", "2"}).err.find("--devices 2: needs a --strategy") !=
         std::string::npos);
   CHECK_EQ(train(folder / "out", {"--strategy", "fast"}).code, 2);
+  check_refused(train(folder / "out", {"--transport", "gloo"}),
+                "--transport gloo: needs a --strategy of several processes: ddp, zero1, zero2 or "
+                "fsdp");
+  check_refused(train(folder / "out", {"--strategy", "dp", "--timeout", "3"}),
+                "--timeout 3: needs a --strategy of several processes: ddp, zero1, zero2 or fsdp");
+  CHECK_EQ(train(folder / "out", {"--strategy", "ddp", "--algorithm", "native"}).code, 2);
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 

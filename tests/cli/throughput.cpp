@@ -1,26 +1,123 @@
 // The throughput bench, run as a user would.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "ringlet/core/error.h"
 #include "ringlet/tests/cli/program.h"
 
 namespace fs = std::filesystem;
 
 namespace {
 
-/// The only row of a short run.
-nlohmann::json measured(const TemporaryFolder& folder, std::vector<std::string> more) {
+/// A short run, and the JSON it wrote.
+struct Measured {
+  Outcome outcome;
+  nlohmann::ordered_json json;
+  const nlohmann::ordered_json& row() const { return json["rows"].at(0); }
+};
+Measured measured(const TemporaryFolder& folder, std::vector<std::string> more,
+                  const char* devices = "1") {
   const std::string rows = (folder / "rows.json").string();
-  std::vector<std::string> command{"--batch",  "2", "--devices", "1", "--rounds", "1",
-                                   "--warmup", "0", "--steps",   "2", "--json",   rows};
+  std::vector<std::string> command{"--devices", devices, "--rounds", "1", "--json", rows};
+  const auto unless_given = [&](const char* option, const char* value) {
+    if (std::find(more.begin(), more.end(), option) == more.end())
+      command.insert(command.end(), {option, value});
+  };
+  unless_given("--batch", "2");
+  unless_given("--warmup", "0");
+  unless_given("--steps", "2");
   command.insert(command.end(), more.begin(), more.end());
   const Outcome outcome = run_program(RINGLET_THROUGHPUT, command);
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
-  return nlohmann::json::parse(ringlet::read_file(rows))["rows"].at(0);
+  return {outcome, nlohmann::ordered_json::parse(ringlet::read_file(rows))};
 }
 
 }  // namespace
+
+namespace {
+
+/// Kernels, waits and what lies between them on the thread that trains, over the step's time as
+/// another clock has it.
+double accounted_for(const nlohmann::json& row) {
+  double ms = row["between_kernels_ms"];
+  for (const auto& sum : row["kernels"]) ms += sum["ms"].get<double>();
+  for (const auto& [what, wait] : row["wait_ms"].items()) ms += wait.get<double>();
+  return ms / row["profiled_step_ms"].get<double>();
+}
+
+int processors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+}  // namespace
+
+TEST_CASE("a profile accounts for the whole step, waits for data and other devices included") {
+  const TemporaryFolder folder;
+  for (const char* strategy : {"none", "ddp", "fsdp", "dp"}) {
+    CAPTURE(strategy);
+    const nlohmann::json row =
+        measured(folder, {"--model", "tiny", "--strategy", strategy, "--profile"}, "2").row();
+    CHECK(std::abs(accounted_for(row) - 1) < 0.01);
+    CHECK(row["wait_ms"]["data"] > 0);
+    const bool ranks = strategy == std::string("ddp") || strategy == std::string("fsdp");
+    CHECK(row["wait_ms"].contains("collectives") == ranks);
+    // Waiting is what callers waited, less the kernels that they ran meanwhile.
+    if (ranks) CHECK(row["wait_ms"]["collectives"] <= row["exposed_ms"]);
+    CHECK(row["wait_ms"].contains("devices") == (strategy == std::string("dp")));
+    // The other device's thread runs what this one does.
+    if (strategy == std::string("dp"))
+      CHECK(row["kernels_beside"]["attention"]["calls"] == row["kernels"]["attention"]["calls"]);
+  }
+}
+
+TEST_CASE("threads keep to their device's processors, and a bench that cannot pin says so") {
+  if (processors() < 2) return;
+  const TemporaryFolder folder;
+  const auto used = [&](std::vector<std::string> more) {
+    std::vector<std::string> command{"--model", "tiny"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Measured run = measured(folder, command, "2");
+    CHECK_EQ(run.outcome.err, "");
+    return run.row()["processors"].get<std::set<std::string>>();
+  };
+  for (const char* strategy : {"ddp", "dp"}) {
+    CAPTURE(strategy);
+    const auto sets = used({"--strategy", strategy, "--threads-per-device", "1"});
+    CHECK(sets.size() == 2);
+    for (const std::string& one : sets) CHECK(one.find_first_of(",-") == std::string::npos);
+  }
+  const auto both = used({"--strategy", "none", "--threads-per-device", "2"});
+  CHECK(both.size() == 1);
+  CHECK(both.begin()->find_first_of(",-") != std::string::npos);
+  const Measured crowded =
+      measured(folder, {"--model", "tiny", "--strategy", "none", "--threads-per-device", "500"});
+  CHECK(crowded.outcome.err.find("nothing is pinned") != std::string::npos);
+}
+
+TEST_CASE("steps in a steady state map no memory and start no thread") {
+  // Large batches of lengths that differ, so that activations of other sizes take the place of
+  // those before them.
+  const TemporaryFolder folder;
+  const Measured run =
+      measured(folder,
+               {"--model", "tiny", "--strategy", "none,dp,ddp,zero1,zero2,fsdp", "--batch", "96",
+                "--warmup", "4", "--steps", "8", "--threads-per-device", "1"},
+               "2");
+  for (const auto& row : run.json["rows"]) {
+    CAPTURE(row["strategy"].get<std::string>());
+    CHECK(row["peak_tensor_bytes"] > 2 << 25);  // of segments of 32 MiB
+    CHECK_EQ(row["a_step"]["mapped_bytes"], 0);
+    CHECK_EQ(row["a_step"]["threads_started"], 0);
+  }
+}
 
 TEST_CASE("throughput takes the transformer from where modules.json says it is") {
   const TemporaryFolder folder;
@@ -32,8 +129,12 @@ TEST_CASE("throughput takes the transformer from where modules.json says it is")
   nlohmann::json modules = nlohmann::json::parse(ringlet::read_file(model / "modules.json"));
   modules[0]["path"] = "0_Transformer";
   ringlet::write_file(model / "modules.json", modules.dump());
-  const nlohmann::json row = measured(folder, {"--model", model.string()});
+  const nlohmann::ordered_json row = measured(folder, {"--model", model.string()}).row();
   CHECK(row["sentences_per_s"] == doctest::Approx(2 * row["pairs_per_s"].get<double>()));
+  std::vector<std::string> times;
+  for (const auto& [name, ms] : row["step_ms"].items()) times.push_back(name);
+  CHECK(times == std::vector<std::string>{"median", "min", "max", "data", "forward", "backward",
+                                          "optimizer"});
 }
 
 TEST_CASE("throughput counts all texts of a triplet") {
@@ -41,6 +142,137 @@ TEST_CASE("throughput counts all texts of a triplet") {
   ringlet::write_file(folder / "triplets.tsv",
                       "anchor\tpositive\tnegative\na\tb\tc\nd\te\tf\ng\th\ti\nj\tk\tl\n");
   const nlohmann::json row =
-      measured(folder, {"--model", "tiny", "--data", (folder / "triplets.tsv").string()});
+      measured(folder, {"--model", "tiny", "--data", (folder / "triplets.tsv").string()}).row();
   CHECK(row["sentences_per_s"] == doctest::Approx(3 * row["pairs_per_s"].get<double>()));
+}
+
+TEST_CASE("the reference's recipe: what it trains, and what transformers' Trainer says it does") {
+  const TemporaryFolder folder;
+  // Round robin ends with the shorter file: 4 of the 8 rows and all of the 4 are trained.
+  std::string labels = "sentence1,sentence2,label\n", pairs = "anchor,positive\n";
+  for (int row = 0; row < 8; ++row) labels += "a dog runs,a dog,1\n";
+  for (const char* row : {"a,b c d e\n", "f g,h\n", "i,j\n", "k l,m n\n"}) pairs += row;
+  ringlet::write_file(folder / "labels.csv", labels);
+  ringlet::write_file(folder / "pairs.csv", pairs);
+  const std::string svg = (folder / "bars.svg").string();
+  const Measured run =
+      measured(folder, {"--model", "tiny", "--recipe", "reference", "--dtype", "bf16", "--svg", svg,
+                        "--data", (folder / "labels.csv").string(), "--data",
+                        (folder / "pairs.csv").string(), "--profile"});
+  CHECK_EQ(run.json["recipe"], "reference");
+  CHECK_EQ(run.json["padded"], "yes");
+  CHECK_EQ(run.json["forwards_per_step"], "one per column");
+  CHECK_EQ(run.json["batch_per_device"], "2");
+  CHECK_EQ(run.json["data"], "12 rows of 2 file(s)");
+  const nlohmann::json& row = run.row();
+  CHECK_EQ(row["strategy"], "none");
+  CHECK_EQ(row["devices"], 1);
+  CHECK_EQ(row["dtype"], "bf16");
+  CHECK_EQ(row["speedup"], 1);
+  CHECK(row["peak_memory_bytes"] > row["peak_tensor_bytes"]);
+  CHECK(row["peak_tensor_bytes"] > 0);
+  CHECK(row["hf_trainer_samples_per_s"] ==
+        doctest::Approx(12.0 / 8 * row["pairs_per_s"].get<double>()));
+  CHECK(row["padded_tokens_per_s"] > row["real_tokens_per_s"]);
+  CHECK(row["kernels"].contains("attention"));
+  CHECK(std::abs(accounted_for(row) - 1) < 0.01);
+  for (const auto& sum : row["kernels"]) {
+    CHECK(sum["calls"] > 0);
+    CHECK(sum["ms"] > 0);
+  }
+  CHECK(ringlet::read_file(svg).find("none x 1") != std::string::npos);
+  CHECK(run.outcome.out.find("| strategy | devices | dtype | pairs/s | speed-up |") !=
+        std::string::npos);
+  CHECK(run.outcome.out.find("| none | 1 | bf16 | ") != std::string::npos);
+  CHECK(run.outcome.out.find("HF Trainer samples/s*") != std::string::npos);
+}
+
+TEST_CASE("padding alone: one forward for all columns, and tokens of which some are not real") {
+  const TemporaryFolder folder;
+  const Measured packed = measured(folder, {"--model", "tiny"});
+  CHECK_EQ(packed.json["padded"], "no");
+  CHECK_EQ(packed.row()["hf_trainer_samples_per_s"], packed.row()["pairs_per_s"]);
+  CHECK_EQ(packed.row()["dtype"], "f32");
+  CHECK_FALSE(packed.row().contains("kernels"));
+  const Measured padded = measured(folder, {"--model", "tiny", "--padded"});
+  CHECK_EQ(padded.json["padded"], "yes");
+  CHECK_EQ(padded.json["forwards_per_step"], "one");
+  CHECK(padded.row()["padded_tokens_per_s"] > padded.row()["real_tokens_per_s"]);
+  CHECK(padded.row()["tokens_per_pair"] == packed.row()["tokens_per_pair"]);
+}
+
+TEST_CASE("what the bench is told wrong is one line, and nothing is measured") {
+  const TemporaryFolder folder;
+  const auto refused = [](const std::vector<std::string>& command, const std::string& line) {
+    const Outcome outcome = run_program(RINGLET_THROUGHPUT, command);
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(outcome.out, "");
+    CHECK_EQ(outcome.err, "throughput: " + line + "\n");
+  };
+  refused({"--modle", "tiny"}, "unknown option '--modle'; did you mean --model?");
+  refused({"--colour"}, "unknown option '--colour'; throughput --help lists what there is");
+  refused({"tiny"}, "unknown argument 'tiny'; throughput --help lists what there is");
+  refused({"--steps", "0"}, "--steps: Value 0 not in range 1 to 1048576");
+  refused({"--model", "medium"},
+          "unknown model 'medium'; expected mpnet-base, bert-base, minilm-l6, tiny or a folder");
+  const std::string absent = (folder / "absent.csv").string();
+  refused({"--model", "tiny", "--data", absent},
+          absent + ": cannot open: No such file or directory");
+}
+
+TEST_CASE("a table that could not be printed is no success") {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"--model", "tiny", "--batch", "1", "--devices", "1", "--rounds",
+                                 "1", "--warmup", "0", "--steps", "1"},
+        {"--help"}}) {
+    const Outcome outcome = run_program(RINGLET_THROUGHPUT, command, {.output_to = "/dev/full"});
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(outcome.err, "throughput: standard output: cannot write\n");
+  }
+}
+
+TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would need") {
+  const TemporaryFolder folder;
+  // A thousand layers of 12 x 2^30 weights, embeddings of 2^30: more than any machine has.
+  ringlet::write_file(folder / "config.json", R"({"model_type": "bert", "vocab_size": 32256,
+    "hidden_size": 32768, "num_hidden_layers": 1000, "num_attention_heads": 64,
+    "intermediate_size": 131072, "max_position_embeddings": 512, "pad_token_id": 0,
+    "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1, "initializer_range": 0.02, "hidden_act": "gelu"})");
+  const double embeddings = 0x1p30, layer = 12 * embeddings, all = embeddings + 1000 * layer;
+  const std::vector<std::pair<const char*, double>> needed{
+      {"none", 16 * all},
+      {"dp", 24 * all},
+      {"ddp", 32 * all},
+      {"zero1", 24 * all},
+      {"zero2", 20 * all + 8 * (embeddings + layer)},
+      {"fsdp", 16 * all + 8 * (2 * embeddings + 3 * layer)}};
+  for (const auto& row : needed) {  // clang 14 captures no structured binding
+    const char* const strategy = row.first;
+    const double bytes = row.second;
+    CAPTURE(strategy);
+    const Outcome outcome =
+        run_program(RINGLET_THROUGHPUT, {"--model", folder.path().string(), "--devices", "2",
+                                         "--strategy", strategy, "--steps", "1"});
+    CHECK(outcome.code == 2);
+    const std::string expected =
+        ringlet::str("throughput: --strategy ", strategy, ": weights, gradients and optimizer ");
+    CHECK(outcome.err.starts_with(expected));
+    // In GB, with one digit behind the point.
+    CHECK(outcome.err.find(fmt::format(" need {:.1f} GB,", bytes / 1e9)) != std::string::npos);
+  }
+}
+
+TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has not") {
+  const TemporaryFolder folder;
+  const nlohmann::json row =
+      measured(folder, {"--model", "tiny", "--strategy", "dp", "--threads-per-device", "1"}, "2")
+          .row();
+  CHECK(row["exposed_ms"] > 0);
+  CHECK_FALSE(row.contains("wire_bytes"));
+  const TemporaryFolder other;
+  const nlohmann::json ddp =
+      measured(other, {"--model", "tiny", "--strategy", "ddp", "--threads-per-device", "1"}, "2")
+          .row();
+  CHECK(ddp["wire_bytes"] > 0);
 }

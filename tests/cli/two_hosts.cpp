@@ -2,13 +2,14 @@
 // them, else over loopback. It says which.
 #include <filesystem>
 
+#include "ringlet/comm/stores/socket.h"
 #include "ringlet/core/error.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/tests/comm/environment.h"
 
-using ringlet::concat;
+using ringlet::str;
 
 namespace {
 
@@ -33,8 +34,8 @@ TEST_CASE("ranks of two hosts meet over gloo") {
   const Outcome outcome = on_two_hosts({RINGLET_RANK_PROGRAM, "group"});
   CHECK_EQ(outcome.code, 0);
   for (int rank = 0; rank < 4; ++rank)
-    CHECK_EQ(Background::count(outcome.out, concat('[', rank, "] rank ", rank,
-                                                   ": the sum is 6 over 4, gloo, cpu:0 with ")),
+    CHECK_EQ(Background::count(outcome.out, str('[', rank, "] rank ", rank,
+                                                ": the sum is 6 over 4, gloo, cpu:0 with ")),
              1);
 }
 
@@ -53,4 +54,21 @@ TEST_CASE("training on two hosts of two ranks writes the bytes of one host's fou
     CHECK(outcome.out.starts_with("[0] 3 steps, mean loss"));
     CHECK((weights_in(two) == weights_in(one)));
   }
+}
+
+TEST_CASE("a port that is taken is another program's") {
+  // The script starts looking at a port that its process id gives; it waits until that is taken.
+  const TemporaryFolder folder;
+  const std::string go = (folder / "go").string();
+  Background script({"sh", "-c", "until [ -e " + go + " ]; do sleep 0.01; done; exec \"$0\" \"$@\"",
+                     RINGLET_TWO_HOSTS, "--nproc-per-node", "1", RINGLET_RANK_PROGRAM, "group"},
+                    {{"RINGLET", RINGLET_PROGRAM}, {"TWO_HOSTS", "loopback"}});
+  const auto taken = ringlet::comm::listen_at("127.0.0.1", 20000 + script.pid() % 10000);
+  ringlet::write_file(go, "");
+  CHECK_EQ(script.wait(60), 0);
+  CAPTURE(script.err());
+  for (int rank = 0; rank < 2; ++rank)
+    CHECK_EQ(Background::count(script.out(), str('[', rank, "] rank ", rank,
+                                                 ": the sum is 1 over 2, gloo, cpu:0 with ")),
+             1);
 }

@@ -13,7 +13,7 @@ auto with_environment(const std::map<std::string, std::string>& variables, F&& f
   const auto is_launchers = [](const std::string& name) {
     for (const char* prefix :
          {"RINGLET_", "TORCHELASTIC_", "OMPI_", "PMIX_", "PMI_", "SLURM_", "MASTER_", "MPI_LOCAL"})
-      if (name.rfind(prefix, 0) == 0 && name != "RINGLET_DATA") return true;
+      if (name.rfind(prefix, 0) == 0) return name != "RINGLET_DATA" && name != "SLURM_CONF";
     return name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE" ||
            name == "LOCAL_WORLD_SIZE";
   };

@@ -35,8 +35,8 @@ std::vector<Setting> settings() {
 
 // Short segments send small tensors through the same path as long ones.
 void with_ranks(const Setting& setting, const std::function<void(const Group&)>& rank_main) {
-  const std::string name = concat(comm::name(setting.transport), ", ",
-                                  comm::name(setting.algorithm), ", ", setting.ranks, " ranks");
+  const std::string name = str(comm::name(setting.transport), ", ", comm::name(setting.algorithm),
+                               ", ", setting.ranks, " ranks");
   CAPTURE(name);
   CHECK_NOTHROW(
       launch(rank_main, setting.ranks,
@@ -73,6 +73,26 @@ Pieces uneven_pieces(int ranks, std::int64_t unit) {
   return pieces;
 }
 
+/// Half the distance of neighbours at 1.
+double unit_of(DType dtype) {
+  if (dtype == DType::bf16) return 0x1p-8;
+  if (dtype == DType::f16) return 0x1p-11;
+  return dtype == DType::f32 ? 0x1p-24 : 0x1p-53;
+}
+
+/// The sums are exact; 1 / n, the product and, if it is narrower, the element are rounded once
+/// each.
+void expect_average(const Tensor& actual, int ranks, std::int64_t offset, const std::string& what) {
+  const double compute = std::min(unit_of(actual.dtype()), 0x1p-24);
+  const double bound = 2 * compute + unit_of(actual.dtype());
+  const std::vector<double> values = actual.to_vector<double>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double exact = sum_over_ranks(ranks, offset + static_cast<std::int64_t>(i)) / ranks;
+    RINGLET_CHECK(std::abs(values[i] - exact) <= 1.01 * bound * exact, what, ": element ", i,
+                  " is ", values[i], ", expected ", exact);
+  }
+}
+
 std::int64_t end_of(const Pieces& pieces) { return pieces.back().offset + pieces.back().count; }
 
 }  // namespace
@@ -83,7 +103,7 @@ TEST_CASE("all_reduce: every dtype, any length, unaligned") {
       const int n = group.size();
       for (const DType dtype : kDTypes)
         for (const std::int64_t count : lengths(n)) {
-          const std::string what = concat("all_reduce of ", count, " ", dtype);
+          const std::string what = str("all_reduce of ", count, " ", dtype);
           Tensor sum = numbered(group.rank(), count, dtype);
           Tensor max = sum.clone();
           const Work works[] = {group.all_reduce(sum), group.all_reduce(max, ReduceOp::max)};
@@ -92,15 +112,41 @@ TEST_CASE("all_reduce: every dtype, any length, unaligned") {
               sum, 0, count, [&](std::int64_t i) { return sum_over_ranks(n, i); }, what);
           expect(
               max, 0, count, [&](std::int64_t i) { return max_over_ranks(n, i); }, what + " max");
-          if (dtype == DType::f64) {
-            Tensor average = numbered(group.rank(), count, dtype);
-            group.all_reduce(average, ReduceOp::avg).wait();
-            expect(
-                average, 0, count, [&](std::int64_t i) { return sum_over_ranks(n, i) * (1.0 / n); },
-                what + " avg");
-          }
+          if (!is_floating(dtype)) continue;
+          const Tensor average = numbered(group.rank(), count, dtype);
+          group.all_reduce(average, ReduceOp::avg).wait();
+          expect_average(average, n, 0, what + " avg");
         }
     });
+}
+
+// One that is added to a sum of 16 bits vanishes; several together do not.
+TEST_CASE("sums of bf16 and f16 are rounded once, whatever their way") {
+  for (const Setting& setting : settings()) {
+    if (setting.ranks % 2 == 0) continue;  // the exact sum has 16 bits with an even number of ones
+    with_ranks(setting, [](const Group& group) {
+      const int n = group.size();
+      for (const auto& [dtype, large] : {std::pair(DType::bf16, 256.0), {DType::f16, 2048.0}}) {
+        for (const int rank_of_large : {0, n - 1}) {
+          const double mine = group.rank() == rank_of_large ? large : 1;
+          const double exact = large + n - 1;
+          const auto value = [&](std::int64_t) { return exact; };
+          const std::string what = str(n, " ranks, ", dtype);
+          const std::int64_t count = 1000;
+          Tensor sum = full({count}, mine, dtype);
+          group.all_reduce(sum).wait();
+          expect(sum, 0, count, value, what);
+          const std::vector<Tensor> apart{full({30}, mine, dtype), full({5}, mine, dtype)};
+          group.all_reduce(apart).wait();
+          for (const Tensor& one : apart) expect(one, 0, one.numel(), value, what + " apart");
+          const Pieces pieces = even_pieces(count, n, 16);
+          const Tensor piece = empty({pieces[static_cast<std::size_t>(group.rank())].count}, dtype);
+          group.reduce_scatter(piece, full({count}, mine, dtype), pieces).wait();
+          expect(piece, 0, piece.numel(), value, what + " reduce_scatter");
+        }
+      }
+    });
+  }
 }
 
 TEST_CASE("all_reduce of several tensors, end to end or apart") {
@@ -130,7 +176,7 @@ TEST_CASE("reduce_scatter and all_gather: pieces of any size, in place and apart
           const Piece own = pieces[static_cast<std::size_t>(rank)];
           const std::int64_t offset = own.offset, count = own.count;
           const auto summed = [&](std::int64_t i) { return sum_over_ranks(n, offset + i); };
-          const std::string what = concat(dtype, ", unit ", unit);
+          const std::string what = str(dtype, ", unit ", unit);
 
           const Tensor input = numbered(rank, end_of(pieces), dtype);
           const Tensor apart = empty({count}, dtype);
@@ -139,6 +185,12 @@ TEST_CASE("reduce_scatter and all_gather: pieces of any size, in place and apart
           const Tensor again = numbered(rank, end_of(pieces), dtype);
           group.reduce_scatter(again.slice(offset, offset + count), again, pieces).wait();
           expect(again.slice(offset, offset + count), 0, count, summed, "in place, " + what);
+          if (is_floating(dtype)) {
+            const Tensor average = empty({count}, dtype);
+            const Tensor values = numbered(rank, end_of(pieces), dtype);
+            group.reduce_scatter(average, values, pieces, ReduceOp::avg).wait();
+            expect_average(average, n, offset, "average, " + what);
+          }
 
           for (const bool in_place : {false, true}) {
             const Tensor output = full({end_of(pieces)}, 3, dtype);
@@ -230,7 +282,7 @@ TEST_CASE("direct adds in rank order: its bits are those of the loop over ranks"
             [&](const Group& group) {
               const Tensor reduced = inputs[static_cast<std::size_t>(group.rank())].clone();
               group.all_reduce(reduced).wait();
-              expect_same_bits(reduced, expected, concat("direct, ", dtype));
+              expect_same_bits(reduced, expected, str("direct, ", dtype));
             },
             kRanks, {.group = {.transport = transport, .segment_bytes = segment}});
   }

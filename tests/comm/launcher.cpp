@@ -45,6 +45,21 @@ std::string everything(int fd) {
 
 }  // namespace
 
+TEST_CASE("devices get cores before second threads of cores, and no core is in two") {
+  using Parts = std::vector<std::vector<int>>;
+  // Two sockets of two cores of two threads, numbered as many systems do: processor n + 4 is the
+  // second thread of the core of n.
+  std::vector<Processor> all;
+  for (int thread = 0; thread < 2; ++thread)
+    for (int core = 0; core < 4; ++core) all.push_back({core / 2, core % 2, 4 * thread + core});
+  CHECK(processors_of_devices(all, 1, 1) == Parts{{0}});
+  CHECK(processors_of_devices(all, 2, 1) == Parts{{0}, {1}});
+  CHECK(processors_of_devices(all, 2, 2) == Parts{{0, 1}, {2, 3}});
+  CHECK(processors_of_devices(all, 4, 2) == Parts{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+  CHECK(processors_of_devices(all, 1, 5) == Parts{{0, 4, 1, 2, 3}});
+  CHECK(processors_of_devices(all, 3, 3) == Parts{});
+}
+
 TEST_CASE("processors are shared out, each to one rank") {
   const int all = usable_processors();
   for (int n = 1; n <= all; ++n) {
@@ -96,7 +111,7 @@ TEST_CASE("a program that is not there is named") {
   write_file(folder / "text", "no program");
   const std::string path = (folder / "text").string();
   CHECK_THROWS_WITH_AS(Process({.command = {path}}),
-                       concat(path, ": cannot start: Permission denied").c_str(), InputError);
+                       str(path, ": cannot start: Permission denied").c_str(), InputError);
 }
 
 TEST_CASE("a stream goes to the screen in lines and to its file as it is") {

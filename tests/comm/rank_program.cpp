@@ -75,13 +75,13 @@ void run(const std::vector<std::string>& arguments) {
     TcpStore store({.host = here.master_addr,
                     .port = here.port,
                     .token = token,
-                    .scope = concat("attempt ", here.restart_count),
-                    .name = concat("rank ", here.rank),
+                    .scope = str("attempt ", here.restart_count),
+                    .name = str("rank ", here.rank),
                     .timeout = kPatience});
     store.add(kRanksThatJoined, 1);
     const auto meet_at = [&](const char* point) {
-      store.set(concat(point, here.rank), "");
-      for (int rank = 0; rank < here.world_size; ++rank) store.get(concat(point, rank), kPatience);
+      store.set(str(point, here.rank), "");
+      for (int rank = 0; rank < here.world_size; ++rank) store.get(str(point, rank), kPatience);
     };
     meet_at("here ");
     std::cout << "rank " << here.rank << " of " << here.world_size << ", local " << here.local_rank

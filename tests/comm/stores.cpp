@@ -41,7 +41,7 @@ World world_over(const std::string& kind) {
     if (kind == "memory") world.ranks.push_back(memory);
     if (kind == "tcp")
       world.ranks.push_back(std::make_shared<TcpStore>(TcpStoreOptions{
-          .port = world.server->port(), .token = token, .name = concat("rank ", rank)}));
+          .port = world.server->port(), .token = token, .name = str("rank ", rank)}));
   }
   return world;
 }
@@ -93,9 +93,9 @@ TEST_CASE("all stores keep what was set, wait for what was not, and count") {
     std::atomic<std::int64_t> largest{0};
     on_every_rank(world, [&](int rank, Store& store) {
       if (rank == 0) std::this_thread::sleep_for(30ms);
-      store.set(concat("from/", rank), concat("rank ", rank));
+      store.set(str("from/", rank), str("rank ", rank));
       const int next = (rank + 1) % 3;
-      if (store.get(concat("from/", next), 10s) != concat("rank ", next)) ++wrong;
+      if (store.get(str("from/", next), 10s) != str("rank ", next)) ++wrong;
       for (int i = 0; i < 100; ++i) {
         const std::int64_t now = store.add("all", 1);
         for (std::int64_t seen = largest; seen < now && !largest.compare_exchange_weak(seen, now);)
@@ -115,10 +115,10 @@ TEST_CASE("processes share a file store") {
     children.push_back(fork());
     if (children.back() != 0) continue;
     for (int i = 0; i < 50; ++i) store->add("count", 1);
-    store->set(concat("rank/", rank), "ended");
+    store->set(str("rank/", rank), "ended");
     _exit(0);
   }
-  for (int rank = 0; rank < 3; ++rank) CHECK_EQ(store->get(concat("rank/", rank), 10s), "ended");
+  for (int rank = 0; rank < 3; ++rank) CHECK_EQ(store->get(str("rank/", rank), 10s), "ended");
   CHECK_EQ(store->add("count", 0), 150);
   for (const pid_t child : children) waitpid(child, nullptr, 0);
 }

@@ -34,8 +34,8 @@ double rendezvous(int port, const Token& token, int round) {
   const auto find_each_other = [&](int rank) {
     const auto store = std::make_shared<TcpStore>(TcpStoreOptions{.port = port,
                                                                   .token = token,
-                                                                  .scope = concat("round ", round),
-                                                                  .name = concat("rank ", rank),
+                                                                  .scope = str("round ", round),
+                                                                  .name = str("rank ", rank),
                                                                   .timeout = 20s});
     const Group group(store, store, rank, 3, {.timeout = 20s});
     group.barrier();
@@ -97,7 +97,7 @@ void send_some(const Socket& socket, const std::string& bytes) {
 
 std::string hello_signed_with(const Token& token) {
   const std::string nonce = random_bytes(kNonce);
-  return concat(kMagic, nonce, token.sign("hello", nonce));
+  return str(kMagic, nonce, token.sign("hello", nonce));
 }
 
 /// Strangers at work on threads of their own until this ends.
@@ -194,9 +194,8 @@ TEST_CASE("a client speaks to no server that does not know the token") {
     message = error.what();
   }
   impostor.join();
-  CHECK_EQ(message,
-           concat("[store] 127.0.0.1:", local_port(listener),
-                  ": it is no store of this job: its answer is not signed with the token"));
+  CHECK_EQ(message, str("[store] 127.0.0.1:", local_port(listener),
+                        ": it is no store of this job: its answer is not signed with the token"));
 }
 
 TEST_CASE("strangers delay nobody") {

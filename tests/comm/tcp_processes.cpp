@@ -4,7 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <mutex>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "tcp_job.h"
 
@@ -77,7 +80,7 @@ TEST_CASE("a rank that is killed raises the alarm on all others at once") {
   waiting.join();
 
   const std::string cause = first.cause();
-  CHECK_EQ(cause.find(concat("rank 2 (pid ", child, ", host ")), 0);
+  CHECK_EQ(cause.find(str("rank 2 (pid ", child, ", host ")), 0);
   CHECK(cause.find(") ended without saying goodbye") != std::string::npos);
   CHECK_EQ(second.cause(), cause);
   CHECK_EQ(ended.value(), cause);
@@ -100,9 +103,83 @@ TEST_CASE("a server that has stopped is silent, one that nobody asks anything is
   stop(child);
   // What waits for an answer is told as soon as the silence is noticed, not at its own deadline.
   const std::string error = error_of([&] { client.set("key", "value"); });
-  CHECK_EQ(error, concat("the store at 127.0.0.1:", options.port, ": no answer for 0.5 s"));
+  CHECK_EQ(error, str("the store at 127.0.0.1:", options.port, ": no answer for 0.5 s"));
   CHECK_EQ(client.cause(), error);
   CHECK_EQ(error_of([&] { client.add("counter", 1); }), error);
+  kill(child, SIGKILL);
+  reap(child);
+}
+
+namespace {
+
+/// Threads that set what no socket's buffers hold.
+struct Flood {
+  static constexpr int kSets = 24;  // of 1 MiB: Linux buffers 4 MiB here and 6 there
+
+  explicit Flood(TcpStore& store) {
+    for (int i = 0; i < kSets; ++i)
+      threads.emplace_back([&store, this, i] {
+        const std::string error =
+            error_of([&] { store.set(std::to_string(i), std::string(1 << 20, 'v')); });
+        const std::lock_guard lock(mutex);
+        errors.insert(error);
+      });
+    std::this_thread::sleep_for(300ms);  // by now one waits to send, and the others behind it
+  }
+  /// When all have ended, which they do with an error.
+  const std::set<std::string>& join() {
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    return errors;
+  }
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::set<std::string> errors;
+};
+
+}  // namespace
+
+TEST_CASE("a server that takes nothing delays nobody beyond his deadline") {
+  const Job job;
+  TcpStoreOptions options = job.options("rank 1");
+  const pid_t child = fork_server(job.token, options.port);
+  options.timeout = 2s;
+  const std::string server = str("the store at 127.0.0.1:", options.port);
+  {
+    TcpStore client(options);
+    stop(child);
+    const auto begin = Clock::now();
+    Flood flood(client);
+    // One that has less time than those before it.
+    CHECK_EQ(error_of([&] { client.get("key", 200ms); }),
+             str("[store] ", server, " did not answer within 0.2 s"));
+    CHECK(Clock::now() - begin < 1500ms);
+    // Half a message was the last one: the connection is of no use after it.
+    for (const std::string& error : flood.join()) {
+      CAPTURE(error);
+      CHECK((error == str("[store] ", server, " did not answer within 2 s") ||
+             error == server + " takes no messages"));
+    }
+    CHECK(Clock::now() - begin < 5s);
+    CHECK_EQ(client.cause(), server + " takes no messages");
+  }
+  kill(child, SIGKILL);
+  reap(child);
+}
+
+TEST_CASE("behind a set that is stuck, a server's silence is noticed all the same") {
+  const Job job;
+  TcpStoreOptions options = job.options("rank 1");
+  const pid_t child = fork_server(job.token, options.port);
+  options.silence = 500ms;
+  TcpStore client(options);
+  stop(child);
+  const auto begin = Clock::now();
+  Flood flood(client);
+  const std::string cause = str("the store at 127.0.0.1:", options.port, ": no answer for 0.5 s");
+  CHECK_EQ(flood.join(), std::set<std::string>{cause});
+  CHECK(Clock::now() - begin < 5s);
+  CHECK_EQ(client.cause(), cause);
   kill(child, SIGKILL);
   reap(child);
 }
@@ -117,7 +194,7 @@ TEST_CASE("a rank that has stopped is silent, if it promised not to be") {
   stop(child);
   CHECK(time_to_alarm(first) < 5s);
   CHECK_EQ(first.cause(), first.culprit() + " has been silent for 0.5 s");
-  CHECK(first.culprit().starts_with(concat("rank 1 (pid ", child, ", host ")));
+  CHECK(first.culprit().starts_with(str("rank 1 (pid ", child, ", host ")));
   kill(child, SIGKILL);
   reap(child);
 }
@@ -143,7 +220,7 @@ TEST_CASE("a server that is killed raises the alarm, one that closes does not") 
   CHECK(time_to_alarm(client) < 1s);
   reap(child);
   CHECK_EQ(client.cause(),
-           concat("the store at 127.0.0.1:", options.port, " ended without saying goodbye"));
+           str("the store at 127.0.0.1:", options.port, " ended without saying goodbye"));
 
   TcpStore other(job.options("rank 1"));
   job.server.reset();

@@ -56,7 +56,7 @@ TEST_CASE("a client waits for its server, and says which one does not answer") {
   }
   const TcpStoreOptions options{.port = port, .token = token, .timeout = 150ms};
   CHECK_EQ(error_of([&] { TcpStore client(options); }),
-           concat("[store] 127.0.0.1:", port, ": no answer within 0.15 s: Connection refused"));
+           str("[store] 127.0.0.1:", port, ": no answer within 0.15 s: Connection refused"));
 
   std::optional<TcpStoreServer> late;
   std::thread starting([&] {
@@ -76,8 +76,8 @@ TEST_CASE("with another token, or none, a client is told what is wrong") {
     TcpStoreOptions options = job.options("rank 1");
     options.token = token;
     CHECK_EQ(error_of([&] { TcpStore client(options); }),
-             concat("[store] 127.0.0.1:", options.port,
-                    ": it closes the connection: its job token is another one (RINGLET_TOKEN)"));
+             str("[store] 127.0.0.1:", options.port,
+                 ": it closes the connection: its job token is another one (RINGLET_TOKEN)"));
   }
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("a server that cannot go on says why") {
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(waited < 5s);
   CHECK_EQ(client.cause(),
-           concat("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
+           str("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
   CHECK_EQ(error_of([&] { client.set("key", "value"); }), client.cause());
   CHECK(job.server->wait_for_goodbyes(1s));  // nobody is left that could say one
 }

@@ -63,14 +63,14 @@ TEST_CASE("the token comes from RINGLET_TOKEN, else from a file of its owner alo
                        "RINGLET_TOKEN: expected at least 16 characters, found 5", InputError);
   chmod(path.c_str(), 0640);
   CHECK_THROWS_WITH_AS(with_environment({{"RINGLET_TOKEN_FILE", path}}, Token::from_environment),
-                       concat("RINGLET_TOKEN_FILE=", path,
-                              ": expected a file of its owner alone (chmod 600), found mode 0640")
+                       str("RINGLET_TOKEN_FILE=", path,
+                           ": expected a file of its owner alone (chmod 600), found mode 0640")
                            .c_str(),
                        InputError);
   const std::string absent = (folder / "absent").string();
   CHECK_THROWS_WITH_AS(
       with_environment({{"RINGLET_TOKEN_FILE", absent}}, Token::from_environment),
-      concat("RINGLET_TOKEN_FILE=", absent, ": cannot open: No such file or directory").c_str(),
+      str("RINGLET_TOKEN_FILE=", absent, ": cannot open: No such file or directory").c_str(),
       InputError);
   CHECK_THROWS_AS(
       with_environment({{"RINGLET_TOKEN_FILE", folder.path().string()}}, Token::from_environment),

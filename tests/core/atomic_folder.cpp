@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
+#include "../files.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
 
@@ -41,91 +43,108 @@ bool refuse_rename_flags(int error) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+// Runs body() in a child whose renameat2 fails so; its exit code, none where the kernel does not
+// filter calls.
+template <class Body>
+std::optional<int> without_rename_flags(int error, Body body) {
+  constexpr int kNoSeccomp = 77;
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(refuse_rename_flags(error) ? body() : kNoSeccomp);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) != kNoSeccomp) return WEXITSTATUS(status);
+  MESSAGE("skipped: needs seccomp");
+  return std::nullopt;
+}
+
+struct Base {
+  TemporaryFolder base;
+  const fs::path model = base / "model";
+
+  void write(const std::string& file, const std::string& text) const {
+    AtomicFolder folder(model);
+    write_file(folder.path() / file, text);
+    folder.commit();
+  }
+};
+
 }  // namespace
 
-TEST_CASE("a folder appears whole or not at all") {
-  const fs::path base = fs::temp_directory_path() / ("ringlet-folder-" + std::to_string(getpid()));
-  fs::create_directory(base);
+TEST_CASE_FIXTURE(Base, "a folder appears whole or not at all") {
   {
-    AtomicFolder dropped(base / "model");
+    AtomicFolder dropped(model);
     write_file(dropped.path() / "a", "half");
-    CHECK_FALSE(fs::exists(base / "model"));
+    CHECK_FALSE(fs::exists(model));
   }
-  CHECK(fs::is_empty(base));
+  CHECK(base.entries() == 0);
   for (const char* text : {"first", "second"}) {
-    AtomicFolder folder(base / "model");
-    write_file(folder.path() / "a", text);
-    folder.commit();
-    CHECK(read_file(base / "model" / "a") == text);
+    write("a", text);
+    CHECK(read_file(model / "a") == text);
   }
-  CHECK(std::distance(fs::directory_iterator(base), {}) == 1);
+  CHECK(base.entries() == 1);
   write_file(base / "file", "x");
   CHECK_THROWS_AS(AtomicFolder(base / "file"), InputError);
   CHECK_THROWS_AS(AtomicFolder(base / "nowhere" / "model"), InputError);
-  fs::remove_all(base);
 }
 
-TEST_CASE("a file system without swaps gets the folder, too") {
-  for (const int error : {EINVAL, ENOSYS}) {
-    const fs::path base =
-        fs::temp_directory_path() / ("ringlet-folder-" + std::to_string(getpid()));
-    fs::create_directory(base);
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      if (!refuse_rename_flags(error)) _exit(77);
-      for (const char* text : {"first", "second"}) {
-        AtomicFolder folder(base / "model");
-        write_file(folder.path() / text, text);
-        folder.commit();
-      }
-      _exit(0);
-    }
-    int status = -1;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-      MESSAGE("skipped: needs seccomp");
-    } else {
-      CHECK(status == 0);
-      CHECK(read_file(base / "model" / "second") == "second");
-      CHECK_FALSE(fs::exists(base / "model" / "first"));
-      CHECK(std::distance(fs::directory_iterator(base), {}) == 1);
-    }
-    fs::remove_all(base);
-  }
-}
-
-TEST_CASE("a refusal that has nothing to do with swaps leaves the old folder") {
-  const fs::path base = fs::temp_directory_path() / ("ringlet-folder-" + std::to_string(getpid()));
-  fs::create_directory(base);
-  {
-    AtomicFolder folder(base / "model");
-    write_file(folder.path() / "a", "old");
-    folder.commit();
-  }
+TEST_CASE_FIXTURE(Base, "what was killed under construction is removed, and nothing else") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    if (!refuse_rename_flags(EACCES)) _exit(77);
-    try {
-      AtomicFolder folder(base / "model");
-      write_file(folder.path() / "a", "new");
-      folder.commit();
-    } catch (const InputError& refused) {
-      _exit(std::string(refused.what()).ends_with(": cannot be put in place: Permission denied")
-                ? 0
-                : 1);
-    }
-    _exit(2);
+    AtomicFolder folder(model), other(base / "other");
+    write_file(folder.path() / "a", "half");
+    AtomicFile table(base / "table.csv");
+    _exit(0);  // as a kill: nobody cleans up
   }
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-    MESSAGE("skipped: needs seccomp");
-  } else {
-    CHECK(status == 0);
-    CHECK(read_file(base / "model" / "a") == "old");
-    CHECK(std::distance(fs::directory_iterator(base), {}) == 1);
+  // Not made here, however alike.
+  for (const char* name :
+       {".model", ".model.backup.old", "model.tmp.1", "model.tmp.1.x", "x.tmp.1.2"})
+    write_file(base / name, "");
+  fs::create_directory(base / ".model.12345");
+  fs::create_directory(model);
+  REQUIRE(base.entries() == 10);
+  remove_unfinished(base.path(),
+                    [](const std::string& name) { return name == "model" || name == "table.csv"; });
+  CHECK(base.entries() == 8);
+  for (const auto& left : fs::directory_iterator(base.path())) {
+    const std::string name = left.path().filename().string();
+    CHECK_FALSE((name.starts_with(".model.") && name.size() == 13));
+    CHECK_FALSE(name.starts_with("table.csv"));
   }
-  fs::remove_all(base);
+}
+
+TEST_CASE_FIXTURE(Base, "a file system without swaps gets the folder, too") {
+  for (const int error : {EINVAL, ENOSYS}) {
+    fs::remove_all(model);
+    const auto code = without_rename_flags(error, [&] {
+      for (const char* text : {"first", "second"}) write(text, text);
+      return 0;
+    });
+    if (!code) return;
+    CHECK(*code == 0);
+    CHECK(read_file(model / "second") == "second");
+    CHECK_FALSE(fs::exists(model / "first"));
+    CHECK(base.entries() == 1);
+  }
+}
+
+TEST_CASE_FIXTURE(Base, "a refusal that has nothing to do with swaps leaves the old folder") {
+  write("a", "old");
+  const auto code = without_rename_flags(EACCES, [&] {
+    try {
+      write("a", "new");
+    } catch (const InputError& refused) {
+      const std::string why = ": cannot be put in place: Permission denied";
+      return std::string(refused.what()).ends_with(why) ? 0 : 1;
+    }
+    return 2;
+  });
+  if (!code) return;
+  CHECK(*code == 0);
+  CHECK(read_file(model / "a") == "old");
+  CHECK(base.entries() == 1);
 }

@@ -136,6 +136,31 @@ TEST_CASE("attention equals its definition, relative bias and dropout included")
   }
 }
 
+TEST_CASE("weights and log-sum-exps keep the bounds of exp and log") {
+  // Sentences of two tokens: the first one's query is 1, the keys are 0 and x, the values 0 and 1.
+  constexpr int kSentences = 20'001;
+  std::vector<float> qkv;
+  Ids ends{0};
+  for (int i = 0; i < kSentences; ++i) {
+    const float x = static_cast<float>(-87.0 + 87.0 * i / (kSentences - 1));
+    qkv.insert(qkv.end(), {1, 0, 0, 1, x, 1});
+    ends.push_back(2 * i + 2);
+  }
+  const auto [out, lse] = attention(tensor(qkv, {2 * kSentences, 3}), ids_of(ends), {.heads = 1});
+  const std::vector<double> weights = values(out), sums = values(lse);
+  double worst_weight = 0, worst_sum = 0;
+  for (std::size_t i = 0; i < kSentences; ++i) {
+    // In roundoffs: exp 4, 1 + e^x 1 and at most half of exp's, 1 / sum 1, the product 1.
+    const double e = std::exp(static_cast<double>(qkv[6 * i + 4])), weight = e / (1 + e);
+    worst_weight = std::max(worst_weight, std::abs(weights[2 * i] / weight - 1));
+    // The sum's 3 and log's own 2 ulp, or 4 roundoffs of its value.
+    const double exact = std::log1p(e);
+    worst_sum = std::max(worst_sum, std::abs(sums[2 * i] - exact) / (3 + 4 * exact));
+  }
+  CHECK(worst_weight <= 9 * 0x1p-24);
+  CHECK(worst_sum <= 0x1p-24);
+}
+
 TEST_CASE("a sentence has the same bits alone and among others, on any number of threads") {
   const GeneratorGuard guard({.seed = 2});
   const int threads = threads_per_device();

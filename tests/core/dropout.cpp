@@ -34,7 +34,7 @@ Bytes mask_by_rule(std::int64_t columns, const DropoutKey& key,
 TEST_CASE("a mask follows the counting rule whatever the width") {
   const DropoutKey key{.p = 0.3f, .seed = 1ull << 40, .step = 7, .site = 3};
   const std::vector<std::int32_t> positions{5, 0, 5, 1, 0x7fffffff, 511};
-  for (std::int64_t columns : {1, 4, 15, 16, 17, 31, 32, 33, 64, 100}) {
+  for (std::int64_t columns : {1, 4, 15, 16, 17, 31, 32, 33, 64, 100, 128, 193}) {
     CAPTURE(columns);
     CHECK(dropout_mask(3, columns, key, tensor(positions, {3, 2})).to_vector<std::uint8_t>() ==
           mask_by_rule(columns, key, positions));

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "../oracle.h"
+#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/parallel.h"
 
 using namespace ringlet;
@@ -129,6 +130,44 @@ TEST_CASE("sums go in the order of the index, the same on any number of threads"
   CHECK_THROWS_WITH(index_add_(out, 0, tensor<std::int32_t>({0, 2}, {2}), zeros({2, 1})),
                     "[scatter_add] index 2 is out of range for size 2");
   CHECK(out.to_vector() == before);
+}
+
+TEST_CASE("scatter follows its definition on every axis, the last of several stays") {
+  const Shape shape{4, 5, 3};
+  for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::i64})
+    for (int axis = 0; axis < 3; ++axis) {
+      // As long as x, then shorter along every axis.
+      for (const Shape& part : {shape, Shape{2, 3, 2}}) {
+        CAPTURE(axis);
+        CAPTURE(part);
+        std::vector<std::int64_t> index;
+        for (std::int64_t i = 0; i < part.numel(); ++i) index.push_back(i * 7 % shape[axis]);
+        const Tensor source = add(counted(part, dtype), full({}, 100, dtype));
+        const Tensor x = counted(shape, dtype);
+
+        std::vector<double> expected = x.to_vector<double>();
+        const std::vector<double> values = source.to_vector<double>();
+        for (std::int64_t i = 0, n = 0; i < part[0]; ++i)
+          for (std::int64_t j = 0; j < part[1]; ++j)
+            for (std::int64_t k = 0; k < part[2]; ++k, ++n) {
+              std::int64_t at[]{i, j, k};
+              at[axis] = index[static_cast<std::size_t>(n)];
+              expected[static_cast<std::size_t>((at[0] * shape[1] + at[1]) * shape[2] + at[2])] =
+                  values[static_cast<std::size_t>(n)];
+            }
+        for (const DType of_index : {DType::i32, DType::i64})
+          CHECK(scatter(x, axis, tensor<std::int64_t>(index, part).to(of_index), source)
+                    .to_vector<double>() == expected);
+        CHECK(x.to_vector<double>() == counted(shape, dtype).to_vector<double>());
+      }
+    }
+  Tensor x = counted({3, 2});
+  CHECK_THROWS_WITH(scatter_(x, 0, tensor<std::int64_t>({0, 3}, {1, 2}), zeros({1, 2})),
+                    "[scatter] index 3 is out of range for size 3");
+  CHECK(x.to_vector() == counted({3, 2}).to_vector());
+  CHECK_THROWS_AS(scatter_(x, 0, tensor<std::int64_t>({0, 1}, {1, 2}), zeros({2, 2})), Error);
+  scatter_(x, 1, empty({0, 2}, DType::i64), empty({0, 2}));
+  CHECK(x.to_vector() == counted({3, 2}).to_vector());
 }
 
 TEST_CASE("moving elements equals PyTorch") {

@@ -109,6 +109,17 @@ TEST_CASE("a row's bits depend neither on the rows around it nor on the number o
   }
 }
 
+TEST_CASE("a product may be written over its own operand") {
+  const GeneratorGuard guard({.seed = 11});
+  for (const std::int64_t n : {5, 400, 800}) {  // more columns than a block has
+    const Tensor x = normal({70, n}), w = normal({n, n});
+    const Tensor expected = matmul(x, w);
+    Tensor over = x.clone();
+    matmul_into(over, over, w);
+    CHECK(over.to_vector() == expected.to_vector());
+  }
+}
+
 TEST_CASE("matmul_into adds to beta times what was there, and empty sizes work") {
   const Tensor a = tensor<float>({1, 2}, {1, 2}), b = tensor<float>({3, 4}, {2, 1});
   Tensor out = full({1, 1}, NAN);
@@ -188,6 +199,32 @@ TEST_CASE("beside bf16 a weight counts as rounded, and follows its writes") {
   Tensor grad_weight = zeros({1, 2});
   matmul_into(grad_weight, full({1, 1}, 0.5, DType::bf16), x, {.trans_a = true});
   CHECK(grad_weight.to_vector() == Floats{0.5f, 0.5f});
+}
+
+TEST_CASE("products of f32 are as exact as the precision asks, and f32 by default") {
+  const GeneratorGuard guard({.seed = 9});
+  const std::int64_t k = 301;
+  const Tensor a = normal({37, k}), b = normal({k, 70});
+  const Tensor highest = matmul(a, b);
+  CHECK(matmul_precision() == MatmulPrecision::highest);
+  set_matmul_precision(MatmulPrecision::high);
+  const Tensor high = matmul(a, b);
+  set_matmul_precision(MatmulPrecision::medium);
+  const Tensor medium = matmul(a, b);
+  set_matmul_precision(MatmulPrecision::highest);
+  // Operands of two planes of bf16 leave out 3 * 2^-16 of |a b|; rounded ones 2 * 2^-8 + 2^-16.
+  CHECK(error_share(highest, a, b, {}, kF32, 0) <= 1);
+  CHECK(error_share(high, a, b, {}, kF32 + 3 * 0x1p-16 / k, 0) <= 1);
+  CHECK(error_share(medium, a, b, {}, kF32 + (0x1p-7 + 0x1p-16) / k, 0) <= 1);
+  // Where medium is not f32, it is the product of the rounded operands.
+  Tensor rounded = empty(medium.shape());
+  matmul_into(rounded, a.to(DType::bf16), b.to(DType::bf16));
+  if (medium.to_vector() != highest.to_vector()) CHECK(medium.to_vector() == rounded.to_vector());
+
+  CHECK(parse_matmul_precision("high") == MatmulPrecision::high);
+  CHECK_THROWS_WITH_AS(parse_matmul_precision("low"),
+                       "unknown matmul precision 'low'; expected highest, high or medium",
+                       InputError);
 }
 
 TEST_CASE("sum_rows_into adds up columns") {

@@ -1,6 +1,7 @@
 #include "ringlet/core/parallel.h"
 
 #include <doctest/doctest.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,9 +11,11 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/processors.h"
 
 using namespace ringlet;
 
@@ -68,6 +71,42 @@ TEST_CASE("threads share a device, and devices do not wait for each other") {
     });
   for (std::thread& caller : callers) caller.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a device's threads keep to its processors, wherever others run") {
+  cpu_set_t all;
+  REQUIRE(sched_getaffinity(0, sizeof(all), &all) == 0);
+  std::vector<int> processors;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &all)) processors.push_back(cpu);
+  const Device device{DeviceType::cpu, 3};  // nobody else's
+  // Of every thread that comes by: how many processors it may use, and whether `mine` is one.
+  const auto threads_on = [&](int mine) {
+    std::atomic<int> pinned{0}, roaming{0};
+    std::atomic<std::uint64_t> slow{0};
+    parallel_for(device, 64, 1, [&](std::int64_t, std::int64_t) {
+      cpu_set_t set;
+      sched_getaffinity(0, sizeof(set), &set);
+      const bool here = CPU_COUNT(&set) == 1 && CPU_ISSET(mine, &set);
+      (here ? pinned : roaming) += 1;
+      for (int i = 0; i < 100'000; ++i) slow += 1;  // so that all threads get a piece
+    });
+    return std::pair(pinned.load(), roaming.load());
+  };
+  std::thread([&] {  // the caller's own place ends with it
+    set_processors(device, {processors.back()});
+    keep_to(device);
+    CHECK(threads_on(processors.back()).second == 0);
+    set_processors(device, {processors.front()});  // its threads run already
+    if (processors.size() > 1) CHECK(threads_on(processors.back()).first > 0);  // the caller
+    keep_to(device);
+    CHECK(threads_on(processors.front()).second == 0);
+    CHECK_THROWS_WITH_AS(set_processors(device, {}), "[threads] cpu:3 has no processors", Error);
+  })
+      .join();
+  cpu_set_t still;
+  REQUIRE(sched_getaffinity(0, sizeof(still), &still) == 0);
+  CHECK(CPU_EQUAL(&all, &still));
 }
 
 TEST_CASE("a forked child has threads of its own") {

@@ -5,6 +5,8 @@
 #include <array>
 #include <thread>
 
+#include "ringlet/core/ops/random.h"
+
 using namespace ringlet;
 
 namespace {
@@ -68,4 +70,20 @@ TEST_CASE("every tensor of a step draws from a key of its own") {
   CHECK_FALSE(same(first, generator.next_key()));
   generator.set_step(0);
   CHECK(same(first, generator.next_key()));
+}
+
+TEST_CASE("draws and dropout are these bits on every instruction set") {
+  // FNV-1a of the bytes.
+  const auto hash = [](const Tensor& x) {
+    std::uint64_t h = 0xcbf29ce484222325;
+    for (std::size_t i = 0; i < x.nbytes(); ++i)
+      h = (h ^ static_cast<std::uint64_t>(x.bytes()[i])) * 0x100000001b3;
+    return h;
+  };
+  Generator generator{.seed = 7};
+  const Tensor x = uniform({67, 45}, -1, 1, DType::f32, {}, generator);
+  CHECK(hash(x) == 13083690321300874760u);
+  CHECK(hash(dropout(x, {.p = 0.3f, .seed = 7, .step = 2, .site = 3})) == 6849598898133491431u);
+  CHECK(hash(dropout_mask(67, 45, {.p = 0.3f, .seed = 7, .step = 2, .site = 3})) ==
+        8331764219171718099u);
 }

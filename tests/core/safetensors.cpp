@@ -175,7 +175,7 @@ TEST_CASE("a sharded index names the file of each tensor") {
   CHECK(file.load("b").item() == 2);
 
   write_file(index, R"({"weight_map":{"b":"one.safetensors"}})");
-  CHECK(error_of(index) == "tensor 'b' is not in one.safetensors");
+  CHECK(error_of(index) == "tensor 'b' is not in 'one.safetensors'");
   write_file(index, R"({"weight_map":{"a":"../one.safetensors"}})");
   CHECK(error_of(index) == "weight_map 'a': expected a file name without folder");
   write_file(index, "{}");

@@ -1,11 +1,15 @@
 #include "ringlet/core/tensor.h"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 
+#include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/reduce.h"
@@ -115,6 +119,87 @@ TEST_CASE("a forked child leaves its parent's memory alone") {
   CHECK(status == 0);
   CHECK(mine.to_vector() == std::vector<float>(4096, 1));
   CHECK(after.to_vector() == std::vector<float>(4096, 3));
+}
+
+TEST_CASE("memory that was freed is given out again, free neighbours as one") {
+  const Device device = Device::parse("cpu:6");  // nobody else's
+  Backend& cpu = backend(DeviceType::cpu);
+  const Block first = cpu.allocate(device, 4096);
+  cpu.release(device, first);
+  const Block again = cpu.allocate(device, 4096);
+  CHECK(again.data == first.data);
+  const std::uint64_t mapped = memory_stats(device).system_allocations;
+  CHECK(mapped == 1);
+  for (int round = 0; round < 1000; ++round) {
+    const Tensor a = empty({1000 + round}, DType::f32, device);
+    const Tensor b = empty({5000 - round}, DType::f32, device);
+  }
+  CHECK(memory_stats(device).system_allocations == mapped);
+
+  // Together they fill the segment: nothing but both as one has room for so much.
+  const std::size_t half = (memory_stats(device).reserved - again.nbytes) / 2;
+  for (const bool left_first : {true, false}) {
+    const Block left = cpu.allocate(device, half), right = cpu.allocate(device, half);
+    cpu.release(device, left_first ? left : right);
+    cpu.release(device, left_first ? right : left);
+    const Block both = cpu.allocate(device, 2 * half);
+    CHECK(both.data == std::min(left.data, right.data));
+    CHECK(memory_stats(device).system_allocations == mapped);
+    cpu.release(device, both);
+  }
+  cpu.release(device, again);
+  CHECK(memory_stats(device).allocated == 0);
+}
+
+TEST_CASE("memory is private until the process has peers, then they can map it") {
+  const auto in_a_child = [](const auto& holds) {
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        _exit(holds() ? 0 : 1);
+      } catch (...) {  // nothing of doctest's may run here
+        _exit(2);
+      }
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  };
+  Backend& cpu = backend(DeviceType::cpu);
+  const Device device = Device::parse("cpu:5");  // nobody else's
+  in_a_child([&] {
+    const Block before = cpu.allocate(device, 4096);
+    cpu.release(device, cpu.allocate(device, 8192));  // private, and free
+    cpu::share_memory();
+    const Block after = cpu.allocate(device, 8192);
+    return before.fd < 0 && cpu.descriptor(device, before) < 0 && after.fd >= 0 &&
+           cpu.descriptor(device, after) == after.fd;
+  });
+  // A child has peers of its own, or none.
+  in_a_child([&] {
+    cpu::share_memory();
+    const pid_t child = fork();
+    if (child == 0) _exit(cpu.allocate(device, 4096).fd < 0 ? 0 : 1);
+    int status = -1;
+    return waitpid(child, &status, 0) == child && status == 0;
+  });
+}
+
+TEST_CASE("a block's descriptor, mapped again, shows its bytes") {
+  cpu::share_memory();
+  const Tensor x = arange(0, 5000, 1, DType::i32);
+  const Block& block = x.storage()->block();
+  REQUIRE(block.fd >= 0);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t before = block.fd_offset % page;
+  const std::size_t nbytes = before + x.nbytes();
+  void* mapped = mmap(nullptr, nbytes, PROT_READ, MAP_SHARED, block.fd,
+                      static_cast<off_t>(block.fd_offset - before));
+  REQUIRE(mapped != MAP_FAILED);
+  CHECK(std::memcmp(static_cast<std::byte*>(mapped) + before, x.bytes(), x.nbytes()) == 0);
+  Tensor(x).fill_(7);
+  CHECK(std::memcmp(static_cast<std::byte*>(mapped) + before, x.bytes(), x.nbytes()) == 0);
+  munmap(mapped, nbytes);
 }
 
 TEST_CASE("beyond the memory limit of a device a tensor is refused, with the bytes") {

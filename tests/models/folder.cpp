@@ -151,11 +151,11 @@ TEST_CASE("bf16 weights are read as the f32 that they are, shards as one file") 
     for (const std::string& name : file.names()) {
       const std::size_t shard = map.size() % 2;
       shards[shard].emplace_back(name, file.load(name).clone());
-      map[name] = concat("model-", shard, ".safetensors");
+      map[name] = str("model-", shard, ".safetensors");
     }
   }
   for (std::size_t i = 0; i < 2; ++i)
-    save_safetensors(sharded / concat("model-", i, ".safetensors"), shards[i]);
+    save_safetensors(sharded / str("model-", i, ".safetensors"), shards[i]);
   sharded.write("model.safetensors.index.json", {{"weight_map", map}});
   fs::remove(sharded / "model.safetensors");
   check_same(sharded.load(), load("mpnet"));
@@ -183,6 +183,144 @@ TEST_CASE("modules and pooling modes that are not known are refused by name") {
   folder.write("modules.json", {module("Transformer", ""), module("Dense", "2_Dense")});
   check_refused(folder, "modules.json",
                 "module 'Dense' is not supported; expected Transformer, Pooling and Normalize");
+}
+
+TEST_CASE("the default prompt goes before every text that is embedded, and survives saving") {
+  const ModelFolder folder("mpnet");
+  const nlohmann::json prompts{{"query", "a question: "}, {"passage", ""}};
+  const auto set = [&](const nlohmann::json& name) {
+    folder.write(
+        "config_sentence_transformers.json",
+        {{"prompts", prompts}, {"default_prompt_name", name}, {"similarity_fn_name", "dot"}});
+  };
+  const SentenceEncoder plain = load("mpnet");
+  for (const char* without : {"", "passage"}) {
+    set(*without ? nlohmann::json(without) : nlohmann::json());
+    check_same(folder.load(), plain);
+  }
+  set("query");
+  std::vector<std::string> questions;
+  for (const std::string& text : oracle_sentences()) questions.push_back("a question: " + text);
+  const std::vector<float> expected = plain.encode(questions).to_vector();
+  const SentenceEncoder encoder = folder.load();
+  CHECK(encoder.encode(oracle_sentences()).to_vector() == expected);
+
+  const TemporaryFolder saved;
+  encoder.save(saved / "model");
+  CHECK(SentenceEncoder::from_pretrained(saved / "model").encode(oracle_sentences()).to_vector() ==
+        expected);
+  const auto config =
+      nlohmann::json::parse(read_file(saved / "model/config_sentence_transformers.json"));
+  CHECK(config["prompts"] == prompts);
+  CHECK(config["default_prompt_name"] == "query");
+  CHECK(config["similarity_fn_name"] == "dot");
+
+  set("title");
+  check_refused(folder, "config_sentence_transformers.json",
+                "'default_prompt_name': no prompt is named 'title'");
+  set("query");
+  folder.write("1_Pooling/config.json", {{"pooling_mode", "mean"}, {"include_prompt", false}});
+  check_refused(folder, "1_Pooling/config.json",
+                "include_prompt: false is not supported with a default prompt ('query')");
+  set("passage");  // nothing to leave out
+  folder.load().save(saved / "model");
+  CHECK(nlohmann::json::parse(read_file(saved / "model/1_Pooling/config.json"))["include_prompt"] ==
+        false);
+}
+
+TEST_CASE("lower-casing that the tokenizer does not do is refused") {
+  const ModelFolder folder("bert");
+  folder.write("sentence_bert_config.json", {{"do_lower_case", true}});
+  check_same(folder.load(), load("bert"));  // its tokenizer does
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) {
+    nlohmann::json json = nlohmann::json::parse(read_file(folder / file));
+    (json.contains("normalizer") ? json["normalizer"]["lowercase"] : json["do_lower_case"]) = false;
+    folder.write(file, json);
+  }
+  check_refused(folder, "sentence_bert_config.json",
+                "do_lower_case: true is not supported with a tokenizer that keeps case; lower-case "
+                "in its normalizer");
+}
+
+TEST_CASE("the folder written is what Sentence Transformers reads, word for word") {
+  const std::map<Pooling, std::string> modes{{Pooling::mean, "pooling_mode_mean_tokens"},
+                                             {Pooling::cls, "pooling_mode_cls_token"},
+                                             {Pooling::max, "pooling_mode_max_tokens"}};
+  const SentenceEncoder whole = load("mpnet");
+  for (const auto& mode : modes) {
+    const Pooling pooling = mode.first;
+    const std::string& flag = mode.second;
+    for (const bool normalize : {false, true}) {
+      CAPTURE(flag);
+      CAPTURE(normalize);
+      const SentenceEncoder encoder(whole.transformer(), whole.tokenizer(), pooling, normalize);
+      encoder.set_max_seq_length(100);
+      const TemporaryFolder folder;
+      const fs::path path = folder / "model";
+      encoder.save(path);
+      const auto read = [&](const char* file) {
+        return nlohmann::json::parse(read_file(path / file));
+      };
+
+      const std::string types = "sentence_transformers.models.";
+      nlohmann::json modules{
+          {{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", types + "Transformer"}},
+          {{"idx", 1}, {"name", "1"}, {"path", "1_Pooling"}, {"type", types + "Pooling"}}};
+      if (normalize)
+        modules.push_back(
+            {{"idx", 2}, {"name", "2"}, {"path", "2_Normalize"}, {"type", types + "Normalize"}});
+      CHECK(read("modules.json") == modules);
+      CHECK(fs::is_directory(path / "2_Normalize") == normalize);
+
+      nlohmann::json pooled{{"word_embedding_dimension", 32},
+                            {"pooling_mode_cls_token", false},
+                            {"pooling_mode_mean_tokens", false},
+                            {"pooling_mode_max_tokens", false},
+                            {"pooling_mode_mean_sqrt_len_tokens", false},
+                            {"pooling_mode_weightedmean_tokens", false},
+                            {"pooling_mode_lasttoken", false},
+                            {"include_prompt", true}};
+      pooled[flag] = true;
+      CHECK(read("1_Pooling/config.json") == pooled);
+      CHECK(read("sentence_bert_config.json") ==
+            nlohmann::json{{"max_seq_length", 100}, {"do_lower_case", false}});
+      const auto config = read("config_sentence_transformers.json");
+      CHECK(config["default_prompt_name"].is_null());
+      CHECK(config["similarity_fn_name"] == "cosine");
+      CHECK(read("config.json")["model_type"] == "mpnet");
+      CHECK(read("config.json")["architectures"] == nlohmann::json{"MPNetModel"});
+      for (const char* file : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                               "vocab.txt", "model.safetensors"})
+        CHECK(fs::is_regular_file(path / file));
+
+      const SentenceEncoder again = SentenceEncoder::from_pretrained(path);
+      CHECK(again.pooling() == pooling);
+      CHECK(again.normalize() == normalize);
+      check_same(again, encoder);
+    }
+  }
+}
+
+TEST_CASE("a config.json that lies is refused with the key and what it may be") {
+  const auto refused = [](const std::string& name, const char* key, const nlohmann::json& value,
+                          const std::string& line) {
+    const ModelFolder folder(name);
+    nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
+    config[key] = value;
+    folder.write("config.json", config);
+    check_refused(folder, "config.json", line);
+  };
+  for (const auto& [value, text] : {std::pair(-5, "-5"), std::pair(325, "325")})
+    refused("mpnet", "pad_token_id", value,
+            std::string("pad_token_id must be in 0 to vocab_size - 1 (324), not ") + text);
+  for (const auto& [value, text] : {std::pair(-1.0, "-1"), std::pair(0.0, "0")})
+    refused("bert", "layer_norm_eps", value,
+            std::string("layer_norm_eps must be finite and above 0, not ") + text);
+  refused("bert", "num_hidden_layers", 16'000'000,
+          "num_hidden_layers must be in 1 to 1024, not 16000000");
+  refused("bert", "type_vocab_size", -2, "type_vocab_size must be in 1 to 2^24, not -2");
+  refused("bert", "initializer_range", -0.5,
+          "initializer_range must be finite and 0 or more, not -0.5");
 }
 
 TEST_CASE("lengths without room for the special tokens are refused with the file's name") {

@@ -51,7 +51,7 @@ inline PackedBatch make_batch(const Oracle& oracle, const std::vector<std::strin
 
 inline PackedBatch pair_batch(const Oracle& oracle, int k, bool padded = false,
                               std::int32_t pad = 0) {
-  const std::string name = concat("batch", k, "/");
+  const std::string name = str("batch", k, "/");
   PackedBatch batch = make_batch(oracle, {name + "u_", name + "v_"}, padded, pad);
   batch.labels = oracle.tensor(name + "labels").to(DType::i64);
   return batch;

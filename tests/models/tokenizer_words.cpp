@@ -8,6 +8,7 @@
 #include "ringlet/models/tokenizer/added_tokens.h"
 #include "ringlet/models/tokenizer/normalizer.h"
 #include "ringlet/models/tokenizer/pre_tokenizer.h"
+#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/models/tokenizer/vocabulary.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
 
@@ -41,6 +42,14 @@ Ids pieces(const std::vector<std::string>& vocabulary, std::string_view word,
 }
 
 }  // namespace
+
+TEST_CASE("what is UTF-8 and what is not") {
+  CHECK(unicode::is_valid("naïve 日本 😀"));
+  CHECK_FALSE(unicode::is_valid("na\xEFve"));      // Latin-1
+  CHECK_FALSE(unicode::is_valid("\xED\xA0\x80"));  // a surrogate
+  CHECK_FALSE(unicode::is_valid("\xC0\xAF"));      // overlong
+  CHECK_FALSE(unicode::is_valid("\xE2\x82"));      // cut
+}
 
 TEST_CASE("clean-up drops control characters and makes white space plain") {
   CHECK_EQ(normalize(std::string_view("a\0b\x01\x7F"

@@ -40,7 +40,7 @@ TEST_CASE("pooled by mean, first token and maximum, and normalized, they are the
       const SentenceEncoder encoder(plain.transformer(), plain.tokenizer(), way.pooling,
                                     way.normalize);
       // As near as the hidden states, of which each is a mean or a choice.
-      check_close(encoder(batch).tensor(), oracle.tensor(concat("forward/", way.name)), 1e-5,
+      check_close(encoder(batch).tensor(), oracle.tensor(str("forward/", way.name)), 1e-5,
                   way.name);
     }
   }
@@ -57,7 +57,7 @@ std::shared_ptr<Transformer> load_with_pooler(const std::string& name, const Ora
     for (const nn::NamedParameter& named : load(name).transformer()->named_parameters())
       model->parameter(named.name).mutable_tensor().copy_(named.parameter.tensor());
     for (const char* part : {"pooler.dense.weight", "pooler.dense.bias"})
-      model->parameter(part).mutable_tensor().copy_(oracle.tensor(concat("pooler/", part)));
+      model->parameter(part).mutable_tensor().copy_(oracle.tensor(str("pooler/", part)));
   }
   model->eval();
   return model;
@@ -74,7 +74,7 @@ TEST_CASE("a pooler is there on request and is transformers', its gradients too"
     pooled.backward(oracle.tensor("pooler/grad_y"));
     for (const char* part :
          {"pooler.dense.weight", "pooler.dense.bias", "embeddings.word_embeddings.weight"})
-      check_close(model->parameter(part).grad(), oracle.tensor(concat("pooler.grad/", part)), 1e-4,
+      check_close(model->parameter(part).grad(), oracle.tensor(str("pooler.grad/", part)), 1e-4,
                   part);
     for (const nn::NamedParameter& named : model->named_parameters())
       CHECK_MESSAGE(named.parameter.grad().defined(), named.name);

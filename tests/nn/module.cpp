@@ -161,6 +161,33 @@ TEST_CASE("buffers have dotted names, each once, and move with the module") {
   CHECK(net.named_buffers()[1].second.to_vector() == std::vector<float>{0.5, 0.5});
 }
 
+TEST_CASE("the handle of a buffer follows it, and a copy has one of its own") {
+  struct Shift : Layer<Shift> {
+    Variable forward(const Variable& x) { return x + by; }
+    std::shared_ptr<Module> blank_copy(Cloner&) const override { return std::make_shared<Shift>(); }
+    Buffer by = register_buffer("by", full({2}, 3));
+  };
+  Shift shift;
+  CHECK(shift.buffer("by") == shift.by);
+  const Device second{DeviceType::cpu, 1};
+  shift.to(second);
+  CHECK(shift.by.device() == second);
+  shift.by.mutable_tensor().fill_(5);
+  CHECK(shift.named_buffers()[0].second.to_vector() == std::vector<float>{5, 5});
+  CHECK(shift(Variable(ones({2}).to(second))).tensor().to_vector() == std::vector<float>{6, 6});
+
+  const auto copy = std::dynamic_pointer_cast<Shift>(shift.clone({}));
+  shift.by.mutable_tensor().fill_(7);
+  CHECK(copy->by.device() == Device());
+  CHECK((*copy)(Variable(ones({2}))).tensor().to_vector() == std::vector<float>{6, 6});
+
+  Net net;
+  net.add("first", std::make_shared<Counter>());
+  CHECK(net.buffer("first.calls").name() == "first.calls");
+  CHECK_THROWS_WITH_AS(net.buffer("second.calls"), "no buffer 'second.calls'; near: first.calls",
+                       Error);
+}
+
 TEST_CASE("tensors that lie end to end are one tensor") {
   const Tensor base = zeros({6, 2});
   const Tensor parts[] = {base.slice(0, 2), base.slice(2, 3), base.slice(3, 6)};

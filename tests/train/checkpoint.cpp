@@ -34,6 +34,9 @@ const TrainerState kState{.step = 7,
                           .arguments = {{"learning rate", "0.02"}},
                           .total_steps = 20,
                           .loss = {0.1, 3},
+                          .epoch_loss = {0.2, 5},
+                          .run_loss = {0.7, 7},
+                          .lone_rows = 4,
                           .dataset_losses = {{0.1, 2}, {0, 1}}};
 
 /// A model that holds a module with a buffer twice.
@@ -76,6 +79,9 @@ TEST_CASE("a checkpoint brings back parameters, moments and state to the bit") {
   CHECK(state.generator.seed == ~std::uint64_t{0});
   CHECK(state.generator.draws == 3);
   CHECK(state.loss == kState.loss);
+  CHECK(state.epoch_loss == kState.epoch_loss);
+  CHECK(state.run_loss == kState.run_loss);
+  CHECK(state.lone_rows == kState.lone_rows);
   CHECK(state.dataset_losses == kState.dataset_losses);
   CHECK(state.arguments == kState.arguments);
   const auto before = saved.optimizer.state(), after = optimizer.state();
@@ -115,8 +121,8 @@ TEST_CASE("buffers are saved once, under their first name, and brought back") {
   const auto without = words::loss(2);
   AdamW other(*without);
   CHECK(message([&] { load_checkpoint(folder / "c", *without, other); }) ==
-        concat((folder / "c" / "model.safetensors").string(),
-               ": tensor 'first.calls' is no parameter of this model"));
+        str((folder / "c" / "model.safetensors").string(),
+            ": tensor 'first.calls' is no parameter of this model"));
 }
 
 TEST_CASE("a checkpoint of another model is refused by name and shape, nothing is changed") {
@@ -127,16 +133,16 @@ TEST_CASE("a checkpoint of another model is refused by name and shape, nothing i
   AdamW optimizer(*other);
   const auto before = words::values(*other);
   CHECK(message([&] { load_checkpoint(folder / "c", *other, optimizer); }) ==
-        concat((folder / "c" / "model.safetensors").string(),
-               ": tensor 'classifier.weight': expected shape (2, 16), found (3, 16)"));
+        str((folder / "c" / "model.safetensors").string(),
+            ": tensor 'classifier.weight': expected shape (2, 16), found (3, 16)"));
   CHECK(words::values(*other) == before);
 
   AdamW for_encoder(*words::encoder());
   const auto encoder = words::encoder();
   AdamW small(*encoder);
   CHECK(message([&] { load_checkpoint(folder / "c", *encoder, small); }) ==
-        concat((folder / "c" / "model.safetensors").string(),
-               ": tensor 'classifier.weight' is no parameter of this model"));
+        str((folder / "c" / "model.safetensors").string(),
+            ": tensor 'classifier.weight' is no parameter of this model"));
 }
 
 TEST_CASE("damaged checkpoints are refused in one line that names the file") {

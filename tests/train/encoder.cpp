@@ -3,6 +3,7 @@
 
 #include "../files.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
+#include "ringlet/comm/launch.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
@@ -155,6 +156,7 @@ TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRank
   const TrainingResult result = Trainer(*ranking, {triplets}, encoder.tokenizer(), one_row).train();
   CHECK(result.steps == 4);
   CHECK(result.loss > 0);  // there is something to tell apart
+  CHECK(result.lone_rows == 0);
 
   const char* refusal = "batch size: expected at least 2 for the loss of pairs, found 1";
   CHECK_THROWS_WITH_AS(Trainer(*ranking, {pairs}, encoder.tokenizer(), one_row), refusal,
@@ -166,4 +168,39 @@ TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRank
       InputError);
   CHECK_NOTHROW(
       Trainer(second_needs_two, {scored_pairs(), triplets}, encoder.tokenizer(), one_row));
+}
+
+TEST_CASE("rows that are alone in their part of the last batch are counted") {
+  const auto data = std::make_shared<TextDataset>(
+      "pairs", std::vector<std::string>{"anchor", "positive"}, Target::none);
+  const std::vector<std::string_view> texts{"a b", "a c"};
+  for (int row = 0; row < 7; ++row) data->add_row(texts, 0);
+  const models::SentenceEncoder encoder = tiny_encoder();
+  const auto lone = [&](std::size_t batch, Strategy strategy, std::vector<Device> devices) {
+    models::MultipleNegativesRankingLoss loss(encoder);
+    const TrainingArguments arguments{
+        .batch_size = batch, .strategy = strategy, .devices = std::move(devices)};
+    return Trainer(loss, {data}, encoder.tokenizer(), arguments).train().lone_rows;
+  };
+  CHECK(lone(7, Strategy::none, {}) == 0);
+  CHECK(lone(5, Strategy::none, {}) == 0);  // 5 and 2
+  CHECK(lone(3, Strategy::none, {}) == 1);  // 3, 3 and 1
+  const std::vector<Device> two{{DeviceType::cpu, 0}, {DeviceType::cpu, 1}};
+  CHECK(lone(2, Strategy::dp, two) == 1);  // 2 + 2 and 2 + 1
+
+  const auto on_ranks = [&](std::size_t batch) {
+    std::vector<std::int64_t> found(2);
+    comm::launch(
+        [&](const comm::Group& group) {
+          models::MultipleNegativesRankingLoss loss(tiny_encoder());
+          const TrainingArguments arguments{.batch_size = batch, .strategy = Strategy::ddp};
+          Trainer trainer(loss, {data}, encoder.tokenizer(), arguments, group);
+          found[static_cast<std::size_t>(group.rank())] = trainer.train().lone_rows;
+        },
+        2);
+    CHECK(found[0] == found[1]);  // of all ranks together
+    return found[0];
+  };
+  CHECK(on_ranks(2) == 1);
+  CHECK(on_ranks(3) == 1);  // 3 + 3 and 1 + 0
 }

@@ -100,11 +100,3 @@ TEST_CASE("strip: what Python's str.strip removes") {
   CHECK_EQ(strip(" \n "), "");
   CHECK_EQ(strip("\xFF a \x80"), "\xFF a \x80");  // bytes that are no text stay
 }
-
-TEST_CASE("is_utf8") {
-  CHECK(is_utf8("naïve 日本 😀"));
-  CHECK_FALSE(is_utf8("na\xEFve"));      // Latin-1
-  CHECK_FALSE(is_utf8("\xED\xA0\x80"));  // a surrogate
-  CHECK_FALSE(is_utf8("\xC0\xAF"));      // overlong
-  CHECK_FALSE(is_utf8("\xE2\x82"));      // cut
-}

@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "../files.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/thread.h"
 #include "ringlet/train/data/token_cache.h"
 #include "words.h"
 
@@ -164,6 +167,43 @@ TEST_CASE("kept token ids are those of tokenising again") {
                          b.columns[c].end()));
     }
   CHECK(kept.nbytes() < 30 * 8 + 4 * 2 * (12 + 2) + 1);
+}
+
+TEST_CASE("one thread makes all batches, those of the next epoch ahead of its first step") {
+  const auto data = words::dataset(12);
+  Loader loader({data}, words::tokenizer(), {.batch_size = 4, .prefetch = 8}),
+      other({data}, words::tokenizer(), {.batch_size = 4});
+  const std::uint64_t before = threads_started;
+  for (std::size_t epoch = 0; epoch < 5; ++epoch) {
+    for (std::size_t step = 0; step < 3; ++step) {
+      CHECK(loader.position() == Position{epoch, step});
+      REQUIRE(loader.next());
+    }
+    CHECK(loader.position() == Position{epoch + 1, 0});
+    CHECK(loader.next() == nullptr);
+    CHECK(loader.position() == Position{epoch + 1, 0});
+  }
+  CHECK(threads_started - before == 1);
+  other.seek({5, 0});
+  CHECK(ids(*loader.next()) == ids(*other.next()));
+}
+
+TEST_CASE("waiting for a batch is counted, taking one that lies ready is not") {
+  // Long texts, so that making a batch takes a while.
+  const auto data =
+      std::make_shared<TextDataset>("rows", std::vector<std::string>{"sentence"}, Target::none);
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += "a b c d ";
+  for (int row = 0; row < 8; ++row) data->add_row(std::vector<std::string_view>{text});
+  Loader loader({data}, words::tokenizer(), {.batch_size = 4, .prefetch = 1});
+  CHECK(loader.seconds_waited() == 0);
+  static_cast<void>(loader.next());
+  const double first = loader.seconds_waited();
+  CHECK(first > 0);
+  // The second one is made meanwhile, ten times over.
+  std::this_thread::sleep_for(std::chrono::duration<double>(10 * first + 0.2));
+  static_cast<void>(loader.next());
+  CHECK(loader.seconds_waited() - first < 0.5 * first);
 }
 
 TEST_CASE("what goes wrong on the packing thread reaches the caller") {

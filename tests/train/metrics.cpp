@@ -68,6 +68,6 @@ TEST_CASE("a full disk and a missing folder are refused by name") {
   const FullDisk full(0);
   CHECK_THROWS_WITH_AS(
       writer.write(1, 1, {{"loss", 1}}),
-      concat((folder / "metrics.jsonl").string(), ": cannot write: File too large").c_str(),
+      str((folder / "metrics.jsonl").string(), ": cannot write: File too large").c_str(),
       InputError);
 }

@@ -103,19 +103,19 @@ TEST_CASE("clipping is clip_grad_norm_ folded into the update") {
     Bag bag;
     std::vector<nn::Parameter> parameters;
     for (int i = 0; i < 3; ++i) {
-      const Tensor grad = ops.tensor(concat(name, "/gradient", i));
-      parameters.push_back(bag.add(concat("part", i), "weight", zeros(grad.shape())));
+      const Tensor grad = ops.tensor(str(name, "/gradient", i));
+      parameters.push_back(bag.add(str("part", i), "weight", zeros(grad.shape())));
       give_grad(parameters.back(), grad);
     }
     Sgd optimizer(bag, {.lr = 1, .max_grad_norm = ops.scalar(name + "/max_norm")});
     for (int i = 0; i < 3; ++i)  // made before the optimizer, so given again
-      give_grad(parameters[static_cast<std::size_t>(i)], ops.tensor(concat(name, "/gradient", i)));
+      give_grad(parameters[static_cast<std::size_t>(i)], ops.tensor(str(name, "/gradient", i)));
     optimizer.step();
     const double total = ops.scalar(name + "/total_norm");
     CHECK(std::abs(optimizer.grad_norm() - total) <= 2 * kF32 * total);
     for (int i = 0; i < 3; ++i)  // from 0 at rate 1, the parameter is minus the clipped gradient
       check_close(scale(parameters[static_cast<std::size_t>(i)].tensor(), -1),
-                  ops.tensor(concat(name, "/clipped", i)), 4 * kF32);
+                  ops.tensor(str(name, "/clipped", i)), 4 * kF32);
   }
 }
 
@@ -260,6 +260,38 @@ TEST_CASE("state goes out and in by name, and training goes on with the same bit
                        "[optimizer] no parameter 'c.weight'", Error);
 }
 
+TEST_CASE("moments that do not fit are refused with both shapes, and nothing is changed") {
+  Bag bag;
+  const nn::Parameter p = bag.add("a", "weight", full({3, 1}, 2));
+  bag.add("b", "bias", ones({2}));
+  AdamW optimizer(bag, {.lr = 0.1});
+  give_grad(p, ones({3, 1}));
+  optimizer.step();
+  const auto kept = [&] {
+    const auto state = optimizer.state();
+    return state[0].steps == 1 && state[0].moments[0].second.to_vector()[0] != 0;
+  };
+  const auto given = [](const Tensor& first, const Tensor& second) {
+    return std::vector<Optimizer::ParameterState>{
+        {"b.bias", 0, {}}, {"a.weight", 7, {{"exp_avg", first}, {"exp_avg_sq", second}}}};
+  };
+  const Tensor good = ones({3, 1});
+  CHECK_THROWS_WITH_AS(optimizer.load_state(given(good, ones({1, 3}))),
+                       "[optimizer] exp_avg_sq of a.weight: expected shape (3, 1), found (1, 3)",
+                       Error);
+  CHECK_THROWS_WITH_AS(optimizer.load_state(given(ones({2}), good)),
+                       "[optimizer] exp_avg of a.weight: expected shape (3, 1), found (2,)", Error);
+  CHECK_THROWS_WITH_AS(optimizer.load_state(given(good, Tensor())),
+                       "[optimizer] exp_avg_sq of a.weight: expected shape (3, 1), found an "
+                       "undefined tensor",
+                       Error);
+  CHECK_THROWS_AS(optimizer.load_state({{"a.weight", 7, {{"exp_avg", good}}}}), Error);
+  CHECK_THROWS_AS(optimizer.load_state({{"a.weight", -1, {}}}), Error);
+  CHECK(kept());
+  CHECK_NOTHROW(optimizer.load_state(given(good, ones({3}))));
+  CHECK(optimizer.state()[0].steps == 7);
+}
+
 TEST_CASE("an optimizer updates its local slices only, and gathers the norm of all") {
   struct SecondUnit final : nn::Sharding {
     explicit SecondUnit(nn::Arena& arena) : arena(arena) {}
@@ -269,7 +301,7 @@ TEST_CASE("an optimizer updates its local slices only, and gathers the norm of a
                arena.grad().slice(kNormBlock, end)}};
     }
     void gather_norm_blocks(std::vector<double>& blocks) override { blocks[0] = 9; }
-    Tensor whole_unit(const nn::Unit& unit, const std::vector<Tensor>*) override {
+    Tensor whole_unit(const nn::Unit& unit) override {
       return arena.data().slice(unit.begin, unit.end);
     }
     std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter&) const override {

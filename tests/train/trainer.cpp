@@ -88,7 +88,6 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
         encoder, std::vector<std::shared_ptr<models::Loss>>{words::loss(encoder, 3),
                                                             words::loss(encoder, 2)});
   };
-  TemporaryFolder folder;
   TrainingArguments arguments{.epochs = 3,
                               .batch_size = 2,
                               .gradient_accumulation = 2,
@@ -96,14 +95,22 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
                               .warmup_ratio = 0.2,
                               .weight_decay = 0.01,
                               .logging_steps = 4};
+  SUBCASE("AdamW") {}
+  SUBCASE("SGD") { arguments.optimizer = OptimizerKind::sgd; }
+  SUBCASE("SGD with momentum") {
+    arguments.optimizer = OptimizerKind::sgd;
+    arguments.momentum = 0.9;
+  }
+  TemporaryFolder folder;
 
   const auto straight = make();
   Trainer whole(*straight, {data, more}, words::tokenizer(), with_output(arguments, folder / "a"));
-  CHECK(whole.train().steps == 3 * (7 + 3));
+  const TrainingResult undisturbed = whole.train();
+  CHECK(undisturbed.steps == 3 * (7 + 3));
 
   for (const std::int64_t stop : {1, 10, 13}) {  // at once, between and inside epochs
     CAPTURE(stop);
-    const std::string name = concat("b", stop);
+    const std::string name = str("b", stop);
     TrainingArguments part = with_output(arguments, folder / name);
     part.save_steps = stop;
     {
@@ -116,7 +123,11 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
     const auto loss = make();
     manual_seed(99);  // what the thread draws elsewhere does not matter
     Trainer second(*loss, {data, more}, words::tokenizer(), part);
-    CHECK(second.train().steps == 30);
+    const TrainingResult resumed = second.train();
+    CHECK(resumed.steps == 30);
+    CHECK(resumed.loss == undisturbed.loss);
+    for (const TrainingResult::Epoch& epoch : resumed.epochs)
+      CHECK(epoch.loss == undisturbed.epochs[epoch.epoch - 1].loss);
     CHECK(words::values(*loss) == words::values(*straight));
     CHECK(losses(folder / name) == losses(folder / "a"));
   }
@@ -181,6 +192,56 @@ TEST_CASE("checkpoints rotate, and the last step has one") {
   CHECK_FALSE(std::filesystem::exists(folder / "out" / "checkpoint-10"));
 }
 
+TEST_CASE("what a run that was killed in the middle of a save has left goes when it starts again") {
+  const TemporaryFolder folder;
+  const std::filesystem::path output = folder / "out";
+  const auto leave = [&](const std::filesystem::path& file) {
+    make_folders((output / file).parent_path());
+    write_file(output / file, "");
+  };
+  leave(".checkpoint-10.D2Hd58/model.safetensors.tmp.8759.4");
+  leave(".checkpoint-2.aaaaaa/model.safetensors");
+  leave("metrics.jsonl.tmp.8759.0");
+  leave("eval/similarity_evaluation_results.csv.tmp.8759.1");
+  leave(".notes.backup/mine");  // not a checkpoint's
+  const auto loss = words::loss(2);
+  Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), with_output(kQuick, output)).train();
+  std::vector<std::string> left;
+  for (const std::filesystem::path& path : list_folder(output))
+    left.push_back(path.filename().string());
+  CHECK(left == std::vector<std::string>{".notes.backup", "eval", "metrics.jsonl"});
+  CHECK(list_folder(output / "eval").empty());
+}
+
+TEST_CASE("an error in a step says which step it was, in a save that, too") {
+  const TemporaryFolder folder;
+  const auto loss = words::loss(2);
+  const auto said = [&](TrainingArguments arguments, const TrainerCallbacks& callbacks) {
+    Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+    trainer.set_callbacks(callbacks);
+    try {
+      trainer.train();
+    } catch (const InputError& error) {
+      return std::string("input: ") + error.what();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const auto at_3 = [](const StepReport& at) {
+    if (at.step == 3) fail("it rains");
+  };
+  CHECK(said(kQuick, {.on_step = at_3}) == "it rains (training step 3)");
+  TrainingArguments saving = with_output(kQuick, folder / "out");
+  saving.save_steps = 2;
+  make_folders(folder / "out");
+  write_file(folder / "out" / "checkpoint-2", "no folder");
+  const std::string refused = said(saving, {});
+  CHECK(refused.starts_with("input: "));
+  CHECK(
+      refused.ends_with("expected a folder, found a file (training step 2, saving a checkpoint)"));
+}
+
 TEST_CASE("a run that is told to stop saves behind the step under way, and goes on from there") {
   TemporaryFolder folder;
   TrainingArguments arguments = with_output(kQuick, folder / "out");
@@ -206,7 +267,7 @@ TEST_CASE("a run that is told to stop saves behind the step under way, and goes 
   arguments.resume_from = arguments.output;
   CHECK(trainer_of(arguments)->train().steps == 18);
   std::string table = "steps,score\n";
-  for (int step = 1; step <= 18; ++step) table += concat(step, ",1\n");
+  for (int step = 1; step <= 18; ++step) table += str(step, ",1\n");
   CHECK(read_file(folder / "out" / "eval" / "table.csv") == table);
 
   Trainer nowhere(*loss, {words::dataset(24, 2)}, words::tokenizer(), kQuick);
@@ -263,9 +324,44 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
   refused(&TrainingArguments::beta2, 0.99, "beta2 0.999; now it would be 0.99");
   refused(&TrainingArguments::eps, 1e-6, "eps 1e-08; now it would be 1e-06");
   refused(&TrainingArguments::max_grad_norm, 0.0, "max gradient norm 1; now it would be 0");
+  refused(&TrainingArguments::optimizer, OptimizerKind::sgd,
+          "optimizer adamw; now it would be sgd");
   arguments.warmup_ratio = 0;
   arguments.warmup_steps = 2;  // the same, said in another way
   train();
+  CHECK_THROWS_WITH_AS(Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(),
+                               {.batch_size = 4, .momentum = 0.9}),
+                       "momentum: only sgd has it; adamw has betas", InputError);
+
+  arguments.resume_from.clear();
+  arguments.optimizer = OptimizerKind::sgd;
+  train();  // without momentum, so that there are no moments to read
+  arguments.resume_from = folder / "out" / "checkpoint-4";
+  refused(&TrainingArguments::momentum, 0.5, "momentum 0; now it would be 0.5");
+  refused(&TrainingArguments::optimizer, OptimizerKind::adamw,
+          "optimizer sgd; now it would be adamw");
+}
+
+TEST_CASE("SGD's updates are those of the optimizer by hand") {
+  TrainingArguments arguments = kQuick;
+  arguments.optimizer = OptimizerKind::sgd;
+  arguments.momentum = 0.9;
+  arguments.weight_decay = 0.01;
+  const auto trained = words::loss(2), by_hand = words::loss(2);
+  Trainer(*trained, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
+
+  const GeneratorGuard guard(Generator{arguments.seed, 0, 0});
+  SentenceTask task(*by_hand, {words::dataset(24, 2)}, words::tokenizer(),
+                    {.batch_size = 4, .seed = arguments.seed});
+  Sgd sgd(*by_hand, {.momentum = 0.9, .weight_decay = 0.01, .max_grad_norm = 1});
+  const Schedule schedule(Decay::linear, 18, 0);
+  for (std::int64_t step = 0; step < 18; ++step) {
+    sgd.set_lr(arguments.lr * schedule.factor(step));
+    task.step();
+    sgd.step();
+    sgd.zero_grad();
+  }
+  CHECK(words::values(*trained) == words::values(*by_hand));
 }
 
 TEST_CASE("paths that cannot be written to are InputError that names them") {
@@ -290,7 +386,9 @@ TEST_CASE("a loss that does not reach a parameter is named") {
   } loss;
   Trainer trainer(loss, {words::dataset(8, 2)}, words::tokenizer(), kQuick);
   CHECK_THROWS_WITH_AS(trainer.train(),
-                       "[trainer] the loss of words gives no gradient to: pooler.weight", Error);
+                       "[trainer] the loss of words gives no gradient to: pooler.weight "
+                       "(training step 1)",
+                       Error);
   loss.forgotten.set_requires_grad(false);
   CHECK(trainer.train().steps == 6);
 }

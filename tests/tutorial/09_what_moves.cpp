@@ -24,7 +24,7 @@ struct Tower : nn::Layer<Tower> {
   std::vector<std::shared_ptr<Block>> blocks;
   Tower() {
     for (int i = 0; i < 8; ++i)
-      blocks.push_back(register_module(concat("block", i), std::make_shared<Block>()));
+      blocks.push_back(register_module(str("block", i), std::make_shared<Block>()));
   }
   Variable forward(Variable x) {
     for (const auto& block : blocks) x = (*block)(x);

@@ -2,11 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "../../files.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/safetensors.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/evaluator.h"
+#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/trainer.h"
 #include "tiny.h"
@@ -58,13 +62,21 @@ constexpr Way kAll[] = {{"ddp", Strategy::ddp, 2},
 
 TEST_CASE(
     "at a fixed number of devices every strategy writes the same bytes, accumulating or not") {
-  for (const std::size_t accumulation : {1, 2}) {
+  struct How {
+    std::size_t accumulation;
+    OptimizerKind optimizer = OptimizerKind::adamw;
+    double momentum = 0;
+  };
+  for (const How& how : {How{1}, How{2}, How{1, OptimizerKind::sgd, 0.9}}) {
     std::string model, checkpoint, optimizer;
     for (const Way& way : kAll) {
       CAPTURE(way.name);
-      CAPTURE(accumulation);
+      CAPTURE(how.accumulation);
+      CAPTURE(optimizer_name(how.optimizer));
       const TemporaryFolder folder;
-      TrainingArguments args = arguments(way, accumulation);
+      TrainingArguments args = arguments(way, how.accumulation);
+      args.optimizer = how.optimizer;
+      args.momentum = how.momentum;
       args.output = folder / "out";
       args.save_steps = 6;
       run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group&) {
@@ -158,6 +170,50 @@ TEST_CASE("a checkpoint of FSDP on 4, read and written under anything, has the s
   }
 }
 
+namespace {
+
+/// On one rank of three: a step, a checkpoint, and one that the last rank finds no room for.
+void save_twice(const Way& way, const std::filesystem::path& folder, const comm::Group& group) {
+  tiny::Model model;
+  const AttachedStrategy strategy(way.strategy, *model.loss, group, {});
+  AdamW optimizer(*model.loss, tiny::adamw());
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(),
+                tiny::loader_options(group.rank(), group.size()));
+  (*model.loss)(tiny::next(loader)).backward();
+  optimizer.step();
+  const auto before = group.stats().bytes_sent;
+  save_checkpoint(folder / "good", *model.loss, optimizer, {});
+  const auto sent = group.stats().bytes_sent - before;
+  // A few lines of text; a tenth of one parameter would be more.
+  RINGLET_CHECK(sent < 4096, way.name, " sent ", sent, " bytes");
+
+  std::optional<FullDisk> full;
+  if (group.rank() == 2) full.emplace(1000);
+  std::string said = "nothing was refused";
+  try {
+    save_checkpoint(folder / "bad", *model.loss, optimizer, {});
+  } catch (const InputError& error) {
+    said = error.what();
+  }
+  RINGLET_CHECK(said.find("rank 2: ") != said.npos &&
+                    said.find("model.safetensors: cannot write: File too large") != said.npos,
+                said);
+  group.barrier();  // the ranks are well and go on together
+}
+
+}  // namespace
+
+TEST_CASE("ranks write what they hold at the same time; what one cannot write, none has") {
+  for (const Way& way : {Way{"ddp", Strategy::ddp, 3}, Way{"zero1", Strategy::zero1, 3},
+                         Way{"zero2", Strategy::zero2, 3}, Way{"fsdp", Strategy::fsdp, 3}}) {
+    const TemporaryFolder folder;
+    CHECK_NOTHROW(
+        comm::launch([&](const comm::Group& group) { save_twice(way, folder.path(), group); },
+                     way.devices, {.ranks = comm::Ranks::processes}));
+    CHECK(folder.entries() == 1);
+  }
+}
+
 TEST_CASE("ranks that would go on from different checkpoints are refused") {
   const TemporaryFolder folder;
   const Way ddp{"ddp", Strategy::ddp, 2};
@@ -182,44 +238,124 @@ TEST_CASE("ranks that would go on from different checkpoints are refused") {
         std::string::npos);
 }
 
-TEST_CASE("evaluated together in the middle of training, the figures are those of one device") {
-  const TextDataset scored = *tiny::datasets()[2];
-  const auto labelled = tiny::datasets()[0];
-  std::vector<double> alone;
-  for (const Way& way : {Way{"none", Strategy::none, 1}, Way{"ddp", Strategy::ddp, 2},
-                         Way{"zero1", Strategy::zero1, 3}, Way{"fsdp", Strategy::fsdp, 3},
-                         Way{"dp", Strategy::dp, 2}}) {
-    CAPTURE(way.name);
-    TrainingArguments args = arguments(way);
-    args.lr = 0;  // the same model at every step, whatever the number of devices
-    args.max_steps = 2;
-    args.eval_steps = 1;
-    args.eval_each_epoch = false;
-    const auto run = [&](tiny::Model& model, Trainer& trainer, const comm::Group& group) {
-      auto* classifier = dynamic_cast<models::SoftmaxLoss*>(model.loss->losses()[0].get());
-      const EmbeddingSimilarityEvaluator similar(scored, {.name = "sts"});
-      const LabelAccuracyEvaluator accurate(labelled, {.name = "nli", .batch_size = 5});
-      std::vector<double> found;
-      const auto note = [&](const Metrics& metrics) {
-        for (const auto& [name, value] : metrics) found.push_back(value);
-        return metrics;
-      };
-      trainer.add_evaluator(
-          [&](const EvaluationPoint& at) { return note(similar.evaluate(model.encoder, at)); });
-      trainer.add_evaluator([&](const EvaluationPoint& at) {
-        return note(accurate.evaluate(*classifier, model.encoder.tokenizer(), at));
-      });
-      trainer.train();
-      if (way.strategy == Strategy::none) alone = found;
-      CHECK(found.size() == 8);
-      CHECK(found == alone);
-      // Each rank may encode what it likes, one of them nothing.
-      const std::vector<std::string> texts(static_cast<std::size_t>(group.rank()), "a b");
-      CHECK(model.encoder.encode(texts).size(0) == group.rank());
-    };
-    run_trainers(way, args, run);
+namespace {
+
+/// A model without a strategy that holds the same weights: what one device would say.
+void copy_weights(const nn::Module& from, const nn::Module& to) {
+  nn::WholeParameters whole(from);
+  const std::vector<nn::Parameter> sources = from.parameters(), copies = to.parameters();
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    copies[i].mutable_tensor().copy_(whole(sources[i]));
+}
+
+struct Evaluators {
+  EmbeddingSimilarityEvaluator similar{*tiny::datasets()[2], {.name = "sts"}};
+  LabelAccuracyEvaluator accurate{tiny::datasets()[0], {.name = "nli", .batch_size = 5}};
+
+  /// Pearson and Spearman correlation, accuracy and loss.
+  std::vector<double> operator()(const tiny::Model& model, const EvaluationPoint& at) const {
+    auto* classifier = dynamic_cast<models::SoftmaxLoss*>(model.loss->losses()[0].get());
+    std::vector<double> found;
+    for (const Metrics& metrics : {similar.evaluate(model.encoder, at),
+                                   accurate.evaluate(*classifier, model.encoder.tokenizer(), at)})
+      for (const auto& metric : metrics) found.push_back(metric.second);
+    return found;
+  }
+};
+
+/// What rank 0 found behind each of three steps; each rank compares with one device.
+std::vector<std::vector<double>> evaluate_while_training(const Way& way) {
+  TrainingArguments args = arguments(way);
+  args.max_steps = 3;
+  args.eval_steps = 1;
+  args.eval_each_epoch = false;
+  std::vector<std::vector<double>> figures;
+  run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group& group) {
+    const tiny::Model alone;
+    const Evaluators evaluators;
+    trainer.add_evaluator([&](const EvaluationPoint& at) {
+      const std::vector<double> found = evaluators(model, at);
+      copy_weights(*model.loss, *alone.loss);
+      CHECK(found == evaluators(alone, {}));
+      if (group.rank() == 0) figures.push_back(found);
+      return Metrics();
+    });
+    trainer.train();
+    // Each rank may encode what it likes, one of them nothing.
+    const std::vector<std::string> texts(static_cast<std::size_t>(group.rank()), "a b");
+    CHECK(model.encoder.encode(texts).size(0) == group.rank());
+  });
+  return figures;
+}
+
+}  // namespace
+
+TEST_CASE("evaluated while it learns, a model has the figures of one device, at every n") {
+  for (const int n : {1, 2, 3}) {
+    std::vector<std::vector<double>> first;
+    for (const Strategy strategy : {Strategy::dp, Strategy::ddp, Strategy::zero1, Strategy::zero2,
+                                    Strategy::fsdp, Strategy::none}) {
+      if (strategy == Strategy::none && n > 1) continue;
+      CAPTURE(n);
+      CAPTURE(strategy_name(strategy));
+      const auto figures = evaluate_while_training({strategy_name(strategy), strategy, n});
+      REQUIRE(figures.size() == 3);
+      CHECK(figures[0] != figures[1]);
+      CHECK(figures[1] != figures[2]);
+      if (first.empty()) first = figures;
+      CHECK(figures == first);
+    }
   }
 }
+
+TEST_CASE("under DP every device encodes, scores and evaluates losses, with the bits of one") {
+  tiny::Model model;
+  const tiny::Model alone;
+  const Device second = Device::parse("cpu:1");
+  const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), second});
+  const Evaluators evaluators;
+  const auto computes = [&](const auto& body) {
+    const auto before = memory_stats(second).allocations;
+    body();
+    return memory_stats(second).allocations > before;
+  };
+  AdamW optimizer(*model.loss, tiny::adamw());
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
+  const models::PackedBatch batch = tiny::next(loader);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const tiny::Model* each : {&std::as_const(model), &alone})
+      each->encoder.transformer()->set_compute_dtype(dtype);
+    (*model.loss)(batch).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    copy_weights(*model.loss, *alone.loss);
+    CHECK(computes([&] { CHECK(evaluators(model, {}) == evaluators(alone, {})); }));
+    const std::vector<std::string> texts{"a b", "c", "d a b c", "b"};
+    Tensor embeddings;
+    CHECK(computes([&] { embeddings = model.encoder.encode(texts); }));
+    CHECK(embeddings.to_vector() == alone.encoder.encode(texts).to_vector());
+    CHECK(model.encoder.encode(std::vector<std::string>()).size(0) == 0);
+    const autograd::NoGrad no_grad;
+    double loss = 0;
+    CHECK(computes([&] { loss = (*model.loss)(batch).item<double>(); }));
+    CHECK(loss == (*alone.loss)(batch).item<double>());
+  }
+}
+
+namespace {
+
+/// Writes a file's tensors anew in another dtype.
+void keep_as(DType dtype, const std::filesystem::path& path) {
+  NamedTensors tensors;
+  {
+    const SafeTensors file = SafeTensors::open(path);
+    for (const std::string& name : file.names())
+      tensors.emplace_back(name, file.load(name).clone().to(dtype));
+  }
+  save_safetensors(path, tensors);
+}
+
+}  // namespace
 
 TEST_CASE("from a folder to shards and back to a folder, no rank holds the model whole") {
   const TemporaryFolder folder;
@@ -229,27 +365,37 @@ TEST_CASE("from a folder to shards and back to a folder, no rank holds the model
   config.num_hidden_layers = 12;
   models::SentenceEncoder(config, words::tokenizer()).save(folder / "model");
   constexpr int kRanks = 4;
-  const auto before = memory_stats({}).allocated;
-  std::size_t parameters = 0, unit = 0, peak = 0;
-  comm::launch(
-      [&](const comm::Group& group) {
-        if (group.rank() == 0) reset_peak_memory({});
-        group.barrier();
-        const auto encoder = models::SentenceEncoder::from_pretrained(folder / "model");
-        models::CosineSimilarityLoss loss(encoder);
-        FullySharded fsdp(loss, group);
-        encoder.save(folder / "again");
-        group.barrier();
-        if (group.rank() != 0) return;
-        parameters = static_cast<std::size_t>(loss.num_parameters()) * sizeof(float);
-        for (const nn::Unit& one : loss.arena()->units())
-          unit = std::max(unit, static_cast<std::size_t>(one.end - one.begin) * sizeof(float));
-        peak = memory_stats({}).peak - before;
-      },
-      kRanks, {.ranks = comm::Ranks::threads});
-  // All ranks together: the shards of data and gradients once, a whole unit or two on each.
-  CHECK(peak < 2 * parameters + kRanks * (2 * unit + (1 << 16)));
-  CHECK(peak < kRanks * parameters);
-  CHECK((read_file(folder / "model/model.safetensors") ==
-         read_file(folder / "again/model.safetensors")));
+  const std::string whole = read_file(folder / "model/model.safetensors");
+  const DType dtypes[] = {DType::f32, DType::bf16, DType::f16};
+  for (const DType dtype : dtypes) {
+    CAPTURE(name(dtype));
+    keep_as(dtype, folder / "model/model.safetensors");
+    const auto before = memory_stats({}).allocated;
+    std::size_t parameters = 0, unit = 0, peak = 0;
+    comm::launch(
+        [&](const comm::Group& group) {
+          if (group.rank() == 0) reset_peak_memory({});
+          group.barrier();
+          const auto encoder = models::SentenceEncoder::from_pretrained(folder / "model");
+          models::CosineSimilarityLoss loss(encoder);
+          FullySharded fsdp(loss, group);
+          encoder.save(folder / "again");
+          group.barrier();
+          if (group.rank() != 0) return;
+          parameters = static_cast<std::size_t>(loss.num_parameters()) * sizeof(float);
+          for (const nn::Unit& one : loss.arena()->units())
+            unit = std::max(unit, static_cast<std::size_t>(one.end - one.begin) * sizeof(float));
+          peak = memory_stats({}).peak - before;
+        },
+        kRanks, {.ranks = comm::Ranks::threads});
+    // All ranks together: the shards of data and gradients once, a whole unit or two on each.
+    CHECK(peak < 2 * parameters + kRanks * (2 * unit + (1 << 16)));
+    CHECK(peak < kRanks * parameters);
+    // Rounded once, the weights are what they were.
+    const SafeTensors first = SafeTensors::open(folder / "model");
+    const SafeTensors again = SafeTensors::open(folder / "again");
+    for (const std::string& tensor : first.names())
+      CHECK(first.load(tensor).to(DType::f32).to_vector() == again.load(tensor).to_vector());
+    if (dtype == DType::f32) CHECK((whole == read_file(folder / "again/model.safetensors")));
+  }
 }

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "every_strategy.h"
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/nn/linear.h"
 #include "ringlet/train/parallel/data_parallel.h"
 
 using namespace ringlet;
@@ -88,6 +91,50 @@ TEST_CASE("computed in bf16, parameters that are gathered rounded change no bit"
       for (const tiny::Bits& of_rank : ranks) CHECK(of_rank == bits);
     }
   }
+}
+
+TEST_CASE("a unit that computes in f32 has the bits of DDP, whatever layers are gathered as") {
+  struct Own : nn::Layer<Own> {
+    bool is_unit() const override { return true; }
+    Variable forward(const Variable& x) {
+      return autograd::sum((*second)((*first)(x) * (*first)(x)));
+    }
+    std::shared_ptr<nn::Linear> first =
+        register_module("first", std::make_shared<nn::Linear>(96, 64));
+    std::shared_ptr<nn::Linear> second =
+        register_module("second", std::make_shared<nn::Linear>(64, 3));
+  };
+  struct Holder : nn::Layer<Holder> {
+    Variable forward(const Variable& x) { return (*own)(x); }
+    std::shared_ptr<Own> own = register_module("own", std::make_shared<Own>());
+  };
+  const auto train = [](auto attach) {
+    std::vector<tiny::Bits> all(2);
+    comm::launch(
+        [&](const comm::Group& group) {
+          const GeneratorGuard seeded(Generator{3, 0, 0});
+          Holder module;
+          const auto strategy = attach(module, group);
+          AdamW optimizer(module, tiny::adamw());
+          for (int step = 0; step < 3; ++step) {
+            module(Variable(full({2, 96}, 0.3 + group.rank()))).backward();
+            optimizer.step();
+            optimizer.zero_grad();
+          }
+          all[static_cast<std::size_t>(group.rank())] = tiny::bits(module);
+        },
+        2, {.ranks = comm::Ranks::threads});
+    CHECK(all[0] == all[1]);
+    return all[0];
+  };
+  const tiny::Bits bits = train([](nn::Module& module, const comm::Group& group) {
+    return std::make_shared<DistributedDataParallel>(module, group);
+  });
+  for (const DType dtype : {DType::f32, DType::bf16})
+    CHECK(train([&](nn::Module& module, const comm::Group& group) {
+            return std::make_shared<FullySharded>(module, group,
+                                                  FullyShardedOptions{.param_dtype = dtype});
+          }) == bits);
 }
 
 TEST_CASE("a world of one trains as without a strategy") {

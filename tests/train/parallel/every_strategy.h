@@ -35,6 +35,9 @@ inline std::vector<Parallel> every_strategy() {
   constexpr bool kRecompute = true;
   return {
       parallel<Ddp>("DDP, buckets of 1 KiB", {.bucket_cap_mb = kKiB, .first_bucket_mb = kKiB}),
+      parallel<Ddp>("DDP, buckets of 64 KiB",
+                    {.bucket_cap_mb = 64 * kKiB, .first_bucket_mb = kKiB}),
+      // The tiny model has less: all but the loss's head is one bucket.
       parallel<Ddp>("DDP, buckets of 1 MiB", {.bucket_cap_mb = 1, .first_bucket_mb = kKiB}),
       parallel<Ddp>("DDP, one bucket", {.bucket_cap_mb = 1024, .first_bucket_mb = 1024}),
       parallel<ShardedDataParallel>("ZeRO-1", {.stage = 1}),

@@ -2,9 +2,16 @@
 // are told why not.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <thread>
 
 #include "every_strategy.h"
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/train/parallel/data_parallel.h"
 
 using namespace ringlet;
@@ -36,6 +43,84 @@ void train_through_failures(tiny::Model& model, const LoaderOptions& options) {
     optimizer.zero_grad();
   }
 }
+
+/// Throws from a hook beside the strategy's, at the place that is armed.
+class Tripwire {
+ public:
+  enum Place { nowhere, before_pre, behind_pre, before_post, behind_post };
+
+  explicit Tripwire(nn::Module& module) {
+    const nn::ModuleHooks there = module.hooks();
+    const auto around = [this](const std::function<void(nn::Module&)>& hook, Place before,
+                               Place behind) {
+      return [this, hook, before, behind](nn::Module& at) {
+        if (armed == before) fail("the hook throws");
+        if (hook) hook(at);
+        if (armed == behind) fail("the hook throws");
+      };
+    };
+    module.set_hooks({around(there.pre_forward, before_pre, behind_pre),
+                      around(there.post_forward, before_post, behind_post), there.pre_backward,
+                      there.forward_failed});
+  }
+  Tripwire(const Tripwire&) = delete;
+  Tripwire& operator=(const Tripwire&) = delete;
+
+  Place armed = nowhere;
+};
+
+/// As tiny::train_rank, but each step meets hooks that throw first: the outermost
+/// module's, a loss's or a layer's.
+void train_through_hooks(tiny::Model& model, const LoaderOptions& options) {
+  std::map<const nn::Module*, std::unique_ptr<Tripwire>> wires;
+  const nn::Module* layer = nullptr;  // the last
+  model.loss->visit([&](const std::string&, nn::Module& below) {
+    if (below.is_unit()) layer = &below;
+    if (below.is_unit() || dynamic_cast<models::Loss*>(&below))
+      if (!wires.contains(&below)) wires[&below] = std::make_unique<Tripwire>(below);
+  });
+  AdamW optimizer(*model.loss, tiny::adamw());
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  for (int step = 0; step < tiny::kSteps; ++step) {
+    const models::PackedBatch batch = tiny::next(loader);
+    // The first two data sets are alike: a loss that came to its end in vain must not count.
+    models::PackedBatch other = batch;
+    if (batch.dataset < 2) other.dataset = 1 - batch.dataset;
+    const std::vector<const nn::Module*> entered{model.loss.get(), &model.loss->loss_of(other),
+                                                 layer};
+    Tripwire& wire = *wires.at(entered[static_cast<std::size_t>(step) % entered.size()]);
+    for (int place = Tripwire::before_pre; place <= Tripwire::behind_post; ++place) {
+      wire.armed = static_cast<Tripwire::Place>(place);
+      CHECK_THROWS_WITH_AS((*model.loss)(other), "the hook throws", Error);
+    }
+    wire.armed = Tripwire::nowhere;
+    (*model.loss)(batch).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+}
+
+/// y = x w, which calls `look` on its way.
+struct Scale : nn::Layer<Scale> {
+  static constexpr std::int64_t kSize = 2 * 4096;
+  bool is_unit() const override { return true; }
+  Variable forward(const Variable& x) {
+    if (look) look();
+    return autograd::mul(x, weight);
+  }
+  std::function<void()> look;
+  nn::Parameter weight = register_parameter("weight", ones({kSize}));
+};
+
+struct Chain : nn::Layer<Chain> {
+  Variable forward(const Variable& x) {
+    const Variable y = (*first)(x);
+    return autograd::sum(first_alone ? y : (*second)(y));
+  }
+  bool first_alone = false;
+  std::shared_ptr<Scale> first = register_module("first", std::make_shared<Scale>());
+  std::shared_ptr<Scale> second = register_module("second", std::make_shared<Scale>());
+};
 
 /// A loss with a hook that throws when the gradient of the middle layer is complete, `times` times.
 struct Thrower {
@@ -78,6 +163,55 @@ TEST_CASE("forwards that threw on all ranks leave no trace in what follows") {
   options.batch_size = 2 * tiny::kRows;
   train_through_failures(model, options);
   CHECK(tiny::bits(*model.loss) == expected);
+}
+
+TEST_CASE("hooks that threw leave no trace either") {
+  const tiny::Bits expected = tiny::virtual_ranks(2);
+  for (const tiny::Parallel& strategy :
+       {tiny::parallel<DistributedDataParallel>("DDP", {}),
+        tiny::parallel<FullySharded>("FSDP", {.poison = true}),
+        tiny::parallel<FullySharded>("FSDP, parameters kept, layers recomputed",
+                                     {.reshard_after_forward = false, .poison = true}, true)}) {
+    CAPTURE(strategy.name);
+    const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
+      const tiny::Attached attached = strategy.attach(model, group);
+      train_through_hooks(model, tiny::loader_options(group.rank(), 2));
+    });
+    for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
+  }
+}
+
+// The first unit is whole already when rank 0 gives up in it, and the gather of the second waits
+// behind a collective that rank 1 comes to later.
+TEST_CASE("no write overtakes a gather that nobody waits for") {
+  for (const comm::TransportKind kind : {comm::TransportKind::thread, comm::TransportKind::shm}) {
+    comm::launch(
+        [](const comm::Group& group) {
+          const bool gives_up = group.rank() == 0;
+          const Tensor x = ones({Scale::kSize}), sum = ones({1});
+          Chain chain;
+          const FullySharded fsdp(chain, group, {.reshard_after_forward = false});
+          chain.first_alone = true;
+          chain(Variable(x));
+          chain.first_alone = false;
+          if (!gives_up) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          const comm::Work behind = group.all_reduce(sum);
+          std::vector<float> seen;
+          if (gives_up) chain.first->look = [] { fail("rank 0 gives up"); };
+          chain.second->look = [&] {
+            seen = chain.second->weight.tensor().to_vector();
+            fail("rank 1 has seen enough");
+          };
+          CHECK_THROWS_AS(chain(Variable(x)), Error);
+          // As a checkpoint is loaded. An optimizer's step asks all ranks for the norm first.
+          nn::sharding_of(chain)->assign(chain.second->weight, full({Scale::kSize}, 5));
+          CHECK(seen.empty() == gives_up);
+          CHECK(std::all_of(seen.begin(), seen.end(), [](float value) { return value == 1; }));
+          behind.wait();
+          group.barrier();
+        },
+        2, {.ranks = comm::Ranks::threads, .group = {.transport = kind}});
+  }
 }
 
 TEST_CASE("a forward that threw keeps no unit whole under FSDP") {

@@ -18,16 +18,6 @@ namespace {
 
 constexpr int kRanks = 4;
 
-/// 24 layers, so that a few whole ones are little beside the rest; weights in a folder, from which
-/// each rank takes what it keeps.
-models::EncoderConfig deep() {
-  models::EncoderConfig config = tiny::config();
-  config.hidden_size = 96;
-  config.intermediate_size = 384;
-  config.num_hidden_layers = 24;
-  return config;
-}
-
 std::string refusal(const std::function<void()>& body) {
   try {
     body();
@@ -64,12 +54,12 @@ void train_within_the_limit(const std::filesystem::path& folder, const comm::Gro
 
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2}) {
     const std::string said = refusal([&] { train(folder, strategy, group); });
-    const std::string expected = concat("[", strategy_name(strategy), "] ", parameters,
-                                        " parameters need ", needed(strategy, 2), " bytes on each");
+    const std::string expected = str("[", strategy_name(strategy), "] ", parameters,
+                                     " parameters need ", needed(strategy, 2), " bytes on each");
     RINGLET_CHECK(said.starts_with(expected), "expected ", expected, ", found ", said);
   }
   const std::string alone = refusal([&] { train(folder, Strategy::none, {}); });
-  RINGLET_CHECK(alone.starts_with(concat("[none] ", parameters, " parameters need ", ddp, " ")),
+  RINGLET_CHECK(alone.starts_with(str("[none] ", parameters, " parameters need ", ddp, " ")),
                 alone);
 
   // The wrapper, which does not know what the optimizer will be, refuses what is certain.
@@ -77,24 +67,24 @@ void train_within_the_limit(const std::filesystem::path& folder, const comm::Gro
   models::CosineSimilarityLoss loss(encoder);
   const std::string certain = refusal([&] { DistributedDataParallel(loss, group); });
   RINGLET_CHECK(
-      certain.find(concat("need ", ddp / 2, " bytes on each rank (parameters ", ddp / 4,
-                          ", gradients ", ddp / 4, ", optimizer state 0")) != std::string::npos,
+      certain.find(str("need ", ddp / 2, " bytes on each rank (parameters ", ddp / 4,
+                       ", gradients ", ddp / 4, ", optimizer state 0")) != std::string::npos,
       certain);
-  RINGLET_CHECK(certain.ends_with(concat("the memory limit of cpu:0 is ", limit)), certain);
+  RINGLET_CHECK(certain.ends_with(str("the memory limit of cpu:0 is ", limit)), certain);
 }
 
 }  // namespace
 
 TEST_CASE("what no rank has memory for trains on four; other strategies say what they would need") {
   const TemporaryFolder folder;
-  models::SentenceEncoder(deep(), words::tokenizer()).save(folder / "model");
+  models::SentenceEncoder(tiny::deep_config(), words::tokenizer()).save(folder / "model");
   CHECK_NOTHROW(comm::launch(
       [&](const comm::Group& group) { train_within_the_limit(folder / "model", group); }, kRanks,
       {.ranks = comm::Ranks::processes}));
 }
 
 TEST_CASE("what a strategy needs: 16, 16, 8 + 8 / n, 4 + 12 / n and 16 / n bytes x parameters") {
-  const models::SentenceEncoder encoder(deep(), words::tokenizer());
+  const models::SentenceEncoder encoder(tiny::deep_config(), words::tokenizer());
   models::CosineSimilarityLoss loss(encoder);
   const auto all = static_cast<double>(nn::plan(loss)->numel());
   const auto bytes = [&](Strategy strategy, int n) {

@@ -2,12 +2,17 @@
 // talk and what they keep.
 #include <doctest/doctest.h>
 
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/nn/embedding.h"
+#include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/parallel/buckets.h"
+#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
@@ -26,23 +31,62 @@ struct Line : nn::Layer<Line> {
   }
   bool is_unit() const override { return true; }
   Variable forward(const Variable& x) {
+    if (entered) entered();
     const Variable y = autograd::mul(x, weight);
     return use_both ? autograd::add(y, other) : y;
   }
   bool use_both;
+  std::function<void()> entered;
   nn::Parameter weight, other;
 };
 
 struct Stack : nn::Layer<Stack> {
   Stack(int lines, std::int64_t size) {
     for (int i = 0; i < lines; ++i)
-      all.push_back(register_module(concat("line.", i), std::make_shared<Line>(size)));
+      all.push_back(register_module(str("line.", i), std::make_shared<Line>(size)));
   }
   Variable forward(Variable x) {
     for (const auto& line : all) x = (*line)(x);
     return autograd::sum(x);
   }
   std::vector<std::shared_ptr<Line>> all;
+};
+
+/// Its buffer counts forwards, `by` at a time.
+struct Counting : nn::Layer<Counting> {
+  explicit Counting(int by) : by(by) {}
+  bool is_unit() const override { return true; }
+  Variable forward(const Variable& x) {
+    seen = calls.item();
+    calls.mutable_tensor().fill_(seen + static_cast<float>(by));
+    return autograd::mul(x, weight);
+  }
+  int by;
+  float seen = -1;
+  nn::Parameter weight = register_parameter("weight", ones({8}));
+  nn::Buffer calls = register_buffer("calls", zeros({1}));
+};
+
+/// A loss that counts its forwards, those of copies too fast.
+struct CountingLoss : models::Loss {
+  explicit CountingLoss(std::shared_ptr<models::Loss> inner, float by = 1)
+      : inner(register_module("", std::move(inner))), by(by) {}
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
+    auto copy = std::make_shared<CountingLoss>(cloner(inner), 5.f);
+    copy->original = this;
+    return copy;
+  }
+  Variable forward(const models::PackedBatch& batch) override {
+    const float seen = calls.item();
+    (original ? original : this)->see(seen);
+    calls.mutable_tensor().fill_(seen + by);
+    return (*inner)(batch);
+  }
+  std::shared_ptr<models::Loss> inner;
+  const CountingLoss* original = nullptr;
+  float by;
+  std::function<void(float)> see;
+  nn::Buffer calls = register_buffer("calls", zeros({1}));
 };
 
 template <class Body>
@@ -100,6 +144,25 @@ TEST_CASE("FSDP gathers each unit twice and reduces it once; kept for backward, 
   });
 }
 
+TEST_CASE("strategies chosen by name take their options") {
+  launch(2, [](const comm::Group& group) {
+    const auto with = [&](Strategy strategy, const StrategyOptions& options) {
+      Stack stack(4, 4096);  // 128 KiB
+      const AttachedStrategy attached(strategy, stack, group, {}, DType::f32, options);
+      std::uint64_t at_first_layer = 0;
+      const auto before = group.stats().collectives;
+      stack.all[0]->entered = [&] { at_first_layer = group.stats().collectives - before; };
+      stack(Variable(ones({4096}))).backward();
+      return std::pair(at_first_layer, group.stats().collectives - before);
+    };
+    CHECK(with(Strategy::ddp, {}).second == 1);
+    CHECK(with(Strategy::ddp, {.bucket_cap_mb = 1.0 / 32}).second == 4);
+    CHECK(with(Strategy::fsdp, {}) == std::pair<std::uint64_t, std::uint64_t>(2, 12));
+    CHECK(with(Strategy::fsdp, {.reshard_after_forward = false}).second == 8);
+    CHECK(with(Strategy::fsdp, {.prefetch = false}).first == 1);
+  });
+}
+
 TEST_CASE("a step moves 2, 2, 2 and 3 times the parameters, less each rank's own part") {
   constexpr int kLines = 4;
   constexpr std::int64_t kSize = 1 << 16;
@@ -133,9 +196,11 @@ TEST_CASE("a step moves 2, 2, 2 and 3 times the parameters, less each rank's own
   }
 }
 
-TEST_CASE("gathered as bf16, the matrices of layers are half the bytes, all else what it was") {
+TEST_CASE("gathered as bf16, the matrices of layers that compute in it are half the bytes") {
   struct Dense : nn::Layer<Dense> {
+    explicit Dense(DType dtype) : dtype(dtype) {}
     bool is_unit() const override { return true; }
+    DType compute_dtype() const override { return dtype; }
     Variable forward(const Variable& x) {
       used = weight.dtype();
       return autograd::linear(x, weight, bias);
@@ -143,21 +208,24 @@ TEST_CASE("gathered as bf16, the matrices of layers are half the bytes, all else
     bool only_multiplied(const nn::Parameter& parameter) const override {
       return parameter == weight;
     }
-    DType used = DType::u8;
+    DType dtype, used = DType::u8;
     nn::Parameter weight = register_parameter("weight", ones({63, 63}));
     nn::Parameter bias = register_parameter("bias", ones({63}));
   };
   struct Tower : nn::Layer<Tower> {
+    explicit Tower(DType dtype) {
+      for (auto* one : {&first, &second})
+        *one = register_module(one == &first ? "first" : "second", std::make_shared<Dense>(dtype));
+    }
     Variable forward(const Variable& x) { return (*second)((*first)(x)); }
-    std::shared_ptr<Dense> first = register_module("first", std::make_shared<Dense>());
-    std::shared_ptr<Dense> second = register_module("second", std::make_shared<Dense>());
+    std::shared_ptr<Dense> first, second;
     nn::Parameter outside = register_parameter("outside", ones({63, 63}));
   };
   for (const int n : {2, 3})
     launch(n, [&](const comm::Group& group) {
       for (const DType dtype : {DType::f32, DType::bf16}) {
-        Tower tower;
-        FullySharded fsdp(tower, group, {.param_dtype = dtype, .poison = true});
+        Tower tower(dtype);
+        FullySharded fsdp(tower, group, {.param_dtype = DType::bf16, .poison = true});
         const autograd::NoGrad no_grad;
         const auto before = group.stats().bytes_sent;
         const Variable y = tower(Variable(ones({2, 63}).to(dtype)));
@@ -173,6 +241,228 @@ TEST_CASE("gathered as bf16, the matrices of layers are half the bytes, all else
         CHECK(sent == static_cast<std::size_t>(n - 1) * (2 * layer + outside));
       }
     });
+}
+
+TEST_CASE("a buffer is rank 0's at the start of every forward that backward may follow") {
+  using Attach = std::function<std::shared_ptr<void>(nn::Module&, const comm::Group&)>;
+  const auto attach = [](auto tag, auto options) -> Attach {
+    return [options](nn::Module& module, const comm::Group& group) {
+      return std::make_shared<typename decltype(tag)::type>(module, group, options);
+    };
+  };
+  const std::vector<Attach> all{
+      attach(std::type_identity<DistributedDataParallel>(), DistributedDataParallelOptions{}),
+      attach(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{1}),
+      attach(std::type_identity<FullySharded>(), FullyShardedOptions{.poison = true})};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    launch(3, [&](const comm::Group& group) {
+      Counting module(1 + group.rank());
+      const auto strategy = all[i](module, group);
+      for (int step = 0; step < 3; ++step) {
+        autograd::sum(module(Variable(ones({8})))).backward();
+        CHECK(module.seen == step);
+        // On one rank alone nothing is asked of the others; FSDP's forwards are collective.
+        const autograd::NoGrad no_grad;
+        if (i < 2 && group.rank() == 1) module(Variable(ones({8})));
+      }
+    });
+  }
+}
+
+TEST_CASE("replicas start every forward from the first device's buffers") {
+  tiny::Model model;
+  const auto loss = std::make_shared<CountingLoss>(model.loss);
+  const DataParallel parallel(*loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
+  std::set<float> seen;
+  loss->see = [&, mutex = std::make_shared<std::mutex>()](float value) {
+    const std::lock_guard lock(*mutex);
+    seen.insert(value);
+  };
+  for (const float step : {0.f, 1.f, 2.f}) {
+    seen.clear();
+    (*loss)(tiny::next(loader)).backward();
+    CHECK(seen == std::set<float>{step});
+    loss->zero_grad();
+  }
+}
+
+TEST_CASE("replicas compute in what the module computes in by now") {
+  const auto trained = [](bool set_before) {
+    const GeneratorGuard seeded(Generator{3, 0, 0});
+    tiny::Model model;
+    const auto compute_in_bf16 = [&] {
+      model.encoder.transformer()->set_compute_dtype(DType::bf16);
+    };
+    if (set_before) compute_in_bf16();
+    const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+    if (!set_before) compute_in_bf16();
+    AdamW optimizer(*model.loss, tiny::adamw());
+    Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
+    (*model.loss)(tiny::next(loader)).backward();
+    optimizer.step();
+    return tiny::bits(*model.loss);
+  };
+  CHECK(trained(false) == trained(true));
+}
+
+TEST_CASE("of a table that few rows are read from, those alone are sent") {
+  struct Lookup : nn::Layer<Lookup> {
+    bool is_unit() const override { return true; }
+    Variable forward(const Tensor& ids) {
+      return autograd::sum(autograd::mul((*table)(ids), autograd::mul(scale, scale)));
+    }
+    nn::Parameter scale = register_parameter("scale", full({64}, 0.3));
+    std::shared_ptr<nn::Embedding> table =
+        register_module("table", std::make_shared<nn::Embedding>(1 << 11, 64));
+    nn::Parameter unused = register_parameter("unused", full({4096}, 0.7));
+  };
+  constexpr std::size_t kTable = (1 << 11) * 64 * sizeof(float);
+  for (const int n : {2, 3}) {
+    for (const bool few : {true, false}) {
+      CAPTURE(n);
+      CAPTURE(few);
+      const auto train = [&](auto attach) {
+        std::vector<tiny::Bits> all(static_cast<std::size_t>(n));
+        launch(n, [&](const comm::Group& group) {
+          const GeneratorGuard seeded(Generator{3, 0, 0});
+          Lookup module;
+          module.unused.set_requires_grad(false);
+          const auto strategy = attach(module, group);
+          AdamW optimizer(module, tiny::adamw());
+          std::vector<std::int32_t> ids;  // some are another rank's, too
+          for (int i = 0; i < (few ? 20 : 2000); ++i) ids.push_back((i + 7 * group.rank()) % 2048);
+          for (int step = 0; step < 3; ++step) {
+            const auto before = group.stats().bytes_sent;
+            module(tensor(ids, {static_cast<std::int64_t>(ids.size())})).backward();
+            // Dense, each rank would send (n - 1) / n of it.
+            if (few) CHECK(group.stats().bytes_sent - before < kTable / 4);
+            optimizer.step();
+            optimizer.zero_grad();
+          }
+          all[static_cast<std::size_t>(group.rank())] = tiny::bits(module);
+        });
+        for (const tiny::Bits& bits : all) CHECK(bits == all[0]);
+        return all[0];
+      };
+      const tiny::Bits bits = train([](nn::Module& module, const comm::Group& group) {
+        return std::make_shared<DistributedDataParallel>(
+            module, group, DistributedDataParallelOptions{.bucket_cap_mb = 0.25});
+      });
+      for (const int stage : {1, 2})
+        CHECK(train([&](nn::Module& module, const comm::Group& group) {
+                return std::make_shared<ShardedDataParallel>(module, group,
+                                                             ShardedDataParallelOptions{stage});
+              }) == bits);
+    }
+  }
+}
+
+// One rank's batch reads rows of the table, another's multiplies all of it.
+TEST_CASE("ranks that use a table in different ways agree on how its gradient goes") {
+  struct Table : nn::Layer<Table> {
+    bool is_unit() const override { return true; }
+    Variable forward(const Tensor& ids, bool by_rows) {
+      if (by_rows) return autograd::sum(autograd::embedding(weight, ids));
+      return autograd::sum(autograd::add(weight, weight));
+    }
+    nn::Parameter weight = register_parameter("weight", zeros({256, 64}));
+  };
+  using Attach = std::function<std::shared_ptr<void>(nn::Module&, const comm::Group&)>;
+  const auto attach = [](auto tag, auto options) -> Attach {
+    return [options](nn::Module& module, const comm::Group& group) {
+      return std::make_shared<typename decltype(tag)::type>(module, group, options);
+    };
+  };
+  const std::vector<Attach> all{
+      attach(std::type_identity<DistributedDataParallel>(),
+             DistributedDataParallelOptions{.bucket_cap_mb = 1.0 / 1024}),
+      attach(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{1}),
+      attach(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{2}),
+      attach(std::type_identity<FullySharded>(), FullyShardedOptions{.poison = true})};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const int first : {0, 1}) {  // the step in which the ranks differ
+      CAPTURE(i);
+      CAPTURE(first);
+      launch(3, [&](const comm::Group& group) {
+        Table table;
+        const auto strategy = all[i](table, group);
+        Sgd optimizer(table, {.lr = 1});
+        double of_row = 0, of_others = 0;
+        for (int step = 0; step < 3; ++step) {
+          const bool by_rows = step != first || group.rank() != 1;
+          table(tensor<std::int32_t>({5, 5, 200}), by_rows).backward();
+          optimizer.step();
+          optimizer.zero_grad();
+          of_row -= step == first ? 2 + 2 + 2 : 3 * 2;
+          of_others -= step == first ? 2 : 0;
+        }
+        nn::WholeParameters whole(table);
+        const std::vector<float> values = whole(table.weight).to_vector();
+        CHECK(values[5 * 64] == of_row);
+        CHECK(values[6 * 64] == of_others);
+      });
+    }
+}
+
+TEST_CASE("summed as bf16, gradients are half the bytes and rounded, their sums kept in f32") {
+  launch(2, [](const comm::Group& group) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      Stack stack(1, 2 * 4096);
+      FullySharded fsdp(stack, group, {.reduce_dtype = dtype, .poison = true});
+      Sgd optimizer(stack, {.lr = 1});
+      const auto before = group.stats().bytes_sent;
+      // d(sum)/d(line.0.weight) is 257 on either rank: in bf16 256. The next is 1 beside it.
+      stack(Variable(full({2 * 4096}, 257))).backward();
+      const auto sent = group.stats().bytes_sent - before;
+      stack(Variable(full({2 * 4096}, 0.5))).backward();
+      optimizer.step();
+      // Half of the unit's 4 x 4096 elements, gathered twice and reduced once.
+      CHECK(sent == 2 * 4096 * (2 * sizeof(float) + itemsize(dtype)));
+      nn::WholeParameters whole(stack);
+      const float expected = dtype == DType::f32 ? 1 - 515 : 1 - 513;
+      for (const float value : whole(stack.all[0]->weight).to_vector()) REQUIRE(value == expected);
+    }
+    Stack stack(1, 8);
+    CHECK(has(message([&] { FullySharded(stack, group, {.reduce_dtype = DType::f16}); }),
+              "[fsdp] gradients are summed as f32 or bf16, not as f16"));
+  });
+}
+
+TEST_CASE("values and moments of another shape are refused by every rank, wherever they lie") {
+  using Attach = std::function<std::shared_ptr<void>(nn::Module&, const comm::Group&)>;
+  const std::vector<Attach> all{[](nn::Module& module, const comm::Group& group) {
+                                  return std::make_shared<DistributedDataParallel>(module, group);
+                                },
+                                [](nn::Module& module, const comm::Group& group) {
+                                  return std::make_shared<ShardedDataParallel>(module, group);
+                                },
+                                [](nn::Module& module, const comm::Group& group) {
+                                  return std::make_shared<FullySharded>(module, group);
+                                }};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    launch(2, [&](const comm::Group& group) {
+      Stack stack(1, 2 * 4096);  // of each parameter, and of one rank's, there is all or nothing
+      const auto strategy = all[i](stack, group);
+      AdamW optimizer(stack);
+      const auto sharding = nn::sharding_of(stack);
+      const nn::Parameter weight = stack.all[0]->weight;
+      for (const std::int64_t size : {4096, 3 * 4096})
+        CHECK(message([&] { sharding->assign(weight, ones({size})); }) ==
+              str("[assign] shape of line.0.weight: (", size, ",) != (8192,)"));
+      const auto moments = [](std::int64_t size) {
+        const Tensor each = full({size}, 0.5);
+        return std::vector<Optimizer::ParameterState>{
+            {"line.0.weight", 1, {{"exp_avg", each}, {"exp_avg_sq", each}}}};
+      };
+      CHECK(message([&] { optimizer.load_state(moments(3 * 4096)); }) ==
+            "[optimizer] exp_avg of line.0.weight: expected shape (8192,), found (12288,)");
+      optimizer.load_state(moments(2 * 4096));
+      CHECK(optimizer.state()[0].steps == 1);
+    });
+  }
 }
 
 TEST_CASE("modules that differ between ranks are refused, naming the first difference") {
@@ -239,45 +529,5 @@ TEST_CASE("gradients are sums, also those of several backwards, with and without
         }
       });
     }
-  }
-}
-
-TEST_CASE("FSDP keeps 16 bytes x parameters / n, and for a while three units and two gradients") {
-  constexpr std::int64_t kSize = 1 << 18;  // a unit: 2 MiB of parameters
-  constexpr int kLines = 8;
-  for (const int n : {1, 2, 4}) {
-    CAPTURE(n);
-    // Ranks are threads of one process here and share an allocator, so their sums are compared.
-    const Device device;
-    const auto at_first = memory_stats(device).allocated;
-    std::size_t peak = 0, kept = 0;
-    launch(n, [&](const comm::Group& group) {
-      Stack stack(kLines, kSize);
-      FullySharded fsdp(stack, group);
-      AdamW optimizer(stack);
-      group.barrier();
-      if (group.rank() == 0) reset_peak_memory(device);
-      group.barrier();
-      for (int step = 0; step < 2; ++step) {
-        stack(Variable(ones({1}))).backward();
-        optimizer.step();
-        optimizer.zero_grad();
-      }
-      group.barrier();
-      if (group.rank() == 0) {
-        peak = memory_stats(device).peak - at_first;
-        kept = memory_stats(device).allocated - at_first;
-      }
-      group.barrier();
-    });
-    constexpr std::size_t kUnit = 2 * kSize * sizeof(float);
-    const std::size_t shards = 16 * kLines * 2 * kSize;  // of all ranks together
-    constexpr std::size_t kSlack = 1 << 16;
-    CHECK(kept <= shards + static_cast<std::size_t>(n) * kSlack);
-    // Activations of this module are as large as half a unit, one per line and one on the way.
-    const std::size_t activations = (kLines + 2) * 2 * kSize * sizeof(float);
-    CHECK(peak <= shards + static_cast<std::size_t>(n) * (5 * kUnit + activations + kSlack));
-    MESSAGE(n, " ranks: ", kept / static_cast<std::size_t>(n), " bytes kept, ",
-            peak / static_cast<std::size_t>(n), " at the peak, per rank");
   }
 }

@@ -41,6 +41,15 @@ inline models::EncoderConfig config() {
   return config;
 }
 
+/// 24 layers, so that a few whole ones are little beside the rest.
+inline models::EncoderConfig deep_config() {
+  models::EncoderConfig deep = config();
+  deep.hidden_size = 96;
+  deep.intermediate_size = 384;
+  deep.num_hidden_layers = 24;
+  return deep;
+}
+
 /// Two sets of labelled pairs, one of scored pairs; their last batches have rows left over.
 inline train::Datasets datasets() {
   auto scores = std::make_shared<train::TextDataset>(

@@ -1,0 +1,115 @@
+// `ringlet encode` on the small published-style models of tests/oracles.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/safetensors.h"
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/train/npy.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string oracle(const char* name) { return RINGLET_TESTS_DIR "/oracles/" + std::string(name); }
+
+constexpr const char* kTexts = "A dog \"runs\".\n\nZwei Hunde, \xc3\xa4hnlich.\n";
+
+}  // namespace
+
+TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
+  const TemporaryFolder folder;
+  const auto encode = [&](const char* output, std::vector<std::string> more = {}) {
+    std::vector<std::string> all{"encode",        "-",        "--model",
+                                 oracle("mpnet"), "--output", (folder / output).string()};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all, {.input = kTexts});
+  };
+  REQUIRE_EQ(encode("e.npy").code, 0);
+  const Outcome outcome = encode("e.jsonl");
+  REQUIRE_EQ(outcome.code, 0);
+  CHECK_EQ(outcome.err, "");
+  CHECK_EQ(outcome.out.find("wrote 3 embeddings of 32 numbers to "), 0);
+  const ringlet::Tensor expected = ringlet::train::read_npy(folder / "e.npy");  // (3, 32)
+  std::istringstream lines(ringlet::read_file(folder / "e.jsonl"));
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    CHECK_EQ(json.size(), 2);
+    CHECK(json["embedding"].get<std::vector<float>>() ==
+          expected[static_cast<std::int64_t>(texts.size())].to_vector());
+    texts.push_back(json["text"]);
+  }
+  CHECK(texts == std::vector<std::string>{"A dog \"runs\".", "", "Zwei Hunde, \xc3\xa4hnlich."});
+
+  // The same bits on any number of threads, and few tokens at a time.
+  REQUIRE_EQ(encode("more.jsonl", {"--threads-per-device", "3", "--batch-tokens", "1"}).code, 0);
+  CHECK(ringlet::read_file(folder / "more.jsonl") == ringlet::read_file(folder / "e.jsonl"));
+
+  const auto summary = nlohmann::json::parse(encode("e.npy", {"--json"}).out);
+  CHECK_EQ(summary["texts"], 3);
+  CHECK_EQ(summary["dimension"], 32);
+  const double seconds = summary["seconds"], tokenizing_s = summary["tokenizing_s"];
+  CHECK(tokenizing_s > 0);
+  CHECK(tokenizing_s < seconds);
+  CHECK_EQ(summary["texts_per_s"], doctest::Approx(3 / seconds));
+  check_refused(encode("x.npy", {"--threads-per-device", "0"}),
+                "--threads-per-device: Value 0 not in range 1 to 4096");
+}
+
+TEST_CASE("weights without use, a language model's head and a pooler, are told in one line") {
+  const TemporaryFolder folder;
+  const fs::path model = folder / "model";
+  fs::copy(oracle("bert"), model, fs::copy_options::recursive);
+  const auto errors = [&] {
+    const Outcome outcome =
+        run({"encode", "-", "--model", model.string(), "--output", (folder / "e.npy").string()},
+            {.input = kTexts});
+    CHECK_EQ(outcome.code, 0);
+    return outcome.err;
+  };
+  const std::string line = model.string() + ": weights without use:";
+  const std::string pooler = " pooler.dense.bias pooler.dense.weight\n";
+  CHECK_EQ(errors(), line + pooler);
+
+  ringlet::NamedTensors tensors{{"cls.predictions.bias", ringlet::ones({320})}};
+  {
+    const auto file = ringlet::SafeTensors::open(model / "model.safetensors");
+    for (const std::string& name : file.names())
+      tensors.emplace_back(name, file.load(name).clone());
+  }
+  ringlet::save_safetensors(model / "model.safetensors", tensors);
+  CHECK_EQ(errors(), line + " cls.predictions.bias" + pooler);
+}
+
+TEST_CASE("the default prompt of a folder goes before each line") {
+  const TemporaryFolder folder;
+  const fs::path model = folder / "model";
+  fs::copy(oracle("mpnet"), model, fs::copy_options::recursive);
+  const auto encode = [&](const std::string& texts) {
+    const fs::path output = folder / "e.npy";
+    REQUIRE_EQ(run({"encode", "-", "--model", model.string(), "--output", output.string()},
+                   {.input = texts})
+                   .code,
+               0);
+    return ringlet::train::read_npy(output).to_vector();
+  };
+  const auto expected = encode("query: a dog\nquery: two cats\n");
+  ringlet::write_file(
+      model / "config_sentence_transformers.json",
+      R"({"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"})");
+  CHECK(encode("a dog\ntwo cats\n") == expected);
+}
+
+TEST_CASE("a number of threads in the environment that is none is refused") {
+  for (const char* threads : {"abc", "0", "-2", "3x", "100000"}) {
+    const Outcome outcome =
+        run_program("env",
+                    {std::string("RINGLET_NUM_THREADS=") + threads, RINGLET_PROGRAM, "encode", "-",
+                     "--model", oracle("mpnet"), "--output", "/tmp/e.npy"},
+                    {.input = kTexts});
+    check_refused(outcome, std::string("RINGLET_NUM_THREADS=") + threads +
+                               ": expected a number from 1 to 4096");
+  }
+}

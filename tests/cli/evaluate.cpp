@@ -1,0 +1,51 @@
+// `ringlet evaluate` on the small MPNet of tests/oracles, and what it refuses.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "ringlet/tests/cli/program.h"
+
+namespace {
+
+struct ScoredPairs {
+  TemporaryFolder folder;
+  std::string data = (folder / "pairs.csv").string();
+
+  Outcome evaluate(const std::string& pairs, std::vector<std::string> more = {}) const {
+    ringlet::write_file(data, "sentence1,sentence2,score\n" + pairs);
+    std::vector<std::string> all{"evaluate", "--model", RINGLET_TESTS_DIR "/oracles/mpnet",
+                                 "--data", data};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(ScoredPairs, "evaluate prints a table, or one JSON object") {
+  const std::string pairs = "a dog runs,a dog runs,1\na dog runs,the,0\n";
+  const Outcome table = evaluate(pairs);
+  REQUIRE_EQ(table.code, 0);
+  CHECK_EQ(table.out.find("2 pairs of " + data + "\n"), 0);
+  CHECK(table.out.find("spearman_cosine      1.0000\n") != std::string::npos);
+  const auto json = nlohmann::json::parse(evaluate(pairs, {"--json"}).out);
+  CHECK_EQ(json["rows"], 2);
+  CHECK(json["spearman_cosine"] == doctest::Approx(1));
+}
+
+TEST_CASE_FIXTURE(ScoredPairs, "evaluate refuses what has no correlation, by file") {
+  check_refused(evaluate("a,b,0.5\nc,d,0.5\ne,f,0.5\n"),
+                data + ": expected scores that differ, found 3 rows of 0.5");
+  check_refused(evaluate("a,b,0.5\n"), "--data " + data + ": expected at least two rows");
+  check_refused(evaluate("a,b,0.5\nc,d,high\n"),
+                data + ":3: expected a number in 'score', found 'high'");
+  check_refused(evaluate("a,b,0.5\nc,d,5\n"),
+                data + ":3: score 5 is out of range: expected -1 to 1 (score scale 1)");
+  const std::string labels = (folder / "labels.csv").string();
+  ringlet::write_file(labels, "sentence1,sentence2,label\na,b,0\nc,d,1\n");
+  check_refused(run({"evaluate", "--model", RINGLET_TESTS_DIR "/oracles/mpnet", "--data", labels}),
+                "--data " + labels + ": expected pairs of sentences with scores");
+  ringlet::write_file(data, "sentence1,sentence2,score\na,b,0\nc,d,1\n");
+  check_refused(run({"evaluate", "--model", "absent", "--data", data}), "absent: no such folder");
+  check_refused(run({"evaluate", "--model", "absent", "--data", "absent.csv"}),
+                "absent.csv: cannot open: No such file or directory");
+}

@@ -1,0 +1,115 @@
+// `ringlet evaluate` and `ringlet encode` as ranks of a launcher: one answer, from all of them.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "ringlet/tests/cli/program.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kModel = (fs::path(RINGLET_TESTS_DIR) / "oracles/mpnet").string();
+
+Outcome launched(int ranks, std::vector<std::string> command, const RunOptions& options = {}) {
+  command.insert(command.begin(),
+                 {"run", "--nproc-per-node", std::to_string(ranks), RINGLET_PROGRAM});
+  return run(command, options);
+}
+
+/// Pairs of sentences of 1 to 12 words with a score.
+std::string pairs(int n) {
+  std::string text = "sentence1,sentence2,score\n";
+  for (int i = 0; i < n; ++i) {
+    std::string first = "a dog", second = "two cats";
+    for (int word = 0; word < i % 12; ++word) first += " runs", second += word % 2 ? " run" : " in";
+    text += first + ',' + second + ',' + std::to_string(i * 7 % 11 / 10.0) + '\n';
+  }
+  return text;
+}
+
+/// Without the "[0] " that the launcher puts before a line of rank 0.
+std::string as_unlaunched(const std::string& out) {
+  REQUIRE(out.starts_with("[0] "));
+  std::string text = out.substr(4);
+  for (std::size_t at; (at = text.find("\n[0] ")) != text.npos;) text.erase(at + 1, 4);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("evaluate shares the rows over the ranks of a launcher, and one of them speaks") {
+  const TemporaryFolder folder;
+  const std::string data = (folder / "pairs.csv").string();
+  ringlet::write_file(data, pairs(37));
+  const std::vector<std::string> command{"evaluate", "--model", kModel, "--data", data, "--json"};
+  const Outcome alone = run(command);
+  REQUIRE_EQ(alone.code, 0);
+  const Outcome three = launched(3, command);
+  INFO(three.err);
+  REQUIRE_EQ(three.code, 0);
+  CHECK_EQ(as_unlaunched(three.out), alone.out);
+}
+
+TEST_CASE("encode shares the lines over the ranks of a launcher, and one of them writes") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += std::string(static_cast<std::size_t>(i % 9), 'a') + " dog\n";
+  const auto command = [&](const std::string& output) {
+    return std::vector<std::string>{"encode", "-", "--model", kModel, "--output", output};
+  };
+  for (const char* ending : {".npy", ".jsonl"}) {
+    CAPTURE(ending);
+    const std::string one = (folder / "one").string() + ending;
+    const std::string three = (folder / "three").string() + ending;
+    REQUIRE_EQ(run(command(one), {.input = text}).code, 0);
+    const Outcome outcome = launched(3, command(three), {.input = text});
+    INFO(outcome.err);
+    REQUIRE_EQ(outcome.code, 0);
+    CHECK((ringlet::read_file(one) == ringlet::read_file(three)));
+    CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("--timeout is how long ranks of evaluate and encode wait for one that has stopped") {
+  const TemporaryFolder folder;
+  const std::string data = (folder / "pairs.csv").string();
+  ringlet::write_file(data, pairs(4));
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"evaluate", "--model", kModel, "--data", data},
+        std::vector<std::string>{"encode", data, "--model", kModel, "--output",
+                                 (folder / "out.npy").string()}}) {
+    CAPTURE(command[0]);
+    std::vector<std::string> all{"run",
+                                 "--nproc-per-node",
+                                 "2",
+                                 "--grace",
+                                 "0.5",
+                                 "sh",
+                                 "-c",
+                                 "[ $RANK = 0 ] || kill -STOP $$; exec \"$0\" \"$@\"",
+                                 RINGLET_PROGRAM};
+    all.insert(all.end(), command.begin(), command.end());
+    all.insert(all.end(), {"--timeout", "1.5"});
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome = run(all);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    CHECK(outcome.code != 0);
+    CHECK(seconds.count() < 60);
+    CHECK_MESSAGE(
+        outcome.err.find("rank 0 waited 1.5 s for rank 1 of 2 ranks") != std::string::npos,
+        outcome.err);
+  }
+  CHECK_FALSE(fs::exists(folder / "out.npy"));
+  check_refused(run({"evaluate", "--model", kModel, "--data", data, "--timeout", "3"}),
+                "--timeout 3: no launcher started this: there is no rank to wait for");
+}
+
+TEST_CASE("what rank 0 of an encode cannot read ends all ranks, with the code of bad input") {
+  const TemporaryFolder folder;
+  const Outcome outcome = launched(2, {"encode", (folder / "absent").string(), "--model", kModel,
+                                       "--output", (folder / "out.npy").string()});
+  CHECK_EQ(outcome.code, 2);
+  CHECK(outcome.err.find("absent: cannot open: No such file") != std::string::npos);
+  CHECK_FALSE(fs::exists(folder / "out.npy"));
+}

@@ -1,0 +1,25 @@
+// Ports for jobs whose processes must be told one.
+#pragma once
+
+#include <unistd.h>
+
+#include <string>
+
+#include "ringlet/comm/stores/socket.h"
+#include "ringlet/core/error.h"
+
+/// A port where, as at the next one, nobody on this host listens now. It lies below those that the
+/// system deals out itself: a connection of another test does not take it before it is used.
+inline std::string free_port() {
+  static int port = 21'000 + 2 * (getpid() % 5'000);
+  for (int tries = 0; tries < 100; ++tries) {
+    port = port < 31'000 ? port + 2 : 21'000;
+    try {
+      const auto first = ringlet::comm::listen_at("", port);
+      const auto second = ringlet::comm::listen_at("", port + 1);
+      return std::to_string(port);
+    } catch (const ringlet::InputError&) {  // another program's
+    }
+  }
+  throw ringlet::Error("none of a hundred pairs of ports is free");
+}

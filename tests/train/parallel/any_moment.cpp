@@ -1,0 +1,130 @@
+// encode and save between everything else that a step does, on all ranks, and on one rank alone.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "../../files.h"
+#include "every_strategy.h"
+#include "ringlet/core/file.h"
+#include "ringlet/core/safetensors.h"
+#include "ringlet/train/parallel/data_parallel.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+/// Some texts on each rank, more on the later ones, and one that all have.
+std::vector<std::string> texts_of(int rank) {
+  std::vector<std::string> texts{"a b c"};
+  for (int i = 0; i < rank; ++i) texts.push_back("d c");
+  return texts;
+}
+
+/// Ten steps that look at the model between forward and backward, under no_sync and behind the last
+/// backward; what they see of it changes with the updates alone.
+void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
+                   const std::shared_ptr<int>& paused, const std::filesystem::path& folder) {
+  AdamW optimizer(*model.loss, tiny::adamw());
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  std::vector<float> before;
+  for (int step = 0; step < tiny::kSteps; ++step) {
+    std::vector<std::vector<float>> seen;
+    const auto look = [&] {
+      seen.push_back(model.encoder.encode(texts_of(rank)).to_vector());
+      if (step + 1 < tiny::kSteps) return;
+      model.encoder.save(folder / "model");
+      const SafeTensors file = SafeTensors::open(folder / "model");
+      const std::string name = "encoder.layer.1.output.dense.weight";
+      nn::WholeParameters whole(*model.loss);
+      const Tensor now = whole(model.encoder.transformer()->parameter(name));
+      CHECK(file.load(name).to_vector() == now.to_vector());
+    };
+    {
+      const NoSync no_sync(paused);
+      const Variable value = (*model.loss)(tiny::next(loader));
+      look();
+      value.backward();
+      look();
+    }
+    const Variable value = (*model.loss)(tiny::next(loader));
+    look();
+    value.backward();
+    look();
+    for (const std::vector<float>& one : seen) CHECK(one == seen[0]);
+    CHECK(before != seen[0]);
+    before = seen[0];
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+}
+
+/// What a rank is told that does `call` while the other computes something else.
+std::string alone(const std::function<void(tiny::Model&)>& call, Seconds& took) {
+  std::string said;
+  const comm::GroupOptions options{.timeout = std::chrono::seconds(1)};
+  const auto rank_main = [&](tiny::Model& model, const comm::Group& group) {
+    const FullySharded fsdp(*model.loss, group);
+    group.barrier();
+    if (group.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+      return;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      call(model);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    took = std::chrono::steady_clock::now() - start;
+  };
+  CHECK_THROWS_AS(tiny::run(2, options, rank_main), Error);  // rank 1 hears of it, too
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("encode and save work at any moment, and leave no trace in what follows") {
+  const tiny::Backwards backwards{true, false};
+  const tiny::Bits expected = tiny::virtual_ranks(2, backwards);
+  for (const tiny::Parallel& strategy : tiny::every_strategy()) {
+    CAPTURE(strategy.name);
+    const TemporaryFolder folder;
+    const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
+      const tiny::Attached attached = strategy.attach(model, group);
+      train_looking(model, tiny::loader_options(group.rank(), 2), group.rank(), attached.paused,
+                    folder.path());
+    });
+    for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
+  }
+}
+
+TEST_CASE("under DP, too") {
+  const TemporaryFolder folder;
+  tiny::Model model;
+  const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+  LoaderOptions options = tiny::loader_options(0, 1);
+  options.batch_size = 2 * tiny::kRows;
+  train_looking(model, options, 0, parallel.paused(), folder.path());
+  CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(2, {true, false}));
+}
+
+TEST_CASE("under FSDP a call on one rank alone fails by the deadline and says who is missing") {
+  const TemporaryFolder folder;
+  const std::vector<std::function<void(tiny::Model&)>> calls{
+      [](tiny::Model& model) { static_cast<void>(model.encoder.encode("a b")); },
+      [&](tiny::Model& model) { model.encoder.save(folder / "model"); }};
+  for (const auto& call : calls) {
+    Seconds took{};
+    const std::string said = alone(call, took);
+    MESSAGE(said);
+    CHECK(said.find("[all_gather]") != std::string::npos);
+    CHECK(said.find("missing: 1") != std::string::npos);
+    CHECK(took.count() < 1 + 5);
+    CHECK_FALSE(std::filesystem::exists(folder / "model"));
+    CHECK(folder.entries() == 0);
+  }
+}

@@ -1,0 +1,121 @@
+// DataParallel of modules that are no losses over sentences.
+#include "ringlet/train/parallel/data_parallel.h"
+
+#include <doctest/doctest.h>
+#include <sched.h>
+
+#include <cstdlib>
+
+#include "ringlet/autograd/functions/cross_entropy.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/models/convnet.h"
+#include "ringlet/train/optimizer.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+/// One device's rows of a batch of five digits.
+struct Part {
+  Tensor images, labels, positions;
+};
+
+Part part_of(const Tensor& images, std::int64_t begin, std::int64_t end, std::int64_t row) {
+  std::vector<std::int64_t> labels;
+  std::vector<std::int32_t> positions;
+  for (std::int64_t i = begin; i < end; ++i) {
+    labels.push_back((row + i) % 10);
+    positions.insert(positions.end(), {static_cast<std::int32_t>(i), 0});
+  }
+  return {images.slice(begin, end), tensor(labels, {end - begin}),
+          tensor(positions, {end - begin, 2})};
+}
+
+Variable part_of_loss(models::Convnet& net, const Part& part, Device device) {
+  return autograd::cross_entropy(net(Variable(part.images.to(device)), part.positions.to(device)),
+                                 part.labels.to(device), 5.0);
+}
+
+}  // namespace
+
+TEST_CASE("under a launcher that pins, devices of one process share out its processors") {
+  const std::vector<Device> devices{Device::parse("cpu:0"), Device::parse("cpu:1")};
+  const auto shares = comm::share_cores(2);
+  if (shares[0].empty()) return;  // one processor
+  comm::launch(
+      [&](const comm::Group&) {
+        const std::size_t all = comm::processors().size();
+        for (const bool pinned : {false, true, true}) {  // the second finds what the first did
+          if (pinned) setenv(comm::kPinned, "1", 1);
+          RINGLET_CHECK_EQ(comm::processors().size(), all, "of the thread that calls");
+          models::Convnet net;
+          DataParallel parallel(static_cast<nn::Module&>(net), devices);
+          parallel.sum([&](nn::Module&, std::size_t d) {
+            cpu_set_t set;
+            RINGLET_CHECK(sched_getaffinity(0, sizeof(set), &set) == 0, "no affinity");
+            const std::size_t expected = pinned ? shares[d].size() : all;
+            RINGLET_CHECK_EQ(static_cast<std::size_t>(CPU_COUNT(&set)), expected, "device ", d);
+            if (pinned)
+              for (const int processor : shares[d])
+                RINGLET_CHECK(CPU_ISSET(processor, &set), "device ", d, " on ", processor);
+            return Variable(zeros({}));
+          });
+        }
+      },
+      1, {.ranks = comm::Ranks::processes});
+}
+
+TEST_CASE("any module trains by sum(): the bits of its devices one after the other") {
+  const std::vector<Device> devices{Device::parse("cpu:0"), Device::parse("cpu:1")};
+  const GeneratorGuard guard({3, 0, 0});
+  models::Convnet net, alone;
+  for (std::size_t i = 0; i < net.parameters().size(); ++i)
+    alone.parameters()[i].mutable_tensor().copy_(net.parameters()[i].tensor());
+  DataParallel parallel(static_cast<nn::Module&>(net), devices);
+  Sgd optimizer(net, {.lr = 0.1}), other(alone, {.lr = 0.1});
+  for (std::int64_t step = 0; step < 3; ++step) {
+    const Generator before = default_generator();
+    const Tensor images = normal({5, 1, 28, 28});
+    const std::vector<Part> parts{part_of(images, 0, 3, step), part_of(images, 3, 5, step)};
+    const Generator at = default_generator();
+    const Variable value = parallel.sum([&](nn::Module& replica, std::size_t d) {
+      return part_of_loss(dynamic_cast<models::Convnet&>(replica), parts[d], devices[d]);
+    });
+    value.backward();
+
+    std::vector<Tensor> sums;
+    float sum = 0;
+    for (const Part& part : parts) {
+      default_generator() = at;
+      alone.zero_grad();
+      const Variable one = part_of_loss(alone, part, devices[0]);
+      sum += one.item();
+      one.backward();
+      for (std::size_t i = 0; i < alone.parameters().size(); ++i) {
+        const Tensor grad = alone.parameters()[i].grad();
+        if (sums.size() == i) {
+          sums.push_back(grad.clone());
+        } else {
+          axpby(sums[i], 1, grad, 1);
+        }
+      }
+    }
+    CHECK(value.item() == sum);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      CHECK(net.parameters()[i].grad().to_vector() == sums[i].to_vector());
+      alone.parameters()[i].state()->grad_buffer.copy_(sums[i]);
+    }
+    default_generator() = before;
+    optimizer.step();
+    default_generator() = before;
+    other.step();
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      CHECK(net.parameters()[i].tensor().to_vector() == alone.parameters()[i].tensor().to_vector());
+    optimizer.zero_grad();
+    other.zero_grad();
+  }
+  CHECK(parallel.seconds_exchanging() > 0);
+}

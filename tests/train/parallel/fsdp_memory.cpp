@@ -1,0 +1,136 @@
+// What a rank holds under FSDP, by its own allocator: from reading a folder to writing one.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "../../files.h"
+#include "ringlet/core/file.h"
+#include "ringlet/train/parallel/fully_sharded.h"
+#include "tiny.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+constexpr std::size_t kF32 = sizeof(float);
+
+/// Reads a folder, trains two steps of the same rows on every rank, and writes a folder.
+void train_and_save(const TemporaryFolder& folder, DType compute,
+                    const std::function<std::shared_ptr<void>(models::Loss&)>& attach,
+                    const std::function<void(models::Loss&)>& after) {
+  const auto encoder = models::SentenceEncoder::from_pretrained(folder / "model");
+  encoder.transformer()->set_compute_dtype(compute);
+  models::CosineSimilarityLoss loss(encoder);
+  const std::shared_ptr<void> strategy = attach(loss);
+  AdamW optimizer(loss, tiny::adamw());
+  Loader loader({tiny::datasets()[2]}, encoder.tokenizer(), {.batch_size = 2});
+  const models::PackedBatch batch = *loader.next();
+  for (int step = 0; step < 2; ++step) {
+    loss(batch).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  encoder.save(folder / str("saved", getpid()));
+  after(loss);
+}
+
+/// Elements of the units that are layers, and of all others.
+struct Units {
+  std::size_t all = 0, largest = 0, outside = 0, count = 0;
+};
+
+Units units_of(const nn::Module& module) {
+  Units units;
+  for (const nn::Unit& unit : module.arena()->units()) {
+    const auto numel = static_cast<std::size_t>(unit.end - unit.begin);
+    units.all += numel;
+    ++units.count;
+    if (unit.layer) {
+      units.largest = std::max(units.largest, numel);
+    } else {
+      units.outside += numel;
+    }
+  }
+  return units;
+}
+
+/// The most that activations take, and the arena's own, without any strategy: a process of its own
+/// writes it to a file.
+std::size_t activations(const TemporaryFolder& folder, DType compute) {
+  comm::launch(
+      [&](const comm::Group&) {
+        train_and_save(
+            folder, compute, [](models::Loss&) { return nullptr; },
+            [&](const models::Loss& loss) {
+              const MemoryStats stats = memory_stats({});
+              const auto arena = static_cast<std::size_t>(loss.arena()->numel());
+              write_file(folder / "activations", std::to_string(stats.peak - 16 * arena));
+            });
+      },
+      1, {.ranks = comm::Ranks::processes});
+  return std::stoull(read_file(folder / "activations"));
+}
+
+std::string figures(const MemoryStats& stats, std::size_t shard, std::size_t allowed) {
+  return str("peak ", stats.peak, " of ", allowed, " bytes allowed, 16 x ", shard,
+             " of them shards; ", stats.scratch, " of operands packed (beside)");
+}
+
+/// On one rank, after training.
+void check_rank(const TemporaryFolder& folder, const models::Loss& loss,
+                std::size_t for_activations, const comm::Group& group) {
+  const Units units = units_of(loss);
+  const auto n = static_cast<std::size_t>(group.size());
+  std::size_t shard = 0;
+  for (const nn::LocalSlice& slice : loss.arena()->local_slices())
+    shard += static_cast<std::size_t>(slice.end - slice.begin);
+  // Pieces are whole norm blocks.
+  RINGLET_CHECK(shard <= units.all / n + units.count * static_cast<std::size_t>(nn::kNormBlock),
+                "a shard of ", shard, " of ", units.all);
+
+  // Per unit a shard, and two moments; gradients; three buffers of parameters, two of gradients.
+  constexpr std::size_t kRounding = 64;  // the allocator's
+  const std::size_t rounding = kRounding * (3 * units.count + 8);
+  const std::size_t allowed = 16 * shard + 3 * kF32 * units.largest + 2 * kF32 * units.largest +
+                              2 * kF32 * units.outside + for_activations + rounding;
+  const MemoryStats stats = memory_stats({});
+  const std::string said = figures(stats, shard, allowed);
+  RINGLET_CHECK(stats.peak <= allowed, said);
+  RINGLET_CHECK(stats.sidecars_peak == 0, stats.sidecars_peak, " bytes kept of parameters");
+  RINGLET_CHECK(stats.scratch > 0, said);
+  if (group.rank() == 0) write_file(folder / "figures", said);
+}
+
+}  // namespace
+
+TEST_CASE("FSDP keeps 16 bytes x parameters / n, three units, two gradients and what is outside") {
+  const TemporaryFolder folder;
+  models::SentenceEncoder(tiny::deep_config(), words::tokenizer()).save(folder / "model");
+  using Dtypes = std::pair<DType, DType>;  // computed in, gathered as
+  for (const auto& [compute, gathered] :
+       {Dtypes{DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}}) {
+    const DType computed = compute, moved = gathered;  // clang 14 captures no structured binding
+    const std::size_t for_activations = activations(folder, computed);
+    for (const int n : {1, 2, 4}) {
+      CAPTURE(n);
+      CHECK_NOTHROW(comm::launch(
+          [&](const comm::Group& group) {
+            train_and_save(
+                folder, computed,
+                [&](models::Loss& loss) {
+                  return std::make_shared<FullySharded>(loss, group,
+                                                        FullyShardedOptions{.param_dtype = moved});
+                },
+                [&](const models::Loss& loss) {
+                  check_rank(folder, loss, for_activations, group);
+                });
+          },
+          n, {.ranks = comm::Ranks::processes}));
+      MESSAGE(n, " ranks, computed in ", std::string(name(computed)), ", gathered as ",
+              std::string(name(moved)), ": ", read_file(folder / "figures"), "; activations ",
+              for_activations);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// Weights that stay as they are between two steps are packed once (core/ops/matmul.h): whatever a
+// strategy does to parameters, no product meets old ones.
+#include <doctest/doctest.h>
+
+#include "every_strategy.h"
+#include "ringlet/core/dlpack.h"
+#include "ringlet/train/parallel/data_parallel.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+const std::vector<std::string> kTexts{"a b c", "d c"};
+
+std::vector<float> encode(const tiny::Model& model) {
+  return model.encoder.encode(kTexts).to_vector();
+}
+
+/// Encodes three times with weights of which nothing is kept yet, and so with what is.
+void check_encodings(const tiny::Model& model, const tiny::Model& alone) {
+  nn::WholeParameters whole(*model.loss);
+  const std::vector<nn::Parameter> sources = model.loss->parameters();
+  const std::vector<nn::Parameter> copies = alone.loss->parameters();
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    copies[i].mutable_tensor().copy_(whole(sources[i]));
+  const std::vector<float> expected = encode(alone);
+  for (int use = 0; use < 3; ++use) {
+    CAPTURE(use);
+    CHECK(encode(model) == expected);
+  }
+}
+
+/// Encodes behind each of three steps, and behind every parameter's doubling.
+void train_encoding(tiny::Model& model, const LoaderOptions& options) {
+  const tiny::Model alone;
+  AdamW optimizer(*model.loss, tiny::adamw());
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  check_encodings(model, alone);
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<float> before = encode(model);
+    (*model.loss)(tiny::next(loader)).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    CHECK(encode(model) != before);
+    check_encodings(model, alone);
+  }
+  const auto sharding = nn::sharding_of(*model.loss);
+  nn::WholeParameters whole(*model.loss);
+  for (const nn::Parameter& parameter : model.loss->parameters()) {
+    Tensor twice = whole(parameter).clone();
+    axpby(twice, 1, twice.clone(), 1);
+    if (sharding) {
+      sharding->assign(parameter, twice);
+    } else {
+      parameter.mutable_tensor().copy_(twice);
+    }
+  }
+  check_encodings(model, alone);
+}
+
+}  // namespace
+
+TEST_CASE("encoded again and again between steps, a model has the bits of one encoded once") {
+  {
+    tiny::Model model;
+    train_encoding(model, tiny::loader_options(0, 1));
+    CHECK(memory_stats({}).sidecars > 0);
+  }
+  {
+    tiny::Model model;
+    const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+    train_encoding(model, tiny::loader_options(0, 1));
+    CHECK(memory_stats(Device::parse("cpu:1")).sidecars > 0);
+  }
+  CHECK(memory_stats({}).sidecars == 0);
+  for (const tiny::Parallel& way : tiny::every_strategy()) {
+    CAPTURE(way.name);
+    const bool sharded = std::string(way.name).starts_with("FSDP");
+    comm::launch(
+        [&](const comm::Group& group) {
+          tiny::Model model;
+          const tiny::Attached attached = way.attach(model, group);
+          train_encoding(model, tiny::loader_options(group.rank(), group.size()));
+          group.barrier();
+          // FSDP's units go after each forward, and with them what is kept of them.
+          CHECK((memory_stats({}).sidecars == 0) == sharded);
+          group.barrier();
+        },
+        2, {.ranks = comm::Ranks::threads});
+  }
+}
+
+TEST_CASE("what another library writes to a parameter reaches every device of a DataParallel") {
+  tiny::Model model;
+  const tiny::Model alone;
+  const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+  check_encodings(model, alone);
+  REQUIRE(memory_stats(Device::parse("cpu:1")).sidecars > 0);
+  for (const nn::Parameter& parameter : model.loss->parameters()) {
+    if (parameter.dim() != 2) continue;
+    dlpack::DLManagedTensor* shared = dlpack::to_dlpack(parameter.tensor());
+    static_cast<float*>(shared->dl_tensor.data)[0] += 0.5f;
+    shared->deleter(shared);
+  }
+  check_encodings(model, alone);
+}

@@ -1,0 +1,97 @@
+// FSDP's units, chosen by class or by size.
+#include <doctest/doctest.h>
+
+#include "every_strategy.h"
+#include "ringlet/train/parallel/memory_need.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+const nn::UnitPolicy kByClass{.classes = {"MPNetLayer"}};
+// Layers have 28,800 elements; embeddings, heads and single matrices fewer than 10,000.
+const nn::UnitPolicy kBySize{.min_numel = 10000};
+const nn::UnitPolicy kPairs{.classes = {"MPNetLayer"}, .min_numel = 3000};
+
+std::vector<std::string> layers_of(const nn::Arena& arena) {
+  std::vector<std::string> names;
+  for (const nn::Unit& unit : arena.units())
+    if (unit.layer) names.push_back(unit.name);
+  return names;
+}
+
+std::string refusal(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+}  // namespace
+
+TEST_CASE("units are modules of a class, or those with enough parameters from the innermost out") {
+  const std::vector<std::string> layers{"encoder.layer.0", "encoder.layer.1", "encoder.layer.2"};
+  const auto planned = [](const nn::UnitPolicy& policy) {
+    const tiny::Model model;
+    return layers_of(*nn::plan(*model.loss, policy));
+  };
+  CHECK(planned(kByClass) == layers);
+  CHECK(planned(kBySize) == layers);
+  CHECK(planned({.classes = {"NoSuchClass"}}).empty());
+  // The word embeddings have 64 x 48 elements.
+  CHECK(planned(kPairs) == std::vector<std::string>{"embeddings", layers[0], layers[1], layers[2]});
+  CHECK(planned({}) == planned(kPairs));
+  const std::vector<std::string> nested = planned({.min_numel = 4500});
+  REQUIRE(nested.size() == 9);  // what its two large matrices leave of a layer, and these
+  CHECK(nested[0] == layers[0]);
+  CHECK(nested[1] == layers[0] + ".intermediate.dense");
+  CHECK(nested[2] == layers[0] + ".output.dense");
+}
+
+TEST_CASE("with chosen units FSDP ends with the bits of DDP over the same ones") {
+  for (const nn::UnitPolicy& units : {kByClass, kBySize, kPairs}) {
+    const auto ddp = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
+      nn::plan(*model.loss, units);
+      const DistributedDataParallel parallel(*model.loss, group);
+      tiny::train_rank(model, tiny::loader_options(group.rank(), 2));
+    });
+    const auto fsdp = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
+      const FullySharded parallel(*model.loss, group, {.units = units, .poison = true});
+      const auto before = group.stats().collectives;
+      tiny::train_rank(model, tiny::loader_options(group.rank(), 2));
+      CHECK(group.stats().collectives > before);
+    });
+    for (const tiny::Bits& bits : fsdp) CHECK(bits == ddp[0]);
+  }
+}
+
+TEST_CASE("fewer units are whole for longer: what FSDP needs follows from the policy") {
+  const auto whole = [](const nn::UnitPolicy& policy) {
+    const tiny::Model model;
+    return memory_need(Strategy::fsdp, *model.loss, 2, 2, policy).whole;
+  };
+  CHECK(whole({.classes = {"NoSuchClass"}}) > whole(kByClass));
+}
+
+TEST_CASE("units that cannot be are refused, naming why") {
+  tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
+    const AdamW optimizer(*model.loss, tiny::adamw());
+    CHECK(refusal([&] {
+            FullySharded(*model.loss, group, {.units = kByClass});
+          }).find("the module was cut into other units than are asked for now") !=
+          std::string::npos);
+  });
+  // A matrix that its layer multiplies by without calling the module around it.
+  tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
+    const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
+    Loader loader(tiny::datasets(), model.encoder.tokenizer(),
+                  tiny::loader_options(group.rank(), 2));
+    const Variable value = (*model.loss)(tiny::next(loader));
+    CHECK(refusal([&] { value.backward(); })
+              .find("'encoder.layer.2.intermediate.dense' is a unit, but its parameters were used "
+                    "without calling it") != std::string::npos);
+  });
+}
