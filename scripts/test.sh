@@ -18,6 +18,8 @@ test_arguments=("$@")
 
 passed=0 failed=0 skipped=0
 failures=()
+logs=$(mktemp -d) || exit 1
+trap 'rm -rf "$logs"' EXIT
 
 heading() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
 
@@ -25,11 +27,12 @@ heading() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
 check() {
   local name=$1
   shift
-  if "$@"; then
+  if "$@" 2>&1 | tee "$logs/output"; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
     failures+=("$name")
+    mv "$logs/output" "$logs/$name"
   fi
 }
 
@@ -47,11 +50,13 @@ run_tests() {
   local code=$?
   # Nothing here fits the arguments; it may elsewhere.
   if [ $code -eq 0 ] && [ ! -e "$folder/meson-logs/testlog.json" ]; then return; fi
-  counts=$(python3 scripts/count_tests.py "$folder/meson-logs/testlog.json") || counts="0 1 0"
+  counts=$(python3 scripts/test_log.py count "$folder/meson-logs/testlog.json") || counts="0 1 0"
   read -r p f s <<<"${counts:-0 1 0}"
   if [ $code -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-  [ "$f" -eq 0 ] || failures+=("$name")
+  [ "$f" -eq 0 ] && return
+  failures+=("$name")
+  cp "$folder/meson-logs/testlog.json" "$logs/$name.json"
 }
 
 # build NAME FOLDER OPTIONS... [-- TARGETS...]: false, and one failure, where it does not build.
@@ -165,7 +170,11 @@ if ! $quick && [ ${#test_arguments[@]} -eq 0 ]; then
 fi
 
 heading "done"
-[ ${#failures[@]} -eq 0 ] || printf 'failed: %s\n' "${failures[@]}"
+if [ ${#failures[@]} -ne 0 ]; then  # once more, where a long log is read first
+  rm -f "$logs/output"
+  find "$logs" -type f -exec python3 scripts/test_log.py failures {} +
+  printf 'failed: %s\n' "${failures[@]}"
+fi
 if [ $((passed + failed + skipped)) -eq 0 ]; then
   echo "test.sh: no test fits: ${test_arguments[*]}" >&2
   exit 2
