@@ -62,7 +62,7 @@ class Background {
   }
 
   /// Whether `condition` became true in time.
-  static bool until(const std::function<bool()>& condition, double limit_s = 20) {
+  static bool until(const std::function<bool()>& condition, double limit_s = 60) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
@@ -97,7 +97,7 @@ inline std::vector<pid_t> pids_in(const std::string& text) {
 }
 
 /// Whether none of them is there any more (zombies are gone, too, when their parent is).
-inline bool all_gone(const std::vector<pid_t>& pids, double limit_s = 5) {
+inline bool all_gone(const std::vector<pid_t>& pids, double limit_s = 20) {
   return Background::until(
       [&] {
         for (const pid_t pid : pids)

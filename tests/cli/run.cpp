@@ -102,7 +102,7 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
     outcome = launch({"--nproc-per-node", "3"}, {rank_program, "exit", "1", "7"});
   });
   CHECK_EQ(outcome.code, 7);
-  CHECK(seconds < 20);
+  CHECK(seconds < 60);
   CHECK(contains(outcome.err, "ringlet: first to fail: rank 1 (pid "));
   // The store and the launcher see its end at about the same time.
   CHECK(contains(outcome.err,
@@ -145,7 +145,7 @@ TEST_CASE("programs that join no store are ended, too: SIGTERM, then SIGKILL") {
                                                                   "while :; do sleep 0.1; done"));
   });
   CHECK_EQ(outcome.code, 9);
-  CHECK(seconds < 10);
+  CHECK(seconds < 60);
   CHECK(contains(outcome.err, ") exited with code 9\n"));
   CHECK_EQ(ringlet::read_file(said), "polite\n");
   CHECK(all_gone(pids_in(outcome.out)));
@@ -159,7 +159,7 @@ TEST_CASE("a rank that has stopped is killed with the others") {
                            "sleep 0.3; exit 3"));
   });
   CHECK_EQ(outcome.code, 3);
-  CHECK(seconds < 10);
+  CHECK(seconds < 60);
   CHECK(all_gone(pids_in(outcome.out)));
 }
 
@@ -199,10 +199,13 @@ TEST_CASE("a second signal means at once") {
   Background job(run_command({"--nproc-per-node", "2", "--grace", "600"},
                              shell("trap '' INT TERM; echo pid $$; while :; do sleep 0.05; done")));
   REQUIRE(job.says("pid ", 2));
-  job.signal(SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  job.signal(SIGINT);
-  CHECK_EQ(job.wait(), 128 + SIGINT);
+  int signals = 0, code = -1;
+  for (; signals < 100 && code == -1; ++signals) {  // two that arrive together are one
+    job.signal(SIGINT);
+    code = job.wait(0.3);
+  }
+  CHECK_EQ(code, 128 + SIGINT);
+  CHECK(signals > 1);
   CHECK(all_gone(pids_in(job.out())));
 }
 
@@ -328,7 +331,7 @@ TEST_CASE("a node whose launcher is killed ends the job on the other") {
     Background& killed = kill_the_first ? first : second;
     Background& left = kill_the_first ? second : first;
     killed.signal(SIGKILL);
-    CHECK_EQ(left.wait(20), 1);
+    CHECK_EQ(left.wait(), 1);
     CHECK(contains(left.err(), " ended without saying goodbye\n"));
     killed.wait();
     CHECK(all_gone(pids_in(first.out() + second.out())));
@@ -338,7 +341,7 @@ TEST_CASE("a node whose launcher is killed ends the job on the other") {
 TEST_CASE("a node whose launcher has stopped is named, and the other ends its ranks") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank) {
-    return node_command(port, rank, {"--node-timeout", "1", "--grace", "0.5"},
+    return node_command(port, rank, {"--node-timeout", "3", "--grace", "0.5"},
                         {rank_program, "sleep"});
   };
   for (const bool stop_the_first : {true, false}) {
@@ -349,15 +352,15 @@ TEST_CASE("a node whose launcher has stopped is named, and the other ends its ra
     Background& stopped = stop_the_first ? first : second;
     Background& left = stop_the_first ? second : first;
     stopped.signal(SIGSTOP);
-    CHECK_EQ(left.wait(20), 1);
+    CHECK_EQ(left.wait(), 1);
     CHECK(contains(left.err(), "ringlet: first to fail: the launcher of node "));
     CHECK(contains(left.err(), stop_the_first
-                                   ? str("node 0 at 127.0.0.2:", port, ": no answer for 1 s\n")
-                                   : "has been silent for 1 s\n"));
+                                   ? str("node 0 at 127.0.0.2:", port, ": no answer for 3 s\n")
+                                   : "has been silent for 3 s\n"));
     CHECK(all_gone(pids_in(left.out())));
     // When it goes on it hears that the job has failed.
     stopped.signal(SIGCONT);
-    CHECK_EQ(stopped.wait(20), 1);
+    CHECK_EQ(stopped.wait(), 1);
     CHECK(all_gone(pids_in(stopped.out())));
   }
 }
@@ -376,8 +379,8 @@ TEST_CASE("a signal between two attempts ends the job on all nodes") {
   REQUIRE(second.says("pid "));
   REQUIRE(Background::until([&] { return contains(first.err(), "first to fail: rank 0 "); }));
   first.signal(SIGINT);
-  CHECK_EQ(first.wait(10), 128 + SIGINT);
-  CHECK_EQ(second.wait(20), 1);
+  CHECK_EQ(first.wait(), 128 + SIGINT);
+  CHECK_EQ(second.wait(), 1);
   CHECK(contains(second.err(), "ringlet: the launcher of node 0 was stopped by SIGINT\n"));
   CHECK_FALSE(contains(first.err() + second.err(), "starting all ranks again"));
   CHECK(all_gone(pids_in(first.out() + second.out())));
@@ -387,19 +390,23 @@ TEST_CASE("a launcher that waits for other nodes hears signals") {
   Background alone(node_command(free_port(), "0", {}, {rank_program, "meet"}));
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   alone.signal(SIGINT);
-  CHECK_EQ(alone.wait(5), 1000 + SIGINT);
+  CHECK_EQ(alone.wait(), 1000 + SIGINT);
 }
 
 TEST_CASE("a launcher too many is refused, and the job goes on") {
-  const std::string port = free_port();
+  const TemporaryFolder folder;
+  const std::string port = free_port(), go = (folder / "go").string();
   const auto node = [&](const std::string& rank) {
-    return node_command(port, rank, {}, shell("sleep 2"));
+    return node_command(port, rank, {},
+                        shell("echo pid $$; until [ -e '" + go + "' ]; do sleep 0.05; done"));
   };
   Background first(node("0")), second(node("1"));
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  REQUIRE(first.says("pid "));
+  REQUIRE(second.says("pid "));
   Background third(node("1"));
   CHECK_EQ(third.wait(), 2);
   CHECK_EQ(third.err(), "ringlet: --node-rank 1: another launcher has it\n");
+  ringlet::write_file(go, "");
   CHECK_EQ(first.wait(), 0);
   CHECK_EQ(second.wait(), 0);
 }
