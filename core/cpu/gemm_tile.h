@@ -81,11 +81,12 @@ struct TileRows {
 };
 
 // c (kRows, kRegisters registers) = the product of a (kRows, depths) and b (depths, kTileColumns),
-// or c + it.
+// or c + it. Its own arrays, whose bounds are constants, are not checked in sanitized builds: that
+// would be most of what they do. What it loads and stores is.
 template <class Arithmetic, bool kDepthsTogether, int kRows, int kRegisters>
-void multiply_tile(TileRows<typename Arithmetic::Element> a, const typename Arithmetic::Element* b,
-                   std::int64_t depths, typename Arithmetic::Sum* c, std::int64_t ldc,
-                   bool accumulate) {
+__attribute__((no_sanitize("undefined"))) void multiply_tile(
+    TileRows<typename Arithmetic::Element> a, const typename Arithmetic::Element* b,
+    std::int64_t depths, typename Arithmetic::Sum* c, std::int64_t ldc, bool accumulate) {
   using S = typename Arithmetic::Sum;
   using E = typename Arithmetic::Element;
   constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(S));
