@@ -119,7 +119,7 @@ sanitizer_tests() {
 thread_tests() {
   heading "thread sanitizer on what has threads"
   build threads build-threads -Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled \
-    -Dtests=enabled -Disa=avx2 -Dgloo=disabled -Db_sanitize=thread -- tests/core/core_tests tests/comm/comm_tests \
+    -Dtests=enabled -Disa= -Dgloo=disabled -Db_sanitize=thread -- tests/core/core_tests tests/comm/comm_tests \
     tests/train/train_tests tests/train/parallel_tests || return
   export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a pool of its own
   # It cannot follow threads that a forked child starts beyond the first.

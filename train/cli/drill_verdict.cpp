@@ -89,7 +89,12 @@ std::string missing_words(const DrillTrial& trial, int rank, const std::string& 
   // A rank may still have been busy with the end of the step before, where the others were done.
   const bool exact = trial.fault == Fault::nan || hits_checkpoint(trial.fault);
   const std::string step = str("training step ", trial.at);
-  if (!says(error, {step, exact ? step : str("training step ", trial.at - 1)})) return step;
+  // Shared memory still works for a rank whose connections broke: the others hear of it in a later
+  // step where they hear late.
+  const bool later = trial.fault == Fault::closed_socket;
+  if (!says(error, {step, str("training step ", exact ? trial.at : trial.at - 1),
+                    str("training step ", later ? trial.at + 1 : trial.at)}))
+    return step;
   if (trial.fault == Fault::nan) return says(error, {"the loss of"}) ? "" : "the loss of";
   // Ranks may come to the checkpoint while rank 0 dies of making it.
   const bool late = trial.fault == Fault::killed_saving && fails_making(trial.culprit, trial.point);

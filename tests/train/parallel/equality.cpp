@@ -6,6 +6,7 @@
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/linear.h"
+#include "ringlet/tests/comm/ranks.h"
 #include "ringlet/train/parallel/data_parallel.h"
 
 using namespace ringlet;
@@ -28,24 +29,18 @@ tiny::TrainRank training(const tiny::Parallel& parallel, const tiny::Backwards& 
   };
 }
 
-const std::vector<std::pair<const char*, comm::TransportKind>> kTransports{
-    {"thread", comm::TransportKind::thread},
-    {"shm", comm::TransportKind::shm},
-    {"gloo", comm::TransportKind::gloo},
-};
-
 }  // namespace
 
 TEST_CASE("under direct every strategy ends with the same bits, whatever moves them") {
-  for (const auto& [name, kind] : kTransports) {
-    const auto& transport = name;  // clang 14 captures no structured binding
+  for (const comm::TransportKind transport : comm::transports()) {
     for (const int n : {2, 3, 4}) {
       for (const tiny::Parallel& parallel : tiny::every_strategy()) {
-        CAPTURE(transport);
+        CAPTURE(name(transport));
         CAPTURE(n);
         CAPTURE(parallel.name);
-        const auto ranks = tiny::run(n, {.transport = kind, .algorithm = comm::Algorithm::direct},
-                                     training(parallel, {false}));
+        const auto ranks =
+            tiny::run(n, {.transport = transport, .algorithm = comm::Algorithm::direct},
+                      training(parallel, {false}));
         for (const tiny::Bits& bits : ranks) CHECK(bits == expected(n));
       }
     }
