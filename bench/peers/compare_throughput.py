@@ -1,8 +1,9 @@
 """Runs ringlet's throughput bench and PyTorch training steps in turn on the same cores and prints the ratios.
 
-usage: python bench/peers/compare_throughput.py --python torch1.13=/usr/bin/python3 --model mpnet-base \\
+usage: python bench/peers/compare_throughput.py --python torch1.13:tuned=/usr/bin/python3 --model mpnet-base \\
            --ours "build/bench/throughput --strategy none --model mpnet-base --threads-per-device 1"
-Ours gets `--steps N --json FILE` appended. Peers run torch_step.py (or, with the variant
+Ours gets `--steps N --json FILE` appended, and with --padded runs once more with `--padded`: the same work as the
+peers, which pad. Peers run torch_step.py (or, with the variant
 `sentence_transformers`, sentence_transformers_step.py). Variants: plain (as installed), tuned (AVX-512 kernels,
 jemalloc with huge pages), sdpa (PyTorch's fused attention), both (tuned and sdpa). Standard library only.
 """
@@ -26,8 +27,9 @@ VARIANTS = ("plain", "tuned", "sdpa", "both", "sentence_transformers")
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", metavar="COMMAND", help="left out: only the peers run")
-    parser.add_argument("--python", action="append", default=[], metavar="NAME=PATH", required=True)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["plain"])
+    parser.add_argument("--padded", action="store_true", help="run ours padded, too")
+    parser.add_argument("--python", action="append", default=[], metavar="NAME[:VARIANT]=PATH", required=True,
+                        help="a Python with torch, and the variant to run (plain)")
     parser.add_argument("--model", default="mpnet-base")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
@@ -60,12 +62,14 @@ def programs(arguments):
     found = {}
     if arguments.ours:
         found["ours"] = (shlex.split(arguments.ours), {})
+        if arguments.padded:
+            found["ours padded"] = (shlex.split(arguments.ours) + ["--padded"], {})
     for entry in arguments.python:
         name, _, path = entry.partition("=")
-        if not path:
-            sys.exit(f"--python {entry}: expected NAME=PATH")
-        for variant in arguments.variants:
-            found[f"{name} {variant}"] = peer(arguments, path, variant)
+        variant = name.partition(":")[2] or "plain"
+        if not path or variant not in VARIANTS:
+            sys.exit(f"--python {entry}: expected NAME[:VARIANT]=PATH, variants: {', '.join(VARIANTS)}")
+        found[name] = peer(arguments, path, variant)
     return found
 
 
@@ -108,13 +112,15 @@ def main():
                   flush=True)
     print(f"\n{arguments.model} {arguments.dtype}, batch {arguments.batch}, {arguments.threads} thread(s) on core(s) "
           f"{cores}, {arguments.rounds} rounds of {arguments.steps} steps: median (min-max)\n")
-    print("| program | pairs/s | ours is faster by | peak MiB |\n|---|---|---|---|")
+    ours = [name for name in runs if name.startswith("ours")]
+    print("| program | pairs/s |" + "".join(f" {name}: faster by |" for name in ours) + " peak MiB |")
+    print("|---" * (3 + len(ours)) + "|")
     for name, result in runs.items():
-        ratio = "-"
-        if arguments.ours and name != "ours":
-            result["ratio"] = [a / b for a, b in zip(runs["ours"]["pairs_per_s"], result["pairs_per_s"])]
-            ratio = spread(result["ratio"], 2) + "x"
-        print(f"| {name} | {spread(result['pairs_per_s'], 3)} | {ratio} | "
+        ratios = ""
+        for own in ours:
+            result[f"{own}_faster_by"] = [a / b for a, b in zip(runs[own]["pairs_per_s"], result["pairs_per_s"])]
+            ratios += f" {spread(result[f'{own}_faster_by'], 2)}x |" if own != name else " - |"
+        print(f"| {name} | {spread(result['pairs_per_s'], 3)} |{ratios} "
               f"{max(result['peak_memory_bytes']) / 2**20:.0f} |")
     write_json(arguments, cores, runs)
 
