@@ -1,12 +1,10 @@
 #include "ringlet/core/ops/matmul.h"
 
-#include <optional>
-
-#include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/gelu.h"
 #include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/matmul_finish.cuh"
+#include "ringlet/cuda/matmul_operand.h"
 #include "ringlet/cuda/matmul_plan.h"
 #include "ringlet/cuda/product.h"
 #include "ringlet/cuda/register.h"
@@ -16,141 +14,7 @@
 namespace ringlet::cuda {
 namespace {
 
-// ---- bias and GELU behind a product -------------------------------------------------------
-
-constexpr int kFinishColumns = 128;  // a block's, times the elements of a pack
-constexpr unsigned kMostGridRows = 1024;
-
-struct DeviceOps {
-  template <class T>
-  __device__ __forceinline__ compute_t<T> to(T value) const {
-    return to_compute(value);
-  }
-  template <class T>
-  __device__ __forceinline__ T from(compute_t<T> value) const {
-    return from_compute<T>(value);
-  }
-  __device__ __forceinline__ float fma(float a, float b, float c) const { return ::fmaf(a, b, c); }
-  __device__ __forceinline__ double fma(double a, double b, double c) const {
-    return ::fma(a, b, c);
-  }
-  template <class S>
-  __device__ __forceinline__ S gelu(S x) const {
-    return cuda::gelu(x);
-  }
-};
-
-template <class S, class Sum, class Out>
-__global__ void finish_elements(FinishArgs<S, Sum, Out> args, std::int64_t m) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (column >= args.n) return;
-  for (std::int64_t row = blockIdx.y; row < m; row += gridDim.y)
-    finish_element(args, row, column, DeviceOps{});
-}
-
-// finish_element for eight columns at once: rows and pointers are multiples of 16 bytes.
-template <class S, class Sum, class Out>
-__global__ void finish_packs(FinishArgs<S, Sum, Out> args, std::int64_t m) {
-  constexpr int kRun = 8;
-  const std::int64_t column = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kRun;
-  if (column >= args.n) return;
-  S bias[kRun] = {};
-  if (args.bias) load_run(args.bias + column, bias);
-  for (std::int64_t row = blockIdx.y; row < m; row += gridDim.y) {
-    const std::int64_t i = row * args.n + column;
-    S value[kRun] = {};
-    if (args.product) load_run(args.product + i, value);
-    if (args.beta != 0) {
-      S before[kRun];
-      load_run(args.out + i, before);
-#pragma unroll
-      for (int j = 0; j < kRun; ++j) value[j] = DeviceOps{}.fma(args.beta, before[j], value[j]);
-    }
-    if (args.bias) {
-#pragma unroll
-      for (int j = 0; j < kRun; ++j) value[j] += bias[j];
-    }
-    if (args.pre) {
-#pragma unroll
-      for (int j = 0; j < kRun; ++j) value[j] = to_compute(from_compute<Out>(value[j]));
-      store_run(args.pre + i, value);
-#pragma unroll
-      for (int j = 0; j < kRun; ++j) value[j] = gelu(value[j]);
-    }
-    store_run(args.out + i, value);
-  }
-}
-
-template <class S, class Sum, class Out>
-void finish(Device device, const FinishArgs<S, Sum, Out>& args, std::int64_t m) {
-  const auto rows = static_cast<unsigned>(m < kMostGridRows ? m : kMostGridRows);
-  const bool packs = args.n % 8 == 0 && aligned16(args.product, args.bias, args.pre, args.out);
-  const std::int64_t width = packs ? args.n / 8 : args.n;
-  const dim3 grid(static_cast<unsigned>((width + kFinishColumns - 1) / kFinishColumns), rows);
-  launch("finish_product", device, packs ? finish_packs<S, Sum, Out> : finish_elements<S, Sum, Out>,
-         grid, kFinishColumns, 0, args, m);
-}
-
-template <class S, class Sum, class Out>
-void finish(const MatmulArgs& args, Device device, const MatmulPlan& plan, const void* product) {
-  const bool at_end = plan.scratch || !product;  // beta was not the library's
-  finish<S, Sum, Out>(device,
-                      {static_cast<const Sum*>(product),
-                       plan.adds_bias && product ? nullptr : static_cast<const S*>(args.bias),
-                       static_cast<Out*>(args.pre_activation), static_cast<Out*>(args.out), args.n,
-                       at_end ? static_cast<S>(args.beta) : S{0}},
-                      args.batch * args.m);
-}
-
-void finish(const MatmulArgs& args, Device device, const MatmulPlan& plan, const void* product) {
-  if (args.out_dtype == DType::f64)
-    return finish<double, double, double>(args, device, plan, product);
-  if (args.out_dtype == DType::f32) return finish<float, float, float>(args, device, plan, product);
-  if (plan.product == DType::f32)
-    return finish<float, float, bfloat16>(args, device, plan, product);
-  finish<float, bfloat16, bfloat16>(args, device, plan, product);
-}
-
 // ---- products -----------------------------------------------------------------------------
-
-std::size_t bytes(std::int64_t stride, std::int64_t batch, std::int64_t matrix, DType dtype) {
-  return static_cast<std::size_t>((batch - 1) * stride + matrix) * itemsize(dtype);
-}
-
-bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
-  const auto* first = static_cast<const char*>(x);
-  const auto* second = static_cast<const char*>(y);
-  return first && second && first < second + y_bytes && second < first + x_bytes;
-}
-
-// An operand as the library can read it: itself, or a copy of it where it counts as rounded or
-// where the product writes over it.
-class Operand {
- public:
-  Operand(const MatmulArgs& args, Device device, const void* data, DType dtype, std::int64_t stride,
-          std::int64_t matrix)
-      : data_(data) {
-    const std::size_t nbytes = bytes(stride, args.batch, matrix, dtype);
-    const std::size_t out = bytes(args.m * args.n, args.batch, args.m * args.n, args.out_dtype);
-    const bool rounded = dtype != args.dtype;
-    if (!rounded && !overlap(data, nbytes, args.out, out) &&
-        !overlap(data, nbytes, args.pre_activation, out))
-      return;
-    const auto elements = static_cast<std::int64_t>(nbytes / itemsize(dtype));
-    copy_.emplace(device, static_cast<std::size_t>(elements) * itemsize(args.dtype));
-    data_ = copy_->data();
-    if (rounded)
-      cast_kernel({copy_->data(), data, elements, args.dtype, dtype}, device);
-    else
-      RINGLET_CUDA(cudaMemcpyAsync(copy_->data(), data, nbytes, cudaMemcpyDeviceToDevice,
-                                   current_stream(device)));
-  }
-  const void* data() const { return data_; }
-
- private:
-  const void* data_;
-  std::optional<Workspace> copy_;
-};
 
 void matmul(const MatmulArgs& args, Device device) {
   MatmulPlan plan = plan_matmul(args, true);
@@ -158,7 +22,8 @@ void matmul(const MatmulArgs& args, Device device) {
   const Operand a(args, device, args.a, args.a_dtype, args.a_stride, args.m * args.k);
   const Operand b(args, device, args.b, args.b_dtype, args.b_stride, args.k * args.n);
   const Workspace scratch(
-      device, plan.scratch ? bytes(args.m * args.n, args.batch, args.m * args.n, plan.product) : 0);
+      device,
+      plan.scratch ? batch_bytes(args.m * args.n, args.batch, args.m * args.n, plan.product) : 0);
   // GELU's operand is made where it stays.
   void* const product = plan.scratch          ? scratch.data()
                         : args.pre_activation ? args.pre_activation
