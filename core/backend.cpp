@@ -14,7 +14,21 @@ namespace {
 std::array<Backend*, kDeviceTypes> backends{};
 
 constexpr int kTypeShift = 16;
-std::atomic<int> chosen_best{-1};  // type << kTypeShift | index
+// type << kTypeShift | index
+std::atomic<int> chosen_best{-1};
+std::atomic<int> chosen_default{0};
+
+int packed(Device device) { return static_cast<int>(device.type) << kTypeShift | device.index; }
+Device unpacked(int packed) {
+  return {static_cast<DeviceType>(packed >> kTypeShift), packed & ((1 << kTypeShift) - 1)};
+}
+
+void check_exists(Device device) {
+  const bool there =
+      device.type == DeviceType::cpu ||
+      (has_backend(device.type) && device.index < backend(device.type).device_count());
+  RINGLET_CHECK(there, "there is no device ", device);
+}
 
 }  // namespace
 
@@ -28,7 +42,9 @@ void set_backend(DeviceType type, Backend* backend) {
 
 bool has_backend(DeviceType type) {
   ensure_registered();
-  return backends[static_cast<std::size_t>(type)] != nullptr;
+  const Backend* found = backends[static_cast<std::size_t>(type)];
+  // A build with CUDA may run where there is no GPU.
+  return found && (type == DeviceType::cpu || found->device_count() > 0);
 }
 
 Backend& backend(DeviceType type) {
@@ -43,18 +59,19 @@ void set_memory_limit(Device device, std::size_t nbytes) {
 }
 
 Device Device::best() {
-  if (const int chosen = chosen_best; chosen >= 0)
-    return {static_cast<DeviceType>(chosen >> kTypeShift), chosen & ((1 << kTypeShift) - 1)};
-  const bool cuda = has_backend(DeviceType::cuda) && backend(DeviceType::cuda).device_count() > 0;
-  return cuda ? Device{DeviceType::cuda, 0} : Device{};
+  if (const int chosen = chosen_best; chosen >= 0) return unpacked(chosen);
+  return has_backend(DeviceType::cuda) ? Device{DeviceType::cuda, 0} : Device{};
 }
 
 void Device::set_best(Device device) {
-  const bool there =
-      device.type == DeviceType::cpu ||
-      (has_backend(device.type) && device.index < backend(device.type).device_count());
-  RINGLET_CHECK(there, "there is no device ", device);
-  chosen_best = static_cast<int>(device.type) << kTypeShift | device.index;
+  check_exists(device);
+  chosen_best = packed(device);
+}
+
+Device default_device() { return unpacked(chosen_default); }
+void set_default_device(Device device) {
+  check_exists(device);
+  chosen_default = packed(device);
 }
 
 Device Device::parse(std::string_view text) {
