@@ -28,7 +28,9 @@ void set_backend(DeviceType type, Backend* backend) {
 
 bool has_backend(DeviceType type) {
   ensure_registered();
-  return backends[static_cast<std::size_t>(type)] != nullptr;
+  const Backend* found = backends[static_cast<std::size_t>(type)];
+  // A build with CUDA may run where there is no GPU.
+  return found && (type == DeviceType::cpu || found->device_count() > 0);
 }
 
 Backend& backend(DeviceType type) {
@@ -45,8 +47,7 @@ void set_memory_limit(Device device, std::size_t nbytes) {
 Device Device::best() {
   if (const int chosen = chosen_best; chosen >= 0)
     return {static_cast<DeviceType>(chosen >> kTypeShift), chosen & ((1 << kTypeShift) - 1)};
-  const bool cuda = has_backend(DeviceType::cuda) && backend(DeviceType::cuda).device_count() > 0;
-  return cuda ? Device{DeviceType::cuda, 0} : Device{};
+  return has_backend(DeviceType::cuda) ? Device{DeviceType::cuda, 0} : Device{};
 }
 
 void Device::set_best(Device device) {

@@ -59,6 +59,7 @@ class Backend {
 
 /// The backend of a device type; throws "no CUDA device" where there is none.
 Backend& backend(DeviceType type);
+/// Whether there is a device of the type.
 bool has_backend(DeviceType type);
 void set_backend(DeviceType type, Backend* backend);
 

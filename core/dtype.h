@@ -15,13 +15,13 @@ enum class DType : std::uint8_t { f32, f64, bf16, f16, i32, i64, u8 };
 struct bfloat16 {
   std::uint16_t bits = 0;
   bfloat16() = default;
-  explicit bfloat16(float value) {
+  constexpr explicit bfloat16(float value) {
     const auto u = std::bit_cast<std::uint32_t>(value);
     const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
     bits = static_cast<std::uint16_t>(nan ? (u >> 16) | 0x40u
                                           : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
   }
-  explicit operator float() const {
+  constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 };

@@ -1,8 +1,8 @@
 #include "ringlet/core/ops/fill.h"
 
-#include <limits>
 #include <type_traits>
 
+#include "ringlet/core/convert.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/simd.h"
 #include "ringlet/core/parallel.h"
@@ -17,33 +17,6 @@ void dispatch_all(DType dtype, Body&& body) {
   if (dtype == DType::f16) return body.template operator()<float16>();
   if (is_floating(dtype)) return dispatch_floating("fill", dtype, body);
   dispatch_integer("fill", dtype, body);
-}
-
-// Towards zero; what does not fit becomes the nearest that does, and NaN becomes 0.
-template <class To, class From>
-To truncate(From value) {
-  using Limits = std::numeric_limits<To>;
-  constexpr From low = static_cast<From>(Limits::min());              // both are powers of two,
-  constexpr From end = static_cast<From>(Limits::max() / 2 + 1) * 2;  // hence exact
-  if (value >= end) return Limits::max();
-  if (value > low) return static_cast<To>(value);
-  return value == value ? Limits::min() : To{0};
-}
-
-// Halves convert through float, everything else directly.
-template <class To, class From>
-To convert(From value) {
-  constexpr bool narrow_from = std::is_same_v<From, bfloat16> || std::is_same_v<From, float16>;
-  constexpr bool narrow_to = std::is_same_v<To, bfloat16> || std::is_same_v<To, float16>;
-  if constexpr (narrow_from) {
-    return convert<To>(static_cast<float>(value));
-  } else if constexpr (narrow_to) {
-    return To(static_cast<float>(value));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    return truncate<To>(value);
-  } else {
-    return static_cast<To>(value);
-  }
 }
 
 void fill(const FillArgs& args, Device device) {

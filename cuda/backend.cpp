@@ -1,0 +1,172 @@
+// Memory and copies of the cuda devices.
+#include "ringlet/core/backend.h"
+
+#include <array>
+#include <memory>
+#include <mutex>
+
+#include "ringlet/core/error.h"
+#include "ringlet/cuda/caching_allocator.h"
+#include "ringlet/cuda/check.h"
+#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/staging.h"
+#include "ringlet/cuda/stream.h"
+#include "ringlet/cuda/workspace.h"
+
+namespace ringlet {
+namespace {
+
+class DeviceSegments final : public cuda::SegmentSource {
+ public:
+  explicit DeviceSegments(Device device) : device_(device) {}
+
+  std::byte* take(std::size_t nbytes) override {
+    const cuda::DeviceGuard guard(device_);
+    void* data = nullptr;
+    const cudaError_t status = cudaMalloc(&data, nbytes);
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());
+      return nullptr;
+    }
+    RINGLET_CUDA(status);
+    return static_cast<std::byte*>(data);
+  }
+  void give_back(std::byte* segment) override {
+    const cuda::DeviceGuard guard(device_);
+    RINGLET_CUDA(cudaFree(segment));  // waits for the device
+  }
+  std::string situation() const override {
+    const cuda::DeviceGuard guard(device_);
+    std::size_t free = 0, total = 0;
+    RINGLET_CUDA(cudaMemGetInfo(&free, &total));
+    return str("the device has ", free, " free of ", total);
+  }
+
+ private:
+  Device device_;
+};
+
+// What is kept for one device.
+struct DeviceMemory {
+  explicit DeviceMemory(Device device) : segments(device), allocator(device, segments) {}
+
+  DeviceSegments segments;
+  cuda::CachingAllocator allocator;
+  std::once_flag staging_made;
+  std::unique_ptr<cuda::Staging> staging;
+};
+
+bool overlap(const std::byte* a, const std::byte* b, std::size_t nbytes) {
+  return a < b + nbytes && b < a + nbytes;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  int device_count() const override { return cuda::device_count(); }
+
+  Block allocate(Device device, std::size_t nbytes) override {
+    return of(device).allocator.allocate(nbytes, cuda::current_stream(device));
+  }
+
+  // May run while the program ends, when the driver is gone, so errors of CUDA are passed over.
+  void release(Device device, const Block& block) override {
+    cuda::CachingAllocator& allocator = of(device).allocator;
+    const auto owner = static_cast<cudaStream_t>(const_cast<void*>(allocator.stream_of(block)));
+    order_release(device, owner);
+    allocator.release(block);
+  }
+
+  void copy(void* to, Device to_device, const void* from, Device from_device,
+            std::size_t nbytes) override {
+    if (nbytes == 0) return;
+    auto* target = static_cast<std::byte*>(to);
+    const auto* source = static_cast<const std::byte*>(from);
+    if (from_device.type == DeviceType::cpu) {
+      staging(to_device).upload(target, source, nbytes, cuda::current_stream(to_device));
+    } else if (to_device.type == DeviceType::cpu) {
+      staging(from_device).download(target, source, nbytes, cuda::current_stream(from_device));
+    } else if (to_device == from_device) {
+      copy_within(target, source, to_device, nbytes);
+    } else {
+      copy_across(target, to_device, source, from_device, nbytes);
+    }
+  }
+
+  void synchronize(Device device) override {
+    RINGLET_CUDA(cudaStreamSynchronize(cuda::current_stream(device)));
+  }
+  MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
+  void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {
+    of(device).allocator.count_sidecar(nbytes);
+  }
+  void reset_peak(Device device) override { of(device).allocator.reset_peak(); }
+  void set_limit(Device device, std::size_t nbytes) override {
+    of(device).allocator.set_limit(nbytes);
+  }
+
+ private:
+  // The owner of a block that another stream has used last waits for that stream.
+  static void order_release(Device device, cudaStream_t owner) {
+    try {
+      const cudaStream_t here = cuda::current_stream(device);
+      if (here == owner) return;
+      const cuda::Event used(device);
+      used.record(here);
+      used.make_wait(owner);
+    } catch (const Error&) {
+      return;
+    }
+  }
+
+  static void copy_within(std::byte* to, const std::byte* from, Device device, std::size_t nbytes) {
+    const cudaStream_t stream = cuda::current_stream(device);
+    if (!overlap(to, from, nbytes)) {
+      RINGLET_CUDA(cudaMemcpyAsync(to, from, nbytes, cudaMemcpyDeviceToDevice, stream));
+      return;
+    }
+    const cuda::Workspace between(device, nbytes);  // slices of one tensor may overlap
+    RINGLET_CUDA(cudaMemcpyAsync(between.data(), from, nbytes, cudaMemcpyDeviceToDevice, stream));
+    RINGLET_CUDA(cudaMemcpyAsync(to, between.data(), nbytes, cudaMemcpyDeviceToDevice, stream));
+  }
+
+  // After what both devices were given before, and before what they are given next.
+  static void copy_across(std::byte* to, Device to_device, const std::byte* from,
+                          Device from_device, std::size_t nbytes) {
+    const cudaStream_t source = cuda::current_stream(from_device);
+    const cudaStream_t target = cuda::current_stream(to_device);
+    const cuda::Event ready(from_device), done(to_device);
+    ready.record(source);
+    ready.make_wait(target);
+    RINGLET_CUDA(cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, nbytes, target));
+    done.record(target);
+    done.make_wait(source);
+  }
+
+  DeviceMemory& of(Device device) const {
+    RINGLET_CHECK(device.index >= 0 && device.index < device_count(), "there is no device ",
+                  device);
+    const auto i = static_cast<std::size_t>(device.index);
+    std::call_once(made_[i], [&] { memories_[i] = std::make_unique<DeviceMemory>(device); });
+    return *memories_[i];
+  }
+  cuda::Staging& staging(Device device) const {
+    DeviceMemory& memory = of(device);
+    std::call_once(memory.staging_made,
+                   [&] { memory.staging = std::make_unique<cuda::Staging>(device); });
+    return *memory.staging;
+  }
+
+  mutable std::array<std::once_flag, cuda::kMostDevices> made_;
+  mutable std::array<std::unique_ptr<DeviceMemory>, cuda::kMostDevices> memories_;
+};
+
+}  // namespace
+
+void register_cuda() {
+  // Never destroyed: tensors with static storage may outlive every other object.
+  static auto* backend = new CudaBackend;
+  set_backend(DeviceType::cuda, backend);
+  cuda::register_kernels();
+}
+
+}  // namespace ringlet

@@ -1,0 +1,63 @@
+#include "ringlet/cuda/check.h"
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::cuda {
+namespace {
+
+const char* hint(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return "; a smaller batch, or another process on the device, may make room";
+    case cudaErrorInsufficientDriver:
+      return "; the driver is older than this build's CUDA " RINGLET_CUDA_TOOLKIT
+             ", or there is none";
+    case cudaErrorNoKernelImageForDevice:
+      return "; this build has code for " RINGLET_CUDA_ARCH
+             ": configure with -Dgpu_arch=… for this device";
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+      return "; an earlier kernel failed and the device is lost to this process: run with "
+             "CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer, to see which";
+    case cudaErrorInitializationError:
+      return "; a process that has used CUDA cannot fork ranks: launch them with `ringlet run`";
+    default:
+      return "";
+  }
+}
+
+const char* words(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "not initialized";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "out of memory";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "invalid value";
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return "the device is too old for it";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "the kernel failed";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "not supported";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
+
+void fail_cuda(cudaError_t status, const char* expression, const char* file, int line) {
+  static_cast<void>(cudaGetLastError());  // or the next check would find this one again
+  fail("[cuda] ", expression, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status),
+       ", ", file, ':', line, ')', hint(status));
+}
+
+void fail_cublas(cublasStatus_t status, const char* expression, const char* file, int line) {
+  fail("[cublas] ", expression, ": ", words(status), " (status ", static_cast<int>(status), ", ",
+       file, ':', line, ')');
+}
+
+}  // namespace ringlet::cuda

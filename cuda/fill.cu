@@ -1,0 +1,100 @@
+#include "ringlet/core/ops/fill.h"
+
+#include <cuda_fp16.h>
+
+#include "ringlet/core/convert.h"
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/types.cuh"
+
+namespace ringlet::cuda {
+namespace {
+
+template <class Body>
+void dispatch_all(DType dtype, Body&& body) {
+  if (dtype == DType::f16) return body.template operator()<float16>();
+  if (is_floating(dtype)) return dispatch_floating("fill", dtype, body);
+  dispatch_integer("fill", dtype, body);
+}
+
+// core's convert(), with the device's own halves.
+template <class To, class From>
+__device__ __forceinline__ To converted(From value) {
+  if constexpr (std::is_same_v<From, float16>) {
+    return converted<To>(__half2float(__ushort_as_half(value.bits)));
+  } else if constexpr (std::is_same_v<From, bfloat16>) {
+    return converted<To>(to_compute(value));
+  } else if constexpr (std::is_same_v<To, float16>) {
+    float16 half;
+    half.bits = __half_as_ushort(__float2half_rn(static_cast<float>(value)));
+    return half;
+  } else if constexpr (std::is_same_v<To, bfloat16>) {
+    return from_compute<bfloat16>(static_cast<float>(value));
+  } else {
+    return convert<To>(value);
+  }
+}
+
+template <class T>
+__global__ void fill_elements(T* out, std::int64_t n, double start, double step) {
+  grid_stride(
+      n, [&](std::int64_t i) { out[i] = converted<T>(start + static_cast<double>(i) * step); });
+}
+
+template <class To, class From>
+__global__ void cast_elements(To* out, const From* in, std::int64_t n) {
+  grid_stride(n, [&](std::int64_t i) { out[i] = converted<To>(in[i]); });
+}
+
+// Eight elements a thread; the last n % 8 by the first threads.
+template <class To, class From>
+__global__ void cast_packs(To* out, const From* in, std::int64_t n) {
+  constexpr int kRun = 8;
+  grid_stride(n / kRun, [&](std::int64_t i) {
+    float values[kRun];
+    load_run(in + i * kRun, values);
+    store_run(out + i * kRun, values);
+  });
+  const std::int64_t tail = n - n % kRun + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (tail < n) out[tail] = converted<To>(in[tail]);
+}
+
+// ---- launchers ----------------------------------------------------------------------------
+
+void fill(const FillArgs& args, Device device) {
+  dispatch_all(args.dtype, [&]<class T>() {
+    launch("fill", device, fill_elements<T>, grid_for(args.n), kThreads, 0,
+           static_cast<T*>(args.out), args.n, args.start, args.step);
+  });
+}
+
+template <class To, class From>
+void cast_to(const CastArgs& args, Device device) {
+  auto* out = static_cast<To*>(args.out);
+  const auto* in = static_cast<const From*>(args.in);
+  constexpr bool narrows = std::is_same_v<To, bfloat16> && std::is_same_v<From, float>;
+  constexpr bool widens = std::is_same_v<To, float> && std::is_same_v<From, bfloat16>;
+  if constexpr (narrows || widens) {
+    // Of these a step has many.
+    if (aligned16(out, in))
+      return launch("cast", device, cast_packs<To, From>, grid_for(args.n, 8 * kThreads), kThreads,
+                    0, out, in, args.n);
+  }
+  launch("cast", device, cast_elements<To, From>, grid_for(args.n), kThreads, 0, out, in, args.n);
+}
+
+void cast(const CastArgs& args, Device device) {
+  dispatch_all(args.out_dtype, [&]<class To>() {
+    dispatch_all(args.in_dtype, [&]<class From>() { cast_to<To, From>(args, device); });
+  });
+}
+
+}  // namespace
+
+void register_fill() {
+  fill_kernel.set(DeviceType::cuda, fill);
+  cast_kernel.set(DeviceType::cuda, cast);
+}
+
+}  // namespace ringlet::cuda

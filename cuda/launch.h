@@ -1,0 +1,59 @@
+// Launching kernels: checked, on the thread's stream of the device, nothing where there is nothing
+// to do.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/core/error.h"
+#include "ringlet/cuda/check.h"
+#include "ringlet/cuda/stream.h"
+
+namespace ringlet::cuda {
+
+inline constexpr int kWarp = 32;
+/// Threads of a block unless a kernel has its reasons.
+inline constexpr int kThreads = 256;
+/// Blocks that a grid-stride loop has at most; fixed, so that results do not depend on the device.
+inline constexpr std::int64_t kMostBlocks = 4096;
+/// Dynamic shared memory that a kernel has without asking.
+inline constexpr std::size_t kSharedWithoutAsking = 48 << 10;
+
+/// Blocks for n elements, `per_block` to each; 0 for none; at most kMostBlocks, for kernels that
+/// loop over the rest (grid_stride).
+inline unsigned grid_for(std::int64_t n, std::int64_t per_block = kThreads) {
+  const std::int64_t blocks = n / per_block + (n % per_block != 0);
+  return static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
+}
+
+#if defined(__CUDACC__)
+/// body(i) for every i of [0, n), all threads of a one-dimensional grid together.
+template <class Body>
+__device__ __forceinline__ void grid_stride(std::int64_t n, Body&& body) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step)
+    body(i);
+}
+#endif
+
+/// What every launch goes through: `arguments` point to the kernel's parameters.
+void launch_kernel(const char* name, Device device, const void* function, dim3 grid, dim3 block,
+                   std::size_t shared_bytes, void** arguments);
+
+/// function<<<grid, block, shared_bytes>>>(arguments...), converted to its parameters; no launch
+/// for an empty grid. An error names the kernel and the launch.
+template <class... Parameters, class... Arguments>
+void launch(const char* name, Device device, void (*function)(Parameters...), dim3 grid, dim3 block,
+            std::size_t shared_bytes, const Arguments&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments));
+  const auto with = [&](Parameters... parameters) {
+    void* pointers[] = {static_cast<void*>(&parameters)..., nullptr};
+    launch_kernel(name, device, reinterpret_cast<const void*>(function), grid, block, shared_bytes,
+                  pointers);
+  };
+  with(arguments...);
+}
+
+}  // namespace ringlet::cuda

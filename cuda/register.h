@@ -1,0 +1,15 @@
+// The list of CUDA kernel families that exist. Each is defined in the file of its name.
+#pragma once
+
+#define RINGLET_CUDA_FAMILIES(X) X(fill)
+
+#define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
+
+namespace ringlet::cuda {
+
+RINGLET_CUDA_FAMILIES(RINGLET_DECLARE_CUDA_FAMILY)
+
+/// Fills the kernel tables.
+void register_kernels();
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,114 @@
+#include "ringlet/cuda/stream.h"
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "ringlet/core/error.h"
+#include "ringlet/cuda/check.h"
+
+namespace ringlet::cuda {
+namespace {
+
+thread_local std::array<cudaStream_t, kMostDevices> chosen_streams{};
+
+cudaStream_t default_stream(Device device) {
+  // Never destroyed: the driver may be gone before objects with static storage are.
+  static auto* const streams = new std::array<cudaStream_t, kMostDevices>{};
+  static auto* const made = new std::array<std::once_flag, kMostDevices>;
+  const auto i = static_cast<std::size_t>(device.index);
+  std::call_once((*made)[i], [&] {
+    const DeviceGuard guard(device);
+    RINGLET_CUDA(cudaStreamCreateWithFlags(&(*streams)[i], cudaStreamNonBlocking));
+  });
+  return (*streams)[i];
+}
+
+}  // namespace
+
+int device_count() {
+  static const int count = [] {
+    int found = 0;
+    if (cudaGetDeviceCount(&found) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      found = 0;
+    }
+    return found < kMostDevices ? found : kMostDevices;
+  }();
+  return count;
+}
+
+DeviceGuard::DeviceGuard(Device device) {
+  RINGLET_CUDA(cudaGetDevice(&before_));
+  changed_ = before_ != device.index;
+  if (changed_) RINGLET_CUDA(cudaSetDevice(device.index));
+}
+DeviceGuard::~DeviceGuard() {
+  if (changed_) cudaSetDevice(before_);
+}
+
+Stream::Stream(Device device) : device_(device) {
+  const DeviceGuard guard(device);
+  RINGLET_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+}
+Stream::~Stream() {
+  if (stream_) cudaStreamDestroy(stream_);
+}
+Stream::Stream(Stream&& other) noexcept
+    : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(stream_, other.stream_);
+  return *this;
+}
+void Stream::synchronize() const { RINGLET_CUDA(cudaStreamSynchronize(stream_)); }
+
+Event::Event(Device device, bool timed) : device_(device) {
+  const DeviceGuard guard(device);
+  RINGLET_CUDA(
+      cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming));
+}
+Event::~Event() {
+  if (event_) cudaEventDestroy(event_);
+}
+Event::Event(Event&& other) noexcept
+    : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(event_, other.event_);
+  return *this;
+}
+void Event::record(cudaStream_t stream) const {
+  const DeviceGuard guard(device_);
+  RINGLET_CUDA(cudaEventRecord(event_, stream));
+}
+void Event::make_wait(cudaStream_t stream) const {
+  RINGLET_CUDA(cudaStreamWaitEvent(stream, event_, 0));
+}
+void Event::synchronize() const { RINGLET_CUDA(cudaEventSynchronize(event_)); }
+bool Event::done() const {
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) return false;
+  RINGLET_CUDA(status);
+  return true;
+}
+float Event::milliseconds_since(const Event& start) const {
+  float milliseconds = 0;
+  RINGLET_CUDA(cudaEventElapsedTime(&milliseconds, start.event_, event_));
+  return milliseconds;
+}
+
+cudaStream_t current_stream(Device device) {
+  RINGLET_CHECK(device.type == DeviceType::cuda && device.index < device_count(),
+                "there is no device ", device);
+  const cudaStream_t chosen = chosen_streams[static_cast<std::size_t>(device.index)];
+  return chosen ? chosen : default_stream(device);
+}
+
+StreamGuard::StreamGuard(const Stream& stream) : index_(stream.device().index) {
+  before_ = std::exchange(chosen_streams[static_cast<std::size_t>(index_)], stream.get());
+}
+StreamGuard::~StreamGuard() { chosen_streams[static_cast<std::size_t>(index_)] = before_; }
+
+}  // namespace ringlet::cuda
