@@ -1,7 +1,7 @@
 // Plans of products, run on the host as the library and the kernels behind it would run them.
 #include "ringlet/cuda/matmul_plan.h"
 
-#include <doctest.h>
+#include <doctest/doctest.h>
 
 #include <cmath>
 #include <vector>
