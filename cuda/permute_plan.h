@@ -17,7 +17,9 @@ struct TurnedTiles {
   Divider a_tiles, b_tiles;
   Strided<2> places;  // of the other dimensions, in the input and the output
 
-  RINGLET_HOST_DEVICE std::int64_t units() const { return others * a_tiles.divisor() * b_tiles.divisor(); }
+  RINGLET_HOST_DEVICE std::int64_t units() const {
+    return others * a_tiles.divisor() * b_tiles.divisor();
+  }
 };
 
 /// One tile: where it begins along a and b, and in the input and the output.

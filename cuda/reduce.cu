@@ -147,7 +147,7 @@ template <class Combine>
 void run(const ReduceArgs& args, Device device) {
   dispatch_floating("reduce", args.dtype, [&]<class T>() {
     using S = compute_t<T>;
-    const ReducePlan plan = plan_reduce(args.outer, args.n, args.inner);
+    const ReducePlan plan = plan_reduce(args.n, args.inner == 1);
     const double divisor = args.op == ReduceOp::mean ? static_cast<double>(args.n) : 1;
     if (plan.chunks == 1)
       return run_stage<Combine, T, T>(args.out, args.in, args, args.n, plan, divisor, device);

@@ -1,5 +1,4 @@
-// How a reduction is cut into pieces that run side by side. Sizes alone decide, so its bits are the
-// same on every device.
+// How a reduction is cut into pieces that run side by side: the same on every device.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +17,17 @@ struct ReducePlan {
   std::int64_t length;
 };
 
-/// The plan of (outer, n, inner) over n; n and all products below 2^62. Chunks begin at multiples
-/// of 256 where inner is 1, so that each is as aligned as its row.
-inline ReducePlan plan_reduce(std::int64_t outer, std::int64_t n, std::int64_t inner) {
-  const bool rows = inner == 1;
-  // Warps or blocks that fill a large device, and what is worth one.
-  const std::int64_t wanted = rows ? 4096 : 1024, least = rows ? 1024 : 64, step = rows ? 256 : 8;
-  const std::int64_t tiles = rows ? outer : outer * ((inner + kTileColumns - 1) / kTileColumns);
-  const std::int64_t most = std::max<std::int64_t>(1, std::min(wanted / tiles, n / least));
-  const std::int64_t length =
-      std::max<std::int64_t>(1, (n + most - 1) / most + step - 1) / step * step;
-  const std::int64_t whole = std::max(length, step);
-  return {std::max<std::int64_t>(1, (n + whole - 1) / whole), whole};
+/// The plan over n < 2^62 of (outer, n, inner), by n alone, so that a row's bits do not depend on
+/// how many there are. Chunks begin at multiples of 256 where inner is 1 (`rows`): each is then as
+/// aligned as its row.
+inline ReducePlan plan_reduce(std::int64_t n, bool rows) {
+  // What one chunk takes, how many the second launch takes, and what is shared out at a time.
+  const std::int64_t alone = rows ? 16384 : 256, least = rows ? 4096 : 64;
+  const std::int64_t most = rows ? 4096 : 1024, step = rows ? 256 : kTileRows;
+  if (n <= alone) return {1, alone};
+  const std::int64_t pieces = std::min(n / least, most);
+  const std::int64_t length = ((n + pieces - 1) / pieces + step - 1) / step * step;
+  return {(n + length - 1) / length, length};
 }
 
 }  // namespace ringlet::cuda
