@@ -2,8 +2,18 @@
 #pragma once
 
 #define RINGLET_CUDA_FAMILIES(X) \
+  X(combine)                     \
+  X(convolution)                 \
+  X(cosine_similarity)           \
+  X(elementwise)                 \
   X(fill)                        \
-  X(matmul)
+  X(index)                       \
+  X(matmul)                      \
+  X(max_pool)                    \
+  X(normalize)                   \
+  X(random)                      \
+  X(reduce)                      \
+  X(topk)
 
 #define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
 

@@ -3,6 +3,7 @@
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/simd.h"
 #include "ringlet/core/parallel.h"
+#include "ringlet/core/permutation.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -50,24 +51,6 @@ void copy_blocks(const CopyBlocksArgs& args, Device device) {
 }
 
 // ---- permute ------------------------------------------------------------------------------
-
-// Neighbours in the output that are neighbours in the input too become one dimension.
-PermuteArgs merged(const PermuteArgs& args) {
-  PermuteArgs out = args;
-  out.dim = 0;
-  for (int i = 0; i < args.dim; ++i) {
-    if (args.sizes[i] == 1) continue;
-    const int last = out.dim - 1;
-    if (last >= 0 && out.in_strides[last] == args.in_strides[i] * args.sizes[i]) {
-      out.sizes[last] *= args.sizes[i];
-      out.in_strides[last] = args.in_strides[i];
-    } else {
-      out.sizes[out.dim] = args.sizes[i];
-      out.in_strides[out.dim++] = args.in_strides[i];
-    }
-  }
-  return out;
-}
 
 // The input offset of position `index` among the first `dim` dimensions.
 std::int64_t input_offset(const PermuteArgs& args, int dim, std::int64_t index) {

@@ -1,0 +1,78 @@
+#include "ringlet/core/ops/max_pool.h"
+
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/divider.h"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/scatter.h"
+#include "ringlet/cuda/types.cuh"
+
+namespace ringlet::cuda {
+namespace {
+
+struct Pool {
+  std::int64_t outputs;  // of all planes
+  Divider out_pixels, out_width;
+  std::int64_t pixels, width, kernel, stride;
+};
+
+// Of equal elements the first wins, NaN beats all.
+template <class T>
+__global__ void pool_windows(T* y, std::int32_t* indices, const T* x, Pool p) {
+  using S = compute_t<T>;
+  grid_stride(p.outputs, [&](std::int64_t i) {
+    const Division plane = divide(i, p.out_pixels);
+    const Division out = divide(plane.remainder, p.out_width);
+    const T* in = x + plane.quotient * p.pixels;
+    const std::int64_t first = (out.quotient * p.width + out.remainder) * p.stride;
+    std::int64_t best = first;
+    S largest = to_compute(in[first]);
+    for (std::int64_t ky = 0; ky < p.kernel; ++ky)
+      for (std::int64_t kx = 0; kx < p.kernel; ++kx) {
+        const std::int64_t at = first + ky * p.width + kx;
+        const S value = to_compute(in[at]);
+        const bool larger = value > largest || (value != value && largest == largest);
+        best = larger ? at : best;
+        largest = larger ? value : largest;
+      }
+    y[i] = in[best];
+    indices[i] = static_cast<std::int32_t>(best);
+  });
+}
+
+void max_pool2d(const MaxPool2dArgs& args, Device device) {
+  const std::int64_t out_pixels = args.out_height * args.out_width;
+  const Pool pool{args.planes * out_pixels,
+                  Divider(out_pixels),
+                  Divider(args.out_width),
+                  args.height * args.width,
+                  args.width,
+                  args.kernel,
+                  args.stride};
+  dispatch_floating("max_pool2d", args.dtype, [&]<class T>() {
+    launch("max_pool2d", device, pool_windows<T>, grid_for(pool.outputs), kThreads, 0,
+           static_cast<T*>(args.y), args.indices, static_cast<const T*>(args.x), pool);
+  });
+}
+
+// Each plane's gradients to the places in `indices`; windows that overlap add up in their order.
+void max_pool2d_backward(const MaxPool2dBackwardArgs& args, Device device) {
+  {
+    const DeviceGuard guard(device);
+    const auto n = static_cast<std::size_t>(args.planes * args.pixels);
+    RINGLET_CUDA(cudaMemsetAsync(args.grad_x, 0, n * itemsize(args.dtype), current_stream(device)));
+  }
+  if (args.out_pixels == 0) return;
+  const ScatterAddArgs sums{args.grad_x,     args.grad, args.indices, args.planes, args.pixels,
+                            args.out_pixels, 1,         false,        args.dtype,  DType::i32};
+  scatter_add(sums, device);
+}
+
+}  // namespace
+
+void register_max_pool() {
+  max_pool2d_kernel.set(DeviceType::cuda, max_pool2d);
+  max_pool2d_backward_kernel.set(DeviceType::cuda, max_pool2d_backward);
+}
+
+}  // namespace ringlet::cuda

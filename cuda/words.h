@@ -1,0 +1,52 @@
+// Bytes that move unchanged: by the widest word that all places and lengths allow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::cuda {
+
+/// 16 bytes as one.
+struct alignas(16) Word16 {
+  std::uint64_t half[2];
+};
+
+/// The largest of 16, 8, 4, 2 and 1 that divides every address and every number of bytes.
+class WidestWord {
+ public:
+  WidestWord& fits(const void* address) {
+    bits_ |= reinterpret_cast<std::uintptr_t>(address);
+    return *this;
+  }
+  WidestWord& fits(std::int64_t nbytes) {
+    bits_ |= static_cast<std::uint64_t>(nbytes);
+    return *this;
+  }
+  std::size_t nbytes() const { return static_cast<std::size_t>(bits_ & (~bits_ + 1)); }
+
+ private:
+  std::uint64_t bits_ = 16;
+};
+
+/// Calls body.template operator()<T>() for the word of that many bytes.
+template <class Body>
+void dispatch_word(std::size_t nbytes, Body&& body) {
+  switch (nbytes) {
+    case 1:
+      return body.template operator()<std::uint8_t>();
+    case 2:
+      return body.template operator()<std::uint16_t>();
+    case 4:
+      return body.template operator()<std::uint32_t>();
+    case 8:
+      return body.template operator()<std::uint64_t>();
+    case 16:
+      return body.template operator()<Word16>();
+    default:
+      fail("[cuda] words of ", nbytes, " bytes");
+  }
+}
+
+}  // namespace ringlet::cuda
