@@ -1,7 +1,14 @@
 // The list of CUDA kernel families that exist. Each is defined in the file of its name.
 #pragma once
 
-#define RINGLET_CUDA_FAMILIES(X) X(fill)
+#define RINGLET_CUDA_FAMILIES(X) \
+  X(cross_entropy)               \
+  X(embedding)                   \
+  X(fill)                        \
+  X(layer_norm)                  \
+  X(optimizer)                   \
+  X(pooling)                     \
+  X(softmax)
 
 #define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
 
