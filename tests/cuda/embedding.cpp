@@ -60,6 +60,14 @@ TEST_CASE("cuda: every token with a row is added up once, in short runs and long
     }
 }
 
+TEST_CASE("cuda: a run is long from 32 tokens on, at the end of all places too") {
+  for (std::int64_t tokens : {1, 31, 32, 33}) {
+    const std::vector<std::uint32_t> keys(static_cast<std::size_t>(tokens), 3);
+    CHECK(cuda::is_long_run(keys.data(), 0, tokens) == (tokens >= 32));
+    CHECK(cuda::end_of_run(keys.data(), 0, tokens) == tokens);
+  }
+}
+
 TEST_CASE("cuda: keys are sorted by as many bits as they have") {
   CHECK(cuda::key_bits(0) == 1);
   CHECK(cuda::key_bits(1) == 1);
