@@ -6,6 +6,7 @@
   X(embedding)                   \
   X(fill)                        \
   X(layer_norm)                  \
+  X(matmul)                      \
   X(optimizer)                   \
   X(pooling)                     \
   X(softmax)

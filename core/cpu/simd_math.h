@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/gelu.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
@@ -81,25 +82,14 @@ RINGLET_INLINE f32x16 log(f32x16 x) {
   return x > f32x16{} ? positive : other;
 }
 
-/// erf(x) as x P(x^2) / Q(x^2) on [-4, 4], within 8 ulp (absolute error below 5e-7).
-RINGLET_INLINE f32x16 erf(f32x16 x) {
-  const f32x16 c = min(max(x, splat(-4.0f)), splat(4.0f));
-  const f32x16 s = c * c;
-  f32x16 p = splat(-2.72614225801306e-10f);
-  p = fma(p, s, splat(2.77068142495902e-08f));
-  p = fma(p, s, splat(-2.10102402082508e-06f));
-  p = fma(p, s, splat(-5.69250639462346e-05f));
-  p = fma(p, s, splat(-7.34990630326855e-04f));
-  p = fma(p, s, splat(-2.95459980854025e-03f));
-  p = fma(p, s, splat(-1.60960333262415e-02f));
-  f32x16 q = splat(-1.45660718464996e-05f);
-  q = fma(q, s, splat(-2.13374055278905e-04f));
-  q = fma(q, s, splat(-1.68282697438203e-03f));
-  q = fma(q, s, splat(-7.37332916720468e-03f));
-  q = fma(q, s, splat(-1.42647390514189e-02f));
-  const f32x16 result = c * p / q;
-  return x != x ? x : result;
-}
+struct VectorFma {
+  __attribute__((always_inline)) f32x16 operator()(f32x16 a, f32x16 b, f32x16 c) const {
+    return fma(a, b, c);
+  }
+};
+
+/// Within 8 ulp (absolute error below 5e-7).
+RINGLET_INLINE f32x16 erf(f32x16 x) { return rational_erf(x, VectorFma{}); }
 
 /// tanh(x): a polynomial near 0, 1 - 2 / (e^2|x| + 1) elsewhere; within 4 ulp.
 RINGLET_INLINE f32x16 tanh(f32x16 x) {
@@ -148,28 +138,7 @@ RINGLET_INLINE V gelu(V x) {
 RINGLET_INLINE f64x8 gelu_derivative(f64x8 x) {
   return fma(x, 0.39894228040143267794 * exp(x * x * -0.5), normal_cdf(x));
 }
-/// 1/2 + x P(x^2) / Q(x^2) on [-6, 6], within 4.7e-8 with these coefficients; 0 or 1 beyond, where
-/// the derivative is within 3.7e-8 of it. Absolute error below 2.5e-7 and 2 ulp of the result.
-RINGLET_INLINE f32x16 gelu_derivative(f32x16 x) {
-  const f32x16 c = min(max(x, splat(-6.0f)), splat(6.0f));
-  const f32x16 s = c * c;
-  f32x16 p = splat(-1.53575636e-11f);
-  p = fma(p, s, splat(2.78501824e-09f));
-  p = fma(p, s, splat(-1.00871325e-07f));
-  p = fma(p, s, splat(3.30083274e-05f));
-  p = fma(p, s, splat(-1.48158367e-04f));
-  p = fma(p, s, splat(1.45299967e-02f));
-  p = fma(p, s, splat(-4.15169496e-02f));
-  p = fma(p, s, splat(7.9788479e-01f));
-  f32x16 q = splat(5.55671061e-06f);
-  q = fma(q, s, splat(1.50208826e-04f));
-  q = fma(q, s, splat(2.95229561e-03f));
-  q = fma(q, s, splat(3.69719129e-02f));
-  q = fma(q, s, splat(2.81302012e-01f));
-  q = fma(q, s, splat(1.0f));
-  const f32x16 inside = c * p / q + 0.5f;
-  const f32x16 result = x > c ? splat(1.0f) : x < c ? f32x16{} : inside;
-  return x != x ? x : result;
-}
+/// Absolute error below 2.5e-7 and 2 ulp of the result.
+RINGLET_INLINE f32x16 gelu_derivative(f32x16 x) { return rational_gelu_derivative(x, VectorFma{}); }
 
 }  // namespace ringlet::cpu::RINGLET_ISA
