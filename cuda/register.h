@@ -14,6 +14,14 @@
   X(random)                      \
   X(reduce)                      \
   X(topk)
+  X(cross_entropy)               \
+  X(embedding)                   \
+  X(fill)                        \
+  X(layer_norm)                  \
+  X(matmul)                      \
+  X(optimizer)                   \
+  X(pooling)                     \
+  X(softmax)
 
 #define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
 

@@ -35,7 +35,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids, DType dtype) {
   Tensor out = empty({ids.numel(), weight.size(1)}, dtype, weight.device());
   if (out.numel() > 0)
     embedding_kernel({out.mutable_bytes(), weight.bytes(), ids.data<std::int32_t>(), ids.numel(),
-                      weight.size(1), dtype},
+                      weight.size(0), weight.size(1), dtype},
                      weight.device());
   return out;
 }
@@ -79,6 +79,7 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
     check_ids(kTableNames[i], *table[i], *id[i], tokens);
     args.table[i] = table[i]->bytes();
     args.ids[i] = id[i]->data<std::int32_t>();
+    args.rows[i] = table[i]->size(0);
   }
   args.columns = tables.word.size(1);
   RINGLET_CHECK(args.columns > 0, "[embedding] no columns in the word table");

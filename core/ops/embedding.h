@@ -1,6 +1,7 @@
 // Rows of tables by id, and the sum of embeddings that opens an encoder. Tables are f32 (f64);
 // what is gathered may be bf16. Ids are i32, end to end; on a CPU they are checked before any
-// kernel runs.
+// kernel runs. A GPU, which nobody waits for, gathers NaN for an id that has no row, and leaves it
+// out of gradients.
 #pragma once
 
 #include "ringlet/core/ops/layer_norm.h"
@@ -12,6 +13,7 @@ struct EmbeddingArgs {
   const void* weight;       // (V, C)
   const std::int32_t* ids;  // (T)
   std::int64_t tokens;
+  std::int64_t rows;  // V
   std::int64_t columns;
   DType dtype;  // of out
 };
@@ -37,6 +39,7 @@ struct EmbeddingSumArgs {
   void* rstd;                  // (T)
   const void* table[3];        // word, position, token type (may be null)
   const std::int32_t* ids[3];  // (T) each
+  std::int64_t rows[3];        // of the tables
   const void* weight;          // (C) of the LayerNorm
   const void* bias;            // (C)
   std::int64_t tokens;
@@ -54,7 +57,8 @@ inline Tensor embedding(const Tensor& weight, const Tensor& ids) {
   return embedding(weight, ids, weight.dtype());
 }
 /// grad_weight = sum over the tokens of each id, in token order from +0, plus beta * grad_weight;
-/// with beta 0, rows of no token become 0, with 1 they are not touched.
+/// with beta 0, rows of no token become 0, with 1 they are not touched. A GPU adds up an id of many
+/// tokens in several sums, in an order that its own tokens alone decide.
 void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids);
 
 /// The tables of an encoder and which row of each every token takes.

@@ -40,8 +40,9 @@ struct PoolingOutput {
   Tensor argmax;  // (S, C) i32, the first token that has the maximum; defined for max only
 };
 /// x (T, C), cu_seqlens (S + 1). The mean divides by max(tokens, 1e-9) as Sentence Transformers
-/// does, so an empty sentence has mean 0; it has no first token and no maximum, which throws.
-/// With `lengths` (S) i32 only the first tokens of each sentence count, the rest is padding.
+/// does, so an empty sentence has mean 0; it has no first token and no maximum, which throws (a
+/// GPU, which nobody waits for, gives NaN). With `lengths` (S) i32 only the first tokens of each
+/// sentence count, the rest is padding.
 PoolingOutput pooling(PoolingMode mode, const Tensor& x, const Tensor& cu_seqlens,
                       const Tensor& lengths = {});
 /// grad (S, C) -> (T, C) in `dtype`, that of x. The maximum's gradient goes to its first token.

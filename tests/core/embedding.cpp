@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "../device.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/parallel.h"
@@ -24,7 +27,7 @@ TEST_CASE("embedding takes rows, in the table's dtype or in bf16") {
   CHECK(embedding(table, row_tensor({})).shape() == Shape{0, 2});
 }
 
-TEST_CASE("an id outside the table is named with its place") {
+TEST_CASE_FIXTURE(OnCpu, "an id outside the table is named with its place") {
   const Tensor table = zeros({3, 2});
   CHECK_THROWS_WITH_AS(embedding(table, row_tensor({0, 2, 3})),
                        "[embedding] word id 3 at token 2, expected 0 to 2", Error);
@@ -32,6 +35,41 @@ TEST_CASE("an id outside the table is named with its place") {
                        "[embedding] word id -1 at token 0, expected 0 to 2", Error);
   CHECK_THROWS_AS(embedding(table, zeros({2}, DType::i64)), Error);
   CHECK_THROWS_AS(embedding(table, zeros({2}, DType::i32), DType::f64), Error);
+}
+
+TEST_CASE("a GPU gathers NaN for an id outside the table and leaves it out of the gradient") {
+  if (default_device().type == DeviceType::cpu) return;
+  const Tensor ids = row_tensor({0, 2, -1, 1});
+  const std::vector<float> rows = embedding(ones({2, 3}), ids).to_vector();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    CHECK(std::isnan(rows[i]) == (i / 3 == 1 || i / 3 == 2));
+  Tensor grad = empty({2, 3});
+  embedding_backward_into({grad, 0}, ones({4, 3}), ids);
+  CHECK(grad.to_vector() == std::vector<float>(6, 1));
+}
+
+TEST_CASE("ids of few tokens and of many add up all of them") {
+  // Ones, whose sums are exact in any order.
+  for (std::int64_t tokens : {31, 32, 33, 100, 513})
+    for (std::int64_t columns : {3, 8, 40}) {
+      CAPTURE(tokens);
+      CAPTURE(columns);
+      Ids ids;
+      for (std::int32_t t = 0; t < tokens; ++t) ids.insert(ids.end(), {1, t % 2 == 0 ? 0 : 3});
+      const std::int64_t all = 2 * tokens;
+      const Tensor grad = ones({all, columns});
+      Tensor out = full({5, columns}, 7);
+      embedding_backward_into({out, 1}, grad, row_tensor(ids));
+      const std::vector<float> sums = out.to_vector();
+      const auto row = [&](std::int64_t id) {
+        return sums[static_cast<std::size_t>(id * columns)];
+      };
+      CHECK(row(0) == 7 + static_cast<float>((tokens + 1) / 2));
+      CHECK(row(1) == 7 + static_cast<float>(tokens));
+      CHECK(row(2) == 7);
+      CHECK(row(3) == 7 + static_cast<float>(tokens / 2));
+      CHECK(row(4) == 7);
+    }
 }
 
 TEST_CASE("embedding_backward_into sums rows by id; beta keeps or clears the rest") {
@@ -109,7 +147,15 @@ TEST_CASE("the fused embedding sum equals gathers, sums, layer_norm and dropout"
   }
 }
 
-TEST_CASE("the embedding sum names the table whose id is wrong, and takes no tokens") {
+TEST_CASE("the embedding sum takes no tokens") {
+  const Tensor w = ones({4});
+  const EmbeddingTables tables{zeros({3, 4}), zeros({2, 4}), {}};
+  CHECK(embedding_sum_layer_norm(tables, {row_tensor({}), row_tensor({}), {}}, w, w, 1e-5,
+                                 {.p = 0.5f}, {}, DType::bf16)
+            .y.shape() == Shape{0, 4});
+}
+
+TEST_CASE_FIXTURE(OnCpu, "the embedding sum names the table whose id is wrong") {
   const Tensor w = ones({4});
   const EmbeddingTables tables{zeros({3, 4}), zeros({2, 4}), {}};
   CHECK_THROWS_WITH_AS(embedding_sum_layer_norm(tables, {row_tensor({0}), row_tensor({2}), {}}, w,
@@ -119,7 +165,4 @@ TEST_CASE("the embedding sum names the table whose id is wrong, and takes no tok
       embedding_sum_layer_norm(tables, {row_tensor({0}), row_tensor({1}), row_tensor({0})}, w, w,
                                1e-5, {}, {}, DType::f32),
       Error);
-  CHECK(embedding_sum_layer_norm(tables, {row_tensor({}), row_tensor({}), {}}, w, w, 1e-5,
-                                 {.p = 0.5f}, {}, DType::bf16)
-            .y.shape() == Shape{0, 4});
 }

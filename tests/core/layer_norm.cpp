@@ -50,7 +50,7 @@ TEST_CASE("layer_norm gives rows mean 0 and variance 1, then weight and bias") {
 
 TEST_CASE("layer_norm equals its definition in every dtype and width") {
   const GeneratorGuard guard({.seed = 1});
-  for (std::int64_t columns : {1, 3, 8, 16, 17, 63, 64, 65, 384, 768}) {
+  for (std::int64_t columns : {1, 3, 8, 16, 17, 63, 64, 65, 384, 768, 1000, 1024, 1500}) {
     CAPTURE(columns);
     const Tensor x = normal({5, columns}, 0.5, 2, DType::f64);
     const Tensor weight = normal({columns}, 1, 1, DType::f64);
@@ -75,7 +75,7 @@ TEST_CASE("layer_norm equals its definition in every dtype and width") {
 TEST_CASE("the fused residual LayerNorm equals dropout, add and layer_norm bit by bit") {
   const GeneratorGuard guard({.seed = 2});
   for (DType dtype : {DType::f32, DType::f64}) {
-    for (std::int64_t columns : {5, 32, 77, 384}) {
+    for (std::int64_t columns : {5, 32, 77, 384, 1030}) {
       CAPTURE(columns);
       const Tensor x = normal({70, columns}, 0, 1, dtype), r = normal({70, columns}, 1, 1, dtype);
       const Tensor w = normal({columns}, 1, 1, dtype), b = normal({columns}, 0, 1, dtype);

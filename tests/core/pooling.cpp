@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "../device.h"
+
 using namespace ringlet;
 
 namespace {
@@ -65,13 +67,28 @@ TEST_CASE("the first of equal maxima counts, and NaN is the largest") {
   CHECK(y.to_vector()[1] != y.to_vector()[1]);
 }
 
-TEST_CASE("an empty sentence has mean 0, and neither a first token nor a maximum") {
-  const Tensor x = ones({2, 3});
-  CHECK(pooling(PoolingMode::mean, x, id_tensor({0, 0, 2})).y[0].to_vector() ==
+TEST_CASE("an empty sentence has mean 0, and there may be no sentence") {
+  CHECK(pooling(PoolingMode::mean, ones({2, 3}), id_tensor({0, 0, 2})).y[0].to_vector() ==
         std::vector<float>{0, 0, 0});
+  CHECK(pooling(PoolingMode::cls, zeros({0, 3}), id_tensor({0})).y.shape() == Shape{0, 3});
+}
+
+TEST_CASE("a GPU gives NaN for the first token and the maximum of an empty sentence") {
+  if (default_device().type == DeviceType::cpu) return;
+  for (PoolingMode mode : {PoolingMode::cls, PoolingMode::max}) {
+    const Tensor at = id_tensor({0, 2, 2}), grad = ones({2, 3});
+    const PoolingOutput out = pooling(mode, ones({2, 3}), at);
+    const std::vector<float> y = out.y.to_vector();
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK((y[i] != y[i]) == (i >= 3));
+    CHECK(pooling_backward(mode, grad, out.argmax, at, 2, DType::f32).to_vector() ==
+          std::vector<float>{1, 1, 1, 0, 0, 0});
+  }
+}
+
+TEST_CASE_FIXTURE(OnCpu, "an empty sentence has neither a first token nor a maximum") {
+  const Tensor x = ones({2, 3});
   CHECK_THROWS_WITH_AS(pooling(PoolingMode::max, x, id_tensor({0, 2, 2})),
                        "[pooling] sentence 1 is empty: it has no first token and no maximum",
                        Error);
-  CHECK(pooling(PoolingMode::cls, zeros({0, 3}), id_tensor({0})).y.shape() == Shape{0, 3});
   CHECK_THROWS_AS(pooling(PoolingMode::mean, x, id_tensor({0, 3})), Error);
 }

@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/softmax.h"
 
+#include "../device.h"
 #include "../oracle.h"
 #include "ringlet/core/ops/cross_entropy.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -60,11 +61,23 @@ TEST_CASE("cross_entropy is log_softmax and the label's negative, divided") {
         DType::bf16);
 }
 
-TEST_CASE("cross_entropy of no rows is zero, and a wrong label is named with its row") {
+TEST_CASE("cross_entropy of no rows is zero") {
   const Tensor none = zeros({0}, DType::i64);
   CHECK(cross_entropy(zeros({0, 3}), none, 8).loss.item() == 0);
   CHECK(cross_entropy_backward(ones({}), zeros({0, 3}), none, zeros({0}), 8).shape() ==
         Shape{0, 3});
+}
+
+TEST_CASE("a GPU makes the loss and the row's gradient NaN for a wrong label") {
+  if (default_device().type == DeviceType::cpu) return;
+  const Tensor logits = zeros({3, 2}), labels = tensor<std::int32_t>({0, 2, 1});
+  const CrossEntropyOutput out = cross_entropy(logits, labels, 3);
+  CHECK(std::isnan(out.loss.item()));
+  const Floats grad = cross_entropy_backward(ones({}), logits, labels, out.lse, 3).to_vector();
+  for (std::size_t i = 0; i < grad.size(); ++i) CHECK(std::isnan(grad[i]) == (i / 2 == 1));
+}
+
+TEST_CASE_FIXTURE(OnCpu, "a wrong label is named with its row") {
   const Tensor logits = zeros({2, 3});
   CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<std::int64_t>({0, 3}), 1),
                        "[cross_entropy] the label of row 1 is 3, expected 0 to 2", Error);

@@ -1,0 +1,95 @@
+#include "ringlet/core/ops/cross_entropy.h"
+
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/softmax_rows.cuh"
+#include "ringlet/cuda/workspace.h"
+
+namespace ringlet::cuda {
+namespace {
+
+template <class Args>
+__device__ __forceinline__ std::int64_t label_of(const Args& args, std::int64_t row) {
+  return args.label_dtype == DType::i64 ? static_cast<const std::int64_t*>(args.labels)[row]
+                                        : static_cast<const std::int32_t*>(args.labels)[row];
+}
+
+struct CrossEntropyRows : CrossEntropyArgs {
+  double* losses;  // (rows)
+};
+
+template <class T, class Team>
+__global__ void __launch_bounds__(kThreads) cross_entropy_rows(CrossEntropyRows args) {
+  using S = compute_t<T>;
+  for_team_rows<Team>(args.rows, [&](std::int64_t row) {
+    const T* const x = static_cast<const T*>(args.logits) + row * args.classes;
+    const S largest = row_max<Team>(x, args.classes);
+    const S log_sum = logarithm(row_exp_sum<Team>(x, args.classes, largest));
+    if (team_lane<Team>() > 0) return;
+    static_cast<S*>(args.lse)[row] = largest + log_sum;
+    const std::int64_t label = label_of(args, row);
+    const bool known = label >= 0 && label < args.classes;
+    // Large logits cancel before the small logarithm is added.
+    const S loss = known ? (largest - to_compute(x[label])) + log_sum : static_cast<S>(NAN);
+    args.losses[row] = static_cast<double>(loss);
+  });
+}
+
+// One block: the rows' losses, every kSumThreads-th to a thread, and then the threads' sums.
+constexpr int kSumThreads = 1024;
+
+template <class S>
+__global__ void __launch_bounds__(kSumThreads)
+    sum_losses(S* loss, const double* losses, std::int64_t rows, double divisor) {
+  __shared__ double parts[kWarp];
+  double total = 0;
+  for (std::int64_t row = threadIdx.x; row < rows; row += kSumThreads) total += losses[row];
+  total = block_sum(total, parts);
+  if (threadIdx.x == 0) *loss = static_cast<S>(total / divisor);
+}
+
+void cross_entropy(const CrossEntropyArgs& args, Device device) {
+  const Workspace losses(device, static_cast<std::size_t>(args.rows) * sizeof(double));
+  dispatch_floating("cross_entropy", args.dtype, [&]<class T>() {
+    launch_rows("cross_entropy", device, cross_entropy_rows<T, WarpTeam>,
+                cross_entropy_rows<T, BlockTeam>, args.rows, args.classes,
+                CrossEntropyRows{args, losses.as<double>()});
+    launch("cross_entropy", device, sum_losses<compute_t<T>>, 1, kSumThreads, 0,
+           static_cast<compute_t<T>*>(args.loss), losses.as<double>(), args.rows, args.divisor);
+  });
+}
+
+template <class T, class Team>
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_backward_rows(CrossEntropyBackwardArgs args) {
+  using S = compute_t<T>;
+  const S factor = static_cast<S>(*static_cast<const S*>(args.grad) / args.divisor);
+  for_team_rows<Team>(args.rows, [&](std::int64_t row) {
+    const T* const x = static_cast<const T*>(args.logits) + row * args.classes;
+    T* const out = static_cast<T*>(args.grad_logits) + row * args.classes;
+    const S lse = static_cast<const S*>(args.lse)[row];
+    const std::int64_t label = label_of(args, row);
+    const bool known = label >= 0 && label < args.classes;
+    for_columns<Team>(args.classes, [&](std::int64_t c) {
+      const S p = exponential(to_compute(x[c]) - lse);
+      const S gradient = (c == label ? p - S{1} : p) * factor;
+      out[c] = from_compute<T>(known ? gradient : static_cast<S>(NAN));
+    });
+  });
+}
+
+void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Device device) {
+  dispatch_floating("cross_entropy_backward", args.dtype, [&]<class T>() {
+    launch_rows("cross_entropy_backward", device, cross_entropy_backward_rows<T, WarpTeam>,
+                cross_entropy_backward_rows<T, BlockTeam>, args.rows, args.classes, args);
+  });
+}
+
+}  // namespace
+
+void register_cross_entropy() {
+  cross_entropy_kernel.set(DeviceType::cuda, cross_entropy);
+  cross_entropy_backward_kernel.set(DeviceType::cuda, cross_entropy_backward);
+}
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,42 @@
+// Runs of equal ids among sorted ones.
+#pragma once
+
+#include <cstdint>
+
+#include "ringlet/core/host_device.h"
+
+namespace ringlet::cuda {
+
+/// From so many tokens on a run is shared out among threads. Two of them never begin within as
+/// many places.
+inline constexpr int kLongEmbeddingRun = 32;
+
+/// What a token sorts by: its id, and `rows`, behind all of them, where the table has no such row.
+RINGLET_HOST_DEVICE std::uint32_t embedding_key(std::int32_t id, std::int64_t rows) {
+  return static_cast<std::uint32_t>(id >= 0 && id < rows ? id : rows);
+}
+
+/// Whether a run of tokens with a row begins at `place`.
+RINGLET_HOST_DEVICE bool begins_run(const std::uint32_t* keys, std::int64_t place,
+                                    std::int64_t rows) {
+  return keys[place] < rows && (place == 0 || keys[place - 1] != keys[place]);
+}
+
+/// Whether the run that begins at `place`, of `count` places in all, is a long one.
+RINGLET_HOST_DEVICE bool is_long_run(const std::uint32_t* keys, std::int64_t place,
+                                     std::int64_t count) {
+  return place + kLongEmbeddingRun <= count && keys[place + kLongEmbeddingRun - 1] == keys[place];
+}
+
+/// The first place behind the run that `place` belongs to.
+RINGLET_HOST_DEVICE std::int64_t end_of_run(const std::uint32_t* keys, std::int64_t place,
+                                            std::int64_t count) {
+  std::int64_t inside = place, behind = count;
+  while (behind - inside > 1) {
+    const std::int64_t middle = inside + (behind - inside) / 2;
+    (keys[middle] == keys[place] ? inside : behind) = middle;
+  }
+  return behind;
+}
+
+}  // namespace ringlet::cuda

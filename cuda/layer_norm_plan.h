@@ -1,0 +1,49 @@
+// How the backward of LayerNorm shares out a block of kLayerNormBlock rows. A thread keeps the
+// same few columns of all rows that it sees, so the column sums stay in its registers; a group of
+// threads spans the columns, and the block's rows are dealt to its groups in runs.
+#pragma once
+
+#include <cstddef>
+
+#include "ringlet/core/ops/layer_norm.h"
+
+namespace ringlet::cuda {
+
+/// Columns of the longest rows that are shared out so.
+inline constexpr std::int64_t kPlanColumns = 1024;
+/// Rows that a thread has in flight.
+inline constexpr int kPlanRows = 4;
+inline constexpr int kPlanThreads = 384;
+/// From so many blocks on they fill a device by themselves, and each does best with one group: the
+/// fewer threads wait for each other, the better reading and writing overlap.
+inline constexpr std::int64_t kPlanManyBlocks = 264;
+
+struct LayerNormPlan {
+  int group_threads;  // whole warps
+  int groups;         // 1, 2, 4 or 8
+  RINGLET_HOST_DEVICE int threads() const { return groups * group_threads; }
+  RINGLET_HOST_DEVICE int warps() const { return group_threads / 32; }
+  RINGLET_HOST_DEVICE int rows() const { return static_cast<int>(kLayerNormBlock) / groups; }
+  /// Row sums that a group's warps exchange for kPlanRows rows, twice: a batch writes one half
+  /// while slower threads read the other.
+  RINGLET_HOST_DEVICE int exchange() const { return 2 * groups * warps() * 2 * kPlanRows; }
+  RINGLET_HOST_DEVICE int exchange_place(int batch, int group) const {
+    return (batch % 2 * groups + group) * warps() * 2 * kPlanRows;
+  }
+  /// Elements of shared memory: the exchange, and then the groups' column sums (groups, 2, C).
+  RINGLET_HOST_DEVICE std::int64_t shared(std::int64_t columns) const {
+    return exchange() + groups * 2 * columns;
+  }
+};
+
+/// For `blocks` blocks of rows of `columns` columns, `pack` of them to a thread.
+RINGLET_HOST_DEVICE LayerNormPlan layer_norm_plan(std::int64_t blocks, std::int64_t columns,
+                                                  int pack) {
+  const auto threads = static_cast<int>((columns + pack - 1) / pack);
+  LayerNormPlan plan{(threads + 31) / 32 * 32, 1};
+  const int most = blocks < kPlanManyBlocks ? 8 : 1;
+  while (plan.groups < most && 2 * plan.threads() <= kPlanThreads) plan.groups *= 2;
+  return plan;
+}
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,67 @@
+#include "ringlet/core/ops/softmax.h"
+
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/softmax_rows.cuh"
+
+namespace ringlet::cuda {
+namespace {
+
+template <class T, class Team>
+__global__ void __launch_bounds__(kThreads) softmax_rows(SoftmaxArgs args) {
+  using S = compute_t<T>;
+  for_team_rows<Team>(args.rows, [&](std::int64_t row) {
+    const T* const x = static_cast<const T*>(args.in) + row * args.columns;
+    T* const y = static_cast<T*>(args.out) + row * args.columns;
+    const S largest = row_max<Team>(x, args.columns);
+    const S total = row_exp_sum<Team>(x, args.columns, largest);
+    const S log_total = args.log ? logarithm(total) : S{0};
+    for_columns<Team>(args.columns, [&](std::int64_t c) {
+      const S shifted = to_compute(x[c]) - largest;
+      y[c] = from_compute<T>(args.log ? shifted - log_total : exponential(shifted) / total);
+    });
+  });
+}
+
+void softmax(const SoftmaxArgs& args, Device device) {
+  dispatch_floating("softmax", args.dtype, [&]<class T>() {
+    launch_rows("softmax", device, softmax_rows<T, WarpTeam>, softmax_rows<T, BlockTeam>, args.rows,
+                args.columns, args);
+  });
+}
+
+template <class T, class Team>
+__global__ void __launch_bounds__(kThreads) softmax_backward_rows(SoftmaxBackwardArgs args) {
+  using S = compute_t<T>;
+  for_team_rows<Team>(args.rows, [&](std::int64_t row) {
+    const T* const grad = static_cast<const T*>(args.grad) + row * args.columns;
+    const T* const y = static_cast<const T*>(args.y) + row * args.columns;
+    T* const grad_x = static_cast<T*>(args.grad_x) + row * args.columns;
+    S total = 0;
+    for_columns<Team>(args.columns, [&](std::int64_t c) {
+      const S g = to_compute(grad[c]);
+      total = args.log ? total + g : multiply_add(g, to_compute(y[c]), total);
+    });
+    const S dot = team_sum<Team>(total);
+    for_columns<Team>(args.columns, [&](std::int64_t c) {
+      const S g = to_compute(grad[c]), p = to_compute(y[c]);
+      grad_x[c] = from_compute<T>(args.log ? multiply_add(-exponential(p), dot, g) : p * (g - dot));
+    });
+  });
+}
+
+void softmax_backward(const SoftmaxBackwardArgs& args, Device device) {
+  dispatch_floating("softmax_backward", args.dtype, [&]<class T>() {
+    launch_rows("softmax_backward", device, softmax_backward_rows<T, WarpTeam>,
+                softmax_backward_rows<T, BlockTeam>, args.rows, args.columns, args);
+  });
+}
+
+}  // namespace
+
+void register_softmax() {
+  softmax_kernel.set(DeviceType::cuda, softmax);
+  softmax_backward_kernel.set(DeviceType::cuda, softmax_backward);
+}
+
+}  // namespace ringlet::cuda

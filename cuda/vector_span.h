@@ -1,0 +1,43 @@
+// Runs of equal length at several addresses: what of them can be read 16 bytes at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/core/host_device.h"
+
+namespace ringlet::cuda {
+
+/// Of n elements: `head` single ones, then `packs` of `pack`, then single ones to the end.
+struct VectorSpan {
+  std::int64_t n;
+  std::int64_t head;
+  std::int64_t packs;
+  int pack;
+
+  RINGLET_HOST_DEVICE std::int64_t singles() const { return n - packs * pack; }
+  /// Where the i-th single element lies.
+  RINGLET_HOST_DEVICE std::int64_t single(std::int64_t i) const {
+    return i < head ? i : i + packs * pack;
+  }
+  /// Where the i-th pack begins, at a multiple of 16 bytes in all runs.
+  RINGLET_HOST_DEVICE std::int64_t begin(std::int64_t i) const { return head + i * pack; }
+  /// Threads with something to do, where each takes a pack and a single element.
+  std::int64_t work() const { return packs > singles() ? packs : singles(); }
+};
+
+/// All elements are single where the addresses are no multiple of `itemsize`, or do not all lie
+/// equally far from a multiple of 16. A null address is no run.
+template <class... Pointers>
+VectorSpan vector_span(std::int64_t n, std::size_t itemsize, const Pointers*... runs) {
+  const std::uintptr_t places[] = {reinterpret_cast<std::uintptr_t>(runs)...};
+  const auto pack = static_cast<int>(16 / itemsize);
+  const std::uintptr_t offset = places[0] % 16;
+  bool together = offset % itemsize == 0;
+  for (std::uintptr_t place : places) together = together && (place == 0 || place % 16 == offset);
+  const auto head = static_cast<std::int64_t>((16 - offset) % 16 / itemsize);
+  if (!together || head > n) return {n, n, 0, pack};
+  return {n, head, (n - head) / pack, pack};
+}
+
+}  // namespace ringlet::cuda

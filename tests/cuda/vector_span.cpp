@@ -1,0 +1,54 @@
+#include "ringlet/cuda/vector_span.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace ringlet;
+
+namespace {
+
+// Every element once, packs at multiples of 16 bytes.
+void check_span(const cuda::VectorSpan& span, std::int64_t n, std::uintptr_t place,
+                std::size_t itemsize) {
+  std::vector<int> seen(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < span.packs; ++i) {
+    const std::int64_t begin = span.begin(i);
+    CHECK((place + static_cast<std::uintptr_t>(begin) * itemsize) % 16 == 0);
+    for (int k = 0; k < span.pack; ++k) ++seen.at(static_cast<std::size_t>(begin + k));
+  }
+  for (std::int64_t i = 0; i < span.singles(); ++i)
+    ++seen.at(static_cast<std::size_t>(span.single(i)));
+  CHECK(seen == std::vector<int>(static_cast<std::size_t>(n), 1));
+  CHECK(span.work() >= span.packs);
+  CHECK(span.work() >= span.singles());
+}
+
+const std::byte* at_place(std::uintptr_t place) {
+  return reinterpret_cast<const std::byte*>(place);
+}
+
+}  // namespace
+
+TEST_CASE("cuda: packs and single elements cover a run of any length and alignment") {
+  for (std::size_t itemsize : {4, 8})
+    for (std::uintptr_t offset = 0; offset < 16; ++offset)
+      for (std::int64_t n = 0; n < 24; ++n) {
+        CAPTURE(itemsize);
+        CAPTURE(offset);
+        CAPTURE(n);
+        const std::uintptr_t place = 4096 + offset;
+        const auto alike =
+            cuda::vector_span(n, itemsize, at_place(place), at_place(place + 160), at_place(0));
+        check_span(alike, n, place, itemsize);
+        if (offset % itemsize == 0) {
+          CHECK(alike.singles() < 2 * alike.pack);
+        } else {
+          CHECK(alike.packs == 0);
+        }
+        const auto apart =
+            cuda::vector_span(n, itemsize, at_place(place), at_place(place + itemsize));
+        check_span(apart, n, place, itemsize);
+        CHECK(apart.packs == 0);
+      }
+}
