@@ -1,7 +1,9 @@
 // The list of CUDA kernel families that exist. Each is defined in the file of its name.
 #pragma once
 
-#define RINGLET_CUDA_FAMILIES(X) X(fill)
+#define RINGLET_CUDA_FAMILIES(X) \
+  X(attention)                  \
+  X(fill)
 
 #define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
 

@@ -1,0 +1,50 @@
+// Forward, and the family's entries. A warp takes 16 queries of one head of one sentence.
+#include "ringlet/core/ops/attention.h"
+
+#include "ringlet/cuda/attention_forward.h"
+#include "ringlet/cuda/attention_launch.h"
+#include "ringlet/cuda/attention_rows.h"
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/register.h"
+
+namespace ringlet::cuda {
+namespace {
+
+template <int kHead>
+__global__ void __launch_bounds__(kAttentionThreads) forward_tiles(const AttentionArgs args) {
+  __shared__ float bias[kAttentionWarps][kDistances];
+  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+    if (item.rows > 0) attention_forward_tile<kHead>(warp, args, item, bias[number]);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kAttentionThreads) forward_rows(const AttentionArgs args) {
+  __shared__ compute_t<T> bias[kAttentionWarps][kDistances];
+  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+    if (item.rows > 0) attention_forward_rows<T>(warp, args, item, bias[number]);
+  });
+}
+
+// ---- launchers ----------------------------------------------------------------------------
+
+void attention(const AttentionArgs& args, Device device) {
+  const AttentionShape& shape = args.shape;
+  const unsigned grid = attention_grid(shape);
+  if (takes_tiles(shape, shape.qkv, args.out))
+    return launch("attention", device,
+                  shape.head_size == 32 ? forward_tiles<32> : forward_tiles<64>, grid,
+                  kAttentionThreads, 0, args);
+  dispatch_floating("attention", shape.dtype, [&]<class T>() {
+    launch("attention", device, forward_rows<T>, grid, kAttentionThreads, 0, args);
+  });
+}
+
+}  // namespace
+
+void register_attention() {
+  attention_kernel.set(DeviceType::cuda, attention);
+  attention_backward_kernel.set(DeviceType::cuda, attention_backward);
+}
+
+}  // namespace ringlet::cuda

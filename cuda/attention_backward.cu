@@ -1,0 +1,108 @@
+// Backward: queries, then keys, then the buckets' sums.
+#include "ringlet/cuda/attention_backward.h"
+
+#include "ringlet/cuda/attention_backward_keys.h"
+#include "ringlet/cuda/attention_backward_queries.h"
+#include "ringlet/cuda/attention_backward_rows.h"
+#include "ringlet/cuda/attention_launch.h"
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/workspace.h"
+
+namespace ringlet::cuda {
+namespace {
+
+template <int kHead>
+__global__ void __launch_bounds__(kAttentionThreads)
+    query_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ QueryPassMemory<float> memory[kAttentionWarps];
+  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+    if (item.rows > 0)
+      attention_query_pass<kHead>(warp, args, work, item, memory[number]);
+    else
+      skip_query_pass<float>(warp, work, item);
+  });
+}
+
+template <int kHead>
+__global__ void __launch_bounds__(kAttentionThreads)
+    key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ float bias[kAttentionWarps][kDistances];
+  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+    if (item.rows > 0) attention_key_pass<kHead>(warp, args, work, item, bias[number]);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kAttentionThreads)
+    query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ QueryPassMemory<compute_t<T>> memory[kAttentionWarps];
+  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+    if (item.rows > 0)
+      attention_query_rows<T>(warp, args, work, item, memory[number]);
+    else
+      skip_query_pass<compute_t<T>>(warp, work, item);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kAttentionThreads)
+    key_rows(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ compute_t<T> bias[kAttentionWarps][kDistances];
+  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+    if (item.rows > 0) attention_key_rows<T>(warp, args, work, item, bias[number]);
+  });
+}
+
+// grad_relative_bias (32, heads) = beta of itself + the slots' shares; a head to a block, a bucket
+// to a lane and a part to a warp.
+template <class S>
+__global__ void __launch_bounds__(kBucketParts* kLanes)
+    add_buckets(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ S parts[kBucketParts][kRelativeBuckets];
+  const int bucket = static_cast<int>(threadIdx.x) % kLanes;
+  const int part = static_cast<int>(threadIdx.x) / kLanes;
+  const std::int64_t head = blockIdx.x, heads = args.shape.heads;
+  parts[part][bucket] = sum_buckets(static_cast<const S*>(work.buckets),
+                                    attention_slots(args.shape), head, bucket, part);
+  __syncthreads();
+  if (part > 0) return;
+  S total = 0;
+  for (int i = 0; i < kBucketParts; ++i) total += parts[i][bucket];
+  S& to = static_cast<S*>(args.grad_relative_bias)[bucket * heads + head];
+  to = args.beta != 0 ? to + total : total;
+}
+
+// ---- launchers ----------------------------------------------------------------------------
+
+using Pass = void (*)(AttentionBackwardArgs, AttentionWork);
+
+void run_passes(Pass queries, Pass keys, const AttentionBackwardArgs& args,
+                const AttentionWork& work, Device device) {
+  const unsigned grid = attention_grid(args.shape);
+  launch("attention_backward queries", device, queries, grid, kAttentionThreads, 0, args, work);
+  launch("attention_backward keys", device, keys, grid, kAttentionThreads, 0, args, work);
+}
+
+}  // namespace
+
+void attention_backward(const AttentionBackwardArgs& args, Device device) {
+  const AttentionShape& shape = args.shape;
+  dispatch_floating("attention_backward", shape.dtype, [&]<class T>() {
+    using S = compute_t<T>;
+    const std::int64_t rows = shape.heads * attention_slots(shape);
+    const std::int64_t sums = args.grad_relative_bias ? rows * kRelativeBuckets : 0;
+    const Workspace means(device, static_cast<std::size_t>(shape.heads * shape.tokens) * sizeof(S));
+    const Workspace buckets(device, static_cast<std::size_t>(sums) * sizeof(S));
+    const AttentionWork work{means.data(), buckets.data()};
+    if (takes_tiles(shape, shape.qkv, args.grad, args.grad_qkv))
+      shape.head_size == 32 ? run_passes(query_tiles<32>, key_tiles<32>, args, work, device)
+                            : run_passes(query_tiles<64>, key_tiles<64>, args, work, device);
+    else
+      run_passes(query_rows<T>, key_rows<T>, args, work, device);
+    if (args.grad_relative_bias)
+      launch("attention_backward buckets", device, add_buckets<S>,
+             static_cast<unsigned>(shape.heads), kBucketParts * kLanes, 0, args, work);
+  });
+}
+
+}  // namespace ringlet::cuda

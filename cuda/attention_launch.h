@@ -1,0 +1,41 @@
+// The launchers of attention, and what their kernels begin with.
+#pragma once
+
+#include "ringlet/cuda/attention_plan.h"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/types.cuh"
+#include "ringlet/cuda/warp.cuh"
+
+namespace ringlet::cuda {
+
+void attention_backward(const AttentionBackwardArgs& args, Device device);
+
+inline constexpr int kAttentionThreads = kAttentionWarps * kLanes;
+
+inline unsigned attention_grid(const AttentionShape& shape) {
+  const std::int64_t blocks = attention_blocks(shape);
+  RINGLET_CHECK(blocks <= std::numeric_limits<std::int32_t>::max(), "[attention] ", shape.tokens,
+                " tokens of ", shape.heads, " heads are more than a launch takes");
+  return static_cast<unsigned>(blocks);
+}
+
+/// Whether the tensor cores' kernels take these; `pointers` to all that is read or written by the
+/// vector.
+template <class... Pointers>
+bool takes_tiles(const AttentionShape& shape, const Pointers*... pointers) {
+  return shape.dtype == DType::bf16 && (shape.head_size == 32 || shape.head_size == 64) &&
+         aligned16(static_cast<const void*>(pointers)...);
+}
+
+/// Calls body(warp, item, its number in the block) unless this warp is behind the last item. A
+/// warp's lanes stay together; blocks have no barrier.
+template <class Body>
+__device__ __forceinline__ void with_item(const AttentionShape& shape, Body body) {
+  const int number = static_cast<int>(threadIdx.x) / kLanes;
+  const std::int64_t index = std::int64_t{blockIdx.x} * kAttentionWarps + number;
+  if (index >= attention_slots(shape) * shape.heads) return;
+  const DeviceWarp warp{static_cast<int>(threadIdx.x) % kLanes};
+  body(warp, attention_item(shape, index), number);
+}
+
+}  // namespace ringlet::cuda
