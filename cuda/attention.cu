@@ -11,7 +11,7 @@ namespace ringlet::cuda {
 namespace {
 
 template <int kHead>
-__global__ void __launch_bounds__(kAttentionThreads) forward_tiles(const AttentionArgs args) {
+__global__ void __launch_bounds__(kAttentionThreads, 3) forward_tiles(const AttentionArgs args) {
   __shared__ float bias[kAttentionWarps][kDistances];
   with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
     if (item.rows > 0) attention_forward_tile<kHead>(warp, args, item, bias[number]);

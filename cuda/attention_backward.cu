@@ -12,7 +12,7 @@ namespace ringlet::cuda {
 namespace {
 
 template <int kHead>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 3)
     query_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ QueryPassMemory<float> memory[kAttentionWarps];
   with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 }
 
 template <int kHead>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 3)
     key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ float bias[kAttentionWarps][kDistances];
   with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {

@@ -24,8 +24,9 @@ struct KeyPassLane {
 template <int kHead, class W, class Lanes>
 RINGLET_WARP_CODE void load_key_pass(const W& warp, Lanes& lanes, const AttentionBackwardArgs& args,
                                      const AttentionItem& item) {
-  const HeadRows keys{part_of<bfloat16>(args.shape, item, 1), item.stride, item.length};
-  const HeadRows values{part_of<bfloat16>(args.shape, item, 2), item.stride, item.length};
+  const HeadRows keys{part_of<bfloat16>(args.shape, item, 1), qkv_stride(args.shape), item.length};
+  const HeadRows values{part_of<bfloat16>(args.shape, item, 2), qkv_stride(args.shape),
+                        item.length};
   warp.each(lanes, [&](int lane, auto& s) {
     RINGLET_UNROLL
     for (int r = 0; r < 2; ++r) {
@@ -36,14 +37,12 @@ RINGLET_WARP_CODE void load_key_pass(const W& warp, Lanes& lanes, const Attentio
   });
 }
 
-/// Scores and grad P of the queries from `query` on, and the rows that both are multiplied with.
+/// Scores and grad P of the queries from `query` on.
 template <int kHead, class W, class Lanes>
-RINGLET_WARP_CODE void key_pass_scores(const W& warp, Lanes& lanes,
-                                       const AttentionBackwardArgs& args, const AttentionItem& item,
-                                       int query) {
+RINGLET_WARP_CODE void key_pass_scores(const W& warp, Lanes& lanes, const AttentionShape& shape,
+                                       const AttentionItem& item, const HeadRows& queries,
+                                       const HeadRows& grads, int query) {
   using Lane = KeyPassLane<kHead>;
-  const HeadRows queries{part_of<bfloat16>(args.shape, item, 0), item.stride, item.length};
-  const HeadRows grads{grad_of<bfloat16>(args, item), item.out_stride(), item.length};
   warp.each(lanes, [&](int lane, Lane& s) {
     RINGLET_UNROLL
     for (int n = 0; n < 2; ++n) {
@@ -51,13 +50,11 @@ RINGLET_WARP_CODE void key_pass_scores(const W& warp, Lanes& lanes,
       s.query[n] = load_along<kHead, W>(queries.row(row), lane);
       s.grad[n] = load_along<kHead, W>(grads.row(row), lane);
     }
-    s.query_across[0] = load_across<kHead, W>(queries, query, lane);
-    s.grad_across[0] = load_across<kHead, W>(grads, query, lane);
   });
   multiply_along<kHead, &Lane::score, &Lane::key, &Lane::query>(warp, lanes, 2);
   multiply_along<kHead, &Lane::grad_p, &Lane::value, &Lane::grad>(warp, lanes, 2);
-  if (args.shape.dropout.threshold) {
-    warp.each(lanes, [&](int lane, Lane& s) { s.kept = kept_bits(args.shape, item, query, lane); });
+  if (shape.dropout.threshold) {
+    warp.each(lanes, [&](int lane, Lane& s) { s.kept = kept_bits(shape, item, query, lane); });
     warp.shuffle_xor(
         lanes, 4, [](auto& s) { return s.kept; },
         [](auto& s, std::uint32_t other) { s.others = other; });
@@ -73,6 +70,7 @@ RINGLET_WARP_CODE void key_pass_weights(const AttentionBackwardArgs& args,
   const float* lse = static_cast<const float*>(args.lse) + item.lse(shape);
   const float* mean = static_cast<const float*>(work.mean) + item.lse(shape);
   const float scale = static_cast<float>(shape.scale) * kLog2E;
+  const float kept_scale = static_cast<float>(shape.dropout.scale);
   const int key = lane / 4 * 2, at = kMiddle + tile_distance(item.begin, query) + key;
   RINGLET_UNROLL
   for (int i = 0; i < 8; ++i) {
@@ -86,7 +84,7 @@ RINGLET_WARP_CODE void key_pass_weights(const AttentionBackwardArgs& args,
     if (shape.dropout.threshold) {
       const bool kept = is_kept(s.kept, s.others, n, i % 4, lane);
       score = kept ? p : 0;
-      grad = kept ? grad * static_cast<float>(shape.dropout.scale) : 0;
+      grad = kept ? grad * kept_scale : 0;
     }
     grad = real ? p * (grad - mean[query + column]) : 0;
   }
@@ -104,7 +102,7 @@ RINGLET_WARP_CODE void store_key_pass(const KeyPassLane<kHead>& s, int lane,
     const int row = lane / 4 * 2 + r;
     if (row >= item.rows) continue;
     const bool attended = item.begin + row < item.attended;
-    const std::int64_t at = (item.begin + row) * item.stride;
+    const std::int64_t at = (item.begin + row) * qkv_stride(args.shape);
     bfloat16* grad_key = grad_part<bfloat16>(args, item, 1) + at;
     bfloat16* grad_value = grad_part<bfloat16>(args, item, 2) + at;
     if (attended) {
@@ -124,15 +122,23 @@ RINGLET_WARP_CODE void attention_key_pass(const W& warp, const AttentionBackward
                                           const AttentionWork& work, const AttentionItem& item,
                                           float* bias) {
   using Lane = KeyPassLane<kHead>;
+  const HeadRows queries{part_of<bfloat16>(args.shape, item, 0), qkv_stride(args.shape),
+                         item.length};
+  const HeadRows grads{grad_of<bfloat16>(args, item), out_stride(args.shape), item.length};
   typename W::template Lanes<Lane> lanes{};
   if (item.begin < item.attended) {
     load_key_pass<kHead>(warp, lanes, args, item);
     if (args.shape.relative_bias)
       fill_bias(warp, bias, args.shape, item.head, distances_of_keys(item), kLog2E);
     for (int query = 0; query < item.length; query += kTileRows) {
-      key_pass_scores<kHead>(warp, lanes, args, item, query);
+      key_pass_scores<kHead>(warp, lanes, args.shape, item, queries, grads, query);
       warp.each(lanes, [&](int lane, Lane& s) {
         key_pass_weights<W>(args, work, item, bias, query, lane, s);
+      });
+      // Loaded so late, the rows share registers with those along.
+      warp.each(lanes, [&](int lane, Lane& s) {
+        s.grad_across[0] = load_across<kHead, W>(grads, query, lane);
+        s.query_across[0] = load_across<kHead, W>(queries, query, lane);
       });
       multiply_across<kHead, &Lane::grad_value, &Lane::score, &Lane::grad_across>(warp, lanes, 0);
       multiply_across<kHead, &Lane::grad_key, &Lane::grad_p, &Lane::query_across>(warp, lanes, 0);

@@ -12,7 +12,7 @@ namespace ringlet::cuda {
 template <int kHead>
 struct QueryPassLane {
   Along<kHead> query[2], grad[2];
-  Along<kHead> key[4], value[4];
+  Along<kHead> along[4];  // of keys, then of values
   Across<kHead> key_across[2];
   float score[4][4];   // then P, then the gradient of the scores
   float grad_p[4][4];  // as dropout leaves it
@@ -25,7 +25,7 @@ template <int kHead, class W, class Lanes>
 RINGLET_WARP_CODE void load_query_pass(const W& warp, Lanes& lanes,
                                        const AttentionBackwardArgs& args,
                                        const AttentionItem& item) {
-  const HeadRows grads{grad_of<bfloat16>(args, item), item.out_stride(), item.length};
+  const HeadRows grads{grad_of<bfloat16>(args, item), out_stride(args.shape), item.length};
   const float* lse = static_cast<const float*>(args.lse) + item.lse(args.shape) + item.begin;
   load_queries<kHead>(warp, lanes, args.shape, item);
   warp.each(lanes, [&](int lane, auto& s) {
@@ -44,20 +44,23 @@ template <int kHead, class W, class Lanes>
 RINGLET_WARP_CODE void query_pass_weights(const W& warp, Lanes& lanes, const AttentionShape& shape,
                                           const AttentionItem& item, const float* bias, int key) {
   using Lane = QueryPassLane<kHead>;
-  const HeadRows keys{part_of<bfloat16>(shape, item, 1), item.stride, item.attended};
-  const HeadRows values{part_of<bfloat16>(shape, item, 2), item.stride, item.attended};
+  const HeadRows keys{part_of<bfloat16>(shape, item, 1), qkv_stride(shape), item.attended};
+  const HeadRows values{part_of<bfloat16>(shape, item, 2), qkv_stride(shape), item.attended};
   const float scale = static_cast<float>(shape.scale) * kLog2E;
   const float kept = static_cast<float>(shape.dropout.scale);
+  // One after the other, both take the same registers.
   warp.each(lanes, [&](int lane, Lane& s) {
     RINGLET_UNROLL
-    for (int n = 0; n < 4; ++n) {
-      const int row = key + row_of_column(n, lane / 4);
-      s.key[n] = load_along<kHead, W>(keys.row(row), lane);
-      s.value[n] = load_along<kHead, W>(values.row(row), lane);
-    }
+    for (int n = 0; n < 4; ++n)
+      s.along[n] = load_along<kHead, W>(keys.row(key + row_of_column(n, lane / 4)), lane);
   });
-  multiply_along<kHead, &Lane::score, &Lane::query, &Lane::key>(warp, lanes, 4);
-  multiply_along<kHead, &Lane::grad_p, &Lane::grad, &Lane::value>(warp, lanes, 4);
+  multiply_along<kHead, &Lane::score, &Lane::query, &Lane::along>(warp, lanes, 4);
+  warp.each(lanes, [&](int lane, Lane& s) {
+    RINGLET_UNROLL
+    for (int n = 0; n < 4; ++n)
+      s.along[n] = load_along<kHead, W>(values.row(key + row_of_column(n, lane / 4)), lane);
+  });
+  multiply_along<kHead, &Lane::grad_p, &Lane::grad, &Lane::along>(warp, lanes, 4);
   warp.each(lanes, [&](int lane, Lane& s) {
     finish_scores<W>(s.score, shape, scale, item, bias, key, lane);
     RINGLET_UNROLL
@@ -136,7 +139,7 @@ RINGLET_WARP_CODE void attention_query_pass(const W& warp, const AttentionBackwa
   using Lane = QueryPassLane<kHead>;
   const AttentionShape& shape = args.shape;
   const DistanceRange range = distances_of_queries(item);
-  const HeadRows keys{part_of<bfloat16>(shape, item, 1), item.stride, item.attended};
+  const HeadRows keys{part_of<bfloat16>(shape, item, 1), qkv_stride(shape), item.attended};
   float* mean = static_cast<float*>(work.mean) + item.lse(shape);
   typename W::template Lanes<Lane> lanes{};
   load_query_pass<kHead>(warp, lanes, args, item);
@@ -166,8 +169,9 @@ RINGLET_WARP_CODE void attention_query_pass(const W& warp, const AttentionBackwa
     RINGLET_UNROLL
     for (int r = 0; r < 2; ++r)
       if (const int row = lane / 4 + 8 * r; row < item.rows)
-        store_row<kHead, W>(grad_part<bfloat16>(args, item, 0) + (item.begin + row) * item.stride,
-                            s.grad_query, r, static_cast<float>(shape.scale), lane);
+        store_row<kHead, W>(
+            grad_part<bfloat16>(args, item, 0) + (item.begin + row) * qkv_stride(shape),
+            s.grad_query, r, static_cast<float>(shape.scale), lane);
   });
   if (work.buckets)
     store_buckets(warp, static_cast<float*>(work.buckets) + item.index * kRelativeBuckets,

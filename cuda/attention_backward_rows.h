@@ -15,8 +15,8 @@ RINGLET_WARP_CODE void weigh_pair(const AttentionBackwardArgs& args, const RowSo
   const S lse = static_cast<const S*>(args.lse)[item.lse(from.shape) + query];
   s.p = W::exp(from.score(query, key, distance) - lse);
   if (from.kept(query, key))
-    s.grad_p = dot<S, W>(grad_of<T>(args, item) + query * item.out_stride(), from.row(2, key),
-                         item.width) *
+    s.grad_p = dot<S, W>(grad_of<T>(args, item) + query * out_stride(from.shape), from.row(2, key),
+                         from.shape.head_size) *
                from.kept_scale();
 }
 
@@ -40,19 +40,21 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
     weigh(first);
     mean += warp.sum(lanes, [](auto& s) { return s.p * s.grad_p; });
   }
-  T* grad_query = grad_part<T>(args, item, 0) + query * item.stride;
-  for (std::int64_t column = 0; column < item.width; column += kRowColumns * kLanes) {
+  T* grad_query = grad_part<T>(args, item, 0) + query * qkv_stride(from.shape);
+  for (std::int64_t column = 0; column < from.shape.head_size; column += kRowColumns * kLanes) {
     add_rows<1, S>(
-        warp, lanes, column, item.width, item.attended,
+        warp, lanes, column, from.shape.head_size, item.attended,
         [&](int first) {
           const int distance = weigh(first);
           warp.each(lanes, [&](int lane, auto& s) {
             s.grad_p = s.p * (s.grad_p - mean);
             if (work.buckets && column == 0) by_distance[kMiddle + distance + lane] += s.grad_p;
           });
+          warp.sync();  // far keys share elements
         },
         [](auto& s, int) { return s.grad_p; }, [&](int, int key) { return from.row(1, key); });
-    store_sums<S>(warp, lanes, grad_query, 0, column, item.width, static_cast<S>(from.shape.scale));
+    store_sums<S>(warp, lanes, grad_query, 0, column, from.shape.head_size,
+                  static_cast<S>(from.shape.scale));
   }
   warp.each(lanes, [&](int lane, auto&) {
     if (lane == 0) static_cast<S*>(work.mean)[item.lse(from.shape) + query] = mean;
@@ -81,8 +83,8 @@ RINGLET_WARP_CODE void attention_key_row(const W& warp, const AttentionBackwardA
                                          int key) {
   const AttentionItem& item = from.item;
   const S* mean = static_cast<const S*>(work.mean) + item.lse(from.shape);
-  T* grad_key = grad_part<T>(args, item, 1) + key * item.stride;
-  T* grad_value = grad_part<T>(args, item, 2) + key * item.stride;
+  T* grad_key = grad_part<T>(args, item, 1) + key * qkv_stride(from.shape);
+  T* grad_value = grad_part<T>(args, item, 2) + key * qkv_stride(from.shape);
   typename W::template Lanes<RowLane<S>> lanes{};
   const auto weigh = [&](int first) {
     const int lowest = row_distance(std::int64_t{key} - first - (kLanes - 1));
@@ -96,15 +98,17 @@ RINGLET_WARP_CODE void attention_key_row(const W& warp, const AttentionBackwardA
   };
   // Padding that nobody attends to has no gradient.
   const int queries = key < item.attended ? item.length : 0;
-  for (std::int64_t column = 0; column < item.width; column += kRowColumns * kLanes) {
+  for (std::int64_t column = 0; column < from.shape.head_size; column += kRowColumns * kLanes) {
     add_rows<2, S>(
-        warp, lanes, column, item.width, queries, weigh,
+        warp, lanes, column, from.shape.head_size, queries, weigh,
         [](auto& s, int sum) { return sum == 0 ? s.grad_p : s.p; },
         [&](int sum, int query) {
-          return sum == 0 ? from.row(0, query) : grad_of<T>(args, item) + query * item.out_stride();
+          return sum == 0 ? from.row(0, query)
+                          : grad_of<T>(args, item) + query * out_stride(from.shape);
         });
-    store_sums<S>(warp, lanes, grad_key, 0, column, item.width, static_cast<S>(from.shape.scale));
-    store_sums<S>(warp, lanes, grad_value, 1, column, item.width, from.kept_scale());
+    store_sums<S>(warp, lanes, grad_key, 0, column, from.shape.head_size,
+                  static_cast<S>(from.shape.scale));
+    store_sums<S>(warp, lanes, grad_value, 1, column, from.shape.head_size, from.kept_scale());
   }
 }
 

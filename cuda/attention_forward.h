@@ -50,7 +50,7 @@ template <int kHead, class W, class Lanes>
 RINGLET_WARP_CODE void load_queries(const W& warp, Lanes& lanes, const AttentionShape& shape,
                                     const AttentionItem& item) {
   const auto* qkv = static_cast<const bfloat16*>(shape.qkv);
-  const HeadRows queries{qkv + item.part(shape, 0), item.stride, item.length};
+  const HeadRows queries{qkv + item.part(shape, 0), qkv_stride(shape), item.length};
   warp.each(lanes, [&](int lane, auto& s) {
     RINGLET_UNROLL
     for (int r = 0; r < 2; ++r)
@@ -98,7 +98,7 @@ RINGLET_WARP_CODE void store_forward(const ForwardLane<kHead>& s, int lane,
   for (int r = 0; r < 2; ++r) {
     if (lane / 4 + 8 * r >= item.rows) continue;
     const int query = item.begin + lane / 4 + 8 * r;
-    store_row<kHead, W>(out + query * item.out_stride(), s.out, r, kept / s.total[r], lane);
+    store_row<kHead, W>(out + query * out_stride(args.shape), s.out, r, kept / s.total[r], lane);
     if (lane % 4 == 0) lse[query] = (s.top[r] + W::log2(s.total[r])) * kLn2;
   }
 }
@@ -110,8 +110,8 @@ RINGLET_WARP_CODE void attention_forward_tile(const W& warp, const AttentionArgs
   using Lane = ForwardLane<kHead>;
   const AttentionShape& shape = args.shape;
   const auto* qkv = static_cast<const bfloat16*>(shape.qkv);
-  const HeadRows keys{qkv + item.part(shape, 1), item.stride, item.attended};
-  const HeadRows values{qkv + item.part(shape, 2), item.stride, item.attended};
+  const HeadRows keys{qkv + item.part(shape, 1), qkv_stride(shape), item.attended};
+  const HeadRows values{qkv + item.part(shape, 2), qkv_stride(shape), item.attended};
   const float scale = static_cast<float>(shape.scale) * kLog2E;
   typename W::template Lanes<Lane> lanes{};
   load_queries<kHead>(warp, lanes, shape, item);

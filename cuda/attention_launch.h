@@ -1,6 +1,8 @@
 // The launchers of attention, and what their kernels begin with.
 #pragma once
 
+#include <limits>
+
 #include "ringlet/cuda/attention_plan.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/types.cuh"
@@ -23,7 +25,8 @@ inline unsigned attention_grid(const AttentionShape& shape) {
 /// vector.
 template <class... Pointers>
 bool takes_tiles(const AttentionShape& shape, const Pointers*... pointers) {
-  return shape.dtype == DType::bf16 && (shape.head_size == 32 || shape.head_size == 64) &&
+  const bool narrow = shape.heads < std::numeric_limits<std::int32_t>::max() / (6 * 64);
+  return shape.dtype == DType::bf16 && (shape.head_size == 32 || shape.head_size == 64) && narrow &&
          aligned16(static_cast<const void*>(pointers)...);
 }
 

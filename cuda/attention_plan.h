@@ -23,27 +23,33 @@ RINGLET_HOST_DEVICE std::int64_t attention_blocks(const AttentionShape& shape) {
   return (attention_slots(shape) * shape.heads + kAttentionWarps - 1) / kAttentionWarps;
 }
 
+/// Elements from token to token in qkv and its gradient, and in a (T, heads d) tensor.
+RINGLET_HOST_DEVICE std::int64_t out_stride(const AttentionShape& shape) {
+  return shape.heads * shape.head_size;
+}
+RINGLET_HOST_DEVICE std::int64_t qkv_stride(const AttentionShape& shape) {
+  return 3 * out_stride(shape);
+}
+
 /// A tile of one head of one sentence.
 struct AttentionItem {
   std::int64_t index;  // head slots + slot
-  std::int64_t head;
-  std::int64_t first;          // token of the sentence
-  std::int64_t width, stride;  // d, and elements from token to token in qkv
-  int length;                  // of the sentence
-  int attended;                // keys that are not padding
-  int begin;                   // the tile's first row, counted from the sentence's first token
-  int rows;                    // 1 to 16 of them; 0: there is nothing to do
-  std::uint32_t id;            // of the sentence
+  int head;
+  int first;         // token of the sentence
+  int length;        // of the sentence
+  int attended;      // keys that are not padding
+  int begin;         // the tile's first row, counted from the sentence's first token
+  int rows;          // 1 to 16 of them; 0: there is nothing to do
+  std::uint32_t id;  // of the sentence
 
   // Part 0, 1, 2 of a (T, 3 heads d) tensor: q, k, v of this head in the sentence's first token.
   RINGLET_HOST_DEVICE std::int64_t part(const AttentionShape& shape, int which) const {
-    return first * stride + (which * shape.heads + head) * width;
+    return first * qkv_stride(shape) + (which * shape.heads + head) * shape.head_size;
   }
-  // This head's place in a (T, heads d) tensor, and from token to token there.
+  // This head's place in a (T, heads d) tensor.
   RINGLET_HOST_DEVICE std::int64_t out(const AttentionShape& shape) const {
-    return (first * shape.heads + head) * width;
+    return (first * shape.heads + head) * shape.head_size;
   }
-  RINGLET_HOST_DEVICE std::int64_t out_stride() const { return stride / 3; }
   // And in the (heads, T) log-sum-exp.
   RINGLET_HOST_DEVICE std::int64_t lse(const AttentionShape& shape) const {
     return head * shape.tokens + first;
@@ -68,14 +74,12 @@ RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, st
   AttentionItem item{};
   const std::int64_t slots = attention_slots(shape);
   item.index = index;
-  item.head = index / slots;
+  item.head = static_cast<int>(index / slots);
   const std::int64_t slot = index - item.head * slots;
   const std::int64_t sentence = sentence_of(shape, slot);
   item.first = shape.cu_seqlens[sentence];
   item.length = shape.cu_seqlens[sentence + 1] - shape.cu_seqlens[sentence];
   item.attended = shape.lengths ? shape.lengths[sentence] : item.length;
-  item.width = shape.head_size;
-  item.stride = 3 * shape.heads * shape.head_size;
   item.id = static_cast<std::uint32_t>(shape.sentence_ids ? shape.sentence_ids[sentence]
                                                           : static_cast<std::int32_t>(sentence));
   const std::int64_t begin = (slot - first_slot(shape, sentence)) * kTileRows;

@@ -36,11 +36,12 @@ struct RowSource {
   const S* bias;
 
   RINGLET_WARP_CODE const T* row(int which, int token) const {
-    return part_of<T>(shape, item, which) + token * item.stride;
+    return part_of<T>(shape, item, which) + token * qkv_stride(shape);
   }
   /// The score of a pair; `distance` is key - query or one as good.
   RINGLET_WARP_CODE S score(int query, int key, int distance) const {
-    const S x = dot<S, W>(row(0, query), row(1, key), item.width) * static_cast<S>(shape.scale);
+    const S x =
+        dot<S, W>(row(0, query), row(1, key), shape.head_size) * static_cast<S>(shape.scale);
     return shape.relative_bias ? x + bias[kMiddle + distance] : x;
   }
   RINGLET_WARP_CODE bool kept(int query, int key) const {
@@ -112,10 +113,10 @@ RINGLET_WARP_CODE void attention_forward_row(const W& warp, const AttentionArgs&
     total = total * W::exp(top - raised) + warp.sum(lanes, [](auto& s) { return s.grad_p; });
     top = raised;
   }
-  T* out = static_cast<T*>(args.out) + item.out(from.shape) + query * item.out_stride();
-  for (std::int64_t column = 0; column < item.width; column += kRowColumns * kLanes) {
+  T* out = static_cast<T*>(args.out) + item.out(from.shape) + query * out_stride(from.shape);
+  for (std::int64_t column = 0; column < from.shape.head_size; column += kRowColumns * kLanes) {
     add_rows<1, S>(
-        warp, lanes, column, item.width, item.attended,
+        warp, lanes, column, from.shape.head_size, item.attended,
         [&](int first) {
           scores(first);
           warp.each(lanes, [&](int lane, auto& s) {
@@ -123,7 +124,7 @@ RINGLET_WARP_CODE void attention_forward_row(const W& warp, const AttentionArgs&
           });
         },
         [](auto& s, int) { return s.p; }, [&](int, int key) { return from.row(2, key); });
-    store_sums<S>(warp, lanes, out, 0, column, item.width, from.kept_scale() / total);
+    store_sums<S>(warp, lanes, out, 0, column, from.shape.head_size, from.kept_scale() / total);
   }
   warp.each(lanes, [&](int lane, auto&) {
     if (lane == 0) static_cast<S*>(args.lse)[item.lse(from.shape) + query] = top + W::log(total);

@@ -17,11 +17,15 @@ namespace ringlet::cuda {
 
 /// Rows of a head; behind the last one it is read again, so that no read leaves the tensor.
 struct HeadRows {
-  const bfloat16* data;
-  std::int64_t stride;
+  const char* data;
+  int stride;  // bytes from row to row, so that an address is one multiply-add
   int rows;
+  RINGLET_HOST_DEVICE HeadRows(const bfloat16* first, std::int64_t elements, int count)
+      : data(reinterpret_cast<const char*>(first)),
+        stride(static_cast<int>(elements * 2)),
+        rows(count) {}
   RINGLET_HOST_DEVICE const bfloat16* row(int r) const {
-    return data + (r < rows ? r : rows - 1) * stride;
+    return reinterpret_cast<const bfloat16*>(data + std::int64_t{r < rows ? r : rows - 1} * stride);
   }
 };
 
