@@ -10,18 +10,21 @@
 namespace ringlet::cuda {
 namespace {
 
+// Three blocks to a multiprocessor: 12 warps of 168 registers.
+constexpr int kWarps = 4;
+
 template <int kHead>
-__global__ void __launch_bounds__(kAttentionThreads, 3) forward_tiles(const AttentionArgs args) {
-  __shared__ float bias[kAttentionWarps][kDistances];
-  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+__global__ void __launch_bounds__(kWarps* kLanes, 3) forward_tiles(const AttentionArgs args) {
+  __shared__ float bias[kWarps][kDistances];
+  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
     if (item.rows > 0) attention_forward_tile<kHead>(warp, args, item, bias[number]);
   });
 }
 
 template <class T>
-__global__ void __launch_bounds__(kAttentionThreads) forward_rows(const AttentionArgs args) {
-  __shared__ compute_t<T> bias[kAttentionWarps][kDistances];
-  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+__global__ void __launch_bounds__(kWarps* kLanes) forward_rows(const AttentionArgs args) {
+  __shared__ compute_t<T> bias[kWarps][kDistances];
+  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
     if (item.rows > 0) attention_forward_rows<T>(warp, args, item, bias[number]);
   });
 }
@@ -30,13 +33,13 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_rows(const Attentio
 
 void attention(const AttentionArgs& args, Device device) {
   const AttentionShape& shape = args.shape;
-  const unsigned grid = attention_grid(shape);
+  const unsigned grid = attention_grid(shape, kWarps);
   if (takes_tiles(shape, shape.qkv, args.out))
     return launch("attention", device,
                   shape.head_size == 32 ? forward_tiles<32> : forward_tiles<64>, grid,
-                  kAttentionThreads, 0, args);
+                  kWarps * kLanes, 0, args);
   dispatch_floating("attention", shape.dtype, [&]<class T>() {
-    launch("attention", device, forward_rows<T>, grid, kAttentionThreads, 0, args);
+    launch("attention", device, forward_rows<T>, grid, kWarps * kLanes, 0, args);
   });
 }
 

@@ -11,11 +11,14 @@
 namespace ringlet::cuda {
 namespace {
 
+// Three blocks to a multiprocessor: 12 warps of 168 registers.
+constexpr int kWarps = 4;
+
 template <int kHead>
-__global__ void __launch_bounds__(kAttentionThreads, 3)
+__global__ void __launch_bounds__(kWarps* kLanes, 3)
     query_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ QueryPassMemory<float> memory[kAttentionWarps];
-  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+  __shared__ QueryPassMemory<float> memory[kWarps];
+  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
     if (item.rows > 0)
       attention_query_pass<kHead>(warp, args, work, item, memory[number]);
     else
@@ -24,19 +27,19 @@ __global__ void __launch_bounds__(kAttentionThreads, 3)
 }
 
 template <int kHead>
-__global__ void __launch_bounds__(kAttentionThreads, 3)
+__global__ void __launch_bounds__(kWarps* kLanes, 3)
     key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ float bias[kAttentionWarps][kDistances];
-  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+  __shared__ float bias[kWarps][kDistances];
+  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
     if (item.rows > 0) attention_key_pass<kHead>(warp, args, work, item, bias[number]);
   });
 }
 
 template <class T>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kWarps* kLanes)
     query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ QueryPassMemory<compute_t<T>> memory[kAttentionWarps];
-  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+  __shared__ QueryPassMemory<compute_t<T>> memory[kWarps];
+  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
     if (item.rows > 0)
       attention_query_rows<T>(warp, args, work, item, memory[number]);
     else
@@ -45,10 +48,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kWarps* kLanes)
     key_rows(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ compute_t<T> bias[kAttentionWarps][kDistances];
-  with_item(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
+  __shared__ compute_t<T> bias[kWarps][kDistances];
+  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
     if (item.rows > 0) attention_key_rows<T>(warp, args, work, item, bias[number]);
   });
 }
@@ -78,9 +81,9 @@ using Pass = void (*)(AttentionBackwardArgs, AttentionWork);
 
 void run_passes(Pass queries, Pass keys, const AttentionBackwardArgs& args,
                 const AttentionWork& work, Device device) {
-  const unsigned grid = attention_grid(args.shape);
-  launch("attention_backward queries", device, queries, grid, kAttentionThreads, 0, args, work);
-  launch("attention_backward keys", device, keys, grid, kAttentionThreads, 0, args, work);
+  const unsigned grid = attention_grid(args.shape, kWarps);
+  launch("attention_backward queries", device, queries, grid, kWarps * kLanes, 0, args, work);
+  launch("attention_backward keys", device, keys, grid, kWarps * kLanes, 0, args, work);
 }
 
 }  // namespace
@@ -91,9 +94,10 @@ void attention_backward(const AttentionBackwardArgs& args, Device device) {
     using S = compute_t<T>;
     const std::int64_t rows = shape.heads * attention_slots(shape);
     const std::int64_t sums = args.grad_relative_bias ? rows * kRelativeBuckets : 0;
-    const Workspace means(device, static_cast<std::size_t>(shape.heads * shape.tokens) * sizeof(S));
+    const Workspace queries(
+        device, static_cast<std::size_t>(shape.heads * shape.tokens) * sizeof(QuerySums<S>));
     const Workspace buckets(device, static_cast<std::size_t>(sums) * sizeof(S));
-    const AttentionWork work{means.data(), buckets.data()};
+    const AttentionWork work{queries.data(), buckets.data()};
     if (takes_tiles(shape, shape.qkv, args.grad, args.grad_qkv))
       shape.head_size == 32 ? run_passes(query_tiles<32>, key_tiles<32>, args, work, device)
                             : run_passes(query_tiles<64>, key_tiles<64>, args, work, device);

@@ -12,9 +12,20 @@ namespace ringlet::cuda {
 
 /// Between the passes, in device memory.
 struct AttentionWork {
-  void* mean;     // (heads, T) f32 (f64)
+  void* queries;  // (heads, T) of QuerySums
   void* buckets;  // (heads slots, 32) f32 (f64); null where no gradient of the bias is asked for
 };
+
+/// Of a query: its log-sum-exp (tiles: times log2 e) and its mean of grad P.
+template <class S>
+struct alignas(2 * sizeof(S)) QuerySums {
+  S lse, mean;
+};
+template <class S>
+RINGLET_HOST_DEVICE QuerySums<S>* query_sums(const AttentionWork& work, const AttentionShape& shape,
+                                             const AttentionItem& item) {
+  return static_cast<QuerySums<S>*>(work.queries) + item.lse(shape);
+}
 
 /// Shared memory of a warp of the first pass.
 template <class S>

@@ -63,12 +63,10 @@ RINGLET_WARP_CODE void key_pass_scores(const W& warp, Lanes& lanes, const Attent
 
 /// Scores to P as dropout leaves it, grad P to the gradient of the scores.
 template <class W, class Lane>
-RINGLET_WARP_CODE void key_pass_weights(const AttentionBackwardArgs& args,
-                                        const AttentionWork& work, const AttentionItem& item,
-                                        const float* bias, int query, int lane, Lane& s) {
-  const AttentionShape& shape = args.shape;
-  const float* lse = static_cast<const float*>(args.lse) + item.lse(shape);
-  const float* mean = static_cast<const float*>(work.mean) + item.lse(shape);
+RINGLET_WARP_CODE void key_pass_weights(const AttentionShape& shape, const AttentionWork& work,
+                                        const AttentionItem& item, const float* bias, int query,
+                                        int lane, Lane& s) {
+  const QuerySums<float>* sums = query_sums<float>(work, shape, item) + query;
   const float scale = static_cast<float>(shape.scale) * kLog2E;
   const float kept_scale = static_cast<float>(shape.dropout.scale);
   const int key = lane / 4 * 2, at = kMiddle + tile_distance(item.begin, query) + key;
@@ -79,14 +77,15 @@ RINGLET_WARP_CODE void key_pass_weights(const AttentionBackwardArgs& args,
     float& score = s.score[n][i % 4];
     float& grad = s.grad_p[n][i % 4];
     const float b = shape.relative_bias ? bias[at + r - column] : 0;
-    const float p = real ? W::exp2(W::fma(score, scale, b) - lse[query + column] * kLog2E) : 0;
+    const QuerySums<float> own = real ? sums[column] : QuerySums<float>{};
+    const float p = real ? W::exp2(W::fma(score, scale, b) - own.lse) : 0;
     score = p;
     if (shape.dropout.threshold) {
       const bool kept = is_kept(s.kept, s.others, n, i % 4, lane);
       score = kept ? p : 0;
       grad = kept ? grad * kept_scale : 0;
     }
-    grad = real ? p * (grad - mean[query + column]) : 0;
+    grad = real ? p * (grad - own.mean) : 0;
   }
 }
 
@@ -133,9 +132,10 @@ RINGLET_WARP_CODE void attention_key_pass(const W& warp, const AttentionBackward
     for (int query = 0; query < item.length; query += kTileRows) {
       key_pass_scores<kHead>(warp, lanes, args.shape, item, queries, grads, query);
       warp.each(lanes, [&](int lane, Lane& s) {
-        key_pass_weights<W>(args, work, item, bias, query, lane, s);
+        key_pass_weights<W>(args.shape, work, item, bias, query, lane, s);
       });
-      // Loaded so late, the rows share registers with those along.
+      // Behind this the rows share registers with those along; they are in the nearest cache.
+      warp.sync();
       warp.each(lanes, [&](int lane, Lane& s) {
         s.grad_across[0] = load_across<kHead, W>(grads, query, lane);
         s.query_across[0] = load_across<kHead, W>(queries, query, lane);

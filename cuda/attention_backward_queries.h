@@ -101,7 +101,8 @@ RINGLET_WARP_CODE void add_distances(const W& warp, Lanes& lanes, QueryPassMemor
 /// Mean of grad P under P over all keys. Leaves the weights of the last keys in registers.
 template <int kHead, class W, class Lanes>
 RINGLET_WARP_CODE void query_pass_mean(const W& warp, Lanes& lanes, const AttentionShape& shape,
-                                       const AttentionItem& item, const float* bias, float* mean) {
+                                       const AttentionItem& item, const float* bias,
+                                       QuerySums<float>* sums) {
   for (int key = 0; key < item.attended; key += kKeySpan) {
     query_pass_weights<kHead>(warp, lanes, shape, item, bias, key);
     warp.each(lanes, [&](int, auto& s) {
@@ -118,7 +119,7 @@ RINGLET_WARP_CODE void query_pass_mean(const W& warp, Lanes& lanes, const Attent
     RINGLET_UNROLL
     for (int r = 0; r < 2; ++r)
       if (lane % 4 == 0 && lane / 4 + 8 * r < item.rows)
-        mean[item.begin + lane / 4 + 8 * r] = s.mean[r];
+        sums[item.begin + lane / 4 + 8 * r] = {s.lse[r], s.mean[r]};
   });
 }
 
@@ -140,16 +141,18 @@ RINGLET_WARP_CODE void attention_query_pass(const W& warp, const AttentionBackwa
   const AttentionShape& shape = args.shape;
   const DistanceRange range = distances_of_queries(item);
   const HeadRows keys{part_of<bfloat16>(shape, item, 1), qkv_stride(shape), item.attended};
-  float* mean = static_cast<float*>(work.mean) + item.lse(shape);
   typename W::template Lanes<Lane> lanes{};
   load_query_pass<kHead>(warp, lanes, args, item);
   if (shape.relative_bias) fill_bias(warp, memory.bias, shape, item.head, range, kLog2E);
   if (work.buckets) clear_query_pass(warp, memory, range);
-  query_pass_mean<kHead>(warp, lanes, shape, item, memory.bias, mean);
+  query_pass_mean<kHead>(warp, lanes, shape, item, memory.bias,
+                         query_sums<float>(work, shape, item));
   for (int key = 0; key < item.attended; key += kKeySpan) {
     // The weights of a short sentence are still in registers.
     if (item.attended > kKeySpan)
       query_pass_weights<kHead>(warp, lanes, shape, item, memory.bias, key);
+    // Behind this the keys across share registers with those along, as in the other pass.
+    warp.sync();
     warp.each(lanes, [&](int lane, Lane& s) {
       RINGLET_UNROLL
       for (int i = 0; i < 16; ++i)

@@ -57,7 +57,8 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
                   static_cast<S>(from.shape.scale));
   }
   warp.each(lanes, [&](int lane, auto&) {
-    if (lane == 0) static_cast<S*>(work.mean)[item.lse(from.shape) + query] = mean;
+    const S lse = static_cast<const S*>(args.lse)[item.lse(from.shape) + query];
+    if (lane == 0) query_sums<S>(work, from.shape, item)[query] = {lse, mean};
   });
   warp.sync();
 }
@@ -82,7 +83,7 @@ RINGLET_WARP_CODE void attention_key_row(const W& warp, const AttentionBackwardA
                                          const AttentionWork& work, const RowSource<T, S, W>& from,
                                          int key) {
   const AttentionItem& item = from.item;
-  const S* mean = static_cast<const S*>(work.mean) + item.lse(from.shape);
+  const QuerySums<S>* sums = query_sums<S>(work, from.shape, item);
   T* grad_key = grad_part<T>(args, item, 1) + key * qkv_stride(from.shape);
   T* grad_value = grad_part<T>(args, item, 2) + key * qkv_stride(from.shape);
   typename W::template Lanes<RowLane<S>> lanes{};
@@ -92,7 +93,7 @@ RINGLET_WARP_CODE void attention_key_row(const W& warp, const AttentionBackwardA
       const int query = first + lane;
       const bool real = query < item.length;
       weigh_pair(args, from, query, key, lowest + kLanes - 1 - lane, real, s);
-      s.grad_p = real ? s.p * (s.grad_p - mean[query]) : 0;
+      s.grad_p = real ? s.p * (s.grad_p - sums[query].mean) : 0;
       if (real && !from.kept(query, key)) s.p = 0;
     });
   };

@@ -12,10 +12,8 @@ namespace ringlet::cuda {
 
 void attention_backward(const AttentionBackwardArgs& args, Device device);
 
-inline constexpr int kAttentionThreads = kAttentionWarps * kLanes;
-
-inline unsigned attention_grid(const AttentionShape& shape) {
-  const std::int64_t blocks = attention_blocks(shape);
+inline unsigned attention_grid(const AttentionShape& shape, int warps) {
+  const std::int64_t blocks = attention_blocks(shape, warps);
   RINGLET_CHECK(blocks <= std::numeric_limits<std::int32_t>::max(), "[attention] ", shape.tokens,
                 " tokens of ", shape.heads, " heads are more than a launch takes");
   return static_cast<unsigned>(blocks);
@@ -32,10 +30,10 @@ bool takes_tiles(const AttentionShape& shape, const Pointers*... pointers) {
 
 /// Calls body(warp, item, its number in the block) unless this warp is behind the last item. A
 /// warp's lanes stay together; blocks have no barrier.
-template <class Body>
+template <int kWarps, class Body>
 __device__ __forceinline__ void with_item(const AttentionShape& shape, Body body) {
   const int number = static_cast<int>(threadIdx.x) / kLanes;
-  const std::int64_t index = std::int64_t{blockIdx.x} * kAttentionWarps + number;
+  const std::int64_t index = std::int64_t{blockIdx.x} * kWarps + number;
   if (index >= attention_slots(shape) * shape.heads) return;
   const DeviceWarp warp{static_cast<int>(threadIdx.x) % kLanes};
   body(warp, attention_item(shape, index), number);

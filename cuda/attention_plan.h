@@ -7,8 +7,7 @@
 
 namespace ringlet::cuda {
 
-inline constexpr int kTileRows = 16;       // queries (or keys) of a warp
-inline constexpr int kAttentionWarps = 4;  // of a block
+inline constexpr int kTileRows = 16;  // queries (or keys) of a warp
 
 /// Where the slots of sentence `s` begin: one more than it has whole tiles, so that a sentence
 /// of any length finds room before the next one's, wherever its tokens begin.
@@ -19,8 +18,9 @@ RINGLET_HOST_DEVICE std::int64_t first_slot(const AttentionShape& shape, std::in
 RINGLET_HOST_DEVICE std::int64_t attention_slots(const AttentionShape& shape) {
   return shape.tokens > 0 && shape.sentences > 0 ? shape.tokens / kTileRows + shape.sentences : 0;
 }
-RINGLET_HOST_DEVICE std::int64_t attention_blocks(const AttentionShape& shape) {
-  return (attention_slots(shape) * shape.heads + kAttentionWarps - 1) / kAttentionWarps;
+/// Blocks of `warps` each that hold them.
+RINGLET_HOST_DEVICE std::int64_t attention_blocks(const AttentionShape& shape, int warps) {
+  return (attention_slots(shape) * shape.heads + warps - 1) / warps;
 }
 
 /// Elements from token to token in qkv and its gradient, and in a (T, heads d) tensor.

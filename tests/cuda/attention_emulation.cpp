@@ -88,13 +88,14 @@ AttentionResults run(const AttentionInputs& in) {
 
   const std::int64_t rows = cuda::attention_slots(shape) * shape.heads;
   std::vector<S> buckets(static_cast<std::size_t>(rows * kRelativeBuckets), NAN);
-  std::vector<S> mean(static_cast<std::size_t>(shape.heads * shape.tokens), NAN);
+  std::vector<cuda::QuerySums<S>> queries(static_cast<std::size_t>(shape.heads * shape.tokens),
+                                          {S{NAN}, S{NAN}});
   AttentionBackwardArgs backward{};
   backward.shape = shape;
   backward.grad_qkv = results.grad_qkv.mutable_bytes();
   backward.grad = in.grad.bytes();
   backward.lse = results.lse.bytes();
-  const AttentionWork work{mean.data(), in.options.relative_bias ? buckets.data() : nullptr};
+  const AttentionWork work{queries.data(), in.options.relative_bias ? buckets.data() : nullptr};
   for_items(shape, [&](const AttentionItem& item) {
     if (item.rows == 0) return cuda::skip_query_pass<S>(EmulatedWarp(), work, item);
     cuda::QueryPassMemory<S> memory;

@@ -50,7 +50,10 @@ TEST_CASE("every row of every head of every sentence has one tile") {
       }
     }
     CHECK(static_cast<std::int64_t>(seen.size()) == shape.tokens * shape.heads);
-    CHECK(cuda::attention_blocks(shape) * cuda::kAttentionWarps >= items);
+    for (int warps : {1, 4, 5}) {
+      CHECK(cuda::attention_blocks(shape, warps) * warps >= items);
+      CHECK((cuda::attention_blocks(shape, warps) - 1) * warps < items);
+    }
   }
 }
 
@@ -60,7 +63,7 @@ TEST_CASE("nothing to attend to takes no warp") {
   shape.cu_seqlens = ends;
   shape.sentences = 2;
   shape.heads = 12;
-  CHECK(cuda::attention_blocks(shape) == 0);
+  CHECK(cuda::attention_blocks(shape, 4) == 0);
 }
 
 TEST_CASE("where sentences lie is found past the 32-bit range of elements") {
