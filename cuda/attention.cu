@@ -15,17 +15,17 @@ constexpr int kWarps = 4;
 
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, 3) forward_tiles(const AttentionArgs args) {
-  __shared__ float bias[kWarps][kDistances];
-  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
-    if (item.rows > 0) attention_forward_tile<kHead>(warp, args, item, bias[number]);
+  __shared__ BiasMemory<float> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_forward_tile<kHead>(warp, args, own.item, own.bias);
   });
 }
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes) forward_rows(const AttentionArgs args) {
-  __shared__ compute_t<T> bias[kWarps][kDistances];
-  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
-    if (item.rows > 0) attention_forward_rows<T>(warp, args, item, bias[number]);
+  __shared__ BiasMemory<compute_t<T>> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_forward_rows<T>(warp, args, own.item, own.bias);
   });
 }
 

@@ -18,20 +18,20 @@ template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, 3)
     query_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ QueryPassMemory<float> memory[kWarps];
-  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
-    if (item.rows > 0)
-      attention_query_pass<kHead>(warp, args, work, item, memory[number]);
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0)
+      attention_query_pass<kHead>(warp, args, work, own.item, own);
     else
-      skip_query_pass<float>(warp, work, item);
+      skip_query_pass<float>(warp, work, own.item);
   });
 }
 
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, 3)
     key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ float bias[kWarps][kDistances];
-  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
-    if (item.rows > 0) attention_key_pass<kHead>(warp, args, work, item, bias[number]);
+  __shared__ BiasMemory<float> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_key_pass<kHead>(warp, args, work, own.item, own.bias);
   });
 }
 
@@ -39,20 +39,20 @@ template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
     query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ QueryPassMemory<compute_t<T>> memory[kWarps];
-  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
-    if (item.rows > 0)
-      attention_query_rows<T>(warp, args, work, item, memory[number]);
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0)
+      attention_query_rows<T>(warp, args, work, own.item, own);
     else
-      skip_query_pass<compute_t<T>>(warp, work, item);
+      skip_query_pass<compute_t<T>>(warp, work, own.item);
   });
 }
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kLanes)
     key_rows(const AttentionBackwardArgs args, const AttentionWork work) {
-  __shared__ compute_t<T> bias[kWarps][kDistances];
-  with_item<kWarps>(args.shape, [&](const DeviceWarp& warp, const AttentionItem& item, int number) {
-    if (item.rows > 0) attention_key_rows<T>(warp, args, work, item, bias[number]);
+  __shared__ BiasMemory<compute_t<T>> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_key_rows<T>(warp, args, work, own.item, own.bias);
   });
 }
 

@@ -29,7 +29,8 @@ RINGLET_HOST_DEVICE QuerySums<S>* query_sums(const AttentionWork& work, const At
 
 /// Shared memory of a warp of the first pass.
 template <class S>
-struct alignas(16) QueryPassMemory {
+struct QueryPassMemory {
+  AttentionItem item;
   S bias[kDistances];
   S by_distance[kDistances];  // gradient of the bias
   S skewed[16][32];           // of a tile, a distance to a column

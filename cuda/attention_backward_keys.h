@@ -14,9 +14,9 @@ template <int kHead>
 struct KeyPassLane {
   Along<kHead> key[2], value[2];
   Along<kHead> query[2], grad[2];  // a product's columns each
-  Across<kHead> query_across[1], grad_across[1];
-  float score[2][4];   // then P as dropout leaves it
-  float grad_p[2][4];  // then the gradient of the scores
+  Across<kHead> across[1];         // of gradients, then of queries
+  float score[2][4];               // then P as dropout leaves it
+  float grad_p[2][4];              // then the gradient of the scores
   float grad_key[kHead / 8][4], grad_value[kHead / 8][4];
   std::uint32_t kept, others;
 };
@@ -67,8 +67,6 @@ RINGLET_WARP_CODE void key_pass_weights(const AttentionShape& shape, const Atten
                                         const AttentionItem& item, const float* bias, int query,
                                         int lane, Lane& s) {
   const QuerySums<float>* sums = query_sums<float>(work, shape, item) + query;
-  const float scale = static_cast<float>(shape.scale) * kLog2E;
-  const float kept_scale = static_cast<float>(shape.dropout.scale);
   const int key = lane / 4 * 2, at = kMiddle + tile_distance(item.begin, query) + key;
   RINGLET_UNROLL
   for (int i = 0; i < 8; ++i) {
@@ -78,12 +76,12 @@ RINGLET_WARP_CODE void key_pass_weights(const AttentionShape& shape, const Atten
     float& grad = s.grad_p[n][i % 4];
     const float b = shape.relative_bias ? bias[at + r - column] : 0;
     const QuerySums<float> own = real ? sums[column] : QuerySums<float>{};
-    const float p = real ? W::exp2(W::fma(score, scale, b) - own.lse) : 0;
+    const float p = real ? W::exp2(W::fma(score, item.scale * kLog2E, b) - own.lse) : 0;
     score = p;
     if (shape.dropout.threshold) {
       const bool kept = is_kept(s.kept, s.others, n, i % 4, lane);
       score = kept ? p : 0;
-      grad = kept ? grad * kept_scale : 0;
+      grad = kept ? grad * item.kept : 0;
     }
     grad = real ? p * (grad - own.mean) : 0;
   }
@@ -94,8 +92,6 @@ template <int kHead, class W>
 RINGLET_WARP_CODE void store_key_pass(const KeyPassLane<kHead>& s, int lane,
                                       const AttentionBackwardArgs& args,
                                       const AttentionItem& item) {
-  const float kept =
-      args.shape.dropout.threshold ? static_cast<float>(args.shape.dropout.scale) : 1;
   RINGLET_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = lane / 4 * 2 + r;
@@ -105,8 +101,8 @@ RINGLET_WARP_CODE void store_key_pass(const KeyPassLane<kHead>& s, int lane,
     bfloat16* grad_key = grad_part<bfloat16>(args, item, 1) + at;
     bfloat16* grad_value = grad_part<bfloat16>(args, item, 2) + at;
     if (attended) {
-      store_row<kHead, W>(grad_key, s.grad_key, r, static_cast<float>(args.shape.scale), lane);
-      store_row<kHead, W>(grad_value, s.grad_value, r, kept, lane);
+      store_row<kHead, W>(grad_key, s.grad_key, r, item.scale, lane);
+      store_row<kHead, W>(grad_value, s.grad_value, r, item.kept, lane);
     } else {
       const float none[kHead / 8][4] = {};
       store_row<kHead, W>(grad_key, none, r, 0, lane);
@@ -121,27 +117,34 @@ RINGLET_WARP_CODE void attention_key_pass(const W& warp, const AttentionBackward
                                           const AttentionWork& work, const AttentionItem& item,
                                           float* bias) {
   using Lane = KeyPassLane<kHead>;
-  const HeadRows queries{part_of<bfloat16>(args.shape, item, 0), qkv_stride(args.shape),
-                         item.length};
-  const HeadRows grads{grad_of<bfloat16>(args, item), out_stride(args.shape), item.length};
+  const auto queries = [&] {
+    return HeadRows(part_of<bfloat16>(args.shape, item, 0), qkv_stride(args.shape), item.length);
+  };
+  const auto grads = [&] {
+    return HeadRows(grad_of<bfloat16>(args, item), out_stride(args.shape), item.length);
+  };
   typename W::template Lanes<Lane> lanes{};
   if (item.begin < item.attended) {
     load_key_pass<kHead>(warp, lanes, args, item);
     if (args.shape.relative_bias)
       fill_bias(warp, bias, args.shape, item.head, distances_of_keys(item), kLog2E);
     for (int query = 0; query < item.length; query += kTileRows) {
-      key_pass_scores<kHead>(warp, lanes, args.shape, item, queries, grads, query);
+      warp.sync();
+      key_pass_scores<kHead>(warp, lanes, args.shape, item, queries(), grads(), query);
       warp.each(lanes, [&](int lane, Lane& s) {
         key_pass_weights<W>(args.shape, work, item, bias, query, lane, s);
       });
-      // Behind this the rows share registers with those along; they are in the nearest cache.
+      // Behind a barrier rows share registers with those before; they are in the nearest cache.
       warp.sync();
       warp.each(lanes, [&](int lane, Lane& s) {
-        s.grad_across[0] = load_across<kHead, W>(grads, query, lane);
-        s.query_across[0] = load_across<kHead, W>(queries, query, lane);
+        s.across[0] = load_across<kHead, W>(grads(), query, lane);
       });
-      multiply_across<kHead, &Lane::grad_value, &Lane::score, &Lane::grad_across>(warp, lanes, 0);
-      multiply_across<kHead, &Lane::grad_key, &Lane::grad_p, &Lane::query_across>(warp, lanes, 0);
+      multiply_across<kHead, &Lane::grad_value, &Lane::score, &Lane::across>(warp, lanes, 0);
+      warp.sync();
+      warp.each(lanes, [&](int lane, Lane& s) {
+        s.across[0] = load_across<kHead, W>(queries(), query, lane);
+      });
+      multiply_across<kHead, &Lane::grad_key, &Lane::grad_p, &Lane::across>(warp, lanes, 0);
     }
   }
   warp.each(lanes, [&](int lane, Lane& s) { store_key_pass<kHead, W>(s, lane, args, item); });

@@ -46,9 +46,8 @@ RINGLET_WARP_CODE void query_pass_weights(const W& warp, Lanes& lanes, const Att
   using Lane = QueryPassLane<kHead>;
   const HeadRows keys{part_of<bfloat16>(shape, item, 1), qkv_stride(shape), item.attended};
   const HeadRows values{part_of<bfloat16>(shape, item, 2), qkv_stride(shape), item.attended};
-  const float scale = static_cast<float>(shape.scale) * kLog2E;
-  const float kept = static_cast<float>(shape.dropout.scale);
   // One after the other, both take the same registers.
+  warp.sync();
   warp.each(lanes, [&](int lane, Lane& s) {
     RINGLET_UNROLL
     for (int n = 0; n < 4; ++n)
@@ -62,12 +61,12 @@ RINGLET_WARP_CODE void query_pass_weights(const W& warp, Lanes& lanes, const Att
   });
   multiply_along<kHead, &Lane::grad_p, &Lane::grad, &Lane::along>(warp, lanes, 4);
   warp.each(lanes, [&](int lane, Lane& s) {
-    finish_scores<W>(s.score, shape, scale, item, bias, key, lane);
+    finish_scores<W>(s.score, shape, item, bias, key, lane);
     RINGLET_UNROLL
     for (int i = 0; i < 16; ++i) {
       float& p = s.score[i / 4][i % 4];
       p = W::exp2(p - s.lse[i % 4 / 2]);
-      if (shape.dropout.threshold) s.grad_p[i / 4][i % 4] *= kept;
+      if (shape.dropout.threshold) s.grad_p[i / 4][i % 4] *= item.kept;
     }
     if (shape.dropout.threshold)
       for_dropped(shape, item, key, lane, [&](int n, int i) { s.grad_p[n][i] = 0; });
@@ -174,7 +173,7 @@ RINGLET_WARP_CODE void attention_query_pass(const W& warp, const AttentionBackwa
       if (const int row = lane / 4 + 8 * r; row < item.rows)
         store_row<kHead, W>(
             grad_part<bfloat16>(args, item, 0) + (item.begin + row) * qkv_stride(shape),
-            s.grad_query, r, static_cast<float>(shape.scale), lane);
+            s.grad_query, r, item.scale, lane);
   });
   if (work.buckets)
     store_buckets(warp, static_cast<float*>(work.buckets) + item.index * kRelativeBuckets,

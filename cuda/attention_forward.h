@@ -28,7 +28,7 @@ struct ForwardLane {
 
 /// Scores times log2 e with their bias, -infinity behind the last key; `score` is a product's.
 template <class W>
-RINGLET_WARP_CODE void finish_scores(float (&score)[4][4], const AttentionShape& shape, float scale,
+RINGLET_WARP_CODE void finish_scores(float (&score)[4][4], const AttentionShape& shape,
                                      const AttentionItem& item, const float* bias, int key,
                                      int lane) {
   const int g = lane / 4, t = lane % 4;
@@ -40,7 +40,7 @@ RINGLET_WARP_CODE void finish_scores(float (&score)[4][4], const AttentionShape&
     for (int i = 0; i < 4; ++i) {
       const int column = column_of(n, t, i % 2);
       const float b = shape.relative_bias ? bias[at + column - i / 2 * 8] : 0;
-      const float x = W::fma(score[n][i], scale, b);
+      const float x = W::fma(score[n][i], item.scale * kLog2E, b);
       score[n][i] = first + column < item.attended ? x : -std::numeric_limits<float>::infinity();
     }
   }
@@ -92,13 +92,12 @@ RINGLET_WARP_CODE void store_forward(const ForwardLane<kHead>& s, int lane,
                                      const AttentionArgs& args, const AttentionItem& item) {
   auto* out = static_cast<bfloat16*>(args.out) + item.out(args.shape);
   float* lse = static_cast<float*>(args.lse) + item.lse(args.shape);
-  const float kept =
-      args.shape.dropout.threshold ? static_cast<float>(args.shape.dropout.scale) : 1;
   RINGLET_UNROLL
   for (int r = 0; r < 2; ++r) {
     if (lane / 4 + 8 * r >= item.rows) continue;
     const int query = item.begin + lane / 4 + 8 * r;
-    store_row<kHead, W>(out + query * out_stride(args.shape), s.out, r, kept / s.total[r], lane);
+    store_row<kHead, W>(out + query * out_stride(args.shape), s.out, r, item.kept / s.total[r],
+                        lane);
     if (lane % 4 == 0) lse[query] = (s.top[r] + W::log2(s.total[r])) * kLn2;
   }
 }
@@ -112,7 +111,6 @@ RINGLET_WARP_CODE void attention_forward_tile(const W& warp, const AttentionArgs
   const auto* qkv = static_cast<const bfloat16*>(shape.qkv);
   const HeadRows keys{qkv + item.part(shape, 1), qkv_stride(shape), item.attended};
   const HeadRows values{qkv + item.part(shape, 2), qkv_stride(shape), item.attended};
-  const float scale = static_cast<float>(shape.scale) * kLog2E;
   typename W::template Lanes<Lane> lanes{};
   load_queries<kHead>(warp, lanes, shape, item);
   if (shape.relative_bias)
@@ -129,9 +127,8 @@ RINGLET_WARP_CODE void attention_forward_tile(const W& warp, const AttentionArgs
         s.value[half] = load_across<kHead, W>(values, key + 16 * half, lane);
     });
     multiply_along<kHead, &Lane::score, &Lane::query, &Lane::key>(warp, lanes, 4);
-    warp.each(lanes, [&](int lane, Lane& s) {
-      finish_scores<W>(s.score, shape, scale, item, bias, key, lane);
-    });
+    warp.each(lanes,
+              [&](int lane, Lane& s) { finish_scores<W>(s.score, shape, item, bias, key, lane); });
     raise_top<kHead>(warp, lanes);
     warp.each(lanes, [&](int lane, Lane& s) {
       RINGLET_UNROLL

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ringlet/cuda/attention_bias.h"
 #include "ringlet/cuda/attention_plan.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/types.cuh"
@@ -28,15 +29,26 @@ bool takes_tiles(const AttentionShape& shape, const Pointers*... pointers) {
          aligned16(static_cast<const void*>(pointers)...);
 }
 
-/// Calls body(warp, item, its number in the block) unless this warp is behind the last item. A
-/// warp's lanes stay together; blocks have no barrier.
-template <int kWarps, class Body>
-__device__ __forceinline__ void with_item(const AttentionShape& shape, Body body) {
+/// Shared memory of a warp that needs the bias alone.
+template <class S>
+struct BiasMemory {
+  AttentionItem item;  // where it costs no registers
+  S bias[kDistances];
+};
+
+/// Calls body(warp, its memory with the item) unless this warp is behind the last item. A warp's
+/// lanes stay together; blocks have no barrier.
+template <class Memory, int kWarps, class Body>
+__device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&memory)[kWarps],
+                                          Body body) {
   const int number = static_cast<int>(threadIdx.x) / kLanes;
   const std::int64_t index = std::int64_t{blockIdx.x} * kWarps + number;
   if (index >= attention_slots(shape) * shape.heads) return;
   const DeviceWarp warp{static_cast<int>(threadIdx.x) % kLanes};
-  body(warp, attention_item(shape, index), number);
+  const AttentionItem item = attention_item(shape, index);
+  if (warp.lane == 0) memory[number].item = item;
+  warp.sync();
+  body(warp, memory[number]);
 }
 
 }  // namespace ringlet::cuda

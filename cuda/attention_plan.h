@@ -41,6 +41,8 @@ struct AttentionItem {
   int begin;         // the tile's first row, counted from the sentence's first token
   int rows;          // 1 to 16 of them; 0: there is nothing to do
   std::uint32_t id;  // of the sentence
+  float scale;       // of the scores
+  float kept;        // what dropout multiplies a weight by that it keeps
 
   // Part 0, 1, 2 of a (T, 3 heads d) tensor: q, k, v of this head in the sentence's first token.
   RINGLET_HOST_DEVICE std::int64_t part(const AttentionShape& shape, int which) const {
@@ -82,6 +84,8 @@ RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, st
   item.attended = shape.lengths ? shape.lengths[sentence] : item.length;
   item.id = static_cast<std::uint32_t>(shape.sentence_ids ? shape.sentence_ids[sentence]
                                                           : static_cast<std::int32_t>(sentence));
+  item.scale = static_cast<float>(shape.scale);
+  item.kept = shape.dropout.threshold ? static_cast<float>(shape.dropout.scale) : 1;
   const std::int64_t begin = (slot - first_slot(shape, sentence)) * kTileRows;
   if (begin >= item.length) return item;
   item.begin = static_cast<int>(begin);

@@ -99,7 +99,8 @@ AttentionResults run(const AttentionInputs& in) {
   for_items(shape, [&](const AttentionItem& item) {
     if (item.rows == 0) return cuda::skip_query_pass<S>(EmulatedWarp(), work, item);
     cuda::QueryPassMemory<S> memory;
-    std::fill_n(reinterpret_cast<S*>(&memory), sizeof(memory) / sizeof(S), S{NAN});
+    for (S* part : {memory.bias, memory.by_distance}) std::fill_n(part, cuda::kDistances, S{NAN});
+    std::fill_n(&memory.skewed[0][0], 16 * 32, S{NAN});
     Code::queries(backward, work, item, memory);
   });
   for_items(shape, [&](const AttentionItem& item) {
