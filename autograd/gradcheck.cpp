@@ -5,7 +5,7 @@
 namespace ringlet::autograd {
 namespace {
 
-// Weights in [-1, 1) that no symmetry of a function cancels.
+// Weights in [-1, 1) that no symmetry of a function cancels, on the host.
 Tensor fixed_weights(const Shape& shape) {
   std::vector<double> values(static_cast<std::size_t>(shape.numel()));
   std::uint64_t state = 0x9e3779b97f4a7c15u;
@@ -13,14 +13,13 @@ Tensor fixed_weights(const Shape& shape) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     value = static_cast<double>(state >> 11) / 4503599627370496.0 - 1.0;
   }
-  return tensor(values, shape);
+  return tensor(values, shape, Device{});
 }
 
 double weighted_sum(const Tensor& y, const Tensor& weights) {
-  const double* a = y.data<double>();
-  const double* b = weights.data<double>();
+  const std::vector<double> a = y.to_vector<double>(), b = weights.to_vector<double>();
   double total = 0;
-  for (std::int64_t i = 0; i < y.numel(); ++i) total += a[i] * b[i];
+  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
   return total;
 }
 
@@ -35,7 +34,7 @@ GradcheckReport gradcheck(const std::function<Variable(const std::vector<Variabl
   }
   const Variable y = function(inputs);
   const Tensor weights = fixed_weights(y.shape());
-  y.backward(weights);
+  y.backward(weights.to(y.tensor().device()));
 
   GradcheckReport report;
   report.allowed = allowed;
@@ -45,15 +44,18 @@ GradcheckReport gradcheck(const std::function<Variable(const std::vector<Variabl
     const Tensor grad = inputs[k].grad();
     RINGLET_CHECK(grad.defined() || inputs[k].numel() == 0, "[gradcheck] input ", k,
                   " got no gradient");
+    if (inputs[k].numel() == 0) continue;
+    const std::vector<double> values = inputs[k].tensor().to_vector<double>();
+    const std::vector<double> slopes = grad.to_vector<double>();
     for (std::int64_t i = 0; i < inputs[k].numel(); ++i) {
-      const double x = inputs[k].tensor().data<double>()[i];
+      const double x = values[static_cast<std::size_t>(i)];
       const auto value_at = [&](double there) {
-        inputs[k].mutable_tensor().mutable_data<double>()[i] = there;
+        inputs[k].mutable_tensor().view({-1})[i].fill_(there);
         return weighted_sum(function(inputs).tensor(), weights);
       };
       const double numeric = (value_at(x + h) - value_at(x - h)) / (2 * h);
       value_at(x);
-      const double analytic = grad.data<double>()[i];
+      const double analytic = slopes[static_cast<std::size_t>(i)];
       const double error = std::abs(analytic - numeric) / std::fmax(std::abs(numeric), 1.0);
       if (error > report.error || std::isnan(error))
         report = {std::isnan(error) ? INFINITY : error, allowed, k, i, analytic, numeric};

@@ -89,7 +89,7 @@ Work Group::State::all_reduce(const Tensor& tensor, ReduceOp op, Around around) 
     return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));
   // Sums are rounded by their owners and go round in the tensor's dtype.
   const Piece own = pieces[static_cast<std::size_t>(member.rank)];
-  const Tensor wide = empty({tensor.numel()}, DType::f32);
+  const Tensor wide = empty({tensor.numel()}, DType::f32, tensor.device());
   Collective spread = plan(Op::all_gather, tensor, pieces);
   const auto widen = [before = std::move(around.before),
                       fill = convert(wide, announced(tensor, {0, tensor.numel()}))] {
@@ -121,7 +121,7 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
   check_reduction(Op::all_reduce, op, tensors[0].dtype());
   if (size() == 1) return {};
 
-  Tensor flat = empty({numel}, tensors[0].dtype());
+  Tensor flat = empty({numel}, tensors[0].dtype(), tensors[0].device());
   const auto pack = [flat, tensors]() mutable {
     std::byte* to = flat.mutable_bytes();
     for (const Tensor& tensor : tensors) copy_bytes(to, tensor), to += tensor.nbytes();
@@ -149,7 +149,7 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
   }
   output.mutable_bytes();
   if (travels_wide(state_->algorithm(), input.dtype(), op)) {
-    const Tensor wide = empty({input.numel()}, DType::f32);
+    const Tensor wide = empty({input.numel()}, DType::f32, input.device());
     const Piece own = pieces[static_cast<std::size_t>(rank())];
     return state_->start(state_->plan(Op::reduce_scatter, wide, pieces, op),
                          {convert(wide, announced(input, {0, input.numel()})),
@@ -186,13 +186,14 @@ Work Group::broadcast(Tensor tensor, int root) const {
 }
 
 void Group::barrier() const {
-  if (size() > 1) state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8), Pieces(1)));
+  if (size() > 1)
+    state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8, Device{}), Pieces(1)));
 }
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {
   if (size() == 1) return {bytes};
   const auto ranks = static_cast<std::size_t>(size()), mine = static_cast<std::size_t>(rank());
-  Tensor lengths = empty({size()}, DType::i64);
+  Tensor lengths = empty({size()}, DType::i64, Device{});
   lengths.mutable_data<std::int64_t>()[mine] = static_cast<std::int64_t>(bytes.size());
   state_->run_now(state_->plan(Op::all_gather, lengths, even_pieces(size(), size())));
 
@@ -202,7 +203,7 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const
     pieces[rank] = {end, lengths.data<std::int64_t>()[rank]};
     end += pieces[rank].count;
   }
-  Tensor all = empty({end}, DType::u8);
+  Tensor all = empty({end}, DType::u8, Device{});
   if (!bytes.empty())
     std::memcpy(all.mutable_bytes() + pieces[mine].offset, bytes.data(), bytes.size());
   state_->run_now(state_->plan(Op::all_gather, all, pieces));

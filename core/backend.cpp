@@ -14,7 +14,21 @@ namespace {
 std::array<Backend*, kDeviceTypes> backends{};
 
 constexpr int kTypeShift = 16;
-std::atomic<int> chosen_best{-1};  // type << kTypeShift | index
+// type << kTypeShift | index
+std::atomic<int> chosen_best{-1};
+std::atomic<int> chosen_default{0};
+
+int packed(Device device) { return static_cast<int>(device.type) << kTypeShift | device.index; }
+Device unpacked(int packed) {
+  return {static_cast<DeviceType>(packed >> kTypeShift), packed & ((1 << kTypeShift) - 1)};
+}
+
+void check_exists(Device device) {
+  const bool there =
+      device.type == DeviceType::cpu ||
+      (has_backend(device.type) && device.index < backend(device.type).device_count());
+  RINGLET_CHECK(there, "there is no device ", device);
+}
 
 }  // namespace
 
@@ -45,17 +59,19 @@ void set_memory_limit(Device device, std::size_t nbytes) {
 }
 
 Device Device::best() {
-  if (const int chosen = chosen_best; chosen >= 0)
-    return {static_cast<DeviceType>(chosen >> kTypeShift), chosen & ((1 << kTypeShift) - 1)};
+  if (const int chosen = chosen_best; chosen >= 0) return unpacked(chosen);
   return has_backend(DeviceType::cuda) ? Device{DeviceType::cuda, 0} : Device{};
 }
 
 void Device::set_best(Device device) {
-  const bool there =
-      device.type == DeviceType::cpu ||
-      (has_backend(device.type) && device.index < backend(device.type).device_count());
-  RINGLET_CHECK(there, "there is no device ", device);
-  chosen_best = static_cast<int>(device.type) << kTypeShift | device.index;
+  check_exists(device);
+  chosen_best = packed(device);
+}
+
+Device default_device() { return unpacked(chosen_default); }
+void set_default_device(Device device) {
+  check_exists(device);
+  chosen_default = packed(device);
 }
 
 Device Device::parse(std::string_view text) {

@@ -24,6 +24,12 @@ struct Device {
   auto operator<=>(const Device&) const = default;
 };
 
+/// Where tensors are made that are not told otherwise, in the whole process: cpu:0, or what
+/// set_default_device() said. `Device{}` is cpu:0 always.
+Device default_device();
+/// It must exist.
+void set_default_device(Device device);
+
 std::string_view name(DeviceType type);                      // "cpu"
 std::ostream& operator<<(std::ostream& out, Device device);  // "cpu:0"
 

@@ -318,7 +318,7 @@ Tensor SafeTensors::load(const std::string& name) const {
   const std::byte* data = source.file->data() + source.begin;
   if (reinterpret_cast<std::uintptr_t>(data) % itemsize(source.dtype) == 0)
     return Tensor(source.file, source.begin, source.shape, source.dtype);
-  Tensor out = empty(source.shape, source.dtype);
+  Tensor out = empty(source.shape, source.dtype, Device{});
   if (out.nbytes() > 0) std::memcpy(out.mutable_bytes(), data, out.nbytes());
   return out;
 }

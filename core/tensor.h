@@ -83,21 +83,21 @@ class Tensor {
 };
 
 /// An uninitialised tensor.
-Tensor empty(Shape shape, DType dtype = DType::f32, Device device = {});
+Tensor empty(Shape shape, DType dtype = DType::f32, Device device = default_device());
 Tensor empty_like(const Tensor& other);
-Tensor zeros(Shape shape, DType dtype = DType::f32, Device device = {});
+Tensor zeros(Shape shape, DType dtype = DType::f32, Device device = default_device());
 Tensor zeros_like(const Tensor& other);
-Tensor ones(Shape shape, DType dtype = DType::f32, Device device = {});
-Tensor full(Shape shape, double value, DType dtype = DType::f32, Device device = {});
+Tensor ones(Shape shape, DType dtype = DType::f32, Device device = default_device());
+Tensor full(Shape shape, double value, DType dtype = DType::f32, Device device = default_device());
 
-/// A tensor on cpu:0 with these elements.
+/// A tensor with these elements.
 template <class T>
-Tensor tensor(const std::vector<T>& values, Shape shape) {
+Tensor tensor(const std::vector<T>& values, Shape shape, Device device = default_device()) {
   RINGLET_CHECK_EQ(static_cast<std::int64_t>(values.size()), shape.numel(),
                    "[tensor] values do not fill shape ", shape);
-  Tensor out = empty(shape, dtype_of<T>());
+  Tensor out = empty(shape, dtype_of<T>(), Device{});
   std::copy(values.begin(), values.end(), out.template mutable_data<T>());
-  return out;
+  return out.to(device);
 }
 template <class T = float>
 Tensor tensor(std::initializer_list<T> values) {

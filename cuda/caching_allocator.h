@@ -35,17 +35,16 @@ class CachingAllocator {
   /// Blocks up to kSmall share segments of kSmallSegment, those up to kMiddle of kMiddleSegment;
   /// larger ones have their own, in whole kLargeStep. So short-lived small blocks do not keep large
   /// segments from coming free.
-  static constexpr std::size_t kSmall = std::size_t{1} << 20;
-  static constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
-  static constexpr std::size_t kMiddle = std::size_t{10} << 20;
-  static constexpr std::size_t kMiddleSegment = std::size_t{20} << 20;
-  static constexpr std::size_t kLargeStep = std::size_t{2} << 20;
+  static constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  static constexpr std::size_t kSmall = 1 * kMebibyte, kSmallSegment = 2 * kMebibyte;
+  static constexpr std::size_t kMiddle = 10 * kMebibyte, kMiddleSegment = 20 * kMebibyte;
+  static constexpr std::size_t kLargeStep = 2 * kMebibyte;
 
   CachingAllocator(Device device, SegmentSource& source) : device_(device), source_(source) {}
 
   /// At least `nbytes`, for work on `stream`. Error where the limit or the memory ends.
   Block allocate(std::size_t nbytes, Stream stream) {
-    const std::size_t wanted = rounded(nbytes);
+    const std::size_t wanted = std::max(kAlignment, up_to(nbytes, kAlignment));
     const std::lock_guard lock(mutex_);
     RINGLET_CHECK(stats_.limit == 0 || stats_.allocated + wanted <= stats_.limit, "[allocate] ",
                   wanted, " bytes on ", device_, ": ", stats_.allocated,
@@ -54,7 +53,7 @@ class CachingAllocator {
     Chunk* chunk = best_fit(pool, wanted);
     if (!chunk) chunk = add_segment(pool, wanted);
     free_[pool].erase(chunk);
-    // What is left of a large chunk must be worth keeping.
+    // The rest of a large chunk must be worth keeping.
     if (chunk->nbytes - wanted >= (pool.small ? kAlignment : kSmall + 1)) split(chunk, wanted);
     chunk->free = false;
     stats_.allocated += chunk->nbytes;
@@ -80,7 +79,7 @@ class CachingAllocator {
     free_[chunk->pool].insert(chunk);
   }
 
-  /// Gives segments that nothing is left of back to the source.
+  /// Gives segments that nothing is in use of back to the source.
   void trim() {
     const std::lock_guard lock(mutex_);
     give_back_unused();
@@ -127,11 +126,8 @@ class CachingAllocator {
   };
 
   static std::size_t up_to(std::size_t nbytes, std::size_t step) {
-    return (nbytes + step - 1) / step * step;
-  }
-  static std::size_t rounded(std::size_t nbytes) {
     if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
-    return std::max(kAlignment, up_to(nbytes, kAlignment));
+    return (nbytes + step - 1) / step * step;
   }
   static std::size_t segment_for(std::size_t wanted) {
     if (wanted <= kSmall) return kSmallSegment;

@@ -2,8 +2,9 @@
 #pragma once
 
 #define RINGLET_CUDA_FAMILIES(X) \
-  X(attention)                  \
-  X(fill)
+  X(attention)                   \
+  X(fill)                        \
+  X(matmul)
 
 #define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
 

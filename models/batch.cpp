@@ -8,7 +8,7 @@ namespace ringlet::models {
 namespace {
 
 Tensor ints(const std::vector<std::int32_t>& values, const Shape& shape) {
-  return tensor(values, shape);
+  return tensor(values, shape, Device{});
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   out.sentence_ids = ints(new_names, {out.sentences()});
   if (lengths.defined()) out.lengths = ints(new_real, {out.sentences()});
   if (labels.defined()) {
-    out.labels = empty({out.rows}, labels.dtype());
+    out.labels = empty({out.rows}, labels.dtype(), labels.device());
     for (std::size_t i = 0; i < chosen.size(); ++i)
       out.labels[static_cast<std::int64_t>(i)].copy_(labels[static_cast<std::int64_t>(chosen[i])]);
   }

@@ -158,7 +158,7 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
     forwards = sharding->forwards_together(forwards);
   batches.resize(static_cast<std::size_t>(forwards), {order.size(), order.size()});
 
-  Tensor out = empty({static_cast<std::int64_t>(texts.size()), dimension()});
+  Tensor out = empty({static_cast<std::int64_t>(texts.size()), dimension()}, DType::f32, Device{});
   for (const auto [begin, end] : batches) {
     BatchBuilder builder;
     for (std::size_t k = begin; k < end; ++k) {

@@ -38,7 +38,8 @@ class SentenceEncoder {
   /// Reads a Sentence Transformers folder, or a folder of a bare BERT or MPNet checkpoint (then
   /// with mean pooling). See models/folder.h for what is read; weights stay in the file until
   /// they are used.
-  static SentenceEncoder from_pretrained(const std::filesystem::path& folder, Device device = {});
+  static SentenceEncoder from_pretrained(const std::filesystem::path& folder,
+                                         Device device = default_device());
 
   /// Embeddings of a batch's sentences, (S, H), f32.
   Variable operator()(const PackedBatch& batch) const;

@@ -101,8 +101,8 @@ format_check() {
 sanitizer_tests() {
   heading "address and undefined behaviour sanitizers"
   # All instruction sets are the same sources; one is enough to watch them.
-  local options=(-Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled -Dtests=enabled
-    -Disa=avx2)
+  local options=(-Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled -Dcuda=disabled
+    -Dtests=enabled -Disa=avx2)
   unset RINGLET_DATA  # the release build reads the real data; here it would take too long
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -119,7 +119,7 @@ sanitizer_tests() {
 thread_tests() {
   heading "thread sanitizer on what has threads"
   build threads build-threads -Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled \
-    -Dtests=enabled -Disa=avx2 -Dgloo=disabled -Db_sanitize=thread -- tests/core/core_tests tests/comm/comm_tests \
+    -Dcuda=disabled -Dtests=enabled -Disa=avx2 -Dgloo=disabled -Db_sanitize=thread -- tests/core/core_tests tests/comm/comm_tests \
     tests/train/train_tests tests/train/parallel_tests || return
   export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a pool of its own
   # It cannot follow threads that a forked child starts beyond the first.

@@ -1,18 +1,57 @@
-// Exit code 77, which Meson calls skipped, where RINGLET_ISA names a set that this processor lacks.
+// The tests of a floor, on any device: `core_tests --device cuda` makes tensors there. Exit code
+// 77, which Meson calls skipped, where that device, or the instruction set that RINGLET_ISA names,
+// is missing.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <string_view>
+#include <vector>
 
 #include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/device.h"
 #include "ringlet/core/error.h"
 
+namespace {
+
+constexpr int kSkipped = 77;
+constexpr int kBadInput = 2;
+
+/// Takes "--device NAME" out of `arguments`.
+ringlet::Device take_device(std::vector<char*>& arguments) {
+  ringlet::Device device;
+  for (std::size_t i = 1; i + 1 < arguments.size(); ++i) {
+    if (std::string_view(arguments[i]) != "--device") continue;
+    device = ringlet::Device::parse(arguments[i + 1]);
+    const auto at = arguments.begin() + static_cast<std::ptrdiff_t>(i);
+    arguments.erase(at, at + 2);
+    break;
+  }
+  return device;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  std::vector<char*> arguments(argv, argv + argc);
   try {
     ringlet::cpu::isa();
   } catch (const ringlet::InputError& error) {
     std::puts(error.what());
-    return 77;
+    return kSkipped;
   }
-  return doctest::Context(argc, argv).run();
+  ringlet::Device device;
+  try {
+    device = take_device(arguments);
+  } catch (const ringlet::InputError& error) {
+    std::puts(error.what());
+    return kBadInput;
+  }
+  try {
+    ringlet::set_default_device(device);
+  } catch (const ringlet::Error& error) {
+    std::printf("skipped: %s\n", error.what());
+    return kSkipped;
+  }
+  return doctest::Context(static_cast<int>(arguments.size()), arguments.data()).run();
 }

@@ -32,7 +32,9 @@ class Oracle {
       : file_(SafeTensors::open(oracle_folder() + "/" + name + ".safetensors")) {}
 
   /// "case/tensor"; a copy, so it may be written.
-  Tensor tensor(const std::string& name) const { return file_.load(name).clone(); }
+  Tensor tensor(const std::string& name) const {
+    return file_.load(name).clone().to(default_device());
+  }
   Tensor tensor(const std::string& name, DType dtype) const { return tensor(name).to(dtype); }
   bool contains(const std::string& name) const { return file_.contains(name); }
   /// An attribute: a tensor of shape ().

@@ -16,9 +16,11 @@ DigitBatch collate_digits(const Digits& digits, const Rows& rows) {
     labels.push_back(digits.labels[row]);
   }
   const auto n = static_cast<std::int64_t>(rows.size());
-  return {tensor(images, {n, 1, static_cast<std::int64_t>(digits.height),
-                          static_cast<std::int64_t>(digits.width)}),
-          tensor(labels, {n}), tensor(positions, {n, 2})};
+  return {tensor(images,
+                 {n, 1, static_cast<std::int64_t>(digits.height),
+                  static_cast<std::int64_t>(digits.width)},
+                 Device{}),
+          tensor(labels, {n}, Device{}), tensor(positions, {n, 2}, Device{})};
 }
 
 }  // namespace ringlet::train

@@ -154,7 +154,9 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
     if (dataset_->num_labels() > scores.size(1))
       fail_input(dataset_->name(), ": expected labels below ", scores.size(1), ", found ",
                  dataset_->num_labels() - 1);
-    if (!all.defined()) all = zeros({static_cast<std::int64_t>(dataset_->size()), scores.size(1)});
+    if (!all.defined())
+      all = zeros({static_cast<std::int64_t>(dataset_->size()), scores.size(1)}, DType::f32,
+                  Device{});
     all.slice(first_row, first_row + batch.rows).copy_(scores);
   };
   std::size_t count = 0;
@@ -175,7 +177,7 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
     std::vector<std::int64_t> labels;
     for (std::int64_t i = begin; i < end; ++i)
       labels.push_back(dataset_->label(static_cast<std::size_t>(i)));
-    meter.add(all.slice(begin, end), tensor(labels, {end - begin}));
+    meter.add(all.slice(begin, end), tensor(labels, {end - begin}, Device{}));
   }
   if (!at.output.empty() && rank == 0)
     append_csv(at.output / ("accuracy_evaluation_" + prefix(options_.name) + "results.csv"),

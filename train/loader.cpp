@@ -144,7 +144,7 @@ struct Loader::State {
     models::PackedBatch batch =
         builder.build(static_cast<std::int64_t>(global.rows.size()), options.padded, pad_id);
     if (mine.empty() && data.target() != Target::none)
-      batch.labels = empty({0}, data.target() == Target::label ? DType::i64 : DType::f32);
+      batch.labels = empty({0}, data.target() == Target::label ? DType::i64 : DType::f32, Device{});
     batch.dataset = global.dataset;
     return batch;
   }

@@ -132,7 +132,7 @@ Tensor read_npy(const std::filesystem::path& path) {
   const std::size_t found = text.size() - kPreamble - length;
   if (data_bytes(shape, known->dtype) != found)
     fail_input(name, ": ", found, " bytes of data do not fill shape ", shape, " of ", known->dtype);
-  Tensor tensor = empty(shape, known->dtype);
+  Tensor tensor = empty(shape, known->dtype, Device{});
   if (found > 0) std::memcpy(tensor.mutable_bytes(), text.data() + kPreamble + length, found);
   return tensor;
 }

@@ -120,7 +120,7 @@ void BoardTransport::publish(const Transmission& send) {
 // A copy that lasts until finish(); the same bytes for several peers are copied once.
 Tensor BoardTransport::staged(const Transmission& send) {
   if (staged_.empty() || last_staged_.offset != send.offset || last_staged_.nbytes != send.nbytes) {
-    Tensor copy = empty({static_cast<std::int64_t>(send.nbytes)}, DType::u8);
+    Tensor copy = empty({static_cast<std::int64_t>(send.nbytes)}, DType::u8, Device{});
     std::memcpy(copy.mutable_bytes(), buffer_.bytes() + send.offset, send.nbytes);
     staged_.push_back(std::move(copy));
     staged_bytes_ += send.nbytes;

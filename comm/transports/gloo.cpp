@@ -151,7 +151,7 @@ class GlooTransport final : public Transport {
     std::size_t nbytes = 0;
     for (const Transmission& receive : receives) nbytes += receive.nbytes;
     if (!in_place && slots_.nbytes() < nbytes)
-      slots_ = empty({static_cast<std::int64_t>(nbytes)}, DType::u8);
+      slots_ = empty({static_cast<std::int64_t>(nbytes)}, DType::u8, Device{});
     std::byte* slot = in_place ? nullptr : slots_.mutable_bytes();
     std::vector<std::byte*> views;
     for (const Transmission& receive : receives) {

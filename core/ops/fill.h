@@ -33,6 +33,6 @@ void cast(Tensor& out, const Tensor& in);
 
 /// start, start + step, …, below end (above it for a negative step).
 Tensor arange(double start, double end, double step = 1, DType dtype = DType::i64,
-              Device device = {});
+              Device device = default_device());
 
 }  // namespace ringlet

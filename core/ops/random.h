@@ -53,10 +53,10 @@ extern Kernel<DropoutArgs> dropout_mask_kernel;
 
 /// low + (high - low) u with u in [0, 1) a multiple of 2^-24. Draws from `generator`.
 Tensor uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32,
-               Device device = {}, Generator& generator = default_generator());
+               Device device = default_device(), Generator& generator = default_generator());
 /// Box-Muller, not truncated.
 Tensor normal(Shape shape, double mean = 0, double std = 1, DType dtype = DType::f32,
-              Device device = {}, Generator& generator = default_generator());
+              Device device = default_device(), Generator& generator = default_generator());
 
 /// x (.., C) seen as rows of C columns; `positions` (R, 2) i32 are the rows' sentence ids and token
 /// indices, (row, 0) when undefined. The gradient is the same op on the output's gradient. Throws
@@ -64,6 +64,6 @@ Tensor normal(Shape shape, double mean = 0, double std = 1, DType dtype = DType:
 Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions = {});
 /// What dropout keeps of (rows, columns): u8, 1 where kept.
 Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
-                    const Tensor& positions = {}, Device device = {});
+                    const Tensor& positions = {}, Device device = default_device());
 
 }  // namespace ringlet

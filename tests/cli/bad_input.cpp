@@ -1,5 +1,6 @@
 // What is wrong is told in one line that names it; the exit code is 2 and nothing is written.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -214,6 +215,11 @@ TEST_CASE_FIXTURE(Fixture, "options that do not fit") {
   check_refused_naming(
       run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "tpu"}),
       {"tpu"});
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // where there are some
+  check_refused_naming(
+      run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "cuda"}),
+      {"--device cuda", "no CUDA device"});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
   check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,1\n", {"--resume"}),
                        {"--resume", "no checkpoint"});
   check_refused_naming(run({"train", "--model", model, "--vocab", "v.txt", "--output", output}),

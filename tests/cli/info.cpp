@@ -59,6 +59,22 @@ TEST_CASE("info lists every library that the program is linked with") {
   if (!linked.contains("gloo")) CHECK_EQ(listed["gloo"], "no");
 }
 
+TEST_CASE("info says what there is of CUDA, and plainly where there is none") {
+  const auto info = nlohmann::json::parse(run({"info", "--json"}).out);
+  const std::string text = run({"info"}).out;
+  std::size_t gpus = 0;
+  for (const auto& device : info["devices"]) gpus += device.contains("compute_capability");
+  CHECK_EQ(text.find("           no CUDA device\n") != std::string::npos, gpus == 0);
+  if (info["cuda"].is_null()) {
+    CHECK_EQ(gpus, 0);
+    CHECK(text.find("CUDA       none: this build has no kernels for GPUs\n") != std::string::npos);
+  } else {
+    CHECK(text.find("CUDA       built with " + std::string(info["cuda"]["toolkit"])) !=
+          std::string::npos);
+    CHECK_EQ(info["cuda"]["cublas"] == "", gpus == 0);
+  }
+}
+
 TEST_CASE("info names the instruction set that was asked for, and refuses one that is unknown") {
   ::setenv("RINGLET_ISA", "portable", 1);
   CHECK(run({"info"}).out.find(

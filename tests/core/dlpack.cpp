@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "../device.h"
+
 using namespace ringlet;
 using namespace ringlet::dlpack;
 
@@ -27,7 +29,7 @@ using Plain = Foreign<DLManagedTensor>;
 
 }  // namespace
 
-TEST_CASE("a foreign tensor is shared and deleted with its last user") {
+TEST_CASE_FIXTURE(OnCpu, "a foreign tensor is shared and deleted with its last user") {
   Plain foreign;
   {
     Tensor x = from_dlpack(&foreign.managed);
@@ -41,7 +43,8 @@ TEST_CASE("a foreign tensor is shared and deleted with its last user") {
   CHECK(foreign.deleted == 1);
 }
 
-TEST_CASE("no strides means row-major, sizes of one have any stride, the offset is in bytes") {
+TEST_CASE_FIXTURE(
+    OnCpu, "no strides means row-major, sizes of one have any stride, the offset is in bytes") {
   Plain foreign;
   foreign.tensor().strides = nullptr;
   foreign.tensor().byte_offset = 4;
@@ -56,7 +59,7 @@ TEST_CASE("no strides means row-major, sizes of one have any stride, the offset 
   CHECK(x.bytes() == reinterpret_cast<std::byte*>(one.data.data()));
 }
 
-TEST_CASE("strided tensors are copied and deleted at once") {
+TEST_CASE_FIXTURE(OnCpu, "strided tensors are copied and deleted at once") {
   const auto values = [](std::vector<std::int64_t> shape, std::vector<std::int64_t> strides,
                          std::uint64_t offset) {
     Plain foreign;
@@ -78,7 +81,7 @@ TEST_CASE("strided tensors are copied and deleted at once") {
   CHECK(values({0, 2}, {1, 1}, 0).empty());
 }
 
-TEST_CASE("unaligned and read-only data is copied") {
+TEST_CASE_FIXTURE(OnCpu, "unaligned and read-only data is copied") {
   Plain unaligned;
   unaligned.tensor().byte_offset = 1;
   unaligned.shape = {1, 2};
@@ -94,7 +97,7 @@ TEST_CASE("unaligned and read-only data is copied") {
   CHECK(read_only.data[0] == 0);
 }
 
-TEST_CASE("dtypes map both ways; bool is u8") {
+TEST_CASE_FIXTURE(OnCpu, "dtypes map both ways; bool is u8") {
   Plain foreign;
   foreign.tensor().dtype = {kDLBool, 8, 1};
   CHECK(from_dlpack(&foreign.managed).dtype() == DType::u8);
@@ -107,7 +110,7 @@ TEST_CASE("dtypes map both ways; bool is u8") {
   }
 }
 
-TEST_CASE("what ringlet lacks is refused and stays the caller's") {
+TEST_CASE_FIXTURE(OnCpu, "what ringlet lacks is refused and stays the caller's") {
   const auto refused = [](auto change) {
     Plain foreign;
     change(foreign.tensor());
@@ -126,7 +129,7 @@ TEST_CASE("what ringlet lacks is refused and stays the caller's") {
   CHECK_THROWS_WITH(from_dlpack(&next.managed), "[from_dlpack] DLPack version 2.0, expected 1.x");
 }
 
-TEST_CASE("a handed-out tensor keeps its memory until the deleter runs") {
+TEST_CASE_FIXTURE(OnCpu, "a handed-out tensor keeps its memory until the deleter runs") {
   Tensor x = tensor<float>({1, 2, 3, 4, 5, 6}, {3, 2});
   const std::weak_ptr<Storage> memory = x.storage();
   DLManagedTensorVersioned* out = to_dlpack_versioned(x.slice(1, 3));

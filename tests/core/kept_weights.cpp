@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "../device.h"
 #include "ringlet/core/dlpack.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
@@ -49,7 +50,8 @@ struct Parameters {
 
 }  // namespace
 
-TEST_CASE("a kept weight gives the bits of a fresh product, in every size and dtype") {
+TEST_CASE_FIXTURE(OnCpu,
+                  "a kept weight gives the bits of a fresh product, in every size and dtype") {
   const GeneratorGuard guard({.seed = 3});
   struct Sizes {
     std::int64_t m, n, k;
@@ -88,7 +90,8 @@ TEST_CASE("a kept weight gives the bits of a fresh product, in every size and dt
   CHECK(kept_bytes() == 0);
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    OnCpu,
     "what is kept is counted, comes with the second use and goes with a write or the weight") {
   const std::size_t before = memory_stats({}).allocated;
   {
@@ -117,7 +120,7 @@ TEST_CASE(
   CHECK(memory_stats({}).allocated == before);
 }
 
-TEST_CASE("nothing is kept where memory is limited") {
+TEST_CASE_FIXTURE(OnCpu, "nothing is kept where memory is limited") {
   const Tensor weight = normal({40, 30}), x = normal({7, 30});
   set_memory_limit({}, std::size_t{1} << 40);
   for (int use = 0; use < 3; ++use) CHECK(kept(x, weight) == fresh(x, weight));
@@ -125,7 +128,7 @@ TEST_CASE("nothing is kept where memory is limited") {
   set_memory_limit({}, 0);
 }
 
-TEST_CASE("no way of writing leaves old bits behind") {
+TEST_CASE_FIXTURE(OnCpu, "no way of writing leaves old bits behind") {
   const GeneratorGuard guard({.seed = 4});
   Parameters p;
   Tensor grad = normal({p.arena.numel()}), m = zeros_like(p.arena), v = zeros_like(p.arena);
@@ -158,7 +161,7 @@ TEST_CASE("no way of writing leaves old bits behind") {
   }
 }
 
-TEST_CASE("nothing is kept of what another library can write") {
+TEST_CASE_FIXTURE(OnCpu, "nothing is kept of what another library can write") {
   Parameters p;
   p.check_uses();
   CHECK(kept_bytes() > 0);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../device.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/processors.h"
 
@@ -37,12 +38,12 @@ const Device second{DeviceType::cpu, 1};
 
 }  // namespace
 
-TEST_CASE("every index is visited once, whatever the size and the grain") {
+TEST_CASE_FIXTURE(OnCpu, "every index is visited once, whatever the size and the grain") {
   for (const std::int64_t n : {0, 1, 2, 7, 8, 9, 1000})
     for (const std::int64_t grain : {1, 3, 8, 5000}) CHECK(visits(first, n, grain) == once(n));
 }
 
-TEST_CASE("a call inside a body runs in line") {
+TEST_CASE_FIXTURE(OnCpu, "a call inside a body runs in line") {
   std::atomic<std::int64_t> sum{0};
   parallel_for(first, 10, 1, [&](std::int64_t begin, std::int64_t end) {
     for (; begin < end; ++begin) {
@@ -53,7 +54,7 @@ TEST_CASE("a call inside a body runs in line") {
   CHECK(sum == 45);
 }
 
-TEST_CASE("the first exception comes back to the caller, and the pool goes on") {
+TEST_CASE_FIXTURE(OnCpu, "the first exception comes back to the caller, and the pool goes on") {
   for (int repeat = 0; repeat < 50; ++repeat) {
     const auto throws = [](std::int64_t begin, std::int64_t) { fail("piece ", begin); };
     CHECK_THROWS_AS(parallel_for(first, 100, 1, throws), Error);
@@ -61,7 +62,7 @@ TEST_CASE("the first exception comes back to the caller, and the pool goes on") 
   }
 }
 
-TEST_CASE("threads share a device, and devices do not wait for each other") {
+TEST_CASE_FIXTURE(OnCpu, "threads share a device, and devices do not wait for each other") {
   std::vector<std::thread> callers;
   std::atomic<int> wrong{0};
   for (const Device device : {first, first, second})
@@ -73,7 +74,7 @@ TEST_CASE("threads share a device, and devices do not wait for each other") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a device's threads keep to its processors, wherever others run") {
+TEST_CASE_FIXTURE(OnCpu, "a device's threads keep to its processors, wherever others run") {
   cpu_set_t all;
   REQUIRE(sched_getaffinity(0, sizeof(all), &all) == 0);
   std::vector<int> processors;
@@ -109,7 +110,7 @@ TEST_CASE("a device's threads keep to its processors, wherever others run") {
   CHECK(CPU_EQUAL(&all, &still));
 }
 
-TEST_CASE("a forked child has threads of its own") {
+TEST_CASE_FIXTURE(OnCpu, "a forked child has threads of its own") {
   static_cast<void>(visits(first, 100, 1));  // the parent's pool is running
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -119,7 +120,7 @@ TEST_CASE("a forked child has threads of its own") {
   CHECK(status == 0);
 }
 
-TEST_CASE("threads that do not start are an error that says how many did") {
+TEST_CASE_FIXTURE(OnCpu, "threads that do not start are an error that says how many did") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {

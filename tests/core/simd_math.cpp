@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../device.h"
 #include "ringlet/core/ops/elementwise.h"
 
 using namespace ringlet;
@@ -47,7 +48,7 @@ double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 }  // namespace
 
-TEST_CASE("exp, log and tanh keep their bounds in ulp") {
+TEST_CASE_FIXTURE(OnCpu, "exp, log and tanh keep their bounds in ulp") {
   CHECK(worst_ulps(UnaryOp::exp, range(-87.3, 88.7), [](double x) { return std::exp(x); }) <= 2);
   CHECK(worst_ulps(UnaryOp::exp, range(-1, 1), [](double x) { return std::exp(x); }) <= 2);
   CHECK(worst_ulps(UnaryOp::log, range(1e-6, 1e4), [](double x) { return std::log(x); }) <= 2);
@@ -57,7 +58,7 @@ TEST_CASE("exp, log and tanh keep their bounds in ulp") {
   CHECK(worst_ulps(UnaryOp::tanh, range(-0.7, 0.7), [](double x) { return std::tanh(x); }) <= 4);
 }
 
-TEST_CASE("sqrt is rounded once; sigmoid and rsqrt follow from their parts") {
+TEST_CASE_FIXTURE(OnCpu, "sqrt is rounded once; sigmoid and rsqrt follow from their parts") {
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const auto rsqrt = [](double x) { return 1 / std::sqrt(x); };
   CHECK(worst_ulps(UnaryOp::sqrt, range(0, 1e5), [](double x) { return std::sqrt(x); }) <= 0.5);
@@ -66,7 +67,7 @@ TEST_CASE("sqrt is rounded once; sigmoid and rsqrt follow from their parts") {
   CHECK(worst_ulps(UnaryOp::sigmoid, range(-80, 20), sigmoid) <= 2 * (2 + 0.5 + 0.5));
 }
 
-TEST_CASE("GELU inherits erf's absolute error, 5e-7") {
+TEST_CASE_FIXTURE(OnCpu, "GELU inherits erf's absolute error, 5e-7") {
   const auto gelu = [](double x) { return x * normal_cdf(x); };
   const auto derivative = [](double x) {
     return normal_cdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
@@ -78,7 +79,7 @@ TEST_CASE("GELU inherits erf's absolute error, 5e-7") {
               [](double, double wanted) { return 2.5e-7 + 2 * ulp(wanted); }) <= 1);
 }
 
-TEST_CASE("limits, NaN and infinity") {
+TEST_CASE_FIXTURE(OnCpu, "limits, NaN and infinity") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   const auto values = [](UnaryOp op, std::initializer_list<float> x) {
     return unary(op, tensor(x)).to_vector();
@@ -95,7 +96,7 @@ TEST_CASE("limits, NaN and infinity") {
     CHECK(std::isnan(values(op, {nan})[0]));
 }
 
-TEST_CASE("an element's bits do not depend on its position") {
+TEST_CASE_FIXTURE(OnCpu, "an element's bits do not depend on its position") {
   const Tensor x = range(-9, 9, 1000);
   for (UnaryOp op : {UnaryOp::exp, UnaryOp::tanh, UnaryOp::gelu, UnaryOp::sigmoid}) {
     const std::vector<float> whole = unary(op, x).to_vector();

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "../device.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/fill.h"
@@ -106,7 +107,7 @@ TEST_CASE("sizes that cannot be are refused, not wrapped around") {
   CHECK_THROWS_AS(zeros({6}).view({-2, -3}), Error);
 }
 
-TEST_CASE("a forked child leaves its parent's memory alone") {
+TEST_CASE_FIXTURE(OnCpu, "a forked child leaves its parent's memory alone") {
   const Tensor mine = full({4096}, 1);
   const pid_t child = fork();
   if (child == 0) {
@@ -185,7 +186,7 @@ TEST_CASE("memory is private until the process has peers, then they can map it")
   });
 }
 
-TEST_CASE("a block's descriptor, mapped again, shows its bytes") {
+TEST_CASE_FIXTURE(OnCpu, "a block's descriptor, mapped again, shows its bytes") {
   cpu::share_memory();
   const Tensor x = arange(0, 5000, 1, DType::i32);
   const Block& block = x.storage()->block();

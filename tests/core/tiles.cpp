@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../device.h"
 #include "../oracle.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -69,7 +70,7 @@ Tensor stored_normal(std::int64_t rows, std::int64_t columns, bool transposed) {
 
 }  // namespace
 
-TEST_CASE("a tile's product is what the manual says, to the bit") {
+TEST_CASE_FIXTURE(OnCpu, "a tile's product is what the manual says, to the bit") {
   std::uint32_t a[2 * cpu::emulated::kTilePairs] = {}, b[2 * cpu::emulated::kTilePairs] = {};
   float sums[32][32] = {};
   const auto bf16 = [](float x) {
@@ -104,7 +105,8 @@ TEST_CASE("a tile's product is what the manual says, to the bit") {
   CHECK(product(0x1p-126f) == 0x1p-126f);
 }
 
-TEST_CASE("products of tiles stay within the bounds of their planes, in every form and size") {
+TEST_CASE_FIXTURE(
+    OnCpu, "products of tiles stay within the bounds of their planes, in every form and size") {
   const GeneratorGuard guard({.seed = 9});
   struct Sizes {
     std::int64_t m, n, k;
@@ -124,7 +126,7 @@ TEST_CASE("products of tiles stay within the bounds of their planes, in every fo
     }
 }
 
-TEST_CASE("bits of a product of tiles do not depend on the rows around it") {
+TEST_CASE_FIXTURE(OnCpu, "bits of a product of tiles do not depend on the rows around it") {
   const GeneratorGuard guard({.seed = 10});
   const Tensor a = normal({150, 70}), b = normal({70, 40});
   const Tensor whole = multiply<3>(a, b, {});
@@ -132,7 +134,7 @@ TEST_CASE("bits of a product of tiles do not depend on the rows around it") {
     CHECK(multiply<3>(a.slice(row, row + 1), b, {}).to_vector() == whole[row].to_vector());
 }
 
-TEST_CASE("planes hold the largest number, and what is not finite stays so") {
+TEST_CASE_FIXTURE(OnCpu, "planes hold the largest number, and what is not finite stays so") {
   const float largest = std::numeric_limits<float>::max();
   const Tensor one = full({1, 1}, 1);
   CHECK(multiply<3>(full({1, 1}, largest), one, {}).item() == largest);
@@ -144,7 +146,7 @@ TEST_CASE("planes hold the largest number, and what is not finite stays so") {
   }
 }
 
-TEST_CASE("AMX gives the bits of the emulated tiles") {
+TEST_CASE_FIXTURE(OnCpu, "AMX gives the bits of the emulated tiles") {
   if (cpu::isa() != cpu::Isa::amx) {
     MESSAGE("skipped: no AMX here, or RINGLET_ISA names another set");
     return;

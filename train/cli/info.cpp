@@ -20,6 +20,7 @@
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/parallel.h"
+#include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/commands.h"
 
 namespace ringlet::cli {
@@ -96,21 +97,43 @@ Json pages() {
 }
 
 Json devices() {
-  ensure_registered();
   Json list = Json::array();
   list.push_back({{"name", "cpu:0"}, {"threads", threads_per_device()}});
-  if (!has_backend(DeviceType::cuda)) return list;
-  for (int i = 0; i < backend(DeviceType::cuda).device_count(); ++i)
-    list.push_back({{"name", fmt::format("cuda:{}", i)}});
   return list;
+}
+
+Json gpus(const cuda::Info& cuda) {
+  Json list = Json::array();
+  for (const cuda::Gpu& gpu : cuda.gpus)
+    list.push_back({{"name", fmt::format("cuda:{}", list.size())},
+                    {"model", gpu.name},
+                    {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
+                    {"multiprocessors", gpu.multiprocessors},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"peers", gpu.peers}});
+  return list;
+}
+
+/// Null in a build without CUDA; versions are empty where there is nothing.
+Json cuda_versions(const cuda::Info& cuda) {
+  if (cuda.toolkit.empty()) return nullptr;
+  return {{"toolkit", cuda.toolkit},
+          {"architectures", cuda.architectures},
+          {"driver", cuda.driver},
+          {"cublas", cuda.cublas},
+          {"nccl", cuda.nccl}};
 }
 
 Json collect() {
   const auto count = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
+  const cuda::Info cuda = cuda::info();
+  Json all_devices = devices();
+  for (const Json& gpu : gpus(cuda)) all_devices.push_back(gpu);
   return {{"version", RINGLET_VERSION},
           {"compiler", compiler()},
-          {"devices", devices()},
+          {"devices", all_devices},
+          {"cuda", cuda_versions(cuda)},
           {"processor",
            {{"name", cpuinfo("model name")},
             {"count", ::sysconf(_SC_NPROCESSORS_ONLN)},
@@ -128,20 +151,43 @@ std::string joined(const Json& texts, const char* separator) {
   return all;
 }
 
+constexpr double kGibibyte = 1 << 30;
+
+std::string shown_device(const Json& device) {
+  const auto name = device["name"].get<std::string>();
+  if (device.contains("threads"))
+    return fmt::format("{}, {} threads", name, device["threads"].get<int>());
+  std::string peers;
+  for (std::size_t i = 0; i < device["peers"].size(); ++i)
+    if (device["peers"][i].get<bool>()) peers += fmt::format(" cuda:{}", i);
+  return fmt::format(
+      "{}, {}, compute capability {}, {} multiprocessors, {:.1f} GiB{}", name,
+      device["model"].get<std::string>(), device["compute_capability"].get<std::string>(),
+      device["multiprocessors"].get<int>(), device["memory_bytes"].get<double>() / kGibibyte,
+      peers.empty() ? "" : ", reads" + peers);
+}
+
+std::string shown_cuda(const Json& cuda) {
+  if (cuda.is_null()) return "none: this build has no kernels for GPUs";
+  const auto or_none = [&](const char* what) {
+    const auto version = cuda[what].get<std::string>();
+    return version.empty() ? std::string("none") : version;
+  };
+  return fmt::format("built with {} for {}, driver for {}, cuBLAS {}, NCCL {}", or_none("toolkit"),
+                     or_none("architectures"), or_none("driver"), or_none("cublas"),
+                     or_none("nccl"));
+}
+
 void print_text(const Json& info) {
-  constexpr double kGibibyte = 1 << 30;
   fmt::print("ringlet {}, built with {}\n", info["version"].get<std::string>(),
              info["compiler"].get<std::string>());
   bool cuda = false;
   for (const Json& device : info["devices"]) {
-    const auto name = device["name"].get<std::string>();
-    cuda = cuda || name.rfind("cuda", 0) == 0;
-    fmt::print("device     {}{}\n", name,
-               device.contains("threads")
-                   ? fmt::format(", {} threads", device["threads"].get<int>())
-                   : "");
+    cuda = cuda || device.contains("model");
+    fmt::print("device     {}\n", shown_device(device));
   }
   if (!cuda) fmt::print("           no CUDA device\n");
+  fmt::print("CUDA       {}\n", shown_cuda(info["cuda"]));
   const Json& processor = info["processor"];
   fmt::print("processor  {} x {}\n", processor["count"].get<int>(),
              processor["name"].get<std::string>());

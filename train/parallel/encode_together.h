@@ -21,7 +21,8 @@ inline Tensor encode_together(const models::SentenceEncoder& model,
   for (auto i = static_cast<std::size_t>(group.rank()); i < texts.size(); i += step)
     mine.push_back(texts[i]);
   const Tensor embeddings = model.encode(mine, options);  // (mine, H)
-  Tensor all = zeros({static_cast<std::int64_t>(texts.size()), model.dimension()});
+  Tensor all =
+      zeros({static_cast<std::int64_t>(texts.size()), model.dimension()}, DType::f32, Device{});
   for (std::int64_t i = 0; i < embeddings.size(0); ++i)
     all[group.rank() + i * group.size()].copy_(embeddings[i]);
   gather_rows(all, group);

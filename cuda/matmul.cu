@@ -1,0 +1,141 @@
+#include "ringlet/core/ops/matmul.h"
+
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/gelu.h"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/matmul_finish.cuh"
+#include "ringlet/cuda/matmul_operand.h"
+#include "ringlet/cuda/matmul_plan.h"
+#include "ringlet/cuda/product.h"
+#include "ringlet/cuda/register.h"
+#include "ringlet/cuda/types.cuh"
+#include "ringlet/cuda/workspace.h"
+
+namespace ringlet::cuda {
+namespace {
+
+// ---- products -----------------------------------------------------------------------------
+
+void matmul(const MatmulArgs& args, Device device) {
+  MatmulPlan plan = plan_matmul(args, true);
+  if (args.k == 0) return finish(args, device, plan, nullptr);
+  const Operand a(args, device, args.a, args.a_dtype, args.a_stride, args.m * args.k);
+  const Operand b(args, device, args.b, args.b_dtype, args.b_stride, args.k * args.n);
+  const Workspace scratch(
+      device,
+      plan.scratch ? batch_bytes(args.m * args.n, args.batch, args.m * args.n, plan.product) : 0);
+  // GELU's operand is made where it stays.
+  void* const product = plan.scratch          ? scratch.data()
+                        : args.pre_activation ? args.pre_activation
+                                              : args.out;
+  ProductPointers at{b.data(), a.data(), plan.adds_bias ? args.bias : nullptr, product};
+  if (!run_product(plan, at, device)) {
+    plan = plan_matmul(args, false);
+    at.bias = nullptr;
+    run_product(plan, at, device);
+  }
+  if (plan.finish) finish(args, device, plan, product);
+}
+
+// ---- gradients ----------------------------------------------------------------------------
+
+// A block's columns and rows of threads.
+constexpr int kSumColumns = 32;
+constexpr int kSumRows = 16;
+// Rows that one block adds; sums of longer columns are made of such parts.
+constexpr std::int64_t kPartRows = 256;
+
+// out (gridDim.y, n) = the sums of `part` rows each of in (m, n): every thread adds each sixteenth
+// row, the sixteen sums are added in order.
+template <class T, class S>
+__global__ void sum_parts(S* out, const T* in, std::int64_t m, std::int64_t n, std::int64_t part,
+                          S beta) {
+  __shared__ S sums[kSumRows][kSumColumns];
+  const std::int64_t column = std::int64_t{blockIdx.x} * kSumColumns + threadIdx.x;
+  const std::int64_t begin = blockIdx.y * part;
+  const std::int64_t end = begin + part < m ? begin + part : m;
+  S sum{0};
+  if (column < n)
+    for (std::int64_t row = begin + threadIdx.y; row < end; row += kSumRows)
+      sum += to_compute(in[row * n + column]);
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= n) return;
+  for (int i = 1; i < kSumRows; ++i) sum += sums[i][threadIdx.x];
+  S* const to = out + blockIdx.y * n + column;
+  *to = beta != 0 ? DeviceOps{}.fma(beta, *to, sum) : sum;
+}
+
+template <class T, class S>
+void sum_columns(Device device, S* out, const T* in, std::int64_t m, std::int64_t n, S beta) {
+  const auto columns = static_cast<unsigned>((n + kSumColumns - 1) / kSumColumns);
+  const dim3 block(kSumColumns, kSumRows);
+  if (m <= kPartRows) {
+    launch("sum_rows", device, sum_parts<T, S>, dim3(columns, 1), block, 0, out, in, m, n,
+           kPartRows, beta);
+    return;
+  }
+  // As many parts as fit the grid, of whole kPartRows.
+  constexpr std::int64_t kMostParts = 1024;
+  const std::int64_t runs = (m + kPartRows - 1) / kPartRows;
+  const std::int64_t part = (runs + kMostParts - 1) / kMostParts * kPartRows;
+  const std::int64_t parts = (m + part - 1) / part;
+  const Workspace sums(device, static_cast<std::size_t>(parts * n) * sizeof(S));
+  launch("sum_rows", device, sum_parts<T, S>, dim3(columns, static_cast<unsigned>(parts)), block, 0,
+         sums.as<S>(), in, m, n, part, S{0});
+  launch("sum_rows", device, sum_parts<S, S>, dim3(columns, 1), block, 0, out,
+         static_cast<const S*>(sums.as<S>()), parts, n, parts, beta);
+}
+
+void sum_rows(const SumRowsArgs& args, Device device) {
+  dispatch_floating("sum_rows", args.dtype, [&]<class T>() {
+    using S = compute_t<T>;
+    sum_columns(device, static_cast<S*>(args.out), static_cast<const T*>(args.in), args.m, args.n,
+                static_cast<S>(args.beta));
+  });
+}
+
+template <class T>
+__global__ void gelu_backward_elements(T* out, const T* grad, const T* pre, std::int64_t n) {
+  grid_stride(n, [&](std::int64_t i) {
+    out[i] = from_compute<T>(to_compute(grad[i]) * gelu_derivative(to_compute(pre[i])));
+  });
+}
+
+// The first n % kPack threads do what no pack holds.
+template <class T>
+__global__ void gelu_backward_packs(T* out, const T* grad, const T* pre, std::int64_t n) {
+  grid_stride(n / kPack<T>, [&](std::int64_t i) {
+    compute_t<T> slope[kPack<T>], x[kPack<T>];
+    load_pack(grad + i * kPack<T>, slope);
+    load_pack(pre + i * kPack<T>, x);
+#pragma unroll
+    for (int j = 0; j < kPack<T>; ++j) slope[j] *= gelu_derivative(x[j]);
+    store_pack(out + i * kPack<T>, slope);
+  });
+  const std::int64_t tail = n - n % kPack<T> + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (tail < n)
+    out[tail] = from_compute<T>(to_compute(grad[tail]) * gelu_derivative(to_compute(pre[tail])));
+}
+
+void gelu_backward(const GeluBackwardArgs& args, Device device) {
+  dispatch_floating("gelu_backward", args.dtype, [&]<class T>() {
+    T* out = static_cast<T*>(args.out);
+    const T* grad = static_cast<const T*>(args.grad);
+    const T* pre = static_cast<const T*>(args.pre_activation);
+    const bool packs = aligned16(out, grad, pre);
+    launch("gelu_backward", device, packs ? gelu_backward_packs<T> : gelu_backward_elements<T>,
+           grid_for(args.n, packs ? kThreads * kPack<T> : kThreads), kThreads, 0, out, grad, pre,
+           args.n);
+  });
+}
+
+}  // namespace
+
+void register_matmul() {
+  matmul_kernel.set(DeviceType::cuda, matmul);
+  sum_rows_kernel.set(DeviceType::cuda, sum_rows);
+  gelu_backward_kernel.set(DeviceType::cuda, gelu_backward);
+}
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,106 @@
+// What is left to do behind a product: bias, GELU, and rounding to bf16 after both.
+#pragma once
+
+#include "ringlet/cuda/gelu.h"
+#include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/matmul_plan.h"
+#include "ringlet/cuda/types.cuh"
+
+namespace ringlet::cuda {
+
+inline constexpr int kFinishColumns = 128;  // a block's, times the elements of a pack
+inline constexpr unsigned kMostGridRows = 1024;
+
+struct DeviceOps {
+  template <class T>
+  __device__ __forceinline__ compute_t<T> to(T value) const {
+    return to_compute(value);
+  }
+  template <class T>
+  __device__ __forceinline__ T from(compute_t<T> value) const {
+    return from_compute<T>(value);
+  }
+  __device__ __forceinline__ float fma(float a, float b, float c) const { return ::fmaf(a, b, c); }
+  __device__ __forceinline__ double fma(double a, double b, double c) const {
+    return ::fma(a, b, c);
+  }
+  template <class S>
+  __device__ __forceinline__ S gelu(S x) const {
+    return cuda::gelu(x);
+  }
+};
+
+template <class S, class Sum, class Out>
+__global__ void finish_elements(FinishArgs<S, Sum, Out> args, std::int64_t m) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (column >= args.n) return;
+  for (std::int64_t row = blockIdx.y; row < m; row += gridDim.y)
+    finish_element(args, row, column, DeviceOps{});
+}
+
+// finish_element for eight columns at once: rows and pointers are multiples of 16 bytes.
+template <class S, class Sum, class Out>
+__global__ void finish_packs(FinishArgs<S, Sum, Out> args, std::int64_t m) {
+  constexpr int kRun = 8;
+  const std::int64_t column = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kRun;
+  if (column >= args.n) return;
+  S bias[kRun] = {};
+  if (args.bias) load_run(args.bias + column, bias);
+  for (std::int64_t row = blockIdx.y; row < m; row += gridDim.y) {
+    const std::int64_t i = row * args.n + column;
+    S value[kRun] = {};
+    if (args.product) load_run(args.product + i, value);
+    if (args.beta != 0) {
+      S before[kRun];
+      load_run(args.out + i, before);
+#pragma unroll
+      for (int j = 0; j < kRun; ++j) value[j] = DeviceOps{}.fma(args.beta, before[j], value[j]);
+    }
+    if (args.bias) {
+#pragma unroll
+      for (int j = 0; j < kRun; ++j) value[j] += bias[j];
+    }
+    if (args.pre) {
+#pragma unroll
+      for (int j = 0; j < kRun; ++j) value[j] = to_compute(from_compute<Out>(value[j]));
+      store_run(args.pre + i, value);
+#pragma unroll
+      for (int j = 0; j < kRun; ++j) value[j] = gelu(value[j]);
+    }
+    store_run(args.out + i, value);
+  }
+}
+
+template <class S, class Sum, class Out>
+void finish(Device device, const FinishArgs<S, Sum, Out>& args, std::int64_t m) {
+  const auto rows = static_cast<unsigned>(m < kMostGridRows ? m : kMostGridRows);
+  const bool packs = args.n % 8 == 0 && aligned16(args.product, args.bias, args.pre, args.out);
+  const std::int64_t width = packs ? args.n / 8 : args.n;
+  const dim3 grid(static_cast<unsigned>((width + kFinishColumns - 1) / kFinishColumns), rows);
+  launch("finish_product", device, packs ? finish_packs<S, Sum, Out> : finish_elements<S, Sum, Out>,
+         grid, kFinishColumns, 0, args, m);
+}
+
+template <class S, class Sum, class Out>
+void finish(const MatmulArgs& args, Device device, const MatmulPlan& plan, const void* product) {
+  const bool at_end = plan.scratch || !product;  // beta was not the library's
+  finish<S, Sum, Out>(device,
+                      {static_cast<const Sum*>(product),
+                       plan.adds_bias && product ? nullptr : static_cast<const S*>(args.bias),
+                       static_cast<Out*>(args.pre_activation), static_cast<Out*>(args.out), args.n,
+                       at_end ? static_cast<S>(args.beta) : S{0}},
+                      args.batch * args.m);
+}
+
+/// Bias, beta and GELU of a product that the library did not do; null: zeros, as with k = 0.
+inline void finish(const MatmulArgs& args, Device device, const MatmulPlan& plan,
+                   const void* product) {
+  if (args.out_dtype == DType::f64)
+    return finish<double, double, double>(args, device, plan, product);
+  if (args.out_dtype == DType::f32) return finish<float, float, float>(args, device, plan, product);
+  if (plan.product == DType::f32)
+    return finish<float, float, bfloat16>(args, device, plan, product);
+  finish<float, bfloat16, bfloat16>(args, device, plan, product);
+}
+
+}  // namespace ringlet::cuda

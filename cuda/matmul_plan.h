@@ -1,0 +1,95 @@
+// A row-major product as a column-major library is told it, and what is left to do around it.
+// Plain numbers: no device is needed to make a plan or to check one.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "ringlet/core/host_device.h"
+#include "ringlet/core/ops/matmul.h"
+
+namespace ringlet::cuda {
+
+/// A batch of matrices in memory, column by column.
+struct ColumnMajor {
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t ld;      // elements from one column to the next
+  std::int64_t stride;  // elements from one matrix to the next, 0 shares one
+  bool transposed;      // before it is multiplied
+
+  auto operator<=>(const ColumnMajor&) const = default;
+};
+
+/// out' (n, m) = op(left) (n, k) op(right) (k, m) + beta out', column-major, which is out (m, n) as
+/// rows: the row-major b is the left operand and a the right one, each read as its transpose.
+struct MatmulPlan {
+  ColumnMajor left;
+  ColumnMajor right;
+  ColumnMajor out;
+  std::int64_t batch;
+  std::int64_t k;
+  double beta;    // of the library's product
+  DType dtype;    // of both operands, after cast_a and cast_b
+  DType product;  // of what the library writes
+  bool cast_a;    // f32 that counts as rounded to bf16
+  bool cast_b;
+  bool adds_bias;  // the library does, along out's rows
+  bool scratch;    // the product goes to memory of its own, for finish_element to read
+  bool finish;     // finish_element runs for every element
+
+  auto operator<=>(const MatmulPlan&) const = default;
+};
+
+/// `library_adds_bias`: it adds biases of the product's own dtype. A bias of f32 and a product of
+/// bf16, or operands of f32 and a product of bf16, is what it cannot do; that product is f32.
+inline MatmulPlan plan_matmul(const MatmulArgs& args, bool library_adds_bias) {
+  MatmulPlan plan{};
+  plan.left = args.trans_b ? ColumnMajor{args.k, args.n, args.k, args.b_stride, true}
+                           : ColumnMajor{args.n, args.k, args.n, args.b_stride, false};
+  plan.right = args.trans_a ? ColumnMajor{args.m, args.k, args.m, args.a_stride, true}
+                            : ColumnMajor{args.k, args.m, args.k, args.a_stride, false};
+  plan.out = {args.n, args.m, args.n, args.m * args.n, false};
+  plan.batch = args.batch;
+  plan.k = args.k;
+  plan.dtype = args.dtype;
+  plan.cast_a = args.a_dtype != args.dtype;
+  plan.cast_b = args.b_dtype != args.dtype;
+  const bool narrow = args.out_dtype == DType::bf16;
+  plan.scratch = narrow && (args.bias || args.dtype == DType::f32);
+  plan.product = plan.scratch ? DType::f32 : args.out_dtype;
+  plan.adds_bias = args.bias && library_adds_bias && !plan.scratch && args.dtype != DType::f64;
+  plan.finish = plan.scratch || args.pre_activation || (args.bias && !plan.adds_bias);
+  plan.beta = plan.scratch ? 0 : args.beta;
+  return plan;
+}
+
+/// What finish_element needs of a product; S is float, or double for f64.
+template <class S, class Sum, class Out>
+struct FinishArgs {
+  const Sum* product;  // (m, n); null: zeros, of a product with k = 0
+  const S* bias;       // (n); null: none, or added already
+  Out* pre;            // (m, n); null: no GELU
+  Out* out;            // (m, n)
+  std::int64_t n;
+  S beta;  // of out; 0 never reads it
+};
+
+/// The rest of the work on element (row, column). `ops` has the type's arithmetic: to(value) from
+/// an element, from<Out>(value) to one, fma(a, b, c), gelu(x).
+template <class S, class Sum, class Out, class Ops>
+RINGLET_HOST_DEVICE void finish_element(const FinishArgs<S, Sum, Out>& args, std::int64_t row,
+                                        std::int64_t column, Ops ops) {
+  const std::int64_t i = row * args.n + column;
+  S value = args.product ? static_cast<S>(ops.to(args.product[i])) : S{0};
+  if (args.beta != 0) value = ops.fma(args.beta, static_cast<S>(ops.to(args.out[i])), value);
+  if (args.bias) value += args.bias[column];
+  if (args.pre) {
+    // The activation is of what was stored, as it would be in two ops.
+    args.pre[i] = ops.template from<Out>(value);
+    value = ops.gelu(static_cast<S>(ops.to(args.pre[i])));
+  }
+  args.out[i] = ops.template from<Out>(value);
+}
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,57 @@
+// One product's descriptors in cuBLASLt, and the algorithms for it.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <vector>
+
+#include "ringlet/cuda/matmul_plan.h"
+#include "ringlet/cuda/product.h"
+
+namespace ringlet::cuda {
+
+/// What makes one product another than the next.
+struct ProductKey {
+  MatmulPlan plan;
+  Device device;
+  MatmulPrecision precision;
+  std::uint32_t left_alignment;  // in bytes, a power of 2, at most kMostAlignment
+  std::uint32_t right_alignment;
+  std::uint32_t out_alignment;
+  std::uint32_t bias_alignment;
+
+  auto operator<=>(const ProductKey&) const = default;
+};
+inline constexpr std::uint32_t kMostAlignment = 256;
+
+/// The scratch that algorithms may ask for.
+inline constexpr std::size_t kProductWorkspace = std::size_t{32} << 20;
+
+/// cuBLASLt's descriptors for a key; move-only.
+class ProductDescriptors {
+ public:
+  explicit ProductDescriptors(const ProductKey& key);
+  ~ProductDescriptors();
+  ProductDescriptors(ProductDescriptors&& other) noexcept;
+  ProductDescriptors& operator=(ProductDescriptors&& other) noexcept;
+
+  /// The library's first `most` choices, best first; none where it has no algorithm.
+  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const ProductKey& key, int most) const;
+  void run(const ProductKey& key, const cublasLtMatmulAlgo_t& algorithm, const ProductPointers& at,
+           void* workspace, std::size_t workspace_nbytes, cudaStream_t stream) const;
+
+ private:
+  cublasLtMatmulDesc_t product_ = nullptr;
+  cublasLtMatrixLayout_t left_ = nullptr;
+  cublasLtMatrixLayout_t right_ = nullptr;
+  cublasLtMatrixLayout_t out_ = nullptr;
+};
+
+/// The fastest of `choices` whose bits are those of `first`, or `first`: which one it is may change
+/// from run to run, results do not. Waits for the device.
+cublasLtMatmulHeuristicResult_t fastest_alike(
+    const ProductDescriptors& descriptors, const ProductKey& key,
+    const cublasLtMatmulHeuristicResult_t& first,
+    const std::vector<cublasLtMatmulHeuristicResult_t>& choices);
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,191 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "ringlet/cuda/caching_allocator.h"
+
+using namespace ringlet;
+using cuda::CachingAllocator;
+
+namespace {
+
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+const int first_stream = 0, second_stream = 0;  // their addresses serve as streams
+
+/// Host memory in place of a device's, of which there are `capacity` bytes.
+class HostSegments final : public cuda::SegmentSource {
+ public:
+  explicit HostSegments(std::size_t capacity) : capacity_(capacity) {}
+  ~HostSegments() override {
+    for (const auto& [data, nbytes] : segments_) std::free(data);
+  }
+  std::byte* take(std::size_t nbytes) override {
+    ++asked;
+    if (used + nbytes > capacity_) return nullptr;
+    used += nbytes;
+    auto* data = static_cast<std::byte*>(std::aligned_alloc(512, nbytes));
+    segments_[data] = nbytes;
+    return data;
+  }
+  void give_back(std::byte* segment) override {
+    const auto found = segments_.find(segment);
+    REQUIRE(found != segments_.end());  // a whole segment, once
+    used -= found->second;
+    segments_.erase(found);
+    std::free(segment);
+  }
+  std::string situation() const override { return str(capacity_ - used, " are free"); }
+
+  std::size_t used = 0;
+  int asked = 0;
+
+ private:
+  std::size_t capacity_;
+  std::map<std::byte*, std::size_t> segments_;
+};
+
+std::string message_of(CachingAllocator& allocator, std::size_t nbytes) {
+  try {
+    allocator.allocate(nbytes, &first_stream);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("what was released is used again, by its own stream alone") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  const Block a = allocator.allocate(1000, &first_stream);
+  CHECK(a.nbytes == 1024);
+  CHECK(reinterpret_cast<std::uintptr_t>(a.data) % CachingAllocator::kAlignment == 0);
+  CHECK(allocator.stream_of(a) == &first_stream);
+  allocator.release(a);
+  const Block other = allocator.allocate(1000, &second_stream);
+  CHECK(other.data != a.data);
+  const Block again = allocator.allocate(1024, &first_stream);
+  CHECK(again.data == a.data);
+  CHECK(source.asked == 2);
+  allocator.release(again);
+  allocator.release(other);
+  CHECK(allocator.stats().allocated == 0);
+}
+
+TEST_CASE("blocks of nothing have an address of their own") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  const Block a = allocator.allocate(0, &first_stream), b = allocator.allocate(0, &first_stream);
+  CHECK(a.data != b.data);
+  CHECK(a.nbytes == CachingAllocator::kAlignment);
+}
+
+TEST_CASE("segments by size: small, middle, large; a step that repeats asks for nothing") {
+  HostSegments source(256 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  std::size_t reserved = 0;
+  for (int step = 0; step < 3; ++step) {
+    std::vector<Block> blocks;
+    for (const std::size_t nbytes : {std::size_t{512}, kMebibyte, kMebibyte + 1, 10 * kMebibyte,
+                                     10 * kMebibyte + 1, 33 * kMebibyte})
+      blocks.push_back(allocator.allocate(nbytes, &first_stream));
+    // 2 for both small ones (1 MiB fits beside 512 bytes), 20 for both middle ones, 12 and 34.
+    CHECK(allocator.stats().reserved == 68 * kMebibyte);
+    if (step == 0) reserved = allocator.stats().reserved;
+    CHECK(allocator.stats().reserved == reserved);
+    CHECK(source.asked == 4);
+    for (const Block& block : blocks) allocator.release(block);
+  }
+  CHECK(allocator.stats().system_allocations == 4);
+  CHECK(allocator.stats().allocations == 18);
+}
+
+TEST_CASE("released neighbours become one, so a whole segment can be given back") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  std::vector<Block> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(allocator.allocate(kMebibyte / 2, &first_stream));
+  CHECK(source.asked == 1);
+  for (const int i : {1, 3, 2}) allocator.release(blocks[static_cast<std::size_t>(i)]);
+  allocator.trim();
+  CHECK(source.used == 2 * kMebibyte);  // the first block is in use
+  const Block joined = allocator.allocate(kMebibyte, &first_stream);
+  CHECK(joined.data == blocks[1].data);
+  allocator.release(joined);
+  allocator.release(blocks[0]);
+  allocator.trim();
+  CHECK(source.used == 0);
+  CHECK(allocator.stats().reserved == 0);
+}
+
+TEST_CASE("the limit, and memory that ends, are errors that say what was needed") {
+  HostSegments source(24 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  const Block a = allocator.allocate(12 * kMebibyte, &first_stream);
+  CHECK(message_of(allocator, 16 * kMebibyte) ==
+        "[allocate] 16777216 bytes on cuda:0: out of memory, 12582912 are in use and 12582912 held "
+        "by this process; 12582912 are free");
+  allocator.release(a);
+  // What is cached goes back before an allocation fails.
+  const Block b = allocator.allocate(16 * kMebibyte, &first_stream);
+  CHECK(source.used == 16 * kMebibyte);
+  allocator.set_limit(17 * kMebibyte);
+  CHECK(message_of(allocator, 2 * kMebibyte) ==
+        "[allocate] 2097152 bytes on cuda:0: 16777216 are in use, the limit is 17825792");
+  CHECK(allocator.stats().limit == 17 * kMebibyte);
+  allocator.release(b);
+  CHECK(message_of(allocator, SIZE_MAX).find("more than there can be") != std::string::npos);
+}
+
+TEST_CASE("peaks, and sidecars beside them") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  const Block a = allocator.allocate(4096, &first_stream);
+  allocator.release(allocator.allocate(8192, &first_stream));
+  allocator.count_sidecar(4096);
+  allocator.count_sidecar(-4096);
+  CHECK(allocator.stats().peak == 4096 + 8192);
+  CHECK(allocator.stats().sidecars_peak == 4096);
+  allocator.reset_peak();
+  CHECK(allocator.stats().peak == 4096);
+  CHECK(allocator.stats().sidecars_peak == 0);
+  allocator.release(a);
+}
+
+TEST_CASE("thousands of blocks never overlap, and all of them come back") {
+  HostSegments source(1024 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  std::mt19937 random(7);
+  std::vector<Block> live;
+  std::map<std::byte*, std::byte*> taken;  // begin to end
+  std::size_t in_use = 0;
+  for (int i = 0; i < 5000; ++i) {
+    if (!live.empty() && (live.size() > 40 || random() % 2 == 0)) {
+      std::swap(live[random() % live.size()], live.back());
+      in_use -= live.back().nbytes;
+      taken.erase(live.back().data);
+      allocator.release(live.back());
+      live.pop_back();
+      continue;
+    }
+    const std::size_t nbytes = std::size_t{1} << random() % 24;
+    const Block block =
+        allocator.allocate(nbytes, random() % 2 == 0 ? &first_stream : &second_stream);
+    REQUIRE(block.nbytes >= nbytes);
+    const auto next = taken.lower_bound(block.data);
+    REQUIRE((next == taken.end() || block.data + block.nbytes <= next->first));
+    REQUIRE((next == taken.begin() || std::prev(next)->second <= block.data));
+    taken[block.data] = block.data + block.nbytes;
+    in_use += block.nbytes;
+    REQUIRE(allocator.stats().allocated == in_use);
+    REQUIRE(allocator.stats().reserved == source.used);
+    live.push_back(block);
+  }
+  for (const Block& block : live) allocator.release(block);
+  allocator.trim();
+  CHECK(source.used == 0);
+}

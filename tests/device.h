@@ -1,0 +1,20 @@
+// For tests of what only a CPU has, in a program that runs on another device:
+//   TEST_CASE_FIXTURE(OnCpu, "...")
+#pragma once
+
+#include "ringlet/core/device.h"
+
+namespace ringlet {
+
+class OnCpu {
+ public:
+  OnCpu() { set_default_device(Device{}); }
+  ~OnCpu() { set_default_device(before_); }
+  OnCpu(const OnCpu&) = delete;
+  OnCpu& operator=(const OnCpu&) = delete;
+
+ private:
+  Device before_ = default_device();
+};
+
+}  // namespace ringlet
