@@ -6,6 +6,7 @@
   X(convolution)                 \
   X(cosine_similarity)           \
   X(elementwise)                 \
+  X(attention)                   \
   X(fill)                        \
   X(index)                       \
   X(matmul)                      \

@@ -1,0 +1,53 @@
+// Forward, and the family's entries. A warp takes 16 queries of one head of one sentence.
+#include "ringlet/core/ops/attention.h"
+
+#include "ringlet/cuda/attention_forward.h"
+#include "ringlet/cuda/attention_launch.h"
+#include "ringlet/cuda/attention_rows.h"
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/register.h"
+
+namespace ringlet::cuda {
+namespace {
+
+// Three blocks to a multiprocessor: 12 warps of 168 registers.
+constexpr int kWarps = 4;
+
+template <int kHead>
+__global__ void __launch_bounds__(kWarps* kLanes, 3) forward_tiles(const AttentionArgs args) {
+  __shared__ BiasMemory<float> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_forward_tile<kHead>(warp, args, own.item, own.bias);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kWarps* kLanes) forward_rows(const AttentionArgs args) {
+  __shared__ BiasMemory<compute_t<T>> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_forward_rows<T>(warp, args, own.item, own.bias);
+  });
+}
+
+// ---- launchers ----------------------------------------------------------------------------
+
+void attention(const AttentionArgs& args, Device device) {
+  const AttentionShape& shape = args.shape;
+  const unsigned grid = attention_grid(shape, kWarps);
+  if (takes_tiles(shape, shape.qkv, args.out))
+    return launch("attention", device,
+                  shape.head_size == 32 ? forward_tiles<32> : forward_tiles<64>, grid,
+                  kWarps * kLanes, 0, args);
+  dispatch_floating("attention", shape.dtype, [&]<class T>() {
+    launch("attention", device, forward_rows<T>, grid, kWarps * kLanes, 0, args);
+  });
+}
+
+}  // namespace
+
+void register_attention() {
+  attention_kernel.set(DeviceType::cuda, attention);
+  attention_backward_kernel.set(DeviceType::cuda, attention_backward);
+}
+
+}  // namespace ringlet::cuda

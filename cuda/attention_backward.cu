@@ -1,0 +1,112 @@
+// Backward: queries, then keys, then the buckets' sums.
+#include "ringlet/cuda/attention_backward.h"
+
+#include "ringlet/cuda/attention_backward_keys.h"
+#include "ringlet/cuda/attention_backward_queries.h"
+#include "ringlet/cuda/attention_backward_rows.h"
+#include "ringlet/cuda/attention_launch.h"
+#include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/workspace.h"
+
+namespace ringlet::cuda {
+namespace {
+
+// Three blocks to a multiprocessor: 12 warps of 168 registers.
+constexpr int kWarps = 4;
+
+template <int kHead>
+__global__ void __launch_bounds__(kWarps* kLanes, 3)
+    query_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ QueryPassMemory<float> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0)
+      attention_query_pass<kHead>(warp, args, work, own.item, own);
+    else
+      skip_query_pass<float>(warp, work, own.item);
+  });
+}
+
+template <int kHead>
+__global__ void __launch_bounds__(kWarps* kLanes, 3)
+    key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ BiasMemory<float> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_key_pass<kHead>(warp, args, work, own.item, own.bias);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kWarps* kLanes)
+    query_rows(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ QueryPassMemory<compute_t<T>> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0)
+      attention_query_rows<T>(warp, args, work, own.item, own);
+    else
+      skip_query_pass<compute_t<T>>(warp, work, own.item);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kWarps* kLanes)
+    key_rows(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ BiasMemory<compute_t<T>> memory[kWarps];
+  with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
+    if (own.item.rows > 0) attention_key_rows<T>(warp, args, work, own.item, own.bias);
+  });
+}
+
+// grad_relative_bias (32, heads) = beta of itself + the slots' shares; a head to a block, a bucket
+// to a lane and a part to a warp.
+template <class S>
+__global__ void __launch_bounds__(kBucketParts* kLanes)
+    add_buckets(const AttentionBackwardArgs args, const AttentionWork work) {
+  __shared__ S parts[kBucketParts][kRelativeBuckets];
+  const int bucket = static_cast<int>(threadIdx.x) % kLanes;
+  const int part = static_cast<int>(threadIdx.x) / kLanes;
+  const std::int64_t head = blockIdx.x, heads = args.shape.heads;
+  parts[part][bucket] = sum_buckets(static_cast<const S*>(work.buckets),
+                                    attention_slots(args.shape), head, bucket, part);
+  __syncthreads();
+  if (part > 0) return;
+  S total = 0;
+  for (int i = 0; i < kBucketParts; ++i) total += parts[i][bucket];
+  S& to = static_cast<S*>(args.grad_relative_bias)[bucket * heads + head];
+  to = args.beta != 0 ? to + total : total;
+}
+
+// ---- launchers ----------------------------------------------------------------------------
+
+using Pass = void (*)(AttentionBackwardArgs, AttentionWork);
+
+void run_passes(Pass queries, Pass keys, const AttentionBackwardArgs& args,
+                const AttentionWork& work, Device device) {
+  const unsigned grid = attention_grid(args.shape, kWarps);
+  launch("attention_backward queries", device, queries, grid, kWarps * kLanes, 0, args, work);
+  launch("attention_backward keys", device, keys, grid, kWarps * kLanes, 0, args, work);
+}
+
+}  // namespace
+
+void attention_backward(const AttentionBackwardArgs& args, Device device) {
+  const AttentionShape& shape = args.shape;
+  dispatch_floating("attention_backward", shape.dtype, [&]<class T>() {
+    using S = compute_t<T>;
+    const std::int64_t rows = shape.heads * attention_slots(shape);
+    const std::int64_t sums = args.grad_relative_bias ? rows * kRelativeBuckets : 0;
+    const Workspace queries(
+        device, static_cast<std::size_t>(shape.heads * shape.tokens) * sizeof(QuerySums<S>));
+    const Workspace buckets(device, static_cast<std::size_t>(sums) * sizeof(S));
+    const AttentionWork work{queries.data(), buckets.data()};
+    if (takes_tiles(shape, shape.qkv, args.grad, args.grad_qkv))
+      shape.head_size == 32 ? run_passes(query_tiles<32>, key_tiles<32>, args, work, device)
+                            : run_passes(query_tiles<64>, key_tiles<64>, args, work, device);
+    else
+      run_passes(query_rows<T>, key_rows<T>, args, work, device);
+    if (args.grad_relative_bias)
+      launch("attention_backward buckets", device, add_buckets<S>,
+             static_cast<unsigned>(shape.heads), kBucketParts * kLanes, 0, args, work);
+  });
+}
+
+}  // namespace ringlet::cuda

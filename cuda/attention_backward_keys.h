@@ -1,0 +1,153 @@
+// Second pass of the backward for a tile of 16 keys on tensor cores, queries 16 at a time. Scores
+// stand transposed, keys in rows: rows g and g + 8 of a product are keys 2g and 2g + 1.
+#pragma once
+
+#include <limits>
+
+#include "ringlet/cuda/attention_backward.h"
+#include "ringlet/cuda/attention_forward.h"
+
+namespace ringlet::cuda {
+
+/// A lane's registers: of keys 2g and 2g + 1 (r = 0, 1).
+template <int kHead>
+struct KeyPassLane {
+  Along<kHead> key[2], value[2];
+  Along<kHead> query[2], grad[2];  // a product's columns each
+  Across<kHead> across[1];         // of gradients, then of queries
+  float score[2][4];               // then P as dropout leaves it
+  float grad_p[2][4];              // then the gradient of the scores
+  float grad_key[kHead / 8][4], grad_value[kHead / 8][4];
+  std::uint32_t kept, others;
+};
+
+template <int kHead, class W, class Lanes>
+RINGLET_WARP_CODE void load_key_pass(const W& warp, Lanes& lanes, const AttentionBackwardArgs& args,
+                                     const AttentionItem& item) {
+  const HeadRows keys{part_of<bfloat16>(args.shape, item, 1), qkv_stride(args.shape), item.length};
+  const HeadRows values{part_of<bfloat16>(args.shape, item, 2), qkv_stride(args.shape),
+                        item.length};
+  warp.each(lanes, [&](int lane, auto& s) {
+    RINGLET_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const int row = item.begin + lane / 4 * 2 + r;
+      s.key[r] = load_along<kHead, W>(keys.row(row), lane);
+      s.value[r] = load_along<kHead, W>(values.row(row), lane);
+    }
+  });
+}
+
+/// Scores and grad P of the queries from `query` on.
+template <int kHead, class W, class Lanes>
+RINGLET_WARP_CODE void key_pass_scores(const W& warp, Lanes& lanes, const AttentionShape& shape,
+                                       const AttentionItem& item, const HeadRows& queries,
+                                       const HeadRows& grads, int query) {
+  using Lane = KeyPassLane<kHead>;
+  warp.each(lanes, [&](int lane, Lane& s) {
+    RINGLET_UNROLL
+    for (int n = 0; n < 2; ++n) {
+      const int row = query + row_of_column(n, lane / 4);
+      s.query[n] = load_along<kHead, W>(queries.row(row), lane);
+      s.grad[n] = load_along<kHead, W>(grads.row(row), lane);
+    }
+  });
+  multiply_along<kHead, &Lane::score, &Lane::key, &Lane::query>(warp, lanes, 2);
+  multiply_along<kHead, &Lane::grad_p, &Lane::value, &Lane::grad>(warp, lanes, 2);
+  if (shape.dropout.threshold) {
+    warp.each(lanes, [&](int lane, Lane& s) { s.kept = kept_bits(shape, item, query, lane); });
+    warp.shuffle_xor(
+        lanes, 4, [](auto& s) { return s.kept; },
+        [](auto& s, std::uint32_t other) { s.others = other; });
+  }
+}
+
+/// Scores to P as dropout leaves it, grad P to the gradient of the scores.
+template <class W, class Lane>
+RINGLET_WARP_CODE void key_pass_weights(const AttentionShape& shape, const AttentionWork& work,
+                                        const AttentionItem& item, const float* bias, int query,
+                                        int lane, Lane& s) {
+  const QuerySums<float>* sums = query_sums<float>(work, shape, item) + query;
+  const int key = lane / 4 * 2, at = kMiddle + tile_distance(item.begin, query) + key;
+  RINGLET_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    const int n = i / 4, e = i % 2, r = i % 4 / 2, column = column_of(n, lane % 4, e);
+    const bool real = query + column < item.length;
+    float& score = s.score[n][i % 4];
+    float& grad = s.grad_p[n][i % 4];
+    const float b = shape.relative_bias ? bias[at + r - column] : 0;
+    const QuerySums<float> own = real ? sums[column] : QuerySums<float>{};
+    const float p = real ? W::exp2(W::fma(score, item.scale * kLog2E, b) - own.lse) : 0;
+    score = p;
+    if (shape.dropout.threshold) {
+      const bool kept = is_kept(s.kept, s.others, n, i % 4, lane);
+      score = kept ? p : 0;
+      grad = kept ? grad * item.kept : 0;
+    }
+    grad = real ? p * (grad - own.mean) : 0;
+  }
+}
+
+/// Padding that nobody attends to has no gradient.
+template <int kHead, class W>
+RINGLET_WARP_CODE void store_key_pass(const KeyPassLane<kHead>& s, int lane,
+                                      const AttentionBackwardArgs& args,
+                                      const AttentionItem& item) {
+  RINGLET_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int row = lane / 4 * 2 + r;
+    if (row >= item.rows) continue;
+    const bool attended = item.begin + row < item.attended;
+    const std::int64_t at = (item.begin + row) * qkv_stride(args.shape);
+    bfloat16* grad_key = grad_part<bfloat16>(args, item, 1) + at;
+    bfloat16* grad_value = grad_part<bfloat16>(args, item, 2) + at;
+    if (attended) {
+      store_row<kHead, W>(grad_key, s.grad_key, r, item.scale, lane);
+      store_row<kHead, W>(grad_value, s.grad_value, r, item.kept, lane);
+    } else {
+      const float none[kHead / 8][4] = {};
+      store_row<kHead, W>(grad_key, none, r, 0, lane);
+      store_row<kHead, W>(grad_value, none, r, 0, lane);
+    }
+  }
+}
+
+/// `bias`: shared memory, kDistances floats.
+template <int kHead, class W>
+RINGLET_WARP_CODE void attention_key_pass(const W& warp, const AttentionBackwardArgs& args,
+                                          const AttentionWork& work, const AttentionItem& item,
+                                          float* bias) {
+  using Lane = KeyPassLane<kHead>;
+  const auto queries = [&] {
+    return HeadRows(part_of<bfloat16>(args.shape, item, 0), qkv_stride(args.shape), item.length);
+  };
+  const auto grads = [&] {
+    return HeadRows(grad_of<bfloat16>(args, item), out_stride(args.shape), item.length);
+  };
+  typename W::template Lanes<Lane> lanes{};
+  if (item.begin < item.attended) {
+    load_key_pass<kHead>(warp, lanes, args, item);
+    if (args.shape.relative_bias)
+      fill_bias(warp, bias, args.shape, item.head, distances_of_keys(item), kLog2E);
+    for (int query = 0; query < item.length; query += kTileRows) {
+      warp.sync();
+      key_pass_scores<kHead>(warp, lanes, args.shape, item, queries(), grads(), query);
+      warp.each(lanes, [&](int lane, Lane& s) {
+        key_pass_weights<W>(args.shape, work, item, bias, query, lane, s);
+      });
+      // Behind a barrier rows share registers with those before; they are in the nearest cache.
+      warp.sync();
+      warp.each(lanes, [&](int lane, Lane& s) {
+        s.across[0] = load_across<kHead, W>(grads(), query, lane);
+      });
+      multiply_across<kHead, &Lane::grad_value, &Lane::score, &Lane::across>(warp, lanes, 0);
+      warp.sync();
+      warp.each(lanes, [&](int lane, Lane& s) {
+        s.across[0] = load_across<kHead, W>(queries(), query, lane);
+      });
+      multiply_across<kHead, &Lane::grad_key, &Lane::grad_p, &Lane::across>(warp, lanes, 0);
+    }
+  }
+  warp.each(lanes, [&](int lane, Lane& s) { store_key_pass<kHead, W>(s, lane, args, item); });
+}
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,153 @@
+// Tiles of 16 rows on tensor cores, straight from device memory to registers. A sum over the
+// elements of a head, over keys or over queries may take them in any order, so each lane takes what
+// lies side by side: 16 bytes of a row where the product runs along the row, and 4 rows in sequence
+// where it runs across them. With g = lane / 4, t = lane % 4 and 16 rows (of queries or keys):
+//   along:  a lane has elements 32 p + 8t to + 7 of its row
+//   across: a lane has rows 4t to 4t + 3, elements d / 8 g to + d / 8 - 1
+// Scores of 16 columns are two products n = 0, 1, whose columns 2t and 2t + 1 are the columns
+// 4t + 2n and 4t + 2n + 1: a lane has four in sequence, which share one Philox block, and they lie
+// as the product across these 16 wants them.
+#pragma once
+
+#include "ringlet/core/dtype.h"
+#include "ringlet/cuda/attention_plan.h"
+#include "ringlet/cuda/warp.h"
+
+namespace ringlet::cuda {
+
+/// Rows of a head; behind the last one it is read again, so that no read leaves the tensor.
+struct HeadRows {
+  const char* data;
+  int stride;  // bytes from row to row, so that an address is one multiply-add
+  int rows;
+  RINGLET_HOST_DEVICE HeadRows(const bfloat16* first, std::int64_t elements, int count)
+      : data(reinterpret_cast<const char*>(first)),
+        stride(static_cast<int>(elements * 2)),
+        rows(count) {}
+  RINGLET_HOST_DEVICE const bfloat16* row(int r) const {
+    return reinterpret_cast<const bfloat16*>(data + std::int64_t{r < rows ? r : rows - 1} * stride);
+  }
+};
+
+template <int kHead>
+struct Along {
+  std::uint32_t word[kHead / 8];
+};
+template <int kHead>
+struct Across {
+  std::uint32_t word[4][kHead / 16];
+};
+
+/// The row that column `g` of product n reads.
+RINGLET_HOST_DEVICE int row_of_column(int n, int g) {
+  return n / 2 * 16 + g / 2 * 4 + n % 2 * 2 + g % 2;
+}
+/// The column (of 16) behind element 2r + e of product n on lane t.
+RINGLET_HOST_DEVICE int column_of(int n, int t, int e) { return 4 * t + n % 2 * 2 + e; }
+
+template <int kHead, class W>
+RINGLET_WARP_CODE Along<kHead> load_along(const bfloat16* row, int lane) {
+  Along<kHead> to;
+  RINGLET_UNROLL
+  for (int p = 0; p < kHead / 32; ++p) {
+    const Words<4> from = W::template load<4>(row + 32 * p + 8 * (lane % 4));
+    RINGLET_UNROLL
+    for (int i = 0; i < 4; ++i) to.word[4 * p + i] = from.word[i];
+  }
+  return to;
+}
+template <int kHead, class W>
+RINGLET_WARP_CODE Across<kHead> load_across(const HeadRows& rows, int first, int lane) {
+  Across<kHead> to;
+  RINGLET_UNROLL
+  for (int r = 0; r < 4; ++r) {
+    const bfloat16* row = rows.row(first + lane % 4 * 4 + r) + lane / 4 * (kHead / 8);
+    const Words<kHead / 16> from = W::template load<kHead / 16>(row);
+    RINGLET_UNROLL
+    for (int i = 0; i < kHead / 16; ++i) to.word[r][i] = from.word[i];
+  }
+  return to;
+}
+
+/// Rows of queries (or keys) g and g + 8 of a product along them, its step of 16 elements.
+template <int kHead>
+RINGLET_WARP_CODE FragmentA a_of_rows(const Along<kHead> (&row)[2], int step) {
+  return {{row[0].word[2 * step], row[1].word[2 * step], row[0].word[2 * step + 1],
+           row[1].word[2 * step + 1]}};
+}
+template <int kHead>
+RINGLET_WARP_CODE FragmentB b_of_row(const Along<kHead>& row, int step) {
+  return {{row.word[2 * step], row.word[2 * step + 1]}};
+}
+/// Column d / 8 g + j of 16 rows.
+template <int kHead>
+RINGLET_WARP_CODE FragmentB b_of_column(const Across<kHead>& x, int j) {
+  FragmentB b;
+  RINGLET_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const std::uint32_t low = x.word[2 * i][j / 2], high = x.word[2 * i + 1][j / 2];
+    b.word[i] = j % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+  }
+  return b;
+}
+/// Two products of scores as the factor of a product across their 16 columns.
+template <class W>
+RINGLET_WARP_CODE FragmentA a_of_scores(const float (&first)[4], const float (&second)[4]) {
+  return {{W::pack(first[0], first[1]), W::pack(first[2], first[3]), W::pack(second[0], second[1]),
+           W::pack(second[2], second[3])}};
+}
+
+/// to = a b^T along the rows, 8 columns to a product.
+template <int kHead, auto kTo, auto kA, auto kB, class W, class Lanes>
+RINGLET_WARP_CODE void multiply_along(const W& warp, Lanes& lanes, int products) {
+  RINGLET_UNROLL
+  for (int n = 0; n < products; ++n) {
+    warp.each(lanes, [&](int, auto& s) {
+      RINGLET_UNROLL
+      for (float& c : (s.*kTo)[n]) c = 0;
+    });
+    RINGLET_UNROLL
+    for (int step = 0; step < kHead / 16; ++step)
+      warp.mma(lanes, [&](auto& s) {
+        return Mma{(s.*kTo)[n], a_of_rows(s.*kA, step), b_of_row((s.*kB)[n], step)};
+      });
+  }
+}
+/// to += scores x, across the 16 rows of x that stand behind products 2 `half` and 2 `half` + 1.
+template <int kHead, auto kTo, auto kScores, auto kX, class W, class Lanes>
+RINGLET_WARP_CODE void multiply_across(const W& warp, Lanes& lanes, int half) {
+  RINGLET_UNROLL
+  for (int j = 0; j < kHead / 8; ++j)
+    warp.mma(lanes, [&](auto& s) {
+      return Mma{(s.*kTo)[j], a_of_scores<W>((s.*kScores)[2 * half], (s.*kScores)[2 * half + 1]),
+                 b_of_column((s.*kX)[half], j)};
+    });
+}
+
+/// Row 8r + g of sums across, times factor, rounded: a lane has d / 4 elements side by side.
+template <int kHead, class W>
+RINGLET_WARP_CODE void store_row(bfloat16* row, const float (&sums)[kHead / 8][4], int r,
+                                 float factor, int lane) {
+  bfloat16* to = row + lane % 4 * (kHead / 4);
+  RINGLET_UNROLL
+  for (int first = 0; first < kHead / 8; first += 4) {
+    Words<4> words;
+    RINGLET_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      // Element e kHead / 8 + j is sums[j][2r + e].
+      const int at = 2 * (first + i), e = at / (kHead / 8), j = at % (kHead / 8);
+      words.word[i] = W::pack(sums[j][2 * r + e] * factor, sums[j + 1][2 * r + e] * factor);
+    }
+    W::store(to + 2 * first, words);
+  }
+}
+
+/// What two lanes that share rows know together: `get` of all four lanes of a row, added.
+template <class W, class Lanes, class Get>
+RINGLET_WARP_CODE void add_across_row(const W& warp, Lanes& lanes, Get get) {
+  RINGLET_UNROLL
+  for (int mask = 1; mask < 4; mask *= 2)
+    warp.shuffle_xor(lanes, mask, get, [&](auto& s, float other) { get(s) += other; });
+}
+
+}  // namespace ringlet::cuda
