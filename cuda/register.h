@@ -2,27 +2,25 @@
 #pragma once
 
 #define RINGLET_CUDA_FAMILIES(X) \
+  X(attention)                   \
   X(combine)                     \
   X(convolution)                 \
   X(cosine_similarity)           \
+  X(cross_entropy)               \
   X(elementwise)                 \
-  X(attention)                   \
+  X(embedding)                   \
   X(fill)                        \
   X(index)                       \
+  X(layer_norm)                  \
   X(matmul)                      \
   X(max_pool)                    \
   X(normalize)                   \
-  X(random)                      \
-  X(reduce)                      \
-  X(topk)
-  X(cross_entropy)               \
-  X(embedding)                   \
-  X(fill)                        \
-  X(layer_norm)                  \
-  X(matmul)                      \
   X(optimizer)                   \
   X(pooling)                     \
-  X(softmax)
+  X(random)                      \
+  X(reduce)                      \
+  X(softmax)                     \
+  X(topk)
 
 #define RINGLET_DECLARE_CUDA_FAMILY(family) void register_##family();
 
