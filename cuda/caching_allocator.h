@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,8 +34,7 @@ class CachingAllocator {
   using Stream = const void*;
   static constexpr std::size_t kAlignment = 512;
   /// Blocks up to kSmall share segments of kSmallSegment, those up to kMiddle of kMiddleSegment;
-  /// larger ones have their own, in whole kLargeStep. So short-lived small blocks do not keep large
-  /// segments from coming free.
+  /// larger ones have their own, in whole kLargeStep: small ones do not hold large segments.
   static constexpr std::size_t kMebibyte = std::size_t{1} << 20;
   static constexpr std::size_t kSmall = 1 * kMebibyte, kSmallSegment = 2 * kMebibyte;
   static constexpr std::size_t kMiddle = 10 * kMebibyte, kMiddleSegment = 20 * kMebibyte;
@@ -44,7 +44,7 @@ class CachingAllocator {
 
   /// At least `nbytes`, for work on `stream`. Error where the limit or the memory ends.
   Block allocate(std::size_t nbytes, Stream stream) {
-    const std::size_t wanted = std::max(kAlignment, up_to(nbytes, kAlignment));
+    const std::size_t wanted = up_to(std::max(nbytes, kAlignment), kAlignment);
     const std::lock_guard lock(mutex_);
     RINGLET_CHECK(stats_.limit == 0 || stats_.allocated + wanted <= stats_.limit, "[allocate] ",
                   wanted, " bytes on ", device_, ": ", stats_.allocated,
@@ -145,10 +145,7 @@ class CachingAllocator {
   Chunk* add_segment(const Pool& pool, std::size_t wanted) {
     const std::size_t nbytes = segment_for(wanted);
     std::byte* data = source_.take(nbytes);
-    if (!data) {
-      give_back_unused();
-      data = source_.take(nbytes);
-    }
+    if (!data) give_back_unused(), data = source_.take(nbytes);
     if (!data)
       fail("[allocate] ", wanted, " bytes on ", device_, ": out of memory, ", stats_.allocated,
            " are in use and ", stats_.reserved, " held by this process; ", source_.situation());
