@@ -26,8 +26,9 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
   });
 }
 
+// Heads of 64 need more than 168 registers for their two sums: two blocks then.
 template <int kHead>
-__global__ void __launch_bounds__(kWarps* kLanes, 3)
+__global__ void __launch_bounds__(kWarps* kLanes, kHead == 64 ? 2 : 3)
     key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
   __shared__ BiasMemory<float> memory[kWarps];
   with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
