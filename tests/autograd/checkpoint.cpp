@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "../device.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
@@ -30,7 +31,7 @@ TEST_CASE("a checkpointed segment gives the same gradients and fires hooks once"
   CHECK(run(true) == run(false));
 }
 
-TEST_CASE("a checkpointed segment keeps no weight packed while it learns") {
+TEST_CASE_FIXTURE(OnCpu, "a checkpointed segment keeps no weight packed while it learns") {
   const Variable weight(normal({40, 30}), true), x(normal({7, 30}), true);
   const auto uses = [&] {
     const auto segment = [&](const Variable& in) { return linear(in, weight); };

@@ -173,9 +173,9 @@ std::string shown_cuda(const Json& cuda) {
     const auto version = cuda[what].get<std::string>();
     return version.empty() ? std::string("none") : version;
   };
-  return fmt::format("built with {} for {}, driver for {}, cuBLAS {}, NCCL {}", or_none("toolkit"),
-                     or_none("architectures"), or_none("driver"), or_none("cublas"),
-                     or_none("nccl"));
+  return fmt::format("built with {} for {}; here: driver {}, cuBLAS {}, NCCL {}",
+                     or_none("toolkit"), or_none("architectures"), or_none("driver"),
+                     or_none("cublas"), or_none("nccl"));
 }
 
 void print_text(const Json& info) {
