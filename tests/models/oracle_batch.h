@@ -46,14 +46,14 @@ inline PackedBatch make_batch(const Oracle& oracle, const std::vector<std::strin
                          static_cast<std::size_t>(starts[c][row + 1] - starts[c][row]));
     builder.add_row(texts, static_cast<std::int64_t>(row));
   }
-  return builder.build(0, padded, pad);
+  return builder.build(0, padded, pad).to(default_device());
 }
 
 inline PackedBatch pair_batch(const Oracle& oracle, int k, bool padded = false,
                               std::int32_t pad = 0) {
   const std::string name = str("batch", k, "/");
   PackedBatch batch = make_batch(oracle, {name + "u_", name + "v_"}, padded, pad);
-  batch.labels = oracle.tensor(name + "labels").to(DType::i64);
+  batch.labels = oracle.tensor(name + "labels").to(DType::i64).to(default_device());
   return batch;
 }
 

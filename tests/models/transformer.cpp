@@ -59,6 +59,7 @@ std::shared_ptr<Transformer> load_with_pooler(const std::string& name, const Ora
     for (const char* part : {"pooler.dense.weight", "pooler.dense.bias"})
       model->parameter(part).mutable_tensor().copy_(oracle.tensor(str("pooler/", part)));
   }
+  model->to(default_device());
   model->eval();
   return model;
 }
@@ -71,7 +72,7 @@ TEST_CASE("a pooler is there on request and is transformers', its gradients too"
     const PackedBatch batch = make_batch(oracle, {"forward/"});
     const Variable pooled = model->pooled((*model)(batch), batch);
     check_close(pooled.tensor(), oracle.tensor("pooler/y"), 1e-5);
-    pooled.backward(oracle.tensor("pooler/grad_y"));
+    pooled.backward(oracle.tensor("pooler/grad_y").to(default_device()));
     for (const char* part :
          {"pooler.dense.weight", "pooler.dense.bias", "embeddings.word_embeddings.weight"})
       check_close(model->parameter(part).grad(), oracle.tensor(str("pooler.grad/", part)), 1e-4,
