@@ -13,18 +13,19 @@
 namespace ringlet::cuda {
 namespace {
 
-template <class S>
+template <class S, bool kSkips>
 struct Tiles {
   // Rows 16 bytes apart from whole ones, so that columns lie in different banks.
   S a[kConvDepth][kConvTile + 4];
   S b[kConvDepth][kConvTile + 4];
+  bool met[kSkips ? kConvDepth : 1][kConvTile];  // where b has an element
 };
 
 // Both operands' tiles from `k` on, zeros beyond the ends.
 template <class Product, class A, class B, class S>
-__device__ __forceinline__ void load_tiles(Tiles<S>& tiles, const Product& p, const A* a,
-                                           const B* b, std::int64_t row, std::int64_t column,
-                                           std::int64_t k, std::int64_t end,
+__device__ __forceinline__ void load_tiles(Tiles<S, Product::kSkips>& tiles, const Product& p,
+                                           const A* a, const B* b, std::int64_t row,
+                                           std::int64_t column, std::int64_t k, std::int64_t end,
                                            const typename Product::Column (&columns)[kConvLoads]) {
   using LoadA = ConvLoad<true>;
   using LoadB = ConvLoad<Product::kInnerContiguous>;
@@ -42,6 +43,8 @@ __device__ __forceinline__ void load_tiles(Tiles<S>& tiles, const Product& p, co
     const std::int64_t from =
         at < end && n < p.columns() ? p.b(p.inner_at(at), columns[r]) : std::int64_t{-1};
     tiles.b[LoadB::k(thread, r)][LoadB::other(thread, r)] = from < 0 ? S{0} : to_compute(b[from]);
+    if constexpr (Product::kSkips)
+      tiles.met[LoadB::k(thread, r)][LoadB::other(thread, r)] = from >= 0;
   }
 }
 
@@ -50,7 +53,7 @@ template <class Product, class A, class B, class C>
 __global__ void __launch_bounds__(kConvThreads)
     multiply(Product p, const A* a, const B* b, C* c, const compute_t<C>* bias, ConvSplit split) {
   using S = compute_t<C>;
-  __shared__ alignas(16) Tiles<S> tiles;
+  __shared__ alignas(16) Tiles<S, Product::kSkips> tiles;
   const int thread = static_cast<int>(threadIdx.x);
   const int x = thread % 16 * kConvSide, y = thread / 16 * kConvSide;
   const std::int64_t row_tiles = (p.rows() + kConvTile - 1) / kConvTile;
@@ -73,15 +76,19 @@ __global__ void __launch_bounds__(kConvThreads)
 #pragma unroll
       for (int depth = 0; depth < kConvDepth; ++depth) {
         S left[kConvSide], right[kConvSide];
+        bool met[kConvSide];
 #pragma unroll
         for (int i = 0; i < kConvSide; ++i) {
           left[i] = tiles.a[depth][y + i];
           right[i] = tiles.b[depth][x + i];
+          met[i] = true;
+          if constexpr (Product::kSkips) met[i] = tiles.met[depth][x + i];
         }
 #pragma unroll
         for (int i = 0; i < kConvSide; ++i)
 #pragma unroll
-          for (int j = 0; j < kConvSide; ++j) sum[i][j] = ::fma(left[i], right[j], sum[i][j]);
+          for (int j = 0; j < kConvSide; ++j)
+            if (met[j]) sum[i][j] = ::fma(left[i], right[j], sum[i][j]);
       }
       __syncthreads();
     }

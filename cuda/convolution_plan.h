@@ -72,7 +72,8 @@ RINGLET_HOST_DEVICE std::int64_t output_at(const Conv2dPlan& p, const Pixel& in,
 }
 
 // Each product names its sizes, what its columns and the places along its inner dimension stand
-// for, and where the elements lie. Where b is -1 the element is 0.
+// for, and where the elements lie. Where b is -1 the element is 0, or with kSkips there is no
+// product at all: 0 times a weight that is not finite would be NaN.
 
 struct ForwardProduct {
   Conv2dPlan p;
@@ -80,6 +81,7 @@ struct ForwardProduct {
   using Column = Pixel;  // an output pixel
   using Inner = Tap;
   static constexpr bool kInnerContiguous = false;  // whether b's neighbours are along k, not n
+  static constexpr bool kSkips = false;
   RINGLET_HOST_DEVICE std::int64_t rows() const { return p.sizes.out_channels; }
   RINGLET_HOST_DEVICE std::int64_t columns() const {
     return p.sizes.batch * p.out_pixels.divisor();
@@ -110,6 +112,7 @@ struct InputGradientProduct {
   using Column = Pixel;  // an input pixel
   using Inner = Tap;     // of an output channel
   static constexpr bool kInnerContiguous = false;
+  static constexpr bool kSkips = true;
   RINGLET_HOST_DEVICE std::int64_t rows() const { return p.sizes.channels; }
   RINGLET_HOST_DEVICE std::int64_t columns() const { return p.sizes.batch * p.pixels.divisor(); }
   RINGLET_HOST_DEVICE std::int64_t inner() const { return p.sizes.out_channels * p.taps.divisor(); }
@@ -137,6 +140,7 @@ struct WeightGradientProduct {
   using Column = Tap;
   using Inner = Pixel;  // an output pixel
   static constexpr bool kInnerContiguous = true;
+  static constexpr bool kSkips = false;
   RINGLET_HOST_DEVICE std::int64_t rows() const { return p.sizes.out_channels; }
   RINGLET_HOST_DEVICE std::int64_t columns() const { return p.sizes.channels * p.taps.divisor(); }
   RINGLET_HOST_DEVICE std::int64_t inner() const { return p.sizes.batch * p.out_pixels.divisor(); }

@@ -51,21 +51,20 @@ __global__ void binary_elements(T* out, const T* a, const T* b, std::int64_t n, 
 
 template <class T>
 __global__ void axpby_elements(T* out, const T* in, std::int64_t n, std::int64_t packed,
-                               compute_t<T> alpha, compute_t<T> beta) {
+                               compute_t<T> alpha, compute_t<T> beta, bool reads_out) {
   using S = compute_t<T>;
   grid_stride(packed / kPack<T>, [&](std::int64_t i) {
     S x[kPack<T>], y[kPack<T>];
     load_pack(in + i * kPack<T>, x);
-    if (beta != S{0}) load_pack(out + i * kPack<T>, y);
+    if (reads_out) load_pack(out + i * kPack<T>, y);
 #pragma unroll
     for (int k = 0; k < kPack<T>; ++k)
-      x[k] = beta == S{0} ? alpha * x[k] : ::fma(beta, y[k], alpha * x[k]);
+      x[k] = reads_out ? ::fma(beta, y[k], alpha * x[k]) : alpha * x[k];
     store_pack(out + i * kPack<T>, x);
   });
   grid_stride(n - packed, [&](std::int64_t i) {
     const S x = alpha * to_compute(in[packed + i]);
-    out[packed + i] =
-        from_compute<T>(beta == S{0} ? x : ::fma(beta, to_compute(out[packed + i]), x));
+    out[packed + i] = from_compute<T>(reads_out ? ::fma(beta, to_compute(out[packed + i]), x) : x);
   });
 }
 
@@ -184,7 +183,7 @@ void axpby(const AxpbyArgs& args, Device device) {
     const auto* in = static_cast<const T*>(args.in);
     const std::int64_t packed = in_packs<T>(args.n, out, in);
     launch("axpby", device, axpby_elements<T>, grid_of_packs<T>(args.n, packed), kThreads, 0, out,
-           in, args.n, packed, args.alpha, args.beta);
+           in, args.n, packed, args.alpha, args.beta, args.beta != 0);
   });
 }
 

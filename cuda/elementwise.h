@@ -8,11 +8,19 @@
 
 namespace ringlet::cuda {
 
+/// 0 where an f32 would be denormal, as on the CPU.
+template <class S>
+RINGLET_HOST_DEVICE S exp_of(S x) {
+  if constexpr (std::is_same_v<S, float>)
+    if (x < -87.33654f) return 0;
+  return ::exp(x);
+}
+
 template <UnaryOp op, class S>
 RINGLET_HOST_DEVICE S apply(S x) {
   if constexpr (op == UnaryOp::neg) return -x;
   if constexpr (op == UnaryOp::abs) return ::fabs(x);
-  if constexpr (op == UnaryOp::exp) return ::exp(x);
+  if constexpr (op == UnaryOp::exp) return exp_of(x);
   if constexpr (op == UnaryOp::log) return ::log(x);
   if constexpr (op == UnaryOp::sqrt) return ::sqrt(x);
   if constexpr (op == UnaryOp::rsqrt) return S{1} / ::sqrt(x);

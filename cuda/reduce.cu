@@ -102,16 +102,20 @@ __global__ void reduce_columns(Stage<In, Out> s, Divider tiles) {
     const std::int64_t column = tile.remainder * kTileColumns + x;
     const In* in = s.in + at.quotient * s.n * s.inner + column;
     const std::int64_t begin = at.remainder * s.length, end = s.end(begin);
+    // The first element, not 0 plus it: a column of -0 sums up to -0.
     S part = Combine::template identity<S>();
-    if (column < s.inner)
+    if (column < s.inner && begin + y < end) {
+      part = to_compute(in[(begin + y) * s.inner]);
 #pragma unroll 4
-      for (std::int64_t r = begin + y; r < end; r += kTileRows)
+      for (std::int64_t r = begin + y + kTileRows; r < end; r += kTileRows)
         part = Combine::combine(part, to_compute(in[r * s.inner]));
+    }
     parts[y][x] = part;
     __syncthreads();
     if (y == 0 && column < s.inner) {
 #pragma unroll
-      for (int k = 1; k < kTileRows; ++k) part = Combine::combine(part, parts[k][x]);
+      for (int k = 1; k < kTileRows; ++k)
+        if (begin + k < end) part = Combine::combine(part, parts[k][x]);
       s.write(tile.quotient * s.inner + column, part);
     }
     __syncthreads();

@@ -15,7 +15,7 @@ namespace {
 
 /// The least and the greatest j of the elements of each slot; undefined where there are none.
 struct Occurrences {
-  std::uint32_t* first;
+  std::uint32_t* first;  // null where nobody asks
   std::uint32_t* last;
 };
 
@@ -25,7 +25,7 @@ __global__ void mark_occurrences(Occurrences found, ScatterPlaces places, std::i
     if (e.index < 0) return;
     const auto j = static_cast<std::uint32_t>(e.j);
     const std::int64_t slot = e.slot(places);
-    atomicMin(found.first + slot, j);
+    if (found.first) atomicMin(found.first + slot, j);
     atomicMax(found.last + slot, j);
   });
 }
@@ -58,19 +58,22 @@ __global__ void write_scattered(T* out, const T* source, ScatterPlaces places, O
   });
 }
 
-/// Marks what lies where, then calls run(places, occurrences).
+/// Marks what lies where, then calls run(places, occurrences); the first ones only if `with_first`.
 template <class Args, class Run>
-void with_occurrences(const Args& args, bool whole_rows, Device device, Run&& run) {
+void with_occurrences(const Args& args, bool whole_rows, bool with_first, Device device,
+                      Run&& run) {
   RINGLET_CHECK(args.n <= UINT32_MAX, "[scatter] ", args.n, " elements along the axis");
   const ScatterPlaces places{IndexView(args.index, args.index_dtype), whole_rows, args.out_n,
                              Divider(args.n), Divider(args.inner)};
   const auto nbytes = static_cast<std::size_t>(places.slots(args.outer)) * sizeof(std::uint32_t);
   if (nbytes == 0) return;
-  const Workspace first(device, nbytes), last(device, nbytes);
-  const Occurrences found{first.as<std::uint32_t>(), last.as<std::uint32_t>()};
+  const Workspace memory(device, with_first ? 2 * nbytes : nbytes);
+  auto* const last = memory.as<std::uint32_t>();
+  const Occurrences found{with_first ? last + places.slots(args.outer) : nullptr, last};
   {
     const DeviceGuard guard(device);
-    RINGLET_CUDA(cudaMemsetAsync(found.first, 0xff, nbytes, current_stream(device)));
+    if (with_first)
+      RINGLET_CUDA(cudaMemsetAsync(found.first, 0xff, nbytes, current_stream(device)));
     RINGLET_CUDA(cudaMemsetAsync(found.last, 0, nbytes, current_stream(device)));
   }
   // Of whole rows one column of one outer block says all.
@@ -87,11 +90,12 @@ void with_occurrences(const Args& args, bool whole_rows, Device device, Run&& ru
 void scatter_add(const ScatterAddArgs& args, Device device) {
   const std::int64_t n = args.outer * args.n * args.inner;
   dispatch_floating("scatter_add", args.dtype, [&]<class T>() {
-    with_occurrences(
-        args, args.whole_rows, device, [&](const ScatterPlaces& places, const Occurrences& found) {
-          launch("scatter_add", device, add_scattered<T>, grid_for(n), kThreads, 0,
-                 static_cast<T*>(args.out), static_cast<const T*>(args.source), places, found, n);
-        });
+    with_occurrences(args, args.whole_rows, true, device,
+                     [&](const ScatterPlaces& places, const Occurrences& found) {
+                       launch("scatter_add", device, add_scattered<T>, grid_for(n), kThreads, 0,
+                              static_cast<T*>(args.out), static_cast<const T*>(args.source), places,
+                              found, n);
+                     });
   });
 }
 
@@ -99,7 +103,7 @@ void scatter(const ScatterArgs& args, Device device) {
   const std::int64_t n = args.outer * args.n * args.inner;
   dispatch_word(static_cast<std::size_t>(args.itemsize), [&]<class T>() {
     with_occurrences(
-        args, false, device, [&](const ScatterPlaces& places, const Occurrences& found) {
+        args, false, false, device, [&](const ScatterPlaces& places, const Occurrences& found) {
           launch("scatter", device, write_scattered<T>, grid_for(n), kThreads, 0,
                  static_cast<T*>(args.out), static_cast<const T*>(args.source), places, found, n);
         });

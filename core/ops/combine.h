@@ -12,13 +12,14 @@ enum class CombineOp { sum, max };
 
 struct CombineArgs {
   void* out;                   // (n), may be one of the sources
-  const void* const* sources;  // `count` arrays of (n), of any alignment
+  const void* const* sources;  // `count` arrays of (n)
   int count;
   std::int64_t n;
   CombineOp op;
   double scale;
   DType dtype;
 };
+/// Pointers are aligned to their elements; on a CPU they may be of any alignment.
 /// Runs in the calling thread: a collective must not wait for a device's threads, nor they for it.
 extern Kernel<CombineArgs> combine_kernel;
 

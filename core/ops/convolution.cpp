@@ -76,6 +76,7 @@ void conv2d_backward_weight(Accumulator grad_weight, const Tensor& grad, const T
   const Conv2dSizes sizes =
       sizes_of("conv2d_backward", x.shape(), grad_weight.out.shape(), options);
   check_parameter("conv2d_backward", "the weight's gradient", grad_weight.out, x);
+  check_same_device("conv2d_backward", grad, x);
   check_same_dtype("conv2d_backward", grad, x);
   check_shape("conv2d_backward", "grad", grad, output_shape(sizes));
   if (grad.numel() == 0) {

@@ -72,11 +72,17 @@ void write_corner(Tensor& out, const Tensor& corner, int axis) {
   write_narrow(out, axis, 0, part);
 }
 
+/// `source`, or a copy of it where it may lie in `out`: kernels write while they read.
+Tensor apart_from(const Tensor& out, const Tensor& source) {
+  return source.storage() == out.storage() ? source.clone() : source;
+}
+
 void run_scatter_add(Tensor& out, const Tensor& source, const Tensor& index, const Split& sizes,
                      std::int64_t out_n, bool whole_rows) {
   if (source.numel() == 0) return;
-  scatter_add_kernel({out.mutable_bytes(), source.bytes(), index.bytes(), sizes.outer, out_n,
-                      sizes.n, sizes.inner, whole_rows, out.dtype(), index.dtype()},
+  const Tensor from = apart_from(out, source);
+  scatter_add_kernel({out.mutable_bytes(), from.bytes(), index.bytes(), sizes.outer, out_n, sizes.n,
+                      sizes.inner, whole_rows, out.dtype(), index.dtype()},
                      out.device());
 }
 
@@ -268,11 +274,12 @@ void scatter_(Tensor& out, int axis, const Tensor& index, const Tensor& source) 
     scatter_(corner, axis, index, source);
     return write_corner(out, corner, 0);
   }
+  if (source.numel() == 0) return;
   const Split sizes(source.shape(), axis);
-  if (source.numel() > 0)
-    scatter_kernel({out.mutable_bytes(), source.bytes(), index.bytes(), sizes.outer, out.size(axis),
-                    sizes.n, sizes.inner, bytes_of(out), index.dtype()},
-                   out.device());
+  const Tensor from = apart_from(out, source);
+  scatter_kernel({out.mutable_bytes(), from.bytes(), index.bytes(), sizes.outer, out.size(axis),
+                  sizes.n, sizes.inner, bytes_of(out), index.dtype()},
+                 out.device());
 }
 
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {

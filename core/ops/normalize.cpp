@@ -31,6 +31,8 @@ Tensor normalize_backward(const Tensor& grad, const Tensor& x, const Tensor& nor
   check_same_dtype("normalize", grad, x);
   check_shape("normalize", "gradient", grad, x.shape());
   const std::int64_t rows = vectors_of(x);
+  check_same_device("normalize", norm, x);
+  RINGLET_CHECK_EQ(norm.dtype(), parameter_dtype(x.dtype()), "[normalize] dtype of norm");
   check_shape("normalize", "norm", norm, {rows});
   Tensor grad_x = empty_like(x);
   if (rows > 0)

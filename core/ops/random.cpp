@@ -67,6 +67,7 @@ Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions) 
 
 Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
                     const Tensor& positions, Device device) {
+  if (positions) RINGLET_CHECK_EQ(positions.device(), device, "[dropout] device of the positions");
   DropoutArgs args = dropout_args(rows, columns, key, positions);
   Tensor out = empty({rows, columns}, DType::u8, device);
   args.out = out.mutable_bytes();

@@ -118,3 +118,11 @@ TEST_CASE("bad arguments of conv2d") {
   CHECK_THROWS_AS(conv2d(x, zeros({1, 2, 2, 2}), {}, {.stride = 0}), Error);
   CHECK_THROWS_AS(conv2d(x, zeros({1, 2, 2, 2}, DType::f64), {}), Error);
 }
+
+TEST_CASE("the weight's gradient takes grad and x of one device") {
+  const Tensor x = ones({1, 1, 3, 3}).to(Device{}), grad = ones({1, 1, 2, 2}).to(Device{});
+  Tensor out = zeros({1, 1, 2, 2}).to(Device{});
+  conv2d_backward_weight({out, 0}, grad, x, {});
+  CHECK(out.to_vector() == std::vector<float>(4, 4));
+  CHECK_THROWS_AS(conv2d_backward_weight({out, 0}, grad.to(Device::parse("cpu:1")), x, {}), Error);
+}

@@ -57,3 +57,11 @@ TEST_CASE("operands must fit") {
   CHECK_THROWS_AS(add(zeros({2}), zeros({2}, DType::f64)), Error);
   CHECK_THROWS_AS(exp(zeros({2}, DType::i32)), Error);
 }
+
+TEST_CASE("axpby reads out unless beta is 0, however small") {
+  Tensor out = full({5}, NAN);
+  axpby(out, 1, ones({5}), 1e-60);  // 0 as a float
+  for (const float value : out.to_vector()) CHECK(std::isnan(value));
+  axpby(out, 1, ones({5}), 0);
+  CHECK(out.to_vector() == std::vector<float>(5, 1));
+}

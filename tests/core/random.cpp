@@ -74,7 +74,8 @@ TEST_CASE("every tensor of a step draws from a key of its own") {
 
 TEST_CASE("draws and dropout are these bits on every instruction set") {
   // FNV-1a of the bytes.
-  const auto hash = [](const Tensor& x) {
+  const auto hash = [](const Tensor& any) {
+    const Tensor x = any.to(Device{});
     std::uint64_t h = 0xcbf29ce484222325;
     for (std::size_t i = 0; i < x.nbytes(); ++i)
       h = (h ^ static_cast<std::uint64_t>(x.bytes()[i])) * 0x100000001b3;
@@ -86,4 +87,11 @@ TEST_CASE("draws and dropout are these bits on every instruction set") {
   CHECK(hash(dropout(x, {.p = 0.3f, .seed = 7, .step = 2, .site = 3})) == 6849598898133491431u);
   CHECK(hash(dropout_mask(67, 45, {.p = 0.3f, .seed = 7, .step = 2, .site = 3})) ==
         8331764219171718099u);
+}
+
+TEST_CASE("a mask is drawn where its positions are") {
+  const Tensor positions = zeros({3, 2}, DType::i32).to(Device{});
+  const DropoutKey key{.p = 0.5f, .seed = 1};
+  CHECK(dropout_mask(3, 4, key, positions, Device{}).shape() == Shape{3, 4});
+  CHECK_THROWS_AS(dropout_mask(3, 4, key, positions, Device::parse("cpu:1")), Error);
 }

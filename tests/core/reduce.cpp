@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "../oracle.h"
+#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/parallel.h"
 
 using namespace ringlet;
@@ -61,4 +62,9 @@ TEST_CASE("sum_to undoes broadcasting") {
   CHECK(sum_to(x, {3, 1}).to_vector() == std::vector<float>{8, 8, 8});
   CHECK(sum_to(x, {}).item() == 24);
   CHECK_THROWS_AS(sum_to(x, {5}), Error);
+}
+
+TEST_CASE("a sum down columns of -0 is -0") {
+  for (const std::int64_t n : {1, 3, 20, 600})
+    for (const float value : sum(neg(zeros({n, 5})), {0}).to_vector()) CHECK(std::signbit(value));
 }

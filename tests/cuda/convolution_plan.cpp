@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "ringlet/cuda/convolution_tile.h"
@@ -35,10 +37,10 @@ Tensor product_of(const Product& p, const Tensor& a, const Tensor& b, const Shap
              k < std::min(p.inner(), (piece + 1) * split.length); ++k) {
           const auto inner = p.inner_at(k);
           const std::int64_t from = p.b(inner, column);
-          if (from < 0) continue;
+          if (from < 0 && Product::kSkips) continue;
           REQUIRE(from < b.numel());
           c.mutable_data<double>()[at] +=
-              a.data<double>()[p.a(m, k, inner)] * b.data<double>()[from];
+              a.data<double>()[p.a(m, k, inner)] * (from < 0 ? 0 : b.data<double>()[from]);
         }
     }
   for (int times : written) CHECK(times == 1);
@@ -47,11 +49,17 @@ Tensor product_of(const Product& p, const Tensor& a, const Tensor& b, const Shap
 
 void check_equal(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
-  for (std::int64_t i = 0; i < a.numel(); ++i) CHECK(a.data<double>()[i] == b.data<double>()[i]);
+  for (std::int64_t i = 0; i < a.numel(); ++i) {
+    const double left = a.data<double>()[i], right = b.data<double>()[i];
+    CHECK((left == right || (std::isnan(left) && std::isnan(right))));
+  }
 }
 
-void check_products(const Shape& x_shape, const Shape& weight_shape, const Conv2dOptions& options) {
-  const Tensor x = small_integers(x_shape, 1), weight = small_integers(weight_shape, 2);
+void check_products(const Shape& x_shape, const Shape& weight_shape, const Conv2dOptions& options,
+                    bool infinite = false) {
+  const Tensor x = small_integers(x_shape, 1);
+  Tensor weight = small_integers(weight_shape, 2);
+  if (infinite) weight.mutable_data<double>()[1] = std::numeric_limits<double>::infinity();
   const Tensor y = conv2d(x, weight, {}, options), grad = small_integers(y.shape(), 3);
   const Conv2dPlan plan({x.size(0), x.size(1), x.size(2), x.size(3), weight.size(0), weight.size(2),
                          weight.size(3), y.size(2), y.size(3), options.stride, options.padding});
@@ -78,6 +86,12 @@ TEST_CASE("cuda convolution: the products are the convolution and its gradients"
   check_products({2, 3, 8, 9}, {2, 3, 3, 2}, {2, 1});
   check_products({1, 1, 9, 4}, {1, 1, 4, 1}, {3, 0});
   check_products({1, 2, 3, 3}, {2, 2, 5, 5}, {1, 1});
+}
+
+TEST_CASE("cuda convolution: an infinite weight spreads as far as on the CPU") {
+  check_products({1, 2, 5, 5}, {2, 2, 3, 3}, {1, 1}, true);
+  check_products({2, 1, 7, 6}, {3, 1, 3, 2}, {2, 0}, true);
+  check_products({1, 1, 9, 4}, {1, 1, 4, 1}, {3, 0}, true);
 }
 
 template <bool kAlongInner>

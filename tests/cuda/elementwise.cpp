@@ -18,8 +18,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<double> numbers() {
-  std::vector<double> x = {0.0,  -0.0, 1.0,       -1.0,       0.5, -2.25,
-                           88.0, 1e-3, kInfinity, -kInfinity, NAN, 3.0};
+  std::vector<double> x = {0.0,       -0.0,       1.0, -1.0, 0.5,   -2.25, 88.0, 1e-3,
+                           kInfinity, -kInfinity, NAN, 3.0,  -87.3, -87.4, -90,  -103};
   for (int i = -400; i <= 400; ++i) x.push_back(i * 0.0173);
   return x;
 }
