@@ -29,8 +29,7 @@ cudaDataType_t data_type(DType dtype) {
 cublasComputeType_t compute_type(DType dtype, MatmulPrecision precision) {
   if (dtype == DType::f64) return CUBLAS_COMPUTE_64F;
   if (dtype == DType::bf16 || precision == MatmulPrecision::highest) return CUBLAS_COMPUTE_32F;
-  return precision == MatmulPrecision::high ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                            : CUBLAS_COMPUTE_32F_FAST_16BF;
+  return CUBLAS_COMPUTE_32F_FAST_TF32;  // operands of medium are bf16
 }
 
 void set_product(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
