@@ -42,7 +42,7 @@ DType dtype_from(const DLDataType& type) {
 Device device_from(const DLDevice& device) {
   if (device.device_type == kDLCPU || device.device_type == kDLCUDAHost) return {};
   if (device.device_type == kDLCUDA) {
-    RINGLET_CHECK(has_backend(DeviceType::cuda), "[from_dlpack] no CUDA device");
+    RINGLET_CHECK(has_backend(DeviceType::cuda), "[from_dlpack] ", no_device(DeviceType::cuda));
     return {DeviceType::cuda, device.device_id};
   }
   fail("[from_dlpack] devices of type ", device.device_type, " are not supported");

@@ -63,6 +63,7 @@ bool overlap(const std::byte* a, const std::byte* b, std::size_t nbytes) {
 class CudaBackend final : public Backend {
  public:
   int device_count() const override { return cuda::device_count(); }
+  std::string why_none() const override { return cuda::why_no_device(); }
 
   Block allocate(Device device, std::size_t nbytes) override {
     return of(device).allocator.allocate(nbytes, cuda::current_stream(device));
