@@ -13,6 +13,7 @@ namespace ringlet::cuda {
 namespace {
 
 thread_local std::array<cudaStream_t, kMostDevices> chosen_streams{};
+thread_local bool has_chosen = false;  // a device, by a DeviceGuard
 
 cudaStream_t default_stream(Device device) {
   // Never destroyed: the driver may be gone before objects with static storage are.
@@ -53,7 +54,11 @@ const std::string& why_no_device() { return found_devices().why_none; }
 DeviceGuard::DeviceGuard(Device device) {
   RINGLET_CUDA(cudaGetDevice(&before_));
   changed_ = before_ != device.index;
-  if (changed_) RINGLET_CUDA(cudaSetDevice(device.index));
+  if (!changed_) return;
+  RINGLET_CUDA(cudaSetDevice(device.index));
+  // A thread that has chosen none is said to be on device 0: going back there would make a context
+  // on it in every process.
+  if (!std::exchange(has_chosen, true)) changed_ = false;
 }
 DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);

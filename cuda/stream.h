@@ -17,7 +17,7 @@ int device_count();
 /// CUDA's words for why device_count() is 0; empty where it is not.
 const std::string& why_no_device();
 
-/// Makes `device` CUDA's current one for a scope.
+/// Makes `device` CUDA's current one for a scope; the first other than 0 in a thread stays current.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
