@@ -47,6 +47,7 @@ class Backend {
   /// when either side is a CPU.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device,
                     std::size_t nbytes) = 0;
+  /// Waits for all work of the device, whoever gave it.
   virtual void synchronize(Device device) = 0;
   virtual MemoryStats memory(Device device) const = 0;
   /// A sidecar of `nbytes` in this block comes into use, or (less than 0) goes.
