@@ -24,10 +24,8 @@ Device unpacked(int packed) {
 }
 
 void check_exists(Device device) {
-  const bool there =
-      device.type == DeviceType::cpu ||
-      (has_backend(device.type) && device.index < backend(device.type).device_count());
-  RINGLET_CHECK(there, "there is no device ", device);
+  if (device.type == DeviceType::cpu) return;
+  RINGLET_CHECK(device.index < backend(device.type).device_count(), "there is no device ", device);
 }
 
 }  // namespace
@@ -47,8 +45,16 @@ bool has_backend(DeviceType type) {
   return found && (type == DeviceType::cpu || found->device_count() > 0);
 }
 
+std::string no_device(DeviceType type) {
+  ensure_registered();
+  const Backend* found = backends[static_cast<std::size_t>(type)];
+  const std::string why = found ? found->why_none() : "";
+  return str("no ", type == DeviceType::cuda ? "CUDA" : "CPU", " device", why.empty() ? "" : ": ",
+             why);
+}
+
 Backend& backend(DeviceType type) {
-  RINGLET_CHECK(has_backend(type), "no ", type == DeviceType::cuda ? "CUDA" : "CPU", " device");
+  if (!has_backend(type)) fail(no_device(type));
   return *backends[static_cast<std::size_t>(type)];
 }
 

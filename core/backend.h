@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "ringlet/core/device.h"
 
@@ -38,12 +39,15 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual int device_count() const = 0;
+  /// Why device_count() is 0, in the driver's words; empty where nothing is known.
+  virtual std::string why_none() const { return ""; }
   virtual Block allocate(Device device, std::size_t nbytes) = 0;
   virtual void release(Device device, const Block& block) = 0;
   /// Copies between devices; one side is this backend's. The result is visible to the host
   /// when either side is a CPU.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device,
                     std::size_t nbytes) = 0;
+  /// Waits for all work of the device, whoever gave it.
   virtual void synchronize(Device device) = 0;
   virtual MemoryStats memory(Device device) const = 0;
   /// A sidecar of `nbytes` in this block comes into use, or (less than 0) goes.
@@ -57,7 +61,9 @@ class Backend {
   virtual void own_inherited_memory() {}
 };
 
-/// The backend of a device type; throws "no CUDA device" where there is none.
+/// "no CUDA device", and why where that is known.
+std::string no_device(DeviceType type);
+/// The backend of a device type; throws no_device() where there is none.
 Backend& backend(DeviceType type);
 /// Whether there is a device of the type.
 bool has_backend(DeviceType type);

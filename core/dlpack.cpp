@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <span>
 
+#include "ringlet/core/dlpack_strides.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::dlpack {
@@ -42,7 +42,7 @@ DType dtype_from(const DLDataType& type) {
 Device device_from(const DLDevice& device) {
   if (device.device_type == kDLCPU || device.device_type == kDLCUDAHost) return {};
   if (device.device_type == kDLCUDA) {
-    RINGLET_CHECK(has_backend(DeviceType::cuda), "[from_dlpack] no CUDA device");
+    RINGLET_CHECK(has_backend(DeviceType::cuda), "[from_dlpack] ", no_device(DeviceType::cuda));
     return {DeviceType::cuda, device.device_id};
   }
   fail("[from_dlpack] devices of type ", device.device_type, " are not supported");
@@ -59,35 +59,6 @@ Shape shape_from(const DLTensor& tensor, DType dtype) {
   return Shape(std::span(tensor.shape, static_cast<std::size_t>(tensor.ndim)));
 }
 
-bool is_contiguous(const DLTensor& tensor) {
-  if (!tensor.strides) return true;
-  std::int64_t expected = 1;
-  for (std::int32_t i = tensor.ndim - 1; i >= 0; --i) {
-    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
-}
-
-/// Copies a strided tensor on the host; strides may be 0 or negative.
-void copy_strided(std::byte* out, const DLTensor& tensor, std::size_t size) {
-  const auto* data = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
-  std::array<std::int64_t, Shape::kMaxDim> index{};
-  const auto step = static_cast<std::int64_t>(size);
-  std::int64_t offset = 0;
-  for (std::int32_t i = 0; i >= 0; out += size) {
-    std::memcpy(out, data + offset * step, size);
-    // Odometer: the last dimension turns fastest.
-    for (i = tensor.ndim - 1; i >= 0; --i) {
-      const auto d = static_cast<std::size_t>(i);
-      offset += tensor.strides[i];
-      if (++index[d] < tensor.shape[i]) break;
-      offset -= tensor.strides[i] * tensor.shape[i];
-      index[d] = 0;
-    }
-  }
-}
-
 Tensor copy_of(const DLTensor& tensor, const Shape& shape, DType dtype, Device device) {
   Tensor out = empty(shape, dtype, device);
   if (out.numel() == 0) return out;
@@ -102,6 +73,16 @@ Tensor copy_of(const DLTensor& tensor, const Shape& shape, DType dtype, Device d
   return out;
 }
 
+// Neither side knows the other's streams: what one has begun ends before the other goes on. Errors
+// are passed over, as the program may be ending and the driver gone; the next call meets them.
+void settle(Device device) noexcept {
+  try {
+    if (device.type != DeviceType::cpu) backend(device.type).synchronize(device);
+  } catch (const Error&) {
+    return;
+  }
+}
+
 template <class Managed>
 void release(Managed* managed) {
   if (managed->deleter) managed->deleter(managed);
@@ -113,16 +94,20 @@ Tensor import(Managed* managed, bool read_only) {
   const DType dtype = dtype_from(tensor.dtype);
   const Device device = device_from(tensor.device);
   const Shape shape = shape_from(tensor, dtype);
+  settle(device);
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % itemsize(dtype) == 0;
   if (read_only || !aligned || !is_contiguous(tensor)) {
     Tensor out = copy_of(tensor, shape, dtype, device);
+    settle(device);
     release(managed);
     return out;
   }
   const std::size_t nbytes = static_cast<std::size_t>(shape.numel()) * itemsize(dtype);
-  const auto storage =
-      std::make_shared<Storage>(data, nbytes, device, [managed] { release(managed); });
+  const auto storage = std::make_shared<Storage>(data, nbytes, device, [device, managed] {
+    settle(device);
+    release(managed);
+  });
   storage->share_outside();
   return Tensor(storage, 0, shape, dtype);
 }
@@ -141,6 +126,7 @@ struct Export {
 template <class Managed>
 Managed* export_as(const Tensor& tensor) {
   RINGLET_CHECK(tensor.defined(), "[to_dlpack] an undefined tensor");
+  settle(tensor.device());
   auto out = std::make_unique<Export<Managed>>();
   out->tensor = tensor;
   tensor.storage()->share_outside();
@@ -156,7 +142,9 @@ Managed* export_as(const Tensor& tensor) {
   const bool cpu = tensor.device().type == DeviceType::cpu;
   out->managed.manager_ctx = out.get();
   out->managed.deleter = [](Managed* self) {
-    delete static_cast<Export<Managed>*>(self->manager_ctx);
+    auto* const exported = static_cast<Export<Managed>*>(self->manager_ctx);
+    settle(exported->tensor.device());
+    delete exported;
   };
   out->managed.dl_tensor = {const_cast<std::byte*>(tensor.bytes()),
                             {cpu ? kDLCPU : kDLCUDA, cpu ? 0 : tensor.device().index},

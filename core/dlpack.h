@@ -59,6 +59,7 @@ struct DLManagedTensorVersioned {
 /// kept packed of memory that was once shared (Storage::share_outside).
 /// Throws on dtypes, devices or sizes that ringlet lacks; then the deleter was not called and
 /// `managed` still belongs to the caller.
+/// On CUDA both directions, and a tensor's end, wait for all work of the device.
 Tensor from_dlpack(DLManagedTensor* managed);
 Tensor from_dlpack(DLManagedTensorVersioned* managed);
 

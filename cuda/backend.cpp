@@ -2,6 +2,7 @@
 #include "ringlet/core/backend.h"
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -48,7 +49,9 @@ class DeviceSegments final : public cuda::SegmentSource {
 
 // What is kept for one device.
 struct DeviceMemory {
-  explicit DeviceMemory(Device device) : segments(device), allocator(device, segments) {}
+  explicit DeviceMemory(Device device)
+      : segments(device),
+        allocator(device, segments, std::getenv("RINGLET_CUDA_EXACT") != nullptr) {}
 
   DeviceSegments segments;
   cuda::CachingAllocator allocator;
@@ -63,6 +66,7 @@ bool overlap(const std::byte* a, const std::byte* b, std::size_t nbytes) {
 class CudaBackend final : public Backend {
  public:
   int device_count() const override { return cuda::device_count(); }
+  std::string why_none() const override { return cuda::why_no_device(); }
 
   Block allocate(Device device, std::size_t nbytes) override {
     return of(device).allocator.allocate(nbytes, cuda::current_stream(device));
@@ -73,7 +77,11 @@ class CudaBackend final : public Backend {
     cuda::CachingAllocator& allocator = of(device).allocator;
     const auto owner = static_cast<cudaStream_t>(const_cast<void*>(allocator.stream_of(block)));
     order_release(device, owner);
-    allocator.release(block);
+    try {
+      allocator.release(block);
+    } catch (const Error&) {
+      return;
+    }
   }
 
   void copy(void* to, Device to_device, const void* from, Device from_device,
@@ -93,7 +101,8 @@ class CudaBackend final : public Backend {
   }
 
   void synchronize(Device device) override {
-    RINGLET_CUDA(cudaStreamSynchronize(cuda::current_stream(device)));
+    const cuda::DeviceGuard guard(device);
+    RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
   }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
   void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {

@@ -32,7 +32,7 @@ class SegmentSource {
 class CachingAllocator {
  public:
   using Stream = const void*;
-  static constexpr std::size_t kAlignment = 512;
+  static constexpr std::size_t kAlignment = 512, kOne = 1;
   /// Blocks up to kSmall share segments of kSmallSegment, those up to kMiddle of kMiddleSegment;
   /// larger ones have their own, in whole kLargeStep: small ones do not hold large segments.
   static constexpr std::size_t kMebibyte = std::size_t{1} << 20;
@@ -40,11 +40,13 @@ class CachingAllocator {
   static constexpr std::size_t kMiddle = 10 * kMebibyte, kMiddleSegment = 20 * kMebibyte;
   static constexpr std::size_t kLargeStep = 2 * kMebibyte;
 
-  CachingAllocator(Device device, SegmentSource& source) : device_(device), source_(source) {}
+  /// `exact`: every block is a segment of its own and goes back at once, for tools to see its end.
+  CachingAllocator(Device device, SegmentSource& source, bool exact = false)
+      : device_(device), source_(source), exact_(exact) {}
 
   /// At least `nbytes`, for work on `stream`. Error where the limit or the memory ends.
   Block allocate(std::size_t nbytes, Stream stream) {
-    const std::size_t wanted = up_to(std::max(nbytes, kAlignment), kAlignment);
+    const std::size_t wanted = up_to(std::max(nbytes, kOne), exact_ ? kOne : kAlignment);
     const std::lock_guard lock(mutex_);
     RINGLET_CHECK(stats_.limit == 0 || stats_.allocated + wanted <= stats_.limit, "[allocate] ",
                   wanted, " bytes on ", device_, ": ", stats_.allocated,
@@ -77,6 +79,7 @@ class CachingAllocator {
       absorb_next(chunk);
     }
     free_[chunk->pool].insert(chunk);
+    if (exact_) give_back_unused();
   }
 
   /// Gives segments that nothing is in use of back to the source.
@@ -143,7 +146,7 @@ class CachingAllocator {
   }
 
   Chunk* add_segment(const Pool& pool, std::size_t wanted) {
-    const std::size_t nbytes = segment_for(wanted);
+    const std::size_t nbytes = exact_ ? wanted : segment_for(wanted);
     std::byte* data = source_.take(nbytes);
     if (!data) give_back_unused(), data = source_.take(nbytes);
     if (!data)
@@ -190,6 +193,7 @@ class CachingAllocator {
 
   Device device_;
   SegmentSource& source_;
+  bool exact_;
   mutable std::mutex mutex_;
   std::map<Pool, std::set<Chunk*, BySize>> free_;
   std::map<std::byte*, std::unique_ptr<Chunk>> chunks_;

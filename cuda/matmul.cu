@@ -16,7 +16,15 @@ namespace {
 
 // ---- products -----------------------------------------------------------------------------
 
-void matmul(const MatmulArgs& args, Device device) {
+// Precision medium: f32 operands count as rounded to bf16.
+MatmulArgs as_asked(MatmulArgs args) {
+  const bool rounds = args.dtype == DType::f32 && matmul_precision() == MatmulPrecision::medium;
+  if (rounds) args.dtype = DType::bf16;
+  return args;
+}
+
+void matmul(const MatmulArgs& given, Device device) {
+  const MatmulArgs args = as_asked(given);
   MatmulPlan plan = plan_matmul(args, true);
   if (args.k == 0) return finish(args, device, plan, nullptr);
   const Operand a(args, device, args.a, args.a_dtype, args.a_stride, args.m * args.k);

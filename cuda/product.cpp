@@ -1,12 +1,12 @@
 #include "ringlet/cuda/product.h"
 
-#include <map>
-#include <memory>
+#include <array>
 #include <mutex>
 
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/product_algorithm.h"
+#include "ringlet/cuda/recently_used.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
@@ -14,7 +14,7 @@ namespace ringlet::cuda {
 namespace {
 
 // Shapes that come this often are worth timing; batches of ever new lengths are not.
-constexpr int kUsesBeforeTiming = 4;
+constexpr int kUsesBeforeTiming = 50;
 constexpr int kTimedChoices = 8;
 constexpr std::size_t kMostProducts = 4096;
 
@@ -36,18 +36,14 @@ bool is_captured(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
+// Those of one device.
 class Products {
  public:
   bool run(const ProductKey& key, const ProductPointers& at, cudaStream_t stream) {
+    if (is_due(key, stream)) time(key);
     const std::lock_guard lock(mutex_);  // descriptors hold the bias's address from call to call
     Product& product = find(key);
     if (!product.possible) return false;
-    if (++product.uses == kUsesBeforeTiming) {
-      if (is_captured(stream))
-        --product.uses;
-      else
-        time(key, product);
-    }
     const Workspace workspace(key.device, product.choice.workspaceSize);
     product.descriptors.run(key, product.choice.algo, at, workspace.data(), workspace.nbytes(),
                             stream);
@@ -55,38 +51,63 @@ class Products {
   }
 
  private:
-  Product& find(const ProductKey& key) {
-    const auto found = products_.find(key);
-    if (found != products_.end()) return found->second;
-    if (products_.size() >= kMostProducts) products_.clear();
+  static Product make(const ProductKey& key) {
     Product product{ProductDescriptors(key)};
     const auto choices = product.descriptors.algorithms(key, 1);
     product.possible = !choices.empty();
     if (product.possible) product.choice = choices.front();
-    return products_.emplace(key, std::move(product)).first->second;
+    return product;
+  }
+  Product& find(const ProductKey& key) {
+    return products_.find(key, [&] { return make(key); });
   }
 
-  static void time(const ProductKey& key, Product& product) {
-    product.choice = fastest_alike(product.descriptors, key, product.choice,
-                                   product.descriptors.algorithms(key, kTimedChoices));
+  // Whether this use is the one at which the product is timed.
+  bool is_due(const ProductKey& key, cudaStream_t stream) {
+    const std::lock_guard lock(mutex_);
+    Product& product = find(key);
+    if (!product.possible || product.uses == kUsesBeforeTiming) return false;
+    if (product.uses + 1 == kUsesBeforeTiming && is_captured(stream)) return false;
+    return ++product.uses == kUsesBeforeTiming;
+  }
+
+  // Other threads go on with the first choice meanwhile, whose bits are the same.
+  void time(const ProductKey& key) {
+    const ProductDescriptors descriptors(key);
+    const auto choices = descriptors.algorithms(key, kTimedChoices);
+    const auto first = [&] {
+      const std::lock_guard lock(mutex_);
+      return find(key).choice;
+    }();
+    const auto fastest = fastest_alike(descriptors, key, first, choices);
+    const std::lock_guard lock(mutex_);
+    find(key).choice = fastest;
   }
 
   std::mutex mutex_;
-  std::map<ProductKey, Product> products_;
+  RecentlyUsed<ProductKey, Product> products_{kMostProducts};
 };
+
+// The plan as far as the library sees it.
+MatmulPlan seen(MatmulPlan plan) {
+  plan.cast_a = plan.cast_b = plan.scratch = plan.finish = false;
+  return plan;
+}
 
 }  // namespace
 
 bool run_product(const MatmulPlan& plan, const ProductPointers& at, Device device) {
-  static auto* const products = new Products;  // never destroyed: the driver may go first
-  const ProductKey key{plan,
+  // Never destroyed: the driver may go first.
+  static auto* const products = new std::array<Products, kMostDevices>;
+  const ProductKey key{seen(plan),
                        device,
                        plan.dtype == DType::f32 ? matmul_precision() : MatmulPrecision::highest,
                        alignment_of(at.left),
                        alignment_of(at.right),
                        alignment_of(at.out),
                        alignment_of(at.bias)};
-  const bool done = products->run(key, at, current_stream(device));
+  const cudaStream_t stream = current_stream(device);
+  const bool done = (*products)[static_cast<std::size_t>(device.index)].run(key, at, stream);
   RINGLET_CHECK(done || plan.adds_bias, "[matmul] cuBLASLt has no algorithm for ", plan.out.columns,
                 " x ", plan.out.rows, " x ", plan.k, " of ", plan.dtype, " into ", plan.product,
                 " on ", device);

@@ -29,8 +29,7 @@ cudaDataType_t data_type(DType dtype) {
 cublasComputeType_t compute_type(DType dtype, MatmulPrecision precision) {
   if (dtype == DType::f64) return CUBLAS_COMPUTE_64F;
   if (dtype == DType::bf16 || precision == MatmulPrecision::highest) return CUBLAS_COMPUTE_32F;
-  return precision == MatmulPrecision::high ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                            : CUBLAS_COMPUTE_32F_FAST_16BF;
+  return CUBLAS_COMPUTE_32F_FAST_TF32;  // operands of medium are bf16
 }
 
 void set_product(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
@@ -140,7 +139,10 @@ std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithms(cons
       library.cublasLtMatmulAlgoGetHeuristic(handle_of(key.device), product_, left_, right_, out_,
                                              out_, preference, most, found.data(), &count);
   library.cublasLtMatmulPreferenceDestroy(preference);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  // Some versions call an epilogue that they do not have an invalid value.
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
+      (key.plan.adds_bias && status == CUBLAS_STATUS_INVALID_VALUE))
+    return {};
   RINGLET_CUBLAS(status);
   found.resize(static_cast<std::size_t>(count));
   std::erase_if(found, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });

@@ -22,7 +22,8 @@ struct ProductKey {
 
   auto operator<=>(const ProductKey&) const = default;
 };
-inline constexpr std::uint32_t kMostAlignment = 256;
+/// What the widest loads need; more would make many keys of one shape.
+inline constexpr std::uint32_t kMostAlignment = 16;
 
 /// The scratch that algorithms may ask for.
 inline constexpr std::size_t kProductWorkspace = std::size_t{32} << 20;

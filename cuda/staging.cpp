@@ -2,35 +2,57 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ringlet/cuda/check.h"
 
 namespace ringlet::cuda {
 
-Staging::Slot Staging::make_slot(Device device) {
+std::byte* Staging::pinned(Device device, std::size_t nbytes) {
   const DeviceGuard guard(device);
   void* data = nullptr;
-  RINGLET_CUDA(cudaHostAlloc(&data, kSlot, cudaHostAllocPortable));
-  return {static_cast<std::byte*>(data), Event(device)};
+  RINGLET_CUDA(cudaHostAlloc(&data, nbytes, cudaHostAllocPortable));
+  return static_cast<std::byte*>(data);
 }
 
-Staging::Staging(Device device) : device_(device), slots_{make_slot(device), make_slot(device)} {}
+Staging::Staging(Device device)
+    : device_(device),
+      slots_{Slot{pinned(device, kSlot), Event(device)},
+             Slot{pinned(device, kSlot), Event(device)}},
+      ring_data_(pinned(device, kRing)) {}
 
 Staging::~Staging() {
   for (const Slot& slot : slots_) cudaFreeHost(slot.data);
+  cudaFreeHost(ring_data_);
+}
+
+Event Staging::take_event() {
+  if (events_.empty()) return Event(device_);
+  Event event = std::move(events_.back());
+  events_.pop_back();
+  return event;
 }
 
 void Staging::upload(std::byte* to, const std::byte* from, std::size_t nbytes,
                      cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   const DeviceGuard guard(device_);
-  for (std::size_t done = 0, i = 0; done < nbytes; done += kSlot, ++i) {
-    const Slot& slot = slots_[i % slots_.size()];
-    const std::size_t piece = std::min(kSlot, nbytes - done);
-    slot.free.synchronize();
-    std::memcpy(slot.data, from + done, piece);
-    RINGLET_CUDA(cudaMemcpyAsync(to + done, slot.data, piece, cudaMemcpyHostToDevice, stream));
-    slot.free.record(stream);
+  ring_.collect([&](Event& sent) {
+    const bool done = sent.done();
+    if (done) events_.push_back(std::move(sent));
+    return done;
+  });
+  for (std::size_t done = 0; done < nbytes; done += kUpload) {
+    const std::size_t piece = std::min(kUpload, nbytes - done);
+    std::byte* const between = ring_data_ + ring_.reserve(piece, [&](Event& sent) {
+      sent.synchronize();
+      events_.push_back(std::move(sent));
+    });
+    std::memcpy(between, from + done, piece);
+    Event sent = take_event();
+    RINGLET_CUDA(cudaMemcpyAsync(to + done, between, piece, cudaMemcpyHostToDevice, stream));
+    sent.record(stream);
+    ring_.add(piece, std::move(sent));
   }
 }
 
@@ -44,7 +66,6 @@ void Staging::download(std::byte* to, const std::byte* from, std::size_t nbytes,
     if (i < pieces) {
       const Slot& slot = slots_[i % slots_.size()];
       const std::size_t piece = std::min(kSlot, nbytes - i * kSlot);
-      slot.free.synchronize();  // an upload may still be on its way out of it
       RINGLET_CUDA(
           cudaMemcpyAsync(slot.data, from + i * kSlot, piece, cudaMemcpyDeviceToHost, stream));
       slot.free.record(stream);

@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <mutex>
+#include <vector>
 
 #include "ringlet/cuda/stream.h"
+#include "ringlet/cuda/upload_ring.h"
 
 namespace ringlet::cuda {
 
@@ -16,22 +18,29 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// In the order of `stream`; `from` has been read on return, `to` is there for later work.
+  /// In the order of `stream`; `from` has been read on return, `to` is there for later work. Waits
+  /// only where kRing bytes are on their way.
   void upload(std::byte* to, const std::byte* from, std::size_t nbytes, cudaStream_t stream);
   /// In the order of `stream`; `to` is there on return.
   void download(std::byte* to, const std::byte* from, std::size_t nbytes, cudaStream_t stream);
 
  private:
   static constexpr std::size_t kSlot = std::size_t{4} << 20;
+  static constexpr std::size_t kRing = std::size_t{8} << 20;
+  static constexpr std::size_t kUpload = kRing / 4;  // one piece is filled while others travel
   struct Slot {
     std::byte* data = nullptr;  // kSlot pinned bytes
     Event free;                 // when the device is done with them
   };
-  static Slot make_slot(Device device);
+  static std::byte* pinned(Device device, std::size_t nbytes);
+  Event take_event();
 
   std::mutex mutex_;
   Device device_;
-  std::array<Slot, 2> slots_;  // one is filled or emptied while the other travels
+  std::array<Slot, 2> slots_;  // of downloads: one is emptied while the other travels
+  std::byte* ring_data_;
+  UploadRing<Event> ring_{kRing};
+  std::vector<Event> events_;  // not in use
 };
 
 }  // namespace ringlet::cuda

@@ -1,5 +1,6 @@
 #include "ringlet/cuda/stream.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@ namespace ringlet::cuda {
 namespace {
 
 thread_local std::array<cudaStream_t, kMostDevices> chosen_streams{};
+thread_local bool has_chosen = false;  // a device, by a DeviceGuard
 
 cudaStream_t default_stream(Device device) {
   // Never destroyed: the driver may be gone before objects with static storage are.
@@ -25,24 +27,38 @@ cudaStream_t default_stream(Device device) {
   return (*streams)[i];
 }
 
+struct Found {
+  int count = 0;
+  std::string why_none;
+};
+
+const Found& found_devices() {
+  static const auto* const found = [] {
+    auto* devices = new Found;
+    const cudaError_t status = cudaGetDeviceCount(&devices->count);
+    if (status != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      *devices = {0, str(cudaGetErrorString(status), " (", cudaGetErrorName(status), ')')};
+    }
+    devices->count = std::min(devices->count, kMostDevices);
+    return devices;
+  }();
+  return *found;
+}
+
 }  // namespace
 
-int device_count() {
-  static const int count = [] {
-    int found = 0;
-    if (cudaGetDeviceCount(&found) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      found = 0;
-    }
-    return found < kMostDevices ? found : kMostDevices;
-  }();
-  return count;
-}
+int device_count() { return found_devices().count; }
+const std::string& why_no_device() { return found_devices().why_none; }
 
 DeviceGuard::DeviceGuard(Device device) {
   RINGLET_CUDA(cudaGetDevice(&before_));
   changed_ = before_ != device.index;
-  if (changed_) RINGLET_CUDA(cudaSetDevice(device.index));
+  if (!changed_) return;
+  RINGLET_CUDA(cudaSetDevice(device.index));
+  // A thread that has chosen none is said to be on device 0: going back there would make a context
+  // on it in every process.
+  if (!std::exchange(has_chosen, true)) changed_ = false;
 }
 DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
+
 #include "ringlet/core/device.h"
 
 namespace ringlet::cuda {
@@ -12,8 +14,10 @@ inline constexpr int kMostDevices = 64;
 
 /// How many there are: 0 without a device or a driver. Never throws; asks once.
 int device_count();
+/// CUDA's words for why device_count() is 0; empty where it is not.
+const std::string& why_no_device();
 
-/// Makes `device` CUDA's current one for a scope.
+/// Makes `device` CUDA's current one for a scope; the first other than 0 in a thread stays current.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);

@@ -1,57 +1,26 @@
 #!/bin/bash
 # Builds and checks ringlet on a machine with a GPU, which may have no network and no packages:
-#   scripts/gpu_check.sh pack DIR       where the packages are: copies what a build needs to DIR
-#   HEADERS=DIR OUT=DIR scripts/gpu_check.sh [SLICE...]
-# Slices, each under ten minutes on 16 processors; without one all of them, in this order:
+#   [HEADERS=DIR] [OUT=DIR] [COMMIT=HASH] [ONLY=REGEX] scripts/gpu_check.sh [SLICE...]
+# Slices, each of at most ten minutes; without one all of them, in this order:
 #   build      the release build, kernels for this machine's GPU
 #   kernels    the tests of tensors and kernels: on the CPU, then with --device cuda
 #   models     the tests of gradients, layers and models, likewise
 #   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer
 #   bench      time per kernel, throughput of a step
-# Writes gpu_check_SLICE.json, with the commit, the device and what was skipped and why, and
-# gpu_check.md under OUT (default: build-gpu). Ends with 1 where a check failed.
+# HEADERS is what scripts/gpu_pack.sh packed. ONLY picks checks by name, for what a slice had no time
+# for. Every check is a process of its own with a limit of time: neither one that hangs nor one that
+# loses the device takes others with it. After each, gpu_check_SLICE.json, with the commit, the
+# device and what was skipped and why, and gpu_check.md are written under OUT (default: build-gpu).
+# Ends with 1 where a check failed, or skipped the GPU of a machine that has one.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 cd "$root"
 build=$root/build-gpu
 out=${OUT:-$build}
+slice_seconds=570
 mkdir -p "$out"
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
-
-# Headers and static libraries, with pkg-config files that name the folder they lie in, and
-# pkg-config itself.
-pack() {
-  local to=$1 architecture entry package flags
-  architecture=$(gcc -print-multiarch)
-  mkdir -p "$to/include" "$to/lib" "$to/pkgconfig" "$to/bin" || return 1
-  for entry in CLI doctest fmt nlohmann openssl utf8proc.h zconf.h zlib.h; do
-    cp -rL "/usr/include/$entry" "$to/include/" || return 1
-  done
-  cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/" || return 1
-  for entry in crypto utf8proc z; do
-    cp "/usr/lib/$architecture/lib$entry.a" "$to/lib/" || return 1
-  done
-  cp -L "$(command -v pkg-config)" "$to/bin/" || return 1
-  ldd "$to/bin/pkg-config" | awk '/libpkgconf/ {print $3}' | xargs -r -I{} cp -L {} "$to/lib/"
-  while read -r package flags; do
-    cat >"$to/pkgconfig/$package.pc" <<PC
-Name: $package
-Description: packed by gpu_check.sh
-Version: $(pkg-config --modversion "$package" 2>/dev/null || echo 0)
-Cflags: -I\${pcfiledir}/../include $([ "$package" = fmt ] && echo -DFMT_HEADER_ONLY)
-Libs: $flags
-PC
-  done <<'PACKAGES'
-CLI11
-doctest
-fmt
-nlohmann_json
-libcrypto -L${pcfiledir}/../lib -lcrypto -ldl -pthread
-libutf8proc -L${pcfiledir}/../lib -lutf8proc
-zlib -L${pcfiledir}/../lib -lz
-PACKAGES
-}
 
 # Nothing is looked for beside what was packed.
 use_headers() {
@@ -62,31 +31,47 @@ use_headers() {
   export PATH=$PATH:$folder/bin LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder/lib
 }
 
-# check NAME COMMAND...: one check; 77 is skipped, with the last line as the reason.
-check() {
-  local name=$1 begin code
-  shift
-  echo "== $name"
-  begin=$(date +%s.%N)
-  "$@" >"$logs/log" 2>&1
-  code=$?
-  tail -n 25 "$logs/log"
-  python3 - "$name" "$code" "$begin" "$logs" <<'PY'
-import json, sys, time
-name, code, begin, logs = sys.argv[1:]
-lines = open(logs + "/log", errors="replace").read().splitlines()
-result = {"0": "passed", "77": "skipped"}.get(code, "failed")
-entry = {"check": name, "result": result, "code": int(code),
-         "seconds": round(time.time() - float(begin), 2)}
-if result == "skipped":
-    entry["reason"] = lines[-1] if lines else ""
-elif result == "failed":
-    entry["end"] = lines[-60:]
-else:
-    entry["last"] = lines[-3:]
-with open(logs + "/checks", "a") as file:
-    file.write(json.dumps(entry) + "\n")
+# cuBLASLt may be there as a Python package alone.
+find_cublas() {
+  local folders
+  folders=$(python3 - <<'PY'
+import glob, os, site, sys
+roots = sys.path + site.getsitepackages() + [site.getusersitepackages()]
+roots += ["/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages", "/opt/*/lib/python3*/*-packages"]
+found = [os.path.dirname(path) for root in roots if root
+         for path in glob.glob(root + "/nvidia/*/lib/libcublasLt.so.*")]
+print(":".join(dict.fromkeys(found)))
 PY
+  )
+  [ -z "$folders" ] || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folders
+}
+
+has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
+
+# check NAME COMMAND...: one check of at most `limit` seconds; 77 is skipped, with the last line as
+# the reason, but of a check on a GPU that is there it is a failure.
+limit=150
+check() {
+  local name=$1 begin code left=$((slice_seconds - SECONDS + slice_begin))
+  shift
+  [[ $name =~ ${ONLY:-} ]] || return 0
+  echo "== $name"
+  begin=$SECONDS
+  if [ "$left" -lt 5 ]; then
+    echo "no time left for it in this slice: run it again with ONLY" >"$logs/log"
+    code=124
+  elif declare -F "$1" >/dev/null; then
+    "$@" >"$logs/log" 2>&1
+    code=$?
+  else
+    timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/log" 2>&1
+    code=$?
+  fi
+  tail -n 25 "$logs/log"
+  if [ $code -eq 77 ] && [[ " $* " == *" --device cuda "* ]] && has_gpu; then code=78; fi
+  if grep -q 'test cases: *0 |' "$logs/log"; then code=79; fi
+  [ $code -eq 0 ] || [ $code -eq 77 ] || failed=1
+  python3 scripts/gpu_report.py "$out" "$slice" "$name" "$code" $((SECONDS - begin)) "$logs/log"
   [ $code -eq 0 ] || [ $code -eq 77 ]
 }
 
@@ -107,15 +92,20 @@ slice_build() {
   [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || return 1
   check configure configure "$build" --buildtype=release -Dcuda=enabled "-Dgpu_arch=$(architecture)" \
     -Dtests=enabled -Dbench=auto -Dgloo=disabled &&
-    check build ninja -C "$build" &&
+    limit=540 check build ninja -C "$build" &&
     check info "$build/train/cli/ringlet" info
 }
 
+# Names of the files of tests of a program.
+test_files() { grep -l TEST_CASE "tests/$1"/*.cpp | xargs -n 1 basename; }
+
 on_both() {
-  local name
+  local name file
   for name; do
     check "$name, cpu" "$build/tests/$name/${name}_tests"
-    check "$name, cuda" "$build/tests/$name/${name}_tests" --device cuda
+    for file in $(test_files "$name"); do
+      check "$name/$file, cuda" "$build/tests/$name/${name}_tests" --device cuda "-sf=*$name/$file"
+    done
   done
 }
 slice_kernels() {
@@ -124,11 +114,36 @@ slice_kernels() {
 }
 slice_models() { on_both autograd nn models; }
 
+# Whether compute-sanitizer works on this machine at all, said with a program of one store.
+probe_sanitizer() {
+  cat >"$logs/probe.cu" <<'CUDA'
+__global__ void store(int* to) { *to = 1; }
+int main() {
+  int* to = nullptr;
+  if (cudaMalloc(&to, sizeof(int)) != cudaSuccess) return 2;
+  store<<<1, 1>>>(to);
+  const bool good = cudaDeviceSynchronize() == cudaSuccess;
+  cudaFree(to);
+  return good ? 0 : 3;
+}
+CUDA
+  nvcc "-arch=sm_$(architecture)" -o "$logs/probe" "$logs/probe.cu" >"$logs/probe.log" 2>&1 &&
+    timeout -k 5 60 compute-sanitizer --tool "$1" --error-exitcode 9 "$logs/probe" \
+      >"$logs/probe.log" 2>&1
+}
+
 sanitize() {
-  local tool=$1
+  local tool=$1 file
+  PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
   command -v compute-sanitizer >/dev/null || { skip "$tool" "there is no compute-sanitizer"; return; }
-  check "$tool" timeout 540 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
-    "$build/tests/core/core_tests" --device cuda
+  probe_sanitizer "$tool" ||
+    { skip "$tool" "not supported here: $(tail -n 3 "$logs/probe.log" | tr '\n' ' ')"; return; }
+  export RINGLET_CUDA_EXACT=1  # every block its own, so that its ends are known
+  for file in $(test_files core); do
+    check "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
+      "$build/tests/core/core_tests" --device cuda "-sf=*core/$file"
+  done
+  unset RINGLET_CUDA_EXACT
 }
 slice_memcheck() { sanitize memcheck; }
 slice_racecheck() { sanitize racecheck; }
@@ -142,52 +157,24 @@ slice_bench() {
     elif ! "$build/bench/$program" --help 2>/dev/null | grep -q -- --device; then
       skip "$program" "$program does not take --device"
     else
-      check "$program" timeout 540 "$build/bench/$program" --device cuda
+      limit=280 check "$program" "$build/bench/$program" --device cuda
     fi
   done
 }
 
-# The slice's checks so far as JSON, and all slices in OUT as one table.
-report() {
-  touch "$logs/checks"
-  python3 - "$1" "$logs/checks" "$out" <<'PY'
-import glob, json, subprocess, sys
-name, checks, out = sys.argv[1:]
-def said(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    except OSError:
-        return ""
-commit = said("git", "rev-parse", "HEAD") or "unknown"
-device = said("nvidia-smi", "--query-gpu=name,driver_version,memory.total",
-              "--format=csv,noheader") or "no GPU"
-entries = [json.loads(line) for line in open(checks)]
-with open(f"{out}/gpu_check_{name}.json", "w") as file:
-    json.dump({"slice": name, "commit": commit, "device": device, "checks": entries}, file, indent=1)
-with open(f"{out}/gpu_check.md", "w") as file:
-    file.write(f"Commit {commit}\n\nDevice: {device}\n\n| slice | check | result | seconds |\n|---|---|---|---|\n")
-    for path in sorted(glob.glob(f"{out}/gpu_check_*.json")):
-        part = json.load(open(path))
-        for c in part["checks"]:
-            why = ": " + c["reason"] if c.get("reason") else ""
-            file.write(f"| {part['slice']} | {c['check']} | {c['result']}{why} | {c['seconds']} |\n")
-sys.exit(any(c["result"] == "failed" for c in entries))
-PY
-}
-
-if [ "${1:-}" = pack ]; then
-  pack "${2:?pack needs a folder}"
-  exit
-fi
 [ $# -gt 0 ] || set -- build kernels models memcheck racecheck initcheck bench
+find_cublas
+COMMIT=${COMMIT:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
+DEVICE=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
+export COMMIT DEVICE=${DEVICE:-no GPU}
 failed=0
 for slice; do
   if ! declare -F "slice_$slice" >/dev/null; then
     echo "unknown slice $slice; there are build, kernels, models, memcheck, racecheck, initcheck, bench" >&2
     exit 2
   fi
-  : >"$logs/checks"
+  [ -n "${ONLY:-}" ] || rm -f "$out/gpu_check_$slice.json"
+  slice_begin=$SECONDS
   "slice_$slice"
-  report "$slice" || failed=1
 done
 exit $failed

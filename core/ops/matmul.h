@@ -11,9 +11,9 @@ namespace ringlet {
 /// How exact products of f32 by f32 are, PyTorch's names. highest: f32 (with AMX six products of
 /// bf16 planes where k >= 32, as exact but for magnitudes below 2^-110, and an infinity becomes
 /// NaN). high: what is faster and nearly as exact, where kernels have it; f32 elsewhere. medium:
-/// operands rounded to bf16 where that is faster, sums in f32; f32 elsewhere. On CUDA high
-/// is TF32: operands rounded to 11 bits, PyTorch's meaning of it. For the whole process; the
-/// default is highest.
+/// operands rounded to bf16 where that is faster (on CUDA always), sums in f32; f32
+/// elsewhere. On CUDA high is TF32: operands rounded to 11 bits, PyTorch's meaning of it. For the
+/// whole process; the default is highest.
 enum class MatmulPrecision { highest, high, medium };
 void set_matmul_precision(MatmulPrecision precision);
 MatmulPrecision matmul_precision();

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../device.h"
+#include "fake_backend.h"
 
 using namespace ringlet;
 using namespace ringlet::dlpack;
@@ -142,4 +143,23 @@ TEST_CASE_FIXTURE(OnCpu, "a handed-out tensor keeps its memory until the deleter
   CHECK(static_cast<float*>(out->dl_tensor.data)[0] == 3);
   out->deleter(out);
   CHECK(memory.expired());
+}
+
+TEST_CASE_FIXTURE(OnCpu,
+                  "a tensor of CUDA waits for the device on its way in, out and at its end") {
+  if (has_backend(DeviceType::cuda)) return;
+  FakeBackend cuda(1);
+  Plain foreign;
+  foreign.tensor().device = {kDLCUDA, 0};
+  {
+    const Tensor x = from_dlpack(&foreign.managed);
+    CHECK(cuda.synchronized == 1);
+    DLManagedTensor* out = to_dlpack(x);
+    CHECK(cuda.synchronized == 2);
+    out->deleter(out);
+    CHECK(cuda.synchronized == 3);
+    CHECK(foreign.deleted == 0);
+  }
+  CHECK(cuda.synchronized == 4);
+  CHECK(foreign.deleted == 1);
 }

@@ -26,7 +26,7 @@ class HostSegments final : public cuda::SegmentSource {
     ++asked;
     if (used + nbytes > capacity_) return nullptr;
     used += nbytes;
-    auto* data = static_cast<std::byte*>(std::aligned_alloc(512, nbytes));
+    auto* data = static_cast<std::byte*>(std::aligned_alloc(512, (nbytes + 511) / 512 * 512));
     segments_[data] = nbytes;
     return data;
   }
@@ -120,6 +120,18 @@ TEST_CASE("released neighbours become one, so a whole segment can be given back"
   allocator.trim();
   CHECK(source.used == 0);
   CHECK(allocator.stats().reserved == 0);
+}
+
+TEST_CASE("exact blocks are as long as was asked for, and go back at once") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source, true);
+  const Block a = allocator.allocate(1536, &first_stream), b = allocator.allocate(0, &first_stream);
+  CHECK(a.nbytes == 1536);
+  CHECK(source.used == 1537);
+  allocator.release(a);
+  CHECK(source.used == 1);
+  allocator.release(b);
+  CHECK(source.used == 0);
 }
 
 TEST_CASE("the limit, and memory that ends, are errors that say what was needed") {

@@ -186,7 +186,7 @@ void print_text(const Json& info) {
     cuda = cuda || device.contains("model");
     fmt::print("device     {}\n", shown_device(device));
   }
-  if (!cuda) fmt::print("           no CUDA device\n");
+  if (!cuda) fmt::print("           {}\n", no_device(DeviceType::cuda));
   fmt::print("CUDA       {}\n", shown_cuda(info["cuda"]));
   const Json& processor = info["processor"];
   fmt::print("processor  {} x {}\n", processor["count"].get<int>(),

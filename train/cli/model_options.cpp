@@ -36,7 +36,8 @@ Device use_device(const ModelOptions& options) {
   if (options.threads > 0) set_threads_per_device(options.threads);
   set_matmul_precision(parse_matmul_precision(options.matmul_precision));
   const Device device = Device::parse(options.device);
-  if (!has_backend(device.type)) fail_input("--device ", options.device, ": no CUDA device here");
+  if (!has_backend(device.type))
+    fail_input("--device ", options.device, ": ", no_device(device.type));
   if (device.type == DeviceType::cuda && device.index >= backend(device.type).device_count())
     fail_input("--device ", options.device, ": there are ", backend(device.type).device_count(),
                " CUDA devices, the first is cuda:0");

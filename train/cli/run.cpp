@@ -57,7 +57,7 @@ int ranks_per_node(const std::string& text) {
   if (text == "cpu") return comm::usable_processors();
   if (text == "gpu" || text == "auto") {
     if (const int devices = cuda_devices(); devices > 0) return devices;
-    if (text == "gpu") fail_input("--nproc-per-node gpu: there is no CUDA device");
+    if (text == "gpu") fail_input("--nproc-per-node gpu: ", no_device(DeviceType::cuda));
     return comm::usable_processors();
   }
   const int number = to_number(text);

@@ -1,0 +1,33 @@
+// A CUDA backend of host memory, for programs without CUDA.
+#pragma once
+
+#include "ringlet/core/backend.h"
+
+namespace ringlet {
+
+/// `count` devices; without any it says why.
+class FakeBackend final : public Backend {
+ public:
+  explicit FakeBackend(int count) : count_(count) { set_backend(DeviceType::cuda, this); }
+  ~FakeBackend() override { set_backend(DeviceType::cuda, nullptr); }
+  FakeBackend(const FakeBackend&) = delete;
+  FakeBackend& operator=(const FakeBackend&) = delete;
+
+  int device_count() const override { return count_; }
+  std::string why_none() const override { return "the driver is too old"; }
+  Block allocate(Device, std::size_t) override { return {}; }
+  void release(Device, const Block&) override {}
+  void copy(void*, Device, const void*, Device, std::size_t) override {}
+  void synchronize(Device) override { ++synchronized; }
+  MemoryStats memory(Device) const override { return {}; }
+  void count_sidecar(Device, const Block&, std::ptrdiff_t) override {}
+  void reset_peak(Device) override {}
+  void set_limit(Device, std::size_t) override {}
+
+  int synchronized = 0;
+
+ private:
+  int count_;
+};
+
+}  // namespace ringlet
