@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ringlet/core/ops/random.h"
+#include "ringlet/cuda/row_dropout.h"
 
 namespace ringlet::cuda {
 
@@ -35,11 +36,8 @@ RINGLET_HOST_DEVICE NormalPair normal_of(std::uint32_t first, std::uint32_t seco
 /// The words of columns [4 block, 4 block + 4) of a row of activations.
 RINGLET_HOST_DEVICE PhiloxBlock row_words(const RowDropout& dropout, std::int64_t row,
                                           std::int64_t block) {
-  const std::int32_t* at = dropout.positions ? dropout.positions + 2 * row : nullptr;
-  return philox(
-      {{static_cast<std::uint32_t>(at ? at[0] : row), static_cast<std::uint32_t>(at ? at[1] : 0), 0,
-        static_cast<std::uint32_t>(block)}},
-      dropout.key);
+  const RowPlace place = place_of(dropout, row);
+  return philox({{place.sentence, place.token, 0, static_cast<std::uint32_t>(block)}}, dropout.key);
 }
 
 /// x / (1 - p) where the word says so, +0 elsewhere, whatever x is.
