@@ -107,8 +107,8 @@ def main():
         settings = {key: getattr(arguments, key) for key in ("batch_size", "dtype", "rounds", "threads")}
         settings["sentences"] = len(texts)
         pathlib.Path(arguments.json).write_text(json.dumps(
-            {"settings": settings, "distinct": len(set(texts)), "runs": runs, "ratio": ratios, "tokenizing_share": share, "least_cosine": cosine},
-            indent=1))
+            {"settings": settings, "distinct": len(set(texts)), "runs": runs, "ratio": ratios,
+             "tokenizing_share": share, "least_cosine": cosine}, indent=1))
 
 
 if __name__ == "__main__":
