@@ -5,14 +5,15 @@
 
 namespace ringlet {
 
-/// A shape seen as (outer, n, inner) around one axis.
+/// A shape seen as (outer, n, inner) around one axis, or around [first, last] as one.
 struct AxisSizes {
   std::int64_t outer = 1;
   std::int64_t n = 1;
   std::int64_t inner = 1;
 
-  AxisSizes(const Shape& shape, int axis) {
-    for (int i = 0; i < shape.dim(); ++i) (i < axis ? outer : i == axis ? n : inner) *= shape[i];
+  AxisSizes(const Shape& shape, int axis) : AxisSizes(shape, axis, axis) {}
+  AxisSizes(const Shape& shape, int first, int last) {
+    for (int i = 0; i < shape.dim(); ++i) (i < first ? outer : i <= last ? n : inner) *= shape[i];
   }
 };
 

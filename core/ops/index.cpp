@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/index.h"
 
-#include "ringlet/core/ops/index_axis.h"
+#include "ringlet/core/ops/axis_sizes.h"
 
 namespace ringlet {
 

@@ -2,8 +2,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ringlet/core/ops/axis_sizes.h"
 #include "ringlet/core/ops/index.h"
-#include "ringlet/core/ops/index_axis.h"
 
 namespace ringlet {
 
