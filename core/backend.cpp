@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/memory_limit.h"
 #include "ringlet/core/quote.h"
 
 namespace ringlet {
@@ -62,6 +63,11 @@ MemoryStats memory_stats(Device device) { return backend(device.type).memory(dev
 void reset_peak_memory(Device device) { backend(device.type).reset_peak(device); }
 void set_memory_limit(Device device, std::size_t nbytes) {
   backend(device.type).set_limit(device, nbytes);
+}
+
+void check_limit(Device device, std::size_t nbytes, const MemoryStats& now) {
+  RINGLET_CHECK(now.limit == 0 || now.allocated + nbytes <= now.limit, "[allocate] ", nbytes,
+                " bytes on ", device, ": ", now.allocated, " are in use, the limit is ", now.limit);
 }
 
 Device Device::best() {

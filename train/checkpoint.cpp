@@ -1,7 +1,6 @@
 #include "ringlet/train/checkpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,17 +10,14 @@
 #include "ringlet/core/quote.h"
 #include "ringlet/core/safetensors.h"
 #include "ringlet/nn/arena.h"
+#include "ringlet/train/checkpoint_state.h"
+#include "ringlet/train/checkpoint_writers.h"
 
 namespace ringlet::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int kFormat = 3;
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kMoments = "optimizer.safetensors";
-constexpr const char* kState = "trainer_state.json";
-constexpr std::string_view kPrefix = "checkpoint-";
 
 NamedTensors saved_tensors(const nn::Module& module) {
   NamedTensors tensors;
@@ -29,74 +25,6 @@ NamedTensors saved_tensors(const nn::Module& module) {
     tensors.emplace_back(named.name, named.parameter.tensor());
   for (auto& buffer : module.named_buffers()) tensors.push_back(buffer);
   return tensors;
-}
-
-Json to_json(const TrainerState::LossSum& loss) {
-  return {{"sum", loss.sum}, {"steps", loss.steps}};
-}
-
-TrainerState::LossSum loss_sum_from(const Json& json) {
-  return {json.at("sum").get<double>(), json.at("steps").get<std::int64_t>()};
-}
-
-Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters) {
-  Json losses = Json::array();
-  for (const TrainerState::LossSum& loss : state.dataset_losses) losses.push_back(to_json(loss));
-  Json updates = Json::object();
-  for (const auto& parameter : parameters) updates[parameter.name] = parameter.steps;
-  return {{"format", kFormat},
-          {"step", state.step},
-          {"epoch", state.position.epoch},
-          {"step_in_epoch", state.position.step},
-          {"total_steps", state.total_steps},
-          {"data", state.fingerprint},
-          {"arguments", state.arguments},
-          {"generator",
-           {{"seed", state.generator.seed},
-            {"step", state.generator.step},
-            {"draws", state.generator.draws}}},
-          {"loss", to_json(state.loss)},
-          {"epoch_loss", to_json(state.epoch_loss)},
-          {"run_loss", to_json(state.run_loss)},
-          {"lone_rows", state.lone_rows},
-          {"dataset_losses", std::move(losses)},
-          {"updates", std::move(updates)}};
-}
-
-TrainerState from_json(const Json& json) {
-  TrainerState state;
-  json.at("step").get_to(state.step);
-  json.at("epoch").get_to(state.position.epoch);
-  json.at("step_in_epoch").get_to(state.position.step);
-  json.at("total_steps").get_to(state.total_steps);
-  json.at("data").get_to(state.fingerprint);
-  json.at("arguments").get_to(state.arguments);
-  json.at("generator").at("seed").get_to(state.generator.seed);
-  json.at("generator").at("step").get_to(state.generator.step);
-  json.at("generator").at("draws").get_to(state.generator.draws);
-  state.loss = loss_sum_from(json.at("loss"));
-  state.epoch_loss = loss_sum_from(json.at("epoch_loss"));
-  state.run_loss = loss_sum_from(json.at("run_loss"));
-  json.at("lone_rows").get_to(state.lone_rows);
-  for (const Json& sum : json.at("dataset_losses"))
-    state.dataset_losses.push_back(loss_sum_from(sum));
-  return state;
-}
-
-/// What `read` makes of the JSON of trainer_state.json.
-template <class Read>
-auto read_json(const std::filesystem::path& folder, Read&& read) {
-  const std::filesystem::path path = folder / kState;
-  const std::string text = read_file(path);
-  try {
-    const Json json = Json::parse(text);
-    if (json.at("format") != kFormat)
-      fail_input(path.string(), ": expected format ", kFormat, ", found ",
-                 shown(json.at("format").dump()));
-    return read(json);
-  } catch (const Json::exception& error) {
-    fail_input(path.string(), ": not a trainer's state: ", shown(error.what(), 200));
-  }
 }
 
 void check_tensor(const SafeTensors& file, const std::string& name, const Tensor& expected) {
@@ -121,7 +49,8 @@ void check_model(const SafeTensors& file, const NamedTensors& expected) {
 }
 
 /// The moments of every parameter, from the file, checked.
-std::vector<Optimizer::ParameterState> read_moments(const SafeTensors& file, const Json& updates,
+std::vector<Optimizer::ParameterState> read_moments(const SafeTensors& file,
+                                                    const checkpoint::Json& updates,
                                                     const nn::Module& module,
                                                     const Optimizer& optimizer) {
   std::vector<Optimizer::ParameterState> states;
@@ -139,74 +68,6 @@ std::vector<Optimizer::ParameterState> read_moments(const SafeTensors& file, con
   return states;
 }
 
-std::optional<std::int64_t> step_of(const std::filesystem::path& folder) {
-  const std::string name = folder.filename().string();
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  std::int64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto result = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (result.ec != std::errc() || result.ptr != end || step < 0) return std::nullopt;
-  return step;
-}
-
-std::map<std::int64_t, std::filesystem::path> all_checkpoints(const std::filesystem::path& output) {
-  std::map<std::int64_t, std::filesystem::path> found;
-  for (const std::filesystem::path& path : list_folder(output))
-    if (const auto step = step_of(path); step && folder_exists(path)) found[*step] = path;
-  return found;
-}
-
-/// The ranks that write a checkpoint together; one, where nothing is dealt out.
-class Writers {
- public:
-  explicit Writers(const nn::Module& module) : sharding_(nn::sharding_of(module)) {}
-  std::int64_t rank() const { return sharding_ ? sharding_->rank() : 0; }
-
-  /// Runs `body` on every rank and returns what it gave on rank 0; what it threw on one it throws
-  /// on all.
-  std::string together(const std::function<std::string()>& body) const {
-    std::string mine;
-    try {
-      mine = kGood + body();
-    } catch (const InputError& error) {
-      mine = str(kBad, error.what());
-    }
-    const std::vector<std::string> all =
-        sharding_ ? sharding_->all_gather_bytes(mine) : std::vector<std::string>{mine};
-    for (std::size_t rank = 0; rank < all.size(); ++rank)
-      if (all[rank][0] == kBad)
-        throw InputError(str(all.size() > 1 ? str("rank ", rank, ": ") : "", all[rank].substr(1)));
-    return all[0].substr(1);
-  }
-
-  /// Calls write(slot, slice, begin, end) with the elements of the arena that this rank writes, out
-  /// of its local slices.
-  template <class Write>
-  void for_parts(nn::Arena& arena, const std::vector<nn::LocalSlice>& slices,
-                 const Write& write) const {
-    for (std::size_t s = 0; s < slices.size(); ++s) {
-      const auto [first, last] = share(slices[s]);
-      for (const nn::Unit& unit : arena.units())
-        for (const nn::Slot& slot : unit.slots) {
-          const std::int64_t begin = std::max(slot.offset, first);
-          const std::int64_t end = std::min(slot.offset + slot.numel(), last);
-          if (begin < end) write(slot, s, begin, end);
-        }
-    }
-  }
-
- private:
-  static constexpr char kGood = '+', kBad = '-';
-
-  std::pair<std::int64_t, std::int64_t> share(const nn::LocalSlice& slice) const {
-    if (!sharding_ || !sharding_->replicated()) return {slice.begin, slice.end};
-    const std::int64_t n = slice.end - slice.begin, ranks = sharding_->size();
-    return {slice.begin + n * rank() / ranks, slice.begin + n * (rank() + 1) / ranks};
-  }
-
-  std::shared_ptr<nn::Sharding> sharding_;
-};
-
 using Entries = std::vector<SafeTensorsWriter::Entry>;
 
 Entries moment_entries(const nn::Module& module, const Optimizer& optimizer,
@@ -221,7 +82,7 @@ Entries moment_entries(const nn::Module& module, const Optimizer& optimizer,
 }
 
 // This rank's part of both files.
-void write_parts(const Writers& writers, const nn::Module& module, Optimizer& optimizer,
+void write_parts(const checkpoint::Writers& writers, const nn::Module& module, Optimizer& optimizer,
                  SafeTensorsParts& model, SafeTensorsParts& moments) {
   nn::Arena& arena = *module.arena();
   const std::vector<nn::LocalSlice> slices = arena.local_slices();
@@ -249,7 +110,7 @@ void write_parts(const Writers& writers, const nn::Module& module, Optimizer& op
 
 void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
                      Optimizer& optimizer, const TrainerState& state) {
-  const Writers writers(module);
+  const checkpoint::Writers writers(module);
   const bool first = writers.rank() == 0;
   std::optional<AtomicFolder> folder;
   std::optional<SafeTensorsParts> model, moments;
@@ -274,14 +135,15 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
   });
   writers.together([&]() -> std::string {
     if (!first) return "";
-    write_file(folder->path() / kState, to_json(state, updates).dump(1) + "\n");
+    write_file(folder->path() / checkpoint::kState,
+               checkpoint::to_json(state, updates).dump(1) + "\n");
     folder->commit();
     return "";
   });
 }
 
 TrainerState read_trainer_state(const std::filesystem::path& folder) {
-  return read_json(folder, from_json);
+  return checkpoint::read_json(folder, checkpoint::from_json);
 }
 
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
@@ -289,7 +151,7 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
   const TrainerState state = read_trainer_state(folder);
   const SafeTensors model = SafeTensors::open(folder / kModel);
   check_model(model, saved_tensors(module));
-  const auto moments = read_json(folder, [&](const Json& json) {
+  const auto moments = checkpoint::read_json(folder, [&](const checkpoint::Json& json) {
     return read_moments(SafeTensors::open(folder / kMoments), json.at("updates"), module,
                         optimizer);
   });
@@ -304,29 +166,6 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
   for (auto& [name, buffer] : module.named_buffers()) model.load_into(name, buffer);
   optimizer.load_state(moments);
   return state;
-}
-
-std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step) {
-  return output / str(kPrefix, step);
-}
-
-std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output) {
-  const auto all = all_checkpoints(output);
-  if (all.empty()) return std::nullopt;
-  return all.rbegin()->second;
-}
-
-void remove_unfinished_checkpoints(const std::filesystem::path& output) {
-  remove_unfinished(output, [](const std::string& name) { return step_of(name).has_value(); });
-}
-
-void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep) {
-  auto all = all_checkpoints(output);
-  if (keep == 0) return;
-  while (all.size() > keep) {
-    remove_path(all.begin()->second);
-    all.erase(all.begin());
-  }
 }
 
 }  // namespace ringlet::train

@@ -3,14 +3,9 @@
 // itself, so that sizes are known to agree before bytes move.
 #include "ringlet/comm/transports/gloo.h"
 
-#include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
+#include "ringlet/comm/transports/gloo_places.h"
+#include "ringlet/comm/transports/gloo_watchdog.h"
 #include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -20,108 +15,6 @@ using Buffer = ::gloo::transport::UnboundBuffer;
 
 constexpr std::uint64_t kCallSlot = std::uint64_t{0x70} << 56;
 constexpr std::uint64_t kStepSlots = std::uint64_t{0x71} << 56;
-
-// Where each rank is, as the group's store has it: each keeps its own place up to date while it
-// lives, waiting or not.
-class Places {
- public:
-  explicit Places(const Membership& membership) : membership_(membership) {}
-
-  /// Of this rank; any thread.
-  void enter(const Place& place) { entered_.store(place.word(), std::memory_order_relaxed); }
-  /// Tells the others, if it is news; one thread.
-  void publish() {
-    const std::uint64_t now = entered_;
-    if (now == published_) return;
-    membership_.store->set(key(membership_.rank), std::to_string(now));
-    published_ = now;
-  }
-  /// 0 where a rank has said nothing yet, and of all others once the store does not answer.
-  std::vector<Place> of_all() const {
-    std::vector<Place> all(static_cast<std::size_t>(membership_.size));
-    const auto patience = Clock::now() + kPatience;
-    for (int rank = 0; rank < membership_.size && Clock::now() < patience; ++rank) {
-      Place& place = all[static_cast<std::size_t>(rank)];
-      if (rank == membership_.rank) {
-        place = Place::of_word(entered_);
-      } else {
-        try {
-          place = Place::of_word(std::stoull(membership_.store->get(key(rank), kPatience / 4)));
-        } catch (const Error&) {
-        }
-      }
-    }
-    return all;
-  }
-  /// A rank that came this long before a deadline is known to be there.
-  Timeout interval() const {
-    return std::min(std::chrono::duration_cast<Timeout>(std::chrono::seconds(1)),
-                    membership_.timeout / 4);
-  }
-
- private:
-  static constexpr Timeout kPatience{1000};
-  std::string key(int rank) const { return membership_.key(str("place of rank ", rank)); }
-
-  const Membership& membership_;
-  std::atomic<std::uint64_t> entered_{0};
-  std::uint64_t published_ = 0;
-};
-
-// Ends a wait inside gloo when the alarm is raised, and says where this rank is.
-class Watchdog {
- public:
-  Watchdog(std::shared_ptr<Alarm> alarm, Places& places)
-      : alarm_(std::move(alarm)), places_(places) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
-  void watch(Buffer* buffer) {
-    const std::lock_guard lock(mutex_);
-    watched_ = buffer;
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    auto publish_at = Clock::now() + places_.interval();
-    while (!stop_) {
-      changed_.wait_for(lock, std::chrono::milliseconds(20));
-      if (!alarm_->raised() && Clock::now() >= publish_at) {
-        lock.unlock();
-        publish();
-        publish_at = Clock::now() + places_.interval();
-        lock.lock();
-      }
-      if (!watched_ || !alarm_->raised()) continue;
-      watched_->abortWaitRecv();
-      watched_->abortWaitSend();
-    }
-  }
-
-  void publish() const noexcept {
-    try {
-      places_.publish();
-    } catch (const std::exception&) {  // the store is gone: the alarm says so
-    }
-  }
-
-  std::shared_ptr<Alarm> alarm_;
-  Places& places_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;
-  Buffer* watched_ = nullptr;
-  std::thread thread_ = start_thread([this] { run(); });
-};
 
 class GlooTransport final : public Transport {
  public:
@@ -281,8 +174,8 @@ class GlooTransport final : public Transport {
   }
 
   Membership membership_;
-  Places places_;
-  Watchdog watchdog_;
+  GlooPlaces places_;
+  GlooWatchdog watchdog_;
   std::vector<Peer> peers_;
   std::shared_ptr<::gloo::rendezvous::Context> context_;
   std::unique_ptr<Engine> engine_;

@@ -4,6 +4,7 @@
 
 #include "ringlet/core/cpu/attention_item.h"
 #include "ringlet/core/cpu/dropout.h"
+#include "ringlet/core/cpu/philox_rows.h"
 #include "ringlet/core/cpu/simd_math.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
@@ -45,6 +46,20 @@ struct Queries {
     }
   }
 };
+
+/// The queries of a vector, from token `query` on; `bias` by distance, null without one.
+template <class T, class S = scalar_t<T>>
+RINGLET_INLINE Queries<S> queries_at(const Item<T>& item, const PhiloxSchedule& schedule,
+                                     const S* bias, std::int64_t query) {
+  return {item.ld,
+          item.attended,
+          bias ? bias + item.length - 1 + query : nullptr,
+          item.all.dropout,
+          schedule,
+          item.id,
+          static_cast<std::uint32_t>(item.head),
+          static_cast<std::uint32_t>(query)};
+}
 
 /// Scores to dropout(exp(scores + bias - their maximum)); the sums of what was not dropped yet go
 /// to `sums`. Returns the log-sum-exp.

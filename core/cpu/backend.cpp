@@ -20,6 +20,7 @@
 #include "ringlet/core/cpu/register.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/memory_limit.h"
 
 namespace ringlet {
 namespace {
@@ -55,9 +56,7 @@ class CachingAllocator {
     if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
     const std::size_t wanted = std::max(kAlignment, (nbytes + kAlignment - 1) & ~(kAlignment - 1));
     const std::lock_guard lock(mutex_);
-    RINGLET_CHECK(stats_.limit == 0 || stats_.allocated + wanted <= stats_.limit, "[allocate] ",
-                  wanted, " bytes on ", device_, ": ", stats_.allocated,
-                  " are in use, the limit is ", stats_.limit);
+    check_limit(device_, wanted, stats_);
     Chunk probe{nullptr, wanted, 0, -1, true};
     std::set<Chunk*, BySize>& fitting = free_[shared_];
     auto found = fitting.lower_bound(&probe);

@@ -36,4 +36,19 @@ static inline void dispatch_integer(const char* op, DType dtype, Body&& body) {
   }
 }
 
+/// The same for what only moves: the unsigned word of as many bytes as an element has.
+template <class Body>
+static inline void dispatch_word(std::int64_t itemsize, Body&& body) {
+  switch (itemsize) {
+    case 1:
+      return body.template operator()<std::uint8_t>();
+    case 2:
+      return body.template operator()<std::uint16_t>();
+    case 4:
+      return body.template operator()<std::uint32_t>();
+    default:
+      return body.template operator()<std::uint64_t>();
+  }
+}
+
 }  // namespace ringlet::cpu::RINGLET_ISA

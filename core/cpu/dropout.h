@@ -1,7 +1,7 @@
 // What dropout keeps of a row, for the kernels that drop on their way.
 #pragma once
 
-#include "ringlet/core/cpu/philox.h"
+#include "ringlet/core/cpu/philox_row.h"
 #include "ringlet/core/ops/random.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
@@ -22,7 +22,24 @@ RINGLET_INLINE void draw_row(std::uint32_t* words, const RowDropout& dropout,
 
 /// x / (1 - p) where the lane's word says so, +0 elsewhere, whatever x is.
 RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const Dropout& dropout) {
-  return drop(x, words, dropout.threshold, static_cast<float>(dropout.scale));
+  const std::uint32_t threshold = dropout.threshold;
+  const auto scale = static_cast<float>(dropout.scale);
+#if defined(__AVX512F__)
+  return words >= threshold ? x * scale : f32x16{};
+#else
+  f32x16 scaled = x * scale;
+  for (int part = 0; part < kRegisters; ++part) {
+    WordLanes bits, word;
+    char* at = reinterpret_cast<char*>(&scaled) + part * kRegisterBytes;
+    memcpy(&bits, at, sizeof(bits));
+    memcpy(&word, reinterpret_cast<const char*>(&words) + part * kRegisterBytes, sizeof(word));
+    // Flipping the top bit orders unsigned words as signed ones, which every processor compares.
+    bits &= (WordLanes)((SignedLanes)(word ^ 0x80000000u) >=
+                        (SignedLanes)(WordLanes{} + (threshold ^ 0x80000000u)));
+    memcpy(at, &bits, sizeof(bits));
+  }
+  return scaled;
+#endif
 }
 RINGLET_INLINE f64x8 drop(f64x8 x, u32x16 words, const Dropout& dropout) {
   for (int k = 0; k < 8; ++k) x[k] = words[k] >= dropout.threshold ? x[k] * dropout.scale : 0;

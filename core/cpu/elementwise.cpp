@@ -1,38 +1,20 @@
 #include "ringlet/core/ops/elementwise.h"
 
+#include "ringlet/core/cpu/broadcast.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/simd_math.h"
+#include "ringlet/core/cpu/elementwise.h"
+#include "ringlet/core/cpu/elementwise_binary.h"
 #include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;
-
 // ---- unary --------------------------------------------------------------------------------
-
-template <UnaryOp op, class V>
-RINGLET_INLINE V apply(V x) {
-  if constexpr (op == UnaryOp::neg) return -x;
-  if constexpr (op == UnaryOp::abs) return abs(x);
-  if constexpr (op == UnaryOp::exp) return exp(x);
-  if constexpr (op == UnaryOp::log) return log(x);
-  if constexpr (op == UnaryOp::sqrt) return sqrt(x);
-  if constexpr (op == UnaryOp::rsqrt) return 1 / sqrt(x);
-  if constexpr (op == UnaryOp::tanh) return tanh(x);
-  if constexpr (op == UnaryOp::sigmoid) return sigmoid(x);
-  if constexpr (op == UnaryOp::relu) return x < V{} ? V{} : x;
-  if constexpr (op == UnaryOp::gelu) return gelu(x);
-  if constexpr (op == UnaryOp::gelu_derivative) return gelu_derivative(x);
-  if constexpr (op == UnaryOp::sign) return x > V{} ? V{} + 1 : (x < V{} ? V{} - 1 : x);
-  if constexpr (op == UnaryOp::square) return x * x;
-  if constexpr (op == UnaryOp::reciprocal) return 1 / x;
-}
 
 template <UnaryOp op>
 void run_unary(const UnaryArgs& args, Device device) {
   dispatch_floating("unary", args.dtype, [&]<class T>() {
-    parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(device, args.n, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
       const T* in = static_cast<const T*>(args.in) + begin;
       T* out = static_cast<T*>(args.out) + begin;
       for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
@@ -75,144 +57,7 @@ void unary(const UnaryArgs& args, Device device) {
   }
 }
 
-// ---- broadcasting -------------------------------------------------------------------------
-
-// Calls row(out offset, operand offsets, length) for pieces of the innermost dimension.
-template <int kOperands, class Row>
-void for_rows(const BroadcastPlan& plan, Device device, Row row) {
-  const int last = plan.dim - 1;
-  const std::int64_t inner = plan.size[last];
-  std::int64_t outer = 1;
-  for (int i = 0; i < last; ++i) outer *= plan.size[i];
-  auto run = [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
-    std::int64_t offset[kOperands];
-    for (int k = 0; k < kOperands; ++k) offset[k] = begin * plan.stride[k][last];
-    std::int64_t rest = index;
-    for (int i = last - 1; i >= 0; --i) {
-      const std::int64_t at = rest % plan.size[i];
-      rest /= plan.size[i];
-      for (int k = 0; k < kOperands; ++k) offset[k] += at * plan.stride[k][i];
-    }
-    row(index * inner + begin, offset, end - begin);
-  };
-  if (outer == 1) {
-    parallel_for(device, inner, kGrain,
-                 [&](std::int64_t begin, std::int64_t end) { run(0, begin, end); });
-  } else {
-    parallel_for(device, outer, kGrain / inner + 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) run(i, 0, inner);
-    });
-  }
-}
-
-template <BinaryOp op, class V>
-RINGLET_INLINE auto apply(V a, V b) {
-  if constexpr (op == BinaryOp::add) return static_cast<V>(a + b);
-  if constexpr (op == BinaryOp::sub) return static_cast<V>(a - b);
-  if constexpr (op == BinaryOp::mul) return static_cast<V>(a * b);
-  if constexpr (op == BinaryOp::div) return static_cast<V>(a / b);
-  // A NaN in either operand wins, as in PyTorch.
-  if constexpr (op == BinaryOp::maximum) return a != a ? a : (a < b ? b : (b != b ? b : a));
-  if constexpr (op == BinaryOp::minimum) return a != a ? a : (b < a ? b : (b != b ? b : a));
-  if constexpr (op == BinaryOp::eq) return a == b;
-  if constexpr (op == BinaryOp::ne) return a != b;
-  if constexpr (op == BinaryOp::lt) return a < b;
-  if constexpr (op == BinaryOp::le) return a <= b;
-  if constexpr (op == BinaryOp::gt) return a > b;
-  if constexpr (op == BinaryOp::ge) return a >= b;
-}
-
-template <class T>
-RINGLET_INLINE vector_t<T> load_operand(const T* from, std::int64_t stride, std::int64_t i,
-                                        std::int64_t count) {
-  return stride ? load_at(from, i, count) : splat(static_cast<scalar_t<T>>(*from));
-}
-
-template <BinaryOp op, class T>
-void arithmetic(const BinaryArgs& args, Device device) {
-  const int last = args.plan.dim - 1;
-  for_rows<2>(args.plan, device, [&](std::int64_t at, const std::int64_t* offset, std::int64_t n) {
-    const T* a = static_cast<const T*>(args.a) + offset[0];
-    const T* b = static_cast<const T*>(args.b) + offset[1];
-    T* out = static_cast<T*>(args.out) + at;
-    for_vectors<T>(n, [&](std::int64_t i, std::int64_t count) {
-      store_at(out, i, count,
-               apply<op>(load_operand(a, args.plan.stride[0][last], i, count),
-                         load_operand(b, args.plan.stride[1][last], i, count)));
-    });
-  });
-}
-
-// Integers, powers and comparisons go element by element.
-template <class Out, class T, class Function>
-void elementwise(const BinaryArgs& args, Device device, Function function) {
-  const int last = args.plan.dim - 1;
-  const std::int64_t sa = args.plan.stride[0][last], sb = args.plan.stride[1][last];
-  for_rows<2>(args.plan, device, [&](std::int64_t at, const std::int64_t* offset, std::int64_t n) {
-    const T* a = static_cast<const T*>(args.a) + offset[0];
-    const T* b = static_cast<const T*>(args.b) + offset[1];
-    Out* out = static_cast<Out*>(args.out) + at;
-    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(function(a[i * sa], b[i * sb]));
-  });
-}
-
-template <BinaryOp op>
-void run_binary(const BinaryArgs& args, Device device) {
-  constexpr bool comparison = op >= BinaryOp::eq;
-  if (is_floating(args.dtype)) {
-    dispatch_floating("binary", args.dtype, [&]<class T>() {
-      using S = scalar_t<T>;
-      if constexpr (comparison) {
-        elementwise<std::uint8_t, T>(
-            args, device, [](T a, T b) { return apply<op>(static_cast<S>(a), static_cast<S>(b)); });
-      } else if constexpr (op == BinaryOp::pow) {
-        elementwise<T, T>(args, device, [](T a, T b) {
-          return static_cast<S>(::pow(static_cast<S>(a), static_cast<S>(b)));
-        });
-      } else {
-        arithmetic<op, T>(args, device);
-      }
-    });
-  } else if constexpr (op == BinaryOp::div || op == BinaryOp::pow) {
-    unsupported_dtype(op == BinaryOp::div ? "div" : "pow", args.dtype);
-  } else {
-    dispatch_integer("binary", args.dtype, [&]<class T>() {
-      using Out = std::conditional_t<comparison, std::uint8_t, T>;
-      elementwise<Out, T>(args, device, [](T a, T b) { return apply<op>(a, b); });
-    });
-  }
-}
-
-void binary(const BinaryArgs& args, Device device) {
-  switch (args.op) {
-    case BinaryOp::add:
-      return run_binary<BinaryOp::add>(args, device);
-    case BinaryOp::sub:
-      return run_binary<BinaryOp::sub>(args, device);
-    case BinaryOp::mul:
-      return run_binary<BinaryOp::mul>(args, device);
-    case BinaryOp::div:
-      return run_binary<BinaryOp::div>(args, device);
-    case BinaryOp::pow:
-      return run_binary<BinaryOp::pow>(args, device);
-    case BinaryOp::maximum:
-      return run_binary<BinaryOp::maximum>(args, device);
-    case BinaryOp::minimum:
-      return run_binary<BinaryOp::minimum>(args, device);
-    case BinaryOp::eq:
-      return run_binary<BinaryOp::eq>(args, device);
-    case BinaryOp::ne:
-      return run_binary<BinaryOp::ne>(args, device);
-    case BinaryOp::lt:
-      return run_binary<BinaryOp::lt>(args, device);
-    case BinaryOp::le:
-      return run_binary<BinaryOp::le>(args, device);
-    case BinaryOp::gt:
-      return run_binary<BinaryOp::gt>(args, device);
-    case BinaryOp::ge:
-      return run_binary<BinaryOp::ge>(args, device);
-  }
-}
+// ---- where --------------------------------------------------------------------------------
 
 template <class T>
 void run_where(const WhereArgs& args, Device device) {
@@ -229,17 +74,8 @@ void run_where(const WhereArgs& args, Device device) {
 }
 
 void where(const WhereArgs& args, Device device) {
-  // Only bytes move, so any type of the same size serves.
-  switch (itemsize(args.dtype)) {
-    case 1:
-      return run_where<std::uint8_t>(args, device);
-    case 2:
-      return run_where<std::uint16_t>(args, device);
-    case 4:
-      return run_where<std::uint32_t>(args, device);
-    default:
-      return run_where<std::uint64_t>(args, device);
-  }
+  dispatch_word(static_cast<std::int64_t>(itemsize(args.dtype)),
+                [&]<class T>() { run_where<T>(args, device); });
 }
 
 // ---- alpha x + beta y ---------------------------------------------------------------------
@@ -248,7 +84,7 @@ void axpby(const AxpbyArgs& args, Device device) {
   dispatch_floating("axpby", args.dtype, [&]<class T>() {
     const auto alpha = splat(static_cast<scalar_t<T>>(args.alpha));
     const auto beta = splat(static_cast<scalar_t<T>>(args.beta));
-    parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(device, args.n, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
       const T* in = static_cast<const T*>(args.in) + begin;
       T* out = static_cast<T*>(args.out) + begin;
       for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {

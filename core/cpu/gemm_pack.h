@@ -12,16 +12,6 @@ struct Rounded {
   float value;
 };
 
-/// As bf16 in the low half of each lane, rounded to nearest even.
-template <int kLanes>
-RINGLET_INLINE lanes_t<std::uint32_t, kLanes> rounded_to_bf16(lanes_t<float, kLanes> v) {
-  using U = lanes_t<std::uint32_t, kLanes>;
-  const U u = bits_as<U>(v);
-  const U rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  const U quiet = (u >> 16) | 0x40u;
-  return (u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
-}
-
 /// Reads kLanes numbers of f32, f64 or bf16 (as f32) at `from`, zero beyond `count`.
 template <class E, int kLanes, class T>
 RINGLET_INLINE lanes_t<E, kLanes> read_lanes(const T* from, std::int64_t count) {

@@ -8,13 +8,6 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-template <class T, int kLanes>
-struct Lanes {
-  typedef T Type __attribute__((vector_size(sizeof(T) * kLanes)));
-};
-template <class T, int kLanes>
-using lanes_t = typename Lanes<T, kLanes>::Type;
-
 template <class V, class T>
 RINGLET_INLINE V load_lanes(const T* from) {
   V v;

@@ -6,6 +6,16 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
+/// Null where there is no tensor.
+template <class T>
+static inline const T* row_of(const void* base, std::int64_t row, std::int64_t columns) {
+  return base ? static_cast<const T*>(base) + row * columns : nullptr;
+}
+template <class T>
+static inline T* row_of(void* base, std::int64_t row, std::int64_t columns) {
+  return base ? static_cast<T*>(base) + row * columns : nullptr;
+}
+
 template <class S>
 struct RowMoments {
   S mean;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ringlet/core/ops/axis_sizes.h"
+
 namespace ringlet {
 
 constinit Kernel<ReduceArgs> reduce_kernel("reduce");
@@ -11,15 +13,15 @@ namespace {
 // Reduces dimensions [first, last], which lie side by side, to one of size 1 each.
 Tensor reduce_run(ReduceOp op, const Tensor& x, int first, int last) {
   Shape shape = x.shape();
-  std::int64_t outer = 1, n = 1, inner = 1;
-  for (int i = 0; i < shape.dim(); ++i) {
-    (i < first ? outer : i <= last ? n : inner) *= shape[i];
-    if (i >= first && i <= last) shape[i] = 1;
-  }
-  RINGLET_CHECK(n > 0 || op == ReduceOp::sum, "[reduce] no elements to reduce in ", x.shape());
+  for (int i = first; i <= last; ++i) shape[i] = 1;
+  const AxisSizes sizes(x.shape(), first, last);
+  RINGLET_CHECK(sizes.n > 0 || op == ReduceOp::sum, "[reduce] no elements to reduce in ",
+                x.shape());
   Tensor out = empty(shape, x.dtype(), x.device());
   if (out.numel() > 0)
-    reduce_kernel({out.mutable_bytes(), x.bytes(), outer, n, inner, op, x.dtype()}, x.device());
+    reduce_kernel(
+        {out.mutable_bytes(), x.bytes(), sizes.outer, sizes.n, sizes.inner, op, x.dtype()},
+        x.device());
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/topk.h"
 
+#include "ringlet/core/ops/axis_sizes.h"
+
 namespace ringlet {
 
 constinit Kernel<TopKArgs> topk_kernel("topk");
@@ -9,18 +11,10 @@ namespace {
 void run(const Tensor& x, int axis, std::int64_t k, bool smallest, Tensor* values,
          Tensor& indices) {
   if (indices.numel() == 0) return;
-  TopKArgs args{values ? values->mutable_bytes() : nullptr,
-                indices.mutable_data<std::int64_t>(),
-                x.bytes(),
-                1,
-                x.size(axis),
-                1,
-                k,
-                smallest,
-                x.dtype()};
-  for (int i = 0; i < axis; ++i) args.outer *= x.size(i);
-  for (int i = axis + 1; i < x.dim(); ++i) args.inner *= x.size(i);
-  topk_kernel(args, x.device());
+  const AxisSizes sizes(x.shape(), axis);
+  topk_kernel({values ? values->mutable_bytes() : nullptr, indices.mutable_data<std::int64_t>(),
+               x.bytes(), sizes.outer, sizes.n, sizes.inner, k, smallest, x.dtype()},
+              x.device());
 }
 
 Tensor arg(const char* op, const Tensor& x, int axis, bool keepdim, bool smallest) {

@@ -6,6 +6,7 @@
 
 #include "../device.h"
 #include "ringlet/core/dlpack.h"
+#include "ringlet/core/error.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/optimizer.h"
@@ -124,6 +125,52 @@ TEST_CASE_FIXTURE(OnCpu, "nothing is kept where memory is limited") {
   const Tensor weight = normal({40, 30}), x = normal({7, 30});
   set_memory_limit({}, std::size_t{1} << 40);
   for (int use = 0; use < 3; ++use) CHECK(kept(x, weight) == fresh(x, weight));
+  CHECK(kept_bytes() == 0);
+  set_memory_limit({}, 0);
+}
+
+TEST_CASE_FIXTURE(OnCpu,
+                  "what was kept before memory is limited serves on, and the limit counts it") {
+  const GeneratorGuard guard({.seed = 5});
+  Tensor weight = normal({512, 384});
+  const Tensor x = normal({7, 384}), other = normal({20, 30}), narrow = normal({3, 30});
+  const Floats expected = fresh(x, weight);
+  for (int use = 0; use < 2; ++use) CHECK(kept(x, weight) == expected);
+  const std::size_t packed = kept_bytes();
+  REQUIRE(packed >= weight.nbytes());
+
+  // Room for activations, but for less than what is kept.
+  const std::size_t room = packed / 2, in_use = memory_stats({}).allocated;
+  set_memory_limit({}, in_use + room);
+  for (int use = 0; use < 3; ++use) {
+    CHECK(kept(x, weight) == expected);
+    CHECK(kept(narrow, other) == linear(narrow, other).to_vector());
+  }
+  CHECK(kept_bytes() == packed);
+  // No version tells of this write, so the kept form shows that it is what products use.
+  auto* unseen = const_cast<float*>(weight.data<float>());
+  const float first = unseen[0];
+  unseen[0] = 1e6f;
+  CHECK(kept(x, weight) == expected);
+  unseen[0] = first;
+
+  const auto count = static_cast<std::int64_t>(packed);
+  CHECK_THROWS_WITH_AS(empty({count}, DType::u8),
+                       str("[allocate] ", packed, " bytes on cpu:0: ", in_use,
+                           " are in use, the limit is ", in_use + room)
+                           .c_str(),
+                       Error);
+  set_memory_limit({}, in_use);
+  CHECK_THROWS_WITH_AS(kept(x, weight),
+                       str("[allocate] ", 7 * 512 * sizeof(float), " bytes on cpu:0: ", in_use,
+                           " are in use, the limit is ", in_use)
+                           .c_str(),
+                       Error);
+  CHECK(kept_bytes() == packed);
+  weight.mutable_data<float>()[0] = first;  // what is kept goes, and leaves its room
+  CHECK(memory_stats({}).allocated == in_use - packed);
+  CHECK(empty({count}, DType::u8).defined());
+  for (int use = 0; use < 3; ++use) CHECK(kept(x, weight) == expected);
   CHECK(kept_bytes() == 0);
   set_memory_limit({}, 0);
 }

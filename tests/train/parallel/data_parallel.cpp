@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "ringlet/autograd/functions/cross_entropy.h"
 #include "ringlet/comm/launch.h"
@@ -48,8 +49,10 @@ TEST_CASE("under a launcher that pins, devices of one process share out its proc
   comm::launch(
       [&](const comm::Group&) {
         const std::size_t all = comm::processors().size();
-        for (const bool pinned : {false, true, true}) {  // the second finds what the first did
-          if (pinned) setenv(comm::kPinned, "1", 1);
+        // Emptied says as little as unset; the second pinned one finds what the first did.
+        for (const std::string says : {"unset", "", "1", "1"}) {
+          if (says != "unset") setenv(comm::kPinned, says.c_str(), 1);
+          const bool pinned = says == "1";
           RINGLET_CHECK_EQ(comm::processors().size(), all, "of the thread that calls");
           models::Convnet net;
           DataParallel parallel(static_cast<nn::Module&>(net), devices);

@@ -1,0 +1,64 @@
+// How far each rank of a group over gloo has come.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ringlet/comm/transports/gloo.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+
+/// Where each rank is, as the group's store has it: each keeps its own place up to date while it
+/// lives, waiting or not.
+class GlooPlaces {
+ public:
+  explicit GlooPlaces(const Membership& membership) : membership_(membership) {}
+
+  /// Of this rank; any thread.
+  void enter(const Place& place) { entered_.store(place.word(), std::memory_order_relaxed); }
+  /// Tells the others, if it is news; one thread.
+  void publish() {
+    const std::uint64_t now = entered_;
+    if (now == published_) return;
+    membership_.store->set(key(membership_.rank), std::to_string(now));
+    published_ = now;
+  }
+  /// 0 where a rank has said nothing yet, and of all others once the store does not answer.
+  std::vector<Place> of_all() const {
+    std::vector<Place> all(static_cast<std::size_t>(membership_.size));
+    const auto patience = std::chrono::steady_clock::now() + kPatience;
+    for (int rank = 0; rank < membership_.size && std::chrono::steady_clock::now() < patience;
+         ++rank) {
+      Place& place = all[static_cast<std::size_t>(rank)];
+      if (rank == membership_.rank) {
+        place = Place::of_word(entered_);
+      } else {
+        try {
+          place = Place::of_word(std::stoull(membership_.store->get(key(rank), kPatience / 4)));
+        } catch (const Error&) {
+        }
+      }
+    }
+    return all;
+  }
+  /// A rank that came this long before a deadline is known to be there.
+  Timeout interval() const {
+    return std::min(std::chrono::duration_cast<Timeout>(std::chrono::seconds(1)),
+                    membership_.timeout / 4);
+  }
+
+ private:
+  static constexpr Timeout kPatience{1000};
+  std::string key(int rank) const { return membership_.key(str("place of rank ", rank)); }
+
+  const Membership& membership_;
+  std::atomic<std::uint64_t> entered_{0};
+  std::uint64_t published_ = 0;
+};
+
+}  // namespace ringlet::comm

@@ -1,0 +1,73 @@
+// A thread beside each group over gloo, which waits where nobody can wake it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "ringlet/comm/transports/gloo.h"
+#include "ringlet/comm/transports/gloo_places.h"
+#include "ringlet/core/thread.h"
+
+namespace ringlet::comm {
+
+/// Ends a wait inside gloo when the alarm is raised, and says where this rank is.
+class GlooWatchdog {
+ public:
+  GlooWatchdog(std::shared_ptr<Alarm> alarm, GlooPlaces& places)
+      : alarm_(std::move(alarm)), places_(places) {}
+  ~GlooWatchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  GlooWatchdog(const GlooWatchdog&) = delete;
+  GlooWatchdog& operator=(const GlooWatchdog&) = delete;
+
+  void watch(::gloo::transport::UnboundBuffer* buffer) {
+    const std::lock_guard lock(mutex_);
+    watched_ = buffer;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    auto publish_at = std::chrono::steady_clock::now() + places_.interval();
+    while (!stop_) {
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+      if (!alarm_->raised() && std::chrono::steady_clock::now() >= publish_at) {
+        lock.unlock();
+        publish();
+        publish_at = std::chrono::steady_clock::now() + places_.interval();
+        lock.lock();
+      }
+      if (!watched_ || !alarm_->raised()) continue;
+      watched_->abortWaitRecv();
+      watched_->abortWaitSend();
+    }
+  }
+
+  void publish() const noexcept {
+    try {
+      places_.publish();
+    } catch (const std::exception&) {  // the store is gone: the alarm says so
+    }
+  }
+
+  std::shared_ptr<Alarm> alarm_;
+  GlooPlaces& places_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  ::gloo::transport::UnboundBuffer* watched_ = nullptr;
+  std::thread thread_ = start_thread([this] { run(); });
+};
+
+}  // namespace ringlet::comm

@@ -1,0 +1,44 @@
+// Operands of different shapes, a run of the innermost dimension at a time.
+#pragma once
+
+#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/parallel.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+// Elements that a thread takes at a time, at least.
+inline constexpr std::int64_t kElementwiseGrain = 1 << 14;
+
+// Calls row(out offset, operand offsets, length) for pieces of the innermost dimension.
+template <int kOperands, class Row>
+void for_rows(const BroadcastPlan& plan, Device device, Row row) {
+  const int last = plan.dim - 1;
+  const std::int64_t inner = plan.size[last];
+  std::int64_t outer = 1;
+  for (int i = 0; i < last; ++i) outer *= plan.size[i];
+  auto run = [&](std::int64_t index, std::int64_t begin, std::int64_t end) {
+    std::int64_t offset[kOperands];
+    for (int k = 0; k < kOperands; ++k) offset[k] = begin * plan.stride[k][last];
+    std::int64_t rest = index;
+    for (int i = last - 1; i >= 0; --i) {
+      const std::int64_t at = rest % plan.size[i];
+      rest /= plan.size[i];
+      for (int k = 0; k < kOperands; ++k) offset[k] += at * plan.stride[k][i];
+    }
+    row(index * inner + begin, offset, end - begin);
+  };
+  if (outer == 1) {
+    parallel_for(device, inner, kElementwiseGrain,
+                 [&](std::int64_t begin, std::int64_t end) { run(0, begin, end); });
+  } else {
+    parallel_for(device, outer, kElementwiseGrain / inner + 1,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) run(i, 0, inner);
+                 });
+  }
+}
+
+}  // namespace
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,106 @@
+// Element-wise ops of two operands.
+#pragma once
+
+#include <type_traits>
+
+#include "ringlet/core/cpu/broadcast.h"
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/elementwise.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+template <class T>
+RINGLET_INLINE vector_t<T> load_operand(const T* from, std::int64_t stride, std::int64_t i,
+                                        std::int64_t count) {
+  return stride ? load_at(from, i, count) : splat(static_cast<scalar_t<T>>(*from));
+}
+
+template <BinaryOp op, class T>
+void arithmetic(const BinaryArgs& args, Device device) {
+  const int last = args.plan.dim - 1;
+  for_rows<2>(args.plan, device, [&](std::int64_t at, const std::int64_t* offset, std::int64_t n) {
+    const T* a = static_cast<const T*>(args.a) + offset[0];
+    const T* b = static_cast<const T*>(args.b) + offset[1];
+    T* out = static_cast<T*>(args.out) + at;
+    for_vectors<T>(n, [&](std::int64_t i, std::int64_t count) {
+      store_at(out, i, count,
+               apply<op>(load_operand(a, args.plan.stride[0][last], i, count),
+                         load_operand(b, args.plan.stride[1][last], i, count)));
+    });
+  });
+}
+
+// Integers, powers and comparisons go element by element.
+template <class Out, class T, class Function>
+void elementwise(const BinaryArgs& args, Device device, Function function) {
+  const int last = args.plan.dim - 1;
+  const std::int64_t sa = args.plan.stride[0][last], sb = args.plan.stride[1][last];
+  for_rows<2>(args.plan, device, [&](std::int64_t at, const std::int64_t* offset, std::int64_t n) {
+    const T* a = static_cast<const T*>(args.a) + offset[0];
+    const T* b = static_cast<const T*>(args.b) + offset[1];
+    Out* out = static_cast<Out*>(args.out) + at;
+    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(function(a[i * sa], b[i * sb]));
+  });
+}
+
+template <BinaryOp op>
+void run_binary(const BinaryArgs& args, Device device) {
+  constexpr bool comparison = op >= BinaryOp::eq;
+  if (is_floating(args.dtype)) {
+    dispatch_floating("binary", args.dtype, [&]<class T>() {
+      using S = scalar_t<T>;
+      if constexpr (comparison) {
+        elementwise<std::uint8_t, T>(
+            args, device, [](T a, T b) { return apply<op>(static_cast<S>(a), static_cast<S>(b)); });
+      } else if constexpr (op == BinaryOp::pow) {
+        elementwise<T, T>(args, device, [](T a, T b) {
+          return static_cast<S>(::pow(static_cast<S>(a), static_cast<S>(b)));
+        });
+      } else {
+        arithmetic<op, T>(args, device);
+      }
+    });
+  } else if constexpr (op == BinaryOp::div || op == BinaryOp::pow) {
+    unsupported_dtype(op == BinaryOp::div ? "div" : "pow", args.dtype);
+  } else {
+    dispatch_integer("binary", args.dtype, [&]<class T>() {
+      using Out = std::conditional_t<comparison, std::uint8_t, T>;
+      elementwise<Out, T>(args, device, [](T a, T b) { return apply<op>(a, b); });
+    });
+  }
+}
+
+void binary(const BinaryArgs& args, Device device) {
+  switch (args.op) {
+    case BinaryOp::add:
+      return run_binary<BinaryOp::add>(args, device);
+    case BinaryOp::sub:
+      return run_binary<BinaryOp::sub>(args, device);
+    case BinaryOp::mul:
+      return run_binary<BinaryOp::mul>(args, device);
+    case BinaryOp::div:
+      return run_binary<BinaryOp::div>(args, device);
+    case BinaryOp::pow:
+      return run_binary<BinaryOp::pow>(args, device);
+    case BinaryOp::maximum:
+      return run_binary<BinaryOp::maximum>(args, device);
+    case BinaryOp::minimum:
+      return run_binary<BinaryOp::minimum>(args, device);
+    case BinaryOp::eq:
+      return run_binary<BinaryOp::eq>(args, device);
+    case BinaryOp::ne:
+      return run_binary<BinaryOp::ne>(args, device);
+    case BinaryOp::lt:
+      return run_binary<BinaryOp::lt>(args, device);
+    case BinaryOp::le:
+      return run_binary<BinaryOp::le>(args, device);
+    case BinaryOp::gt:
+      return run_binary<BinaryOp::gt>(args, device);
+    case BinaryOp::ge:
+      return run_binary<BinaryOp::ge>(args, device);
+  }
+}
+
+}  // namespace
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,32 @@
+// What moves bytes and reads indices, for all ops of the family.
+#pragma once
+
+#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/ops/index.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+
+// That a thread moves at a time, at least.
+inline constexpr std::int64_t kGrainBytes = 1 << 16;
+
+RINGLET_INLINE void copy(void* to, const void* from, std::int64_t nbytes) {
+  memcpy(to, from, static_cast<size_t>(nbytes));
+}
+
+/// Calls body.template operator()<Index>() for the type of an index.
+template <class Body>
+static inline void dispatch_index(DType dtype, Body&& body) {
+  if (dtype == DType::i32) return body.template operator()<std::int32_t>();
+  body.template operator()<std::int64_t>();
+}
+
+/// The index, in [0, size); others throw.
+template <class Index>
+RINGLET_INLINE std::int64_t checked(const char* op, Index index, std::int64_t size) {
+  const std::int64_t wide = static_cast<std::int64_t>(index);
+  if (wide < 0 || wide >= size) [[unlikely]]
+    index_out_of_range(op, wide, size);
+  return wide;
+}
+
+}  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,0 +1,117 @@
+// Permuted dimensions: whole rows where they stay rows, else tile by tile.
+#pragma once
+
+#include "ringlet/core/cpu/dispatch.h"
+#include "ringlet/core/cpu/index_elements.h"
+#include "ringlet/core/parallel.h"
+#include "ringlet/core/permutation.h"
+
+namespace ringlet::cpu::RINGLET_ISA {
+namespace {
+
+// The input offset of position `index` among the first `dim` dimensions.
+std::int64_t input_offset(const PermuteArgs& args, int dim, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (int i = dim - 1; i >= 0; --i) {
+    offset += index % args.sizes[i] * args.in_strides[i];
+    index /= args.sizes[i];
+  }
+  return offset;
+}
+
+// The last dimension is contiguous on both sides.
+template <class T>
+void permute_rows(const PermuteArgs& args, Device device) {
+  const int outer_dim = args.dim > 0 ? args.dim - 1 : 0;
+  const std::int64_t row = args.dim > 0 ? args.sizes[outer_dim] : 1;
+  std::int64_t rows = 1;
+  for (int i = 0; i < outer_dim; ++i) rows *= args.sizes[i];
+  parallel_for(device, rows, kGrainBytes / (row * args.itemsize) + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t r = begin; r < end; ++r)
+                   copy(static_cast<T*>(args.out) + r * row,
+                        static_cast<const T*>(args.in) + input_offset(args, outer_dim, r),
+                        row * args.itemsize);
+               });
+}
+
+constexpr std::int64_t kTile = 32;
+constexpr std::int64_t kBlock = 8;
+
+// An 8 x 8 block in vectors: each round zips row i with row i + 4, which moves one bit of the row
+// number to the column number; after three rounds they have changed places.
+template <class T>
+RINGLET_INLINE void transpose_block(T* out, std::int64_t out_stride, const T* in,
+                                    std::int64_t in_stride) {
+  typedef T Row __attribute__((vector_size(kBlock * sizeof(T))));
+  Row a[kBlock], b[kBlock];
+  for (int i = 0; i < kBlock; ++i) memcpy(&a[i], in + i * in_stride, sizeof(Row));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kBlock / 2; ++i) {
+      b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < kBlock; ++i) a[i] = b[i];
+  }
+  for (int i = 0; i < kBlock; ++i) memcpy(out + i * out_stride, &a[i], sizeof(Row));
+}
+
+// out[a, b] = in[b, a] for one tile; the input is contiguous in a, the output in b.
+template <class T>
+RINGLET_INLINE void transpose_tile(T* out, std::int64_t out_stride, const T* in,
+                                   std::int64_t in_stride, std::int64_t a_size,
+                                   std::int64_t b_size) {
+  const std::int64_t a_whole = a_size - a_size % kBlock, b_whole = b_size - b_size % kBlock;
+  for (std::int64_t a = 0; a < a_whole; a += kBlock)
+    for (std::int64_t b = 0; b < b_whole; b += kBlock)
+      transpose_block(out + a * out_stride + b, out_stride, in + b * in_stride + a, in_stride);
+  for (std::int64_t a = 0; a < a_size; ++a)
+    for (std::int64_t b = a < a_whole ? b_whole : 0; b < b_size; ++b)
+      out[a * out_stride + b] = in[b * in_stride + a];
+}
+
+// The output's last dimension (b) is strided in the input, whose own last dimension is `a` here:
+// all other dimensions are walked, (a, b) goes tile by tile.
+template <class T>
+void permute_tiles(const PermuteArgs& args, Device device) {
+  const int b = args.dim - 1;
+  int a = 0;
+  while (a < b && args.in_strides[a] != 1) ++a;
+  const std::int64_t a_size = args.sizes[a], b_size = args.sizes[b], b_stride = args.in_strides[b];
+  std::int64_t a_out_stride = b_size, before = 1, between = 1;
+  for (int i = a + 1; i < b; ++i) between *= args.sizes[i];
+  for (int i = 0; i < a; ++i) before *= args.sizes[i];
+  a_out_stride *= between;
+  PermuteArgs middle = args;  // dimensions between a and b, moved to the front
+  for (int i = a + 1; i < b; ++i) {
+    middle.sizes[i - a - 1] = args.sizes[i];
+    middle.in_strides[i - a - 1] = args.in_strides[i];
+  }
+  const std::int64_t a_tiles = (a_size + kTile - 1) / kTile;
+  parallel_for(
+      device, before * between * a_tiles, kGrainBytes / (kTile * b_size * args.itemsize) + 1,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t unit = begin; unit < end; ++unit) {
+          const std::int64_t i = unit % a_tiles * kTile;
+          const std::int64_t m = unit / a_tiles % between, o = unit / a_tiles / between;
+          const T* in = static_cast<const T*>(args.in) + input_offset(args, a, o) +
+                        input_offset(middle, b - a - 1, m) + i;
+          T* out = static_cast<T*>(args.out) + (o * a_size + i) * a_out_stride + m * b_size;
+          const std::int64_t height = a_size - i < kTile ? a_size - i : kTile;
+          for (std::int64_t j = 0; j < b_size; j += kTile)
+            transpose_tile(out + j, a_out_stride, in + j * b_stride, b_stride, height,
+                           b_size - j < kTile ? b_size - j : kTile);
+        }
+      });
+}
+
+void permute(const PermuteArgs& unmerged, Device device) {
+  const PermuteArgs args = merged(unmerged);
+  dispatch_word(args.itemsize, [&]<class T>() {
+    if (args.dim == 0 || args.in_strides[args.dim - 1] == 1) return permute_rows<T>(args, device);
+    permute_tiles<T>(args, device);
+  });
+}
+
+}  // namespace
+}  // namespace ringlet::cpu::RINGLET_ISA

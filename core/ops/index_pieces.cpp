@@ -1,0 +1,142 @@
+// Pieces that sizes name: joined, cut, and with their axes in another order.
+#include <numeric>
+#include <utility>
+
+#include "ringlet/core/ops/axis_sizes.h"
+#include "ringlet/core/ops/index.h"
+
+namespace ringlet {
+
+constinit Kernel<CopyBlocksArgs> copy_blocks_kernel("copy_blocks");
+constinit Kernel<PermuteArgs> permute_kernel("permute");
+
+namespace {
+
+void check_range(const char* op, const Tensor& x, int axis, std::int64_t begin,
+                 std::int64_t length) {
+  RINGLET_CHECK(begin >= 0 && length >= 0 && begin <= x.size(axis) - length, "[", op, "] [", begin,
+                ", ", begin + length, ") of axis ", axis, " of shape ", x.shape());
+}
+
+}  // namespace
+
+Tensor concat(const std::vector<Tensor>& tensors, int axis) {
+  RINGLET_CHECK(!tensors.empty(), "[concat] needs at least one tensor");
+  const Tensor& first = tensors[0];
+  axis = first.shape().index(axis);
+  std::int64_t total = 0;
+  for (const Tensor& x : tensors) {
+    check_same_dtype("concat", x, first);
+    check_same_device("concat", x, first);
+    RINGLET_CHECK(x.dim() == first.dim() && x.shape().with(axis, 0) == first.shape().with(axis, 0),
+                  "[concat] ", x.shape(), " to ", first.shape(), " along axis ", axis);
+    total += x.size(axis);
+  }
+  Tensor out = empty(first.shape().with(axis, total), first.dtype(), first.device());
+  std::int64_t begin = 0;
+  for (const Tensor& x : tensors) {
+    write_narrow(out, axis, begin, x);
+    begin += x.size(axis);
+  }
+  return out;
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int axis) {
+  RINGLET_CHECK(!tensors.empty(), "[stack] needs at least one tensor");
+  const Shape& shape = tensors[0].shape();
+  const int at = shape.inserted(0, 1).index(axis);
+  std::vector<Tensor> views;
+  for (const Tensor& x : tensors) {
+    check_shape("stack", "a tensor", x, shape);
+    views.push_back(x.view(shape.inserted(at, 1)));
+  }
+  return concat(views, at);
+}
+
+void check_split(const Shape& shape, const std::vector<std::int64_t>& sizes, int axis) {
+  RINGLET_CHECK_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), shape[axis],
+                   "[split] sizes do not add up to axis ", axis, " of ", shape);
+}
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int axis) {
+  check_split(x.shape(), sizes, axis);
+  std::vector<Tensor> out;
+  std::int64_t begin = 0;
+  for (std::int64_t size : sizes) {
+    out.push_back(narrow(x, axis, begin, size));
+    begin += size;
+  }
+  return out;
+}
+
+Tensor narrow(const Tensor& x, int axis, std::int64_t begin, std::int64_t length) {
+  axis = x.shape().index(axis);
+  check_range("narrow", x, axis, begin, length);
+  Tensor out = empty(x.shape().with(axis, length), x.dtype(), x.device());
+  const AxisSizes sizes(x.shape(), axis);
+  const std::int64_t row = sizes.inner * element_bytes(x);
+  if (out.numel() > 0)
+    copy_blocks_kernel({out.mutable_bytes(), x.bytes() + begin * row, sizes.outer, length * row,
+                        length * row, sizes.n * row},
+                       x.device());
+  return out;
+}
+
+void write_narrow(Tensor& out, int axis, std::int64_t begin, const Tensor& part) {
+  axis = out.shape().index(axis);
+  check_same_dtype("write_narrow", out, part);
+  check_same_device("write_narrow", out, part);
+  RINGLET_CHECK_EQ(part.dim(), out.dim(), "[write_narrow] dimensions");
+  check_range("write_narrow", out, axis, begin, part.size(axis));
+  check_shape("write_narrow", "the part", part, out.shape().with(axis, part.size(axis)));
+  const AxisSizes sizes(out.shape(), axis);
+  const std::int64_t row = sizes.inner * element_bytes(out), block = part.size(axis) * row;
+  if (part.numel() > 0)
+    copy_blocks_kernel(
+        {out.mutable_bytes() + begin * row, part.bytes(), sizes.outer, block, sizes.n * row, block},
+        out.device());
+}
+
+Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after) {
+  RINGLET_CHECK(before >= 0 && after >= 0, "[pad] by ", before, " and ", after);
+  axis = x.shape().index(axis);
+  Tensor out = zeros(x.shape().with(axis, before + x.size(axis) + after), x.dtype(), x.device());
+  write_narrow(out, axis, before, x);
+  return out;
+}
+
+Tensor permute(const Tensor& x, const std::vector<int>& axes) {
+  RINGLET_CHECK_EQ(static_cast<int>(axes.size()), x.dim(), "[permute] axes of ", x.shape());
+  std::int64_t strides[Shape::kMaxDim] = {};
+  for (std::int64_t i = x.dim() - 1, stride = 1; i >= 0; stride *= x.size(static_cast<int>(i--)))
+    strides[i] = stride;
+  PermuteArgs args{nullptr, x.bytes(), x.dim(), {}, {}, element_bytes(x)};
+  Shape shape = x.shape();
+  unsigned seen = 0;
+  for (int i = 0; i < x.dim(); ++i) {
+    const int axis = x.shape().index(axes[static_cast<std::size_t>(i)]);
+    RINGLET_CHECK(!(seen >> axis & 1u), "[permute] axis ", axis, " appears twice");
+    seen |= 1u << axis;
+    args.sizes[i] = shape[i] = x.size(axis);
+    args.in_strides[i] = strides[axis];
+  }
+  Tensor out = empty(shape, x.dtype(), x.device());
+  if (out.numel() == 0) return out;
+  args.out = out.mutable_bytes();
+  permute_kernel(args, x.device());
+  return out;
+}
+
+std::vector<int> exchanged_axes(const Shape& shape, int a, int b) {
+  std::vector<int> axes(static_cast<std::size_t>(shape.dim()));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[static_cast<std::size_t>(shape.index(a))],
+            axes[static_cast<std::size_t>(shape.index(b))]);
+  return axes;
+}
+
+Tensor transpose(const Tensor& x, int a, int b) {
+  return permute(x, exchanged_axes(x.shape(), a, b));
+}
+
+}  // namespace ringlet

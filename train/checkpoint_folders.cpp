@@ -1,0 +1,57 @@
+// The checkpoints of an output folder by their steps.
+#include <charconv>
+#include <map>
+#include <string>
+
+#include "ringlet/core/atomic_folder.h"
+#include "ringlet/core/file.h"
+#include "ringlet/train/checkpoint.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr std::string_view kPrefix = "checkpoint-";
+
+std::optional<std::int64_t> step_of(const std::filesystem::path& folder) {
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto result = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (result.ec != std::errc() || result.ptr != end || step < 0) return std::nullopt;
+  return step;
+}
+
+std::map<std::int64_t, std::filesystem::path> all_checkpoints(const std::filesystem::path& output) {
+  std::map<std::int64_t, std::filesystem::path> found;
+  for (const std::filesystem::path& path : list_folder(output))
+    if (const auto step = step_of(path); step && folder_exists(path)) found[*step] = path;
+  return found;
+}
+
+}  // namespace
+
+std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step) {
+  return output / str(kPrefix, step);
+}
+
+std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output) {
+  const auto all = all_checkpoints(output);
+  if (all.empty()) return std::nullopt;
+  return all.rbegin()->second;
+}
+
+void remove_unfinished_checkpoints(const std::filesystem::path& output) {
+  remove_unfinished(output, [](const std::string& name) { return step_of(name).has_value(); });
+}
+
+void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep) {
+  auto all = all_checkpoints(output);
+  if (keep == 0) return;
+  while (all.size() > keep) {
+    remove_path(all.begin()->second);
+    all.erase(all.begin());
+  }
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,38 @@
+// trainer_state.json of a checkpoint.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
+#include "ringlet/train/checkpoint.h"
+
+namespace ringlet::train::checkpoint {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kFormat = 3;
+inline constexpr const char* kState = "trainer_state.json";
+
+Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters);
+TrainerState from_json(const Json& json);
+
+/// What `read` makes of the JSON of trainer_state.json.
+template <class Read>
+auto read_json(const std::filesystem::path& folder, Read&& read) {
+  const std::filesystem::path path = folder / kState;
+  const std::string text = read_file(path);
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != kFormat)
+      fail_input(path.string(), ": expected format ", kFormat, ", found ",
+                 shown(json.at("format").dump()));
+    return read(json);
+  } catch (const Json::exception& error) {
+    fail_input(path.string(), ": not a trainer's state: ", shown(error.what(), 200));
+  }
+}
+
+}  // namespace ringlet::train::checkpoint

@@ -1,0 +1,69 @@
+// Who writes which part of a checkpoint.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringlet/core/error.h"
+#include "ringlet/nn/arena.h"
+#include "ringlet/nn/module.h"
+
+namespace ringlet::train::checkpoint {
+
+/// The ranks that write a checkpoint together; one, where nothing is dealt out.
+class Writers {
+ public:
+  explicit Writers(const nn::Module& module) : sharding_(nn::sharding_of(module)) {}
+  std::int64_t rank() const { return sharding_ ? sharding_->rank() : 0; }
+
+  /// Runs `body` on every rank and returns what it gave on rank 0; what it threw on one it throws
+  /// on all.
+  std::string together(const std::function<std::string()>& body) const {
+    std::string mine;
+    try {
+      mine = kGood + body();
+    } catch (const InputError& error) {
+      mine = str(kBad, error.what());
+    }
+    const std::vector<std::string> all =
+        sharding_ ? sharding_->all_gather_bytes(mine) : std::vector<std::string>{mine};
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (all[rank][0] == kBad)
+        throw InputError(str(all.size() > 1 ? str("rank ", rank, ": ") : "", all[rank].substr(1)));
+    return all[0].substr(1);
+  }
+
+  /// Calls write(slot, slice, begin, end) with the elements of the arena that this rank writes, out
+  /// of its local slices.
+  template <class Write>
+  void for_parts(nn::Arena& arena, const std::vector<nn::LocalSlice>& slices,
+                 const Write& write) const {
+    for (std::size_t s = 0; s < slices.size(); ++s) {
+      const auto [first, last] = share(slices[s]);
+      for (const nn::Unit& unit : arena.units())
+        for (const nn::Slot& slot : unit.slots) {
+          const std::int64_t begin = std::max(slot.offset, first);
+          const std::int64_t end = std::min(slot.offset + slot.numel(), last);
+          if (begin < end) write(slot, s, begin, end);
+        }
+    }
+  }
+
+ private:
+  static constexpr char kGood = '+', kBad = '-';
+
+  std::pair<std::int64_t, std::int64_t> share(const nn::LocalSlice& slice) const {
+    if (!sharding_ || !sharding_->replicated()) return {slice.begin, slice.end};
+    const std::int64_t n = slice.end - slice.begin, ranks = sharding_->size();
+    return {slice.begin + n * rank() / ranks, slice.begin + n * (rank() + 1) / ranks};
+  }
+
+  std::shared_ptr<nn::Sharding> sharding_;
+};
+
+}  // namespace ringlet::train::checkpoint
