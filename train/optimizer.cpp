@@ -1,13 +1,9 @@
 #include "ringlet/train/optimizer.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 
-#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/quote.h"
-#include "ringlet/core/random.h"
 
 namespace ringlet::train {
 namespace {
@@ -55,8 +51,7 @@ Optimizer::Optimizer(nn::Module& module, Options options, std::vector<std::strin
     : module_(module),
       options_(std::move(options)),
       moment_names_(std::move(moment_names)),
-      arena_(nn::pack(module)),
-      grad_norm_(std::numeric_limits<double>::quiet_NaN()) {
+      arena_(nn::pack(module)) {
   for (const nn::Unit& unit : arena_->units())
     for (const nn::Slot& slot : unit.slots)
       slots_.push_back({slot, options_.decays(slot.name, slot.parameter.shape())});
@@ -109,99 +104,6 @@ std::vector<Optimizer::Span> Optimizer::spans() const {
 Tensor Optimizer::part(const Tensor& of_slice, const Span& span) const {
   const std::int64_t base = slices_[span.slice].begin;
   return of_slice.slice(span.begin - base, span.end - base);
-}
-
-void Optimizer::step() {
-  check_arena();
-  refresh_slices();
-  ensure_moments();
-  if (!norm_is_fresh_ && (options_.max_grad_norm > 0 || options_.check_finite))
-    clip_grad_norm(options_.max_grad_norm);
-  run_updates();
-  if (arena_->sharding()) arena_->sharding()->after_step();
-  grad_scale_ = 1;
-  norm_is_fresh_ = false;
-  default_generator().next_step();
-}
-
-void Optimizer::run_updates() {
-  for (Slot& slot : slots_)
-    if (slot.place.parameter.grad().defined()) ++slot.steps;
-  const std::vector<Span> all = spans();
-  const auto joins = [&](const Span& a, const Span& b) {
-    const Slot &left = slots_[a.slot], &right = slots_[b.slot];
-    return a.end == b.begin && a.slice == b.slice && left.decays == right.decays &&
-           left.steps == right.steps;
-  };
-  const auto updated = [&](const Span& span) {
-    return slots_[span.slot].place.parameter.grad().defined();
-  };
-  for (std::size_t i = 0; i < all.size();) {
-    Span run = all[i];
-    const Slot& slot = slots_[run.slot];
-    const bool update_it = updated(run);
-    for (++i; i < all.size() && updated(all[i]) == update_it && joins(run, all[i]); ++i)
-      run.end = all[i].end;
-    if (!update_it) continue;
-    std::vector<Tensor> moments;
-    for (const Tensor& moment : moments_[run.slice]) moments.push_back(part(moment, run));
-    Run piece{part(slices_[run.slice].data, run),
-              part(slices_[run.slice].grad, run),
-              std::move(moments),
-              slot.steps,
-              slot.decays ? options_.weight_decay : 0,
-              grad_scale_};
-    update(piece);
-  }
-}
-
-double Optimizer::clip_grad_norm(double max_norm) {
-  check_arena();
-  refresh_slices();
-  std::vector<double> blocks = norm_blocks();
-  if (arena_->sharding()) arena_->sharding()->gather_norm_blocks(blocks);
-  double sum = 0;
-  for (const double block : blocks) sum += block;
-  grad_norm_ = std::sqrt(sum);
-  if (options_.check_finite && !std::isfinite(grad_norm_)) fail_not_finite();
-  grad_scale_ = max_norm > 0 ? std::min(1.0, max_norm / (grad_norm_ + 1e-6)) : 1;
-  norm_is_fresh_ = true;
-  return grad_norm_;
-}
-
-// The gradient memory of a skipped parameter holds anything; zeros keep it out of its block.
-void Optimizer::clear_skipped() {
-  for (const Span& span : spans()) {
-    if (slots_[span.slot].place.parameter.grad().defined()) continue;
-    part(slices_[span.slice].grad, span).zero_();
-  }
-}
-
-std::vector<double> Optimizer::norm_blocks() {
-  clear_skipped();
-  std::vector<double> blocks(
-      static_cast<std::size_t>((arena_->numel() + kNormBlock - 1) / kNormBlock));
-  for (const nn::LocalSlice& slice : slices_) {
-    for (const nn::Unit& unit : arena_->units()) {
-      const std::int64_t begin = std::max(unit.begin, slice.begin);
-      const std::int64_t end = std::min(unit.end, slice.end);
-      if (begin >= end) continue;
-      const Tensor grad = slice.grad.slice(begin - slice.begin, end - slice.begin);
-      const std::vector<double> local = squared_norm_blocks(grad).to_vector<double>();
-      std::copy(local.begin(), local.end(), blocks.begin() + begin / kNormBlock);
-    }
-  }
-  return blocks;
-}
-
-void Optimizer::fail_not_finite() {
-  for (const Span& span : spans()) {
-    const Tensor grad = part(slices_[span.slice].grad, span);
-    for (const double block : squared_norm_blocks(grad).to_vector<double>())
-      RINGLET_CHECK(std::isfinite(block), "[optimizer] the gradient of '",
-                    slots_[span.slot].place.name, "' is not finite; nothing was updated");
-  }
-  fail("[optimizer] a gradient of another process is not finite; nothing was updated");
 }
 
 std::vector<Optimizer::ParameterState> Optimizer::updates() const {
@@ -257,13 +159,16 @@ AdamW::AdamW(nn::Module& module, AdamWOptions options)
                 {options.lr, options.weight_decay, options.max_grad_norm, options.check_finite,
                  std::move(options.decays)},
                 {"exp_avg", "exp_avg_sq"}),
-      beta1_(options.beta1),
-      beta2_(options.beta2),
-      eps_(options.eps) {}
+      constants_{options.beta1, options.beta2, options.eps, 0} {}
+
+std::vector<double> AdamW::scalars(std::int64_t step) const {
+  return adamw_scalars(lr(), step, constants_);
+}
 
 void AdamW::update(Run& run) {
-  adamw_(run.data, run.grad, run.moments[0], run.moments[1],
-         {lr(), beta1_, beta2_, eps_, run.weight_decay, run.step, run.grad_scale});
+  AdamWConstants constants = constants_;
+  constants.weight_decay = run.weight_decay;
+  adamw_(run.data, run.grad, run.moments[0], run.moments[1], run.scalars, constants);
 }
 
 Sgd::Sgd(nn::Module& module, SgdOptions options)
@@ -272,15 +177,17 @@ Sgd::Sgd(nn::Module& module, SgdOptions options)
                  std::move(options.decays)},
                 options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"}
                                       : std::vector<std::string>{}),
-      momentum_(options.momentum),
-      nesterov_(options.nesterov) {
-  RINGLET_CHECK(!nesterov_ || momentum_ != 0, "[sgd] nesterov needs momentum");
+      constants_{options.momentum, 0, options.nesterov} {
+  RINGLET_CHECK(!options.nesterov || options.momentum != 0, "[sgd] nesterov needs momentum");
 }
+
+std::vector<double> Sgd::scalars(std::int64_t) const { return {lr()}; }
 
 void Sgd::update(Run& run) {
   Tensor none;
-  sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0],
-       {lr(), momentum_, run.weight_decay, nesterov_, run.grad_scale});
+  SGDConstants constants = constants_;
+  constants.weight_decay = run.weight_decay;
+  sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0], run.scalars, constants);
 }
 
 }  // namespace ringlet::train

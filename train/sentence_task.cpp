@@ -55,7 +55,7 @@ StepResult SentenceTask::step() {
     value.backward();
     check_reached(*batch);
     // Each value is its part of the mean over the step's global batch.
-    result.loss += value.item<double>();
+    add_loss(value.tensor());
     result.rows += batch->rows;
     result.tokens += batch->real_tokens;
     result.lone_rows += lone_rows(*batch);

@@ -18,7 +18,7 @@ void forward_rows(const LayerNormArgs& args, std::int64_t begin, std::int64_t en
   S* z = memory.as<S>();
   const bool drops = args.dropout.threshold > 0;
   auto* words = reinterpret_cast<std::uint32_t*>(z + drawn);
-  const PhiloxSchedule keys = schedule(args.dropout.key);
+  const PhiloxSchedule keys = schedule(key_of(args.dropout));
   for (std::int64_t row = begin; row < end; ++row) {
     const T* x = row_of<T>(args.x, row, columns);
     const T* residual = row_of<T>(args.residual, row, columns);

@@ -78,8 +78,8 @@ class BackwardBlock {
       : args_(args),
         columns_(args.columns),
         sum_weight_(static_cast<S*>(args.partial) + 2 * block * args.columns),
-        keys_(schedule(args.dropout.key)),
-        output_keys_(schedule(args.output_dropout.key)),
+        keys_(schedule(key_of(args.dropout))),
+        output_keys_(schedule(key_of(args.output_dropout))),
         memory_(static_cast<std::size_t>(3 * row_words(args.columns)) * sizeof(std::uint32_t)) {}
 
   void run(std::int64_t begin, std::int64_t end) {

@@ -32,7 +32,8 @@ DropoutArgs dropout_args(std::int64_t rows, std::int64_t columns, const DropoutK
 
 Dropout dropout_of(const char* op, const DropoutKey& key) {
   RINGLET_CHECK(key.p >= 0 && key.p < 1, "[", op, "] p is ", key.p, ", expected 0 <= p < 1");
-  return {derive_key(key.seed, key.step, key.site), dropout_threshold(key.p), dropout_scale(key.p)};
+  return {derive_key(key.seed, key.step, key.site), dropout_threshold(key.p), dropout_scale(key.p),
+          key.at};
 }
 
 RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
