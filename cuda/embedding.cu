@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/embedding.h"
 
+#include <algorithm>
+
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/embedding_backward.cuh"
 #include "ringlet/cuda/normalize_rows.cuh"
@@ -79,18 +81,19 @@ void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
                                    current_stream(device)));
     }
     if (args.tokens == 0) return;
+    // Behind all ids, which have 31 bits.
+    const std::int64_t rows = std::min(args.rows, std::int64_t{1} << 31);
     const Workspace memory(device,
                            3 * static_cast<std::size_t>(args.tokens) * sizeof(std::int32_t));
     auto* const keys = memory.as<std::uint32_t>();
     auto* const sorted = keys + args.tokens;
     auto* const tokens = memory.as<std::int32_t>() + 2 * args.tokens;
     launch("embedding_backward", device, embedding_keys, grid_for(args.tokens), kThreads, 0,
-           args.ids, keys, tokens, args.tokens, args.rows);
-    sort_pairs(device, keys, sorted, tokens, args.next, args.tokens, key_bits(args.rows));
-    add_runs(
-        EmbeddingRuns<T>{static_cast<S*>(args.grad_weight), static_cast<const T*>(args.grad),
-                         sorted, args.next, args.tokens, args.rows, args.columns, args.beta != 0},
-        device);
+           args.ids, keys, tokens, args.tokens, rows);
+    sort_pairs(device, keys, sorted, tokens, args.next, args.tokens, key_bits(rows));
+    add_runs(EmbeddingRuns<T>{static_cast<S*>(args.grad_weight), static_cast<const T*>(args.grad),
+                              sorted, args.next, args.tokens, rows, args.columns, args.beta != 0},
+             device);
   });
 }
 

@@ -28,10 +28,15 @@ RINGLET_HOST_DEVICE bool is_long_run(const std::uint32_t* keys, std::int64_t pla
   return place + kLongEmbeddingRun <= count && keys[place + kLongEmbeddingRun - 1] == keys[place];
 }
 
-/// The first place behind the run that `place` belongs to.
+/// The first place behind the run that `place` belongs to. Most are short.
 RINGLET_HOST_DEVICE std::int64_t end_of_run(const std::uint32_t* keys, std::int64_t place,
                                             std::int64_t count) {
-  std::int64_t inside = place, behind = count;
+  std::int64_t inside = place, step = 1;
+  while (step < count - inside && keys[inside + step] == keys[place]) {
+    inside += step;
+    step *= 2;
+  }
+  std::int64_t behind = step < count - inside ? inside + step : count;
   while (behind - inside > 1) {
     const std::int64_t middle = inside + (behind - inside) / 2;
     (keys[middle] == keys[place] ? inside : behind) = middle;

@@ -38,8 +38,7 @@ __device__ __forceinline__ To converted(From value) {
 
 template <class T>
 __global__ void fill_elements(T* out, std::int64_t n, double start, double step) {
-  grid_stride(
-      n, [&](std::int64_t i) { out[i] = converted<T>(start + static_cast<double>(i) * step); });
+  grid_stride(n, [&](std::int64_t i) { out[i] = converted<T>(filled(start, step, i)); });
 }
 
 template <class To, class From>

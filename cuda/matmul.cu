@@ -23,12 +23,9 @@ MatmulArgs as_asked(MatmulArgs args) {
   return args;
 }
 
-void matmul(const MatmulArgs& given, Device device) {
-  const MatmulArgs args = as_asked(given);
-  MatmulPlan plan = plan_matmul(args, true);
-  if (args.k == 0) return finish(args, device, plan, nullptr);
-  const Operand a(args, device, args.a, args.a_dtype, args.a_stride, args.m * args.k);
-  const Operand b(args, device, args.b, args.b_dtype, args.b_stride, args.k * args.n);
+// False, and nothing is done, where the library cannot do its part of the plan.
+bool multiply(const MatmulArgs& args, Device device, const MatmulPlan& plan, const Operand& a,
+              const Operand& b) {
   const Workspace scratch(
       device,
       plan.scratch ? batch_bytes(args.m * args.n, args.batch, args.m * args.n, plan.product) : 0);
@@ -36,13 +33,20 @@ void matmul(const MatmulArgs& given, Device device) {
   void* const product = plan.scratch          ? scratch.data()
                         : args.pre_activation ? args.pre_activation
                                               : args.out;
-  ProductPointers at{b.data(), a.data(), plan.adds_bias ? args.bias : nullptr, product};
-  if (!run_product(plan, at, device)) {
-    plan = plan_matmul(args, false);
-    at.bias = nullptr;
-    run_product(plan, at, device);
-  }
+  if (!run_product(plan, {b.data(), a.data(), plan.adds_bias ? args.bias : nullptr, product},
+                   device))
+    return false;
   if (plan.finish) finish(args, device, plan, product);
+  return true;
+}
+
+void matmul(const MatmulArgs& given, Device device) {
+  const MatmulArgs args = as_asked(given);
+  if (args.k == 0) return finish(args, device, plan_matmul(args, false), nullptr);
+  const Operand a(args, device, args.a, args.a_dtype, args.a_stride, args.m * args.k);
+  const Operand b(args, device, args.b, args.b_dtype, args.b_stride, args.k * args.n);
+  for (const bool library_adds_bias : {true, false})
+    if (multiply(args, device, plan_matmul(args, library_adds_bias), a, b)) return;
 }
 
 // ---- gradients ----------------------------------------------------------------------------

@@ -63,7 +63,7 @@ __global__ void finish_packs(FinishArgs<S, Sum, Out> args, std::int64_t m) {
     if (args.pre) {
 #pragma unroll
       for (int j = 0; j < kRun; ++j) value[j] = to_compute(from_compute<Out>(value[j]));
-      store_run(args.pre + i, value);
+      if (!args.has_pre()) store_run(args.pre + i, value);
 #pragma unroll
       for (int j = 0; j < kRun; ++j) value[j] = gelu(value[j]);
     }

@@ -34,15 +34,16 @@ struct MatmulPlan {
   DType product;  // of what the library writes
   bool cast_a;    // f32 that counts as rounded to bf16
   bool cast_b;
-  bool adds_bias;  // the library does, along out's rows
+  bool adds_bias;  // the library does, along out's rows; it is f32
   bool scratch;    // the product goes to memory of its own, for finish_element to read
   bool finish;     // finish_element runs for every element
 
   auto operator<=>(const MatmulPlan&) const = default;
 };
 
-/// `library_adds_bias`: it adds biases of the product's own dtype. A bias of f32 and a product of
-/// bf16, or operands of f32 and a product of bf16, is what it cannot do; that product is f32.
+/// `library_adds_bias`: it adds an f32 bias to f32 sums before they are rounded to what is stored.
+/// Where it does not, and where operands are f32 and the result bf16, the product is f32 and
+/// rounded behind it: a bf16 product plus the bias, or a bf16 bias, would be rounded twice.
 inline MatmulPlan plan_matmul(const MatmulArgs& args, bool library_adds_bias) {
   MatmulPlan plan{};
   plan.left = args.trans_b ? ColumnMajor{args.k, args.n, args.k, args.b_stride, true}
@@ -56,9 +57,10 @@ inline MatmulPlan plan_matmul(const MatmulArgs& args, bool library_adds_bias) {
   plan.cast_a = args.a_dtype != args.dtype;
   plan.cast_b = args.b_dtype != args.dtype;
   const bool narrow = args.out_dtype == DType::bf16;
-  plan.scratch = narrow && (args.bias || args.dtype == DType::f32);
+  const bool wide_product = narrow && args.dtype == DType::f32;
+  plan.adds_bias = args.bias && library_adds_bias && !wide_product && args.dtype != DType::f64;
+  plan.scratch = wide_product || (narrow && args.bias && !plan.adds_bias);
   plan.product = plan.scratch ? DType::f32 : args.out_dtype;
-  plan.adds_bias = args.bias && library_adds_bias && !plan.scratch && args.dtype != DType::f64;
   plan.finish = plan.scratch || args.pre_activation || (args.bias && !plan.adds_bias);
   plan.beta = plan.scratch ? 0 : args.beta;
   return plan;
@@ -73,6 +75,11 @@ struct FinishArgs {
   Out* out;            // (m, n)
   std::int64_t n;
   S beta;  // of out; 0 never reads it
+
+  /// Whether the product was made in `pre` and is all of it.
+  RINGLET_HOST_DEVICE bool has_pre() const {
+    return static_cast<const void*>(product) == pre && !bias && beta == 0;
+  }
 };
 
 /// The rest of the work on element (row, column). `ops` has the type's arithmetic: to(value) from
@@ -86,8 +93,9 @@ RINGLET_HOST_DEVICE void finish_element(const FinishArgs<S, Sum, Out>& args, std
   if (args.bias) value += args.bias[column];
   if (args.pre) {
     // The activation is of what was stored, as it would be in two ops.
-    args.pre[i] = ops.template from<Out>(value);
-    value = ops.gelu(static_cast<S>(ops.to(args.pre[i])));
+    const Out stored = ops.template from<Out>(value);
+    if (!args.has_pre()) args.pre[i] = stored;
+    value = ops.gelu(static_cast<S>(ops.to(stored)));
   }
   args.out[i] = ops.template from<Out>(value);
 }

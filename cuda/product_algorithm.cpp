@@ -86,7 +86,13 @@ ProductDescriptors::ProductDescriptors(const ProductKey& key) {
               plan.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set_product(product_, CUBLASLT_MATMUL_DESC_TRANSB,
               plan.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (plan.adds_bias) set_product(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  if (plan.adds_bias) {
+    set_product(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    // It would be of the product's dtype. Which versions have kernels for this the heuristic says.
+    if (plan.product != DType::f32)
+      set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                  static_cast<std::int32_t>(CUDA_R_32F));
+  }
   left_ = layout_of(plan.left, plan.dtype, plan.batch);
   right_ = layout_of(plan.right, plan.dtype, plan.batch);
   out_ = layout_of(plan.out, plan.product, plan.batch);

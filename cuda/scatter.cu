@@ -1,11 +1,14 @@
-// Writing to places that an index names, several elements to one place in the source's order: the
-// first and the last element of each place are found by integer atomics, whose order does not
-// matter; then one thread of each place adds what lies between.
+// Writing to places that an index names, several elements to one place in the source's order:
+// elements are sorted by their place, stably, and whoever finds the first of a run goes through it.
 #include "ringlet/cuda/scatter.h"
 
+#include <algorithm>
+
+#include "ringlet/core/error.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/scatter_places.h"
+#include "ringlet/cuda/sort.h"
 #include "ringlet/cuda/types.cuh"
 #include "ringlet/cuda/words.h"
 #include "ringlet/cuda/workspace.h"
@@ -13,100 +16,113 @@
 namespace ringlet::cuda {
 namespace {
 
-/// The least and the greatest j of the elements of each slot; undefined where there are none.
-struct Occurrences {
-  std::uint32_t* first;  // null where nobody asks
-  std::uint32_t* last;
+// What is sorted: places.sorted() keys, and the elements that have them.
+struct Sorted {
+  const std::uint32_t* keys;
+  const std::int32_t* elements;
 };
 
-__global__ void mark_occurrences(Occurrences found, ScatterPlaces places, std::int64_t n) {
-  grid_stride(n, [&](std::int64_t at) {
-    const Scattered e = scattered(places, at);
-    if (e.index < 0) return;
-    const auto j = static_cast<std::uint32_t>(e.j);
-    const std::int64_t slot = e.slot(places);
-    if (found.first) atomicMin(found.first + slot, j);
-    atomicMax(found.last + slot, j);
+template <class Places>
+__global__ void scatter_keys(std::uint32_t* keys, std::int32_t* elements, Places places) {
+  grid_stride(places.sorted(), [&](std::int64_t i) {
+    keys[i] = places.key(i);
+    elements[i] = static_cast<std::int32_t>(i);
   });
 }
 
-template <class T>
-__global__ void add_scattered(T* out, const T* source, ScatterPlaces places, Occurrences found,
-                              std::int64_t n) {
+template <class T, class Places>
+__global__ void add_scattered(T* out, const T* source, Places places, Divider columns,
+                              Sorted sorted) {
   using S = compute_t<T>;
-  grid_stride(n, [&](std::int64_t at) {
-    const Scattered e = scattered(places, at);
-    if (e.index < 0) return;
-    const std::int64_t slot = e.slot(places);
-    if (found.first[slot] != e.j) return;
-    T& to = out[e.place(places)];
+  grid_stride(places.sorted() * places.columns, [&](std::int64_t at) {
+    const ScatterRun run = scatter_run(places, columns, sorted.keys, at);
+    if (run.begin == run.end) return;
+    T& to = out[places.out(sorted.keys[run.begin], run.column)];
+    S total = to_compute(to);
     // Rounded after each, as one after the other would be.
-    to = from_compute<T>(add_in_order(
-        places, e, std::int64_t{found.last[slot]}, to_compute(to), [&](S total, std::int64_t from) {
-          return to_compute(from_compute<T>(total + to_compute(source[from])));
-        }));
+#pragma unroll 8
+    for (std::int64_t k = run.begin; k < run.end; ++k)
+      total = to_compute(from_compute<T>(
+          total + to_compute(source[places.source(sorted.elements[k], run.column)])));
+    to = from_compute<T>(total);
   });
 }
 
 /// The last one of each place is written.
-template <class T>
-__global__ void write_scattered(T* out, const T* source, ScatterPlaces places, Occurrences found,
-                                std::int64_t n) {
-  grid_stride(n, [&](std::int64_t at) {
-    const Scattered e = scattered(places, at);
-    if (e.index >= 0 && found.last[e.slot(places)] == e.j) out[e.place(places)] = source[at];
+template <class T, class Places>
+__global__ void write_scattered(T* out, const T* source, Places places, Divider columns,
+                                Sorted sorted) {
+  grid_stride(places.sorted() * places.columns, [&](std::int64_t at) {
+    const ScatterRun run = scatter_run(places, columns, sorted.keys, at);
+    if (run.begin < run.end)
+      out[places.out(sorted.keys[run.begin], run.column)] =
+          source[places.source(sorted.elements[run.end - 1], run.column)];
   });
 }
 
-/// Marks what lies where, then calls run(places, occurrences); the first ones only if `with_first`.
-template <class Args, class Run>
-void with_occurrences(const Args& args, bool whole_rows, bool with_first, Device device,
-                      Run&& run) {
-  RINGLET_CHECK(args.n <= UINT32_MAX, "[scatter] ", args.n, " elements along the axis");
-  const ScatterPlaces places{IndexView(args.index, args.index_dtype), whole_rows, args.out_n,
-                             Divider(args.n), Divider(args.inner)};
-  const auto nbytes = static_cast<std::size_t>(places.slots(args.outer)) * sizeof(std::uint32_t);
-  if (nbytes == 0) return;
-  const Workspace memory(device, with_first ? 2 * nbytes : nbytes);
-  auto* const last = memory.as<std::uint32_t>();
-  const Occurrences found{with_first ? last + places.slots(args.outer) : nullptr, last};
-  {
-    const DeviceGuard guard(device);
-    if (with_first)
-      RINGLET_CUDA(cudaMemsetAsync(found.first, 0xff, nbytes, current_stream(device)));
-    RINGLET_CUDA(cudaMemsetAsync(found.last, 0, nbytes, current_stream(device)));
-  }
-  // Of whole rows one column of one outer block says all.
-  ScatterPlaces marked = places;
-  if (whole_rows) marked.inner = Divider(1);
-  const std::int64_t marks = whole_rows ? args.n : args.outer * args.n * args.inner;
-  launch("mark_occurrences", device, mark_occurrences, grid_for(marks), kThreads, 0, found, marked,
-         marks);
-  run(places, found);
+// ---- launchers ----------------------------------------------------------------------------
+
+template <class T, class Places>
+using Scatter = void (*)(T*, const T*, Places, Divider, Sorted);
+
+/// Sorts, then launches `kernel`.
+template <class T, class Places>
+void run(const char* name, const Places& places, void* out, const void* source,
+         Scatter<T, Places> kernel, Device device) {
+  const std::int64_t n = places.sorted();
+  const Workspace memory(device, 4 * static_cast<std::size_t>(n) * sizeof(std::uint32_t));
+  auto* const keys = memory.as<std::uint32_t>();
+  auto* const elements = memory.as<std::int32_t>() + 2 * n;
+  launch(name, device, scatter_keys<Places>, grid_for(n), kThreads, 0, keys, elements, places);
+  sort_pairs(device, keys, keys + n, elements, elements + n, n, key_bits(places.keys() - 1));
+  launch(name, device, kernel, grid_for(n * places.columns), kThreads, 0, static_cast<T*>(out),
+         static_cast<const T*>(source), places, Divider(places.columns),
+         Sorted{keys + n, elements + n});
+}
+
+void fail_size(const char* name, std::int64_t n, std::int64_t out_n) {
+  fail("[", name, "] cannot sort ", n, " elements to ", out_n, " places of an axis");
+}
+
+template <class T, class Args>
+void for_elements(const char* name, const Args& args, Scatter<T, ScatterElements> kernel,
+                  Device device) {
+  if (args.outer * args.n * args.inner == 0 || args.out_n == 0) return;
+  const ScatterBlock block = scatter_block(args.outer, args.n, args.inner, args.out_n);
+  if (block.inners == 0) fail_size(name, args.n, args.out_n);
+  for (std::int64_t o = 0; o < args.outer; o += block.outers)
+    for (std::int64_t i = 0; i < args.inner; i += block.inners)
+      run<T>(name,
+             ScatterElements{IndexView(args.index, args.index_dtype), args.inner, o, i,
+                             std::min(block.outers, args.outer - o), Divider(args.out_n),
+                             Divider(args.n), Divider(std::min(block.inners, args.inner - i))},
+             args.out, args.source, kernel, device);
+}
+
+template <class T>
+void add_rows(const ScatterAddArgs& args, Device device) {
+  const std::int64_t columns = args.outer * args.inner;
+  if (columns * args.n == 0 || args.out_n == 0) return;
+  if (scatter_block(1, args.n, 1, args.out_n).inners == 0)
+    fail_size("index_add", args.n, args.out_n);
+  run<T>("index_add",
+         ScatterRows{IndexView(args.index, args.index_dtype), args.out_n, args.n, columns,
+                     Divider(args.inner)},
+         args.out, args.source, add_scattered<T, ScatterRows>, device);
 }
 
 }  // namespace
 
 void scatter_add(const ScatterAddArgs& args, Device device) {
-  const std::int64_t n = args.outer * args.n * args.inner;
   dispatch_floating("scatter_add", args.dtype, [&]<class T>() {
-    with_occurrences(args, args.whole_rows, true, device,
-                     [&](const ScatterPlaces& places, const Occurrences& found) {
-                       launch("scatter_add", device, add_scattered<T>, grid_for(n), kThreads, 0,
-                              static_cast<T*>(args.out), static_cast<const T*>(args.source), places,
-                              found, n);
-                     });
+    if (args.whole_rows) return add_rows<T>(args, device);
+    for_elements<T>("scatter_add", args, add_scattered<T, ScatterElements>, device);
   });
 }
 
 void scatter(const ScatterArgs& args, Device device) {
-  const std::int64_t n = args.outer * args.n * args.inner;
   dispatch_word(static_cast<std::size_t>(args.itemsize), [&]<class T>() {
-    with_occurrences(
-        args, false, false, device, [&](const ScatterPlaces& places, const Occurrences& found) {
-          launch("scatter", device, write_scattered<T>, grid_for(n), kThreads, 0,
-                 static_cast<T*>(args.out), static_cast<const T*>(args.source), places, found, n);
-        });
+    for_elements<T>("scatter", args, write_scattered<T, ScatterElements>, device);
   });
 }
 

@@ -1,59 +1,102 @@
-// Which elements of a source meet at one place of a scatter's output: the rules that keep sums in
-// the source's order without atomic sums.
+// Which elements of a source (outer, n, inner) meet at one place of a scatter's output
+// (outer, out_n, inner): they are sorted by that place, stably, so that a place's run is in the
+// source's order.
 #pragma once
 
 #include "ringlet/cuda/divider.h"
+#include "ringlet/cuda/embedding_runs.h"
 #include "ringlet/cuda/index_view.h"
 
 namespace ringlet::cuda {
 
-/// Element (o, j, i) of a source (outer, n, inner) goes to (o, index, i) of (outer, out_n, inner).
-/// With whole_rows the index is (n), the same for all o and i.
-struct ScatterPlaces {
+/// Rows go to rows: index (n) says the same for every column, of all (o, i). Rows are sorted.
+struct ScatterRows {
   IndexView index;
-  bool whole_rows;
-  std::int64_t out_n;
-  Divider n, inner;
+  std::int64_t out_n, n, columns;
+  Divider inner;
 
-  std::int64_t slots(std::int64_t outer) const {
-    return whole_rows ? out_n : outer * out_n * inner.divisor();
+  /// What is sorted. Keys are in [0, keys()): of what goes nowhere, keys() - 1.
+  RINGLET_HOST_DEVICE std::int64_t sorted() const { return n; }
+  RINGLET_HOST_DEVICE std::int64_t keys() const { return out_n + 1; }
+  RINGLET_HOST_DEVICE std::uint32_t key(std::int64_t row) const {
+    const std::int64_t to = index[row];
+    return static_cast<std::uint32_t>(0 <= to && to < out_n ? to : out_n);
+  }
+  /// Where a key, and what was sorted, has its element of a column.
+  RINGLET_HOST_DEVICE std::int64_t out(std::uint32_t key, std::int64_t column) const {
+    const Division at = divide(column, inner);
+    return (at.quotient * out_n + key) * inner.divisor() + at.remainder;
+  }
+  RINGLET_HOST_DEVICE std::int64_t source(std::int64_t row, std::int64_t column) const {
+    const Division at = divide(column, inner);
+    return (at.quotient * n + row) * inner.divisor() + at.remainder;
   }
 };
 
-/// One element of the source.
-struct Scattered {
-  std::int64_t o, j, i;
-  std::int64_t index;  // -1 where it is out of range: the element goes nowhere
+/// Every element has an index of its own, (outer, n, inner). Those of a block of columns are
+/// sorted: of `outers` whole outer blocks, or of `inners` columns of one.
+struct ScatterElements {
+  IndexView index;
+  std::int64_t inner;
+  std::int64_t first_outer, first_inner;
+  std::int64_t outers;
+  Divider out_n, n, inners;
+  static constexpr std::int64_t columns = 1;
 
-  /// Its place in the output.
-  RINGLET_HOST_DEVICE std::int64_t place(const ScatterPlaces& p) const {
-    return (o * p.out_n + index) * p.inner.divisor() + i;
+  RINGLET_HOST_DEVICE std::int64_t sorted() const {
+    return outers * n.divisor() * inners.divisor();
   }
-  /// Where its first and last occurrence are noted: for each place, or for each whole row.
-  RINGLET_HOST_DEVICE std::int64_t slot(const ScatterPlaces& p) const {
-    return p.whole_rows ? index : place(p);
+  RINGLET_HOST_DEVICE std::int64_t keys() const {
+    return outers * out_n.divisor() * inners.divisor() + 1;
+  }
+  RINGLET_HOST_DEVICE std::uint32_t key(std::int64_t element) const {
+    const Division row = divide(element, inners);
+    const std::int64_t to = index[source(element)];
+    const std::int64_t place =
+        (n.quotient(row.quotient) * out_n.divisor() + to) * inners.divisor() + row.remainder;
+    return static_cast<std::uint32_t>(0 <= to && to < out_n.divisor() ? place : keys() - 1);
+  }
+  RINGLET_HOST_DEVICE std::int64_t out(std::uint32_t key, std::int64_t = 0) const {
+    return in_whole(key, out_n.divisor());
+  }
+  RINGLET_HOST_DEVICE std::int64_t source(std::int64_t element, std::int64_t = 0) const {
+    return in_whole(element, n.divisor());
+  }
+
+ private:
+  // A place in the block, whose outer blocks have `rows`, as one of the tensor.
+  RINGLET_HOST_DEVICE std::int64_t in_whole(std::int64_t at, std::int64_t rows) const {
+    const Division row = divide(at, inners);
+    return (first_outer * rows + row.quotient) * inner + first_inner + row.remainder;
   }
 };
 
-/// Element `at` of the source.
-RINGLET_HOST_DEVICE Scattered scattered(const ScatterPlaces& p, std::int64_t at) {
-  const Division row = divide(at, p.inner);
-  const Division outer = divide(row.quotient, p.n);
-  const std::int64_t index = p.index[p.whole_rows ? outer.remainder : at];
-  return {outer.quotient, outer.remainder, row.remainder,
-          0 <= index && index < p.out_n ? index : -1};
+/// How much is sorted at once: what 31 bits (elements) and 32 bits (keys) can number.
+struct ScatterBlock {
+  std::int64_t outers, inners;  // 0: not even one column
+};
+inline ScatterBlock scatter_block(std::int64_t outer, std::int64_t n, std::int64_t inner,
+                                  std::int64_t out_n) {
+  const std::int64_t elements = INT32_MAX / n, keys = (std::int64_t{UINT32_MAX} - 1) / out_n;
+  const std::int64_t columns = elements < keys ? elements : keys;
+  if (columns < inner) return {columns > 0 ? 1 : 0, columns};
+  return {columns / inner < outer ? columns / inner : outer, inner};
 }
 
-/// Adds to `total` what elements (o, j, i) .. (o, last, i) bring to e's place, in order;
-/// add(total, at) adds source element `at`.
-template <class S, class Add>
-RINGLET_HOST_DEVICE S add_in_order(const ScatterPlaces& p, const Scattered& e, std::int64_t last,
-                                   S total, Add add) {
-  for (std::int64_t j = e.j; j <= last; ++j) {
-    const std::int64_t at = (e.o * p.n.divisor() + j) * p.inner.divisor() + e.i;
-    if (p.index[p.whole_rows ? j : at] == e.index) total = add(total, at);
-  }
-  return total;
+/// Sorted elements [begin, end) go to one place; empty where no run begins.
+struct ScatterRun {
+  std::int64_t begin, end;
+  std::int64_t column;
+};
+
+/// The run of which item `at` of p.sorted() * p.columns is the first.
+template <class Places>
+RINGLET_HOST_DEVICE ScatterRun scatter_run(const Places& p, const Divider& columns,
+                                           const std::uint32_t* keys, std::int64_t at) {
+  const Division item = divide(at, columns);
+  const std::int64_t begin = item.quotient;
+  const bool begins = begins_run(keys, begin, p.keys() - 1);
+  return {begin, begins ? end_of_run(keys, begin, p.sorted()) : begin, item.remainder};
 }
 
 }  // namespace ringlet::cuda

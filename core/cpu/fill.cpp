@@ -24,7 +24,7 @@ void fill(const FillArgs& args, Device device) {
     parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
       T* out = static_cast<T*>(args.out);
       for (std::int64_t i = begin; i < end; ++i)
-        out[i] = convert<T>(args.start + static_cast<double>(i) * args.step);
+        out[i] = convert<T>(filled(args.start, args.step, i));
     });
   });
 }

@@ -1,6 +1,7 @@
 // Making and converting elements: fill, arange, cast.
 #pragma once
 
+#include "ringlet/core/host_device.h"
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/tensor.h"
 
@@ -9,10 +10,14 @@ namespace ringlet {
 struct FillArgs {
   void* out;  // (n)
   std::int64_t n;
-  double start;  // out[i] = start + i * step, rounded once
+  double start;  // out[i] = filled(start, step, i), rounded once
   double step;
   DType dtype;
 };
+/// start + i * step; without a step `start` as it is, a -0 too.
+RINGLET_HOST_DEVICE double filled(double start, double step, std::int64_t i) {
+  return step == 0 ? start : start + static_cast<double>(i) * step;
+}
 extern Kernel<FillArgs> fill_kernel;
 
 struct CastArgs {

@@ -1,7 +1,7 @@
 // Moving elements: joining, cutting, permuting, and rows or elements named by an index. Bytes move
 // unchanged, so every dtype goes through; only sums (scatter_add, index_add) need floats.
-// Axes may be negative. Indices are i32 or i64, in [0, size); others throw with the value (on a
-// CPU; elsewhere that element is undefined).
+// Axes may be negative. Indices are i32 or i64, in [0, size); others throw with the value. A GPU,
+// which nobody waits for, gathers 0 for them and leaves them out of what is scattered.
 #pragma once
 
 #include "ringlet/core/kernel.h"

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 
 namespace ringlet {
@@ -40,6 +41,14 @@ TEST_CASE("what an integer cannot hold becomes the nearest that it can, and NaN 
   CHECK(converted<std::uint8_t>({-1, 255, 256}, DType::f64) ==
         std::vector<std::uint8_t>{0, 255, 255});
   CHECK(full({1}, -1, DType::u8).item<std::uint8_t>() == 0);
+}
+
+TEST_CASE("what a tensor is filled with keeps its sign, of zero too") {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    CAPTURE(dtype);
+    CHECK(std::signbit(full({3}, -0.0, dtype).to_vector<double>()[2]));
+    CHECK(!std::signbit(full({3}, 0.0, dtype).to_vector<double>()[2]));
+  }
 }
 
 }  // namespace ringlet

@@ -165,21 +165,27 @@ TEST_CASE("a table of what was used last lets go of what was not used for longes
   CHECK(find(10) == 1);
 }
 
-TEST_CASE("the library does what it can: a bias of the product's dtype, no more") {
-  const auto plan = [](const Dtypes& dtypes, bool bias) {
+TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 product") {
+  const auto plan = [](const Dtypes& dtypes, bool bias, bool library_adds_bias = true) {
     const float zeros[5] = {};
     MatmulArgs args = sizes(dtypes, 1, 4, false, true);
     if (bias) args.bias = zeros;
-    return cuda::plan_matmul(args, true);
+    return cuda::plan_matmul(args, library_adds_bias);
   };
   const auto f32 = plan(kDtypes[0], true);
   CHECK(f32.adds_bias);
   CHECK(!f32.finish);
   CHECK(!f32.scratch);
   const auto bf16 = plan(kDtypes[3], true);
-  CHECK(!bf16.adds_bias);
-  CHECK(bf16.scratch);
-  CHECK(bf16.product == DType::f32);
+  CHECK(bf16.adds_bias);
+  CHECK(!bf16.finish);
+  CHECK(bf16.product == DType::bf16);
+  for (const auto& behind : {plan(kDtypes[3], true, false), plan(kDtypes[1], true)}) {
+    CHECK(!behind.adds_bias);
+    CHECK(behind.scratch);
+    CHECK(behind.finish);
+    CHECK(behind.product == DType::f32);
+  }
   const auto plain = plan(kDtypes[3], false);
   CHECK(!plain.scratch);
   CHECK(!plain.finish);

@@ -1,10 +1,13 @@
-// Scattering as CUDA does it, element by element on the host and in any order: the first element of
-// each place adds what follows. The bits are those of the CPU, which goes in the source's order.
+// Scattering as CUDA does it, run by run on the host and in any order: the bits are those of the
+// CPU, which goes through the source from its beginning.
 #include "ringlet/cuda/scatter_places.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "ringlet/core/ops/index.h"
@@ -13,77 +16,139 @@
 namespace ringlet::cuda {
 namespace {
 
-struct Found {
-  std::vector<std::int64_t> first, last;
+Tensor random_index(const Shape& shape, std::int64_t size, DType dtype) {
+  return uniform(shape, 0, static_cast<double>(size)).to(dtype);
+}
+
+struct Sizes {
+  std::int64_t outer, n, inner, out_n;
 };
 
-Found occurrences(const ScatterPlaces& places, std::int64_t slots, std::int64_t n) {
-  Found found{std::vector<std::int64_t>(static_cast<std::size_t>(slots), INT64_MAX),
-              std::vector<std::int64_t>(static_cast<std::size_t>(slots), -1)};
-  for (std::int64_t at = n - 1; at >= 0; --at) {
-    const Scattered e = scattered(places, at);
-    const auto slot = static_cast<std::size_t>(e.slot(places));
-    found.first[slot] = std::min(found.first[slot], e.j);
-    found.last[slot] = std::max(found.last[slot], e.j);
+/// Calls visit(places, run, out, elements) for every run, last first.
+template <class Places, class Visit>
+void for_runs(const Places& places, Visit visit) {
+  std::vector<std::int64_t> elements(static_cast<std::size_t>(places.sorted()));
+  std::iota(elements.begin(), elements.end(), 0);
+  std::stable_sort(elements.begin(), elements.end(),
+                   [&](std::int64_t a, std::int64_t b) { return places.key(a) < places.key(b); });
+  std::vector<std::uint32_t> keys;
+  for (std::int64_t e : elements) keys.push_back(places.key(e));
+  for (std::int64_t at = places.sorted() * places.columns - 1; at >= 0; --at) {
+    const ScatterRun run = scatter_run(places, Divider(places.columns), keys.data(), at);
+    if (run.begin < run.end)
+      visit(places, run, places.out(keys[static_cast<std::size_t>(run.begin)], run.column),
+            elements);
   }
-  return found;
 }
 
-Tensor random_index(const Shape& shape, std::int64_t size, DType dtype) {
-  const Tensor u = uniform(shape, 0, static_cast<double>(size));
-  Tensor index = empty(shape, dtype);
-  for (std::int64_t i = 0; i < u.numel(); ++i) {
-    const auto value = static_cast<std::int64_t>(u.data<float>()[i]);
-    if (dtype == DType::i64) {
-      index.mutable_data<std::int64_t>()[i] = value;
-    } else {
-      index.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
-    }
-  }
-  return index;
+template <class Visit>
+void for_row_runs(const Sizes& s, const Tensor& index, Visit visit) {
+  for_runs(ScatterRows{IndexView(index.bytes(), index.dtype()), s.out_n, s.n, s.outer * s.inner,
+                       Divider(s.inner)},
+           visit);
 }
 
-// Source (outer, n, inner) into (outer, out_n, inner).
-void check_scatter_add(std::int64_t outer, std::int64_t n, std::int64_t inner, std::int64_t out_n,
-                       bool whole_rows, DType index_dtype) {
-  const Shape shape = whole_rows ? Shape{n} : Shape{outer, n, inner};
-  const Tensor index = random_index(shape, out_n, index_dtype);
-  const Tensor source = normal({outer, n, inner});
-  Tensor out = normal({outer, out_n, inner}), expected = out.clone();
-  whole_rows ? index_add_(expected, 1, index, source) : scatter_add_(expected, 1, index, source);
-
-  const ScatterPlaces places{IndexView(index.bytes(), index_dtype), whole_rows, out_n, Divider(n),
-                             Divider(inner)};
-  ScatterPlaces marked = places;
-  if (whole_rows) marked.inner = Divider(1);
-  const Found found = occurrences(marked, places.slots(outer), whole_rows ? n : source.numel());
-  float* to = out.mutable_data<float>();
-  for (std::int64_t at = source.numel() - 1; at >= 0; --at) {
-    const Scattered e = scattered(places, at);
-    const auto slot = static_cast<std::size_t>(e.slot(places));
-    if (found.first[slot] != e.j) continue;
-    to[e.place(places)] = add_in_order(
-        places, e, found.last[slot], to[e.place(places)],
-        [&](float sum, std::int64_t from) { return sum + source.data<float>()[from]; });
-  }
-  CHECK(std::equal(to, to + out.numel(), expected.data<float>()));
+/// Blocks of at most `block`.
+template <class Visit>
+void for_element_runs(const Sizes& s, const Tensor& index, ScatterBlock block, Visit visit) {
+  for (std::int64_t o = 0; o < s.outer; o += block.outers)
+    for (std::int64_t i = 0; i < s.inner; i += block.inners)
+      for_runs(ScatterElements{IndexView(index.bytes(), index.dtype()), s.inner, o, i,
+                               std::min(block.outers, s.outer - o), Divider(s.out_n), Divider(s.n),
+                               Divider(std::min(block.inners, s.inner - i))},
+               visit);
 }
 
-TEST_CASE("cuda scatter_add: sums are in the source's order") {
-  check_scatter_add(1, 50, 1, 7, false, DType::i64);
-  check_scatter_add(3, 40, 5, 6, false, DType::i32);
-  check_scatter_add(1, 60, 9, 11, true, DType::i64);
-  check_scatter_add(4, 30, 3, 200, true, DType::i32);
-  check_scatter_add(2, 1, 4, 3, false, DType::i64);
+/// Sums as the kernel makes them.
+struct Added {
+  Tensor source, out;
+  std::int64_t seen = 0;
+
+  template <class Places>
+  void operator()(const Places& places, const ScatterRun& run, std::int64_t at,
+                  const std::vector<std::int64_t>& elements) {
+    float& to = out.mutable_data<float>()[at];
+    for (std::int64_t k = run.begin; k < run.end; ++k, ++seen)
+      to += source.data<float>()[places.source(elements[static_cast<std::size_t>(k)], run.column)];
+  }
+};
+
+void check_elements(const Sizes& s, DType index_dtype) {
+  const Tensor index = random_index({s.outer, s.n, s.inner}, s.out_n, index_dtype);
+  Added added{normal({s.outer, s.n, s.inner}), normal({s.outer, s.out_n, s.inner})};
+  const Tensor before = added.out.clone();
+  const Tensor expected = scatter_add(before, 1, index, added.source);
+  for (const ScatterBlock& block : {ScatterBlock{1, 1}, {1, 2}, {1, s.inner}, {2, s.inner}}) {
+    added.out.copy_(before);
+    added.seen = 0;
+    for_element_runs(s, index, block, std::ref(added));
+    CHECK(added.seen == added.source.numel());  // each once
+    CHECK(added.out.to_vector() == expected.to_vector());
+  }
+}
+
+void check_rows(const Sizes& s, DType index_dtype) {
+  const Tensor index = random_index({s.n}, s.out_n, index_dtype);
+  Added added{normal({s.outer, s.n, s.inner}), normal({s.outer, s.out_n, s.inner})};
+  Tensor expected = added.out.clone();
+  index_add_(expected, 1, index, added.source);
+  for_row_runs(s, index, std::ref(added));
+  CHECK(added.seen == added.source.numel());
+  CHECK(added.out.to_vector() == expected.to_vector());
+}
+
+TEST_CASE("cuda scatter_add: sums are in the source's order, however much is sorted at once") {
+  check_elements({1, 50, 1, 7}, DType::i64);
+  check_elements({3, 40, 5, 6}, DType::i32);
+  check_elements({2, 30, 4, 1}, DType::i32);  // all meet at one place
+  check_elements({2, 1, 4, 3}, DType::i64);
+  check_rows({1, 60, 9, 11}, DType::i64);
+  check_rows({4, 30, 3, 200}, DType::i32);
+  check_rows({2, 100, 3, 1}, DType::i64);
+}
+
+TEST_CASE("cuda scatter: the last of each place is written") {
+  const Sizes s{3, 40, 5, 6};
+  const Tensor index = random_index({s.outer, s.n, s.inner}, s.out_n, DType::i32);
+  const Tensor source = normal({s.outer, s.n, s.inner});
+  Tensor out = zeros({s.outer, s.out_n, s.inner});
+  const Tensor expected = scatter(out, 1, index, source);
+  for_element_runs(s, index, {1, 2},
+                   [&](const ScatterElements& places, const ScatterRun& run, std::int64_t at,
+                       const std::vector<std::int64_t>& elements) {
+                     const auto last = static_cast<std::size_t>(run.end - 1);
+                     out.mutable_data<float>()[at] =
+                         source.data<float>()[places.source(elements[last])];
+                   });
+  CHECK(out.to_vector() == expected.to_vector());
 }
 
 TEST_CASE("cuda scatter: an index out of range goes nowhere") {
-  const std::int32_t index[] = {2, -1, 5, 0};
-  const ScatterPlaces places{IndexView(index, DType::i32), true, 5, Divider(4), Divider(1)};
-  CHECK(scattered(places, 0).index == 2);
-  CHECK(scattered(places, 1).index == -1);
-  CHECK(scattered(places, 2).index == -1);
-  CHECK(scattered(places, 3).index == 0);
+  const Tensor index = tensor(std::vector<std::int32_t>{2, -1, 5, 0}, {4});
+  std::vector<std::int64_t> seen;
+  const auto note = [&](const auto&, const ScatterRun& run, std::int64_t at, const auto&) {
+    CHECK(run.end == run.begin + 1);
+    seen.push_back(at);
+  };
+  for_row_runs({1, 4, 1, 5}, index, note);
+  CHECK(seen == std::vector<std::int64_t>{2, 0});
+  for_element_runs({2, 2, 1, 5}, index, {2, 1}, note);
+  CHECK(seen == std::vector<std::int64_t>{2, 0, 5, 2});
+}
+
+TEST_CASE("cuda scatter: as much is sorted at once as numbers can tell apart") {
+  const auto block = [](const Sizes& s) {
+    const ScatterBlock found = scatter_block(s.outer, s.n, s.inner, s.out_n);
+    return std::pair(found.outers, found.inners);
+  };
+  const std::int64_t many = std::int64_t{1} << 31;
+  CHECK(block({10, 5, 3, 7}) == std::pair(10l, 3l));
+  CHECK(block({many, many / 8, 3, 1}) == std::pair(2l, 3l));  // 7 columns of 2^28 elements
+  CHECK(block({2, many / 8, 9, 1}) == std::pair(1l, 7l));
+  CHECK(block({1, 1, 1000, many}) == std::pair(1l, 1l));      // keys to 2^31, and one more
+  CHECK(block({1, 1, 1000, many - 1}) == std::pair(1l, 2l));  // to 2^32 - 2
+  CHECK(block({1, many, 1000, 1}) == std::pair(0l, 0l));
+  CHECK(block({1, 1, 1000, 2 * many - 1}) == std::pair(0l, 0l));
 }
 
 }  // namespace
