@@ -1,0 +1,111 @@
+#include "scaling_data.h"
+
+#include <algorithm>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::bench {
+namespace {
+
+std::vector<std::pair<double, double>> read_timed(const std::filesystem::path& collectives) {
+  std::vector<std::pair<double, double>> points;
+  for (const Entry& row : Entry::read(collectives).list("rows"))
+    if (row.text("op") == "all_reduce" && row.text("algorithm") == "direct" &&
+        row.number("ranks") == 2)
+      points.push_back({row.number("bytes"), row.number("p50_us") * 1e-6});
+  std::sort(points.begin(), points.end());
+  if (points.size() < 2 || points.front().first <= 0 || points.front().second <= 0)
+    fail_input(collectives.string(), ": expected two sizes or more of direct all-reduces");
+  return points;
+}
+
+}  // namespace
+
+Link read_link(const Entry& data, const std::string& name) {
+  const Entry entry = data.at("links").at(name);
+  Link link;
+  link.name = name;
+  link.node = entry.count("node");
+  link.tree = entry.flag("tree");
+  link.share = entry.number("share", 0);
+  link.shared_memory = entry.flag("shared_memory");
+  if (entry.has("timed")) {
+    link.timed = read_timed(entry.file("timed"));
+    return link;
+  }
+  link.base_s = entry.number("base_us") * 1e-6;
+  link.hop_s = entry.number("hop_us") * 1e-6;
+  link.rate = entry.number("GB_per_s") * 1e9;
+  if (entry.has("node_GB_per_s")) {
+    link.node_hop_s = entry.number("node_hop_us") * 1e-6;
+    link.node_rate = entry.number("node_GB_per_s") * 1e9;
+  }
+  if (link.rate == 0 || link.node_rate == 0) entry.refuse("expected a rate above 0");
+  return link;
+}
+
+Network read_network(const Entry& data, const std::string& name) {
+  const Entry entry = data.at("networks").at(name);
+  const double h = entry.number("hidden"), i = entry.number("intermediate");
+  const double bytes = entry.number("gradient_bytes");
+  Network network;
+  network.layers = entry.count("layers");
+  // Four projections, two of the feed-forward network, their biases, two LayerNorms.
+  network.layer_bytes = bytes * (4 * h * h + 2 * h * i + 9 * h + i);
+  network.table_bytes = bytes * h * entry.number("vocabulary");
+  network.row_bytes = bytes * h * entry.number("rows");
+  network.rest_bytes = bytes * h * (entry.number("positions") + 2);
+  return network;
+}
+
+DeviceStep read_measured_step(const std::filesystem::path& throughput) {
+  const Entry file = Entry::read(throughput);
+  const std::vector<Entry> rows = file.list("rows");
+  for (const char* strategy : {"none", "unconnected"})
+    for (const Entry& row : rows) {
+      if (row.text("strategy") != strategy) continue;
+      const Entry ms = row.at("step_ms");
+      DeviceStep device;
+      device.samples = row.number("pairs_per_s") / row.count("devices") * ms.number("median") / 1e3;
+      device.optimizer_s = ms.number("optimizer") / 1e3;
+      // Medians of phases do not add up to the median of steps.
+      const double both = ms.number("median") / 1e3 - device.optimizer_s;
+      const double forward = ms.number("forward"), backward = ms.number("backward");
+      if (both <= 0 || forward + backward <= 0) row.refuse("expected a step that takes time");
+      device.forward_s = both * forward / (forward + backward);
+      device.backward_s = both - device.forward_s;
+      device.bf16 = row.text("dtype") == "bf16";
+      return device;
+    }
+  file.refuse("expected a row of strategy none or unconnected");
+}
+
+Machine read_machine(const Entry& data, const Entry& entry) {
+  Machine machine{entry.text("name"),
+                  entry.text("basis"),
+                  entry.text("source"),
+                  read_network(data, entry.text("network")),
+                  read_link(data, entry.text("link")),
+                  {},
+                  {}};
+  for (const double n : entry.numbers("devices")) {
+    if (n < 1 || n > 1e6) entry.refuse("expected 1 to 1000000 devices");
+    machine.devices.push_back(static_cast<int>(n));
+  }
+  DeviceStep& device = machine.device;
+  if (entry.has("throughput")) {
+    device = read_measured_step(entry.file("throughput"));
+    return machine;
+  }
+  device.samples = entry.number("samples");
+  device.forward_s = entry.number("forward_ms") / 1e3;
+  device.backward_s = entry.number("backward_ms") / 1e3;
+  device.optimizer_s = entry.number("optimizer_ms") / 1e3;
+  device.bf16 = entry.flag("bf16");
+  device.forwards = entry.has("forwards") ? entry.count("forwards") : 1;
+  device.slowest = entry.number("slowest", 1);
+  if (device.samples == 0 || device.seconds() == 0) entry.refuse("expected a step that takes time");
+  return machine;
+}
+
+}  // namespace ringlet::bench

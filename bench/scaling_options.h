@@ -1,0 +1,22 @@
+// The command line of the scaling model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringlet::bench {
+
+struct ScalingOptions {
+  std::string data;
+  std::string machine;     // one of the file; empty: all
+  std::string throughput;  // JSON of that bench, whose step of one device takes the machine's place
+  std::vector<int> devices;  // empty: the machine's own
+  std::string json;
+  std::string svg;
+};
+
+/// Empty when help was asked for and printed. Throws InputError.
+std::optional<ScalingOptions> parse_scaling(int argc, char** argv);
+
+}  // namespace ringlet::bench

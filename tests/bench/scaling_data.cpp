@@ -1,0 +1,108 @@
+// The figures that the scaling model is held against, and what its file may not say.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "ringlet/bench/scaling_check.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+#include "ringlet/tests/files.h"
+
+using ringlet::bench::Check;
+using ringlet::bench::Entry;
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kBench = RINGLET_BENCH_DIR;
+Entry data() { return Entry::read(kBench / "data/scaling.json"); }
+
+// "table, row" of what is further off than `most`.
+std::set<std::string> beyond(const std::vector<Check>& checks, double most) {
+  std::set<std::string> out;
+  for (const Check& check : checks) {
+    const std::string name = check.table + ", " + check.row;
+    INFO(name);
+    if (check.fitted)
+      CHECK(check.error() == doctest::Approx(0).epsilon(0.001));
+    else if (std::abs(check.error()) > most)
+      out.insert(name);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("BERT-large as NVIDIA published it: within 5 %, but for the rows named here") {
+  const std::vector<Check> checks = check_published(data());
+  CHECK(checks.size() == 42);
+  // Beyond 64 GPUs TF32 at length 512 falls behind f16, which sends as much in half the time;
+  // SQuAD's steps are short, and one device's rates are rounded to 12 and 52; MLPerf's rows differ
+  // in how they pack sequences.
+  CHECK(beyond(checks, 0.05) ==
+        std::set<std::string>{
+            "DGX A100, TF32, length 512, 128 devices", "DGX A100, TF32, length 512, 256 devices",
+            "DGX-1 V100, f32, SQuAD, 8 devices", "DGX-1 V100, f16, SQuAD, 8 devices",
+            "MLPerf, H100, 64 devices", "MLPerf, H100, 768 devices"});
+  CHECK(beyond(checks, 0.30).empty());
+}
+
+TEST_CASE("two ranks on a CPU: within 10 % of what was measured, but for the row named here") {
+  const std::vector<Check> checks = check_strategies(data());
+  CHECK(checks.size() == 18);
+  CHECK(beyond(checks, 0.10) == std::set<std::string>{"minilm-l6, f32, Zen 4, fsdp x 2"});
+}
+
+TEST_CASE("ring all-reduces of two ranks, from direct ones: within 10 % where both are steady") {
+  std::vector<Check> steady = check_collectives(data());
+  CHECK(steady.size() == 18);
+  std::erase_if(steady, [](const Check& check) { return check.table != "shared memory, Zen 4"; });
+  CHECK(beyond(steady, 0.10) == std::set<std::string>{"shared memory, Zen 4, ring, 4 KiB"});
+}
+
+TEST_CASE("the bytes that a rank sends are those that were counted") {
+  const Entry all = data();
+  const auto network = ringlet::bench::read_network(all, "mpnet-base");
+  const auto link = ringlet::bench::read_link(all, "shared memory, Zen 4");
+  const fs::path file = kBench / "results/cpu_strategies_mpnet_base_f32_zen4.json";
+  const auto device = ringlet::bench::read_measured_step(file);
+  CHECK(device.samples == doctest::Approx(32));
+  int counted = 0;
+  for (const Entry& row : Entry::read(file).list("rows")) {
+    if (!row.has("wire_bytes")) continue;
+    const auto strategy = ringlet::train::parse_strategy(row.text("strategy"));
+    CHECK(model_step(device, network, link, strategy, 2).sent_bytes ==
+          doctest::Approx(row.number("wire_bytes")).epsilon(0.01));
+    ++counted;
+  }
+  CHECK(counted == 3);
+}
+
+TEST_CASE("a file of the model that says something else is refused with the place") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "scaling.json").string();
+  const auto refused = [&](const std::string& text, const std::string& why, const auto& read) {
+    ringlet::write_file(file, text);
+    const std::string message = file + ": " + why;
+    CHECK_THROWS_WITH_AS(read(Entry::read(file)), message.c_str(), ringlet::InputError);
+  };
+  const auto link = [](const Entry& entry) { ringlet::bench::read_link(entry, "x"); };
+  refused("[1]", "expected a JSON object", link);
+  refused("{", "expected a JSON object", link);
+  refused("{}", "expected 'links'", link);
+  refused(R"({"links": {}})", "links: expected 'x'", link);
+  refused(R"({"links": {"x": {}}})", "links 'x': expected a number 'node', 0 or more", link);
+  refused(R"({"links": {"x": {"node": 0.5}}})",
+          "links 'x': expected a whole number 'node', 1 to 1000000", link);
+  refused(R"({"links": {"x": {"node": 8, "base_us": -1}}})",
+          "links 'x': expected a number 'base_us', 0 or more", link);
+  refused(R"({"links": {"x": {"node": 8, "base_us": 1, "hop_us": 1, "GB_per_s": 0}}})",
+          "links 'x': expected a rate above 0", link);
+  refused(R"({"links": {"x": {"node": 8, "tree": 1}}})",
+          "links 'x': expected true or false as 'tree'", link);
+  refused(R"({"links": [1]})", "links: expected an object with 'x'", link);
+  const auto published = [](const Entry& entry) { check_published(entry); };
+  refused(R"({"published": 1})", "expected an array 'published'", published);
+  refused(R"({"published": [{}]})", "published 1: expected a string 'network'", published);
+}
