@@ -153,7 +153,7 @@ TEST_CASE("the gradient of layer_norm takes what its forward kept, and nothing e
     CHECK_THROWS_AS(back(kept, wrong), Error);
     CHECK_THROWS_AS(residual_dropout_layer_norm_backward(x, x, wrong, w, {}, {}, {}, {}), Error);
   }
-  CHECK_THROWS_WITH_AS(back(ones({1}), kept), "[layer_norm] shape of mean: (1) != (2)", Error);
+  CHECK_THROWS_WITH_AS(back(ones({1}), kept), "[layer_norm] shape of mean: (1,) != (2,)", Error);
   const Tensor positions = zeros({2, 2}, DType::i32, elsewhere);
   CHECK_THROWS_AS(residual_dropout_layer_norm(x, x, {.p = 0.5f}, positions, w, w, 1e-5), Error);
   CHECK_THROWS_AS(
