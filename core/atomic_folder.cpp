@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
@@ -24,6 +25,8 @@ void sync(const fs::path& path) {
   if (fd >= 0) close(fd);
   if (!synced) fail_input(path.string(), ": cannot sync: ", std::strerror(error));
 }
+
+constexpr std::string_view kPushedOut = ".old";
 
 bool all_of(std::string_view text, std::string_view set) {
   return !text.empty() && text.find_first_not_of(set) == text.npos;
@@ -49,6 +52,18 @@ std::string target_of_file(const std::string& name) {
   const auto number = [](std::string_view text) { return all_of(text, "0123456789"); };
   const bool fits = dot != rest.npos && number(rest.substr(0, dot)) && number(rest.substr(dot + 1));
   return fits ? name.substr(0, mark) : "";
+}
+
+/// The name under which a folder waits while that of `temporary` (".NAME.XXXXXX") takes its place.
+fs::path pushed_out(const fs::path& temporary) {
+  const std::string name = temporary.filename().string();
+  const std::size_t dot = name.rfind('.');
+  return temporary.parent_path() / str(name.substr(0, dot), kPushedOut, name.substr(dot));
+}
+
+/// What such a folder was, given target_of_folder of it; empty for any other.
+std::string pushed_out_from(const std::string& name) {
+  return name.ends_with(kPushedOut) ? name.substr(0, name.size() - kPushedOut.size()) : "";
 }
 
 }  // namespace
@@ -82,14 +97,30 @@ void AtomicFolder::commit() {
     // Network file systems do not know these flags: then there is a moment without a target.
     if (errno != EINVAL && errno != ENOSYS)
       fail_input(target_.string(), ": cannot be put in place: ", std::strerror(errno));
-    fs::remove_all(target_, error);
-    fs::rename(temporary_, target_, error);
-    if (error) fail_input(target_.string(), ": cannot be put in place: ", error.message());
+    replace(swap);
   } else if (swap) {
     fs::remove_all(temporary_, error);  // the older folder, under that name since the swap
   }
   temporary_.clear();
   sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+void AtomicFolder::replace(bool is_there) {
+  const fs::path old = pushed_out(temporary_);
+  std::error_code error, ignored;
+  if (is_there) fs::rename(target_, old, error);
+  if (error) fail_input(target_.string(), ": cannot be put in place: ", error.message());
+  fs::rename(temporary_, target_, error);
+  if (!error) {
+    // Open files of a network file system stay, under other names: the next cleaning takes them.
+    fs::remove_all(old, ignored);
+    return;
+  }
+  if (is_there) fs::rename(old, target_, ignored);
+  if (!ignored) fail_input(target_.string(), ": cannot be put in place: ", error.message());
+  const fs::path kept = std::exchange(temporary_, {});
+  fail_input(target_.string(), ": cannot be put in place: ", error.message(), "; the folder is at ",
+             kept.string(), ", the older one at ", old.string());
 }
 
 void remove_unfinished(const fs::path& parent,
@@ -101,6 +132,9 @@ void remove_unfinished(const fs::path& parent,
                                : fs::is_regular_file(status) ? target_of_file(name)
                                                              : "";
     if (!target.empty() && is_target(target)) remove_path(path);
+    const std::string was = fs::is_directory(status) ? pushed_out_from(target) : "";
+    // Where nothing took its place it is the only one.
+    if (!was.empty() && is_target(was) && fs::exists(parent / was)) remove_path(path);
   }
 }
 

@@ -1,18 +1,16 @@
 #include "ringlet/core/atomic_folder.h"
 
 #include <doctest/doctest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <optional>
+#include <cstdint>
+#include <vector>
 
 #include "../files.h"
+#include "refused_calls.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
 
@@ -21,42 +19,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// From now on this process's renameat2 fails as on a file system that knows no flags; false where
-// the kernel does not filter calls.
-bool refuse_rename_flags(int error) {
-  const auto jump = [](std::uint32_t value, std::uint8_t otherwise) {
-    return sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, otherwise, value};
-  };
-  const auto load = [](std::size_t offset) {
-    return sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(offset)};
-  };
-  const auto answer = [](std::uint32_t value) { return sock_filter{BPF_RET | BPF_K, 0, 0, value}; };
-  sock_filter code[] = {load(offsetof(seccomp_data, nr)),
-                        jump(SYS_renameat2, 3),
-                        load(offsetof(seccomp_data, args) + 4 * sizeof(std::uint64_t)),  // flags
-                        jump(0, 2),
-                        answer(SECCOMP_RET_ALLOW),
-                        answer(SECCOMP_RET_ALLOW),
-                        answer(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error))};
-  const sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+// renameat2 as of a file system that knows no flags.
+Refusal rename_flags(int error) { return {SYS_renameat2, 4, 0, false, error}; }
+
+// A rename of the path that lies at this address.
+std::vector<Refusal> rename_from(const fs::path& path, int error) {
+  const auto from = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(path.c_str()));
+  std::vector<Refusal> calls{{SYS_renameat2, 1, from, true, error}};
+#ifdef SYS_renameat
+  calls.push_back({SYS_renameat, 1, from, true, error});
+#endif
+#ifdef SYS_rename
+  calls.push_back({SYS_rename, 0, from, true, error});
+#endif
+  return calls;
 }
 
-// Runs body() in a child whose renameat2 fails so; its exit code, none where the kernel does not
-// filter calls.
 template <class Body>
 std::optional<int> without_rename_flags(int error, Body body) {
-  constexpr int kNoSeccomp = 77;
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) _exit(refuse_rename_flags(error) ? body() : kNoSeccomp);
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  if (WEXITSTATUS(status) != kNoSeccomp) return WEXITSTATUS(status);
-  MESSAGE("skipped: needs seccomp");
-  return std::nullopt;
+  return in_child([&] { return refuse({rename_flags(error)}) ? body() : kNoSeccomp; });
 }
 
 struct Base {
@@ -147,4 +128,37 @@ TEST_CASE_FIXTURE(Base, "a refusal that has nothing to do with swaps leaves the 
   CHECK(*code == 0);
   CHECK(read_file(model / "a") == "old");
   CHECK(base.entries() == 1);
+}
+
+TEST_CASE_FIXTURE(Base,
+                  "where a new folder cannot take its place without swaps, the old comes back") {
+  write("a", "old");
+  const auto code = in_child([&] {
+    AtomicFolder folder(model);
+    write_file(folder.path() / "a", "new");
+    std::vector<Refusal> refusals = rename_from(folder.path(), EACCES);
+    refusals.insert(refusals.begin(), rename_flags(EINVAL));
+    if (!refuse(refusals)) return kNoSeccomp;
+    try {
+      folder.commit();
+    } catch (const InputError& refused) {
+      const std::string why = ": cannot be put in place: Permission denied";
+      return std::string(refused.what()).ends_with(why) ? 0 : 1;
+    }
+    return 2;
+  });
+  if (!code) return;
+  CHECK(*code == 0);
+  CHECK(read_file(model / "a") == "old");
+}
+
+TEST_CASE_FIXTURE(Base, "what was pushed out is removed once another has its place") {
+  const std::string old = ".model.old.123abc";
+  const auto is_model = [](const std::string& name) { return name == "model"; };
+  fs::create_directory(base / old);
+  remove_unfinished(base.path(), is_model);
+  CHECK(fs::exists(base / old));
+  fs::create_directory(model);
+  remove_unfinished(base.path(), is_model);
+  CHECK_FALSE(fs::exists(base / old));
 }
