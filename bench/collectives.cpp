@@ -38,10 +38,10 @@ struct Row {
 };
 
 void print(const std::vector<Row>& rows) {
-  fmt::print("{:<15}{:>12}  {:<9}{:<10}{:>9}{:>9}{:>12}{:>12}{:>7}\n", "op", "bytes", "algorithm",
+  fmt::print("{:<15}{:>12}  {:<11}{:<10}{:>9}{:>9}{:>12}{:>12}{:>7}\n", "op", "bytes", "algorithm",
              "transport", "algbw", "busbw", "p50 us", "p99 us", "wrong");
   for (const Row& row : rows)
-    fmt::print("{:<15}{:>12}  {:<9}{:<10}{:>9.2f}{:>9.2f}{:>12.1f}{:>12.1f}{:>7}\n", row.op,
+    fmt::print("{:<15}{:>12}  {:<11}{:<10}{:>9.2f}{:>9.2f}{:>12.1f}{:>12.1f}{:>7}\n", row.op,
                row.bytes, row.algorithm, row.transport, row.algbw(), row.busbw(),
                row.percentile(0.5) * 1e6, row.percentile(0.99) * 1e6, row.wrong);
 }
@@ -97,6 +97,7 @@ void measure(const CollectivesOptions& options, const comm::Group& world) {
 int run(int argc, char** argv) {
   const auto options = parse_collectives(argc, argv);
   if (!options) return 0;
+  if (!options->json.empty()) AtomicFile probe(options->json);  // refused before the minutes of work
   const bool threads = options->transport == comm::TransportKind::thread;
   comm::launch([&](const comm::Group& world) { measure(*options, world); }, options->ranks,
                {.ranks = threads ? comm::Ranks::threads : comm::Ranks::processes,

@@ -9,11 +9,19 @@ set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 ringlet=${RINGLET:-$root/build/train/ringlet}
 options=()
+usage="usage: $0 [--nproc-per-node N] PROGRAM ARGUMENTS..."
 while [ $# -gt 0 ] && [[ $1 == --* ]]; do
-  options+=("$1" "$2")
-  shift 2
+  [ "$1" != --help ] || { echo "$usage"; exit; }
+  if [[ $1 == *=* ]]; then
+    options+=("$1")
+    shift
+  else
+    [ $# -gt 1 ] || break
+    options+=("$1" "$2")
+    shift 2
+  fi
 done
-[ $# -gt 0 ] || { echo "usage: $0 [--nproc-per-node N] PROGRAM ARGUMENTS..." >&2; exit 2; }
+[ $# -gt 0 ] && [[ $1 != --* ]] || { echo "$usage" >&2; exit 2; }
 
 first=ringlet-$$-a second=ringlet-$$-b
 clean_up() {
