@@ -105,4 +105,16 @@ TEST_CASE("a file of the model that says something else is refused with the plac
   const auto published = [](const Entry& entry) { check_published(entry); };
   refused(R"({"published": 1})", "expected an array 'published'", published);
   refused(R"({"published": [{}]})", "published 1: expected a string 'network'", published);
+  const auto measured = [](const Entry& entry) { check_strategies(entry); };
+  refused(R"({"links": {"y": {"node": 2, "base_us": 1, "hop_us": 1, "GB_per_s": 1}},
+    "networks": {"z": {"layers": 1, "hidden": 1, "intermediate": 1, "vocabulary": 1,
+    "positions": 1, "gradient_bytes": 4, "rows": 0}},
+    "measured": [{"network": "z", "link": "y", "rows": []}]})",
+          "measured 1: expected rows", measured);
+  const auto step = [&](const Entry&) { ringlet::bench::read_measured_step(file); };
+  refused(R"({"rows": [{"strategy": "ddp"}]})", "expected a row of strategy none or unconnected",
+          step);
+  refused(R"({"rows": [{"strategy": "none", "devices": 1, "dtype": "f32", "pairs_per_s": 1,
+    "step_ms": {"median": 5, "forward": 1, "backward": 1, "optimizer": 5}}]})",
+          "rows 1: expected a step that takes time", step);
 }
