@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare_throughput import HERE, spread
+from compare_throughput import HERE, measured_on, spread
 
 SIDES = ("ringlet", "Sentence Transformers")
 
@@ -98,16 +98,17 @@ def main():
     rates = {side: [result["texts_per_s"] for result in runs[side]] for side in SIDES}
     ratios = [a / b for a, b in zip(*rates.values())]
     share = statistics.median(result["tokenizing_s"] / result["seconds"] for result in runs[SIDES[0]])
-    print(f"\n{len(texts)} sentences, {len(set(texts))} of them distinct, {arguments.dtype}, {arguments.threads} thread(s): median (min-max)")
+    print(f"\n{len(texts)} sentences, {len(set(texts))} of them distinct, {arguments.dtype}, "
+          f"{arguments.threads} thread(s): median (min-max)")
     for side in SIDES:
         print(f"{side}: {spread(rates[side], 0)} sentences/s")
     print(f"ringlet is faster by {spread(ratios, 2)}x; tokenizing takes {100 * share:.2f} % of its time; "
           f"least cosine {cosine:.6f}")
     if arguments.json:
-        settings = {key: getattr(arguments, key) for key in ("batch_size", "dtype", "rounds", "threads")}
+        settings = {key: getattr(arguments, key) for key in ("batch_size", "dtype", "rounds", "threads", "cores")}
         settings["sentences"] = len(texts)
         pathlib.Path(arguments.json).write_text(json.dumps(
-            {"settings": settings, "distinct": len(set(texts)), "runs": runs, "ratio": ratios,
+            {**measured_on(), "settings": settings, "distinct": len(set(texts)), "runs": runs, "ratio": ratios,
              "tokenizing_share": share, "least_cosine": cosine}, indent=1))
 
 
