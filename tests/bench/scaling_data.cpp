@@ -48,10 +48,14 @@ TEST_CASE("BERT-large as NVIDIA published it: within 5 %, but for the rows named
   CHECK(beyond(checks, 0.30).empty());
 }
 
-TEST_CASE("two ranks on a CPU: within 10 % of what was measured, but for the row named here") {
+TEST_CASE("two ranks on a CPU: within 10 % of what was measured, but for the rows named here") {
   const std::vector<Check> checks = check_strategies(data());
-  CHECK(checks.size() == 18);
-  CHECK(beyond(checks, 0.10) == std::set<std::string>{"minilm-l6, f32, Zen 4, fsdp x 2"});
+  CHECK(checks.size() == 21);
+  // Steps of half a second stray by a tenth, and ranks wait for the slower one.
+  CHECK(beyond(checks, 0.10) == std::set<std::string>{"minilm-l6, bf16, Zen 4, ddp x 2",
+                                                      "minilm-l6, bf16, Zen 4, zero1 x 2",
+                                                      "minilm-l6, f32, Zen 4, fsdp x 2"});
+  CHECK(beyond(checks, 0.20).empty());
 }
 
 TEST_CASE("ring all-reduces of two ranks, from direct ones: within 10 % where both are steady") {
