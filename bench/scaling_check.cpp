@@ -72,6 +72,7 @@ std::vector<StrategyRow> strategy_rows(const Entry& table) {
   else
     for (const Entry& row : Entry::read(table.file("throughput")).list("rows"))
       rows.push_back({row.text("strategy"), row.count("devices"), row.number("pairs_per_s")});
+  if (rows.empty()) table.refuse("expected rows");
   return rows;
 }
 

@@ -71,7 +71,8 @@ DeviceStep read_measured_step(const std::filesystem::path& throughput) {
       // Medians of phases do not add up to the median of steps.
       const double both = ms.number("median") / 1e3 - device.optimizer_s;
       const double forward = ms.number("forward"), backward = ms.number("backward");
-      if (both <= 0 || forward + backward <= 0) row.refuse("expected a step that takes time");
+      if (both <= 0 || forward + backward <= 0 || device.samples <= 0)
+        row.refuse("expected a step that takes time");
       device.forward_s = both * forward / (forward + backward);
       device.backward_s = both - device.forward_s;
       device.bf16 = row.text("dtype") == "bf16";

@@ -59,3 +59,9 @@ TEST_CASE("what scaling is told wrong is one line, and nothing is written") {
   refused({"--json", (folder / "no/folder.json").string()}, (folder / "no").string());
   CHECK(folder.entries() == 0);
 }
+
+TEST_CASE("scaling's tables that could not be printed are no success") {
+  const Outcome outcome = run_program(RINGLET_SCALING, {}, {.output_to = "/dev/full"});
+  CHECK_EQ(outcome.code, 2);
+  CHECK_EQ(outcome.err, "scaling: standard output: cannot write\n");
+}
