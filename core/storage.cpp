@@ -1,6 +1,7 @@
 #include "ringlet/core/storage.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ringlet/core/error.h"
 
@@ -70,7 +71,8 @@ void Storage::share_outside() {
 }
 
 std::shared_ptr<Storage> Storage::sidecar(std::size_t offset, const SidecarForm& form,
-                                          const std::function<std::shared_ptr<Storage>()>& build) {
+                                          const std::function<std::shared_ptr<Storage>()>& build,
+                                          bool at_once) {
   const std::lock_guard lock(sidecar_mutex_);
   if (shared_outside_) return nullptr;
   const std::uint64_t now = version();  // before the bytes are read
@@ -80,7 +82,8 @@ std::shared_ptr<Storage> Storage::sidecar(std::size_t offset, const SidecarForm&
   if (found == sidecars_.end()) {
     sidecars_.push_back({offset, form, now, nullptr});
     has_sidecars_ = true;
-    return nullptr;
+    if (!at_once) return nullptr;
+    found = std::prev(sidecars_.end());
   }
   if (!found->value) {
     found->value = build();

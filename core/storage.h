@@ -20,6 +20,8 @@ struct SidecarForm {
   std::int64_t columns;
   DType dtype;
   bool transposed;
+  /// Of a device: the order of work in which it is made, and in which alone it may be read.
+  std::uint64_t order = 0;
 
   friend bool operator==(const SidecarForm&, const SidecarForm&) = default;
 };
@@ -56,10 +58,11 @@ class Storage {
   void share_outside();
   bool is_shared_outside() const { return shared_outside_; }
 
-  /// The bytes at `offset` in another form. The first time that a version is asked for one there is
-  /// none (null): most are used once. From the second time on it is what `build` makes.
+  /// The bytes at `offset` in another form, as `build` makes it. The first time that a version is
+  /// asked for one there is none (null), as most are used once, unless it is wanted `at_once`.
   std::shared_ptr<Storage> sidecar(std::size_t offset, const SidecarForm& form,
-                                   const std::function<std::shared_ptr<Storage>()>& build);
+                                   const std::function<std::shared_ptr<Storage>()>& build,
+                                   bool at_once = false);
 
  private:
   struct Sidecar {

@@ -28,20 +28,35 @@ inline bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size
 /// Names the sidecar that holds a weight rounded to the operands' dtype; cast_kernel makes it.
 inline void rounded_form(const void*, void*) {}
 
-/// The rounded weight, where it is kept beside its storage: from its second use on, and not where
-/// memory is limited.
+/// The order of this thread's work for the device: its stream's and, while that is recorded, the
+/// recording's own, whose replays find nothing that was made before it.
+inline std::uint64_t work_order(Device device) {
+  const cudaStream_t stream = current_stream(device);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long recording = 0;
+  RINGLET_CUDA(cudaStreamGetCaptureInfo(stream, &status, &recording));
+  const auto order = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(stream));
+  // Addresses have 48 bits.
+  return status == cudaStreamCaptureStatusNone ? order
+                                               : order ^ (recording << 48 | recording >> 16);
+}
+
+/// The rounded weight, where it is kept beside its storage; not where memory is limited. A
+/// parameter's is made at its first use, as its gradients will want it, too.
 inline std::shared_ptr<Storage> kept_rounded(const MatmulArgs& args, Device device,
                                              const void* data, DType dtype, std::int64_t elements) {
-  if (!args.keep_b || memory_stats(device).limit > 0) return nullptr;
+  Storage* const weight = args.round_b ? args.round_b : args.keep_b;
+  if (!weight || memory_stats(device).limit > 0) return nullptr;
   const auto offset =
-      static_cast<std::size_t>(static_cast<const std::byte*>(data) - args.keep_b->data());
-  const SidecarForm form{rounded_form, elements, 1, args.dtype, false};
-  return args.keep_b->sidecar(offset, form, [&] {
+      static_cast<std::size_t>(static_cast<const std::byte*>(data) - weight->data());
+  const SidecarForm form{rounded_form, elements, 1, args.dtype, false, work_order(device)};
+  const auto make = [&] {
     const auto nbytes = static_cast<std::size_t>(elements) * itemsize(args.dtype);
     auto rounded = std::make_shared<Storage>(nbytes, device);
     cast_kernel({rounded->data(), data, elements, args.dtype, dtype}, device);
     return rounded;
-  });
+  };
+  return weight->sidecar(offset, form, make, args.round_b != nullptr);
 }
 
 /// The operand itself, or a copy of it where it counts as rounded or where the product writes over

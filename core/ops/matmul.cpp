@@ -64,6 +64,8 @@ void run(MatmulArgs& args, Tensor& out, const Tensor& a, const Tensor& b, double
   args.b = b.bytes();
   args.beta = beta;
   args.out_dtype = out.dtype();
+  // What is written over itself counts as written already.
+  if (args.b_dtype != args.dtype && b.storage() != out.storage()) args.round_b = b.storage().get();
   if (out.numel() > 0) matmul_kernel(args, out.device());
 }
 

@@ -39,7 +39,8 @@ struct MatmulArgs {
   DType a_dtype;  // in memory: dtype, or f32 to be rounded to bf16
   DType b_dtype;
   DType out_dtype;
-  Storage* keep_b;  // of b, where forms of it may be kept as sidecars; may be null
+  Storage* keep_b;   // of b, where forms of it may be kept as sidecars; may be null
+  Storage* round_b;  // of b, where it is a parameter to be rounded; else null
 };
 extern Kernel<MatmulArgs> matmul_kernel;
 
@@ -70,9 +71,10 @@ struct MatmulOptions {
 /// How long a weight stays as it is. kept: more products will meet it unchanged, as where nothing
 /// learns. From the second product on a CPU then has it packed in a sidecar of its storage, which
 /// takes 4 bytes a number in f32 and 2 in bf16 (6 in planes of AMX, 4 where bf16 is computed in
-/// f32), its columns made a multiple of a tile's 32 or 48 (on CUDA an f32 weight of bf16 products,
-/// rounded, takes 2), and goes when the storage is written or let go. None is made where memory is
-/// limited (set_memory_limit).
+/// f32), its columns made a multiple of a tile's 32 or 48, and goes when the storage is written or
+/// let go. None is made where memory is limited (set_memory_limit). On CUDA it is an f32 weight of
+/// bf16 products that is kept, rounded, in 2 bytes a number, of changing weights too: a step's
+/// forward, input gradient and recomputation share one.
 enum class Weight { changing, kept };
 
 /// a (.., m, k) b (.., k, n) -> (.., m, n) in a's dtype. Leading dimensions are equal, or b is one
