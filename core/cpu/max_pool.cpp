@@ -55,7 +55,10 @@ void max_pool2d_backward(const MaxPool2dBackwardArgs& args, Device device) {
              static_cast<size_t>((end - begin) * args.pixels) * sizeof(T));
       for (std::int64_t p = begin; p < end; ++p)
         for (std::int64_t i = p * args.out_pixels; i < (p + 1) * args.out_pixels; ++i) {
-          T& to = out[p * args.pixels + args.indices[i]];
+          const std::int64_t at = args.indices[i];
+          if (at < 0 || at >= args.pixels) [[unlikely]]
+            index_out_of_plane(at, args.pixels);
+          T& to = out[p * args.pixels + at];
           to = T(static_cast<scalar_t<T>>(to) +
                  static_cast<scalar_t<T>>(static_cast<const T*>(args.grad)[i]));
         }

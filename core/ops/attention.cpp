@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "ringlet/core/ops/saved.h"
+
 namespace ringlet {
 
 constinit Kernel<AttentionArgs> attention_kernel("attention");
@@ -43,7 +45,6 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
     shape.sentence_ids = options.sentence_ids.data<std::int32_t>();
   }
   if (options.lengths) {
-    check_same_device("attention", qkv, options.lengths);
     check_lengths("attention", options.lengths, cu_seqlens);
     shape.lengths = options.lengths.data<std::int32_t>();
   }
@@ -66,6 +67,7 @@ void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tok
 }
 
 void check_lengths(const char* op, const Tensor& lengths, const Tensor& cu_seqlens) {
+  check_same_device(op, lengths, cu_seqlens);
   check_shape(op, "lengths", lengths, {cu_seqlens.numel() - 1});
   const std::int32_t* real = lengths.data<std::int32_t>();
   const std::int32_t* at = cu_seqlens.data<std::int32_t>();
@@ -97,7 +99,8 @@ Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& l
   check_same_device("attention", qkv, grad);
   check_same_dtype("attention", qkv, grad);
   check_shape("attention", "gradient", grad, {shape.tokens, shape.heads * shape.head_size});
-  check_shape("attention", "lse", lse, {shape.heads, shape.tokens});
+  check_saved("attention", "lse", lse, {shape.heads, shape.tokens}, parameter_dtype(qkv.dtype()),
+              qkv.device());
   Tensor grad_qkv = empty_like(qkv);
   Tensor partial;
   if (grad_relative_bias) {

@@ -1,6 +1,7 @@
 #include "ringlet/core/ops/cross_entropy.h"
 
 #include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/saved.h"
 
 namespace ringlet {
 
@@ -39,8 +40,9 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
   check_arguments(logits, labels, divisor);
   check_shape("cross_entropy_backward", "grad", grad, {});
   check_same_dtype("cross_entropy_backward", grad, lse);
-  check_shape("cross_entropy_backward", "lse", lse, {logits.size(0)});
-  RINGLET_CHECK_EQ(lse.dtype(), parameter_dtype(logits.dtype()), "[cross_entropy_backward] lse");
+  check_same_device("cross_entropy_backward", grad, lse);
+  check_saved("cross_entropy_backward", "lse", lse, {logits.size(0)},
+              parameter_dtype(logits.dtype()), logits.device());
   Tensor out = empty_like(logits);
   if (out.numel() > 0)
     cross_entropy_backward_kernel(

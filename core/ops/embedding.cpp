@@ -98,6 +98,7 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
   args.bias = bias.bytes();
   args.tokens = tokens;
   args.eps = eps;
+  if (positions) check_same_device("embedding", tables.word, positions);
   args.dropout = row_dropout("embedding", key, positions, tokens);
   args.dtype = dtype;
   if (tokens > 0) embedding_sum_layer_norm_kernel(args, device);

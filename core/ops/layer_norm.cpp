@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/layer_norm.h"
 
+#include "ringlet/core/ops/saved.h"
+
 namespace ringlet {
 
 constinit Kernel<LayerNormArgs> layer_norm_kernel("layer_norm");
@@ -17,6 +19,11 @@ void check_parameter(const char* what, const Tensor& x, const Tensor& parameter)
   check_shape("layer_norm", what, parameter, {x.size(-1)});
   RINGLET_CHECK_EQ(parameter.dtype(), parameter_dtype(x.dtype()), "[layer_norm] dtype of ", what,
                    " beside ", x.dtype(), " activations");
+}
+
+RowDropout row_dropout_of(const Tensor& x, const DropoutKey& key, const Tensor& positions) {
+  if (positions) check_same_device("layer_norm", x, positions);
+  return row_dropout("layer_norm", key, positions, rows_of(x));
 }
 
 LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
@@ -45,6 +52,7 @@ void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& 
   if (grad_bias) check_parameter("gradient of bias", grad, grad_bias.out);
   args.rows = rows_of(grad);
   args.columns = grad.size(-1);
+  check_saved("layer_norm", "rstd", rstd, {args.rows}, weight.dtype(), grad.device());
   Tensor partial =
       empty({layer_norm_blocks(args.rows), 2, args.columns}, weight.dtype(), grad.device());
   args.grad_weight = grad_weight.bytes();
@@ -76,6 +84,7 @@ LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& 
 Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean,
                            const Tensor& rstd, const Tensor& weight, bool needs_x,
                            Accumulator grad_weight, Accumulator grad_bias) {
+  check_saved("layer_norm", "mean", mean, {rows_of(x)}, parameter_dtype(x.dtype()), x.device());
   LayerNormBackwardArgs args{};
   Tensor grad_x = needs_x ? empty_like(x) : Tensor();
   args.grad_residual = needs_x ? grad_x.mutable_bytes() : nullptr;
@@ -92,7 +101,7 @@ ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tenso
   check_same_dtype("layer_norm", x, residual);
   check_shape("layer_norm", "residual", residual, x.shape());
   LayerNormArgs args = arguments(x, weight, bias, eps);
-  args.dropout = row_dropout("layer_norm", key, positions, args.rows);
+  args.dropout = row_dropout_of(x, key, positions);
   ResidualLayerNormOutput out{empty_like(x), empty_like(x),
                               empty({args.rows}, weight.dtype(), x.device())};
   args.y = out.y.mutable_bytes();
@@ -108,7 +117,7 @@ ResidualLayerNormGradients residual_dropout_layer_norm_backward(
     const DropoutKey& key, const Tensor& positions, Accumulator grad_weight,
     Accumulator grad_bias) {
   LayerNormBackwardArgs args{};
-  args.dropout = row_dropout("layer_norm", key, positions, rows_of(grad));
+  args.dropout = row_dropout_of(grad, key, positions);
   ResidualLayerNormGradients out{{}, empty_like(grad)};
   out.x = args.dropout.threshold > 0 ? empty_like(grad) : out.residual;
   args.grad_residual = out.residual.mutable_bytes();
@@ -122,7 +131,7 @@ Tensor layer_norm_dropout_backward(const Tensor& grad, const Tensor& normalized,
                                    const Tensor& positions, Accumulator grad_weight,
                                    Accumulator grad_bias) {
   LayerNormBackwardArgs args{};
-  args.output_dropout = row_dropout("layer_norm", key, positions, rows_of(grad));
+  args.output_dropout = row_dropout_of(grad, key, positions);
   Tensor grad_z = empty_like(grad);
   args.grad_residual = grad_z.mutable_bytes();
   run_backward(args, grad, normalized, rstd, weight, std::move(grad_weight), std::move(grad_bias));

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "ringlet/core/ops/saved.h"
+
 namespace ringlet {
 
 constinit Kernel<MaxPool2dArgs> max_pool2d_kernel("max_pool2d");
@@ -27,8 +29,8 @@ MaxPool2dOutput max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t st
 }
 
 Tensor max_pool2d_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape) {
-  check_shape("max_pool2d_backward", "the indices", indices, grad.shape());
-  check_same_device("max_pool2d_backward", indices, grad);
+  check_saved("max_pool2d_backward", "the indices", indices, grad.shape(), DType::i32,
+              grad.device());
   RINGLET_CHECK(x_shape.dim() == 4 && grad.dim() == 4 && x_shape[0] == grad.size(0) &&
                     x_shape[1] == grad.size(1),
                 "[max_pool2d_backward] grad ", grad.shape(), " of x ", x_shape);
@@ -39,6 +41,10 @@ Tensor max_pool2d_backward(const Tensor& grad, const Tensor& indices, const Shap
          x_shape[2] * x_shape[3], grad.size(2) * grad.size(3), grad.dtype()},
         grad.device());
   return out;
+}
+
+void index_out_of_plane(std::int64_t index, std::int64_t pixels) {
+  fail("[max_pool2d_backward] index ", index, ", expected 0 to ", pixels - 1);
 }
 
 }  // namespace ringlet

@@ -41,4 +41,7 @@ struct MaxPool2dOutput {
 MaxPool2dOutput max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride = 0);
 Tensor max_pool2d_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape);
 
+/// Throws, saying so; for kernels on the CPU.
+[[noreturn]] void index_out_of_plane(std::int64_t index, std::int64_t pixels);
+
 }  // namespace ringlet

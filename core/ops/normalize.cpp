@@ -1,6 +1,7 @@
 #include "ringlet/core/ops/normalize.h"
 
 #include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/saved.h"
 
 namespace ringlet {
 
@@ -31,9 +32,7 @@ Tensor normalize_backward(const Tensor& grad, const Tensor& x, const Tensor& nor
   check_same_dtype("normalize", grad, x);
   check_shape("normalize", "gradient", grad, x.shape());
   const std::int64_t rows = vectors_of(x);
-  check_same_device("normalize", norm, x);
-  RINGLET_CHECK_EQ(norm.dtype(), parameter_dtype(x.dtype()), "[normalize] dtype of norm");
-  check_shape("normalize", "norm", norm, {rows});
+  check_saved("normalize", "norm", norm, {rows}, parameter_dtype(x.dtype()), x.device());
   Tensor grad_x = empty_like(x);
   if (rows > 0)
     normalize_backward_kernel({grad_x.mutable_bytes(), grad.bytes(), x.bytes(), norm.bytes(), rows,

@@ -139,3 +139,23 @@ TEST_CASE("layer_norm takes no rows, and says what does not fit") {
   CHECK_THROWS_AS(residual_dropout_layer_norm(zeros({2, 4}), zeros({2, 4}), {.p = 1}, {}, w, w, 1),
                   Error);
 }
+
+TEST_CASE("the gradient of layer_norm takes what its forward kept, and nothing else") {
+  const Tensor x = ones({2, 4}), w = ones({4}), kept = ones({2});
+  const auto back = [&](const Tensor& mean, const Tensor& rstd) {
+    layer_norm_backward(x, x, mean, rstd, w, true, {}, {});
+  };
+  back(kept, kept);
+  const Device elsewhere = Device::parse("cpu:2");
+  for (const Tensor& wrong : {ones({1}), ones({2}, DType::f64), ones({2}, DType::f32, elsewhere),
+                              ones({2, 1}), Tensor()}) {
+    CHECK_THROWS_AS(back(wrong, kept), Error);
+    CHECK_THROWS_AS(back(kept, wrong), Error);
+    CHECK_THROWS_AS(residual_dropout_layer_norm_backward(x, x, wrong, w, {}, {}, {}, {}), Error);
+  }
+  CHECK_THROWS_WITH_AS(back(ones({1}), kept), "[layer_norm] shape of mean: (1,) != (2,)", Error);
+  const Tensor positions = zeros({2, 2}, DType::i32, elsewhere);
+  CHECK_THROWS_AS(residual_dropout_layer_norm(x, x, {.p = 0.5f}, positions, w, w, 1e-5), Error);
+  CHECK_THROWS_AS(
+      residual_dropout_layer_norm_backward(x, x, kept, w, {.p = 0.5f}, positions, {}, {}), Error);
+}

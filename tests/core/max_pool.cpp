@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../device.h"
 #include "ringlet/core/ops/fill.h"
 
 using namespace ringlet;
@@ -39,4 +40,13 @@ TEST_CASE("NaN is seen, other dtypes go through, no batch is no work") {
   CHECK(max_pool2d(empty({0, 3, 4, 4}), 2).y.shape() == Shape{0, 3, 2, 2});
   CHECK_THROWS_WITH(max_pool2d(zeros({1, 1, 3, 3}), 4),
                     "[max_pool2d] kernel 4 and stride 4 on (1, 1, 3, 3)");
+}
+
+TEST_CASE_FIXTURE(OnCpu, "the gradient of max_pool2d writes no place outside of its plane") {
+  for (int outside : {-1, 4})
+    CHECK_THROWS_WITH_AS(
+        max_pool2d_backward(ones({1, 1, 1, 1}), tensor<int>({outside}, {1, 1, 1, 1}), {1, 1, 2, 2}),
+        str("[max_pool2d_backward] index ", outside, ", expected 0 to 3").c_str(), Error);
+  CHECK_THROWS_AS(max_pool2d_backward(ones({1, 1, 1, 1}), zeros({1, 1, 1, 1}), {1, 1, 2, 2}),
+                  Error);
 }
