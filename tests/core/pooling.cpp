@@ -92,3 +92,31 @@ TEST_CASE_FIXTURE(OnCpu, "an empty sentence has neither a first token nor a maxi
                        Error);
   CHECK_THROWS_AS(pooling(PoolingMode::mean, x, id_tensor({0, 3})), Error);
 }
+
+TEST_CASE_FIXTURE(OnCpu, "the gradient of pooling writes no row that its forward did not read") {
+  const Tensor grad = ones({2, 3}), none;
+  const auto back = [&](PoolingMode mode, const Tensor& argmax, const Tensor& at,
+                        const Tensor& lengths) {
+    pooling_backward(mode, grad, argmax, at, 2, DType::f32, lengths);
+  };
+  const auto max_of = [&](std::vector<std::int32_t> tokens, const Tensor& lengths = {}) {
+    back(PoolingMode::max, tensor(tokens, {2, 3}), id_tensor({0, 1, 2}), lengths);
+  };
+  CHECK_THROWS_WITH_AS(back(PoolingMode::cls, none, id_tensor({0, 2, 2}), none),
+                       "[pooling] sentence 1 is empty: it has no first token and no maximum",
+                       Error);
+  for (PoolingMode mode : {PoolingMode::mean, PoolingMode::cls})
+    CHECK_THROWS_WITH_AS(back(mode, none, id_tensor({0, 1, 2}), id_tensor({1, 2})),
+                         "[pooling] 2 real tokens of 1 in sentence 1", Error);
+  const Tensor elsewhere = id_tensor({1, 1}).to(Device::parse("cpu:1"));
+  CHECK_THROWS_AS(back(PoolingMode::mean, none, id_tensor({0, 1, 2}), elsewhere), Error);
+  CHECK_THROWS_AS(pooling(PoolingMode::mean, grad, id_tensor({0, 1, 2}), elsewhere), Error);
+  max_of({0, 0, 0, 1, 1, 1});
+  CHECK_THROWS_WITH_AS(
+      max_of({0, 0, 0, 1, 2, 1}),
+      "[pooling] the maximum of column 1 of sentence 1 is token 2, expected 1 to 1", Error);
+  CHECK_THROWS_AS(max_of({0, -1, 0, 1, 1, 1}), Error);
+  CHECK_THROWS_AS(back(PoolingMode::max, zeros({2, 3}, DType::i32, Device::parse("cpu:1")),
+                       id_tensor({0, 1, 2}), none),
+                  Error);
+}
