@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "ringlet/core/cpu/pages.h"
@@ -35,12 +36,11 @@ class Stack {
   void restore(std::size_t old_chunk, std::size_t old_top) {
     chunk = old_chunk;
     top = old_top;
-    // An empty stack in pieces becomes one piece that holds all of them at the next use.
+    // An empty stack in pieces becomes one piece that holds all of them at the next use, which may
+    // throw; this runs in destructors.
     if (chunk == 0 && top == 0 && chunks_.size() > 1) {
-      std::size_t total = 0;
-      for (const Pages& piece : chunks_) total += piece.nbytes;
+      for (const Pages& piece : chunks_) whole_ += piece.nbytes;
       clear();
-      add_chunk(total);
     }
   }
 
@@ -48,14 +48,18 @@ class Stack {
   std::size_t top = 0;
 
  private:
+  // Where memory is refused, what is taken already stays taken.
   void next_chunk(std::size_t nbytes) {
-    for (top = 0; chunk + 1 < chunks_.size();)
-      if (chunks_[++chunk].nbytes >= nbytes) return;
-    add_chunk(std::max(nbytes, kChunk));
-    chunk = chunks_.size() - 1;
+    std::size_t next = chunks_.empty() ? 0 : chunk + 1;
+    while (next < chunks_.size() && chunks_[next].nbytes < nbytes) ++next;
+    if (next == chunks_.size())
+      add_chunk(std::max({nbytes, kChunk, std::exchange(whole_, std::size_t{0})}));
+    chunk = next;
+    top = 0;
   }
 
   void add_chunk(std::size_t nbytes) {
+    chunks_.reserve(chunks_.size() + 1);
     const Pages chunk = map_private(nbytes);
     RINGLET_CHECK(chunk.data, "[scratch] no memory for ", nbytes, " bytes: ", std::strerror(errno));
     chunks_.push_back(chunk);
@@ -71,6 +75,7 @@ class Stack {
   }
 
   std::vector<Pages> chunks_;
+  std::size_t whole_ = 0;  // what the pieces held that a first chunk replaces
 };
 
 thread_local Stack stack;

@@ -4,8 +4,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <thread>
+
+#include "ringlet/core/error.h"
 
 using ringlet::cpu::Scratch;
+using ringlet::cpu::scratch_bytes;
 
 TEST_CASE("scratch nests, is aligned, and the same memory comes back") {
   void* first = nullptr;
@@ -26,4 +30,27 @@ TEST_CASE("scratch nests, is aligned, and the same memory comes back") {
   }
   CHECK(Scratch(std::size_t{9} << 20).as<void>() == first);
   CHECK(Scratch(0).as<void>() == first);
+}
+
+TEST_CASE("a stack in pieces becomes one when it is used again, not where its scope ends") {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  // On a thread of its own, whose stack is empty.
+  std::thread([] {
+    const std::size_t before = scratch_bytes();
+    {
+      const Scratch outer(kMiB);
+      const Scratch inner(8 * kMiB);
+      CHECK(scratch_bytes() == before + 10 * kMiB);
+    }
+    CHECK(scratch_bytes() == before);  // what may throw is left to who asks for memory
+    const Scratch again(1);
+    CHECK(scratch_bytes() == before + 10 * kMiB);
+  }).join();
+}
+
+TEST_CASE("where memory is refused, what is taken stays") {
+  const Scratch outer(100);
+  CHECK_THROWS_AS(Scratch(std::size_t{1} << 60), ringlet::Error);
+  const Scratch next(100);
+  CHECK(next.as<char>() == outer.as<char>() + 128);
 }
