@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/embedding.h"
 
+#include "ringlet/core/cpu/copy_row.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/layer_norm.h"
 #include "ringlet/core/cpu/scratch.h"
@@ -9,13 +10,6 @@ namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;
-
-template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void copy_row(T* to, const S* from, std::int64_t columns) {
-  for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
-    store_at(to, i, lanes, load_at(from, i, lanes));
-  });
-}
 
 void embedding(const EmbeddingArgs& args, Device device) {
   dispatch_floating("embedding", args.dtype, [&]<class T>() {
@@ -104,7 +98,7 @@ void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
 // ---- sum and LayerNorm --------------------------------------------------------------------
 
 template <class T>
-void sum_rows(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t end) {
+void sum_tables(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t end) {
   using S = scalar_t<T>;
   const std::int64_t columns = args.columns, drawn = row_words(columns);
   const Scratch memory(static_cast<std::size_t>(drawn) * (sizeof(S) + sizeof(std::uint32_t)));
@@ -135,7 +129,7 @@ void sum_rows(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t end
 void embedding_sum_layer_norm(const EmbeddingSumArgs& args, Device device) {
   dispatch_floating("embedding_sum_layer_norm", args.dtype, [&]<class T>() {
     parallel_for(device, args.tokens, kGrain / args.columns + 1,
-                 [&](std::int64_t begin, std::int64_t end) { sum_rows<T>(args, begin, end); });
+                 [&](std::int64_t begin, std::int64_t end) { sum_tables<T>(args, begin, end); });
   });
 }
 

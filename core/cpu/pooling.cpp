@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/pooling.h"
 
+#include "ringlet/core/cpu/copy_row.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/simd.h"
 #include "ringlet/core/parallel.h"
@@ -51,13 +52,6 @@ void max_row(S* out, std::int32_t* argmax, const T* x, std::int64_t begin, std::
       out[c] = better ? value : best;
       argmax[c] = better ? static_cast<std::int32_t>(t) : argmax[c];
     }
-}
-
-template <class To, class From>
-RINGLET_INLINE void copy_row(To* to, const From* from, std::int64_t columns) {
-  for_vectors<From>(columns, [&](std::int64_t c, std::int64_t lanes) {
-    store_at(to, c, lanes, load_at(from, c, lanes));
-  });
 }
 
 template <class T, class S = scalar_t<T>>
