@@ -252,7 +252,8 @@ void scatter_add_as(const ScatterAddArgs& args, Device device) {
   auto* out = static_cast<T*>(args.out);
   // All are checked before the first sum, so that a bad index leaves `out` as it was.
   const std::int64_t indices = args.whole_rows ? args.n : args.outer * args.n * args.inner;
-  for (std::int64_t i = 0; i < indices; ++i) checked("scatter_add", index[i], args.out_n);
+  for (std::int64_t i = 0; i < indices; ++i)
+    checked(args.whole_rows ? "index_add_" : "scatter_add_", index[i], args.out_n);
   for_columns(args, static_cast<std::int64_t>(sizeof(T)), device,
               [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
                 T* block = out + o * args.out_n * args.inner;
@@ -279,7 +280,7 @@ void scatter_as(const ScatterArgs& args, Device device) {
   auto* out = static_cast<T*>(args.out);
   // As in scatter_add: a bad index leaves `out` as it was.
   const std::int64_t rows = args.n * args.inner;
-  for (std::int64_t i = 0; i < args.outer * rows; ++i) checked("scatter", index[i], args.out_n);
+  for (std::int64_t i = 0; i < args.outer * rows; ++i) checked("scatter_", index[i], args.out_n);
   for_columns(args, static_cast<std::int64_t>(sizeof(T)), device,
               [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
                 T* block = out + o * args.out_n * args.inner;

@@ -75,6 +75,7 @@ BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<const Shape
 }
 
 Tensor unary(UnaryOp op, const Tensor& x) {
+  if (!is_floating(x.dtype()) || x.dtype() == DType::f16) unsupported_dtype(name(op), x.dtype());
   Tensor out = empty_like(x);
   if (x.numel() > 0)
     unary_kernel({out.mutable_bytes(), x.bytes(), x.numel(), op, x.dtype()}, x.device());
@@ -82,8 +83,9 @@ Tensor unary(UnaryOp op, const Tensor& x) {
 }
 
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
-  check_same_device("binary", a, b);
-  check_same_dtype("binary", a, b);
+  check_same_device(name(op), a, b);
+  check_same_dtype(name(op), a, b);
+  if (a.dtype() == DType::f16) unsupported_dtype(name(op), a.dtype());
   const Shape shape = broadcast(a.shape(), b.shape());
   Tensor out = empty(shape, is_comparison(op) ? DType::u8 : a.dtype(), a.device());
   if (out.numel() > 0)

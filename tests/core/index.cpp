@@ -167,9 +167,11 @@ TEST_CASE_FIXTURE(OnCpu, "a bad index is named, and nothing is written") {
                     "[index_select] index -1 is out of range for size 2");
   Tensor out = x.clone();
   CHECK_THROWS_WITH(index_add_(out, 0, tensor<std::int32_t>({0, 3}, {2}), ones({2, 2})),
-                    "[scatter_add] index 3 is out of range for size 3");
+                    "[index_add_] index 3 is out of range for size 3");
+  CHECK_THROWS_WITH(scatter_add_(out, 0, tensor<std::int64_t>({1, 3}, {1, 2}), ones({1, 2})),
+                    "[scatter_add_] index 3 is out of range for size 3");
   CHECK_THROWS_WITH(scatter_(out, 0, tensor<std::int64_t>({1, 3}, {1, 2}), ones({1, 2})),
-                    "[scatter] index 3 is out of range for size 3");
+                    "[scatter_] index 3 is out of range for size 3");
   CHECK(out.to_vector() == x.to_vector());
 }
 

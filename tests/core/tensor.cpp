@@ -97,7 +97,11 @@ TEST_CASE("a tensor is copied over itself as if through another") {
 }
 
 TEST_CASE("an operation without a kernel says so, in one way") {
-  CHECK_THROWS_WITH_AS(exp(arange(0, 3)), "[unary] does not take i64 tensors", Error);
+  CHECK_THROWS_WITH_AS(exp(arange(0, 3)), "[exp] does not take i64 tensors", Error);
+  const Tensor half = zeros({3}, DType::f16);
+  CHECK_THROWS_WITH_AS(mul(half, half), "[mul] does not take f16 tensors", Error);
+  CHECK_THROWS_WITH_AS(add(arange(0, 3), half), "[add] tensors of different dtypes: i64 != f16",
+                       Error);
 }
 
 TEST_CASE("sizes that cannot be are refused, not wrapped around") {
