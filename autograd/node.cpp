@@ -98,6 +98,11 @@ Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
     leaf_->has_grad = true;
     return {leaf_->grad_buffer, beta};
   }
+  // Memory that nobody else can reach is the engine's from here on.
+  const bool alone = pending_->defined() && pending_->storage().use_count() == 1 &&
+                     !pending_->storage()->is_shared_outside() && pending_->dtype() == dtype &&
+                     pending_->shape() == shape;
+  *owned_ = *owned_ || alone;
   if (pending_->defined() && *owned_) return {*pending_, 1};
   Tensor out = empty(shape, dtype, device);
   double beta = 0;

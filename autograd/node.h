@@ -38,7 +38,8 @@ class Gradient {
   /// Says, before it is written, that only these rows (i32) of the gradient are not zero.
   void only_rows(const Tensor& rows);
 
-  /// Hands over a finished gradient (it may share storage with anything).
+  /// Hands over a finished gradient (it may share storage with anything; one that shares with
+  /// nothing may be added to in place).
   void set(Tensor grad);
 
  private:

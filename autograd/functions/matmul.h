@@ -83,13 +83,17 @@ struct LinearNode final : Node {
     const Tensor grad = pre ? gelu_backward(grad_y, pre) : grad_y;
     const Tensor& w = weight.tensor(*this);
     const Tensor& input = x.tensor(*this);
-    if (grads[0].needed()) grads[0].set(ringlet::matmul(grad, w));
+    const std::int64_t in = w.size(1), out = w.size(0);
+    const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
+    const Tensor rows_grad = grad.view({rows, out});
+    if (grads[0].needed()) {
+      const Accumulator to = accumulator(grads[0], input);
+      Tensor rows_to = to.out.view({rows, in});
+      matmul_into(rows_to, rows_grad, w, {}, to.beta);
+    }
     if (grads[1].needed()) {
       Accumulator to = accumulator(grads[1], w);
-      const std::int64_t in = w.size(1), out = w.size(0);
-      const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
-      matmul_into(to.out, grad.view({rows, out}), input.view({rows, in}), {.trans_a = true},
-                  to.beta);
+      matmul_into(to.out, rows_grad, input.view({rows, in}), {.trans_a = true}, to.beta);
     }
     if (grads[2].needed()) {
       auto [out, beta] = grads[2].sink({w.size(0)}, bias_dtype, w.device());

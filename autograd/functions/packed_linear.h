@@ -31,8 +31,11 @@ struct PackedLinearNode final : Node {
       values.push_back(weight.tensor(*this));
       weight_shapes.push_back(values.back().shape());
     }
-    if (grads[0].needed())
-      grads[0].set(ringlet::matmul(rows_grad, joined(values)).view(input.shape()));
+    if (grads[0].needed()) {
+      const Accumulator to = accumulator(grads[0], input);
+      Tensor rows_to = to.out.view(rows_x.shape());
+      ringlet::matmul_into(rows_to, rows_grad, joined(values), {}, to.beta);
+    }
 
     const DType dtype = values[0].dtype();
     write({&grads[1], weights.size()}, weight_shapes, dtype, rows_grad,

@@ -2,6 +2,8 @@
 
 #include "../oracle.h"
 #include "check.h"
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/packed_linear.h"
 #include "ringlet/autograd/functions/random.h"
 
 using namespace ringlet;
@@ -86,4 +88,65 @@ TEST_CASE("gradients of dropout pass where the mask does") {
   y.backward(ones({4, 9}));
   CHECK(x.grad().to_vector() == y.tensor().to_vector());
   CHECK(dropout(x, {.p = 0}) == x);
+}
+
+namespace {
+
+// A use of its input whose gradient is all ones, in memory of its own.
+struct OnesBack final : Node {
+  const std::byte** where = nullptr;
+  const char* name() const override { return "ones_back"; }
+  void backward(const Tensor& grad, Gradients& grads) override {
+    Tensor made = ones(grad.shape(), grad.dtype(), grad.device());
+    *where = made.bytes();
+    grads[0].set(std::move(made));
+  }
+};
+
+// Where products are added to what is there.
+struct Additions final : KernelObserver {
+  std::vector<const void*> places;
+  int others = 0;
+  Additions() { kernel_observer = this; }
+  ~Additions() override { kernel_observer = nullptr; }
+  void before(const char* name, const void* args, Device) override {
+    const std::string_view kernel = name;
+    others += kernel == "axpby";
+    if (kernel != "matmul") return;
+    const auto& product = *static_cast<const MatmulArgs*>(args);
+    if (product.beta == 1) places.push_back(product.out);
+  }
+  void after(const char*, const void*, Device) override {}
+};
+
+}  // namespace
+
+TEST_CASE("a layer adds its input's gradient where the earlier one lies, rounding once") {
+  for (const bool packed : {false, true}) {
+    CAPTURE(packed);
+    const Variable x(ones({1, 1}, DType::bf16), true);
+    // Rounded to bf16 first, their sum would be 2^-8, and 1 + 2^-8 is 1.
+    const Variable weight(tensor<float>({0x1p-8f, 0x1p-20f}, {2, 1}), true), bias(zeros({2}), true);
+    const Variable h = mul(x, Variable(ones({1, 1}, DType::bf16)));
+    const Variable y = packed ? packed_linear(h, {weight}, {bias}) : linear(h, weight, bias);
+    const std::byte* earlier = nullptr;
+    const Variable other =
+        record<OnesBack>(h.tensor().clone(), {h}, [&](OnesBack& node) { node.where = &earlier; });
+    const Variable both = mul(y, other);
+    Additions seen;
+    both.backward(ones({1, 2}, DType::bf16));
+    CHECK(seen.places == std::vector<const void*>{earlier});
+    CHECK(seen.others == 0);
+    CHECK(x.grad().item() == 1 + 0x1p-7f);
+  }
+}
+
+TEST_CASE("a layer leaves an earlier gradient alone that somebody else has") {
+  const Variable x(tensor<float>({1, 2}, {1, 2}), true);
+  const Variable weight(tensor<float>({0, 3, 5, 0}, {2, 2}), true);
+  const Variable h = x * 1;
+  const Tensor grad = tensor<float>({7, 11}, {1, 2});
+  (linear(h, weight) + h).backward(grad);  // hands it to both
+  CHECK(x.grad().to_vector() == std::vector<float>{7 + 55, 11 + 21});
+  CHECK(grad.to_vector() == std::vector<float>{7, 11});
 }
