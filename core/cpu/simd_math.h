@@ -1,5 +1,6 @@
-// exp, log, erf, tanh on vectors. Floats use polynomials (error bounds at each function, in units
-// of the last place, checked by tests/core/simd_math.cpp); doubles call the C library lane by lane.
+// exp, log, erf, tanh on vectors and what follows from them. Floats use polynomials (error bounds
+// at each function, ulp being the distance to the next float, checked by tests/core/simd_math.cpp);
+// doubles call the C library lane by lane.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
@@ -117,12 +118,15 @@ RINGLET_LANEWISE(erf, ::erf)
 RINGLET_LANEWISE(tanh, ::tanh)
 #undef RINGLET_LANEWISE
 
+/// Floats: within 6 ulp, exp's 2 and half an ulp each of the sum and the quotient, twice that
+/// across a power of 2.
 template <class V>
 RINGLET_INLINE V sigmoid(V x) {
   return 1 / (1 + exp(-x));
 }
 
-/// The standard normal distribution function, (1 + erf(x / sqrt 2)) / 2.
+/// The standard normal distribution function, (1 + erf(x / sqrt 2)) / 2. Floats: absolute error
+/// below 2.5e-7, half of erf's, and 1 ulp.
 template <class V>
 RINGLET_INLINE V normal_cdf(V x) {
   using S = decltype(x[0] + 0);
@@ -130,7 +134,8 @@ RINGLET_INLINE V normal_cdf(V x) {
   return fma(half, erf(x * static_cast<S>(0.70710678118654752440)), half);
 }
 
-/// GELU, x cdf(x), and its derivative, cdf(x) + x pdf(x).
+/// GELU, x cdf(x), and its derivative, cdf(x) + x pdf(x). Floats: GELU within 2.5e-7 |x| and 1 ulp
+/// of the result.
 template <class V>
 RINGLET_INLINE V gelu(V x) {
   return x * normal_cdf(x);
