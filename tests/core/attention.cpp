@@ -227,7 +227,7 @@ TEST_CASE("attention takes no sentences and empty ones, and says what does not f
   CHECK_THROWS_AS(attention(qkv, ids_of({0, 3}), {2, {}, {.p = 1}, {}}), Error);
   CHECK_THROWS_AS(attention(qkv, ids_of({0, 3}), {2, {}, {}, ids_of({1, 2})}), Error);
   for (const Tensor& wrong : {zeros({3, 2}), zeros({2, 3}, DType::f64),
-                              zeros({2, 3}, DType::f32, Device::parse("cpu:1")), Tensor()})
+                              zeros({2, 3}, DType::f32, Device::parse("cpu:2")), Tensor()})
     CHECK_THROWS_AS(attention_backward(zeros({3, 4}), qkv, wrong, ids_of({0, 3}), {.heads = 2}, {}),
                     Error);
 }
