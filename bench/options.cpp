@@ -56,14 +56,21 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps of each round that are not timed")
-      ->check(CLI::Range(0, 1000));
-  app.add_option("--dtype", dtype, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--histogram", o.histogram, "lengths to draw batches from");
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  app.add_option("--dtype", dtype, "f32 or bf16")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium")
+      ->capture_default_str();
+  app.add_option("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)");
   app.add_option("--data", o.data, "train on these files instead, FILE or FILE:LOSS");
   app.add_flag("--padded", o.padded, "pad every sentence to the longest of its column");
   app.add_option("--recipe", o.recipe,
-                 "reference: padded, one forward per column, round robin, as Sentence Transformers")
-      ->check(CLI::IsMember({"ringlet", "reference"}));
+                 "ringlet: packed, one forward for all columns; reference: padded, one forward per "
+                 "column, round robin, as Sentence Transformers")
+      ->check(CLI::IsMember({"ringlet", "reference"}))
+      ->capture_default_str();
   app.add_option("--threads-per-device", o.threads,
                  "threads of each device (default: the processors, shared out)")
       ->check(CLI::Range(1, 1024));

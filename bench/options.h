@@ -23,6 +23,7 @@ struct ThroughputOptions {
   int rounds = 2;
   int warmup = 1;
   DType dtype = DType::f32;
+  std::string precision = "highest";  // of f32 products
   std::string histogram;
   std::vector<std::string> data;
   bool padded = false;

@@ -102,6 +102,7 @@ std::map<std::string, std::string> settings(const ThroughputOptions& options,
           {"batch_per_device", std::to_string(options.batch)},
           {"data", data},
           {"device", str(options.device)},
+          {"matmul_precision", options.precision},
           {"threads_per_device", std::to_string(options.threads)},
           {options.device.type == DeviceType::cpu ? "isa" : "gpu", kernels_of(options.device)}};
 }
@@ -109,6 +110,7 @@ std::map<std::string, std::string> settings(const ThroughputOptions& options,
 int run(int argc, char** argv) {
   const auto options = parse_throughput(argc, argv);
   if (!options) return 0;
+  set_matmul_precision(parse_matmul_precision(options->precision));
   // What cannot be written or held is refused before the minutes of work.
   for (const std::string& file : {options->json, options->svg})
     if (!file.empty()) AtomicFile probe(file);

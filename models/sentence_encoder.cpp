@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/normalize.h"
 #include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
+#include "ringlet/models/distinct_sentences.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/nn/arena.h"
@@ -60,6 +60,22 @@ void check_room(const Tokenizer& tokenizer, std::int64_t tokens, const char* key
   if (tokens != 0 && tokens < special)
     fail_input(source.string(), ": ", key, ": expected room for the ", special,
                " special tokens of a text, got ", tokens);
+}
+
+struct Range {
+  std::size_t begin, end;
+};
+
+/// Batches of about as many tokens.
+std::vector<Range> cut(const DistinctSentences& sentences, std::size_t batch_tokens) {
+  std::vector<Range> batches;
+  for (std::size_t begin = 0; begin < sentences.size(); begin = batches.back().end) {
+    std::size_t tokens = 0, end = begin;
+    for (; end < sentences.size() && (end == begin || tokens < batch_tokens); ++end)
+      tokens += sentences.ids(end).size();
+    batches.push_back({begin, end});
+  }
+  return batches;
 }
 
 }  // namespace
@@ -123,6 +139,7 @@ Variable SentenceEncoder::embed(const PackedBatch& batch) const {
 
 Tensor SentenceEncoder::encode(std::span<const std::string> texts,
                                const EncodeOptions& options) const {
+  RINGLET_CHECK(options.batch_tokens > 0, "[encode] batches of ", options.batch_tokens, " tokens");
   const autograd::NoGrad no_grad;
   const nn::EvalGuard evaluating(*state_->transformer);
   const auto start = std::chrono::steady_clock::now();
@@ -133,44 +150,26 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
   if (options.tokenizing_s != nullptr)
     *options.tokenizing_s +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const auto length = [&](std::size_t i) {
-    return encoded.cu_seqlens[i + 1] - encoded.cu_seqlens[i];
-  };
-  std::vector<std::size_t> order(texts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return length(a) > length(b); });
-
-  struct Range {
-    std::size_t begin, end;  // of `order`
-  };
-  std::vector<Range> batches;
-  for (std::size_t begin = 0; begin < order.size(); begin = batches.back().end) {
-    std::int64_t tokens = 0;
-    std::size_t end = begin;
-    for (; end < order.size() && (end == begin || tokens < options.batch_tokens); ++end)
-      tokens += length(order[end]);
-    batches.push_back({begin, end});
-  }
+  const DistinctSentences sentences(encoded);
+  std::vector<Range> batches = cut(sentences, static_cast<std::size_t>(options.batch_tokens));
   // Where forwards are collective, a rank with fewer batches adds empty ones.
   auto forwards = static_cast<std::int64_t>(batches.size());
   if (const auto sharding = nn::sharding_of(*state_->transformer))
     forwards = sharding->forwards_together(forwards);
-  batches.resize(static_cast<std::size_t>(forwards), {order.size(), order.size()});
+  batches.resize(static_cast<std::size_t>(forwards), {sentences.size(), sentences.size()});
 
   Tensor out = empty({static_cast<std::int64_t>(texts.size()), dimension()}, DType::f32, Device{});
   for (const auto [begin, end] : batches) {
     BatchBuilder builder;
-    for (std::size_t k = begin; k < end; ++k) {
-      const std::size_t i = order[k];
-      const std::span<const std::int32_t> ids(encoded.ids.data() + encoded.cu_seqlens[i],
-                                              static_cast<std::size_t>(length(i)));
-      builder.add_row({&ids, 1}, static_cast<std::int64_t>(i));
+    for (std::size_t d = begin; d < end; ++d) {
+      const std::span<const std::int32_t> ids = sentences.ids(d);
+      builder.add_row({&ids, 1}, static_cast<std::int64_t>(d));
     }
     const Tensor embeddings = (*this)(builder.build().to(device())).tensor().to(Device{});
-    for (std::size_t k = begin; k < end; ++k)
-      out[static_cast<std::int64_t>(order[k])].copy_(
-          embeddings[static_cast<std::int64_t>(k - begin)]);
+    for (std::size_t d = begin; d < end; ++d)
+      for (const std::size_t place : sentences.places(d))
+        out[static_cast<std::int64_t>(place)].copy_(
+            embeddings[static_cast<std::int64_t>(d - begin)]);
   }
   return out;
 }

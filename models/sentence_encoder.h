@@ -19,8 +19,8 @@ namespace ringlet::models {
 using Pooling = PoolingMode;  // mean, cls or max
 
 struct EncodeOptions {
-  /// Tokens of one forward; sentences are sorted by length and cut into batches of about this
-  /// many, then put back in order.
+  /// Tokens of one forward; sentences, each distinct one once, are sorted by length and cut into
+  /// batches of about this many.
   std::int64_t batch_tokens = 4096;
   /// Where set, the seconds that the tokenizer took are added here.
   double* tokenizing_s = nullptr;

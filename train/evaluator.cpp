@@ -8,6 +8,7 @@
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/parallel/encode_together.h"
+#include "ringlet/train/parallel/gather_rows.h"
 #include "ringlet/train/statistics.h"
 
 namespace ringlet::train {

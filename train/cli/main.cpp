@@ -7,6 +7,9 @@
 int main(int argc, char** argv) {
   CLI::App app{"Trains and runs sentence encoders.", "ringlet"};
   app.require_subcommand(1);
+  app.footer(
+      "Environment: RINGLET_ISA chooses the CPU's kernels (portable, avx2, avx512, avx512_bf16,\n"
+      "amx), RINGLET_NUM_THREADS the threads of a device (default: the processors allowed).");
   app.set_version_flag("--version", "ringlet " RINGLET_VERSION);
   ringlet::cli::add_train(app);
   ringlet::cli::add_evaluate(app);

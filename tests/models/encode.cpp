@@ -1,0 +1,49 @@
+// Many texts to embeddings: in their order, each distinct one computed once.
+#include <doctest/doctest.h>
+
+#include "oracle_batch.h"
+#include "ringlet/models/distinct_sentences.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+
+TEST_CASE("distinct sentences: longest first, equal ones together, each with all its places") {
+  const PackedEncoding encoded{.ids = {1, 2, 7, 8, 9, 1, 2, 4, 2, 7, 8, 9, 1, 2},
+                               .type_ids = {},
+                               .cu_seqlens = {0, 2, 5, 7, 9, 12, 14, 14}};
+  const DistinctSentences sentences(encoded);
+  using Places = std::vector<std::size_t>;
+  const auto places = [&](std::size_t d) {
+    return Places(sentences.places(d).begin(), sentences.places(d).end());
+  };
+  REQUIRE(sentences.size() == 4);
+  CHECK(places(0) == Places{1, 4});
+  CHECK(places(1) == Places{0, 2, 5});
+  CHECK(places(2) == Places{3});
+  CHECK(places(3) == Places{6});
+  CHECK(sentences.ids(0).size() == 3);
+  CHECK(sentences.ids(1)[1] == 2);
+  CHECK(sentences.ids(3).empty());
+  CHECK(DistinctSentences(PackedEncoding{.ids = {}, .type_ids = {}, .cu_seqlens = {0}}).size() ==
+        0);
+}
+
+TEST_CASE("a text that comes again has the bits of its first embedding") {
+  const SentenceEncoder encoder = load("mpnet");
+  const std::vector<std::string> once = oracle_sentences();
+  std::vector<std::string> texts = once;
+  texts.insert(texts.end(), once.rbegin(), once.rend());
+  const auto count = static_cast<std::int64_t>(once.size());
+  for (const std::int64_t batch_tokens : {1, 16, 4096}) {
+    CAPTURE(batch_tokens);
+    const EncodeOptions options{.batch_tokens = batch_tokens};
+    const Tensor embeddings = encoder.encode(texts, options),
+                 expected = encoder.encode(once, options);
+    for (std::int64_t i = 0; i < count; ++i) {
+      CHECK(embeddings[i].to_vector() == expected[i].to_vector());
+      CHECK(embeddings[2 * count - 1 - i].to_vector() == expected[i].to_vector());
+    }
+  }
+  CHECK_THROWS_WITH_AS(encoder.encode(texts, {.batch_tokens = 0}), "[encode] batches of 0 tokens",
+                       Error);
+}

@@ -1,0 +1,45 @@
+// A whole step has the same bits run to run, on any number of threads.
+#include <doctest/doctest.h>
+
+#include "oracle_batch.h"
+#include "ringlet/core/parallel.h"
+#include "ringlet/core/random.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+
+namespace {
+
+/// Loss, and every gradient after it.
+std::vector<std::vector<float>> step(const std::string& name, DType dtype, int threads) {
+  const GeneratorGuard random({.seed = 7, .step = 3});
+  EncoderConfig config = load(name).config();
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
+  const SentenceEncoder encoder(config, load(name).tokenizer());
+  encoder.transformer()->set_compute_dtype(dtype);
+  SoftmaxLoss loss(encoder, 3);
+  set_threads_per_device(threads);
+  const Variable value = loss(pair_batch(Oracle(name), 0));
+  value.backward();
+  std::vector<std::vector<float>> all{value.tensor().to_vector()};
+  for (const nn::NamedParameter& named : loss.named_parameters())
+    all.push_back(named.parameter.grad().to_vector());
+  set_threads_per_device(0);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("loss and gradients have the same bits run to run, on any number of threads") {
+  for (const char* name : {"bert", "mpnet"})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      CAPTURE(name);
+      CAPTURE(dtype);
+      const auto expected = step(name, dtype, 1);
+      CHECK(expected.size() > 20);
+      for (const int threads : {1, 2, 3, 7}) {
+        CAPTURE(threads);
+        CHECK(step(name, dtype, threads) == expected);
+      }
+    }
+}

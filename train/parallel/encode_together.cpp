@@ -1,0 +1,48 @@
+#include "ringlet/train/parallel/encode_together.h"
+
+#include <string_view>
+#include <unordered_map>
+
+#include "ringlet/train/loader.h"
+#include "ringlet/train/parallel/gather_rows.h"
+
+namespace ringlet::train {
+
+DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts) {
+  DealtTexts dealt;
+  std::vector<std::int64_t> bytes;  // (distinct)
+  std::unordered_map<std::string_view, std::size_t> known;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto [entry, is_new] = known.emplace(texts[i], dealt.places.size());
+    if (is_new) {
+      dealt.places.emplace_back();
+      bytes.push_back(static_cast<std::int64_t>(texts[i].size()));
+    }
+    dealt.places[entry->second].push_back(i);
+  }
+  dealt.parts = deal_rows(bytes, parts);
+  return dealt;
+}
+
+Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                       const models::EncodeOptions& options, const comm::Group& group) {
+  if (group.size() == 1) return model.encode(texts, options);
+  const DealtTexts dealt = deal_texts(texts, static_cast<std::size_t>(group.size()));
+  const std::vector<std::size_t>& mine = dealt.parts[static_cast<std::size_t>(group.rank())];
+  std::vector<std::string> my_texts;
+  for (const std::size_t d : mine) my_texts.push_back(texts[dealt.places[d].front()]);
+  const Tensor embeddings = model.encode(my_texts, options);  // (mine, H)
+  Tensor distinct = zeros({static_cast<std::int64_t>(dealt.places.size()), model.dimension()},
+                          DType::f32, Device{});
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    distinct[static_cast<std::int64_t>(mine[i])].copy_(embeddings[static_cast<std::int64_t>(i)]);
+  gather_rows(distinct, group);
+  Tensor all = empty({static_cast<std::int64_t>(texts.size()), model.dimension()}, DType::f32,
+                     Device{});  // (texts, H)
+  for (std::size_t d = 0; d < dealt.places.size(); ++d)
+    for (const std::size_t place : dealt.places[d])
+      all[static_cast<std::int64_t>(place)].copy_(distinct[static_cast<std::int64_t>(d)]);
+  return all;
+}
+
+}  // namespace ringlet::train
