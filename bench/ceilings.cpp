@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "ceilings_device.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/tensor.h"
@@ -125,13 +126,13 @@ Loop loop_of(cpu::Isa isa, DType dtype) {
   return {portable_loop, 4};
 }
 
-double measure_flops(DType dtype) {
+double measure_flops(Device device, DType dtype) {
   const Loop loop = loop_of(cpu::isa(), dtype);
   const std::int64_t pieces = 16 * threads_per_device();
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     const double start = now();
-    parallel_for(Device{}, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(device, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
       for (; begin < end; ++begin) keep(loop.run(keep(0.5f)));
     });
     const double work = 2.0 * kRounds * kSums * loop.products * static_cast<double>(pieces);
@@ -142,10 +143,10 @@ double measure_flops(DType dtype) {
 
 // ---- copies -------------------------------------------------------------------------------
 
-double measure_copy(std::size_t nbytes) {
+double measure_copy(Device device, std::size_t nbytes) {
   const auto n = static_cast<std::int64_t>(nbytes);
-  const Tensor from = zeros({n}, DType::u8);
-  Tensor to = zeros({n}, DType::u8);
+  const Tensor from = zeros({n}, DType::u8, device);
+  Tensor to = zeros({n}, DType::u8, device);
   const std::byte* source = from.bytes();
   std::byte* target = to.mutable_bytes();
   // Small copies are faster on one thread than on several that have to wake up.
@@ -158,20 +159,35 @@ double measure_copy(std::size_t nbytes) {
     int times = 0;
     const double start = now();
     double seconds = 0;
-    for (; seconds < 0.01; seconds = now() - start, ++times) parallel_for(Device{}, n, piece, copy);
+    for (; seconds < 0.01; seconds = now() - start, ++times) parallel_for(device, n, piece, copy);
     best = std::max(best, 2.0 * static_cast<double>(nbytes) * times / seconds);
   }
   return best;
 }
 
+constexpr std::size_t kSmallest = std::size_t{1} << 14;  // of copies; the largest has no cache
+
 }  // namespace
 
-Ceilings::Ceilings() : f32_flops_(measure_flops(DType::f32)) {
-  bf16_flops_ = measure_flops(DType::bf16);
+void Ceilings::measure_cpu(Device device) {
+  f32_flops_ = measure_flops(device, DType::f32);
+  bf16_flops_ = measure_flops(device, DType::bf16);
   // Six products of bf16 tiles are one of f32.
   if (cpu::isa() == cpu::Isa::amx) f32_flops_ = std::max(f32_flops_, bf16_flops_ / 6);
-  for (std::size_t nbytes = std::size_t{1} << 14; nbytes <= std::size_t{1} << 27; nbytes *= 2)
-    copies_.push_back({2.0 * static_cast<double>(nbytes), measure_copy(nbytes)});
+  for (std::size_t nbytes = kSmallest; nbytes <= std::size_t{1} << 27; nbytes *= 2)
+    copies_.push_back({2.0 * static_cast<double>(nbytes), measure_copy(device, nbytes)});
+}
+
+void Ceilings::measure_device(Device device) {
+  constexpr std::int64_t kProduct = 8192;  // enough tiles for every multiprocessor, many times
+  f32_flops_ = product_rate(device, DType::f32, kProduct);
+  bf16_flops_ = product_rate(device, DType::bf16, kProduct);
+  for (std::size_t nbytes = kSmallest; nbytes <= std::size_t{1} << 30; nbytes *= 2)
+    copies_.push_back({2.0 * static_cast<double>(nbytes), bench::copy_rate(device, nbytes)});
+}
+
+Ceilings::Ceilings(Device device) {
+  device.type == DeviceType::cpu ? measure_cpu(device) : measure_device(device);
 }
 
 double Ceilings::copy_rate(double bytes) const {

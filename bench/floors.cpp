@@ -4,8 +4,9 @@
 
 #include <map>
 #include <set>
-#include <span>
+#include <vector>
 
+#include "ringlet/core/backend.h"
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"
 #include "ringlet/core/ops/cross_entropy.h"
@@ -30,6 +31,12 @@ double bytes_of(std::int64_t n, DType dtype) {
 DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 double times(const void* pointer) { return pointer ? 1 : 0; }
 double reads(double beta) { return beta == 0 ? 0 : 1; }
+
+std::vector<std::int32_t> on_host(const std::int32_t* values, std::int64_t n, Device device) {
+  std::vector<std::int32_t> out(static_cast<std::size_t>(n));
+  backend(device.type).copy(out.data(), Device{}, values, device, out.size() * sizeof out[0]);
+  return out;
+}
 
 // ---- products -----------------------------------------------------------------------------
 
@@ -61,27 +68,28 @@ Floor least(const GeluBackwardArgs& x) { return {"", 0, 3 * bytes_of(x.n, x.dtyp
 // ---- attention ----------------------------------------------------------------------------
 
 // Q K^T of all heads, 2 flops for each pair of tokens and column.
-double score_flops(const AttentionShape& x) {
+double score_flops(const AttentionShape& x, Device device) {
+  const std::vector<std::int32_t> ends = on_host(x.cu_seqlens, x.sentences + 1, device);
   double squares = 0;
-  for (std::int64_t s = 0; s < x.sentences; ++s) {
-    const double length = x.cu_seqlens[s + 1] - x.cu_seqlens[s];
+  for (std::size_t s = 1; s < ends.size(); ++s) {
+    const double length = ends[s] - ends[s - 1];
     squares += length * length;
   }
   return 2 * squares * static_cast<double>(x.heads * x.head_size);
 }
 
-Floor least(const AttentionArgs& x) {
+Floor least(const AttentionArgs& x, Device device) {
   const AttentionShape& s = x.shape;
-  return {"", 2 * score_flops(s),
+  return {"", 2 * score_flops(s, device),
           4 * bytes_of(s.tokens * s.heads * s.head_size, s.dtype) +
               bytes_of(s.tokens * s.heads, wide(s.dtype)),
           s.dtype};
 }
 
 // The scores again, and the gradients of scores, values, queries and keys.
-Floor least(const AttentionBackwardArgs& x) {
+Floor least(const AttentionBackwardArgs& x, Device device) {
   const AttentionShape& s = x.shape;
-  return {"", 5 * score_flops(s),
+  return {"", 5 * score_flops(s, device),
           7 * bytes_of(s.tokens * s.heads * s.head_size, s.dtype) +
               bytes_of(s.tokens * s.heads, wide(s.dtype)),
           s.dtype};
@@ -101,41 +109,41 @@ Floor least(const LayerNormBackwardArgs& x) {
           arrays * bytes_of(x.rows * x.columns, x.dtype)};
 }
 
-std::int64_t rows_read(const std::int32_t* ids, std::int64_t tokens) {
-  const std::span all(ids, static_cast<std::size_t>(tokens));
-  return static_cast<std::int64_t>(std::set<std::int32_t>(all.begin(), all.end()).size());
+double rows_read(const std::int32_t* ids, std::int64_t tokens, Device device) {
+  const std::vector<std::int32_t> all = on_host(ids, tokens, device);
+  return static_cast<double>(std::set<std::int32_t>(all.begin(), all.end()).size());
 }
 
-Floor least(const EmbeddingArgs& x) {
+Floor least(const EmbeddingArgs& x, Device device) {
   return {"", 0,
           bytes_of(x.tokens * x.columns, x.dtype) +
-              bytes_of(rows_read(x.ids, x.tokens) * x.columns, wide(x.dtype))};
+              rows_read(x.ids, x.tokens, device) * bytes_of(x.columns, wide(x.dtype))};
 }
 
 // A gradient that is not added to is written whole.
-Floor least(const EmbeddingBackwardArgs& x) {
-  const std::int64_t rows = x.beta == 0 ? x.rows : 2 * rows_read(x.ids, x.tokens);
+Floor least(const EmbeddingBackwardArgs& x, Device device) {
+  const double rows =
+      x.beta == 0 ? static_cast<double>(x.rows) : 2 * rows_read(x.ids, x.tokens, device);
   return {"", 0,
-          bytes_of(x.tokens * x.columns, x.dtype) + bytes_of(rows * x.columns, wide(x.dtype))};
+          bytes_of(x.tokens * x.columns, x.dtype) + rows * bytes_of(x.columns, wide(x.dtype))};
 }
 
-Floor least(const EmbeddingSumArgs& x) {
+Floor least(const EmbeddingSumArgs& x, Device device) {
   double bytes = 2 * bytes_of(x.tokens * x.columns, x.dtype);
   for (int i = 0; i < 3; ++i)
-    if (x.table[i]) bytes += bytes_of(rows_read(x.ids[i], x.tokens) * x.columns, wide(x.dtype));
+    if (x.table[i])
+      bytes += rows_read(x.ids[i], x.tokens, device) * bytes_of(x.columns, wide(x.dtype));
   return {"", 0, bytes};
 }
 
-Floor least(const PoolingArgs& x) {
-  const std::int64_t tokens = x.cu_seqlens[x.sentences];
+template <class Args>
+Floor pooled(const Args& x, Device device) {
+  const std::int64_t tokens = on_host(x.cu_seqlens + x.sentences, 1, device)[0];
   return {"", 0,
           bytes_of(tokens * x.columns, x.dtype) + bytes_of(x.sentences * x.columns, wide(x.dtype))};
 }
-Floor least(const PoolingBackwardArgs& x) {
-  const std::int64_t tokens = x.cu_seqlens[x.sentences];
-  return {"", 0,
-          bytes_of(tokens * x.columns, x.dtype) + bytes_of(x.sentences * x.columns, wide(x.dtype))};
-}
+Floor least(const PoolingArgs& x, Device device) { return pooled(x, device); }
+Floor least(const PoolingBackwardArgs& x, Device device) { return pooled(x, device); }
 
 Floor least(const NormalizeArgs& x) { return {"", 0, 2 * bytes_of(x.rows * x.columns, x.dtype)}; }
 Floor least(const NormalizeBackwardArgs& x) {
@@ -182,7 +190,7 @@ Floor least(const SquaredNormArgs& x) { return {"", 0, bytes_of(x.n, x.dtype)}; 
 
 // ---- by name ------------------------------------------------------------------------------
 
-using FloorOf = Floor (*)(const void* args);
+using FloorOf = Floor (*)(const void* args, Device device);
 class Floors {
  public:
   Floors() {
@@ -205,8 +213,12 @@ class Floors {
  private:
   template <class Args>
   void add(const Kernel<Args>& kernel) {
-    by_name_[kernel.name()] = [](const void* args) {
-      return least(*static_cast<const Args*>(args));
+    by_name_[kernel.name()] = [](const void* args, [[maybe_unused]] Device device) {
+      const Args& x = *static_cast<const Args*>(args);
+      if constexpr (requires { least(x, device); })
+        return least(x, device);
+      else
+        return least(x);
     };
   }
   std::map<std::string, FloorOf> by_name_;
@@ -214,10 +226,10 @@ class Floors {
 
 }  // namespace
 
-Floor floor_of(const std::string& kernel, const void* args) {
+Floor floor_of(const std::string& kernel, const void* args, Device device) {
   static const Floors floors;
   const FloorOf function = floors.find(kernel);
-  Floor floor = function ? function(args) : Floor{};
+  Floor floor = function ? function(args, device) : Floor{};
   if (floor.label.empty()) floor.label = kernel;
   return floor;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "ringlet/core/device.h"
 #include "ringlet/core/dtype.h"
 
 namespace ringlet::bench {
@@ -15,7 +16,9 @@ struct Floor {
   DType dtype = DType::f32;  // of the products
 };
 
-/// Of a call that a KernelObserver saw. Kernels that no step of an encoder runs have none: zeros.
-Floor floor_of(const std::string& kernel, const void* args);
+/// Of a call that a KernelObserver sees, while its operands are there: ids and lengths are read,
+/// which waits for a device that runs behind. Kernels that no step of an encoder runs have none:
+/// zeros.
+Floor floor_of(const std::string& kernel, const void* args, Device device);
 
 }  // namespace ringlet::bench

@@ -8,11 +8,12 @@
 #include <map>
 
 #include "ceilings.h"
+#include "device_option.h"
+#include "device_seconds.h"
 #include "floors.h"
+#include "kernels_batch.h"
 #include "kernels_cases.h"
-#include "lengths.h"
 #include "parse.h"
-#include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
@@ -26,6 +27,9 @@ struct Options {
   std::vector<std::string> dtypes{"f32"};
   std::string histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
   std::int64_t batch = 32;
+  std::int64_t length = 0;  // tokens of every sentence; 0: the histogram's
+  double dropout = 0.1;
+  std::string device = "cpu";
   int threads = 0;
 };
 
@@ -41,7 +45,11 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--dtype", options.dtypes, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--batch", options.batch, "pairs of a step")->check(CLI::Range(1, 1 << 16));
   app.add_option("--histogram", options.histogram, "lengths to draw the batch from");
-  app.add_option("--threads-per-device", options.threads, "threads of cpu:0")
+  app.add_option("--length", options.length, "tokens of every sentence, instead")
+      ->check(CLI::Range(1, 512));
+  app.add_option("--dropout", options.dropout)->check(CLI::Range(0.0, 0.9));
+  add_device_option(app, options.device);
+  app.add_option("--threads-per-device", options.threads, "threads of a CPU device")
       ->check(CLI::Range(1, 1024));
 }
 
@@ -64,23 +72,6 @@ Options parse(int argc, char** argv) {
   add_options(app, options);
   bench::parse(app, argc, arguments.data());
   return options;
-}
-
-/// The batch of the first 256 whose tokens are nearest to the mean of the histogram.
-models::PackedBatch typical_batch(const Lengths& lengths, std::int64_t rows,
-                                  const models::EncoderConfig& config) {
-  const double mean = lengths.mean_tokens_per_pair() * static_cast<double>(rows);
-  const auto draw = [&](std::int64_t step) {
-    return lengths.batch(step, rows, config.vocab_size, config.max_tokens(), false);
-  };
-  models::PackedBatch best = draw(0);
-  const auto distance = [&](const models::PackedBatch& batch) {
-    return std::abs(static_cast<double>(batch.tokens()) - mean);
-  };
-  for (std::int64_t step = 1; step < 256; ++step)
-    if (models::PackedBatch batch = draw(step); distance(batch) < distance(best))
-      best = std::move(batch);
-  return best;
 }
 
 /// max |a - b| / max |b|
@@ -107,8 +98,8 @@ class FloorSum : public KernelObserver {
   FloorSum& operator=(const FloorSum&) = delete;
 
   void before(const char*, const void*, Device) override {}
-  void after(const char* name, const void* args, Device) override {
-    const Floor floor = floor_of(name, args);
+  void after(const char* name, const void* args, Device device) override {
+    const Floor floor = floor_of(name, args, device);
     sum_.flops += floor.flops;
     sum_.bytes += floor.bytes;
     if (floor.flops > 0) sum_.dtype = floor.dtype;
@@ -156,13 +147,25 @@ struct Prepared {
 /// Milliseconds of a step by case.
 using Steps = std::map<std::string, double>;
 
+/// Of one run. Google Benchmark repeats what a CPU runs; a device that runs behind is measured by
+/// its own clock, in one iteration.
+double seconds_of(benchmark::State& state, Prepared& prepared, Device device) {
+  const auto run = [&] { benchmark::DoNotOptimize(prepared.work.run(prepared.work.inputs)); };
+  if (device.type != DeviceType::cpu) {
+    const double seconds = device_seconds(device, run);
+    for (auto _ : state) state.SetIterationTime(seconds);
+    return seconds;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) run();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return elapsed.count() / static_cast<double>(state.iterations());
+}
+
 void measure(benchmark::State& state, const KernelCase& c, const Ceilings& ceilings,
              Prepared& prepared, Steps& steps) {
   prepared.prepare(c);
-  const auto start = std::chrono::steady_clock::now();
-  for (auto _ : state) benchmark::DoNotOptimize(prepared.work.run(prepared.work.inputs));
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  const double seconds = elapsed.count() / static_cast<double>(state.iterations());
+  const double seconds = seconds_of(state, prepared, default_device());
   const Floor& floor = prepared.floor;
   state.counters["GFLOP/s"] = floor.flops / seconds / 1e9;
   state.counters["GB/s"] = floor.bytes / seconds / 1e9;
@@ -200,39 +203,47 @@ void say_conditions(const Ceilings& ceilings) {
   const auto say = [](const std::string& key, const std::string& value) {
     benchmark::AddCustomContext(key, value);
   };
-  say("kernels", std::string(cpu::name(cpu::isa())));
+  say("device", str(default_device()));
+  say("kernels", kernels_of(default_device()));
   say("threads per device", std::to_string(threads_per_device()));
   for (const DType dtype : {DType::f32, DType::bf16})
     say(fmt::format("ceiling products of {}", name(dtype)),
         fmt::format("{:.1f} GFLOP/s", ceilings.flops(dtype) / 1e9));
   for (const auto& copy : ceilings.copies())
-    say(fmt::format("ceiling memcpy {:>9.2f} MB", copy.bytes / 1e6),
+    say(fmt::format("ceiling copy {:>9.2f} MB", copy.bytes / 1e6),
         fmt::format("{:.1f} GB/s", copy.rate / 1e9));
 }
 
 int run(int argc, char** argv) {
   const Options options = parse(argc, argv);
   if (options.threads) set_threads_per_device(options.threads);
+  const Device device = use_device(options.device);
 
   const Lengths lengths(options.histogram);
   std::vector<KernelCase> cases;
   for (const std::string& model : options.models) {
     const auto config = models::EncoderConfig::named(model);
-    const models::PackedBatch batch = typical_batch(lengths, options.batch, config);
+    const models::PackedBatch batch =
+        (options.length > 0 ? even_batch(options.length, options.batch, config)
+                            : typical_batch(lengths, options.batch, config))
+            .to(device);
     benchmark::AddCustomContext(model,
                                 fmt::format("{} tokens, {} pairs", batch.tokens(), batch.rows));
     for (const std::string& dtype : options.dtypes)
-      for (KernelCase& c : step_cases(model, config, batch, parse_dtype(dtype)))
+      for (KernelCase& c : step_cases(model, config, batch, parse_dtype(dtype), options.dropout))
         cases.push_back(std::move(c));
   }
-  const Ceilings ceilings;
+  const Ceilings ceilings(device);
   say_conditions(ceilings);
   Prepared prepared;
   Steps steps;
-  for (const KernelCase& c : cases)
-    benchmark::RegisterBenchmark(c.name.c_str(), [&](benchmark::State& state) {
-      measure(state, c, ceilings, prepared, steps);
-    })->Unit(benchmark::kMicrosecond);
+  for (const KernelCase& c : cases) {
+    auto* const registered = benchmark::RegisterBenchmark(
+        c.name.c_str(),
+        [&](benchmark::State& state) { measure(state, c, ceilings, prepared, steps); });
+    registered->Unit(benchmark::kMicrosecond);
+    if (device.type != DeviceType::cpu) registered->UseManualTime()->Iterations(1);
+  }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   say_sums(cases, steps);

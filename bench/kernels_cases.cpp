@@ -19,13 +19,15 @@ using Tensors = std::vector<Tensor>;
 using models::EncoderConfig;
 using models::PackedBatch;
 
-constexpr DropoutKey kDropout{.p = 0.1f, .seed = 1, .step = 1, .site = 1};
-
 class StepCases {
  public:
   StepCases(const std::string& model, const EncoderConfig& config, const PackedBatch& batch,
-            DType dtype)
-      : prefix_(str(model, "/", dtype, "/")), config_(config), batch_(batch), dtype_(dtype) {}
+            DType dtype, double dropout)
+      : dropout_{.p = static_cast<float>(dropout), .seed = 1, .step = 1, .site = 1},
+        prefix_(str(model, "/", dtype, "/")),
+        config_(config),
+        batch_(batch),
+        dtype_(dtype) {}
 
   std::vector<KernelCase> take() {
     products();
@@ -96,20 +98,20 @@ class StepCases {
       return {{activation({t, h}), activation({t, h}), parameter({h}), parameter({h})},
               [this](Tensors& x) -> Tensors {
                 auto [y, normalized, rstd] = residual_dropout_layer_norm(
-                    x[0], x[1], kDropout, batch_.positions, x[2], x[3], config_.layer_norm_eps);
+                    x[0], x[1], dropout_, batch_.positions, x[2], x[3], config_.layer_norm_eps);
                 return {y, normalized, rstd};
               }};
     });
     add_case("residual_dropout_layer_norm backward", calls, [=, this]() -> KernelWork {
       const Tensor x = activation({t, h}), weight = parameter({h});
-      const auto forward = residual_dropout_layer_norm(x, x, kDropout, batch_.positions, weight,
+      const auto forward = residual_dropout_layer_norm(x, x, dropout_, batch_.positions, weight,
                                                        parameter({h}), config_.layer_norm_eps);
       return {{activation({t, h}), forward.normalized, forward.rstd, weight},
               [this, h](Tensors& in) -> Tensors {
                 Accumulator grad_weight{empty({h}, in[3].dtype())}, grad_bias = grad_weight;
                 grad_bias.out = empty({h}, in[3].dtype());
                 auto [dx, dr] = residual_dropout_layer_norm_backward(
-                    in[0], in[1], in[2], in[3], kDropout, batch_.positions, grad_weight, grad_bias);
+                    in[0], in[1], in[2], in[3], dropout_, batch_.positions, grad_weight, grad_bias);
                 return {dx, dr, grad_weight.out, grad_bias.out};
               }};
     });
@@ -136,7 +138,7 @@ class StepCases {
   AttentionOptions attention_options(const Tensor& bias) const {
     return {.heads = config_.num_attention_heads,
             .relative_bias = bias,
-            .dropout = kDropout,
+            .dropout = dropout_,
             .sentence_ids = batch_.sentence_ids};
   }
 
@@ -192,7 +194,7 @@ class StepCases {
       return {inputs, [=, this, ids = embedding_ids()](Tensors& x) -> Tensors {
                 const EmbeddingTables tables{x[2], x[3], x.size() > 4 ? x[4] : Tensor()};
                 auto [y, normalized, rstd] = embedding_sum_layer_norm(
-                    tables, ids, x[0], x[1], config_.layer_norm_eps, kDropout, batch_.positions,
+                    tables, ids, x[0], x[1], config_.layer_norm_eps, dropout_, batch_.positions,
                     x[0].dtype() == DType::f64 ? DType::f64 : dtype_);
                 return {y, normalized, rstd};
               }};
@@ -206,7 +208,7 @@ class StepCases {
                 for (const Tensor& table : tables) out.push_back(empty(table.shape(), dtype));
                 embedding_sum_layer_norm_backward(
                     {{out[2]}, {out[3]}, {out.size() > 4 ? out[4] : Tensor()}, {out[0]}, {out[1]}},
-                    x[0], x[1], x[2], ids, x[3], kDropout, batch_.positions);
+                    x[0], x[1], x[2], ids, x[3], dropout_, batch_.positions);
                 return out;
               }};
     });
@@ -267,7 +269,7 @@ class StepCases {
     });
     add_case("dropout", 0, [=, this]() -> KernelWork {
       return {{activation(shape)}, [this](Tensors& x) -> Tensors {
-                return {dropout(x[0], kDropout, batch_.positions)};
+                return {dropout(x[0], dropout_, batch_.positions)};
               }};
     });
   }
@@ -294,6 +296,7 @@ class StepCases {
     });
   }
 
+  DropoutKey dropout_;
   std::string prefix_;
   EncoderConfig config_;
   PackedBatch batch_;
@@ -305,9 +308,9 @@ class StepCases {
 }  // namespace
 
 std::vector<KernelCase> step_cases(const std::string& model, const EncoderConfig& config,
-                                   const PackedBatch& batch, DType dtype) {
+                                   const PackedBatch& batch, DType dtype, double dropout) {
   // The cases refer to the step, so each keeps it.
-  const auto step = std::make_shared<StepCases>(model, config, batch, dtype);
+  const auto step = std::make_shared<StepCases>(model, config, batch, dtype, dropout);
   std::vector<KernelCase> cases = step->take();
   for (KernelCase& c : cases)
     c.prepare = [step, prepare = std::move(c.prepare)] { return prepare(); };

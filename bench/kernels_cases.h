@@ -23,8 +23,9 @@ struct KernelCase {
   std::function<KernelWork()> prepare;
 };
 
-/// A step with SoftmaxLoss on this batch of pairs; activations in `dtype`, parameters f32.
+/// A step with SoftmaxLoss on this batch of pairs, on its device, which is the default one;
+/// activations in `dtype`, parameters f32.
 std::vector<KernelCase> step_cases(const std::string& model, const models::EncoderConfig& config,
-                                   const models::PackedBatch& batch, DType dtype);
+                                   const models::PackedBatch& batch, DType dtype, double dropout);
 
 }  // namespace ringlet::bench

@@ -35,15 +35,17 @@ struct Measurement {
   double mapped_bytes = 0;  // by tensors and scratch
   double threads_started = 0;
   double context_switches = 0;
+  double system_allocations = 0;  // of the device's memory
 
   std::string to_text() const;
   static Measurement from_text(const std::string& text);
 };
 
 /// What is counted apart on each rank, and said of the one that has most.
-inline constexpr std::array kLargest{&Measurement::data_wait_ms, &Measurement::page_faults,
-                                     &Measurement::mapped_bytes, &Measurement::threads_started,
-                                     &Measurement::context_switches};
+inline constexpr std::array kLargest{
+    &Measurement::data_wait_ms,     &Measurement::page_faults,
+    &Measurement::mapped_bytes,     &Measurement::threads_started,
+    &Measurement::context_switches, &Measurement::system_allocations};
 
 double mean(const std::vector<double>& values);
 double median(std::vector<double> values);

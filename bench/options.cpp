@@ -1,22 +1,38 @@
 #include "options.h"
 
+#include <algorithm>
+
+#include "device_option.h"
 #include "parse.h"
 #include "ringlet/core/parallel.h"
 
 namespace ringlet::bench {
+namespace {
+
+// Strategies need collectives between devices, and ranks a process each.
+void check_device(const ThroughputOptions& options) {
+  if (options.device.type == DeviceType::cpu) return;
+  for (const std::string& strategy : options.strategies)
+    if (strategy != "none")
+      fail_input("--device ", options.device, ": one GPU is measured alone, by --strategy none, ",
+                 "not ", strategy);
+}
+
+}  // namespace
 
 std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
-  std::string dtype = "f32", transport = "auto", algorithm = "auto";
+  std::string dtype = "f32", transport = "auto", algorithm = "auto", device = "cpu";
   CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
   app.add_option(
          "--strategy", o.strategies,
          "rows: none, unconnected, dp, ddp, zero1, zero2, fsdp; all is none, and on several "
-         "devices all others but zero2")
+         "CPU devices all others but zero2")
       ->delimiter(',')
       ->check(CLI::IsMember({"all", "none", "unconnected", "dp", "ddp", "zero1", "zero2", "fsdp"}))
       ->capture_default_str();
+  add_device_option(app, device);
   app.add_option("--devices", o.devices, "devices of each row but none (default: at most two)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--transport", transport, "auto, shm or gloo")->capture_default_str();
@@ -61,6 +77,12 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--json", o.json, "write the rows to this file");
   app.add_option("--svg", o.svg, "draw the rows as bars to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
+  o.device = use_device(device);
+  if (o.device.type != DeviceType::cpu) {
+    if (o.strategies == std::vector<std::string>{"all"}) o.strategies = {"none"};
+    o.devices = std::max(o.devices, 1);
+  }
+  check_device(o);
   const int processors = threads_per_device();
   if (o.devices == 0) o.devices = std::min(2, processors);
   if (o.threads == 0) o.threads = std::max(1, processors / o.devices);

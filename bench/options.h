@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/core/device.h"
 #include "ringlet/core/dtype.h"
 
 namespace ringlet::bench {
 
 struct ThroughputOptions {
   std::vector<std::string> strategies{"all"};
+  Device device;    // of the first rank, or of all of them, a process each
   int devices = 0;  // on entry 0: two where there are two processors, else one
   std::string model = "mpnet-base";
   std::int64_t batch = 32;

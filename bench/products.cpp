@@ -8,10 +8,11 @@
 #include <thread>
 
 #include "ceilings.h"
+#include "device_option.h"
+#include "device_seconds.h"
 #include "measurement.h"
 #include "parse.h"
 #include "products_peers.h"
-#include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
@@ -27,6 +28,7 @@ struct Options {
   std::string dtype = "f32";
   std::string precision = "highest";
   bool kept = false;
+  std::string device = "cpu";
   int threads = 1;
   int rounds = 5;
   double seconds = 0.02;
@@ -46,6 +48,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--matmul-precision", options.precision, "of ours in f32")
       ->check(CLI::IsMember({"highest", "high", "medium"}));
   app.add_flag("--kept", options.kept, "our forward (NT) as where nothing learns, alone");
+  add_device_option(app, options.device);
   app.add_option("--threads-per-device", options.threads, "of ours and of theirs")
       ->check(CLI::Range(1, 1024));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 1000));
@@ -97,6 +100,7 @@ double error_of(const Product& product) {
 }
 
 double seconds_of(const std::function<void()>& run, double least) {
+  if (default_device().type != DeviceType::cpu) return device_seconds(default_device(), run, least);
   // The peers' threads wait busily for a while after their work.
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   run();
@@ -137,8 +141,9 @@ Sum measure(const Case& c, const Options& options, double ceiling) {
   } else {
     contenders.push_back(
         {"", [&product] { matmul_into(product.out, product.a, product.b, product.options); }});
-    for (Peer& peer : product_peers(product, options.threads))
-      contenders.push_back(std::move(peer));
+    if (default_device().type == DeviceType::cpu)  // where the peers compute
+      for (Peer& peer : product_peers(product, options.threads))
+        contenders.push_back(std::move(peer));
   }
   std::string errors;
   for (const Peer& contender : contenders) {
@@ -164,10 +169,10 @@ int run(int argc, char** argv) {
   if (!parse(app, argc, argv)) return 0;
   set_threads_per_device(options.threads);
   set_matmul_precision(parse_matmul_precision(options.precision));
-  const double ceiling = Ceilings().flops(parse_dtype(options.dtype));
-  fmt::print("{}, {}, {}, {} threads; such products in registers: {:.1f} GFLOP/s\n\n",
-             cpu::name(cpu::isa()), options.dtype, options.precision, options.threads,
-             ceiling / 1e9);
+  const Device device = use_device(options.device);
+  const double ceiling = Ceilings(device).flops(parse_dtype(options.dtype));
+  fmt::print("{}, {}, {}, {}, {} threads; such products at best: {:.1f} GFLOP/s\n\n", str(device),
+             kernels_of(device), options.dtype, options.precision, options.threads, ceiling / 1e9);
   fmt::print(
       "| product | GFLOP/s | % of ceiling | each peer's GFLOP/s | ringlet is faster | "
       "errors in this order |\n|---|\n");

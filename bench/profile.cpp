@@ -4,42 +4,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "ceilings.h"
-#include "floors.h"
+#include "profile_device.h"
+#include "profile_host.h"
 
 namespace ringlet::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// What a thread is in, outermost first, with the seconds that it was in this and nothing inside it.
-// Every moment belongs to the innermost; to `between` where there is none.
-struct Nesting {
-  bool stepping = false;
-  Clock::time_point last;
-  std::vector<double> open;
-  double between = 0;
-
-  void pass_time() {
-    const auto now = Clock::now();
-    const double seconds = std::chrono::duration<double>(now - std::exchange(last, now)).count();
-    (open.empty() ? between : open.back()) += seconds;
-  }
-  void begin() {
-    pass_time();
-    open.push_back(0);
-  }
-  /// What was begun last.
-  double end() {
-    pass_time();
-    if (open.empty()) return 0;  // it began before anybody watched
-    const double seconds = open.back();
-    open.pop_back();
-    return seconds;
-  }
-};
-thread_local Nesting nesting;
 
 std::vector<std::pair<std::string, KernelSum>> slowest_first(const KernelSums& sums) {
   std::vector<std::pair<std::string, KernelSum>> rows(sums.begin(), sums.end());
@@ -50,61 +21,29 @@ std::vector<std::pair<std::string, KernelSum>> slowest_first(const KernelSums& s
 
 }  // namespace
 
-void Profile::step_begins() {
-  nesting = Nesting();
-  nesting.stepping = true;
-  nesting.last = Clock::now();
-}
-
-void Profile::step_ends() {
-  nesting.pass_time();
-  nesting.stepping = false;
-  const std::lock_guard lock(mutex_);
-  between_ += nesting.between;
-  ++steps_;
-}
-
-void Profile::before(const char*, const void*, Device) { nesting.begin(); }
-
 // Calls of one label differ in what they must do (lengths, rows that are read), so floors add up.
-void Profile::after(const char* name, const void* args, Device) {
-  const double seconds = nesting.end();
-  const Floor floor = floor_of(name, args);
-  const std::lock_guard lock(mutex_);
-  Calls& calls = (nesting.stepping ? calls_ : beside_)[floor.label];
-  calls.count += 1;
-  calls.seconds += seconds;
-  calls.flops += floor.flops;
-  calls.bytes += floor.bytes;
-  calls.dtype = floor.dtype;
+void Calls::add(const Floor& floor, double seconds) {
+  Sum& sum = all_[floor.label];
+  sum.count += 1;
+  sum.seconds += seconds;
+  sum.flops += floor.flops;
+  sum.bytes += floor.bytes;
+  sum.dtype = floor.dtype;
 }
 
-void Profile::wait_begins(const char*) { nesting.begin(); }
-
-void Profile::wait_ends(const char* what) {
-  const double seconds = nesting.end();
-  if (!nesting.stepping) return;
-  const std::lock_guard lock(mutex_);
-  waits_[what] += seconds;
-}
-
-StepTimes Profile::per_step() const {
-  StepTimes out{0, sums(calls_), {}, 1e3 * between_ / steps_, sums(beside_)};
-  for (const auto& [what, seconds] : waits_) out.wait_ms[what] = 1e3 * seconds / steps_;
-  return out;
-}
-
-KernelSums Profile::sums(const std::map<std::string, Calls>& all) const {
-  static const Ceilings ceilings;
+KernelSums Calls::per_step(double steps, const Ceilings& ceilings) const {
   KernelSums out;
-  for (const auto& [label, calls] : all) {
+  for (const auto& [label, sum] : all_) {
     // The ceiling of memory is that of one call's bytes.
-    const double floor =
-        ceilings.seconds(calls.flops / calls.count, calls.bytes / calls.count, calls.dtype);
-    out[label] = {calls.count / steps_, 1e3 * calls.seconds / steps_,
-                  1e3 * floor * calls.count / steps_};
+    const double floor = ceilings.seconds(sum.flops / sum.count, sum.bytes / sum.count, sum.dtype);
+    out[label] = {sum.count / steps, 1e3 * sum.seconds / steps, 1e3 * floor * sum.count / steps};
   }
   return out;
+}
+
+std::unique_ptr<StepProfile> make_profile(Device device) {
+  if (device.type == DeviceType::cpu) return std::make_unique<HostProfile>(device);
+  return std::make_unique<DeviceProfile>(device);
 }
 
 std::string to_markdown(const StepTimes& times) {

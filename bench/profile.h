@@ -1,16 +1,15 @@
 // Where a step's time goes, kernel by kernel, against what each had to do at least.
 #pragma once
 
-#include <chrono>
+#include <functional>
 #include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "ringlet/core/dtype.h"
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/wait_observer.h"
+#include "ceilings.h"
+#include "floors.h"
+#include "ringlet/core/device.h"
 
 namespace ringlet::bench {
 
@@ -22,53 +21,44 @@ struct KernelSum {
 };
 using KernelSums = std::map<std::string, KernelSum>;
 
+/// Calls as they are counted: seconds, and what they had to do at least.
+class Calls {
+ public:
+  void add(const Floor& floor, double seconds);
+  /// Divided by the steps.
+  KernelSums per_step(double steps, const Ceilings& ceilings) const;
+
+ private:
+  struct Sum {
+    double count = 0, seconds = 0, flops = 0, bytes = 0;
+    DType dtype = DType::f32;
+  };
+  std::map<std::string, Sum> all_;
+};
+
 /// A step on the thread that trains, without what it did twice at a time: kernels, waits and
 /// between add up to its time.
 struct StepTimes {
   double step_ms = 0;  // by a clock of its own
   KernelSums kernels;
   std::map<std::string, double> wait_ms;  // for what; kernels that ran meanwhile are among these
-  double between_ms = 0;                  // neither in a kernel nor waiting
+  double between_ms = 0;                  // in neither: of a device that runs behind, idle
   KernelSums beside;                      // on other threads of the process, at the same time
 };
 
-/// Times all kernel calls and waits of the process while it is watching.
-class Profile : public KernelObserver, public WaitObserver {
+/// Runs steps and sees what they do.
+class StepProfile {
  public:
-  Profile() = default;
-  ~Profile() override { watch(false); }
-  Profile(const Profile&) = delete;
-  Profile& operator=(const Profile&) = delete;
-
-  void watch(bool on) {
-    kernel_observer = on ? this : nullptr;
-    wait_observer = on ? this : nullptr;
-  }
-  /// Around a step, by the thread that trains.
-  void step_begins();
-  void step_ends();
-  /// Divided by the steps. Measures what this machine can do (a second or two) for the floors.
-  StepTimes per_step() const;
-
-  void before(const char* name, const void* args, Device device) override;
-  void after(const char* name, const void* args, Device device) override;
-  void wait_begins(const char* what) override;
-  void wait_ends(const char* what) override;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  struct Calls {
-    double count = 0, seconds = 0, flops = 0, bytes = 0;
-    DType dtype = DType::f32;
-  };
-  KernelSums sums(const std::map<std::string, Calls>& calls) const;
-
-  std::mutex mutex_;
-  double steps_ = 0;
-  std::map<std::string, Calls> calls_, beside_;
-  std::map<std::string, double> waits_;  // seconds
-  double between_ = 0;                   // seconds
+  virtual ~StepProfile() = default;
+  /// Runs step(false), perhaps with step(true) behind it: the same batch again. The last is what
+  /// is profiled.
+  virtual void run(const std::function<void(bool again)>& step) = 0;
+  /// Divided by the steps. Measures what the device can do (a second or two) for the floors.
+  virtual StepTimes per_step() const = 0;
 };
+
+/// By the host's clock, where kernels are done when they return; or by the device's.
+std::unique_ptr<StepProfile> make_profile(Device device);
 
 /// Slowest first, Markdown.
 std::string to_markdown(const StepTimes& times);

@@ -153,7 +153,8 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
                    {"page_faults", all.mean.page_faults},
                    {"mapped_bytes", all.mean.mapped_bytes},
                    {"threads_started", all.mean.threads_started},
-                   {"context_switches", all.mean.context_switches}};
+                   {"context_switches", all.mean.context_switches},
+                   {"system_allocations", all.mean.system_allocations}};
     for (const auto& [label, sum] : all.mean.times.kernels)
       r["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
     for (const auto& [label, sum] : all.mean.times.beside)

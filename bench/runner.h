@@ -6,6 +6,7 @@
 #include "measurement.h"
 #include "options.h"
 #include "ringlet/comm/group.h"
+#include "ringlet/core/device_time.h"
 #include "ringlet/core/resource_use.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/attached_strategy.h"
@@ -34,33 +35,50 @@ class Runner {
   /// Counts from here on, as do the steps that follow.
   void start_timing();
   /// One that is not timed.
-  void warm_up() { step(); }
-  void timed_step(Profile* profile);
+  void warm_up() { step(false); }
+  void timed_step(StepProfile* profile);
+  /// Error where a loss was no number.
   Measurement measured() const;
 
  private:
-  /// Milliseconds of each phase.
-  std::array<double, kPhases.size()> step();
+  /// When the device was done with each phase; the first, before any.
+  using Times = std::array<std::unique_ptr<DeviceTime>, kPhases.size() + 1>;
+
+  /// `again`: with the batch of the step before.
+  Times step(bool again);
+  /// Takes from `batch_` what a step counts.
+  void count_step();
+  void add_times(Measurement& out) const;
+
+  Device device_;
 
   std::unique_ptr<Source> source_;
   comm::Group group_;
   bool together_;
+  bool splits_batch_;
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
-  const models::PackedBatch* batch_ = nullptr;  // of the latest step
+  const models::PackedBatch* batch_ = nullptr;  // of the latest step, on the host
+  models::PackedBatch moved_;                   // the same where it is trained
+  Tensor loss_;                                 // of the latest step
   Measurement sum_;
+  // Of the timed steps:
+  std::vector<Times> times_;
+  std::vector<Tensor> losses_;
   // Before the first timed step:
   comm::GroupStats before_;
   double exchanged_before_ = 0;
   ResourceUse used_before_;
+  std::uint64_t system_allocations_before_ = 0;
 };
 
 /// Warms up and times one round on all ranks of a row, in processes of its own, so that one model
-/// is in memory at a time and the next row starts afresh. Throws what went wrong on any rank.
+/// is in memory at a time and the next row starts afresh; a GPU's round runs in this process, as a
+/// child could not use the driver of its parent. Throws what went wrong on any rank.
 Measurement run_round(const ThroughputOptions& options, const Plan& plan);
 
-/// What `measure` gives on a device's threads, in a process of its own: one that has started
+/// What `measure` gives on the device, of a CPU in a process of its own: one that has started
 /// threads would make a poor parent of ranks.
-double in_a_process(const ThroughputOptions& options, double (*measure)());
+double on_device(const ThroughputOptions& options, double (*measure)(Device device));
 
 }  // namespace ringlet::bench

@@ -2,20 +2,18 @@
 // AdamW), by strategy. See --help.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <fstream>
 
+#include "device_option.h"
+#include "device_seconds.h"
 #include "options.h"
 #include "report.h"
 #include "ringlet.h"
-#include "ringlet/core/cpu/isa.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "runner.h"
 
 namespace ringlet::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 models::EncoderConfig config_of(const ThroughputOptions& options) {
   if (!models::names_folder(options.model)) return models::EncoderConfig::named(options.model);
@@ -36,16 +34,10 @@ double flops_per_step(const ThroughputOptions& options, double tokens_per_pair) 
 }
 
 // FLOP/s of one large product.
-double measure_gemm() {
+double measure_gemm(Device device) {
   const Tensor a = uniform({512, 768}), b = uniform({768, 768});
-  double best = 0;
-  for (int i = 0; i < 3; ++i) {
-    const auto start = Clock::now();
-    static_cast<void>(matmul(a, b, {.trans_b = true}));
-    const std::chrono::duration<double> seconds = Clock::now() - start;
-    best = std::max(best, 2.0 * 512 * 768 * 768 / seconds.count());
-  }
-  return best;
+  return 2.0 * 512 * 768 * 768 /
+         device_seconds(device, [&] { static_cast<void>(matmul(a, b, {.trans_b = true})); });
 }
 
 std::size_t available_memory() {
@@ -109,9 +101,10 @@ std::map<std::string, std::string> settings(const ThroughputOptions& options,
           {"forwards_per_step", options.per_column ? "one per column" : "one"},
           {"batch_per_device", std::to_string(options.batch)},
           {"data", data},
+          {"device", str(options.device)},
           {"matmul_precision", options.precision},
           {"threads_per_device", std::to_string(options.threads)},
-          {"isa", std::string(cpu::name(cpu::isa()))}};
+          {options.device.type == DeviceType::cpu ? "isa" : "gpu", kernels_of(options.device)}};
 }
 
 int run(int argc, char** argv) {
@@ -122,16 +115,16 @@ int run(int argc, char** argv) {
   for (const std::string& file : {options->json, options->svg})
     if (!file.empty()) AtomicFile probe(file);
   const std::vector<Plan> plans = plan_rows(*options);
-  check_memory(plans, config_of(*options));
+  if (options->device.type == DeviceType::cpu) check_memory(plans, config_of(*options));
   const DataSummary data = describe_data(*options);
   const int steps = options->warmup + options->steps;
   fmt::print("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}\n",
              options->model, options->batch, name(options->dtype), options->devices,
-             options->threads, cpu::name(cpu::isa()), data.text);
+             options->threads, kernels_of(options->device), data.text);
   const double padding = options->padded ? 2 : 1;
   const double flops = flops_per_step(*options, data.tokens_per_pair);
   const double seconds = options->rounds * static_cast<double>(plans.size()) *
-                         (1 + 1.3 * padding * steps * flops / in_a_process(*options, measure_gemm));
+                         (1 + 1.3 * padding * steps * flops / on_device(*options, measure_gemm));
   fmt::print("about {:.0f} s: {} round(s) of {} row(s), each {} steps, the first {} not timed\n",
              seconds, options->rounds, plans.size(), steps, options->warmup);
   std::fflush(stdout);

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "ringlet/core/device.h"
+#include "ringlet/core/device_time.h"
 
 namespace ringlet {
 
@@ -49,6 +51,9 @@ class Backend {
                     std::size_t nbytes) = 0;
   /// Waits for all work of the device, whoever gave it.
   virtual void synchronize(Device device) = 0;
+  /// See core/device_time.h; these are of a device that never runs behind.
+  virtual std::unique_ptr<DeviceTime> device_time(Device device);
+  virtual void hold(Device, double /*seconds*/) {}
   virtual MemoryStats memory(Device device) const = 0;
   /// A sidecar of `nbytes` in this block comes into use, or (less than 0) goes.
   virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;

@@ -9,6 +9,7 @@
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/caching_allocator.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/device_time.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/staging.h"
 #include "ringlet/cuda/stream.h"
@@ -104,6 +105,10 @@ class CudaBackend final : public Backend {
     const cuda::DeviceGuard guard(device);
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
   }
+  std::unique_ptr<DeviceTime> device_time(Device device) override {
+    return cuda::device_time(device);
+  }
+  void hold(Device device, double seconds) override { cuda::hold(device, seconds); }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
   void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {
     of(device).allocator.count_sidecar(nbytes);

@@ -1,24 +1,36 @@
 #!/bin/bash
-# Builds and checks ringlet on a machine with a GPU, which may have no network and no packages:
-#   [HEADERS=DIR] [OUT=DIR] [COMMIT=HASH] [ONLY=REGEX] scripts/gpu_check.sh [SLICE...]
-# Slices, each of at most ten minutes; without one all of them, in this order:
-#   build      the release build, kernels for this machine's GPU
+# Builds, checks and measures ringlet on a machine with a GPU, which may have no network and no
+# packages:
+#   [HEADERS=DIR] [OUT=DIR] [COMMIT=HASH] [ONLY=REGEX] [PYTHON=PROGRAM] scripts/gpu_check.sh [SLICE...]
+# Slices, each of at most ten minutes and of use alone once `build` has run; without one all of them,
+# in this order:
+#   build      the release build, kernels for this machine's GPU; what `ringlet info` finds
 #   kernels    the tests of tensors and kernels: on the CPU, then with --device cuda
 #   models     the tests of gradients, layers and models, likewise
+#   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU
 #   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer
-#   bench      time per kernel, throughput of a step
+#   bench      every kernel alone, a step at three lengths, where its time goes
+#   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
+#   peers      a step of ours, of Sentence Transformers and of PyTorch in turn
 # HEADERS is what scripts/gpu_pack.sh packed. ONLY picks checks by name, for what a slice had no time
-# for. Every check is a process of its own with a limit of time: neither one that hangs nor one that
-# loses the device takes others with it. After each, gpu_check_SLICE.json, with the commit, the
-# device and what was skipped and why, and gpu_check.md are written under OUT (default: build-gpu).
+# for. PYTHON (default: python3) has torch, transformers and sentence-transformers. DEVICE=cpu
+# MODEL=tiny STEPS=1 tries the scripts themselves where there is no GPU.
+# Every check is a process of its own with a limit of time: neither one that hangs nor one that loses
+# the device takes others with it. What checks found and measured gathers in build-gpu-results; after
+# each, gpu_check.json, with the commit, the GPU and what was skipped and why, and gpu_check.md, with
+# the figures as tables, are written under OUT (default: there, too).
 # Ends with 1 where a check failed, or skipped the GPU of a machine that has one.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 cd "$root"
 build=$root/build-gpu
-out=${OUT:-$build}
+results=$root/build-gpu-results
+out=${OUT:-$results}
+device=${DEVICE:-cuda}
+model=${MODEL:-mpnet-base}
+python=${PYTHON:-python3}
 slice_seconds=570
-mkdir -p "$out"
+mkdir -p "$out" "$results"
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 
@@ -27,8 +39,9 @@ use_headers() {
   local folder
   folder=$(cd "$1" && pwd) || return 1
   export PKG_CONFIG_LIBDIR=$folder/pkgconfig
-  command -v pkg-config >/dev/null && return
+  # What is installed goes before what was packed.
   export PATH=$PATH:$folder/bin LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder/lib
+  [ -n "${RINGLET_DATA:-}" ] || [ ! -d "$folder/data" ] || export RINGLET_DATA=$folder/data
 }
 
 # cuBLASLt may be there as a Python package alone.
@@ -49,7 +62,8 @@ PY
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
 # check NAME COMMAND...: one check of at most `limit` seconds; 77 is skipped, with the last line as
-# the reason, but of a check on a GPU that is there it is a failure.
+# the reason, but of a check on a GPU that is there it is a failure. What fails for want of a GPU is
+# skipped, too.
 limit=150
 check() {
   local name=$1 begin code left=$((slice_seconds - SECONDS + slice_begin))
@@ -68,10 +82,15 @@ check() {
     code=$?
   fi
   tail -n 25 "$logs/log"
-  if [ $code -eq 77 ] && [[ " $* " == *" --device cuda "* ]] && has_gpu; then code=78; fi
+  if [ $code -eq 77 ] && [[ " $* " == *" --device cuda"* ]] && has_gpu; then code=78; fi
   if grep -q 'test cases: *0 |' "$logs/log"; then code=79; fi
+  if [ $code -ne 0 ] && ! has_gpu && grep -q 'no CUDA device' "$logs/log"; then
+    echo "no CUDA device" >>"$logs/log"
+    code=77
+  fi
   [ $code -eq 0 ] || [ $code -eq 77 ] || failed=1
-  python3 scripts/gpu_report.py "$out" "$slice" "$name" "$code" $((SECONDS - begin)) "$logs/log"
+  python3 scripts/gpu_report.py add "$results" "$slice" "$name" "$code" $((SECONDS - begin)) "$logs/log"
+  python3 scripts/gpu_report.py write "$results" "$out"
   [ $code -eq 0 ] || [ $code -eq 77 ]
 }
 
@@ -89,7 +108,6 @@ architecture() {
 }
 
 slice_build() {
-  [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || return 1
   check configure configure "$build" --buildtype=release -Dcuda=enabled "-Dgpu_arch=$(architecture)" \
     -Dtests=enabled -Dbench=auto -Dgloo=disabled &&
     limit=540 check build ninja -C "$build" &&
@@ -104,7 +122,7 @@ on_both() {
   for name; do
     check "$name, cpu" "$build/tests/$name/${name}_tests"
     for file in $(test_files "$name"); do
-      check "$name/$file, cuda" "$build/tests/$name/${name}_tests" --device cuda "-sf=*$name/$file"
+      check "$name/$file, $device" "$build/tests/$name/${name}_tests" --device "$device" "-sf=*$name/$file"
     done
   done
 }
@@ -113,6 +131,31 @@ slice_kernels() {
   on_both core
 }
 slice_models() { on_both autograd nn models; }
+
+# The main job, from random weights to embeddings and scores.
+short_run() {
+  local ringlet=(timeout -k 5 "$limit" "$build/train/ringlet") work=$logs/run
+  "${ringlet[@]}" train --model tiny --max-steps 30 --output "$work" --device "$device" "$@" &&
+    printf 'A dog runs.\nTwo dogs are running.\n' |
+    "${ringlet[@]}" encode - --model "$work/model" --output "$logs/e.npy" --device "$device" "$@" &&
+    "${ringlet[@]}" make-data "$logs/data" &&
+    "${ringlet[@]}" evaluate --model "$work/model" --data "$logs/data/sts-dev.csv" --device "$device" "$@"
+  local code=$?
+  rm -rf "$work" "$logs/data"
+  return $code
+}
+
+slice_train() {
+  local tests=$build/tests/train file
+  for file in $(test_files train); do
+    [ "$file" = mnist.cpp ] || check "train/$file, $device" "$tests/train_tests" --device "$device" "-sf=*train/$file"
+  done
+  check "train/parallel, one rank, $device" "$tests/parallel_tests" --device "$device" "-tc=a world of one*"
+  check "train/mnist.cpp, $device" "$tests/mnist_tests" --device "$device" "-sf=*train/mnist.cpp"
+  check "course, $device" "$build/tests/tutorial" --device "$device" "-tc=01*,02*,03*"
+  check "a short run, $device" short_run
+  check "a short run in bf16, $device" short_run --dtype bf16
+}
 
 # Whether compute-sanitizer works on this machine at all, said with a program of one store.
 probe_sanitizer() {
@@ -141,7 +184,7 @@ sanitize() {
   export RINGLET_CUDA_EXACT=1  # every block its own, so that its ends are known
   for file in $(test_files core); do
     check "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
-      "$build/tests/core/core_tests" --device cuda "-sf=*core/$file"
+      "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
   done
   unset RINGLET_CUDA_EXACT
 }
@@ -149,31 +192,83 @@ slice_memcheck() { sanitize memcheck; }
 slice_racecheck() { sanitize racecheck; }
 slice_initcheck() { sanitize initcheck; }
 
-slice_bench() {
-  local program
-  for program in kernels throughput; do
-    if [ ! -x "$build/bench/$program" ]; then
-      skip "$program" "$program was not built: needs Google Benchmark or its other libraries"
-    elif ! "$build/bench/$program" --help 2>/dev/null | grep -q -- --device; then
-      skip "$program" "$program does not take --device"
-    else
-      limit=280 check "$program" "$build/bench/$program" --device cuda
-    fi
-  done
+# measure NAME PROGRAM ARGS...: a bench program, whose JSON is kept as the figures NAME.
+measure() {
+  local name=$1 program=$build/bench/$2 json=(--json "$results/$1.figures")
+  [ "$2" != kernels ] || json=("--benchmark_out=$results/$1.figures")
+  shift 2
+  if [ ! -x "$program" ]; then
+    skip "$name" "${program##*/} was not built: needs Google Benchmark or its other libraries"
+  else
+    limit=280 check "$name" "$program" --device "$device" "$@" "${json[@]}"
+  fi
 }
 
-[ $# -gt 0 ] || set -- build kernels models memcheck racecheck initcheck bench
+# lengths FILE N: a histogram of pairs of which both sentences have N tokens.
+lengths() { printf '{"lengths": [[%d, %d, 1]]}\n' "$2" "$2" >"$1"; }
+
+slice_bench() {
+  local steps=${STEPS:-40} step long
+  step=(--strategy none --model "$model" --warmup $((steps / 4)))
+  lengths "$logs/25.json" 25
+  lengths "$logs/384.json" 384
+  long=("${step[@]}" --dtype bf16 --rounds 1 --batch "${LONG:-128}" --histogram "$logs/384.json")
+  measure kernels kernels --model "$model" --dtype bf16 --dtype f32
+  # Beyond the cache: what these move is far more than it holds.
+  measure bandwidth kernels --model "$model" --dtype bf16 --batch "${LARGE:-1024}" \
+    '--benchmark_filter=/(adamw|layer_norm|gelu|residual_dropout_layer_norm|copy)'
+  measure step_bf16 throughput "${step[@]}" --steps "$steps" --dtype bf16
+  measure step_f32 throughput "${step[@]}" --steps "$steps" --dtype f32
+  measure step_50_tokens throughput "${step[@]}" --steps "$steps" --dtype bf16 --histogram "$logs/25.json"
+  measure step_384_tokens throughput "${long[@]}" --steps $((steps / 2 + 1))
+  measure profile throughput "${step[@]}" --steps "$steps" --dtype bf16 --rounds 1 --profile
+  measure profile_384_tokens throughput "${long[@]}" --steps 3 --profile
+}
+
+has_python() {
+  "$python" -c "import $1" >/dev/null 2>&1 || { skip "$2" "$python has no $1"; return 1; }
+}
+
+slice_attention() {
+  local length dropout
+  for length in ${LENGTHS:-25 384}; do
+    for dropout in 0 0.1; do
+      measure "attention_${length}_dropout_$dropout" kernels --model mpnet-base --model bert-base --dtype bf16 \
+        --length "$length" --dropout "$dropout" --benchmark_filter=/attention
+    done
+  done
+  has_python torch "attention of PyTorch" || return
+  check "attention of PyTorch" "$python" bench/peers/attention.py --device "$device" --lengths ${LENGTHS:-25 384} \
+    --json "$results/attention_pytorch.figures"
+}
+
+slice_peers() {
+  local steps=${STEPS:-40} peers=() name
+  has_python torch peers || return
+  has_python sentence_transformers "Sentence Transformers" &&
+    for name in f32 bf16 bf16+compile; do
+      peers+=(--python "Sentence Transformers $name:sentence_transformers+$name=$python")
+    done
+  peers+=(--python "PyTorch sdpa bf16:sdpa+bf16=$python")
+  limit=560 check peers python3 bench/peers/compare_throughput.py --device "$device" --model "$model" --dtype bf16 \
+    --warmup $((steps / 4 + 1)) --steps "$steps" --rounds 2 --deadline 240 "${peers[@]}" --json "$results/peers.figures" \
+    --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1"
+}
+
+slices=(build kernels models train memcheck racecheck initcheck bench attention peers)
+[ $# -gt 0 ] || set -- "${slices[@]}"
+[ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_cublas
 COMMIT=${COMMIT:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
-DEVICE=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
-export COMMIT DEVICE=${DEVICE:-no GPU}
+GPU=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
+export COMMIT GPU=${GPU:-no GPU}
 failed=0
 for slice; do
   if ! declare -F "slice_$slice" >/dev/null; then
-    echo "unknown slice $slice; there are build, kernels, models, memcheck, racecheck, initcheck, bench" >&2
+    echo "unknown slice $slice; there are ${slices[*]}" >&2
     exit 2
   fi
-  [ -n "${ONLY:-}" ] || rm -f "$out/gpu_check_$slice.json"
+  [ -n "${ONLY:-}" ] || rm -f "$results/$slice.checks"
   slice_begin=$SECONDS
   "slice_$slice"
 done

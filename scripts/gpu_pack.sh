@@ -1,33 +1,60 @@
 #!/bin/bash
-# scripts/gpu_pack.sh DIR: copies what a build of ringlet needs beside compilers, meson and CUDA to
-# DIR, for scripts/gpu_check.sh on a machine that has no packages.
+# scripts/gpu_pack.sh DIR: copies what a build of ringlet and its tests need beside compilers, CUDA
+# and Python to DIR, for scripts/gpu_check.sh on a machine that has no packages: libraries, Meson,
+# ninja, pkg-config, and the real data of RINGLET_DATA where that is set.
 set -uo pipefail
+architecture=$(gcc -print-multiarch)
 
-# Headers and static libraries, with pkg-config files that name the folder they lie in, and
-# pkg-config itself.
-pack() {
-  local to=$1 architecture entry package flags
-  architecture=$(gcc -print-multiarch)
-  mkdir -p "$to/include" "$to/lib" "$to/pkgconfig" "$to/bin" || return 1
-  for entry in CLI doctest fmt nlohmann openssl utf8proc.h zconf.h zlib.h; do
+headers() {
+  local to=$1 entry
+  for entry in CLI benchmark doctest fmt nlohmann openssl utf8proc.h zconf.h zlib.h; do
     cp -rL "/usr/include/$entry" "$to/include/" || return 1
   done
-  cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/" || return 1
+  cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
+}
+
+# Static where there is a static one; benchmark is found through LD_LIBRARY_PATH.
+libraries() {
+  local to=$1 entry
   for entry in crypto utf8proc z; do
     cp "/usr/lib/$architecture/lib$entry.a" "$to/lib/" || return 1
   done
-  cp -L "$(command -v pkg-config)" "$to/bin/" || return 1
+  for entry in libbenchmark.so libbenchmark.so.1; do
+    cp -L "/usr/lib/$architecture/libbenchmark.so" "$to/lib/$entry" || return 1
+  done
+}
+
+programs() {
+  local to=$1 python mesonbuild
+  cp -L "$(command -v pkg-config)" "$(command -v ninja)" "$to/bin/" || return 1
   ldd "$to/bin/pkg-config" | awk '/libpkgconf/ {print $3}' | xargs -r -I{} cp -L {} "$to/lib/"
+  python=$(sed -n '1s/^#! *//p' "$(command -v meson)")  # that has its modules
+  mesonbuild=$($python -c 'import mesonbuild, os; print(os.path.dirname(mesonbuild.__file__))') || return 1
+  mkdir -p "$to/meson" && cp -r "$mesonbuild" "$to/meson/" || return 1
+  find "$to/meson" -name __pycache__ -prune -exec rm -r {} +
+  cat >"$to/meson/meson.py" <<'PY'
+import sys
+from mesonbuild import mesonmain
+sys.exit(mesonmain.main())
+PY
+  printf '#!/bin/sh\nexec python3 "$(dirname "$(readlink -f "$0")")/../meson/meson.py" "$@"\n' >"$to/bin/meson"
+  chmod +x "$to/bin/meson"
+}
+
+# Each names the folder that it lies in.
+pkg_config_files() {
+  local to=$1 package flags
   while read -r package flags; do
     cat >"$to/pkgconfig/$package.pc" <<PC
 Name: $package
-Description: packed by gpu_check.sh
+Description: packed by gpu_pack.sh
 Version: $(pkg-config --modversion "$package" 2>/dev/null || echo 0)
 Cflags: -I\${pcfiledir}/../include $([ "$package" = fmt ] && echo -DFMT_HEADER_ONLY)
 Libs: $flags
 PC
   done <<'PACKAGES'
 CLI11
+benchmark -L${pcfiledir}/../lib -lbenchmark -pthread
 doctest
 fmt
 nlohmann_json
@@ -37,4 +64,7 @@ zlib -L${pcfiledir}/../lib -lz
 PACKAGES
 }
 
-pack "${1:?needs a folder}"
+to=${1:?needs a folder}
+mkdir -p "$to/include" "$to/lib" "$to/pkgconfig" "$to/bin" || exit 1
+headers "$to" && libraries "$to" && programs "$to" && pkg_config_files "$to" || exit 1
+[ -z "${RINGLET_DATA:-}" ] || cp -rL "$RINGLET_DATA" "$to/data"

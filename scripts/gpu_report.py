@@ -1,12 +1,18 @@
-"""Adds one check of scripts/gpu_check.sh to what is written of it:
-gpu_report.py OUT SLICE NAME CODE SECONDS LOG, with COMMIT and DEVICE in the environment.
+"""What scripts/gpu_check.sh found and measured, in one JSON and one Markdown file.
 
-OUT/gpu_check_SLICE.json has a slice's checks, OUT/gpu_check.md those of all slices as a table.
+  gpu_report.py add RESULTS SLICE NAME CODE SECONDS LOG    keeps one check, RESULTS/SLICE.checks
+  gpu_report.py write RESULTS OUT                          writes OUT/gpu_check.json and gpu_check.md
+
+COMMIT and GPU are in the environment. Figures are the files RESULTS/NAME.figures, JSON of the programs that
+measured. Checks of another commit or GPU are left out, and their slices named.
 """
+
 import glob
 import json
 import os
 import sys
+
+import gpu_figures
 
 WHY = {"78": "did not run on the GPU that is here: ", "79": "no test ran",
        "124": "ran out of time", "137": "ran out of time"}
@@ -25,29 +31,60 @@ def entry_of(name, code, seconds, lines):
     return entry
 
 
-def write_table(out, commit, device):
-    with open(f"{out}/gpu_check.md", "w") as file:
-        file.write(f"Commit {commit}\n\nDevice: {device}\n\n"
-                   "| slice | check | result | seconds |\n|---|---|---|---|\n")
-        for path in sorted(glob.glob(f"{out}/gpu_check_*.json")):
-            part = json.load(open(path))
-            for c in part["checks"]:
-                why = ": " + c["reason"] if c.get("reason") else ""
-                file.write(f"| {part['slice']} | {c['check']} | {c['result']}{why} | {c['seconds']} |\n")
-
-
-def main():
-    out, part, name, code, seconds, log = sys.argv[1:]
-    path = f"{out}/gpu_check_{part}.json"
-    commit, device = os.environ["COMMIT"], os.environ["DEVICE"]
-    checks = json.load(open(path))["checks"] if os.path.exists(path) else []
-    checks = [check for check in checks if check["check"] != name]
-    lines = open(log, errors="replace").read().splitlines()
-    checks.append(entry_of(name, code, seconds, lines))
-    with open(path + ".new", "w") as file:
-        json.dump({"slice": part, "commit": commit, "device": device, "checks": checks}, file, indent=1)
+def save(path, text):
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
     os.replace(path + ".new", path)
-    write_table(out, commit, device)
 
 
-main()
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):  # none yet, or its writer was killed
+        return None
+
+
+def here():
+    return {"commit": os.environ["COMMIT"], "gpu": os.environ["GPU"]}
+
+
+def add(results, part, name, code, seconds, log):
+    path = f"{results}/{part}.checks"
+    kept = read(path) or {}
+    checks = kept["checks"] if {key: kept.get(key) for key in here()} == here() else []
+    checks = [check for check in checks if check["check"] != name]
+    lines = open(log, encoding="utf-8", errors="replace").read().splitlines()
+    checks.append(entry_of(name, code, seconds, lines))
+    save(path, json.dumps({"slice": part, **here(), "checks": checks}, indent=1))
+
+
+def table_of(slices):
+    text = "| slice | check | result | seconds |\n|---|---|---|---|\n"
+    for part in slices:
+        for check in part["checks"]:
+            why = ": " + check["reason"] if check.get("reason") else ""
+            text += f"| {part['slice']} | {check['check']} | {check['result']}{why} | {check['seconds']} |\n"
+    return text
+
+
+def write(results, out):
+    all_slices = [read(path) for path in sorted(glob.glob(f"{results}/*.checks"))]
+    slices = [part for part in all_slices if part and {key: part[key] for key in here()} == here()]
+    passed = {check["check"] for part in slices for check in part["checks"] if check["result"] == "passed"}
+    figures = {}
+    for path in sorted(glob.glob(f"{results}/*.figures")):
+        name = os.path.basename(path).removesuffix(".figures")
+        if gpu_figures.CHECKS.get(name, name) in passed and (found := read(path)):
+            figures[name] = found
+    others = [part["slice"] for part in all_slices if part and part not in slices]
+    save(f"{out}/gpu_check.json",
+         json.dumps({**here(), "left_out": others, "slices": slices, "figures": figures}, indent=1))
+    text = f"Commit {here()['commit']}\n\nGPU: {here()['gpu']}\n\n"
+    if others:
+        text += f"Of another commit or GPU, so not here: {', '.join(others)}.\n\n"
+    save(f"{out}/gpu_check.md", text + gpu_figures.markdown(figures) + "## Checks\n\n" + table_of(slices))
+
+
+if __name__ == "__main__":
+    {"add": add, "write": write}[sys.argv[1]](*sys.argv[2:])

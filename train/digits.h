@@ -15,9 +15,13 @@ struct DigitBatch {
   Tensor images;     // (N, 1, height, width) f32, normalised
   Tensor labels;     // (N) i64
   Tensor positions;  // (N, 2) i32, place in the step and 0: what counts dropout masks
+
+  DigitBatch to(Device device) const {
+    return {images.to(device), labels.to(device), positions.to(device)};
+  }
 };
 
-/// The collate function of digits. Rows beyond the last digit are Error.
+/// The collate function of digits, on cpu:0. Rows beyond the last digit are Error.
 DigitBatch collate_digits(const Digits& digits, const Rows& rows);
 
 }  // namespace ringlet::train

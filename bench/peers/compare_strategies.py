@@ -27,12 +27,14 @@ def parse():
     parser.add_argument("--model", default="minilm-l6", help="mpnet-base, bert-base, minilm-l6 or tiny")
     parser.add_argument("--batch", type=int, default=32, help="pairs per device and step")
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--warmup", type=int, default=1, help="steps that are not timed")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="of each device")
     parser.add_argument("--cores", help="for taskset, such as 0,1 (default: the first devices x threads)")
     parser.add_argument("--deadline", type=int, default=3600, metavar="SECONDS", help="of each run")
     parser.add_argument("--json", metavar="FILE")
+    parser.set_defaults(device="cpu")
     return parser.parse_args()
 
 
@@ -60,11 +62,13 @@ def measure(arguments, cores):
     for number in range(arguments.rounds):
         for strategy in arguments.strategies:
             for side, (command, environment) in commands(arguments, strategy).items():
-                pairs, peak = run(f"{side} {strategy}", command, environment, arguments, cores)
-                runs[strategy][side]["pairs_per_s"].append(pairs)
-                runs[strategy][side]["peak_memory_bytes"].append(peak)
-                print(f"round {number + 1}/{arguments.rounds} {strategy}, {side}: {pairs:.3f} pairs/s, "
-                      f"{peak / 2**20:.0f} MiB", flush=True)
+                row = run(f"{side} {strategy}", command, environment, arguments, cores)
+                if row is None:
+                    sys.exit(1)
+                for figure, values in runs[strategy][side].items():
+                    values.append(row[figure])
+                print(f"round {number + 1}/{arguments.rounds} {strategy}, {side}: {row['pairs_per_s']:.3f} pairs/s, "
+                      f"{row['peak_memory_bytes'] / 2**20:.0f} MiB", flush=True)
     return runs
 
 

@@ -1,11 +1,13 @@
-"""Runs ringlet's throughput bench and PyTorch training steps in turn on the same cores and prints the ratios.
+"""Runs ringlet's throughput bench and PyTorch training steps in turn on the same cores, or the same GPU, and prints
+the ratios.
 
 usage: python bench/peers/compare_throughput.py --python torch1.13:tuned=/usr/bin/python3 --model mpnet-base \\
            --ours "build/bench/throughput --strategy none --model mpnet-base --threads-per-device 1"
 Ours gets `--steps N --json FILE` appended, and with --padded runs once more with `--padded`: the same work as the
 peers, which pad. Peers run torch_step.py (or, with the variant
 `sentence_transformers`, sentence_transformers_step.py). Variants: plain (as installed), tuned (AVX-512 kernels,
-jemalloc with huge pages), sdpa (PyTorch's fused attention), both (tuned and sdpa). Standard library only.
+jemalloc with huge pages), sdpa (PyTorch's fused attention), both (tuned and sdpa). "+f32", "+bf16" and "+compile"
+behind a variant say so of that peer: NAME:sentence_transformers+bf16+compile=python. Standard library only.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+EXTRAS = {"f32", "bf16", "compile"}
 VARIANTS = ("plain", "tuned", "sdpa", "both", "sentence_transformers")
 
 
@@ -33,6 +36,9 @@ def parse():
     parser.add_argument("--model", default="mpnet-base")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--device", default="cpu", help="of the peers: cpu or cuda; ours has its own")
+    parser.add_argument("--histogram", help="of lengths, of the peers; ours has its own")
+    parser.add_argument("--warmup", type=int, default=1, help="steps that are not timed, on either side")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
@@ -42,13 +48,20 @@ def parse():
     return parser.parse_args()
 
 
-def peer(arguments, python, variant):
+def peer(arguments, python, variant, extras):
     """(command, environment) of one peer."""
     script = "sentence_transformers_step.py" if variant == "sentence_transformers" else "torch_step.py"
+    dtype = next((extra for extra in extras if extra in ("f32", "bf16")), arguments.dtype)
     command = [python, str(HERE / script), "--model", arguments.model, "--batch", str(arguments.batch),
-               "--dtype", arguments.dtype, "--threads", str(arguments.threads)]
+               "--dtype", dtype, "--device", arguments.device, "--threads", str(arguments.threads)]
     if variant in ("sdpa", "both"):
         command += ["--attention", "sdpa"]
+    if "compile" in extras:
+        command.append("--compile")
+    if arguments.histogram:
+        command += ["--histogram", arguments.histogram]
+    if arguments.device != "cpu":
+        return command, {}
     environment = {"OMP_NUM_THREADS": str(arguments.threads), "MKL_NUM_THREADS": str(arguments.threads)}
     if variant in ("tuned", "both"):
         if not os.path.exists(JEMALLOC):
@@ -66,26 +79,40 @@ def programs(arguments):
             found["ours padded"] = (shlex.split(arguments.ours) + ["--padded"], {})
     for entry in arguments.python:
         name, _, path = entry.partition("=")
-        variant = name.partition(":")[2] or "plain"
-        if not path or variant not in VARIANTS:
-            sys.exit(f"--python {entry}: expected NAME[:VARIANT]=PATH, variants: {', '.join(VARIANTS)}")
-        found[name] = peer(arguments, path, variant)
+        variant, *extras = (name.partition(":")[2] or "plain").split("+")
+        if not path or variant not in VARIANTS or not EXTRAS.issuperset(extras):
+            sys.exit(f"--python {entry}: expected NAME[:VARIANT]=PATH, variants: {', '.join(VARIANTS)}, "
+                     f"each perhaps with +{', +'.join(sorted(EXTRAS))}")
+        found[name] = peer(arguments, path, variant, extras)
     return found
 
 
 def run(name, command, environment, arguments, cores):
-    """One run, pinned: (pairs/s, peak resident bytes as the kernel counts them)."""
+    """One run, on a CPU pinned: what its row of JSON says, and its peak of resident bytes as the kernel counts them.
+    None where it failed."""
     with tempfile.TemporaryDirectory() as folder:
         result, log = pathlib.Path(folder) / "result.json", pathlib.Path(folder) / "log"
-        line = ["timeout", "--foreground", "-k", "10", str(arguments.deadline), "taskset", "-c", cores, *command,
-                "--steps", str(arguments.steps), "--json", str(result)]
+        line = ["timeout", "--foreground", "-k", "10", str(arguments.deadline)]
+        line += ["taskset", "-c", cores] if arguments.device == "cpu" else []
+        line += [*command, "--warmup", str(arguments.warmup), "--steps", str(arguments.steps), "--json", str(result)]
         with log.open("wb") as out:
             process = subprocess.Popen(line, env={**os.environ, **environment}, stdout=out, stderr=out)
             _, status, usage = os.wait4(process.pid, 0)
         if status != 0 or not result.exists():
-            sys.exit(f"{name} failed: {shlex.join(line)}\n{log.read_text(errors='replace')[-2000:]}")
+            print(f"{name} failed: {shlex.join(line)}\n{log.read_text(errors='replace')[-2000:]}")
+            return None
         row = json.loads(result.read_text())["rows"][0]
-    return row["pairs_per_s"], usage.ru_maxrss * 1024
+    return {**row, "peak_memory_bytes": usage.ru_maxrss * 1024}
+
+
+KEPT = ("pairs_per_s", "real_tokens_per_s", "peak_memory_bytes", "peak_device_bytes", "peak_tensor_bytes")
+
+
+def keep(into, row):
+    for figure in KEPT:
+        if figure in row:
+            into.setdefault(figure, []).append(row[figure])
+    into.setdefault("step_ms", []).append(row["step_ms"]["median"])
 
 
 def spread(values, digits):
@@ -110,19 +137,30 @@ def write_json(arguments, cores, runs):
             {**measured_on(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
 
 
+def run_all(arguments, cores):
+    """{program: figures of every round}; a program that fails is told and left out from then on."""
+    runs, failed = {}, []
+    for number in range(arguments.rounds):
+        for name, (command, environment) in programs(arguments).items():
+            row = None if name in failed else run(name, command, environment, arguments, cores)
+            if row is None:
+                failed.append(name)
+                runs.pop(name, None)
+                continue
+            keep(runs.setdefault(name, {}), row)
+            print(f"round {number + 1}/{arguments.rounds} {name}: {row['pairs_per_s']:.3f} pairs/s, "
+                  f"{row['peak_memory_bytes'] / 2**20:.0f} MiB", flush=True)
+        write_json(arguments, cores, runs)  # a run that is cut short leaves its rounds
+    return runs, sorted(set(failed))
+
+
 def main():
     arguments = parse()
     cores = arguments.cores or ",".join(str(core) for core in range(arguments.threads))
-    runs = {name: {"pairs_per_s": [], "peak_memory_bytes": []} for name in programs(arguments)}
-    for number in range(arguments.rounds):
-        for name, (command, environment) in programs(arguments).items():
-            pairs, peak = run(name, command, environment, arguments, cores)
-            runs[name]["pairs_per_s"].append(pairs)
-            runs[name]["peak_memory_bytes"].append(peak)
-            print(f"round {number + 1}/{arguments.rounds} {name}: {pairs:.3f} pairs/s, {peak / 2**20:.0f} MiB",
-                  flush=True)
-    print(f"\n{arguments.model} {arguments.dtype}, batch {arguments.batch}, {arguments.threads} thread(s) on core(s) "
-          f"{cores}, {arguments.rounds} rounds of {arguments.steps} steps: median (min-max)\n")
+    runs, failed = run_all(arguments, cores)
+    place = f"{arguments.threads} thread(s) on core(s) {cores}" if arguments.device == "cpu" else arguments.device
+    print(f"\n{arguments.model} {arguments.dtype}, batch {arguments.batch}, {place}, "
+          f"{arguments.rounds} rounds of {arguments.steps} steps: median (min-max)\n")
     ours = [name for name in runs if name.startswith("ours")]
     print("| program | pairs/s |" + "".join(f" {name}: faster by |" for name in ours) + " peak MiB |")
     print("|---" * (3 + len(ours)) + "|")
@@ -134,6 +172,8 @@ def main():
         print(f"| {name} | {spread(result['pairs_per_s'], 3)} |{ratios} "
               f"{max(result['peak_memory_bytes']) / 2**20:.0f} |")
     write_json(arguments, cores, runs)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

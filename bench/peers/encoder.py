@@ -44,7 +44,7 @@ class Embeddings(nn.Module):
             total = total + self.position_embeddings(mask.cumsum(1) * mask + 1)
         else:
             total = total + self.token_type_embeddings(torch.zeros_like(ids))
-            total = total + self.position_embeddings(torch.arange(ids.shape[1])[None])
+            total = total + self.position_embeddings(torch.arange(ids.shape[1], device=ids.device)[None])
         return self.dropout(self.LayerNorm(total))
 
 
@@ -128,9 +128,9 @@ class Layer(nn.Module):
         return self.output(self.intermediate(hidden), hidden)
 
 
-def relative_buckets(length, buckets=32, max_distance=128):
+def relative_buckets(length, buckets=32, max_distance=128, device="cpu"):
     """(L, L) bucket of each query and key."""
-    position = torch.arange(length)
+    position = torch.arange(length, device=device)
     distance = position[:, None] - position[None, :]  # query - key
     half, exact = buckets // 2, buckets // 4
     far = distance.abs().clamp(min=1).float() / exact
@@ -157,8 +157,8 @@ class Encoder(nn.Module):
         hidden = self.embeddings(ids, mask)  # (B, L, H)
         bias = (1.0 - mask[:, None, None, :].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
         if hasattr(self.encoder, "relative_attention_bias"):
-            table = self.encoder.relative_attention_bias(relative_buckets(ids.shape[1]))  # (L, L, heads)
-            bias = table.permute(2, 0, 1)[None] + bias
+            table = self.encoder.relative_attention_bias(relative_buckets(ids.shape[1], device=ids.device))
+            bias = table.permute(2, 0, 1)[None] + bias  # from (L, L, heads)
         for layer in self.encoder.layer:
             hidden = layer(hidden, bias)
         return hidden

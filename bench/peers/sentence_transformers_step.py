@@ -18,12 +18,14 @@ import tempfile
 
 import torch
 import torch.distributed as dist
+import transformers
 from sentence_transformers import SentenceTransformer, losses, models
+from sentence_transformers.util import batch_to_device
 from transformers import BertConfig, BertModel, BertTokenizerFast, MPNetConfig, MPNetModel, MPNetTokenizerFast
 
 from encoder import SIZES
 from lengths import Lengths, token_counts
-from torch_step import make_optimizer, report, train_step
+from torch_step import Step, add_common_options, make_optimizer, report, shown, use_device
 
 
 DEADLINE = datetime.timedelta(minutes=10)  # of a wait for another rank
@@ -36,13 +38,11 @@ def parse(description, strategies):
     parser.add_argument("--batch", type=int, default=32, help="pairs per device and step")
     parser.add_argument("--steps", type=int, default=5, help="timed steps")
     parser.add_argument("--warmup", type=int, default=1, help="steps before, not timed")
-    parser.add_argument("--threads", type=int, default=1, help="of each device")
-    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
-    parser.add_argument("--json", metavar="FILE")
+    add_common_options(parser)
     return parser.parse_args()
 
 
-def make_encoder(model):
+def make_encoder(model, device="cpu"):
     """(SentenceTransformer with random weights, its words)."""
     kind, vocabulary, hidden, layers, heads, positions = SIZES[model]
     specials = (["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"] if kind == "mpnet"
@@ -57,11 +57,20 @@ def make_encoder(model):
                          layer_norm_eps=1e-5 if kind == "mpnet" else 1e-12)
     with tempfile.TemporaryDirectory() as folder:
         make_model(config, add_pooling_layer=False).save_pretrained(folder)
-        make_tokenizer(vocab=pieces, do_lower_case=True).save_pretrained(folder)
+        tokenizer_of(make_tokenizer, pieces, folder).save_pretrained(folder)
         transformer = models.Transformer(folder, max_seq_length=384)
         transformer.auto_model.pooler = None
-        encoder = SentenceTransformer(modules=[transformer, models.Pooling(hidden, "mean")], device="cpu")
+        encoder = SentenceTransformer(modules=[transformer, models.Pooling(hidden, "mean")], device=str(device))
     return encoder, words
+
+
+def tokenizer_of(make_tokenizer, pieces, folder):
+    if int(transformers.__version__.split(".")[0]) >= 5:
+        return make_tokenizer(vocab=pieces, do_lower_case=True)
+    vocabulary = os.path.join(folder, "vocab.txt")
+    with open(vocabulary, "w", encoding="utf-8") as out:
+        out.write("\n".join(pieces))
+    return make_tokenizer(vocab_file=vocabulary, do_lower_case=True)
 
 
 def make_texts(columns, words, draw):
@@ -74,10 +83,11 @@ def place(arguments):
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if (arguments.strategy == "none") != (ranks == 1):
         raise SystemExit(f"--strategy {arguments.strategy}: not on {ranks} rank(s)")
-    local, allowed = int(os.environ.get("LOCAL_RANK", 0)), sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, allowed[local * arguments.threads:(local + 1) * arguments.threads])
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(0)
+    if arguments.device == "cpu":
+        local, allowed = int(os.environ.get("LOCAL_RANK", 0)), sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[local * arguments.threads:(local + 1) * arguments.threads])
+    elif ranks > 1:
+        raise SystemExit(f"--device {arguments.device}: not on {ranks} ranks")
     return rank, ranks
 
 
@@ -94,35 +104,37 @@ def shard(loss):
 def main():
     arguments = parse(__doc__, ("none", "fsdp"))
     rank, ranks = place(arguments)
-    encoder, words = make_encoder(arguments.model)
-    loss = losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3).train()
+    device = use_device(arguments)
+    encoder, words = make_encoder(arguments.model, device)
+    if arguments.compile:
+        encoder[0].auto_model = torch.compile(encoder[0].auto_model, dynamic=True)
+    loss = losses.SoftmaxLoss(encoder, SIZES[arguments.model][2], num_labels=3).to(device).train()
+    preprocess = getattr(encoder, "preprocess", None) or encoder.tokenize  # by its name before version 6
     if arguments.strategy == "fsdp":
         shard(loss)
     optimizer = make_optimizer(loss)
-    lengths, draw = Lengths(), random.Random(1 + rank)
-    phases, tokens = [], [0, 0]
-    for step in range(arguments.warmup + arguments.steps):
-        columns = lengths.batch(step * ranks + rank, arguments.batch)
+    lengths, draw = Lengths(arguments.histogram), random.Random(1 + rank)
+    steps, tokens = [], [0, 0]
+    for number in range(arguments.warmup + arguments.steps):
+        columns = lengths.batch(number * ranks + rank, arguments.batch)
         texts = make_texts(columns, words, draw)
         labels = torch.tensor([draw.randrange(3) for _ in range(arguments.batch)])
 
         def whole_step(texts, labels, columns=columns):
-            features = [encoder.preprocess(column) for column in texts]
+            features = [batch_to_device(preprocess(column), device) for column in texts]
             assert [f["input_ids"].shape[1] for f in features] == [max(column) for column in columns]
             return loss(features, labels)
 
-        times, value = train_step(whole_step, optimizer, texts, labels, arguments.dtype == "bf16", loss.parameters())
-        if step < arguments.warmup:
+        step = Step(whole_step, optimizer, texts, labels, device, arguments.dtype == "bf16", loss.parameters())
+        if number < arguments.warmup:
             continue
-        phases.append(times)
+        steps.append(step)
         for other in range(ranks):
-            counts = token_counts(lengths.batch(step * ranks + other, arguments.batch))
+            counts = token_counts(lengths.batch(number * ranks + other, arguments.batch))
             tokens = [a + b for a, b in zip(tokens, counts)]
-        if rank == 0:
-            print(f"  step {step}: {sum(times[:-1]):.0f} ms, loss {value:.4f}", flush=True)
     if rank == 0:
-        report(arguments, phases, tokens, f"Sentence Transformers on PyTorch {torch.__version__}",
-               strategy=arguments.strategy, devices=ranks)
+        report(arguments, shown(steps, arguments.warmup), tokens,
+               f"Sentence Transformers on PyTorch {torch.__version__}", strategy=arguments.strategy, devices=ranks)
     if ranks > 1:
         dist.destroy_process_group()
 

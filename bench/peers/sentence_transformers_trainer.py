@@ -19,7 +19,7 @@ from transformers import TrainerCallback
 
 from lengths import Lengths, token_counts
 from sentence_transformers_step import DEADLINE, make_encoder, make_texts, parse, place
-from torch_step import report
+from torch_step import report, use_device
 
 try:  # where version 6 keeps it; before it lay in the package itself
     from sentence_transformers.base.sampler import DefaultBatchSampler
@@ -68,12 +68,15 @@ def settings(arguments, folder):
 
 def main():
     arguments = parse(__doc__, ("none", "ddp"))
+    if arguments.device != "cpu" or arguments.compile:
+        raise SystemExit("the Trainer is measured on a CPU, as it is")
     if arguments.warmup < 1:
         raise SystemExit("--warmup: at least 1, as a step is timed from the end of the one before")
     rank, ranks = place(arguments)
+    use_device(arguments)
     encoder, words = make_encoder(arguments.model)
     loss = losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3)
-    lengths, clock, widths = Lengths(), Clock(), []
+    lengths, clock, widths = Lengths(arguments.histogram), Clock(), []
     batches = [lengths.batch(k, arguments.batch) for k in range((arguments.warmup + arguments.steps) * ranks)]
     loss.register_forward_pre_hook(
         lambda _, inputs: widths.append([column["input_ids"].shape[1] for column in inputs[0]]))

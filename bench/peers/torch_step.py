@@ -13,7 +13,7 @@ import time
 import torch
 
 from encoder import SIZES, Config, Encoder, SoftmaxLoss
-from lengths import Lengths, token_counts
+from lengths import HISTOGRAM, Lengths, token_counts
 
 PHASES = ("forward", "backward", "optimizer", "processor")  # processor time beside wall time shows a shared core
 
@@ -24,11 +24,30 @@ def parse():
     parser.add_argument("--batch", type=int, default=32, help="pairs per step")
     parser.add_argument("--steps", type=int, default=5, help="timed steps")
     parser.add_argument("--warmup", type=int, default=1, help="steps before, not timed")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
     parser.add_argument("--attention", choices=("eager", "sdpa"), default="eager")
-    parser.add_argument("--json", metavar="FILE")
+    add_common_options(parser)
     return parser.parse_args()
+
+
+def add_common_options(parser):
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1")
+    parser.add_argument("--threads", type=int, default=1, help="of each device that is a CPU")
+    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
+    parser.add_argument("--compile", action="store_true", help="the encoder by torch.compile, for all lengths")
+    parser.add_argument("--histogram", default=HISTOGRAM, metavar="FILE", help="of lengths")
+    parser.add_argument("--json", metavar="FILE")
+
+
+def use_device(arguments):
+    """The torch.device, which must be there."""
+    device = torch.device(arguments.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        print("no CUDA device")
+        raise SystemExit(2)
+    if device.type == "cpu":
+        torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    return device
 
 
 def padded(column, vocabulary, generator):
@@ -48,21 +67,51 @@ def make_optimizer(module):
                              lr=2e-5, eps=1e-8, **fused)
 
 
-def train_step(loss, optimizer, columns, labels, bf16, parameters):
-    """Milliseconds of (forward, backward, optimizer, all three in processor time) and the loss."""
-    processor = time.process_time()
-    times = [time.perf_counter()]
-    optimizer.zero_grad(set_to_none=True)
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-        value = loss(columns, labels)
-    times.append(time.perf_counter())
-    value.backward()
-    times.append(time.perf_counter())
-    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-    optimizer.step()
-    times.append(time.perf_counter())
-    spent = [b - a for a, b in zip(times, times[1:])] + [time.process_time() - processor]
-    return [1e3 * seconds for seconds in spent], value.item()
+def time_on(device):
+    """Now; on CUDA when the device is done with what it was given."""
+    if device.type == "cpu":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def milliseconds(begin, end):
+    if isinstance(begin, float):
+        return 1e3 * (end - begin)
+    end.synchronize()
+    return begin.elapsed_time(end)
+
+
+class Step:
+    """A training step, given to the device; `milliseconds()` waits for it: forward, backward, optimizer, and all
+    three in processor time."""
+
+    def __init__(self, loss, optimizer, columns, labels, device, bf16, parameters):
+        processor = time.process_time()
+        self.times = [time_on(device)]
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
+            value = loss(columns, labels.to(device, non_blocking=True))
+        self.times.append(time_on(device))
+        value.backward()
+        self.times.append(time_on(device))
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        self.times.append(time_on(device))
+        self.processor = time.process_time() - processor
+        self.loss = value.detach()
+
+    def milliseconds(self):
+        return [milliseconds(*two) for two in zip(self.times, self.times[1:])] + [1e3 * self.processor]
+
+
+def shown(steps, warmup):
+    """The steps' milliseconds, printed."""
+    phases = [step.milliseconds() for step in steps]
+    for number, (step, times) in enumerate(zip(steps, phases)):
+        print(f"  step {warmup + number}: {sum(times[:-1]):.1f} ms, loss {step.loss.item():.4f}", flush=True)
+    return phases
 
 
 def peak_memory_bytes():
@@ -70,6 +119,12 @@ def peak_memory_bytes():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def where(arguments):
+    if arguments.device.startswith("cuda"):
+        return torch.cuda.get_device_name(torch.device(arguments.device))
+    return f"{arguments.threads} threads"
 
 
 def report(arguments, phases, tokens, name, names=PHASES, strategy="none", devices=1):
@@ -84,45 +139,50 @@ def report(arguments, phases, tokens, name, names=PHASES, strategy="none", devic
     row = {"strategy": strategy, "devices": devices, "dtype": arguments.dtype,
            "pairs_per_s": 1e3 * arguments.batch * devices / median,
            "peak_memory_bytes": peak_memory_bytes(),
+           "peak_device_bytes": torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
            "real_tokens_per_s": tokens[0] / seconds, "padded_tokens_per_s": tokens[1] / seconds,
            "step_ms": {"median": median, "min": min(totals), "max": max(totals),
                        **{phase: statistics.median(step[i] for step in phases) for i, phase in enumerate(names)}},
            "steps_ms": totals}
-    print(f"{name} {arguments.model} {arguments.dtype} {strategy}, {devices} x {arguments.threads} threads: "
+    print(f"{name} {arguments.model} {arguments.dtype} {strategy}, {devices} x {where(arguments)}: "
           f"{row['pairs_per_s']:.3f} pairs/s, "
-          f"step {median:.0f} ms ({min(totals):.0f}-{max(totals):.0f}), "
-          + ", ".join(f"{phase} {row['step_ms'][phase]:.0f}" for phase in names)
+          f"step {median:.1f} ms ({min(totals):.1f}-{max(totals):.1f}), "
+          + ", ".join(f"{phase} {row['step_ms'][phase]:.1f}" for phase in names)
           + f" ms, {100 * tokens[0] / tokens[1]:.0f}% real tokens, "
           f"peak {row['peak_memory_bytes'] / 2**20:.0f} MiB")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as out:
             json.dump({"program": name, "model": arguments.model, "batch": arguments.batch,
-                       "threads": arguments.threads, "rows": [row]}, out, indent=1)
+                       "device": where(arguments), "rows": [row]}, out, indent=1)
 
 
 def main():
     arguments = parse()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(0)
+    device = use_device(arguments)
     kind, vocabulary, hidden, *rest = SIZES[arguments.model]
     config = Config(kind, vocabulary, hidden, *rest, attention=arguments.attention)
-    loss = SoftmaxLoss(Encoder(config), hidden).train()
+    encoder = Encoder(config).to(device)
+    if arguments.compile:
+        encoder = torch.compile(encoder, dynamic=True)
+    loss = SoftmaxLoss(encoder, hidden).to(device).train()
     optimizer = make_optimizer(loss)
-    lengths = Lengths()
+    lengths = Lengths(arguments.histogram)
     generator = torch.Generator().manual_seed(1)
-    phases, tokens = [], [0, 0]
-    for step in range(arguments.warmup + arguments.steps):
-        columns = lengths.batch(step, arguments.batch)
+    steps, tokens = [], [0, 0]
+
+    def whole_step(columns, labels):
+        return loss([[part.to(device, non_blocking=True) for part in column] for column in columns], labels)
+
+    for number in range(arguments.warmup + arguments.steps):
+        columns = lengths.batch(number, arguments.batch)
         batch = [padded(column, vocabulary, generator) for column in columns]
         labels = torch.randint(3, (arguments.batch,), generator=generator)
-        times, value = train_step(loss, optimizer, batch, labels, arguments.dtype == "bf16",
-                                  loss.parameters())
-        if step < arguments.warmup:
+        step = Step(whole_step, optimizer, batch, labels, device, arguments.dtype == "bf16", loss.parameters())
+        if number < arguments.warmup:
             continue
-        phases.append(times)
+        steps.append(step)
         tokens = [a + b for a, b in zip(tokens, token_counts(columns))]
-        print(f"  step {step}: {sum(times[:3]):.0f} ms, loss {value:.4f}", flush=True)
-    report(arguments, phases, tokens, f"PyTorch {torch.__version__} ({arguments.attention})")
+    report(arguments, shown(steps, arguments.warmup), tokens, f"PyTorch {torch.__version__} ({arguments.attention})")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,10 @@ TEST_CASE("info says what there is of CUDA, and plainly where there is none") {
   std::size_t gpus = 0;
   for (const auto& device : info["devices"]) gpus += device.contains("compute_capability");
   CHECK_EQ(text.find("           no CUDA device") != std::string::npos, gpus == 0);
+  // To the host and back, and to each other.
+  CHECK_EQ(info["links"].size(), gpus == 0 ? 0 : gpus * (gpus + 1));
+  CHECK_EQ(text.find("link       ") != std::string::npos, gpus > 0);
+  for (const auto& link : info["links"]) CHECK(link["right"].get<bool>());
   if (info["cuda"].is_null()) {
     CHECK_EQ(gpus, 0);
     CHECK(text.find("CUDA       none: this build has no kernels for GPUs\n") != std::string::npos);

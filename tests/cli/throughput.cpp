@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/tests/cli/program.h"
 
@@ -275,4 +276,32 @@ TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has n
       measured(other, {"--model", "tiny", "--strategy", "ddp", "--threads-per-device", "1"}, "2")
           .row();
   CHECK(ddp["wire_bytes"] > 0);
+}
+
+TEST_CASE("throughput measures the device that it is told, and says which") {
+  const TemporaryFolder folder;
+  const Measured run = measured(
+      folder, {"--model", "tiny", "--strategy", "none,dp,ddp", "--device", "cpu:1", "--profile"},
+      "2");
+  CHECK_EQ(run.json["device"], "cpu:1");
+  CHECK_EQ(run.json["rows"].size(), 3);
+  for (const auto& row : run.json["rows"]) {
+    CHECK(row["pairs_per_s"] > 0);
+    CHECK(row["peak_tensor_bytes"] > 0);
+    CHECK(row["kernels"].contains("attention"));
+  }
+}
+
+TEST_CASE("throughput refuses a device that is not there, in one line") {
+  const auto refused = [](const std::string& device) {
+    const Outcome outcome =
+        run_program(RINGLET_THROUGHPUT, {"--model", "tiny", "--device", device});
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(outcome.out, "");
+    CHECK_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+    return outcome.err;
+  };
+  CHECK(refused("tpu").find("unknown device") != std::string::npos);
+  if (!ringlet::has_backend(ringlet::DeviceType::cuda))
+    CHECK(refused("cuda").find("--device cuda: no CUDA device") != std::string::npos);
 }

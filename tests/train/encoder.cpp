@@ -1,6 +1,7 @@
 // The trainer with the models it is made for.
 #include <doctest/doctest.h>
 
+#include "../device.h"
 #include "../files.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
 #include "ringlet/comm/launch.h"
@@ -119,7 +120,8 @@ TEST_CASE("the convolutional network learns digits under the trainer") {
   const Digits digits = make_digits(/*seed=*/1, /*split=*/0, 192);
   const GeneratorGuard guard({7, 0, 0});
   models::Convnet model;
-  const auto loss = [&](const DigitBatch& batch) {
+  const auto loss = [&](const DigitBatch& drawn) {
+    const DigitBatch batch = drawn.to(default_device());
     return autograd::cross_entropy(model(Variable(batch.images), batch.positions), batch.labels,
                                    static_cast<double>(batch.labels.numel()));
   };
@@ -132,7 +134,7 @@ TEST_CASE("the convolutional network learns digits under the trainer") {
     std::vector<std::size_t> rows(digits.count);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i;
     const autograd::NoGrad no_grad;
-    const DigitBatch batch = collate_digits(digits, Rows(rows));
+    const DigitBatch batch = collate_digits(digits, Rows(rows)).to(default_device());
     meter.add(model(Variable(batch.images)).tensor(), batch.labels);
     return Metrics{{"accuracy", meter.accuracy()}};
   });
@@ -170,7 +172,7 @@ TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRank
       Trainer(second_needs_two, {scored_pairs(), triplets}, encoder.tokenizer(), one_row));
 }
 
-TEST_CASE("rows that are alone in their part of the last batch are counted") {
+TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch are counted") {
   const auto data = std::make_shared<TextDataset>(
       "pairs", std::vector<std::string>{"anchor", "positive"}, Target::none);
   const std::vector<std::string_view> texts{"a b", "a c"};

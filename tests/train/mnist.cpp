@@ -31,7 +31,8 @@ TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
     for (std::size_t begin = 9'000; begin < 10'000; begin += 250) {
       std::vector<std::size_t> rows(250);
       std::iota(rows.begin(), rows.end(), begin);
-      const DigitBatch batch = collate_digits(digits, std::span<const std::size_t>(rows));
+      const DigitBatch batch =
+          collate_digits(digits, std::span<const std::size_t>(rows)).to(default_device());
       meter.add(net(Variable(batch.images)).tensor(), batch.labels);
     }
     net.train();
@@ -40,7 +41,8 @@ TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
 
   Trainer trainer(
       net, 9'000, [&](const Rows& rows) { return collate_digits(digits, rows); },
-      [&](const DigitBatch& batch) {
+      [&](const DigitBatch& drawn) {
+        const DigitBatch batch = drawn.to(default_device());
         return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);
       },
       {.epochs = 5, .batch_size = 64, .lr = 1e-3, .schedule = Decay::constant});

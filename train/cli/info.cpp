@@ -22,6 +22,7 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/links.h"
 
 namespace ringlet::cli {
 namespace {
@@ -124,6 +125,20 @@ Json cuda_versions(const cuda::Info& cuda) {
           {"nccl", cuda.nccl}};
 }
 
+/// A checked copy each.
+Json links() {
+  Json list = Json::array();
+  for (const Link& link : check_links(DeviceType::cuda)) {
+    Json shown{{"from", str(link.from)}, {"to", str(link.to)}, {"right", link.right}};
+    if (link.error.empty())
+      shown["bytes_per_second"] = link.bytes_per_second;
+    else
+      shown["error"] = link.error;
+    list.push_back(shown);
+  }
+  return list;
+}
+
 Json collect() {
   const auto count = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
@@ -134,6 +149,7 @@ Json collect() {
           {"compiler", compiler()},
           {"devices", all_devices},
           {"cuda", cuda_versions(cuda)},
+          {"links", links()},
           {"processor",
            {{"name", cpuinfo("model name")},
             {"count", ::sysconf(_SC_NPROCESSORS_ONLN)},
@@ -167,6 +183,16 @@ std::string shown_device(const Json& device) {
       peers.empty() ? "" : ", reads" + peers);
 }
 
+std::string shown_link(const Json& link) {
+  const std::string what =
+      link.contains("error") ? link["error"].get<std::string>()
+      : !link["right"].get<bool>()
+          ? "what arrives is not what was sent"
+          : fmt::format("{:.1f} GB/s, checked", 1e-9 * link["bytes_per_second"].get<double>());
+  return fmt::format("{} to {}: {}", link["from"].get<std::string>(), link["to"].get<std::string>(),
+                     what);
+}
+
 std::string shown_cuda(const Json& cuda) {
   if (cuda.is_null()) return "none: this build has no kernels for GPUs";
   const auto or_none = [&](const char* what) {
@@ -188,6 +214,7 @@ void print_text(const Json& info) {
   }
   if (!cuda) fmt::print("           {}\n", no_device(DeviceType::cuda));
   fmt::print("CUDA       {}\n", shown_cuda(info["cuda"]));
+  for (const Json& link : info["links"]) fmt::print("link       {}\n", shown_link(link));
   const Json& processor = info["processor"];
   fmt::print("processor  {} x {}\n", processor["count"].get<int>(),
              processor["name"].get<std::string>());
@@ -221,6 +248,8 @@ void add_info(CLI::App& app) {
       fmt::print("{}\n", info.dump(2));
     else
       print_text(info);
+    for (const Json& link : info["links"])
+      if (!link["right"].get<bool>()) fail(shown_link(link));
   });
 }
 

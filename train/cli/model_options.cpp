@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "ringlet/core/backend.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/quote.h"
+#include "ringlet/train/cli/existing_device.h"
 
 namespace ringlet::cli {
 
@@ -35,13 +35,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
 Device use_device(const ModelOptions& options) {
   if (options.threads > 0) set_threads_per_device(options.threads);
   set_matmul_precision(parse_matmul_precision(options.matmul_precision));
-  const Device device = Device::parse(options.device);
-  if (!has_backend(device.type))
-    fail_input("--device ", options.device, ": ", no_device(device.type));
-  if (device.type == DeviceType::cuda && device.index >= backend(device.type).device_count())
-    fail_input("--device ", options.device, ": there are ", backend(device.type).device_count(),
-               " CUDA devices, the first is cuda:0");
-  return device;
+  return existing_device(options.device);
 }
 
 void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "../../device.h"
 #include "../../files.h"
 #include "ringlet.h"
 
@@ -46,7 +47,7 @@ double train_on(const comm::Group& world, const train::Digits& digits) {
 
 }  // namespace
 
-TEST_CASE("MNIST: two ranks under DDP learn 9,000 digits, 97 % of 1,000 others") {
+TEST_CASE_FIXTURE(OnCpu, "MNIST: two ranks under DDP learn 9,000 digits, 97 % of 1,000 others") {
   const auto folder = real_data("mnist");
   if (folder.empty()) return;
   const train::Digits digits = train::read_digits(folder / "t10k-images-idx3-ubyte.gz",

@@ -109,7 +109,7 @@ inline void train_rank(Model& model, const train::LoaderOptions& options,
     for (const bool pause : backwards) {
       std::optional<train::NoSync> no_sync;
       if (pause) no_sync.emplace(paused);
-      (*model.loss)(next(loader)).backward();
+      (*model.loss)(next(loader).to(default_device())).backward();
     }
     optimizer.step();
     optimizer.zero_grad();

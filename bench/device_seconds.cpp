@@ -1,0 +1,43 @@
+#include "device_seconds.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "ringlet/core/device_time.h"
+
+namespace ringlet::bench {
+namespace {
+
+constexpr int kBatches = 5;
+constexpr int kMostAhead = 200;       // runs: what a device is given ahead has room for so many
+constexpr double kLeastRun = 1e-6;    // seconds
+constexpr double kHoldMargin = 1e-4;  // seconds, beside half as much again as the host takes
+
+double host_seconds(const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+double device_seconds(Device device, const std::function<void()>& run, double least) {
+  run();  // what later runs find: memory, plans, packed weights
+  synchronize(device);
+  const auto start = device_time(device);
+  const double host = host_seconds(run);
+  const double each = std::max(device_time(device)->seconds_since(*start), kLeastRun);
+  const int runs = static_cast<int>(std::clamp<double>(least / kBatches / each, 1, kMostAhead));
+  std::vector<double> batches;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    hold(device, 1.5 * host * runs + kHoldMargin);
+    const auto begin = device_time(device);
+    for (int i = 0; i < runs; ++i) run();
+    batches.push_back(device_time(device)->seconds_since(*begin) / runs);
+  }
+  std::nth_element(batches.begin(), batches.begin() + kBatches / 2, batches.end());
+  return batches[kBatches / 2];
+}
+
+}  // namespace ringlet::bench

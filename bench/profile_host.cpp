@@ -1,0 +1,93 @@
+#include "profile_host.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace ringlet::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a thread is in, outermost first, with the seconds that it was in this and nothing inside it.
+// Every moment belongs to the innermost; to `between` where there is none.
+struct Nesting {
+  bool stepping = false;
+  Clock::time_point last;
+  std::vector<double> open;
+  double between = 0;
+
+  void pass_time() {
+    const auto now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - std::exchange(last, now)).count();
+    (open.empty() ? between : open.back()) += seconds;
+  }
+  void begin() {
+    pass_time();
+    open.push_back(0);
+  }
+  /// What was begun last.
+  double end() {
+    pass_time();
+    if (open.empty()) return 0;  // it began before anybody watched
+    const double seconds = open.back();
+    open.pop_back();
+    return seconds;
+  }
+};
+thread_local Nesting nesting;
+
+}  // namespace
+
+HostProfile::HostProfile(Device device) : device_(device) {
+  kernel_observer = this;
+  wait_observer = this;
+}
+
+HostProfile::~HostProfile() {
+  kernel_observer = nullptr;
+  wait_observer = nullptr;
+}
+
+void HostProfile::run(const std::function<void(bool again)>& step) {
+  nesting = Nesting();
+  nesting.stepping = true;
+  nesting.last = Clock::now();
+  step(false);
+  nesting.pass_time();
+  nesting.stepping = false;
+  const std::lock_guard lock(mutex_);
+  between_ += nesting.between;
+  ++steps_;
+}
+
+void HostProfile::before(const char*, const void*, Device) { nesting.begin(); }
+
+void HostProfile::after(const char* name, const void* args, Device device) {
+  const double seconds = nesting.end();
+  const Floor floor = floor_of(name, args, device);
+  const std::lock_guard lock(mutex_);
+  (nesting.stepping ? calls_ : beside_).add(floor, seconds);
+}
+
+void HostProfile::wait_begins(const char*) { nesting.begin(); }
+
+void HostProfile::wait_ends(const char* what) {
+  const double seconds = nesting.end();
+  if (!nesting.stepping) return;
+  const std::lock_guard lock(mutex_);
+  waits_[what] += seconds;
+}
+
+StepTimes HostProfile::per_step() const {
+  const Ceilings ceilings(device_);
+  StepTimes out{0,
+                calls_.per_step(steps_, ceilings),
+                {},
+                1e3 * between_ / steps_,
+                beside_.per_step(steps_, ceilings)};
+  for (const auto& [what, seconds] : waits_) out.wait_ms[what] = 1e3 * seconds / steps_;
+  return out;
+}
+
+}  // namespace ringlet::bench

@@ -1,0 +1,125 @@
+#include <sys/mman.h>
+
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringlet/comm/launch.h"
+#include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/backend.h"
+#include "ringlet/core/parallel.h"
+#include "ringlet/core/processors.h"
+#include "runner.h"
+
+namespace ringlet::bench {
+namespace {
+
+// A forked process starts with its parent's peak.
+void reset_peak_resident() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+// Which processors each device's threads keep to; says once that there are too few.
+std::vector<std::vector<int>> processors_for(int devices, int threads) {
+  const std::vector<comm::Processor> processors = comm::processors();
+  std::vector<std::vector<int>> out = comm::processors_of_devices(processors, devices, threads);
+  static bool said = false;
+  if (out.empty() && !std::exchange(said, true))
+    std::cerr << "throughput: " << devices * threads << " threads share " << processors.size()
+              << " processors: nothing is pinned" << std::endl;
+  return out;
+}
+
+// Before this process starts threads: those of its devices, from `first` on, and this one.
+void pin(const std::vector<std::vector<int>>& processors, int rank, Device first, int devices) {
+  if (processors.empty()) return;
+  for (int i = 0; i < devices; ++i)
+    set_processors({first.type, first.index + i}, processors[static_cast<std::size_t>(rank + i)]);
+  keep_to(first);
+}
+
+// Text that a forked rank leaves for the process that started it.
+class SharedText {
+ public:
+  SharedText()
+      : bytes_(static_cast<char*>(
+            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    RINGLET_CHECK(bytes_ != MAP_FAILED, "no memory for the ranks' results");
+  }
+  ~SharedText() { munmap(bytes_, kBytes); }
+  SharedText(const SharedText&) = delete;
+  SharedText& operator=(const SharedText&) = delete;
+
+  void write(const std::string& text) {
+    RINGLET_CHECK(text.size() < kBytes, "results of ", text.size(), " bytes, expected at most ",
+                  kBytes);
+    std::memcpy(bytes_, text.data(), text.size());
+  }
+  std::string read() const { return bytes_; }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{16} << 20;
+  char* bytes_;
+};
+
+Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
+                         const comm::Group& group) {
+  Runner runner(options, plan, group);
+  for (int i = 0; i < options.warmup; ++i) runner.warm_up();
+  group.barrier();
+  const std::unique_ptr<StepProfile> profile =
+      options.profile ? make_profile(options.device) : nullptr;
+  runner.start_timing();
+  for (int i = 0; i < options.steps; ++i) runner.timed_step(profile.get());
+  Measurement mine = runner.measured();
+  if (profile && group.rank() == 0) {
+    mine.times = profile->per_step();
+    mine.times.step_ms = mean(mine.step_ms);
+  }
+  return mine;
+}
+
+}  // namespace
+
+Measurement run_round(const ThroughputOptions& options, const Plan& plan) {
+  if (options.device.type != DeviceType::cpu) {
+    reset_peak_memory(options.device);
+    return measure_rank(options, plan, comm::Group());
+  }
+  SharedText results;
+  const auto processors = processors_for(plan.devices, options.threads);
+  const auto rank_main = [&](const comm::Group& group) {
+    const bool dp = plan.strategy == train::Strategy::dp;
+    pin(processors, group.rank(), options.device, dp ? plan.devices : 1);
+    set_threads_per_device(options.threads);
+    reset_peak_resident();
+    const Measurement mine = measure_rank(options, plan, group);
+    std::vector<Measurement> ranks;
+    for (const std::string& text : group.all_gather_bytes(mine.to_text()))
+      ranks.push_back(Measurement::from_text(text));
+    if (group.rank() == 0) results.write(merge(ranks, plan.together).to_text());
+  };
+  comm::launch(rank_main, plan.ranks(),
+               {.ranks = comm::Ranks::processes,
+                .group = {.transport = options.transport,
+                          .algorithm = options.algorithm,
+                          .trace = options.trace ? &std::cerr : nullptr}});
+  return Measurement::from_text(results.read());
+}
+
+double on_device(const ThroughputOptions& options, double (*measure)(Device device)) {
+  if (options.device.type != DeviceType::cpu) return measure(options.device);
+  SharedText result;
+  const auto processors = processors_for(1, options.threads);
+  const auto rank_main = [&](const comm::Group&) {
+    pin(processors, 0, options.device, 1);
+    set_threads_per_device(options.threads);
+    result.write(std::to_string(measure(options.device)));
+  };
+  comm::launch(rank_main, 1, {.ranks = comm::Ranks::processes});
+  return std::stod(result.read());
+}
+
+}  // namespace ringlet::bench

@@ -1,0 +1,215 @@
+"""Tables of what scripts/gpu_check.sh measured, beside what it must show (bench/results/gpu.md)."""
+
+# The check that wrote figures, where it has another name.
+CHECKS = {"attention_pytorch": "attention of PyTorch"}
+
+# (layers, hidden size), for the share of the matrix peak.
+SIZES = {"mpnet-base": (12, 768), "bert-base": (12, 768), "minilm-l6": (6, 384), "tiny": (2, 128)}
+
+
+def rate(text):
+    """"788.1 GFLOP/s" and "4.3 GB/s" as numbers."""
+    return float(text.split()[0])
+
+
+def row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
+
+
+def head(*cells):
+    return row(*cells) + "|" + "---|" * len(cells) + "\n"
+
+
+def name_of(benchmark):
+    return benchmark["name"].split("/iterations:")[0]
+
+
+def context(figures, key):
+    for run in figures.values():
+        if key in run.get("context", {}):
+            return rate(run["context"][key])
+    return None
+
+
+def copy_rate(run):
+    """GB/s of the largest copy, which no cache holds."""
+    copies = {float(key.split()[2]): rate(value) for key, value in run["context"].items()
+              if key.startswith("ceiling copy")}
+    return copies[max(copies)]
+
+
+def flops_per_token(model, tokens_per_sentence):
+    """Of forward and backward: six a weight, and attention's products."""
+    layers, hidden = SIZES[model]
+    return layers * (6 * 12 * hidden * hidden + 12 * tokens_per_sentence * hidden)
+
+
+def share_of_peak(run, figures):
+    peak = context(figures, "ceiling products of bf16")
+    model, first = run["model"], run["rows"][0]
+    if peak is None or model not in SIZES or first["dtype"] != "bf16":
+        return None
+    flops = first["real_tokens_per_s"] * flops_per_token(model, first["tokens_per_pair"] / 2)
+    return 100 * flops / (1e9 * peak)
+
+
+def steps(figures):
+    text = head("step", "model", "dtype", "batch", "tokens per pair", "pairs/s", "step ms (min-max)", "real tokens/s",
+                "% of the matrix peak", "peak MiB of tensors", "system allocations a step")
+    for name, run in figures.items():
+        if not name.startswith("step_"):
+            continue
+        first = run["rows"][0]
+        ms, share = first["step_ms"], share_of_peak(run, figures)
+        text += row(name, run["model"], first["dtype"], run["batch_per_device"], f"{first['tokens_per_pair']:.1f}",
+                    f"{first['pairs_per_s']:.1f}", f"{ms['median']:.2f} ({ms['min']:.2f}-{ms['max']:.2f})",
+                    f"{first['real_tokens_per_s']:.0f}", "-" if share is None else f"{share:.1f}",
+                    f"{first['peak_tensor_bytes'] / 2**20:.0f}", first["a_step"]["system_allocations"])
+    return text
+
+
+def profile(run):
+    first = run["rows"][0]
+    text = head("kernel", "calls", "ms", "% of the step", "floor ms", "time / floor")
+    for label, sums in sorted(first["kernels"].items(), key=lambda item: -item[1]["ms"]):
+        floor = sums["floor_ms"]
+        text += row(label, f"{sums['calls']:.0f}", f"{sums['ms']:.3f}",
+                    f"{100 * sums['ms'] / first['profiled_step_ms']:.1f}", f"{floor:.3f}",
+                    f"{sums['ms'] / floor:.2f}" if floor else "-")
+    idle = first["between_kernels_ms"]
+    text += row("between kernels", "", f"{idle:.3f}", f"{100 * idle / first['profiled_step_ms']:.1f}", "", "")
+    return text + row("the step", "", f"{first['profiled_step_ms']:.3f}", 100, "", "")
+
+
+def kernels(run):
+    text = head("op", "us", "GFLOP/s", "GB/s", "% of the ceiling", "error", "ms of a step")
+    for b in run["benchmarks"]:
+        text += row(name_of(b), f"{b['real_time']:.2f}", f"{b['GFLOP/s']:.0f}", f"{b['GB/s']:.0f}",
+                    f"{b['ceiling %']:.0f}", f"{b['error']:.1e}", f"{b['ms/step']:.3f}")
+    return text
+
+
+def bandwidth(run):
+    copy = copy_rate(run)
+    text = f"Copying beyond the cache: {copy:.0f} GB/s.\n\n" + head("op", "MB moved", "GB/s", "% of a copy's")
+    for b in run["benchmarks"]:
+        text += row(name_of(b), f"{b['GB/s'] * b['real_time'] / 1e3:.0f}", f"{b['GB/s']:.0f}",
+                    f"{100 * b['GB/s'] / copy:.0f}")
+    return text
+
+
+def attention(figures):
+    """(length, bias, dropout) -> {program: (forward, backward) in microseconds, None where it cannot}."""
+    table = {}
+    for name, run in figures.items():
+        if not name.startswith("attention_") or "benchmarks" not in run:
+            continue
+        length, dropout = int(name.split("_")[1]), float(name.split("_")[3])
+        times = {name_of(b): b["real_time"] for b in run["benchmarks"]}
+        for model, bias in (("mpnet-base", True), ("bert-base", False)):
+            ours = [times.get(f"{model}/bf16/attention{part}") for part in ("", " backward")]
+            table.setdefault((length, bias, dropout), {})["ringlet"] = tuple(ours)
+    for r in figures.get("attention_pytorch", {}).get("rows", []):
+        key = (r["length"], r["bias"], r["dropout"])
+        table.setdefault(key, {})[r["backend"]] = (r["forward_us"], r["backward_us"])
+    return table
+
+
+def attention_table(table):
+    programs = ["ringlet", "flash", "efficient", "math"]
+    text = head("length", "bias", "dropout", *[f"{p}, us forward + backward" for p in programs])
+    for (length, bias, dropout), times in sorted(table.items()):
+        cells = ["-" if None in times.get(p, (None,)) else "{:.1f} + {:.1f}".format(*times[p]) for p in programs]
+        text += row(length, "yes" if bias else "no", dropout, *cells)
+    return text
+
+
+def median(values):
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def peers(run):
+    runs = run["runs"]
+    text = head("program", "pairs/s, median of the rounds", "step ms", "ringlet is faster by", "MiB on the device")
+    for name, r in runs.items():
+        ours = r.get("ours_faster_by")
+        device = max(r.get("peak_device_bytes") or r.get("peak_tensor_bytes") or [0])
+        text += row(name, f"{median(r['pairs_per_s']):.1f}", f"{median(r['step_ms']):.2f}",
+                    "-" if not ours or name == "ours" else f"{median(ours):.2f}x", f"{device / 2**20:.0f}")
+    return text
+
+
+def goals(figures):
+    """(what, goal, measured) as far as there are figures."""
+    found = []
+    for name, least in (("step_bf16", 12000), ("step_50_tokens", 9000)):
+        if name in figures and figures[name]["model"] == "mpnet-base":
+            found.append((f"{name}: pairs/s", f">= {least}", figures[name]["rows"][0]["pairs_per_s"]))
+    if "step_384_tokens" in figures:
+        share = share_of_peak(figures["step_384_tokens"], figures)
+        found.append(("step_384_tokens: % of the matrix peak", ">= 45", share))
+    runs = figures.get("peers", {}).get("runs", {})
+    ratios = {name: median(r["ours_faster_by"]) for name, r in runs.items()
+              if "ours_faster_by" in r and name.startswith("Sentence Transformers")}
+    if "Sentence Transformers bf16" in ratios:
+        found.append(("times Sentence Transformers, eager, bf16", ">= 4", ratios["Sentence Transformers bf16"]))
+        found.append(("times its best", ">= 2", min(ratios.values())))
+    if "bandwidth" in figures:
+        copy = copy_rate(figures["bandwidth"])
+        for b in figures["bandwidth"]["benchmarks"]:
+            if name_of(b).split("/")[-1] in ("adamw", "layer_norm", "gelu"):
+                found.append((f"{name_of(b)}: % of a copy's GB/s", ">= 80", 100 * b["GB/s"] / copy))
+    return found + attention_goals(attention(figures))
+
+
+def attention_goals(table):
+    found = []
+    total = {key: {p: sum(t) for p, t in times.items() if None not in t} for key, times in table.items()}
+    for (length, bias, dropout), times in sorted(total.items()):
+        others = {p: t for p, t in times.items() if p != "ringlet"}
+        if "ringlet" not in times or not others:
+            continue
+        where = f"attention at {length}, {'with' if bias else 'no'} bias, dropout {dropout}: ringlet's time over "
+        best = times["ringlet"] / min(others.values())
+        if length < 100 or bias:
+            found.append((where + "the best of PyTorch's", "< 1", best))
+            continue
+        if "flash" in others:
+            found.append((where + "flash's", "<= 1.5", times["ringlet"] / others["flash"]))
+        found.append((where + "the best of PyTorch's", "<= 2.5", best))
+    return found
+
+
+def verdict(goal, measured):
+    sign, bound = goal.split()
+    good = {">=": measured >= float(bound), "<=": measured <= float(bound), "<": measured < float(bound)}[sign]
+    return "yes" if good else "no"
+
+
+def goals_table(found):
+    text = head("what", "goal", "measured", "met")
+    for what, goal, measured in found:
+        if measured is not None:
+            text += row(what, goal, f"{measured:.2f}" if measured < 100 else f"{measured:.0f}", verdict(goal, measured))
+    return text
+
+
+def markdown(figures):
+    parts = []
+    if found := goals(figures):
+        parts.append(("Goals", goals_table(found)))
+    if any(name.startswith("step_") for name in figures):
+        parts.append(("Steps", steps(figures)))
+    for name in ("profile", "profile_384_tokens"):
+        if name in figures:
+            parts.append((f"Where a step's time goes: {name}", profile(figures[name])))
+    if "peers" in figures:
+        parts.append(("Beside PyTorch", peers(figures["peers"])))
+    if table := attention(figures):
+        parts.append(("Attention alone", attention_table(table)))
+    if "bandwidth" in figures:
+        parts.append(("Bandwidth", bandwidth(figures["bandwidth"])))
+    if "kernels" in figures:
+        parts.append(("Ops of a step", kernels(figures["kernels"])))
+    return "".join(f"## {title}\n\n{text}\n" for title, text in parts)

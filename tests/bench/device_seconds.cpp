@@ -1,0 +1,53 @@
+#include "ringlet/bench/device_seconds.h"
+
+#include <doctest/doctest.h>
+
+#include "ringlet/bench/ceilings_device.h"
+#include "ringlet/core/device_time.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/fill.h"
+
+using namespace ringlet;
+using namespace ringlet::bench;
+
+TEST_CASE("a run takes as long as its device does, whatever else the host has done") {
+  const Device device = default_device();
+  Tensor x = zeros({1 << 12});
+  int runs = 0;
+  const auto some = [&](int times) {
+    return device_seconds(
+        device,
+        [&] {
+          ++runs;
+          for (int i = 0; i < times; ++i) x = add(x, x);
+        },
+        1e-3);
+  };
+  const double one = some(1);
+  CHECK(one > 0);
+  CHECK(runs >= 7);  // a first, one that is looked at, and a batch at least of five
+  CHECK(some(400) > 4 * one);
+}
+
+TEST_CASE("times of a device follow each other, and holding a CPU back takes no time") {
+  const Device device = default_device();
+  const auto first = device_time(device);
+  Tensor x = zeros({1 << 16});
+  for (int i = 0; i < 10; ++i) x = add(x, x);
+  const auto second = device_time(device);
+  CHECK(second->seconds_since(*first) > 0);
+  const auto before = device_time(Device{});
+  hold(Device{}, 30);
+  CHECK(device_time(Device{})->seconds_since(*before) < 10);
+}
+
+TEST_CASE("the rates of a device's products and copies are positive and finite") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const double rate = product_rate(default_device(), dtype, 64);
+    CHECK(rate > 1e6);
+    CHECK(rate < 1e16);
+  }
+  const double rate = copy_rate(default_device(), 1 << 16);
+  CHECK(rate > 1e6);
+  CHECK(rate < 1e15);
+}

@@ -1,0 +1,67 @@
+#include "ringlet/bench/profile_device.h"
+
+#include <doctest/doctest.h>
+
+#include "ringlet/core/ops/embedding.h"
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/matmul.h"
+#include "ringlet/core/ops/random.h"
+
+using namespace ringlet;
+using namespace ringlet::bench;
+
+TEST_CASE("a step is weighed, then the same one is timed by its device's clock") {
+  DeviceProfile profile(default_device());
+  const Tensor table = normal({10, 8}), a = normal({6, 8}), b = normal({8, 8});
+  const Tensor ids = tensor(std::vector<std::int32_t>{3, 3, 3, 7}, {4});
+  const Tensor elsewhere = zeros({6, 8}, DType::f32, Device{DeviceType::cpu, 3});
+  std::vector<bool> order;
+  for (int step = 0; step < 2; ++step)
+    profile.run([&](bool again) {
+      order.push_back(again);
+      static_cast<void>(matmul(a, b));
+      static_cast<void>(matmul(a, b));
+      static_cast<void>(embedding(table, ids));
+      static_cast<void>(elsewhere.clone());  // the loader's, say
+    });
+  CHECK(order == std::vector<bool>{false, true, false, true});
+  const StepTimes times = profile.per_step();
+  CHECK(times.kernels.size() == 2);
+  const KernelSum& product = times.kernels.at("matmul NN Tx8x8");
+  CHECK(product.calls == 2);
+  CHECK(product.ms > 0);
+  CHECK(product.floor_ms > 0);
+  CHECK(times.kernels.at("embedding").calls == 1);
+  CHECK(times.between_ms >= 0);
+}
+
+TEST_CASE("what an embedding must move depends on the rows that its ids name") {
+  struct Seen : KernelObserver {
+    void before(const char*, const void*, Device) override {}
+    void after(const char* name, const void* args, Device device) override {
+      floors.push_back(floor_of(name, args, device));
+    }
+    std::vector<Floor> floors;
+  } seen;
+  const Tensor table = normal({10, 8});
+  const auto look_up = [&](const std::vector<std::int32_t>& ids) {
+    const Tensor places = tensor(ids, {4});
+    kernel_observer = &seen;
+    static_cast<void>(embedding(table, places));
+    kernel_observer = nullptr;
+  };
+  look_up({3, 3, 3, 7});
+  look_up({3, 4, 5, 7});
+  REQUIRE(seen.floors.size() == 2);
+  CHECK(seen.floors[0].bytes == 4 * (4 * 8 + 2 * 8));
+  CHECK(seen.floors[1].bytes == 4 * (4 * 8 + 4 * 8));
+}
+
+TEST_CASE("a step that is not the same the second time is an error") {
+  DeviceProfile profile(default_device());
+  const Tensor a = normal({4, 4});
+  CHECK_THROWS_WITH_AS(profile.run([&](bool again) {
+    for (int i = 0; i < 1 + again; ++i) static_cast<void>(matmul(a, a));
+  }),
+                       doctest::Contains("another number of kernel calls"), Error);
+}

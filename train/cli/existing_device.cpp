@@ -1,0 +1,17 @@
+#include "ringlet/train/cli/existing_device.h"
+
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::cli {
+
+Device existing_device(const std::string& name) {
+  const Device device = Device::parse(name);
+  if (!has_backend(device.type)) fail_input("--device ", name, ": ", no_device(device.type));
+  if (device.type == DeviceType::cuda && device.index >= backend(device.type).device_count())
+    fail_input("--device ", name, ": there are ", backend(device.type).device_count(),
+               " CUDA devices, the first is cuda:0");
+  return device;
+}
+
+}  // namespace ringlet::cli

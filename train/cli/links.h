@@ -1,0 +1,31 @@
+// Whether copies between devices arrive as they were sent, and how fast.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/tensor.h"
+
+namespace ringlet::cli {
+
+struct Link {
+  Device from, to;
+  bool right = false;
+  double bytes_per_second = 0;  // the best of a few copies
+  std::string error;            // what went wrong instead of a copy
+};
+
+using Copy = std::function<void(Tensor& to, const Tensor& from)>;
+
+/// Copies `numel` numbers that tell their places, and compares what has arrived.
+Link check_link(
+    Device from, Device to, std::int64_t numel = std::int64_t{1} << 24,
+    const Copy& copy = [](Tensor& target, const Tensor& source) { target.copy_(source); });
+
+/// From the host to every device of the type and back, and between any two of them; none where
+/// there is no such device.
+std::vector<Link> check_links(DeviceType type);
+
+}  // namespace ringlet::cli
