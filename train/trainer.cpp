@@ -92,6 +92,14 @@ void check(const TrainingArguments& arguments, const comm::Group& group) {
                group.size());
 }
 
+/// Empty where nothing is against them.
+std::string why_no_step_graphs(const TrainingArguments& arguments) {
+  if (arguments.strategy != Strategy::none)
+    return str("strategy ", strategy_name(arguments.strategy), " works on the host in each");
+  if (arguments.gradient_accumulation > 1) return "a step of several batches is not captured";
+  return "";
+}
+
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArguments& arguments) {
   if (arguments.optimizer == OptimizerKind::sgd)
     return std::make_unique<Sgd>(module, SgdOptions{.lr = arguments.lr,
@@ -178,7 +186,9 @@ class Trainer::Run {
   TrainingResult operator()() {
     task_.module().train();
     optimizer_->zero_grad();
+    const GraphsInUse graphs(*this);
     while (state_.step < total() && !stopped()) step();
+    result_.replayed_steps = graphs.replayed();
     result_.steps = state_.step;
     if (state_.run_loss.steps > 0) result_.loss = mean(state_.run_loss);
     result_.lone_rows = state_.lone_rows;
@@ -186,6 +196,38 @@ class Trainer::Run {
   }
 
  private:
+  /// The task's steps have graphs while it lives, where there can be any.
+  class GraphsInUse {
+   public:
+    explicit GraphsInUse(Run& run) : task_(run.task_) {
+      const TrainingArguments& arguments = run.arguments_;
+      const std::vector<nn::Parameter> parameters = task_.module().parameters();
+      if (parameters.empty() || parameters.front().device().type == DeviceType::cpu) return;
+      const auto note = [&callbacks = run.trainer_.callbacks_](const std::string& line) {
+        if (callbacks.on_note) callbacks.on_note(line);
+      };
+      const bool wanted = arguments.step_graphs != StepGraphMode::off;
+      if (const std::string why = why_no_step_graphs(arguments); !why.empty()) {
+        if (wanted) note("steps are not captured as graphs: " + why);
+        return;
+      }
+      const StepGraphsOptions options{arguments.step_graphs, arguments.dtype, note};
+      graphs_ = std::make_shared<StepGraphs>(task_.module(), parameters.front().device(), options);
+      const bool used = task_.use_graphs(graphs_);
+      if (!used && wanted) note("steps are not captured as graphs: the task has no packed batches");
+    }
+    ~GraphsInUse() { task_.use_graphs(nullptr); }
+    std::int64_t replayed() const {
+      return graphs_ ? static_cast<std::int64_t>(graphs_->replayed()) : 0;
+    }
+    GraphsInUse(const GraphsInUse&) = delete;
+    GraphsInUse& operator=(const GraphsInUse&) = delete;
+
+   private:
+    TrainingTask& task_;
+    std::shared_ptr<StepGraphs> graphs_;
+  };
+
   std::int64_t total() const { return trainer_.total_steps_; }
   bool writes() const { return trainer_.group_.rank() == 0; }
 
