@@ -278,13 +278,19 @@ class StepCases {
     const std::int64_t n = 4 * h * h + 2 * h * f + 9 * h + f;
     add_case("adamw", config_.num_hidden_layers, [=]() -> KernelWork {
       return {{parameter({n}), parameter({n}), parameter({n}), uniform({n}, 0, 1e-3)},
-              [](Tensors& x) -> Tensors {
-                adamw_(x[0], x[1], x[2], x[3], {.lr = 2e-5, .step = 10});
+              [scalars = step_scalars(adamw_scalars(2e-5, 10))](Tensors& x) -> Tensors {
+                adamw_(x[0], x[1], x[2], x[3], scalars);
                 return {x[0], x[2], x[3]};
               }};
     });
     add_case("squared_norm_blocks", config_.num_hidden_layers, [=]() -> KernelWork {
       return {{parameter({n})}, [](Tensors& x) -> Tensors { return {squared_norm_blocks(x[0])}; }};
+    });
+    // Once, over the blocks of all layers.
+    const std::int64_t blocks = config_.num_hidden_layers * ((n + kNormBlock - 1) / kNormBlock);
+    add_case("clip_factor", 1, [=]() -> KernelWork {
+      return {{uniform({blocks}, 0, 1, DType::f64)},
+              [](Tensors& x) -> Tensors { return {clip_factor(x[0], 1, true)}; }};
     });
   }
 

@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/optimizer.h"
 
+#include "ringlet/core/clip.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/optimizer_step.h"
@@ -46,10 +47,17 @@ __device__ __forceinline__ void store_some(T* to, const T (&from)[kCount]) {
 
 // ---- AdamW --------------------------------------------------------------------------------
 
+// One thread divides for its block.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    adamw_elements(VectorSpan span, AdamWFactors<T> factors, T* param, const T* grad, T* exp_avg,
-                   T* exp_avg_sq) {
+__global__ void __launch_bounds__(kThreads) adamw_elements(VectorSpan span, AdamWArgs args) {
+  if (is_none(*args.grad_scale)) return;
+  __shared__ AdamWFactors<T> shared;
+  if (threadIdx.x == 0) shared = adamw_factors<T>(args);
+  __syncthreads();
+  const AdamWFactors<T> factors = shared;
+  auto *param = static_cast<T*>(args.param), *exp_avg = static_cast<T*>(args.exp_avg);
+  auto* exp_avg_sq = static_cast<T*>(args.exp_avg_sq);
+  const auto* grad = static_cast<const T*>(args.grad);
   for_span<T>(span, [&](std::int64_t at, auto count) {
     constexpr int kCount = decltype(count)::value;
     T p[kCount], g[kCount], m[kCount], v[kCount];
@@ -69,17 +77,18 @@ void adamw(const AdamWArgs& args, Device device) {
   dispatch_master("adamw", args.dtype, [&]<class T>() {
     const VectorSpan span =
         vector_span(args.n, sizeof(T), args.param, args.grad, args.exp_avg, args.exp_avg_sq);
-    launch("adamw", device, adamw_elements<T>, grid_for(span.work()), kThreads, 0, span,
-           adamw_factors<T>(args), static_cast<T*>(args.param), static_cast<const T*>(args.grad),
-           static_cast<T*>(args.exp_avg), static_cast<T*>(args.exp_avg_sq));
+    launch("adamw", device, adamw_elements<T>, grid_for(span.work()), kThreads, 0, span, args);
   });
 }
 
 // ---- SGD ----------------------------------------------------------------------------------
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    sgd_elements(VectorSpan span, SGDFactors<T> factors, T* param, const T* grad, T* buffer) {
+__global__ void __launch_bounds__(kThreads) sgd_elements(VectorSpan span, SGDArgs args) {
+  if (is_none(*args.grad_scale)) return;
+  const SGDFactors<T> factors = sgd_factors<T>(args);
+  auto *param = static_cast<T*>(args.param), *buffer = static_cast<T*>(args.momentum_buffer);
+  const auto* grad = static_cast<const T*>(args.grad);
   for_span<T>(span, [&](std::int64_t at, auto count) {
     constexpr int kCount = decltype(count)::value;
     T p[kCount], g[kCount], b[kCount] = {};
@@ -97,9 +106,7 @@ void sgd(const SGDArgs& args, Device device) {
   dispatch_master("sgd", args.dtype, [&]<class T>() {
     const VectorSpan span =
         vector_span(args.n, sizeof(T), args.param, args.grad, args.momentum_buffer);
-    launch("sgd", device, sgd_elements<T>, grid_for(span.work()), kThreads, 0, span,
-           sgd_factors<T>(args), static_cast<T*>(args.param), static_cast<const T*>(args.grad),
-           static_cast<T*>(args.momentum_buffer));
+    launch("sgd", device, sgd_elements<T>, grid_for(span.work()), kThreads, 0, span, args);
   });
 }
 
@@ -131,12 +138,32 @@ void squared_norm(const SquaredNormArgs& args, Device device) {
   });
 }
 
+// One block: a thread for each lane.
+__global__ void __launch_bounds__(kClipLanes) clip_lanes(ClipFactorArgs args) {
+  __shared__ double lanes[kClipLanes];
+  const auto lane = static_cast<int>(threadIdx.x);
+  lanes[lane] = clip_lane(args.blocks, args.n, lane);
+  for (int half = kClipLanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (lane < half) lanes[lane] += lanes[lane + half];
+  }
+  if (lane > 0) return;
+  const Clip clip = clip_of(lanes[0], args.max_norm, args.check_finite);
+  args.out[0] = clip.norm;
+  args.out[1] = clip.factor;
+}
+
+void clip_factor(const ClipFactorArgs& args, Device device) {
+  launch("clip_factor", device, clip_lanes, 1, kClipLanes, 0, args);
+}
+
 }  // namespace
 
 void register_optimizer() {
   adamw_kernel.set(DeviceType::cuda, adamw);
   sgd_kernel.set(DeviceType::cuda, sgd);
   squared_norm_kernel.set(DeviceType::cuda, squared_norm);
+  clip_factor_kernel.set(DeviceType::cuda, clip_factor);
 }
 
 }  // namespace ringlet::cuda

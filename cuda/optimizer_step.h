@@ -11,16 +11,14 @@ template <class T>
 struct AdamWFactors {
   T scale, decay, one_minus_beta1, beta2, one_minus_beta2, eps, step, root;
 };
+/// As `args.scalars` and `args.grad_scale` are now.
 template <class T>
-AdamWFactors<T> adamw_factors(const AdamWArgs& args) {
-  return {static_cast<T>(args.grad_scale),
-          static_cast<T>(1 - args.lr * args.weight_decay),
-          static_cast<T>(1 - args.beta1),
-          static_cast<T>(args.beta2),
-          static_cast<T>(1 - args.beta2),
-          static_cast<T>(args.eps),
-          static_cast<T>(-args.lr / args.bias_correction1),
-          static_cast<T>(1 / ::sqrt(args.bias_correction2))};
+RINGLET_HOST_DEVICE AdamWFactors<T> adamw_factors(const AdamWArgs& args) {
+  const double lr = args.scalars[0];
+  return {static_cast<T>(*args.grad_scale),      static_cast<T>(1 - lr * args.weight_decay),
+          static_cast<T>(1 - args.beta1),        static_cast<T>(args.beta2),
+          static_cast<T>(1 - args.beta2),        static_cast<T>(args.eps),
+          static_cast<T>(-lr / args.scalars[1]), static_cast<T>(1 / ::sqrt(args.scalars[2]))};
 }
 
 template <class T>
@@ -37,10 +35,10 @@ struct SGDFactors {
   bool has_momentum, nesterov;
 };
 template <class T>
-SGDFactors<T> sgd_factors(const SGDArgs& args) {
-  return {static_cast<T>(args.grad_scale), static_cast<T>(args.weight_decay),
-          static_cast<T>(args.momentum),   static_cast<T>(-args.lr),
-          args.momentum_buffer != nullptr, args.nesterov};
+RINGLET_HOST_DEVICE SGDFactors<T> sgd_factors(const SGDArgs& args) {
+  return {static_cast<T>(*args.grad_scale), static_cast<T>(args.weight_decay),
+          static_cast<T>(args.momentum),    static_cast<T>(-args.scalars[0]),
+          args.momentum_buffer != nullptr,  args.nesterov};
 }
 
 /// `buffer` is neither read nor written without momentum.

@@ -59,8 +59,9 @@ class Sharding : public autograd::LeafObserver {
  public:
   /// What lies here, in the order of the arena.
   virtual std::vector<LocalSlice> local_slices() = 0;
-  /// `blocks` has an entry per norm block of the arena; fills in those of the other ranks.
-  virtual void gather_norm_blocks(std::vector<double>& blocks) = 0;
+  /// `blocks`, f64 on the parameters' device, has an entry per norm block of the arena, 0 where
+  /// another rank has it; fills in those.
+  virtual void gather_norm_blocks(Tensor& blocks) = 0;
   /// The local slices were updated.
   virtual void after_step() {}
 

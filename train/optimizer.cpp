@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/quote.h"
 #include "ringlet/core/random.h"
 
@@ -55,8 +54,7 @@ Optimizer::Optimizer(nn::Module& module, Options options, std::vector<std::strin
     : module_(module),
       options_(std::move(options)),
       moment_names_(std::move(moment_names)),
-      arena_(nn::pack(module)),
-      grad_norm_(std::numeric_limits<double>::quiet_NaN()) {
+      arena_(nn::pack(module)) {
   for (const nn::Unit& unit : arena_->units())
     for (const nn::Slot& slot : unit.slots)
       slots_.push_back({slot, options_.decays(slot.name, slot.parameter.shape())});
@@ -111,62 +109,93 @@ Tensor Optimizer::part(const Tensor& of_slice, const Span& span) const {
   return of_slice.slice(span.begin - base, span.end - base);
 }
 
-void Optimizer::step() {
+Device Optimizer::device() const {
+  return slots_.empty() ? Device{} : slots_.front().place.parameter.device();
+}
+
+void Optimizer::prepare_step() {
   check_arena();
   refresh_slices();
   ensure_moments();
-  if (!norm_is_fresh_ && (options_.max_grad_norm > 0 || options_.check_finite))
-    clip_grad_norm(options_.max_grad_norm);
+  for (Slot& slot : slots_) slot.updated = slot.place.parameter.grad().defined();
+  plan_runs();
+  upload_scalars();
+  if (!norm_is_fresh_ && clips()) grad_norm_.reset();
+}
+
+void Optimizer::launch_step() {
+  if (!norm_is_fresh_ && clips()) launch_norm(options_.max_grad_norm);
   run_updates();
   if (arena_->sharding()) arena_->sharding()->after_step();
-  grad_scale_ = 1;
+}
+
+void Optimizer::finish_step() {
+  if (options_.check_finite && !std::isfinite(grad_norm())) fail_not_finite();
+  for (Slot& slot : slots_) slot.steps += slot.updated ? 1 : 0;
   norm_is_fresh_ = false;
   default_generator().next_step();
 }
 
-void Optimizer::run_updates() {
-  for (Slot& slot : slots_)
-    if (slot.place.parameter.grad().defined()) ++slot.steps;
-  const std::vector<Span> all = spans();
+// Neighbours that are updated alike, as one.
+void Optimizer::plan_runs() {
+  runs_.clear();
   const auto joins = [&](const Span& a, const Span& b) {
     const Slot &left = slots_[a.slot], &right = slots_[b.slot];
     return a.end == b.begin && a.slice == b.slice && left.decays == right.decays &&
            left.steps == right.steps;
   };
-  const auto updated = [&](const Span& span) {
-    return slots_[span.slot].place.parameter.grad().defined();
-  };
-  for (std::size_t i = 0; i < all.size();) {
-    Span run = all[i];
-    const Slot& slot = slots_[run.slot];
-    const bool update_it = updated(run);
-    for (++i; i < all.size() && updated(all[i]) == update_it && joins(run, all[i]); ++i)
-      run.end = all[i].end;
-    if (!update_it) continue;
+  for (const Span& span : spans()) {
+    if (!slots_[span.slot].updated) continue;
+    if (!runs_.empty() && joins(runs_.back(), span))
+      runs_.back().end = span.end;
+    else
+      runs_.push_back(span);
+  }
+}
+
+void Optimizer::upload_scalars() {
+  std::vector<double> values{1};
+  for (const Span& run : runs_)
+    for (const double value : scalars(slots_[run.slot].steps + 1)) values.push_back(value);
+  // There is room for every span alone, so that it does not move.
+  const auto room = static_cast<std::int64_t>(1 + spans().size() * scalars(1).size());
+  if (!scalars_.defined() || scalars_.numel() < room)
+    scalars_ = empty({room}, DType::f64, device());
+  const auto n = static_cast<std::int64_t>(values.size());
+  scalars_.slice(0, n).copy_(tensor(values, {n}, Device{}));
+}
+
+void Optimizer::run_updates() {
+  const bool clipped = norm_is_fresh_ || clips();
+  const Tensor grad_scale = clipped ? clip_.slice(1, 2) : scalars_.slice(0, 1);
+  const auto width = static_cast<std::int64_t>(scalars(1).size());
+  std::int64_t at = 1;
+  for (const Span& run : runs_) {
     std::vector<Tensor> moments;
     for (const Tensor& moment : moments_[run.slice]) moments.push_back(part(moment, run));
     Run piece{part(slices_[run.slice].data, run),
               part(slices_[run.slice].grad, run),
               std::move(moments),
-              slot.steps,
-              slot.decays ? options_.weight_decay : 0,
-              grad_scale_};
+              {scalars_.slice(at, at + width), grad_scale},
+              slots_[run.slot].decays ? options_.weight_decay : 0};
     update(piece);
+    at += width;
   }
 }
 
 double Optimizer::clip_grad_norm(double max_norm) {
   check_arena();
   refresh_slices();
-  std::vector<double> blocks = norm_blocks();
-  if (arena_->sharding()) arena_->sharding()->gather_norm_blocks(blocks);
-  double sum = 0;
-  for (const double block : blocks) sum += block;
-  grad_norm_ = std::sqrt(sum);
-  if (options_.check_finite && !std::isfinite(grad_norm_)) fail_not_finite();
-  grad_scale_ = max_norm > 0 ? std::min(1.0, max_norm / (grad_norm_ + 1e-6)) : 1;
+  launch_norm(max_norm);
+  if (options_.check_finite && !std::isfinite(grad_norm())) fail_not_finite();
   norm_is_fresh_ = true;
-  return grad_norm_;
+  return grad_norm();
+}
+
+double Optimizer::grad_norm() const {
+  if (!clip_.defined()) return std::numeric_limits<double>::quiet_NaN();
+  if (!grad_norm_) grad_norm_ = clip_[0].item<double>();
+  return *grad_norm_;
 }
 
 // The gradient memory of a skipped parameter holds anything; zeros keep it out of its block.
@@ -177,21 +206,27 @@ void Optimizer::clear_skipped() {
   }
 }
 
-std::vector<double> Optimizer::norm_blocks() {
+void Optimizer::launch_norm(double max_norm) {
   clear_skipped();
-  std::vector<double> blocks(
-      static_cast<std::size_t>((arena_->numel() + kNormBlock - 1) / kNormBlock));
+  if (!clip_.defined()) {
+    clip_ = empty({2}, DType::f64, device());
+    norm_blocks_ = empty({(arena_->numel() + kNormBlock - 1) / kNormBlock}, DType::f64, device());
+  }
+  norm_blocks_.zero_();  // those of other ranks
   for (const nn::LocalSlice& slice : slices_) {
     for (const nn::Unit& unit : arena_->units()) {
       const std::int64_t begin = std::max(unit.begin, slice.begin);
       const std::int64_t end = std::min(unit.end, slice.end);
       if (begin >= end) continue;
-      const Tensor grad = slice.grad.slice(begin - slice.begin, end - slice.begin);
-      const std::vector<double> local = squared_norm_blocks(grad).to_vector<double>();
-      std::copy(local.begin(), local.end(), blocks.begin() + begin / kNormBlock);
+      const std::int64_t first = begin / kNormBlock;
+      Tensor blocks =
+          norm_blocks_.slice(first, first + (end - begin + kNormBlock - 1) / kNormBlock);
+      squared_norm_blocks_into(blocks, slice.grad.slice(begin - slice.begin, end - slice.begin));
     }
   }
-  return blocks;
+  if (arena_->sharding()) arena_->sharding()->gather_norm_blocks(norm_blocks_);
+  clip_factor_into(clip_, norm_blocks_, max_norm, options_.check_finite);
+  grad_norm_.reset();
 }
 
 void Optimizer::fail_not_finite() {
@@ -257,13 +292,16 @@ AdamW::AdamW(nn::Module& module, AdamWOptions options)
                 {options.lr, options.weight_decay, options.max_grad_norm, options.check_finite,
                  std::move(options.decays)},
                 {"exp_avg", "exp_avg_sq"}),
-      beta1_(options.beta1),
-      beta2_(options.beta2),
-      eps_(options.eps) {}
+      constants_{options.beta1, options.beta2, options.eps, 0} {}
+
+std::vector<double> AdamW::scalars(std::int64_t step) const {
+  return adamw_scalars(lr(), step, constants_);
+}
 
 void AdamW::update(Run& run) {
-  adamw_(run.data, run.grad, run.moments[0], run.moments[1],
-         {lr(), beta1_, beta2_, eps_, run.weight_decay, run.step, run.grad_scale});
+  AdamWConstants constants = constants_;
+  constants.weight_decay = run.weight_decay;
+  adamw_(run.data, run.grad, run.moments[0], run.moments[1], run.scalars, constants);
 }
 
 Sgd::Sgd(nn::Module& module, SgdOptions options)
@@ -272,15 +310,17 @@ Sgd::Sgd(nn::Module& module, SgdOptions options)
                  std::move(options.decays)},
                 options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"}
                                       : std::vector<std::string>{}),
-      momentum_(options.momentum),
-      nesterov_(options.nesterov) {
-  RINGLET_CHECK(!nesterov_ || momentum_ != 0, "[sgd] nesterov needs momentum");
+      constants_{options.momentum, 0, options.nesterov} {
+  RINGLET_CHECK(!options.nesterov || options.momentum != 0, "[sgd] nesterov needs momentum");
 }
+
+std::vector<double> Sgd::scalars(std::int64_t) const { return {lr()}; }
 
 void Sgd::update(Run& run) {
   Tensor none;
-  sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0],
-       {lr(), momentum_, run.weight_decay, nesterov_, run.grad_scale});
+  SGDConstants constants = constants_;
+  constants.weight_decay = run.weight_decay;
+  sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0], run.scalars, constants);
 }
 
 }  // namespace ringlet::train

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/tensor.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
@@ -46,7 +48,20 @@ class Optimizer {
 
   /// Updates every parameter that has a gradient and moves this thread's generator to its next
   /// step. Throws, with all parameters unchanged, when a gradient is not finite.
-  void step();
+  void step() {
+    prepare_step();
+    launch_step();
+    finish_step();
+  }
+  // Its three parts. The work that launch_step gives the device depends on which parameters have a
+  // gradient and on which of them were updated equally often, and on nothing else that changes from
+  // step to step: done again, it takes the step that was prepared last.
+  /// Brings the rate and bias corrections of the coming step to the parameters' device.
+  void prepare_step();
+  /// Norm, clipping and update; updates nothing where a gradient is not finite.
+  void launch_step();
+  /// Waits for the device where gradients are checked.
+  void finish_step();
   void zero_grad() const { module_.zero_grad(); }
 
   double lr() const { return options_.lr; }
@@ -57,8 +72,8 @@ class Optimizer {
   /// with Options::max_grad_norm.
   double clip_grad_norm(double max_norm);
   /// Global norm at the last step or clip_grad_norm, before clipping: block sums in f64, added in
-  /// the order of the blocks. NaN before the first.
-  double grad_norm() const { return grad_norm_; }
+  /// an order of their own. NaN before the first. The first to ask waits for the device.
+  double grad_norm() const;
 
   // ---- state, by parameter name ----
 
@@ -88,11 +103,13 @@ class Optimizer {
   struct Run {
     Tensor data, grad;            // (n)
     std::vector<Tensor> moments;  // (n) each
-    std::int64_t step;            // 1 for a parameter's first update
+    StepScalars scalars;
     double weight_decay;
-    double grad_scale;  // what the gradient is multiplied by (clipping)
   };
   Optimizer(nn::Module& module, Options options, std::vector<std::string> moment_names);
+  /// What update() finds in Run::scalars at a parameter's update number `step`, counted from 1;
+  /// always as many.
+  virtual std::vector<double> scalars(std::int64_t step) const = 0;
   virtual void update(Run& run) = 0;
 
  private:
@@ -100,6 +117,7 @@ class Optimizer {
     nn::Slot place;
     bool decays;
     std::int64_t steps = 0;
+    bool updated = false;  // by the step that was prepared
   };
   struct Span {  // the part of a slot that lies in a slice
     std::size_t slot, slice;
@@ -111,8 +129,12 @@ class Optimizer {
   void ensure_moments();
   std::size_t slot_of(const ParameterState& given) const;
   Tensor part(const Tensor& of_slice, const Span& span) const;
+  Device device() const;
+  bool clips() const { return options_.max_grad_norm > 0 || options_.check_finite; }
+  void plan_runs();
+  void upload_scalars();
   void clear_skipped();
-  std::vector<double> norm_blocks();
+  void launch_norm(double max_norm);
   [[noreturn]] void fail_not_finite();
   void run_updates();
 
@@ -123,8 +145,12 @@ class Optimizer {
   std::vector<Slot> slots_;
   std::vector<nn::LocalSlice> slices_;
   std::vector<std::vector<Tensor>> moments_;  // per slice, per name
-  double grad_norm_;
-  double grad_scale_ = 1;
+  std::vector<Span> runs_;                    // of the step that was prepared; slot: their first
+  // ---- on the parameters' device, where they stay ----
+  Tensor scalars_;                           // 1, then what scalars() gives of each run
+  Tensor norm_blocks_;                       // of the whole arena
+  Tensor clip_;                              // (2): norm, factor; undefined before the first
+  mutable std::optional<double> grad_norm_;  // once it was asked for
   bool norm_is_fresh_ = false;
 };
 
@@ -146,8 +172,9 @@ class AdamW final : public Optimizer {
   explicit AdamW(nn::Module& module, AdamWOptions options = {});
 
  private:
+  std::vector<double> scalars(std::int64_t step) const override;
   void update(Run& run) override;
-  double beta1_, beta2_, eps_;
+  AdamWConstants constants_;
 };
 
 struct SgdOptions {
@@ -166,9 +193,9 @@ class Sgd final : public Optimizer {
   explicit Sgd(nn::Module& module, SgdOptions options = {});
 
  private:
+  std::vector<double> scalars(std::int64_t step) const override;
   void update(Run& run) override;
-  double momentum_;
-  bool nesterov_;
+  SGDConstants constants_;
 };
 
 }  // namespace ringlet::train

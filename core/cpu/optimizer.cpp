@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/optimizer.h"
 
+#include "ringlet/core/clip.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/simd.h"
 #include "ringlet/core/parallel.h"
@@ -22,11 +23,12 @@ template <class T>
 void adamw_run(const AdamWArgs& args, std::int64_t begin, std::int64_t end) {
   using V = vector_t<T>;
   const auto factor = [](double value) { return splat(static_cast<T>(value)); };
-  const V scale = factor(args.grad_scale), decay = factor(1 - args.lr * args.weight_decay);
+  const double lr = args.scalars[0];
+  const V scale = factor(*args.grad_scale), decay = factor(1 - lr * args.weight_decay);
   const V one_minus_beta1 = factor(1 - args.beta1), beta2 = factor(args.beta2);
   const V one_minus_beta2 = factor(1 - args.beta2), eps = factor(args.eps);
-  const V step = factor(-args.lr / args.bias_correction1);
-  const V root = factor(1 / __builtin_sqrt(args.bias_correction2));
+  const V step = factor(-lr / args.scalars[1]);
+  const V root = factor(1 / __builtin_sqrt(args.scalars[2]));
   auto* param = static_cast<T*>(args.param) + begin;
   auto* exp_avg = static_cast<T*>(args.exp_avg) + begin;
   auto* exp_avg_sq = static_cast<T*>(args.exp_avg_sq) + begin;
@@ -44,6 +46,7 @@ void adamw_run(const AdamWArgs& args, std::int64_t begin, std::int64_t end) {
 }
 
 void adamw(const AdamWArgs& args, Device device) {
+  if (is_none(*args.grad_scale)) return;
   dispatch_master("adamw", args.dtype, [&]<class T>() {
     parallel_for(device, args.n, kGrain,
                  [&](std::int64_t begin, std::int64_t end) { adamw_run<T>(args, begin, end); });
@@ -56,8 +59,8 @@ template <class T>
 void sgd_run(const SGDArgs& args, std::int64_t begin, std::int64_t end) {
   using V = vector_t<T>;
   const auto factor = [](double value) { return splat(static_cast<T>(value)); };
-  const V scale = factor(args.grad_scale), decay = factor(args.weight_decay);
-  const V momentum = factor(args.momentum), lr = factor(-args.lr);
+  const V scale = factor(*args.grad_scale), decay = factor(args.weight_decay);
+  const V momentum = factor(args.momentum), lr = factor(-args.scalars[0]);
   auto* param = static_cast<T*>(args.param) + begin;
   auto* buffer = args.momentum_buffer ? static_cast<T*>(args.momentum_buffer) + begin : nullptr;
   const auto* grad = static_cast<const T*>(args.grad) + begin;
@@ -74,6 +77,7 @@ void sgd_run(const SGDArgs& args, std::int64_t begin, std::int64_t end) {
 }
 
 void sgd(const SGDArgs& args, Device device) {
+  if (is_none(*args.grad_scale)) return;
   dispatch_master("sgd", args.dtype, [&]<class T>() {
     parallel_for(device, args.n, kGrain,
                  [&](std::int64_t begin, std::int64_t end) { sgd_run<T>(args, begin, end); });
@@ -127,12 +131,23 @@ void squared_norm(const SquaredNormArgs& args, Device device) {
   });
 }
 
+void clip_factor(const ClipFactorArgs& args, Device) {
+  double lanes[kClipLanes];
+  for (int lane = 0; lane < kClipLanes; ++lane) lanes[lane] = clip_lane(args.blocks, args.n, lane);
+  for (int half = kClipLanes / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  const Clip clip = clip_of(lanes[0], args.max_norm, args.check_finite);
+  args.out[0] = clip.norm;
+  args.out[1] = clip.factor;
+}
+
 }  // namespace
 
 void register_optimizer() {
   adamw_kernel.set(DeviceType::cpu, adamw);
   sgd_kernel.set(DeviceType::cpu, sgd);
   squared_norm_kernel.set(DeviceType::cpu, squared_norm);
+  clip_factor_kernel.set(DeviceType::cpu, clip_factor);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -7,6 +7,7 @@ namespace ringlet {
 constinit Kernel<AdamWArgs> adamw_kernel("adamw");
 constinit Kernel<SGDArgs> sgd_kernel("sgd");
 constinit Kernel<SquaredNormArgs> squared_norm_kernel("squared_norm");
+constinit Kernel<ClipFactorArgs> clip_factor_kernel("clip_factor");
 
 namespace {
 
@@ -21,43 +22,91 @@ void check_dtype(const char* op, const Tensor& param) {
     unsupported_dtype(op, param.dtype());
 }
 
+void check_f64(const char* op, const char* what, const Tensor& tensor, std::int64_t numel) {
+  RINGLET_CHECK_EQ(tensor.dtype(), DType::f64, "[", op, "] dtype of ", what);
+  RINGLET_CHECK_EQ(tensor.numel(), numel, "[", op, "] elements of ", what);
+}
+
+void check_scalars(const char* op, const Tensor& param, const StepScalars& scalars,
+                   std::int64_t numel) {
+  check_same_device(op, param, scalars.values);
+  check_same_device(op, param, scalars.grad_scale);
+  check_f64(op, "scalars", scalars.values, numel);
+  check_f64(op, "grad_scale", scalars.grad_scale, 1);
+}
+
+std::int64_t norm_blocks(const Tensor& x) { return (x.numel() + kNormBlock - 1) / kNormBlock; }
+
 }  // namespace
 
+StepScalars step_scalars(const std::vector<double>& values, double grad_scale, Device device) {
+  return {tensor(values, {static_cast<std::int64_t>(values.size())}, device),
+          tensor(std::vector<double>{grad_scale}, {1}, device)};
+}
+
+std::vector<double> adamw_scalars(double lr, std::int64_t step, const AdamWConstants& constants) {
+  RINGLET_CHECK(step >= 1, "[adamw] steps count from 1, not ", step);
+  const auto steps = static_cast<double>(step);
+  return {lr, 1 - std::pow(constants.beta1, steps), 1 - std::pow(constants.beta2, steps)};
+}
+
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
-            const AdamWStep& step) {
+            const StepScalars& scalars, const AdamWConstants& constants) {
   check_dtype("adamw", param);
   check_state("adamw", "grad", param, grad);
   check_state("adamw", "exp_avg", param, exp_avg);
   check_state("adamw", "exp_avg_sq", param, exp_avg_sq);
-  RINGLET_CHECK(step.step >= 1, "[adamw] steps count from 1, not ", step.step);
+  check_scalars("adamw", param, scalars, 3);
   if (param.numel() == 0) return;
-  const auto steps = static_cast<double>(step.step);
-  adamw_kernel({param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(),
-                exp_avg_sq.mutable_bytes(), param.numel(), step.lr, step.beta1, step.beta2,
-                step.eps, step.weight_decay, 1 - std::pow(step.beta1, steps),
-                1 - std::pow(step.beta2, steps), step.grad_scale, param.dtype()},
-               param.device());
-}
-
-void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const SGDStep& step) {
-  check_dtype("sgd", param);
-  check_state("sgd", "grad", param, grad);
-  RINGLET_CHECK_EQ(momentum_buffer.defined(), step.momentum != 0,
-                   "[sgd] a momentum buffer and momentum ", step.momentum);
-  RINGLET_CHECK(!step.nesterov || step.momentum != 0, "[sgd] nesterov needs momentum");
-  if (momentum_buffer.defined()) check_state("sgd", "momentum_buffer", param, momentum_buffer);
-  if (param.numel() == 0) return;
-  sgd_kernel(
-      {param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(), param.numel(), step.lr,
-       step.momentum, step.weight_decay, step.grad_scale, step.nesterov, param.dtype()},
+  adamw_kernel(
+      {param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(), exp_avg_sq.mutable_bytes(),
+       param.numel(), scalars.values.data<double>(), scalars.grad_scale.data<double>(),
+       constants.beta1, constants.beta2, constants.eps, constants.weight_decay, param.dtype()},
       param.device());
 }
 
+void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
+          const SGDConstants& constants) {
+  check_dtype("sgd", param);
+  check_state("sgd", "grad", param, grad);
+  RINGLET_CHECK_EQ(momentum_buffer.defined(), constants.momentum != 0,
+                   "[sgd] a momentum buffer and momentum ", constants.momentum);
+  RINGLET_CHECK(!constants.nesterov || constants.momentum != 0, "[sgd] nesterov needs momentum");
+  if (momentum_buffer.defined()) check_state("sgd", "momentum_buffer", param, momentum_buffer);
+  check_scalars("sgd", param, scalars, 1);
+  if (param.numel() == 0) return;
+  sgd_kernel({param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(), param.numel(),
+              scalars.values.data<double>(), scalars.grad_scale.data<double>(), constants.momentum,
+              constants.weight_decay, constants.nesterov, param.dtype()},
+             param.device());
+}
+
 Tensor squared_norm_blocks(const Tensor& x) {
-  Tensor out = empty({(x.numel() + kNormBlock - 1) / kNormBlock}, DType::f64, x.device());
+  Tensor out = empty({norm_blocks(x)}, DType::f64, x.device());
+  squared_norm_blocks_into(out, x);
+  return out;
+}
+
+void squared_norm_blocks_into(Tensor& out, const Tensor& x) {
+  check_same_device("squared_norm", out, x);
+  check_f64("squared_norm", "out", out, norm_blocks(x));
   if (x.numel() > 0)
     squared_norm_kernel({out.mutable_data<double>(), x.bytes(), x.numel(), x.dtype()}, x.device());
+}
+
+Tensor clip_factor(const Tensor& blocks, double max_norm, bool check_finite) {
+  Tensor out = empty({2}, DType::f64, blocks.device());
+  clip_factor_into(out, blocks, max_norm, check_finite);
   return out;
+}
+
+void clip_factor_into(Tensor& out, const Tensor& blocks, double max_norm, bool check_finite) {
+  check_same_device("clip_factor", out, blocks);
+  check_f64("clip_factor", "out", out, 2);
+  check_f64("clip_factor", "blocks", blocks, blocks.numel());
+  clip_factor_kernel(
+      {out.mutable_data<double>(), blocks.data<double>(), blocks.numel(), max_norm, check_finite},
+      blocks.device());
 }
 
 }  // namespace ringlet

@@ -1,7 +1,10 @@
 // One step of an optimizer over a run of parameters, all in one pass. Formulas, names and defaults
 // are those of torch.optim.AdamW and torch.optim.SGD. An element's bits depend on its own values
-// alone, so a step may be cut anywhere and shared out among ranks.
+// alone, so a step may be cut anywhere and shared out among ranks. What changes from step to step
+// is read from the memory of the parameters' device: the same calls take any step.
 #pragma once
+
+#include <vector>
 
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/tensor.h"
@@ -17,15 +20,13 @@ struct AdamWArgs {
   void* exp_avg;     // (n)
   void* exp_avg_sq;  // (n)
   std::int64_t n;
-  double lr;
+  const double* scalars;     // (3): lr; bias corrections 1 - beta1^step and 1 - beta2^step
+  const double* grad_scale;  // (1): 1, or the factor that clipping gives; NaN: nothing is updated
   double beta1;
   double beta2;
   double eps;
   double weight_decay;
-  double bias_correction1;  // 1 - beta1^step
-  double bias_correction2;  // 1 - beta2^step
-  double grad_scale;        // 1, or the factor that clipping gives
-  DType dtype;              // f32 or f64
+  DType dtype;  // f32 or f64
 };
 extern Kernel<AdamWArgs> adamw_kernel;
 
@@ -36,10 +37,10 @@ struct SGDArgs {
   const void* grad;       // (n)
   void* momentum_buffer;  // (n), zeros at first; null without momentum
   std::int64_t n;
-  double lr;
+  const double* scalars;     // (1): lr
+  const double* grad_scale;  // (1), as AdamW's
   double momentum;
   double weight_decay;
-  double grad_scale;
   bool nesterov;
   DType dtype;  // f32 or f64
 };
@@ -57,31 +58,57 @@ struct SquaredNormArgs {
 };
 extern Kernel<SquaredNormArgs> squared_norm_kernel;
 
-struct AdamWStep {
-  double lr = 1e-3;
+/// norm = sqrt(sum of blocks); factor = max_norm > 0 ? min(1, max_norm / (norm + 1e-6)) : 1, and
+/// NaN with `check_finite` where the norm is not finite. In the order that core/clip.h has.
+struct ClipFactorArgs {
+  double* out;           // (2): norm, factor
+  const double* blocks;  // (n)
+  std::int64_t n;        // may be 0
+  double max_norm;
+  bool check_finite;
+};
+extern Kernel<ClipFactorArgs> clip_factor_kernel;
+
+/// What changes from step to step, f64, on the parameters' device.
+struct StepScalars {
+  Tensor values;      // AdamW: adamw_scalars(); SGD: lr alone
+  Tensor grad_scale;  // one element; NaN: nothing is updated
+};
+/// Uploads them.
+StepScalars step_scalars(const std::vector<double>& values, double grad_scale = 1,
+                         Device device = default_device());
+
+struct AdamWConstants {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  std::int64_t step = 1;  // counted from 1
-  double grad_scale = 1;
 };
-/// All four f32 or f64 and of the same numel.
+/// (3): lr and the bias corrections of step `step`, counted from 1.
+std::vector<double> adamw_scalars(double lr, std::int64_t step,
+                                  const AdamWConstants& constants = {});
+/// The first four f32 or f64 and of the same numel.
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
-            const AdamWStep& step);
+            const StepScalars& scalars, const AdamWConstants& constants = {});
 
-struct SGDStep {
-  double lr = 1e-3;
+struct SGDConstants {
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
-  double grad_scale = 1;
 };
 /// `momentum_buffer` holds zeros at first; it is undefined exactly when momentum is 0.
-void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const SGDStep& step);
+void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
+          const SGDConstants& constants = {});
 
 /// The sums of squares of x's blocks, each in f64 and in one fixed order: (ceil(numel / 4096)),
-/// f64. Add them in block order for bits that no sharding changes.
+/// f64.
 Tensor squared_norm_blocks(const Tensor& x);
+void squared_norm_blocks_into(Tensor& out, const Tensor& x);
+
+/// (2) f64: the norm of all that `blocks` (n) f64 are the sums of, in a fixed order that no
+/// sharding changes, and the factor that clips it to max_norm (0: to nothing). The factor is NaN
+/// where the norm is not finite and `check_finite`: then a step updates nothing.
+Tensor clip_factor(const Tensor& blocks, double max_norm, bool check_finite);
+void clip_factor_into(Tensor& out, const Tensor& blocks, double max_norm, bool check_finite);
 
 }  // namespace ringlet

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "../oracle.h"
+#include "ringlet/core/clip.h"
+#include "ringlet/core/ops/elementwise.h"
 
 using namespace ringlet;
 
@@ -16,9 +18,8 @@ Tensor wave(std::int64_t n, double phase) {
   return tensor(values, {n});
 }
 
-AdamWStep adamw_step(const Oracle& ops, const std::string& c) {
-  return {.lr = ops.scalar(c + "/lr"),
-          .beta1 = ops.scalar(c + "/beta1"),
+AdamWConstants adamw_constants(const Oracle& ops, const std::string& c) {
+  return {.beta1 = ops.scalar(c + "/beta1"),
           .beta2 = ops.scalar(c + "/beta2"),
           .eps = ops.scalar(c + "/eps"),
           .weight_decay = ops.scalar(c + "/weight_decay")};
@@ -30,17 +31,18 @@ TEST_CASE("five steps of AdamW equal PyTorch's") {
   const Oracle ops("ops");
   for (const std::string& c : ops.cases("adamw"))
     for (DType dtype : {DType::f64, DType::f32}) {
-      AdamWStep step = adamw_step(ops, c);
+      const AdamWConstants constants = adamw_constants(ops, c);
+      const double lr = ops.scalar(c + "/lr");
       Tensor param = ops.tensor(c + "/start", dtype);
       Tensor exp_avg = zeros_like(param), exp_avg_sq = zeros_like(param);
       const Tensor gradients = ops.tensor(c + "/gradients", dtype);
       // In f64 only the oracle's own rounding is left; in f32 a step rounds the parameter twice,
       // and its update, at most lr large, a few times more.
       const double rounding = dtype == DType::f64 ? 0 : kF32;
-      for (; step.step <= 5; ++step.step) {
-        adamw_(param, gradients[step.step - 1], exp_avg, exp_avg_sq, step);
-        check_close(param, ops.tensor(c + "/steps")[step.step - 1],
-                    kF32 + 3 * static_cast<double>(step.step) * rounding, c);
+      for (int k = 1; k <= 5; ++k) {
+        adamw_(param, gradients[k - 1], exp_avg, exp_avg_sq,
+               step_scalars(adamw_scalars(lr, k, constants)), constants);
+        check_close(param, ops.tensor(c + "/steps")[k - 1], kF32 + 3 * k * rounding, c);
       }
       check_close(exp_avg, ops.tensor(c + "/exp_avg"), kF32 + 3 * 5 * rounding, c);
       check_close(exp_avg_sq, ops.tensor(c + "/exp_avg_sq"), kF32 + 4 * 5 * rounding, c);
@@ -51,15 +53,15 @@ TEST_CASE("five steps of SGD equal PyTorch's") {
   const Oracle ops("ops");
   for (const std::string& c : ops.cases("sgd"))
     for (DType dtype : {DType::f64, DType::f32}) {
-      const SGDStep step{.lr = ops.scalar(c + "/lr"),
-                         .momentum = ops.scalar(c + "/momentum"),
-                         .weight_decay = ops.scalar(c + "/weight_decay")};
+      const SGDConstants constants{.momentum = ops.scalar(c + "/momentum"),
+                                   .weight_decay = ops.scalar(c + "/weight_decay")};
+      const StepScalars scalars = step_scalars({ops.scalar(c + "/lr")});
       Tensor param = ops.tensor(c + "/start", dtype);
-      Tensor buffer = step.momentum != 0 ? zeros_like(param) : Tensor();
+      Tensor buffer = constants.momentum != 0 ? zeros_like(param) : Tensor();
       const Tensor gradients = ops.tensor(c + "/gradients", dtype);
       const double rounding = dtype == DType::f64 ? 0 : kF32;
       for (int k = 1; k <= 5; ++k) {
-        sgd_(param, gradients[k - 1], buffer, step);
+        sgd_(param, gradients[k - 1], buffer, scalars, constants);
         check_close(param, ops.tensor(c + "/steps")[k - 1], kF32 + 4 * k * rounding, c);
       }
     }
@@ -67,30 +69,31 @@ TEST_CASE("five steps of SGD equal PyTorch's") {
 
 TEST_CASE("Nesterov's momentum looks one step ahead") {
   Tensor param = tensor({1.f}), buffer = zeros({1});
-  const SGDStep step{.lr = 0.5, .momentum = 0.5, .nesterov = true};
-  sgd_(param, tensor({1.f}), buffer, step);  // b = 1, 1 - 0.5 (1 + 0.5)
+  const SGDConstants nesterov{.momentum = 0.5, .nesterov = true};
+  const StepScalars scalars = step_scalars({0.5});
+  sgd_(param, tensor({1.f}), buffer, scalars, nesterov);  // b = 1, 1 - 0.5 (1 + 0.5)
   CHECK(param.item() == 0.25);
-  sgd_(param, tensor({1.f}), buffer, step);  // b = 1.5, 0.25 - 0.5 (1 + 0.75)
+  sgd_(param, tensor({1.f}), buffer, scalars, nesterov);  // b = 1.5, 0.25 - 0.5 (1 + 0.75)
   CHECK(param.item() == -0.625);
   CHECK(buffer.item() == 1.5);
 }
 
 TEST_CASE("a step cut anywhere gives the same bits") {
   const std::int64_t n = 10007;
-  const AdamWStep step{.lr = 0.01, .step = 3, .grad_scale = 0.37};
+  const StepScalars step = step_scalars(adamw_scalars(0.01, 3), 0.37), sgd = step_scalars({1e-3});
   Tensor whole[3] = {wave(n, 1), wave(n, 2), ones({n})};
   Tensor cut[3] = {wave(n, 1), wave(n, 2), ones({n})};
   Tensor sgd_whole = wave(n, 4), sgd_cut = wave(n, 4), none;
   const Tensor grad = wave(n, 3);
   adamw_(whole[0], grad, whole[1], whole[2], step);
-  sgd_(sgd_whole, grad, none, {.weight_decay = 0.1});
+  sgd_(sgd_whole, grad, none, sgd, {.weight_decay = 0.1});
   const std::int64_t edges[] = {0, 1, 2, 17, 4096, 4099, 9999, n};
   for (int i = 0; i < 7; ++i) {
     Tensor piece[4];
     for (int k = 0; k < 3; ++k) piece[k] = cut[k].slice(edges[i], edges[i + 1]);
     adamw_(piece[0], grad.slice(edges[i], edges[i + 1]), piece[1], piece[2], step);
     piece[3] = sgd_cut.slice(edges[i], edges[i + 1]);
-    sgd_(piece[3], grad.slice(edges[i], edges[i + 1]), none, {.weight_decay = 0.1});
+    sgd_(piece[3], grad.slice(edges[i], edges[i + 1]), none, sgd, {.weight_decay = 0.1});
   }
   for (int k = 0; k < 3; ++k) CHECK(whole[k].to_vector() == cut[k].to_vector());
   CHECK(sgd_whole.to_vector() == sgd_cut.to_vector());
@@ -99,12 +102,67 @@ TEST_CASE("a step cut anywhere gives the same bits") {
 TEST_CASE("bad arguments of a step") {
   Tensor param = zeros({3}), state = zeros({3}), other = zeros({4}), none;
   const Tensor grad = zeros({3});
-  CHECK_THROWS_AS(adamw_(param, grad, state, other, {}), Error);
-  CHECK_THROWS_AS(adamw_(param, grad, state, state, {.step = 0}), Error);
-  CHECK_THROWS_AS(sgd_(param, grad, none, {.momentum = 0.9}), Error);
-  CHECK_THROWS_AS(sgd_(param, grad, none, {.nesterov = true}), Error);
+  const StepScalars adamw = step_scalars(adamw_scalars(1e-3, 1)), sgd = step_scalars({1e-3});
+  CHECK_THROWS_AS(adamw_(param, grad, state, other, adamw), Error);
+  CHECK_THROWS_WITH(adamw_(param, grad, state, state, sgd), "[adamw] elements of scalars: 1 != 3");
+  CHECK_THROWS_AS(adamw_scalars(1e-3, 0), Error);
+  CHECK_THROWS_AS(sgd_(param, grad, none, sgd, {.momentum = 0.9}), Error);
+  CHECK_THROWS_AS(sgd_(param, grad, none, sgd, {.nesterov = true}), Error);
+  CHECK_THROWS_WITH(sgd_(param, grad, none, {tensor({1e-3f}), sgd.grad_scale}),
+                    "[sgd] dtype of scalars: f32 != f64");
   Tensor half = param.to(DType::bf16);
-  CHECK_THROWS_WITH(sgd_(half, half, none, {}), "[sgd] does not take bf16 tensors");
+  CHECK_THROWS_WITH(sgd_(half, half, none, sgd), "[sgd] does not take bf16 tensors");
+}
+
+TEST_CASE("a step reads what its scalars hold when it runs") {
+  Tensor param = tensor({1.f}), none;
+  StepScalars scalars = step_scalars({0.5});
+  sgd_(param, tensor({1.f}), none, scalars);
+  CHECK(param.item() == 0.5);
+  scalars.values.fill_(0.125);
+  scalars.grad_scale.fill_(2);
+  sgd_(param, tensor({1.f}), none, scalars);
+  CHECK(param.item() == 0.25);
+}
+
+TEST_CASE("a gradient scale that is no number updates nothing") {
+  Tensor param = ones({3}), exp_avg = ones({3}), exp_avg_sq = ones({3}), buffer = ones({3});
+  const Tensor grad = ones({3}), same = ones({3});
+  adamw_(param, grad, exp_avg, exp_avg_sq, step_scalars(adamw_scalars(0.1, 1), NAN));
+  sgd_(param, grad, buffer, step_scalars({0.1}, NAN), {.momentum = 0.9});
+  for (const Tensor& left : {param, exp_avg, exp_avg_sq, buffer})
+    CHECK(left.to_vector() == same.to_vector());
+}
+
+TEST_CASE("the norm of blocks and the factor that clips to it") {
+  const auto clip = [](const std::vector<double>& blocks, double max_norm, bool check = true) {
+    return clip_factor(tensor(blocks, {static_cast<std::int64_t>(blocks.size())}), max_norm, check)
+        .to_vector<double>();
+  };
+  CHECK(clip({9, 16}, 1) == std::vector<double>{5, 1 / (5 + 1e-6)});
+  CHECK(clip({9, 16}, 10) == std::vector<double>{5, 1});
+  CHECK(clip({9, 16}, 0) == std::vector<double>{5, 1});
+  CHECK(clip({}, 1) == std::vector<double>{0, 1});
+  for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+    CHECK(std::isnan(clip({1, bad}, 1)[1]));
+    CHECK(std::isnan(clip({1, bad}, 0)[1]));
+    CHECK_FALSE(std::isfinite(clip({1, bad}, 1)[0]));
+    CHECK_FALSE(std::isnan(clip({1, bad}, 1, false)[1]));
+  }
+}
+
+TEST_CASE("a norm adds its blocks in the order of core/clip.h, however many there are") {
+  for (const std::int64_t n : {1, 5, 1023, 1024, 1025, 27000}) {
+    CAPTURE(n);
+    const std::vector<double> blocks = scale(wave(n, 1).to(DType::f64), 1e3).to_vector<double>();
+    std::vector<double> squares;
+    for (const double x : blocks) squares.push_back(x * x);
+    std::vector<double> lanes(kClipLanes);
+    for (std::size_t i = 0; i < squares.size(); ++i) lanes[i % kClipLanes] += squares[i];
+    for (std::size_t half = kClipLanes / 2; half > 0; half /= 2)
+      for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    CHECK(clip_factor(tensor(squares, {n}), 0, true)[0].item<double>() == std::sqrt(lanes[0]));
+  }
 }
 
 TEST_CASE("squared norms by blocks: right, and the same for every shard") {

@@ -36,17 +36,17 @@ void check_adamw(std::int64_t n) {
   const Tensor grad = tensor(g, {n});
   Tensor param = tensor(p, {n}), exp_avg = tensor(m, {n}), exp_avg_sq = tensor(v, {n});
   for (std::int64_t step = 1; step <= 4; ++step) {
-    const AdamWStep how{.lr = 0.01, .weight_decay = 0.1, .step = step, .grad_scale = 0.37};
-    adamw_(param, grad, exp_avg, exp_avg_sq, how);
+    const AdamWConstants how{.weight_decay = 0.1};
+    const std::vector<double> scalars = adamw_scalars(0.01, step);
+    const double grad_scale = 0.37;
+    adamw_(param, grad, exp_avg, exp_avg_sq, step_scalars(scalars, grad_scale), how);
     AdamWArgs args{};
-    args.lr = how.lr;
+    args.scalars = scalars.data();
+    args.grad_scale = &grad_scale;
     args.beta1 = how.beta1;
     args.beta2 = how.beta2;
     args.eps = how.eps;
     args.weight_decay = how.weight_decay;
-    args.bias_correction1 = 1 - std::pow(how.beta1, static_cast<double>(step));
-    args.bias_correction2 = 1 - std::pow(how.beta2, static_cast<double>(step));
-    args.grad_scale = how.grad_scale;
     const auto factors = cuda::adamw_factors<T>(args);
     for (std::size_t i = 0; i < p.size(); ++i) cuda::adamw_element(factors, p[i], g[i], m[i], v[i]);
   }
@@ -59,16 +59,16 @@ template <class T>
 void check_sgd(std::int64_t n, double momentum, bool nesterov) {
   auto p = step_values<T>(n, 5), g = step_values<T>(n, 6), b = std::vector<T>(p.size());
   Tensor param = tensor(p, {n}), buffer = momentum != 0 ? tensor(b, {n}) : Tensor();
-  const SGDStep how{
-      .lr = 0.1, .momentum = momentum, .weight_decay = 0.2, .nesterov = nesterov, .grad_scale = 3};
+  const SGDConstants how{.momentum = momentum, .weight_decay = 0.2, .nesterov = nesterov};
+  const double lr = 0.1, grad_scale = 3;
   for (int step = 0; step < 3; ++step) {
-    sgd_(param, tensor(g, {n}), buffer, how);
+    sgd_(param, tensor(g, {n}), buffer, step_scalars({lr}, grad_scale), how);
     SGDArgs args{};
     args.momentum_buffer = momentum != 0 ? b.data() : nullptr;
-    args.lr = how.lr;
+    args.scalars = &lr;
     args.momentum = how.momentum;
     args.weight_decay = how.weight_decay;
-    args.grad_scale = how.grad_scale;
+    args.grad_scale = &grad_scale;
     args.nesterov = how.nesterov;
     const auto factors = cuda::sgd_factors<T>(args);
     for (std::size_t i = 0; i < p.size(); ++i) cuda::sgd_element(factors, p[i], g[i], b[i]);

@@ -2,11 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <limits>
+#include <tuple>
 
 #include "../oracle.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/random.h"
 
 using namespace ringlet;
@@ -34,6 +38,27 @@ void give_grad(const nn::Parameter& parameter, const Tensor& grad) {
 }
 
 std::vector<float> values(const nn::Parameter& parameter) { return parameter.tensor().to_vector(); }
+
+/// Keeps the kernel calls of a step, to make them again as they were.
+struct Recorder final : KernelObserver {
+  void before(const char* name, const void* args, Device device) override {
+    const std::string called = name;
+    if (called == "adamw") return keep<AdamWArgs>(adamw_kernel, args, device);
+    if (called == "sgd") return keep<SGDArgs>(sgd_kernel, args, device);
+    if (called == "squared_norm") return keep<SquaredNormArgs>(squared_norm_kernel, args, device);
+    if (called == "clip_factor") return keep<ClipFactorArgs>(clip_factor_kernel, args, device);
+    if (called == "fill") return keep<FillArgs>(fill_kernel, args, device);
+    FAIL("a step calls ", called);
+  }
+  void after(const char*, const void*, Device) override {}
+
+  template <class Args>
+  void keep(const Kernel<Args>& kernel, const void* args, Device device) {
+    calls.push_back(
+        [&kernel, copy = *static_cast<const Args*>(args), device] { kernel(copy, device); });
+  }
+  std::vector<std::function<void()>> calls;
+};
 
 }  // namespace
 
@@ -230,6 +255,76 @@ TEST_CASE("a gradient that is not finite is refused by name and changes nothing"
   CHECK(optimizer.state()[0].steps == 1);
 }
 
+TEST_CASE("a step that is under way updates nothing where a gradient is not finite") {
+  Bag bag;
+  const nn::Parameter good = bag.add("good", "weight", ones({2, 1}));
+  const nn::Parameter bad = bag.add("bad", "weight", ones({2, 1}));
+  AdamW optimizer(bag, {.lr = 1, .weight_decay = 0.5, .max_grad_norm = 1});
+  const auto take = [&](float value) {
+    optimizer.zero_grad();
+    give_grad(good, ones({2, 1}));
+    give_grad(bad, tensor({0.f, value}).view({2, 1}));
+    optimizer.prepare_step();
+    optimizer.launch_step();
+  };
+  take(2);
+  optimizer.finish_step();
+  const auto everything = [&] {
+    std::vector<std::vector<float>> all{values(good), values(bad)};
+    for (const Tensor& moment : optimizer.local_moments()[0]) all.push_back(moment.to_vector());
+    return all;
+  };
+  const auto before = everything();
+  take(std::numeric_limits<float>::infinity());
+  CHECK(everything() == before);
+  CHECK_THROWS_WITH_AS(
+      optimizer.finish_step(),
+      "[optimizer] the gradient of 'bad.weight' is not finite; nothing was updated", Error);
+  CHECK(everything() == before);
+  for (const auto& state : optimizer.updates()) CHECK(state.steps == 1);
+  take(2);
+  optimizer.finish_step();
+  CHECK(everything() != before);
+  for (const auto& state : optimizer.updates()) CHECK(state.steps == 2);
+}
+
+TEST_CASE("the work of one step, done again, takes the step that was prepared last") {
+  for (const bool adamw : {true, false}) {
+    CAPTURE(adamw);
+    const auto train = [&](bool again) {
+      Bag bag;
+      const nn::Parameter p = bag.add("a", "weight", full({5000, 1}, 2));
+      const nn::Parameter q = bag.add("b", "bias", ones({3}));
+      bag.add("skipped", "weight", ones({2, 2}));
+      std::unique_ptr<Optimizer> optimizer;
+      if (adamw)
+        optimizer =
+            std::make_unique<AdamW>(bag, AdamWOptions{.weight_decay = 0.1, .max_grad_norm = 1});
+      else
+        optimizer = std::make_unique<Sgd>(bag, SgdOptions{.momentum = 0.9, .max_grad_norm = 1});
+      Recorder recorder;
+      for (int step = 1; step <= 5; ++step) {
+        give_grad(p, full({5000, 1}, step == 4 ? 1e-4 : step));  // the fourth is not clipped
+        give_grad(q, ones({3}));
+        optimizer->set_lr(0.1 / step);
+        optimizer->prepare_step();
+        if (again && step > 2) {
+          for (const auto& call : recorder.calls) call();
+        } else {
+          recorder.calls.clear();
+          kernel_observer = &recorder;
+          optimizer->launch_step();
+          kernel_observer = nullptr;
+        }
+        optimizer->finish_step();
+        optimizer->zero_grad();
+      }
+      return std::tuple(values(p), values(q), optimizer->grad_norm());
+    };
+    CHECK(train(false) == train(true));
+  }
+}
+
 TEST_CASE("state goes out and in by name, and training goes on with the same bits") {
   const auto make = [](Bag& bag) {
     return std::vector{bag.add("a", "weight", full({3, 1}, 2)), bag.add("b", "bias", ones({2}))};
@@ -300,7 +395,7 @@ TEST_CASE("an optimizer updates its local slices only, and gathers the norm of a
       return {{kNormBlock, end, arena.data().slice(kNormBlock, end),
                arena.grad().slice(kNormBlock, end)}};
     }
-    void gather_norm_blocks(std::vector<double>& blocks) override { blocks[0] = 9; }
+    void gather_norm_blocks(Tensor& blocks) override { blocks.slice(0, 1).fill_(9); }
     Tensor whole_unit(const nn::Unit& unit) override {
       return arena.data().slice(unit.begin, unit.end);
     }

@@ -49,7 +49,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     if (!arena_->data().defined()) return {};
     return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
   }
-  void gather_norm_blocks(std::vector<double>&) override {}
+  void gather_norm_blocks(Tensor&) override {}
   Tensor whole_unit(const nn::Unit& unit) override {
     return arena_->data().slice(unit.begin, unit.end);
   }

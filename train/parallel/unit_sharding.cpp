@@ -1,7 +1,6 @@
 #include "ringlet/train/parallel/unit_sharding.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/train/parallel/released.h"
@@ -76,12 +75,10 @@ std::vector<nn::LocalSlice> UnitSharding::local_slices() {
 }
 
 // A block is summed by one rank and zero on the others, so that adding the bits adds nothing.
-void UnitSharding::gather_norm_blocks(std::vector<double>& blocks) {
+void UnitSharding::gather_norm_blocks(Tensor& blocks) {
   static_assert(sizeof(double) == sizeof(std::int64_t));
-  Tensor bits = empty({static_cast<std::int64_t>(blocks.size())}, DType::i64, Device{});
-  std::memcpy(bits.mutable_bytes(), blocks.data(), blocks.size() * sizeof(double));
-  group_.all_reduce(bits).wait();
-  std::memcpy(blocks.data(), bits.bytes(), blocks.size() * sizeof(double));
+  group_.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
+      .wait();
 }
 
 void UnitSharding::after_step() {

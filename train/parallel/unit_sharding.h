@@ -24,7 +24,7 @@ class UnitSharding : public RankStrategy {
   UnitSharding(const char* name, nn::Module& module, comm::Group group, Switches switches);
 
   std::vector<nn::LocalSlice> local_slices() override;
-  void gather_norm_blocks(std::vector<double>& blocks) override;
+  void gather_norm_blocks(Tensor& blocks) override;
   void after_step() override;
   void assign(const nn::Parameter& parameter, const Tensor& value) override;
   Tensor whole_unit(const nn::Unit& unit) override;
