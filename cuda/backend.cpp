@@ -78,6 +78,7 @@ class CudaBackend final : public Backend {
   }
   void begin_capture(Device device) override {
     cuda::DeviceMemory& memory = of(device);
+    memory.allocator.trim();  // what eager steps have used, graphs have anew
     memory.capture = std::make_unique<cuda::DeviceCapture>(device, memory.allocator);
   }
   std::unique_ptr<DeviceGraph> end_capture(Device device) override {

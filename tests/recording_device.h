@@ -60,6 +60,7 @@ class RecordingDevice final : public Backend {
 
   std::string why_no_graphs(Device) const override { return ""; }
   void begin_capture(Device) override {
+    allocator_.trim();
     allocator_.begin_capture(&stream_);
     calls() = std::make_unique<Calls>();
   }
@@ -159,6 +160,7 @@ class RecordingDevice final : public Backend {
     add<AdamWArgs, adamw_kernel>();
     add<SGDArgs, sgd_kernel>();
     add<SquaredNormArgs, squared_norm_kernel>();
+    add<ClipFactorArgs, clip_factor_kernel>();
     add<PoolingArgs, pooling_kernel>();
     add<PoolingBackwardArgs, pooling_backward_kernel>();
     add<RandomArgs, random_kernel>();

@@ -24,13 +24,9 @@ void fill_inputs(models::PackedBatch& inputs, const models::PackedBatch& batch) 
   inputs = filled;
 }
 
-bool has_hooks(nn::Module& module) {
-  bool found = false;
-  module.visit([&](const std::string&, nn::Module& below) {
-    const nn::ModuleHooks& hooks = below.hooks();
-    found = found || hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
-  });
-  return found;
+bool has_hooks(const nn::Module* module) {
+  const nn::ModuleHooks& hooks = module->hooks();
+  return hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
 }
 
 bool has_grad(const nn::Parameter& parameter) { return parameter.state()->has_grad; }
@@ -43,78 +39,98 @@ StepGraphMode parse_step_graphs(const std::string& name) {
   fail_input("unknown step graphs ", quote(name), "; expected ", kStepGraphModes);
 }
 
-StepGraphs::StepGraphs(nn::Module& module, Device device, StepGraphsOptions options)
+StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
+                       StepGraphsOptions options)
     : module_(module),
+      optimizer_(optimizer),
       device_(device),
       options_(std::move(options)),
       parameters_(module.parameters()),
       gave_up_(options_.mode == StepGraphMode::off) {
+  module.visit([&](const std::string&, nn::Module& below) { modules_.push_back(&below); });
   if (const std::string why = why_no_graphs(device); !gave_up_ && !why.empty()) give_up(why);
 }
 
 Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
   const auto key = step_key(batch, options_.dtype, module_.training());
-  if (!key) return work(batch.to(device_));
+  if (!key) return update(work(batch.to(device_)));
   const models::PackedBatch filled = models::filled_up(batch, key->tokens);
   // Gradients that are there are added to, and who watches kernels wants to see them.
   const bool adds = std::any_of(parameters_.begin(), parameters_.end(), has_grad);
-  if (gave_up_ || adds || kernel_observer.load() != nullptr) return work(filled.to(device_));
+  if (gave_up_ || adds || kernel_observer.load() != nullptr)
+    return update(work(filled.to(device_)));
   if (Addresses now = addresses(); now != addresses_) {
     steps_.clear();
     addresses_ = std::move(now);
   }
   Step& step = steps_.find(*key, [] { return Step{}; });
-  const bool first = !step.inputs.token_ids.defined();
-  if (first)
+  if (step.reached.empty()) {
     step.inputs = filled.to(device_);
-  else
-    fill_inputs(step.inputs, filled);
-  if (!first) return run_bucket(step, work);
+    return run_first(step, work);
+  }
+  fill_inputs(step.inputs, filled);
+  return run_again(step, work);
+}
+
+Tensor StepGraphs::run_first(Step& step, const Work& work) {
   const Tensor loss = work(step.inputs);
   step.loss = empty_like(loss);
-  return loss;
+  step.reached = reached();
+  return update(loss);
 }
 
-Tensor StepGraphs::run_bucket(Step& step, const Work& work) {
-  if (step.graph) return replay(step);
-  try {
-    if (const std::string why = why_not(); !why.empty()) fail(why);
-    capture_step(step, work);
-    return replay(step);
-  } catch (const Error& error) {
-    if (step.graph) throw;  // the device's own
+Tensor StepGraphs::run_again(Step& step, const Work& work) {
+  std::string why = why_not();
+  if (why.empty()) {
+    set_reached(step.reached);
+    optimizer_.prepare_step();
+    // Where others are updated alike now, a graph would find the wrong numbers.
+    if (step.graph && step.plan != optimizer_.plan()) step.graph.reset();
+    if (!step.graph) why = capture_step(step, work);
+  }
+  if (!why.empty()) {
     module_.zero_grad();
     const models::PackedBatch inputs = step.inputs;
-    give_up(error.what());
-    return work(inputs);
+    give_up(why);
+    return update(work(inputs));
   }
-}
-
-void StepGraphs::capture_step(Step& step, const Work& work) {
-  // Other forms of parameters that evaluating has left would be read by every replay.
-  write_to_parameters();
-  auto graph = capture(device_, [&] {
-    step.loss.copy_(work(step.inputs));
-    write_to_parameters();  // the forms that were made here go with their memory
-  });
-  step.reached.clear();
-  for (const nn::Parameter& parameter : parameters_) step.reached.push_back(has_grad(parameter));
-  step.graph = std::move(graph);
-  ++captured_;
-}
-
-Tensor StepGraphs::replay(Step& step) {
   step.graph->replay();
   ++replayed_;
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    parameters_[i].state()->has_grad = step.reached[i];
+  set_reached(step.reached);
+  write_to_parameters();
   return step.loss;
+}
+
+std::string StepGraphs::capture_step(Step& step, const Work& work) {
+  // Other forms of parameters that evaluating has left would be read by every replay.
+  write_to_parameters();
+  module_.zero_grad();
+  try {
+    step.graph = capture(device_, [&] {
+      step.loss.copy_(work(step.inputs));
+      RINGLET_CHECK(reached() == step.reached,
+                    "batches of the same shapes reached different parameters");
+      optimizer_.launch_step();
+      write_to_parameters();  // the forms that were made here go with their memory
+    });
+  } catch (const Error& error) {
+    return error.what();
+  }
+  step.plan = optimizer_.plan();
+  ++captured_;
+  return "";
+}
+
+Tensor StepGraphs::update(Tensor loss) {
+  optimizer_.prepare_step();
+  optimizer_.launch_step();
+  return loss;
 }
 
 Tensor StepGraphs::run_eagerly(const models::PackedBatch& batch, const Work& work,
                                const std::string& why) {
   note(why);
-  return work(batch.to(device_));
+  return update(work(batch.to(device_)));
 }
 
 void StepGraphs::give_up(const std::string& why) {
@@ -139,9 +155,21 @@ StepGraphs::Addresses StepGraphs::addresses() const {
   return all;
 }
 
+std::vector<bool> StepGraphs::reached() const {
+  std::vector<bool> all;
+  for (const nn::Parameter& parameter : parameters_) all.push_back(has_grad(parameter));
+  return all;
+}
+
+void StepGraphs::set_reached(const std::vector<bool>& reached) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    parameters_[i].state()->has_grad = reached[i];
+}
+
 // What runs on the host in every step, and what would write where no graph may.
 std::string StepGraphs::why_not() const {
-  if (has_hooks(module_)) return "hooks of modules run on the host";
+  if (std::any_of(modules_.begin(), modules_.end(), has_hooks))
+    return "hooks of modules run on the host";
   for (const nn::Parameter& parameter : parameters_) {
     const autograd::VariableState& state = *parameter.state();
     if (!state.hooks.empty() || !state.observer.expired())

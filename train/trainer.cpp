@@ -183,12 +183,16 @@ class Trainer::Run {
     trim_tables();
   }
 
+  ~Run() { task_.use_graphs(nullptr); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
   TrainingResult operator()() {
     task_.module().train();
     optimizer_->zero_grad();
-    const GraphsInUse graphs(*this);
+    use_graphs();
     while (state_.step < total() && !stopped()) step();
-    result_.replayed_steps = graphs.replayed();
+    if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
     result_.steps = state_.step;
     if (state_.run_loss.steps > 0) result_.loss = mean(state_.run_loss);
     result_.lone_rows = state_.lone_rows;
@@ -196,37 +200,25 @@ class Trainer::Run {
   }
 
  private:
-  /// The task's steps have graphs while it lives, where there can be any.
-  class GraphsInUse {
-   public:
-    explicit GraphsInUse(Run& run) : task_(run.task_) {
-      const TrainingArguments& arguments = run.arguments_;
-      const std::vector<nn::Parameter> parameters = task_.module().parameters();
-      if (parameters.empty() || parameters.front().device().type == DeviceType::cpu) return;
-      const auto note = [&callbacks = run.trainer_.callbacks_](const std::string& line) {
-        if (callbacks.on_note) callbacks.on_note(line);
-      };
-      const bool wanted = arguments.step_graphs != StepGraphMode::off;
-      if (const std::string why = why_no_step_graphs(arguments); !why.empty()) {
-        if (wanted) note("steps are not captured as graphs: " + why);
-        return;
-      }
-      const StepGraphsOptions options{arguments.step_graphs, arguments.dtype, note};
-      graphs_ = std::make_shared<StepGraphs>(task_.module(), parameters.front().device(), options);
-      const bool used = task_.use_graphs(graphs_);
-      if (!used && wanted) note("steps are not captured as graphs: the task has no packed batches");
+  /// Where there can be any, the task's steps, update included, are graphs from now on.
+  void use_graphs() {
+    const std::vector<nn::Parameter> parameters = task_.module().parameters();
+    if (parameters.empty() || parameters.front().device().type == DeviceType::cpu) return;
+    const auto note = [this](const std::string& line) {
+      if (trainer_.callbacks_.on_note) trainer_.callbacks_.on_note(line);
+    };
+    std::string why = why_no_step_graphs(arguments_);
+    if (why.empty()) {
+      const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype, note};
+      graphs_ = std::make_shared<StepGraphs>(task_.module(), *optimizer_,
+                                             parameters.front().device(), options);
+      if (task_.use_graphs(graphs_)) return;
+      graphs_.reset();
+      why = "the task has no packed batches";
     }
-    ~GraphsInUse() { task_.use_graphs(nullptr); }
-    std::int64_t replayed() const {
-      return graphs_ ? static_cast<std::int64_t>(graphs_->replayed()) : 0;
-    }
-    GraphsInUse(const GraphsInUse&) = delete;
-    GraphsInUse& operator=(const GraphsInUse&) = delete;
-
-   private:
-    TrainingTask& task_;
-    std::shared_ptr<StepGraphs> graphs_;
-  };
+    if (arguments_.step_graphs != StepGraphMode::off)
+      note("steps are not captured as graphs: " + why);
+  }
 
   std::int64_t total() const { return trainer_.total_steps_; }
   bool writes() const { return trainer_.group_.rank() == 0; }
@@ -313,7 +305,10 @@ class Trainer::Run {
     const ResourceUse before = resource_use();
     optimizer_->set_lr(arguments_.lr * schedule_.factor(state_.step));
     const StepResult result = together(task_.step(), trainer_.group_);
-    optimizer_->step();
+    if (graphs_)
+      optimizer_->finish_step();
+    else
+      optimizer_->step();
     optimizer_->zero_grad();
     const bool epoch_ends = advance();
     const double seconds = now() - start;
@@ -429,6 +424,7 @@ class Trainer::Run {
   const TrainingArguments& arguments_;
   TrainingTask& task_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::shared_ptr<StepGraphs> graphs_;  // null: the task's steps leave the update to us
   GeneratorGuard guard_;
   Schedule schedule_;
   TrainerState state_;

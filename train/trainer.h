@@ -47,8 +47,8 @@ struct TrainingArguments {
   /// f32, or bf16 for the activations of every Transformer in the task.
   DType dtype = DType::f32;
   std::uint64_t seed = 42;
-  /// Of sentence tasks on one GPU: whether forward and backward are captured once for each shape
-  /// of a batch, and replayed. Batches are filled up to such shapes either way: the bits are the
+  /// Of sentence tasks on one GPU: whether a whole step is captured once for each shape of a batch,
+  /// and replayed. Batches are filled up to such shapes either way: the bits are the
   /// same.
   StepGraphMode step_graphs = StepGraphMode::automatic;
 
@@ -104,7 +104,7 @@ struct TrainingResult {
   std::int64_t rows = 0;
   std::int64_t tokens = 0;
   std::int64_t lone_rows = 0;       // StepResult's, of all these steps
-  std::int64_t replayed_steps = 0;  // whose forward and backward were a graph's
+  std::int64_t replayed_steps = 0;  // that were a graph's
   /// One row per finished epoch: its mean loss and what the evaluation behind it found.
   struct Epoch {
     std::size_t epoch;  // counted from 1

@@ -167,9 +167,9 @@ TEST_CASE("a step that is replayed allocates nothing; another shape has a graph 
   const GraphDevice device;
   const models::SentenceEncoder encoder = encoder_on(device.device);
   models::SoftmaxLoss loss(encoder, 3);
-  AdamW optimizer(loss, {.lr = 1e-2});
+  AdamW optimizer(loss, {.lr = 0, .max_grad_norm = 1});
   std::vector<std::string> notes;
-  StepGraphs graphs(loss, device.device,
+  StepGraphs graphs(loss, optimizer, device.device,
                     {.on_note = [&](const std::string& line) { notes.push_back(line); }});
   const auto step = [&](const models::PackedBatch& batch) {
     const double value = graphs
@@ -180,6 +180,7 @@ TEST_CASE("a step that is replayed allocates nothing; another shape has a graph 
                                     return value.tensor();
                                   })
                              .item<double>();
+    optimizer.finish_step();
     optimizer.zero_grad();
     return value;
   };
@@ -189,7 +190,7 @@ TEST_CASE("a step that is replayed allocates nothing; another shape has a graph 
   CHECK(graphs.captured() == 1);
   const MemoryStats before = memory_stats(device.device);
   CHECK(before.graphs > 0);
-  // Nothing is updated here, so a batch has the same loss whenever it comes.
+  // Nothing moves at a rate of 0, so a batch has the same loss whenever it comes.
   const double first = step(batch_of(4, 2));
   CHECK(step(batch_of(4, 3, 6)) != first);  // other lengths, the same bucket
   CHECK(step(batch_of(4, 2)) == first);
@@ -208,21 +209,46 @@ TEST_CASE("a step that is replayed allocates nothing; another shape has a graph 
   for (int i = 0; i < 3; ++i) step(batch_of(250, i, 7));
   CHECK(graphs.replayed() == replayed);
 
-  // Parameters elsewhere: the graphs' addresses are wrong.
-  for (const nn::Parameter& parameter : loss.parameters())
-    parameter.set_tensor(parameter.tensor().clone());
+  // A parameter is frozen, which the graphs would train on.
+  loss.parameter("classifier.bias").set_requires_grad(false);
   CHECK(step(batch_of(4, 2)) == first);
   CHECK(graphs.replayed() == replayed);
   CHECK(notes.empty());
+}
+
+TEST_CASE("as many graphs as there may be: the one that was not used for longest goes") {
+  const GraphDevice device;
+  const models::SentenceEncoder encoder = encoder_on(device.device);
+  models::SoftmaxLoss loss(encoder, 3);
+  AdamW optimizer(loss, {.lr = 0});
+  StepGraphs graphs(loss, optimizer, device.device);
+  const auto captures = [&](std::size_t rows) {
+    const std::size_t before = graphs.captured();
+    for (int i = 0; i < 2; ++i) {
+      graphs.run(batch_of(rows, 0), [&](const models::PackedBatch& on_device) {
+        const Variable value = loss(on_device);
+        value.backward();
+        return value.tensor();
+      });
+      optimizer.finish_step();
+      optimizer.zero_grad();
+    }
+    return graphs.captured() - before;
+  };
+  for (std::size_t rows = 1; rows <= StepGraphs::kMostGraphs; ++rows) CHECK(captures(rows) == 1);
+  CHECK(captures(1) == 0);
+  CHECK(captures(StepGraphs::kMostGraphs + 1) == 1);  // 2 goes
+  CHECK(captures(1) == 0);
+  CHECK(captures(2) == 1);
 }
 
 TEST_CASE("hooks, gradients that are there and watched kernels are never passed over") {
   const GraphDevice device;
   const models::SentenceEncoder encoder = encoder_on(device.device);
   models::SoftmaxLoss loss(encoder, 3);
-  AdamW optimizer(loss, {.lr = 1e-2});
+  AdamW optimizer(loss, {.lr = 0, .max_grad_norm = 1});
   std::vector<std::string> notes;
-  StepGraphs graphs(loss, device.device,
+  StepGraphs graphs(loss, optimizer, device.device,
                     {.on_note = [&](const std::string& line) { notes.push_back(line); }});
   const auto step = [&] {
     graphs.run(batch_of(4, 0), [&](const models::PackedBatch& on_device) {
@@ -230,6 +256,7 @@ TEST_CASE("hooks, gradients that are there and watched kernels are never passed 
       value.backward();
       return value.tensor();
     });
+    optimizer.finish_step();
   };
   const nn::Parameter weight = loss.parameter("classifier.weight");
   for (int i = 0; i < 3; ++i) step(), loss.zero_grad();
