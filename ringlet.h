@@ -66,6 +66,7 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/core/safetensors.h"
+#include "ringlet/core/site_keys.h"
 #include "ringlet/core/tensor.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/convnet.h"

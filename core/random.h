@@ -62,6 +62,9 @@ struct DropoutKey {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   std::uint32_t site = 0;
+  /// Where the memory of the op's device holds the key that the three make; null: kernels are given
+  /// it by value.
+  const PhiloxKey* at = nullptr;
 };
 
 /// The smallest word that is kept: p 2^32 rounded up.
@@ -74,16 +77,26 @@ RINGLET_HOST_DEVICE constexpr double dropout_scale(float p) {
   return 1.0 / (1.0 - static_cast<double>(p));
 }
 
+class SiteKeys;
+
 /// What this thread's random ops draw from unless told otherwise.
 struct Generator {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;   // of training; every step has masks of its own
   std::uint32_t draws = 0;  // tensors drawn by uniform() and normal() in this step
+  /// Where dropout's kernels find their keys (core/site_keys.h); null: in their arguments.
+  SiteKeys* keys = nullptr;
 
-  void manual_seed(std::uint64_t value) { *this = {value, 0, 0}; }
-  void set_step(std::uint64_t value) { *this = {seed, value, 0}; }
+  void manual_seed(std::uint64_t value) {
+    seed = value;
+    set_step(0);
+  }
+  void set_step(std::uint64_t value) {
+    step = value;
+    draws = 0;
+  }
   void next_step() { set_step(step + 1); }
-  DropoutKey dropout_key(float p, std::uint32_t site) const { return {p, seed, step, site}; }
+  DropoutKey dropout_key(float p, std::uint32_t site) const;
   /// The key of the next tensor.
   PhiloxKey next_key() { return derive_key(seed, step, draws++, RandomUse::tensor); }
 };

@@ -12,7 +12,7 @@ RINGLET_HOST_DEVICE PhiloxBlock weight_words(const AttentionShape& shape, const 
                                              int query, int key) {
   return philox({{item.id, static_cast<std::uint32_t>(item.head), static_cast<std::uint32_t>(query),
                   static_cast<std::uint32_t>(key / 4)}},
-                shape.dropout.key);
+                key_of(shape.dropout));
 }
 
 /// Of a lane's scores (queries, 32 keys from `key` on): drop(n, i) for what is not kept.

@@ -37,7 +37,8 @@ RINGLET_HOST_DEVICE NormalPair normal_of(std::uint32_t first, std::uint32_t seco
 RINGLET_HOST_DEVICE PhiloxBlock row_words(const RowDropout& dropout, std::int64_t row,
                                           std::int64_t block) {
   const RowPlace place = place_of(dropout, row);
-  return philox({{place.sentence, place.token, 0, static_cast<std::uint32_t>(block)}}, dropout.key);
+  return philox({{place.sentence, place.token, 0, static_cast<std::uint32_t>(block)}},
+                key_of(dropout));
 }
 
 /// x / (1 - p) where the word says so, +0 elsewhere, whatever x is.

@@ -23,7 +23,7 @@ RINGLET_HOST_DEVICE std::uint32_t kept_bits(const Dropout& dropout, RowPlace pla
   std::uint32_t bits = 0;
   for (int k = 0; k < kCount; k += 4) {
     const auto block = static_cast<std::uint32_t>((column + k) / 4);
-    const PhiloxBlock words = philox({{place.sentence, place.token, 0, block}}, dropout.key);
+    const PhiloxBlock words = philox({{place.sentence, place.token, 0, block}}, key_of(dropout));
     for (int i = 0; i < 4; ++i) bits |= (words.word[i] >= dropout.threshold ? 1u : 0u) << (k + i);
   }
   if constexpr (kCount < 4) bits = bits >> (column % 4) & ((1u << kCount) - 1);

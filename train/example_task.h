@@ -88,7 +88,7 @@ class ExampleTask final : public TrainingTask {
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       const Variable value = loss_(batch);
       (n == rows.size() ? value : value * share).backward();
-      result.loss += value.template item<double>() * share;
+      add_loss(value.tensor(), share);
       result.rows += static_cast<std::int64_t>(n);
     }
     if (++position_.step == sampler_.steps_per_epoch()) position_ = {position_.epoch + 1, 0};

@@ -53,9 +53,8 @@ class Optimizer {
     launch_step();
     finish_step();
   }
-  // Its three parts. The work that launch_step gives the device depends on which parameters have a
-  // gradient and on which of them were updated equally often, and on nothing else that changes from
-  // step to step: done again, it takes the step that was prepared last.
+  // Its three parts. What launch_step gives the device depends on which parameters have a gradient,
+  // and which were updated equally often, alone: done again, it takes the step prepared last.
   /// Brings the rate and bias corrections of the coming step to the parameters' device.
   void prepare_step();
   /// What launch_step depends on, of the step that was prepared: the ends of the runs of elements

@@ -54,7 +54,7 @@ StepResult SentenceTask::step() {
     result.data_seconds += loader_.seconds_waited() - waited;
     const Tensor value = run(*batch);
     // Each value is its part of the mean over the step's global batch.
-    result.loss += value.item<double>();
+    add_loss(value);
     result.rows += batch->rows;
     result.tokens += batch->real_tokens;
     result.lone_rows += lone_rows(*batch);

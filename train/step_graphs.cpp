@@ -5,6 +5,7 @@
 #include "ringlet/core/error.h"
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/quote.h"
+#include "ringlet/core/random.h"
 
 namespace ringlet::train {
 namespace {
@@ -29,6 +30,22 @@ bool has_hooks(const nn::Module* module) {
   return hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
 }
 
+/// Dropout finds the step's keys in the device's memory while it lives.
+class KeysInUse {
+ public:
+  explicit KeysInUse(SiteKeys& keys) : before_(default_generator().keys) {
+    Generator& generator = default_generator();
+    keys.fill(generator.seed, generator.step);
+    generator.keys = &keys;
+  }
+  ~KeysInUse() { default_generator().keys = before_; }
+  KeysInUse(const KeysInUse&) = delete;
+  KeysInUse& operator=(const KeysInUse&) = delete;
+
+ private:
+  SiteKeys* before_;
+};
+
 bool has_grad(const nn::Parameter& parameter) { return parameter.state()->has_grad; }
 
 }  // namespace
@@ -46,12 +63,14 @@ StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
       device_(device),
       options_(std::move(options)),
       parameters_(module.parameters()),
+      keys_(device),
       gave_up_(options_.mode == StepGraphMode::off) {
   module.visit([&](const std::string&, nn::Module& below) { modules_.push_back(&below); });
   if (const std::string why = why_no_graphs(device); !gave_up_ && !why.empty()) give_up(why);
 }
 
 Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
+  const KeysInUse keys(keys_);
   const auto key = step_key(batch, options_.dtype, module_.training());
   if (!key) return update(work(batch.to(device_)));
   const models::PackedBatch filled = models::filled_up(batch, key->tokens);

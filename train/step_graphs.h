@@ -11,6 +11,7 @@
 
 #include "ringlet/core/graph.h"
 #include "ringlet/core/recently_used.h"
+#include "ringlet/core/site_keys.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/step_key.h"
@@ -86,6 +87,7 @@ class StepGraphs {
   std::vector<const nn::Module*> modules_;
   RecentlyUsed<StepKey, Step> steps_{kMostGraphs};
   Addresses addresses_;
+  SiteKeys keys_;  // of dropout
   bool gave_up_ = false;
   std::set<std::string> noted_;
   std::size_t captured_ = 0, replayed_ = 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/core/tensor.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::train {
@@ -21,7 +22,7 @@ struct Position {
 };
 
 struct StepResult {
-  double loss = 0;  // mean over the step's rows
+  double loss = 0;  // mean over the step's rows; a task's step() leaves it to take_loss()
   std::int64_t rows = 0;
   std::int64_t tokens = 0;  // without padding
   /// Rows that gave no gradient: their device's part of the batch has fewer than the loss needs
@@ -41,6 +42,9 @@ class TrainingTask {
   /// Runs the next step forward and backward, so that gradients lie ready; behind an epoch's last
   /// step comes the first of the next.
   virtual StepResult step() = 0;
+  /// The loss of the step that ran last, once. Waits for the device, so it is asked for when all of
+  /// the step's work is queued.
+  double take_loss();
   /// The data and how it is cut into steps, in words: what must agree to resume.
   virtual std::string fingerprint() const = 0;
   /// What StepResult::dataset counts; losses of several data sets are also logged apart.
@@ -55,7 +59,17 @@ class TrainingTask {
   void set_pause(std::shared_ptr<int> pause) { pause_ = std::move(pause); }
 
  protected:
+  /// `value`, of one element, is `share` of the step's loss; it is left on its device.
+  void add_loss(const Tensor& value, double share = 1) { losses_.push_back({value, share}); }
+
   std::shared_ptr<int> pause_ = std::make_shared<int>(0);
+
+ private:
+  struct PartialLoss {
+    Tensor value;
+    double share;
+  };
+  std::vector<PartialLoss> losses_;  // of the step that ran last
 };
 
 }  // namespace ringlet::train

@@ -48,7 +48,6 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
 
 /// The results of all ranks, in rank order, as one.
 StepResult together(StepResult mine, const comm::Group& group) {
-  if (group.size() == 1) return mine;
   StepResult sum = {.dataset = mine.dataset};
   int rank = 0;
   const std::string bytes(reinterpret_cast<const char*>(&mine), sizeof(mine));
@@ -304,11 +303,17 @@ class Trainer::Run {
     const double start = now();
     const ResourceUse before = resource_use();
     optimizer_->set_lr(arguments_.lr * schedule_.factor(state_.step));
-    const StepResult result = together(task_.step(), trainer_.group_);
+    StepResult result = task_.step();
+    const bool alone = trainer_.group_.size() == 1;
+    if (!alone) {
+      result.loss = task_.take_loss();
+      result = together(result, trainer_.group_);
+    }
     if (graphs_)
       optimizer_->finish_step();
     else
       optimizer_->step();
+    if (alone) result.loss = task_.take_loss();
     optimizer_->zero_grad();
     const bool epoch_ends = advance();
     const double seconds = now() - start;

@@ -74,7 +74,7 @@ void attention(const AttentionArgs& args, Device device) {
   dispatch_floating("attention", args.shape.dtype, [&]<class T>() {
     parallel_for(device, args.shape.sentences * args.shape.heads, 4,
                  [&](std::int64_t begin, std::int64_t end) {
-                   const PhiloxSchedule keys = schedule(args.shape.dropout.key);
+                   const PhiloxSchedule keys = schedule(key_of(args.shape.dropout));
                    for (std::int64_t i = begin; i < end; ++i)
                      if (const Item<T> item(args.shape, i); item.length > 0)
                        forward_item(args, item, keys);
@@ -218,7 +218,7 @@ void attention_backward(const AttentionBackwardArgs& args, Device device) {
   dispatch_floating("attention_backward", args.shape.dtype, [&]<class T>() {
     parallel_for(device, args.shape.sentences * args.shape.heads, 4,
                  [&](std::int64_t begin, std::int64_t end) {
-                   const PhiloxSchedule keys = schedule(args.shape.dropout.key);
+                   const PhiloxSchedule keys = schedule(key_of(args.shape.dropout));
                    for (std::int64_t i = begin; i < end; ++i)
                      backward_item(args, Item<T>(args.shape, i),
                                    Item<T>(args.shape, i + 1 < end ? i + 1 : i), keys);

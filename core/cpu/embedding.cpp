@@ -110,7 +110,7 @@ void sum_rows(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t end
   const Scratch memory(static_cast<std::size_t>(drawn) * (sizeof(S) + sizeof(std::uint32_t)));
   S* z = memory.as<S>();
   auto* words = args.dropout.threshold > 0 ? reinterpret_cast<std::uint32_t*>(z + drawn) : nullptr;
-  const PhiloxSchedule keys = schedule(args.dropout.key);
+  const PhiloxSchedule keys = schedule(key_of(args.dropout));
   for (std::int64_t t = begin; t < end; ++t) {
     const S* row[3];
     for (int i = 0; i < 3; ++i)

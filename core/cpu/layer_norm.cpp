@@ -26,7 +26,7 @@ void forward_rows(const LayerNormArgs& args, std::int64_t begin, std::int64_t en
   S* z = memory.as<S>();
   const bool drops = args.dropout.threshold > 0;
   auto* words = reinterpret_cast<std::uint32_t*>(z + drawn);
-  const PhiloxSchedule keys = schedule(args.dropout.key);
+  const PhiloxSchedule keys = schedule(key_of(args.dropout));
   for (std::int64_t row = begin; row < end; ++row) {
     const T* x = row_of<T>(args.x, row, columns);
     const T* residual = row_of<T>(args.residual, row, columns);
@@ -125,8 +125,8 @@ class BackwardBlock {
       : args_(args),
         columns_(args.columns),
         sum_weight_(static_cast<S*>(args.partial) + 2 * block * args.columns),
-        keys_(schedule(args.dropout.key)),
-        output_keys_(schedule(args.output_dropout.key)),
+        keys_(schedule(key_of(args.dropout))),
+        output_keys_(schedule(key_of(args.output_dropout))),
         memory_(static_cast<std::size_t>(3 * row_words(args.columns)) * sizeof(std::uint32_t)) {}
 
   void run(std::int64_t begin, std::int64_t end) {

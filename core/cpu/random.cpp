@@ -57,7 +57,7 @@ template <class Body>
 RINGLET_INLINE void for_words(const DropoutArgs& args, Device device, Body body) {
   parallel_for(device, args.rows, kGrain / args.columns + 1,
                [&](std::int64_t begin, std::int64_t end) {
-                 const PhiloxSchedule keys = schedule(args.dropout.key);
+                 const PhiloxSchedule keys = schedule(key_of(args.dropout));
                  const Scratch words(static_cast<std::size_t>(row_words(args.columns)) * 4);
                  for (std::int64_t row = begin; row < end; ++row) {
                    draw_row(words.as<std::uint32_t>(), args.dropout, keys, row, args.columns);

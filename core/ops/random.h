@@ -28,7 +28,17 @@ struct Dropout {
   PhiloxKey key;
   std::uint32_t threshold;
   double scale;
+  const PhiloxKey* key_at;  // in the device's memory, instead of `key`; may be null
 };
+/// What kernels draw under.
+RINGLET_HOST_DEVICE PhiloxKey key_of(const Dropout& dropout) {
+  if (!dropout.key_at) return dropout.key;
+#if defined(__CUDA_ARCH__)
+  return {{__ldg(&dropout.key_at->word[0]), __ldg(&dropout.key_at->word[1])}};
+#else
+  return *dropout.key_at;
+#endif
+}
 /// Throws "[op] ..." unless 0 <= p < 1.
 Dropout dropout_of(const char* op, const DropoutKey& key);
 

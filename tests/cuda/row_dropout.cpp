@@ -52,6 +52,17 @@ TEST_CASE("cuda: masks of several runs or rows of columns are those of each") {
   }
 }
 
+TEST_CASE("cuda: a key in the device's memory is read where the one by value would be") {
+  const DropoutKey key{.p = 0.5f, .seed = 1, .step = 9, .site = 2};
+  PhiloxKey there = derive_key(1, 9, 2);
+  RowDropout how = row_dropout("test", {.p = 0.5f, .at = &there}, {}, 16);
+  const RowDropout expected = row_dropout("test", key, {}, 16);
+  const cuda::RowPlace at{3, 4};
+  CHECK(cuda::kept_bits<32>(how, at, 64) == cuda::kept_bits<32>(expected, at, 64));
+  there = derive_key(1, 10, 2);
+  CHECK(cuda::kept_bits<32>(how, at, 64) != cuda::kept_bits<32>(expected, at, 64));
+}
+
 TEST_CASE("cuda: kernels that drop on their way keep what dropout() keeps") {
   const DropoutKey key{.p = 0.3f, .seed = 6, .step = 2, .site = 4};
   const Tensor positions =

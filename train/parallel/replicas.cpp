@@ -149,7 +149,8 @@ void Replicas::run(const std::function<void(std::size_t)>& part) {
   send_parameters();
   send_buffers();
   for (std::size_t d = 1; d < modules_.size(); ++d) follow_settings(module_, *modules_[d]);
-  const Generator generator = default_generator();
+  Generator generator = default_generator();
+  generator.keys = nullptr;  // of one device
   const bool gradients = autograd::grad_enabled();
   running_ = true;
   try {
