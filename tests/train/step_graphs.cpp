@@ -67,6 +67,22 @@ struct Setup {
   std::shared_ptr<models::MultiLoss> loss;
 };
 
+/// A loss of somebody's own: says nothing of whether it can be captured, or reads its value.
+struct OwnLoss final : models::Loss {
+  OwnLoss(std::shared_ptr<models::Loss> inner, bool reads) : inner(inner), reads(reads) {
+    register_module("", std::move(inner));
+  }
+  const char* kind() const override { return "OwnLoss"; }
+  bool is_capturable() const override { return reads; }
+  Variable forward(const models::PackedBatch& batch) override {
+    const Variable value = (*inner)(batch);
+    if (reads) static_cast<void>(value.item());
+    return value;
+  }
+  std::shared_ptr<models::Loss> inner;
+  bool reads;
+};
+
 struct Trained {
   std::vector<double> losses;
   std::vector<float> values;
@@ -158,6 +174,24 @@ TEST_CASE("what cannot be captured runs as ever, and one line says why") {
   arguments.gradient_accumulation = 2;
   CHECK(notes(arguments) ==
         "steps are not captured as graphs: a step of several batches is not captured");
+}
+
+TEST_CASE("a loss that says nothing, or reads on the host, is never captured") {
+  const GraphDevice graphs;
+  const auto note_of = [&](bool reads) {
+    const models::SentenceEncoder encoder = encoder_on(graphs.device);
+    OwnLoss loss(std::make_shared<models::SoftmaxLoss>(encoder, 3), reads);
+    const Trained found = train_steps(loss, {words::dataset(48, 3)}, arguments_of());
+    CHECK(found.losses.size() == 12);
+    CHECK(found.result.replayed_steps == 0);
+    REQUIRE(found.notes.size() == 1);
+    return found.notes[0];
+  };
+  CHECK(note_of(false) ==
+        "steps are not captured as graphs: OwnLoss does not say that it can be captured");
+  CHECK(
+      note_of(true) ==
+      "steps are not captured as graphs: [graph] a copy to or from the device cannot be captured");
 }
 
 TEST_CASE("a step that is replayed allocates nothing; another shape has a graph of its own") {
