@@ -31,10 +31,22 @@ struct MemoryStats {
   /// Beside what is allocated, of all devices of the type together: what threads keep for operands
   /// that kernels pack.
   std::size_t scratch = 0;
+  /// Of what is reserved: what captured work uses, all graphs of the device together.
+  std::size_t graphs = 0;
   std::size_t reserved = 0;
   std::size_t limit = 0;
   std::uint64_t allocations = 0;
   std::uint64_t system_allocations = 0;
+};
+
+/// Work that was captured; see core/graph.h.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  /// Gives it to the device, behind what it was given before; does not wait.
+  virtual void replay() = 0;
+  /// Kernels, copies and the like.
+  virtual std::size_t nodes() const = 0;
 };
 
 class Backend {
@@ -59,6 +71,14 @@ class Backend {
   virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;
   virtual void reset_peak(Device device) = 0;
   virtual void set_limit(Device device, std::size_t nbytes) = 0;
+
+  /// Why nothing can be captured; empty where it can. The others are capture()'s.
+  virtual std::string why_no_graphs(Device) const { return "it has no graphs"; }
+  virtual void begin_capture(Device) {}
+  /// Ends the capture, also where it throws.
+  virtual std::unique_ptr<DeviceGraph> end_capture(Device) { return nullptr; }
+  virtual void abandon_capture(Device) {}
+
   /// The descriptor by which other processes can map the block now; -1 where there is none.
   virtual int descriptor(Device, const Block&) const { return -1; }
   /// In a forked child, before anything else: what it inherited becomes its own copy, a page at a

@@ -2,63 +2,21 @@
 #include "ringlet/core/backend.h"
 
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "ringlet/core/error.h"
-#include "ringlet/cuda/caching_allocator.h"
+#include "ringlet/core/graph.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/device_memory.h"
 #include "ringlet/cuda/device_time.h"
 #include "ringlet/cuda/register.h"
-#include "ringlet/cuda/staging.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet {
 namespace {
-
-class DeviceSegments final : public cuda::SegmentSource {
- public:
-  explicit DeviceSegments(Device device) : device_(device) {}
-
-  std::byte* take(std::size_t nbytes) override {
-    const cuda::DeviceGuard guard(device_);
-    void* data = nullptr;
-    const cudaError_t status = cudaMalloc(&data, nbytes);
-    if (status == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());
-      return nullptr;
-    }
-    RINGLET_CUDA(status);
-    return static_cast<std::byte*>(data);
-  }
-  void give_back(std::byte* segment) override {
-    const cuda::DeviceGuard guard(device_);
-    RINGLET_CUDA(cudaFree(segment));  // waits for the device
-  }
-  std::string situation() const override {
-    const cuda::DeviceGuard guard(device_);
-    std::size_t free = 0, total = 0;
-    RINGLET_CUDA(cudaMemGetInfo(&free, &total));
-    return str("the device has ", free, " free of ", total);
-  }
-
- private:
-  Device device_;
-};
-
-// What is kept for one device.
-struct DeviceMemory {
-  explicit DeviceMemory(Device device)
-      : segments(device),
-        allocator(device, segments, std::getenv("RINGLET_CUDA_EXACT") != nullptr) {}
-
-  DeviceSegments segments;
-  cuda::CachingAllocator allocator;
-  std::once_flag staging_made;
-  std::unique_ptr<cuda::Staging> staging;
-};
 
 bool overlap(const std::byte* a, const std::byte* b, std::size_t nbytes) {
   return a < b + nbytes && b < a + nbytes;
@@ -88,6 +46,7 @@ class CudaBackend final : public Backend {
   void copy(void* to, Device to_device, const void* from, Device from_device,
             std::size_t nbytes) override {
     if (nbytes == 0) return;
+    if (to_device != from_device) check_not_capturing("a copy to or from the device");
     auto* target = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
     if (from_device.type == DeviceType::cpu) {
@@ -102,6 +61,7 @@ class CudaBackend final : public Backend {
   }
 
   void synchronize(Device device) override {
+    check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
   }
@@ -117,6 +77,19 @@ class CudaBackend final : public Backend {
   void set_limit(Device device, std::size_t nbytes) override {
     of(device).allocator.set_limit(nbytes);
   }
+
+  std::string why_no_graphs(Device) const override {
+    return cuda::blocks_are_exact() ? "with RINGLET_CUDA_EXACT no block outlives its use" : "";
+  }
+  void begin_capture(Device device) override {
+    cuda::DeviceMemory& memory = of(device);
+    memory.allocator.trim();  // what eager steps have used, graphs have anew
+    memory.capture = std::make_unique<cuda::DeviceCapture>(device, memory.allocator);
+  }
+  std::unique_ptr<DeviceGraph> end_capture(Device device) override {
+    return std::exchange(of(device).capture, nullptr)->finish();
+  }
+  void abandon_capture(Device device) override { of(device).capture.reset(); }
 
  private:
   // The owner of a block that another stream has used last waits for that stream.
@@ -156,22 +129,22 @@ class CudaBackend final : public Backend {
     done.make_wait(source);
   }
 
-  DeviceMemory& of(Device device) const {
+  cuda::DeviceMemory& of(Device device) const {
     RINGLET_CHECK(device.index >= 0 && device.index < device_count(), "there is no device ",
                   device);
     const auto i = static_cast<std::size_t>(device.index);
-    std::call_once(made_[i], [&] { memories_[i] = std::make_unique<DeviceMemory>(device); });
+    std::call_once(made_[i], [&] { memories_[i] = std::make_unique<cuda::DeviceMemory>(device); });
     return *memories_[i];
   }
   cuda::Staging& staging(Device device) const {
-    DeviceMemory& memory = of(device);
+    cuda::DeviceMemory& memory = of(device);
     std::call_once(memory.staging_made,
                    [&] { memory.staging = std::make_unique<cuda::Staging>(device); });
     return *memory.staging;
   }
 
   mutable std::array<std::once_flag, cuda::kMostDevices> made_;
-  mutable std::array<std::unique_ptr<DeviceMemory>, cuda::kMostDevices> memories_;
+  mutable std::array<std::unique_ptr<cuda::DeviceMemory>, cuda::kMostDevices> memories_;
 };
 
 }  // namespace

@@ -1,33 +1,23 @@
 // The bookkeeping of device memory, without a device: blocks are cut from segments and go back to
 // the stream that they were made for, which runs in order, so a block is used again without
 // waiting. What segments are made of is the source's business.
+//
+// Captured work keeps the addresses that it was captured with. Its blocks come from segments that
+// all graphs of a device share: graphs run one after the other, so each may use all of it.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <utility>
+#include <thread>
 
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
+#include "ringlet/cuda/chunks.h"
+#include "ringlet/cuda/segment_source.h"
 
 namespace ringlet::cuda {
-
-/// Gives and takes back whole segments.
-class SegmentSource {
- public:
-  virtual ~SegmentSource() = default;
-  /// Null where there is no memory.
-  virtual std::byte* take(std::size_t nbytes) = 0;
-  /// After all work that was given to the device so far.
-  virtual void give_back(std::byte* segment) = 0;
-  /// What to say beside "out of memory": what the device has.
-  virtual std::string situation() const = 0;
-};
 
 class CachingAllocator {
  public:
@@ -51,13 +41,14 @@ class CachingAllocator {
     RINGLET_CHECK(stats_.limit == 0 || stats_.allocated + wanted <= stats_.limit, "[allocate] ",
                   wanted, " bytes on ", device_, ": ", stats_.allocated,
                   " are in use, the limit is ", stats_.limit);
-    const Pool pool{stream, wanted <= kSmall};
-    Chunk* chunk = best_fit(pool, wanted);
+    const ChunkPool pool{stream, wanted <= kSmall, captures(stream)};
+    Chunk* chunk = chunks_.take(pool, wanted);
     if (!chunk) chunk = add_segment(pool, wanted);
-    free_[pool].erase(chunk);
     // The rest of a large chunk must be worth keeping.
-    if (chunk->nbytes - wanted >= (pool.small ? kAlignment : kSmall + 1)) split(chunk, wanted);
-    chunk->free = false;
+    if (chunk->nbytes - wanted >= (pool.small ? kAlignment : kSmall + 1))
+      chunks_.split(chunk, wanted);
+    chunk->capture = pool.graphs ? capture_.number : 0;
+    if (pool.graphs) capture_.live += chunk->nbytes;
     stats_.allocated += chunk->nbytes;
     stats_.peak = std::max(stats_.peak, stats_.allocated);
     ++stats_.allocations;
@@ -71,16 +62,27 @@ class CachingAllocator {
     const std::lock_guard lock(mutex_);
     Chunk* chunk = chunk_of(block);
     stats_.allocated -= chunk->nbytes;
-    chunk->free = true;
-    if (chunk->next && chunk->next->free) absorb_next(chunk);
-    if (chunk->previous && chunk->previous->free) {
-      chunk = chunk->previous;
-      free_[chunk->pool].erase(chunk);
-      absorb_next(chunk);
-    }
-    free_[chunk->pool].insert(chunk);
+    if (chunk->capture != 0 && chunk->capture == capture_.number) capture_.live -= chunk->nbytes;
+    chunks_.put_back(chunk);
     if (exact_) give_back_unused();
   }
+
+  /// Until end_capture(), what this thread allocates for `stream` comes from the graphs' memory.
+  void begin_capture(Stream stream) {
+    const std::lock_guard lock(mutex_);
+    RINGLET_CHECK(!exact_, "[graph] with RINGLET_CUDA_EXACT no block outlives its use");
+    RINGLET_CHECK(!capture_.stream, "[graph] work of ", device_, " is being captured already");
+    capture_ = {stream, std::this_thread::get_id(), capture_.number + 1, 0};
+  }
+  /// The bytes allocated since then that are in use still: what the next capture would write over.
+  std::size_t end_capture() {
+    const std::lock_guard lock(mutex_);
+    capture_.stream = nullptr;
+    return capture_.live;
+  }
+  /// A graph with addresses of the graphs' memory comes, or goes.
+  void add_graph() { count_graphs(1); }
+  void remove_graph() { count_graphs(-1); }
 
   /// Gives segments that nothing is in use of back to the source.
   void trim() {
@@ -108,24 +110,11 @@ class CachingAllocator {
   }
 
  private:
-  struct Pool {
-    Stream stream;
-    bool small;
-    auto operator<=>(const Pool&) const = default;
-  };
-  // A run of bytes in a segment; free neighbours are joined, so no two free chunks touch.
-  struct Chunk {
-    std::byte* data;
-    std::size_t nbytes;
-    Pool pool;
-    bool free = true;
-    Chunk* previous = nullptr;
-    Chunk* next = nullptr;
-  };
-  struct BySize {
-    bool operator()(const Chunk* a, const Chunk* b) const {
-      return a->nbytes != b->nbytes ? a->nbytes < b->nbytes : a->data < b->data;
-    }
+  struct CaptureState {
+    Stream stream = nullptr;  // null: nothing is captured
+    std::thread::id thread = {};
+    std::uint64_t number = 0;  // of the latest capture
+    std::size_t live = 0;      // bytes of its blocks that are in use
   };
 
   static std::size_t up_to(std::size_t nbytes, std::size_t step) {
@@ -138,14 +127,15 @@ class CachingAllocator {
   }
   static Chunk* chunk_of(const Block& block) { return static_cast<Chunk*>(block.owner); }
 
-  Chunk* best_fit(const Pool& pool, std::size_t wanted) {
-    Chunk probe{nullptr, wanted, pool};
-    std::set<Chunk*, BySize>& fitting = free_[pool];
-    const auto found = fitting.lower_bound(&probe);
-    return found == fitting.end() ? nullptr : *found;
+  bool captures(Stream stream) const {
+    return capture_.stream == stream && stream && capture_.thread == std::this_thread::get_id();
+  }
+  void count_graphs(std::ptrdiff_t difference) {
+    const std::lock_guard lock(mutex_);
+    graphs_ += difference;
   }
 
-  Chunk* add_segment(const Pool& pool, std::size_t wanted) {
+  Chunk* add_segment(const ChunkPool& pool, std::size_t wanted) {
     const std::size_t nbytes = exact_ ? wanted : segment_for(wanted);
     std::byte* data = source_.take(nbytes);
     if (!data) give_back_unused(), data = source_.take(nbytes);
@@ -153,50 +143,28 @@ class CachingAllocator {
       fail("[allocate] ", wanted, " bytes on ", device_, ": out of memory, ", stats_.allocated,
            " are in use and ", stats_.reserved, " held by this process; ", source_.situation());
     stats_.reserved += nbytes;
+    if (pool.graphs) stats_.graphs += nbytes;
     ++stats_.system_allocations;
-    auto& slot = chunks_[data];
-    slot = std::make_unique<Chunk>(Chunk{data, nbytes, pool});
-    free_[pool].insert(slot.get());
-    return slot.get();
+    return chunks_.add(pool, data, nbytes);
   }
 
+  // Freeing waits for the device, which breaks a capture.
   void give_back_unused() {
-    for (auto& [pool, chunks] : free_)
-      std::erase_if(chunks, [&](Chunk* chunk) {
-        if (chunk->previous || chunk->next) return false;
-        source_.give_back(chunk->data);
-        stats_.reserved -= chunk->nbytes;
-        chunks_.erase(chunk->data);
-        return true;
-      });
-  }
-
-  // Keeps the first `wanted` bytes of `chunk`; the rest becomes a free chunk behind it.
-  void split(Chunk* chunk, std::size_t wanted) {
-    auto rest = std::make_unique<Chunk>(
-        Chunk{chunk->data + wanted, chunk->nbytes - wanted, chunk->pool, true, chunk, chunk->next});
-    if (chunk->next) chunk->next->previous = rest.get();
-    chunk->next = rest.get();
-    chunk->nbytes = wanted;
-    free_[chunk->pool].insert(rest.get());
-    chunks_[rest->data] = std::move(rest);
-  }
-
-  void absorb_next(Chunk* chunk) {
-    Chunk* gone = chunk->next;
-    free_[gone->pool].erase(gone);
-    chunk->nbytes += gone->nbytes;
-    chunk->next = gone->next;
-    if (chunk->next) chunk->next->previous = chunk;
-    chunks_.erase(gone->data);
+    if (capture_.stream) return;
+    chunks_.drop_free_segments(graphs_ == 0, [&](const Chunk& chunk) {
+      source_.give_back(chunk.data);
+      stats_.reserved -= chunk.nbytes;
+      if (chunk.pool.graphs) stats_.graphs -= chunk.nbytes;
+    });
   }
 
   Device device_;
   SegmentSource& source_;
   bool exact_;
   mutable std::mutex mutex_;
-  std::map<Pool, std::set<Chunk*, BySize>> free_;
-  std::map<std::byte*, std::unique_ptr<Chunk>> chunks_;
+  Chunks chunks_;
+  CaptureState capture_;
+  std::ptrdiff_t graphs_ = 0;
   MemoryStats stats_;
 };
 

@@ -21,6 +21,15 @@ const char* hint(cudaError_t status) {
     case cudaErrorAssert:
       return "; an earlier kernel failed and the device is lost to this process: run with "
              "CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer, to see which";
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureUnjoined:
+    case cudaErrorStreamCaptureWrongThread:
+    case cudaErrorCapturedEvent:
+      return "; while a step is captured nothing may wait for the device, read from it on the "
+             "host, free its memory, or use its stream from another stream or thread";
     case cudaErrorInitializationError:
       return "; a process that has used CUDA cannot fork ranks: launch them with `ringlet run`";
     default:

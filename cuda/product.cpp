@@ -4,9 +4,9 @@
 #include <mutex>
 
 #include "ringlet/core/error.h"
-#include "ringlet/cuda/check.h"
+#include "ringlet/core/recently_used.h"
+#include "ringlet/cuda/graph.h"
 #include "ringlet/cuda/product_algorithm.h"
-#include "ringlet/cuda/recently_used.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
@@ -28,12 +28,6 @@ struct Product {
 std::uint32_t alignment_of(const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer) | kMostAlignment;
   return static_cast<std::uint32_t>(address & -address);
-}
-
-bool is_captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  RINGLET_CUDA(cudaStreamIsCapturing(stream, &status));
-  return status != cudaStreamCaptureStatusNone;
 }
 
 // Those of one device.
@@ -67,7 +61,7 @@ class Products {
     const std::lock_guard lock(mutex_);
     Product& product = find(key);
     if (!product.possible || product.uses == kUsesBeforeTiming) return false;
-    if (product.uses + 1 == kUsesBeforeTiming && is_captured(stream)) return false;
+    if (product.uses + 1 == kUsesBeforeTiming && is_capturing(stream)) return false;
     return ++product.uses == kUsesBeforeTiming;
   }
 

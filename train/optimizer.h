@@ -57,6 +57,13 @@ class Optimizer {
   // and which were updated equally often, alone: done again, it takes the step prepared last.
   /// Brings the rate and bias corrections of the coming step to the parameters' device.
   void prepare_step();
+  /// What launch_step depends on, of the step that was prepared: the ends of the runs of elements
+  /// that it updates alike.
+  std::vector<std::int64_t> plan() const {
+    std::vector<std::int64_t> ends;
+    for (const Span& run : runs_) ends.insert(ends.end(), {run.begin, run.end});
+    return ends;
+  }
   /// Norm, clipping and update; updates nothing where a gradient is not finite.
   void launch_step();
   /// Waits for the device where gradients are checked.

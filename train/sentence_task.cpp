@@ -5,6 +5,7 @@
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
+#include "ringlet/train/step_graphs.h"
 
 namespace ringlet::train {
 
@@ -51,17 +52,35 @@ StepResult SentenceTask::step() {
     const models::PackedBatch* batch = loader_.next();
     if (!batch) batch = loader_.next();  // the first of the next epoch
     result.data_seconds += loader_.seconds_waited() - waited;
-    const Variable value = loss_(device_ == Device() ? *batch : batch->to(device_));
-    value.backward();
-    check_reached(*batch);
+    const Tensor value = run(*batch);
     // Each value is its part of the mean over the step's global batch.
-    add_loss(value.tensor());
+    add_loss(value);
     result.rows += batch->rows;
     result.tokens += batch->real_tokens;
     result.lone_rows += lone_rows(*batch);
     result.dataset = batch->dataset;
   }
   return result;
+}
+
+bool SentenceTask::use_graphs(std::shared_ptr<StepGraphs> graphs) {
+  graphs_ = std::move(graphs);
+  return true;
+}
+
+// Forward and backward; the loss, ().
+Tensor SentenceTask::run(const models::PackedBatch& batch) {
+  const auto work = [&](const models::PackedBatch& on_device) {
+    const Variable value = loss_(on_device);
+    value.backward();
+    check_reached(on_device);
+    return value.tensor();
+  };
+  if (!graphs_) return work(device_ == Device() ? batch : batch.to(device_));
+  const models::Loss& loss = loss_.loss_of(batch);
+  if (loss.is_capturable()) return graphs_->run(batch, work);
+  return graphs_->run_eagerly(batch, work,
+                              str(loss.kind(), " does not say that it can be captured"));
 }
 
 std::int64_t SentenceTask::lone_rows(const models::PackedBatch& batch) const {

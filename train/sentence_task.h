@@ -1,6 +1,7 @@
 // Training sentence encoders: packed batches of a Loader through a Loss.
 #pragma once
 
+#include <memory>
 #include <set>
 
 #include "ringlet/models/losses/loss.h"
@@ -24,16 +25,19 @@ class SentenceTask final : public TrainingTask {
   void seek(Position position) override { loader_.seek(position); }
   /// Throws, naming them, when parameters of the batch's loss got no gradient.
   StepResult step() override;
+  bool use_graphs(std::shared_ptr<StepGraphs> graphs) override;
   std::string fingerprint() const override;
   std::vector<std::string> dataset_names() const override;
 
  private:
+  Tensor run(const models::PackedBatch& batch);
   std::int64_t lone_rows(const models::PackedBatch& batch) const;
   void check_reached(const models::PackedBatch& batch);
 
   models::Loss& loss_;
   Device device_;
   Loader loader_;
+  std::shared_ptr<StepGraphs> graphs_;
   std::set<std::size_t> checked_;  // data sets whose loss reaches all it should
 };
 

@@ -12,6 +12,8 @@
 
 namespace ringlet::train {
 
+class StepGraphs;
+
 /// A place in the data: the next step to be trained.
 struct Position {
   std::size_t epoch = 0;
@@ -47,6 +49,10 @@ class TrainingTask {
   virtual std::string fingerprint() const = 0;
   /// What StepResult::dataset counts; losses of several data sets are also logged apart.
   virtual std::vector<std::string> dataset_names() const { return {}; }
+
+  /// From now on step() has its forward and backward, and the update that follows, run by `graphs`;
+  /// null: forward and backward by itself. False where the task has no batches for them.
+  virtual bool use_graphs(std::shared_ptr<StepGraphs>) { return false; }
 
   /// The strategy's switch (see NoSync): a task that runs several backwards in a step turns it on
   /// for all but the last.

@@ -91,6 +91,14 @@ void check(const TrainingArguments& arguments, const comm::Group& group) {
                group.size());
 }
 
+/// Empty where nothing is against them.
+std::string why_no_step_graphs(const TrainingArguments& arguments) {
+  if (arguments.strategy != Strategy::none)
+    return str("strategy ", strategy_name(arguments.strategy), " works on the host in each");
+  if (arguments.gradient_accumulation > 1) return "a step of several batches is not captured";
+  return "";
+}
+
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArguments& arguments) {
   if (arguments.optimizer == OptimizerKind::sgd)
     return std::make_unique<Sgd>(module, SgdOptions{.lr = arguments.lr,
@@ -174,10 +182,16 @@ class Trainer::Run {
     trim_tables();
   }
 
+  ~Run() { task_.use_graphs(nullptr); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
   TrainingResult operator()() {
     task_.module().train();
     optimizer_->zero_grad();
+    use_graphs();
     while (state_.step < total() && !stopped()) step();
+    if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
     result_.steps = state_.step;
     if (state_.run_loss.steps > 0) result_.loss = mean(state_.run_loss);
     result_.lone_rows = state_.lone_rows;
@@ -185,6 +199,26 @@ class Trainer::Run {
   }
 
  private:
+  /// Where there can be any, the task's steps, update included, are graphs from now on.
+  void use_graphs() {
+    const std::vector<nn::Parameter> parameters = task_.module().parameters();
+    if (parameters.empty() || parameters.front().device().type == DeviceType::cpu) return;
+    const auto note = [this](const std::string& line) {
+      if (trainer_.callbacks_.on_note) trainer_.callbacks_.on_note(line);
+    };
+    std::string why = why_no_step_graphs(arguments_);
+    if (why.empty()) {
+      const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype, note};
+      graphs_ = std::make_shared<StepGraphs>(task_.module(), *optimizer_,
+                                             parameters.front().device(), options);
+      if (task_.use_graphs(graphs_)) return;
+      graphs_.reset();
+      why = "the task has no packed batches";
+    }
+    if (arguments_.step_graphs != StepGraphMode::off)
+      note("steps are not captured as graphs: " + why);
+  }
+
   std::int64_t total() const { return trainer_.total_steps_; }
   bool writes() const { return trainer_.group_.rank() == 0; }
 
@@ -275,7 +309,10 @@ class Trainer::Run {
       result.loss = task_.take_loss();
       result = together(result, trainer_.group_);
     }
-    optimizer_->step();
+    if (graphs_)
+      optimizer_->finish_step();
+    else
+      optimizer_->step();
     if (alone) result.loss = task_.take_loss();
     optimizer_->zero_grad();
     const bool epoch_ends = advance();
@@ -392,6 +429,7 @@ class Trainer::Run {
   const TrainingArguments& arguments_;
   TrainingTask& task_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::shared_ptr<StepGraphs> graphs_;  // null: the task's steps leave the update to us
   GeneratorGuard guard_;
   Schedule schedule_;
   TrainerState state_;

@@ -19,6 +19,7 @@
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/schedule.h"
+#include "ringlet/train/step_graphs.h"
 #include "ringlet/train/task.h"
 
 namespace ringlet::train {
@@ -46,6 +47,10 @@ struct TrainingArguments {
   /// f32, or bf16 for the activations of every Transformer in the task.
   DType dtype = DType::f32;
   std::uint64_t seed = 42;
+  /// Of sentence tasks on one GPU: whether a whole step is captured once for each shape of a batch,
+  /// and replayed. Batches are filled up to such shapes either way: the bits are the
+  /// same.
+  StepGraphMode step_graphs = StepGraphMode::automatic;
 
   /// How several devices train together. dp takes `devices`, the others the trainer's group; a
   /// global batch is batch_size * gradient_accumulation rows for each of them.
@@ -87,6 +92,8 @@ struct TrainerCallbacks {
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvaluationPoint&, const Metrics&)> on_evaluate = {};
   std::function<void(const std::filesystem::path& checkpoint)> on_save = {};
+  /// A line on what the run does otherwise than it was asked to.
+  std::function<void(const std::string&)> on_note = {};
 };
 
 struct TrainingResult {
@@ -96,7 +103,8 @@ struct TrainingResult {
   double data_seconds = 0;  // of these, before steps had their batches
   std::int64_t rows = 0;
   std::int64_t tokens = 0;
-  std::int64_t lone_rows = 0;  // StepResult's, of all these steps
+  std::int64_t lone_rows = 0;       // StepResult's, of all these steps
+  std::int64_t replayed_steps = 0;  // that were a graph's
   /// One row per finished epoch: its mean loss and what the evaluation behind it found.
   struct Epoch {
     std::size_t epoch;  // counted from 1

@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/random.h"
 
+#include "ringlet/core/graph.h"
+
 namespace ringlet {
 
 constinit Kernel<RandomArgs> random_kernel("random");
@@ -32,6 +34,8 @@ DropoutArgs dropout_args(std::int64_t rows, std::int64_t columns, const DropoutK
 
 Dropout dropout_of(const char* op, const DropoutKey& key) {
   RINGLET_CHECK(key.p >= 0 && key.p < 1, "[", op, "] p is ", key.p, ", expected 0 <= p < 1");
+  if (key.p > 0 && !key.at)
+    check_not_capturing("dropout, whose masks are another step's next time,");
   return {derive_key(key.seed, key.step, key.site), dropout_threshold(key.p), dropout_scale(key.p),
           key.at};
 }

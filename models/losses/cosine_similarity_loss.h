@@ -13,6 +13,7 @@ class CosineSimilarityLoss final : public Loss {
     register_module("", encoder_.transformer());
   }
   const char* kind() const override { return "CosineSimilarityLoss"; }
+  bool is_capturable() const override { return true; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
     return std::make_shared<CosineSimilarityLoss>(encoder_.around(cloner(encoder_.transformer())));
   }

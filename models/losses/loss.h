@@ -32,6 +32,10 @@ class Loss : public nn::Module {
   virtual std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t /*columns*/) const {
     return 1;
   }
+  /// Whether forward gives the device the same work for all batches of the same shapes, with
+  /// numbers from the batch's tensors alone, reads nothing back, and takes tokens behind a
+  /// sentence's length (PackedBatch::lengths) for padding: then a training step may be captured.
+  virtual bool is_capturable() const { return false; }
   /// The one that this batch is for, where a loss holds several: all parameters below it must get
   /// a gradient.
   virtual Loss& loss_of(const PackedBatch&) { return *this; }

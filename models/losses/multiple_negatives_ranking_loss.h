@@ -17,6 +17,7 @@ class MultipleNegativesRankingLoss final : public Loss {
     register_module("", encoder_.transformer());
   }
   const char* kind() const override { return "MultipleNegativesRankingLoss"; }
+  bool is_capturable() const override { return true; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
     return std::make_shared<MultipleNegativesRankingLoss>(
         encoder_.around(cloner(encoder_.transformer())), scale_);

@@ -12,6 +12,7 @@ class SoftmaxLoss final : public Loss {
  public:
   SoftmaxLoss(SentenceEncoder encoder, std::int64_t labels);
   const char* kind() const override { return "SoftmaxLoss"; }
+  bool is_capturable() const override { return true; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
     return std::make_shared<SoftmaxLoss>(encoder_.around(cloner(encoder_.transformer())),
                                          num_labels());

@@ -6,7 +6,7 @@
 namespace ringlet {
 
 /// `count` devices; without any it says why.
-class FakeBackend final : public Backend {
+class FakeBackend : public Backend {
  public:
   explicit FakeBackend(int count) : count_(count) { set_backend(DeviceType::cuda, this); }
   ~FakeBackend() override { set_backend(DeviceType::cuda, nullptr); }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <random>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "ringlet/cuda/caching_allocator.h"
@@ -200,4 +201,99 @@ TEST_CASE("thousands of blocks never overlap, and all of them come back") {
   for (const Block& block : live) allocator.release(block);
   allocator.trim();
   CHECK(source.used == 0);
+}
+
+TEST_CASE("a capture has memory of its own, which every capture has anew and trim leaves alone") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  const Block before = allocator.allocate(1000, &first_stream);
+  std::vector<std::byte*> places[2];
+  for (auto& of_capture : places) {
+    allocator.begin_capture(&first_stream);
+    const Block a = allocator.allocate(1000, &first_stream);
+    of_capture.push_back(a.data);
+    allocator.release(a);
+    const Block again = allocator.allocate(700, &first_stream);  // what went is used again
+    CHECK(again.data == a.data);
+    const Block large = allocator.allocate(12 * kMebibyte, &first_stream);
+    of_capture.push_back(large.data);
+    allocator.release(large);
+    allocator.release(again);
+    allocator.add_graph();
+    CHECK(allocator.end_capture() == 0);
+  }
+  CHECK(places[0] == places[1]);
+  CHECK(allocator.stats().graphs == 14 * kMebibyte);
+  CHECK(allocator.stats().reserved == 16 * kMebibyte);
+  CHECK(allocator.stats().allocated == before.nbytes);
+
+  // Nobody else gets it, not even the next block of its stream, as long as there is a graph.
+  const Block other = allocator.allocate(1000, &first_stream);
+  CHECK(other.data != places[0][0]);
+  allocator.release(other);
+  allocator.release(before);
+  allocator.remove_graph();
+  allocator.trim();
+  CHECK(source.used == 14 * kMebibyte);
+  allocator.remove_graph();
+  allocator.trim();
+  CHECK(source.used == 0);
+  CHECK(allocator.stats().graphs == 0);
+}
+
+TEST_CASE("what was made before a capture may go in it, and comes to no graph") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  const Block before = allocator.allocate(1000, &first_stream);
+  allocator.begin_capture(&first_stream);
+  allocator.release(before);
+  const Block inside = allocator.allocate(1000, &first_stream);
+  CHECK(inside.data != before.data);
+  CHECK(allocator.end_capture() == inside.nbytes);  // it outlives the capture
+  // Its end later is not that of a block of another capture.
+  allocator.begin_capture(&first_stream);
+  const Block next = allocator.allocate(1000, &first_stream);
+  CHECK(next.data != inside.data);
+  allocator.release(inside);
+  CHECK(allocator.end_capture() == next.nbytes);
+  allocator.release(next);
+  CHECK(allocator.stats().allocated == 0);
+}
+
+TEST_CASE("other streams and other threads have no part in a capture, of which there is one") {
+  HostSegments source(64 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  allocator.begin_capture(&first_stream);
+  CHECK_THROWS_WITH_AS(allocator.begin_capture(&second_stream),
+                       "[graph] work of cuda:0 is being captured already", Error);
+  const Block other_stream = allocator.allocate(1000, &second_stream);
+  Block other_thread;
+  std::thread([&] { other_thread = allocator.allocate(1000, &first_stream); }).join();
+  CHECK(allocator.stats().graphs == 0);
+  CHECK(allocator.end_capture() == 0);
+  allocator.release(other_stream);
+  allocator.release(other_thread);
+
+  CachingAllocator exact({DeviceType::cuda, 0}, source, true);
+  CHECK_THROWS_AS(exact.begin_capture(&first_stream), Error);
+}
+
+TEST_CASE(
+    "while work is captured nothing goes back to the source, which would wait for the device") {
+  HostSegments source(24 * kMebibyte);
+  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+  allocator.release(allocator.allocate(16 * kMebibyte, &first_stream));
+  allocator.begin_capture(&first_stream);
+  CHECK(message_of(allocator, 16 * kMebibyte).find("out of memory") != std::string::npos);
+  allocator.trim();
+  CHECK(source.used == 16 * kMebibyte);
+  CHECK(allocator.end_capture() == 0);
+  // Without a graph the graphs' memory is as good as any.
+  allocator.begin_capture(&first_stream);
+  allocator.release(allocator.allocate(512, &first_stream));
+  CHECK(allocator.end_capture() == 0);
+  const Block large = allocator.allocate(24 * kMebibyte, &first_stream);
+  CHECK(source.used == 24 * kMebibyte);
+  CHECK(allocator.stats().graphs == 0);
+  allocator.release(large);
 }

@@ -9,7 +9,6 @@
 #include "matmul_host.h"
 #include "ringlet/core/tensor.h"
 #include "ringlet/cuda/cancelling.h"
-#include "ringlet/cuda/recently_used.h"
 
 using namespace ringlet;
 
@@ -150,19 +149,6 @@ TEST_CASE("cancelling operands: every sum of their product is of pairs that are 
               CHECK(magnitude > 0);
             }
       }
-}
-
-TEST_CASE("a table of what was used last lets go of what was not used for longest") {
-  cuda::RecentlyUsed<int, int> table(2);
-  int made = 0;
-  const auto find = [&](int key) { return table.find(key, [&] { return ++made; }); };
-  CHECK(find(10) == 1);
-  CHECK(find(20) == 2);
-  CHECK(find(10) == 1);
-  CHECK(find(30) == 3);  // 20 goes
-  CHECK(find(10) == 1);
-  CHECK(find(20) == 4);  // 30 goes
-  CHECK(find(10) == 1);
 }
 
 TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 product") {

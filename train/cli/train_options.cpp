@@ -103,6 +103,12 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   command.add_option("--optimizer", options.optimizer, train::kOptimizerNames)
       ->check(CLI::IsMember({"adamw", "sgd"}))
       ->capture_default_str();
+  command
+      .add_option("--step-graphs", options.step_graphs,
+                  "On a GPU, capture a step of each shape once and replay it: auto or off; the "
+                  "results are the same")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
   command.add_option("--momentum", a.momentum, "SGD's")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
@@ -236,6 +242,7 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   arguments.dealing = options.dealing == "proportional" ? train::Dealing::proportional
                                                         : train::Dealing::round_robin;
   arguments.dtype = parse_dtype(options.model.dtype);
+  arguments.step_graphs = train::parse_step_graphs(options.step_graphs);
   const train::StrategyOptions usual;
   arguments.strategy_options = {
       .bucket_cap_mb = options.bucket_cap_mb.value_or(usual.bucket_cap_mb),

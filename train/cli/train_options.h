@@ -23,6 +23,7 @@ struct TrainOptions {
   std::string schedule = "linear";
   std::string optimizer = "adamw";
   std::string dealing = "round_robin";
+  std::string step_graphs = "auto";
   bool resume = false;
   bool no_progress = false;
   std::string strategy = "none";

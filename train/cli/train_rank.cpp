@@ -92,6 +92,7 @@ train::TrainingResult run_training(train::Trainer& trainer, bool show) {
       if (show && !signals.caught()) progress.note("saved " + checkpoint.string());
       progress.skip_time();
     };
+    callbacks.on_note = [&](const std::string& line) { progress.note(line); };
     trainer.set_callbacks(callbacks);
     result = trainer.train();
   }

@@ -1,5 +1,5 @@
 // A table of the values that were used last: what is full lets the one go that was not used for
-// longest. No device is needed.
+// longest.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,18 @@
 #include <map>
 #include <utility>
 
-namespace ringlet::cuda {
+namespace ringlet {
 
 template <class Key, class Value>
 class RecentlyUsed {
  public:
   explicit RecentlyUsed(std::size_t most) : most_(most) {}
+
+  std::size_t size() const { return values_.size(); }
+  void clear() {
+    places_.clear();
+    values_.clear();
+  }
 
   /// The value of `key`, from make() where it is not there. Valid until the next call.
   template <class Make>
@@ -37,4 +43,4 @@ class RecentlyUsed {
   std::map<Key, typename std::list<std::pair<Key, Value>>::iterator> places_;
 };
 
-}  // namespace ringlet::cuda
+}  // namespace ringlet

@@ -1,0 +1,46 @@
+#include "ringlet/core/graph.h"
+
+#include <utility>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet {
+namespace {
+
+thread_local bool capturing_here = false;
+
+class CapturingScope {
+ public:
+  CapturingScope() { capturing_here = true; }
+  ~CapturingScope() { capturing_here = false; }
+  CapturingScope(const CapturingScope&) = delete;
+  CapturingScope& operator=(const CapturingScope&) = delete;
+};
+
+}  // namespace
+
+std::string why_no_graphs(Device device) { return backend(device.type).why_no_graphs(device); }
+
+std::unique_ptr<DeviceGraph> capture(Device device, const std::function<void()>& work) {
+  check_not_capturing("a capture inside another");
+  Backend& captured = backend(device.type);
+  if (const std::string why = captured.why_no_graphs(device); !why.empty())
+    fail("[graph] nothing of ", device, " can be captured: ", why);
+  captured.begin_capture(device);
+  try {
+    const CapturingScope scope;
+    work();
+  } catch (...) {
+    captured.abandon_capture(device);
+    throw;
+  }
+  return captured.end_capture(device);
+}
+
+bool is_capturing() { return capturing_here; }
+void check_not_capturing(const char* what) {
+  if (capturing_here) [[unlikely]]
+    fail("[graph] ", what, " cannot be captured");
+}
+
+}  // namespace ringlet

@@ -1,0 +1,48 @@
+#include "ringlet/cuda/device_graph.h"
+
+#include <utility>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/graph.h"
+
+namespace ringlet::cuda {
+
+CapturedGraph::CapturedGraph(Device device, const Graph& graph, CachingAllocator& allocator)
+    : device_(device),
+      stream_(current_stream(device)),
+      nodes_(graph.nodes()),
+      exec_(device, graph),
+      allocator_(allocator) {
+  allocator_.add_graph();
+}
+
+void CapturedGraph::replay() {
+  RINGLET_CHECK(current_stream(device_) == stream_,
+                "[graph] captured on another stream than it is to run on");
+  check_not_capturing("a replay");
+  exec_.launch(stream_);
+}
+
+DeviceCapture::Blocks::Blocks(CachingAllocator& allocator, cudaStream_t stream)
+    : allocator(allocator) {
+  allocator.begin_capture(stream);
+}
+std::size_t DeviceCapture::Blocks::end() {
+  return std::exchange(open, false) ? allocator.end_capture() : 0;
+}
+
+DeviceCapture::DeviceCapture(Device device, CachingAllocator& allocator)
+    : device_(device), blocks_(allocator, current_stream(device)), capture_(device) {}
+DeviceCapture::~DeviceCapture() = default;
+
+std::unique_ptr<DeviceGraph> DeviceCapture::finish() {
+  const Graph graph = capture_.finish();
+  // First the graph, which keeps the memory, then the end of the capture.
+  auto captured = std::make_unique<CapturedGraph>(device_, graph, blocks_.allocator);
+  const std::size_t left = blocks_.end();
+  RINGLET_CHECK(left == 0, "[graph] ", left, " bytes of tensors that were made in a capture on ",
+                device_, " outlive it, where the next one would write over them");
+  return captured;
+}
+
+}  // namespace ringlet::cuda

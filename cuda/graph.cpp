@@ -1,0 +1,71 @@
+#include "ringlet/cuda/graph.h"
+
+#include <utility>
+
+#include "ringlet/cuda/check.h"
+
+namespace ringlet::cuda {
+
+bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  RINGLET_CUDA(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+Graph::~Graph() {
+  if (graph_) cudaGraphDestroy(graph_);
+}
+Graph::Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+Graph& Graph::operator=(Graph&& other) noexcept {
+  std::swap(graph_, other.graph_);
+  return *this;
+}
+std::size_t Graph::nodes() const {
+  std::size_t count = 0;
+  RINGLET_CUDA(cudaGraphGetNodes(graph_, nullptr, &count));
+  return count;
+}
+
+GraphExec::GraphExec(Device device, const Graph& graph) : device_(device) {
+  const DeviceGuard guard(device);
+  RINGLET_CUDA(cudaGraphInstantiateWithFlags(&exec_, graph.get(), 0));
+}
+GraphExec::~GraphExec() {
+  if (exec_) cudaGraphExecDestroy(exec_);
+}
+GraphExec::GraphExec(GraphExec&& other) noexcept
+    : device_(other.device_), exec_(std::exchange(other.exec_, nullptr)) {}
+GraphExec& GraphExec::operator=(GraphExec&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(exec_, other.exec_);
+  return *this;
+}
+void GraphExec::launch(cudaStream_t stream) const {
+  const DeviceGuard guard(device_);
+  RINGLET_CUDA(cudaGraphLaunch(exec_, stream));
+}
+
+Capture::Capture(Device device) : stream_(current_stream(device)) {
+  const DeviceGuard guard(device);
+  RINGLET_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+}
+Capture::~Capture() {
+  if (!open_) return;
+  cudaGraph_t graph = nullptr;  // stays null where the capture broke
+  cudaStreamEndCapture(stream_, &graph);
+  if (graph) cudaGraphDestroy(graph);
+  static_cast<void>(cudaGetLastError());  // or the next check would find it
+}
+Graph Capture::finish() {
+  open_ = false;
+  cudaGraph_t graph = nullptr;
+  const cudaError_t status = cudaStreamEndCapture(stream_, &graph);
+  Graph captured(graph);
+  RINGLET_CUDA(status);
+  return captured;
+}
+
+BesideCapture::BesideCapture() { RINGLET_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+BesideCapture::~BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+}  // namespace ringlet::cuda

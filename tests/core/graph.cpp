@@ -1,0 +1,153 @@
+#include "ringlet/core/graph.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../device.h"
+#include "fake_backend.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/core/tensor.h"
+
+using namespace ringlet;
+
+namespace {
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Notes what it is asked for; its graph, when it is replayed.
+class FakeGraphs final : public FakeBackend {
+ public:
+  explicit FakeGraphs(std::vector<std::string>& notes) : FakeBackend(1), notes_(notes) {}
+  std::string why_no_graphs(Device) const override { return ""; }
+  void begin_capture(Device) override { notes_.push_back("begin"); }
+  std::unique_ptr<DeviceGraph> end_capture(Device) override {
+    notes_.push_back("end");
+    return std::make_unique<Noted>(notes_);
+  }
+  void abandon_capture(Device) override { notes_.push_back("abandon"); }
+
+ private:
+  struct Noted final : DeviceGraph {
+    explicit Noted(std::vector<std::string>& notes) : notes(notes) {}
+    void replay() override { notes.push_back("replay"); }
+    std::size_t nodes() const override { return 0; }
+    std::vector<std::string>& notes;
+  };
+  std::vector<std::string>& notes_;
+};
+
+bool has_graphs() {
+  const std::string why = why_no_graphs(default_device());
+  if (!why.empty())
+    MESSAGE("skipped: nothing of ", name(default_device().type), " is captured: ", why);
+  return why.empty();
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(OnCpu, "a CPU has no graphs, and says so") {
+  CHECK(why_no_graphs(Device{}) == "it has no graphs");
+  bool ran = false;
+  CHECK(message_of([&] { capture(Device{}, [&] { ran = true; }); }) ==
+        "[graph] nothing of cpu:0 can be captured: it has no graphs");
+  CHECK(!ran);
+  CHECK(!is_capturing());
+  CHECK_NOTHROW(check_not_capturing("anything"));
+}
+
+TEST_CASE_FIXTURE(OnCpu, "what is captured lies between begin and end; what breaks is abandoned") {
+  if (has_backend(DeviceType::cuda)) return;
+  std::vector<std::string> notes;
+  const FakeGraphs backend(notes);
+  const Device device{DeviceType::cuda, 0};
+  const auto graph = capture(device, [&] {
+    CHECK(is_capturing());
+    notes.push_back("work");
+  });
+  CHECK(!is_capturing());
+  graph->replay();
+  CHECK(notes == std::vector<std::string>{"begin", "work", "end", "replay"});
+
+  notes.clear();
+  CHECK(message_of([&] { capture(device, [&] { dropout(ones({4}), {.p = 0.5f}, {}); }); }) ==
+        "[graph] dropout, whose masks are another step's next time, cannot be captured");
+  CHECK(message_of([&] { capture(device, [&] { capture(device, [] {}); }); }) ==
+        "[graph] a capture inside another cannot be captured");
+  CHECK(notes == std::vector<std::string>{"begin", "abandon", "begin", "abandon"});
+  CHECK(!is_capturing());
+  CHECK_NOTHROW(dropout(ones({4}), {.p = 0.5f}, {}));
+}
+
+TEST_CASE("a graph computes from what its tensors hold at each replay") {
+  if (!has_graphs()) return;
+  const Device device = default_device();
+  Tensor in = zeros({1000}), out = zeros({1000});
+  const auto graph = capture(device, [&] {
+    CHECK(is_capturing());
+    const Tensor between = add(in, in);
+    out.copy_(mul(between, between));
+  });
+  CHECK(!is_capturing());
+  CHECK(graph->nodes() == 3);
+  CHECK(out.to_vector<float>()[0] == 0);  // nothing has run
+  const MemoryStats before = memory_stats(device);
+  for (const float x : {1.0f, 3.0f}) {
+    in.fill_(x);
+    graph->replay();
+    CHECK(out.to_vector<float>() == std::vector<float>(1000, 4 * x * x));
+  }
+  const MemoryStats after = memory_stats(device);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.graphs > 0);
+}
+
+TEST_CASE("graphs share their memory, and each has all of it") {
+  if (!has_graphs()) return;
+  const Device device = default_device();
+  Tensor in = ones({1 << 20}), out = zeros({1 << 20});
+  const auto twice = capture(device, [&] { out.copy_(add(add(in, in), zeros({1 << 20}))); });
+  const std::size_t held = memory_stats(device).graphs;
+  const auto four_times = capture(device, [&] {
+    const Tensor two = add(in, in);
+    out.copy_(add(two, two));
+  });
+  CHECK(memory_stats(device).graphs == held);
+  four_times->replay();
+  CHECK(out.to_vector<float>()[77] == 4);
+  twice->replay();
+  CHECK(out.to_vector<float>()[77] == 2);
+}
+
+TEST_CASE("what cannot be captured is an error, and leaves the device as it was") {
+  if (!has_graphs()) return;
+  const Device device = default_device();
+  const Tensor in = ones({4});
+  Tensor kept, host = ones({4}, DType::f32, Device{});
+  const auto words = [&](const std::function<void()>& work) {
+    return message_of([&] { capture(device, work); });
+  };
+  CHECK(words([&] { static_cast<void>(in.to_vector<float>()); }) ==
+        "[graph] a copy to or from the device cannot be captured");
+  CHECK(words([&] { static_cast<void>(host.to(device)); }) ==
+        "[graph] a copy to or from the device cannot be captured");
+  CHECK(words([&] { static_cast<void>(dropout(in, {.p = 0.5f}, {})); }).find("dropout") !=
+        std::string::npos);
+  CHECK(words([&] { capture(device, [] {}); }) ==
+        "[graph] a capture inside another cannot be captured");
+  CHECK(words([&] { kept = add(in, in); }).find("outlive it") != std::string::npos);
+  CHECK(!is_capturing());
+  CHECK(add(in, in).to_vector<float>() == std::vector<float>(4, 2.0f));
+}

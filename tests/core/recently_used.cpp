@@ -1,0 +1,21 @@
+#include "ringlet/core/recently_used.h"
+
+#include <doctest/doctest.h>
+
+using namespace ringlet;
+
+TEST_CASE("a table of what was used last lets go of what was not used for longest") {
+  RecentlyUsed<int, int> table(2);
+  int made = 0;
+  const auto find = [&](int key) { return table.find(key, [&] { return ++made; }); };
+  CHECK(find(10) == 1);
+  CHECK(find(20) == 2);
+  CHECK(find(10) == 1);
+  CHECK(find(30) == 3);  // 20 goes
+  CHECK(find(10) == 1);
+  CHECK(find(20) == 4);  // 30 goes
+  CHECK(find(10) == 1);
+  CHECK(table.size() == 2);
+  table.clear();
+  CHECK(find(10) == 5);
+}

@@ -1,0 +1,115 @@
+#include "ringlet/models/token_bucket.h"
+
+#include <doctest/doctest.h>
+
+#include "../device.h"
+#include "oracle_batch.h"
+#include "ringlet/core/random.h"
+#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+
+namespace {
+
+/// A loss's value and all its gradients, end to end.
+std::vector<float> gradients(Loss& loss, const PackedBatch& batch) {
+  const GeneratorGuard seeded(Generator{7, 3, 0});
+  loss.zero_grad();
+  const Variable value = loss(batch.to(default_device()));
+  value.backward();
+  std::vector<float> all{value.item()};
+  for (const nn::NamedParameter& named : loss.named_parameters()) {
+    const Tensor grad = named.parameter.grad();
+    REQUIRE_MESSAGE(grad.defined(), named.name);
+    const std::vector<float> values = grad.to_vector<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+void set_ids_behind(PackedBatch& batch, std::int64_t from, std::int32_t id) {
+  for (std::int64_t t = from; t < batch.tokens(); ++t) batch.token_ids[t].fill_(id);
+}
+
+}  // namespace
+
+TEST_CASE("buckets of tokens: whole 64 up to 1,536, whole 128 up to 3,072, none beyond") {
+  CHECK(token_bucket(0) == 0);
+  CHECK(token_bucket(1) == 64);
+  CHECK(token_bucket(64) == 64);
+  CHECK(token_bucket(65) == 128);
+  CHECK(token_bucket(1536) == 1536);
+  CHECK(token_bucket(1537) == 1664);
+  CHECK(token_bucket(1600) == 1664);
+  CHECK(token_bucket(3072) == 3072);
+  CHECK(token_bucket(3073) == 0);
+  // Those of batches of 512 to 3,072 tokens.
+  std::int64_t buckets = 0, last = 0;
+  for (std::int64_t tokens = 512; tokens <= kLongestBucket; ++tokens) {
+    CHECK(token_bucket(tokens) >= tokens);
+    if (token_bucket(tokens) != last) ++buckets;
+    last = token_bucket(tokens);
+  }
+  CHECK(buckets == 29);
+}
+
+TEST_CASE("classes of longest sentences: 32 to 512, none beyond") {
+  CHECK(length_class(0) == 32);
+  CHECK(length_class(32) == 32);
+  CHECK(length_class(33) == 64);
+  CHECK(length_class(128) == 128);
+  CHECK(length_class(129) == 256);
+  CHECK(length_class(512) == 512);
+  CHECK(length_class(513) == 0);
+}
+
+TEST_CASE_FIXTURE(OnCpu, "a batch is filled up behind its last sentence, as padding of it") {
+  BatchBuilder builder(2);
+  const std::vector<std::int32_t> first{5, 6}, second{7, 8, 9};
+  const std::span<const std::int32_t> row[] = {first, second};
+  builder.add_row(row, 0);
+  builder.add_row(row, 1);
+  const PackedBatch batch = builder.build();
+  const PackedBatch filled = filled_up(batch, 12);
+  CHECK(filled.tokens() == 12);
+  CHECK(filled.token_ids.to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{5, 6, 5, 6, 7, 8, 9, 7, 8, 9, 0, 0});
+  CHECK(filled.cu_seqlens.to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 2, 4, 7, 12});
+  CHECK(filled.lengths.to_vector<std::int32_t>() == std::vector<std::int32_t>{2, 2, 3, 3});
+  CHECK(filled.positions.shape() == Shape{12, 2});
+  CHECK(filled.token_index.to_vector<std::int32_t>()[11] == 0);
+  CHECK(filled.max_length == 3);
+  CHECK(filled.real_tokens == 10);
+  CHECK(filled.sentences() == 4);
+
+  const PackedBatch same = filled_up(batch, 10);
+  CHECK(same.cu_seqlens.to_vector<std::int32_t>() == batch.cu_seqlens.to_vector<std::int32_t>());
+  CHECK(same.lengths.defined());  // a bucket's batches are all alike
+  CHECK_THROWS_AS(filled_up(batch, 9), Error);
+  CHECK_THROWS_AS(filled_up(BatchBuilder().build(), 64), Error);
+}
+
+TEST_CASE_FIXTURE(OnCpu, "dummy tokens change nothing: loss and all gradients of a filled batch") {
+  for (const char* name : {"bert", "mpnet"})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      CAPTURE(name);
+      CAPTURE(dtype);
+      const Oracle oracle(name);
+      const SentenceEncoder encoder = load(name);
+      encoder.transformer()->set_compute_dtype(dtype);
+      encoder.transformer()->train();  // with dropout
+      SoftmaxLoss softmax(encoder, 3);
+      MultipleNegativesRankingLoss ranking(encoder);
+      const PackedBatch batch = pair_batch(oracle, 0);
+      for (Loss* loss : {static_cast<Loss*>(&softmax), static_cast<Loss*>(&ranking)}) {
+        const std::vector<float> expected = gradients(*loss, batch);
+        PackedBatch filled = filled_up(batch, token_bucket(batch.tokens()));
+        REQUIRE(filled.tokens() > batch.tokens());
+        const std::vector<float> found = gradients(*loss, filled);
+        CHECK(found == expected);
+        set_ids_behind(filled, batch.tokens(), 17);
+        CHECK(gradients(*loss, filled) == found);
+      }
+    }
+}

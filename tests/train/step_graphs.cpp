@@ -1,0 +1,350 @@
+// Captured steps against eager ones, on a GPU or, where there is none, on a device that records.
+#include "ringlet/train/step_graphs.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "../recording_device.h"
+#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/train/trainer.h"
+#include "words.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+/// A device with graphs.
+struct GraphDevice {
+  GraphDevice() {
+    if (!has_backend(DeviceType::cuda)) recording.emplace();
+  }
+  std::optional<RecordingDevice> recording;
+  Device device{DeviceType::cuda, 0};
+};
+
+models::SentenceEncoder encoder_on(Device device, double dropout = 0) {
+  models::EncoderConfig config;
+  config.architecture = models::Architecture::mpnet;
+  config.vocab_size = 9;
+  config.hidden_size = 16;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 32;
+  config.max_position_embeddings = 16;
+  config.pad_token_id = 0;
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout;
+  const GeneratorGuard guard({5, 0, 0});
+  models::SentenceEncoder encoder(config, words::tokenizer());
+  encoder.transformer()->to(device);
+  return encoder;
+}
+
+std::shared_ptr<TextDataset> scored_pairs() {
+  auto data = std::make_shared<TextDataset>(
+      "scores", std::vector<std::string>{"sentence1", "sentence2"}, Target::score);
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::string first = words::text(i), second = words::text(i * 3);
+    data->add_row(std::vector<std::string_view>{first, second}, first[0] == second[0] ? 0.9 : 0.1);
+  }
+  return data;
+}
+
+/// An encoder with a loss for each of two data sets.
+struct Setup {
+  explicit Setup(Device device, double dropout = 0) : encoder(encoder_on(device, dropout)) {
+    const GeneratorGuard guard({6, 0, 0});
+    loss = std::make_shared<models::MultiLoss>(
+        encoder.transformer(), std::vector<std::shared_ptr<models::Loss>>{
+                                   std::make_shared<models::SoftmaxLoss>(encoder, 3),
+                                   std::make_shared<models::CosineSimilarityLoss>(encoder)});
+  }
+  models::SentenceEncoder encoder;
+  std::shared_ptr<models::MultiLoss> loss;
+};
+
+/// A loss of somebody's own: says nothing of whether it can be captured, or reads its value.
+struct OwnLoss final : models::Loss {
+  OwnLoss(std::shared_ptr<models::Loss> inner, bool reads) : inner(inner), reads(reads) {
+    register_module("", std::move(inner));
+  }
+  const char* kind() const override { return "OwnLoss"; }
+  bool is_capturable() const override { return reads; }
+  Variable forward(const models::PackedBatch& batch) override {
+    const Variable value = (*inner)(batch);
+    if (reads) static_cast<void>(value.item());
+    return value;
+  }
+  std::shared_ptr<models::Loss> inner;
+  bool reads;
+};
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<float> values;
+  std::vector<std::string> notes;
+  TrainingResult result;
+};
+
+Trained train_steps(models::Loss& loss, const Datasets& data, TrainingArguments arguments,
+                    const std::function<void()>& between = {}) {
+  Trained out;
+  Trainer trainer(loss, data, words::tokenizer(), arguments);
+  trainer.set_callbacks({.on_step =
+                             [&](const StepReport& at) {
+                               out.losses.push_back(at.result.loss);
+                               if (between) between();
+                             },
+                         .on_note = [&](const std::string& line) { out.notes.push_back(line); }});
+  out.result = trainer.train();
+  for (const nn::Parameter& parameter : loss.parameters())
+    for (const float value : parameter.tensor().to_vector()) out.values.push_back(value);
+  return out;
+}
+
+TrainingArguments arguments_of(DType dtype = DType::f32) {
+  return {.max_steps = 12,
+          .batch_size = 8,
+          .lr = 1e-2,
+          .warmup_ratio = 0.3,
+          .weight_decay = 0.01,
+          .dtype = dtype,
+          .eval_each_epoch = false};
+}
+
+models::PackedBatch batch_of(std::size_t rows, std::int32_t salt, std::size_t length = 5) {
+  models::BatchBuilder builder(2);
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::vector<std::int32_t> first(length, words::kA), second(length, words::kB);
+    first[row % length] = words::kA + (salt + static_cast<std::int32_t>(row)) % 4;
+    const std::span<const std::int32_t> texts[] = {first, second};
+    builder.add_row(texts, static_cast<std::int64_t>(row));
+    builder.add_label(static_cast<std::int64_t>(row % 3));
+  }
+  return builder.build();
+}
+
+}  // namespace
+
+TEST_CASE("captured steps have the bits of eager ones: two losses, dropout, a schedule, clipping") {
+  const GraphDevice graphs;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    CAPTURE(dtype);
+    TrainingArguments arguments = arguments_of(dtype);
+    const Datasets data{words::dataset(48, 3), scored_pairs()};
+    const Setup captured(graphs.device, 0.1), eager(graphs.device, 0.1);
+    // Evaluation between steps leaves other forms of weights behind.
+    const std::vector<std::string> texts{words::text(1), words::text(6), words::text(11)};
+    const auto between = [&] {
+      static_cast<void>(captured.encoder.encode(texts, {.batch_tokens = 4}));
+    };
+    const Trained a = train_steps(*captured.loss, data, arguments, between);
+    arguments.step_graphs = StepGraphMode::off;
+    const Trained b = train_steps(*eager.loss, data, arguments);
+    CHECK(a.notes.empty());
+    CHECK(a.result.replayed_steps >= 6);
+    CHECK(b.result.replayed_steps == 0);
+    CHECK(a.losses.size() == 12);
+    CHECK(a.losses == b.losses);
+    CHECK(a.values == b.values);
+  }
+}
+
+TEST_CASE("what cannot be captured runs as ever, and one line says why") {
+  const GraphDevice graphs;
+  const Datasets data{words::dataset(48, 3), scored_pairs()};
+  const auto notes = [&](const TrainingArguments& arguments) {
+    const Setup setup(graphs.device), off(graphs.device);
+    const Trained found = train_steps(*setup.loss, data, arguments);
+    TrainingArguments eager = arguments;
+    eager.step_graphs = StepGraphMode::off;
+    const Trained expected = train_steps(*off.loss, data, eager);
+    CHECK(found.result.replayed_steps == 0);
+    CHECK(found.losses == expected.losses);
+    CHECK(found.values == expected.values);
+    CHECK(expected.notes.empty());
+    REQUIRE(found.notes.size() == 1);
+    return found.notes[0];
+  };
+  TrainingArguments arguments = arguments_of();
+  arguments.gradient_accumulation = 2;
+  CHECK(notes(arguments) ==
+        "steps are not captured as graphs: a step of several batches is not captured");
+}
+
+TEST_CASE("a loss that says nothing, or reads on the host, is never captured") {
+  const GraphDevice graphs;
+  const auto note_of = [&](bool reads) {
+    const models::SentenceEncoder encoder = encoder_on(graphs.device);
+    OwnLoss loss(std::make_shared<models::SoftmaxLoss>(encoder, 3), reads);
+    const Trained found = train_steps(loss, {words::dataset(48, 3)}, arguments_of());
+    CHECK(found.losses.size() == 12);
+    CHECK(found.result.replayed_steps == 0);
+    REQUIRE(found.notes.size() == 1);
+    return found.notes[0];
+  };
+  CHECK(note_of(false) ==
+        "steps are not captured as graphs: OwnLoss does not say that it can be captured");
+  CHECK(
+      note_of(true) ==
+      "steps are not captured as graphs: [graph] a copy to or from the device cannot be captured");
+}
+
+TEST_CASE("a step that is replayed allocates nothing; another shape has a graph of its own") {
+  const GraphDevice device;
+  const models::SentenceEncoder encoder = encoder_on(device.device);
+  models::SoftmaxLoss loss(encoder, 3);
+  AdamW optimizer(loss, {.lr = 0, .max_grad_norm = 1});
+  std::vector<std::string> notes;
+  StepGraphs graphs(loss, optimizer, device.device,
+                    {.on_note = [&](const std::string& line) { notes.push_back(line); }});
+  const auto step = [&](const models::PackedBatch& batch) {
+    const double value = graphs
+                             .run(batch,
+                                  [&](const models::PackedBatch& on_device) {
+                                    const Variable value = loss(on_device);
+                                    value.backward();
+                                    return value.tensor();
+                                  })
+                             .item<double>();
+    optimizer.finish_step();
+    optimizer.zero_grad();
+    return value;
+  };
+  step(batch_of(4, 0));
+  CHECK(graphs.captured() == 0);
+  step(batch_of(4, 1));
+  CHECK(graphs.captured() == 1);
+  const MemoryStats before = memory_stats(device.device);
+  CHECK(before.graphs > 0);
+  // Nothing moves at a rate of 0, so a batch has the same loss whenever it comes.
+  const double first = step(batch_of(4, 2));
+  CHECK(step(batch_of(4, 3, 6)) != first);  // other lengths, the same bucket
+  CHECK(step(batch_of(4, 2)) == first);
+  const MemoryStats after = memory_stats(device.device);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.reserved == before.reserved);
+  CHECK(graphs.replayed() == 4);
+
+  for (int i = 0; i < 3; ++i) step(batch_of(5, i));
+  CHECK(graphs.captured() == 2);
+  CHECK(memory_stats(device.device).graphs == before.graphs);  // it is shared
+  CHECK(step(batch_of(4, 2)) == first);
+
+  // A batch beyond the buckets has none.
+  const auto replayed = graphs.replayed();
+  for (int i = 0; i < 3; ++i) step(batch_of(250, i, 7));
+  CHECK(graphs.replayed() == replayed);
+
+  // A parameter is frozen, which the graphs would train on.
+  loss.parameter("classifier.bias").set_requires_grad(false);
+  CHECK(step(batch_of(4, 2)) == first);
+  CHECK(graphs.replayed() == replayed);
+  CHECK(notes.empty());
+}
+
+TEST_CASE("as many graphs as there may be: the one that was not used for longest goes") {
+  const GraphDevice device;
+  const models::SentenceEncoder encoder = encoder_on(device.device);
+  models::SoftmaxLoss loss(encoder, 3);
+  AdamW optimizer(loss, {.lr = 0});
+  StepGraphs graphs(loss, optimizer, device.device);
+  const auto captures = [&](std::size_t rows) {
+    const std::size_t before = graphs.captured();
+    for (int i = 0; i < 2; ++i) {
+      graphs.run(batch_of(rows, 0), [&](const models::PackedBatch& on_device) {
+        const Variable value = loss(on_device);
+        value.backward();
+        return value.tensor();
+      });
+      optimizer.finish_step();
+      optimizer.zero_grad();
+    }
+    return graphs.captured() - before;
+  };
+  for (std::size_t rows = 1; rows <= StepGraphs::kMostGraphs; ++rows) CHECK(captures(rows) == 1);
+  CHECK(captures(1) == 0);
+  CHECK(captures(StepGraphs::kMostGraphs + 1) == 1);  // 2 goes
+  CHECK(captures(1) == 0);
+  CHECK(captures(2) == 1);
+}
+
+TEST_CASE("hooks, gradients that are there and watched kernels are never passed over") {
+  const GraphDevice device;
+  const models::SentenceEncoder encoder = encoder_on(device.device);
+  models::SoftmaxLoss loss(encoder, 3);
+  AdamW optimizer(loss, {.lr = 0, .max_grad_norm = 1});
+  std::vector<std::string> notes;
+  StepGraphs graphs(loss, optimizer, device.device,
+                    {.on_note = [&](const std::string& line) { notes.push_back(line); }});
+  const auto step = [&] {
+    graphs.run(batch_of(4, 0), [&](const models::PackedBatch& on_device) {
+      const Variable value = loss(on_device);
+      value.backward();
+      return value.tensor();
+    });
+    optimizer.finish_step();
+  };
+  const nn::Parameter weight = loss.parameter("classifier.weight");
+  for (int i = 0; i < 3; ++i) step(), loss.zero_grad();
+  CHECK(graphs.replayed() == 2);
+  step();
+  const std::vector<float> once = weight.grad().to_vector();
+  step();  // adds to it
+  CHECK(weight.grad().to_vector()[0] == doctest::Approx(2 * once[0]));
+  CHECK(graphs.replayed() == 3);
+  loss.zero_grad();
+
+  struct Watcher final : KernelObserver {
+    void before(const char*, const void*, Device) override { ++calls; }
+    void after(const char*, const void*, Device) override {}
+    int calls = 0;
+  } watcher;
+  kernel_observer = &watcher;
+  step();
+  kernel_observer = nullptr;
+  CHECK(watcher.calls > 10);
+  CHECK(graphs.replayed() == 3);
+  loss.zero_grad();
+
+  int ready = 0;
+  const auto hook = weight.register_ready_hook([&] { ++ready; });
+  for (int i = 0; i < 3; ++i) step(), loss.zero_grad();
+  CHECK(ready == 3);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].find("hooks of 'classifier.weight'") != std::string::npos);
+}
+
+TEST_CASE("keys of steps: what fits no bucket has none, and all that a graph fixes is in them") {
+  const models::PackedBatch batch = batch_of(4, 0);
+  const auto key = step_key(batch, DType::f32, true);
+  REQUIRE(key.has_value());
+  CHECK(key->tokens == 64);
+  CHECK(key->length_class == 32);
+  CHECK(step_key(batch_of(4, 1, 6), DType::f32, true) == key);
+  CHECK(step_key(batch_of(5, 0), DType::f32, true) != key);
+  CHECK(step_key(batch_of(4, 0, 9), DType::f32, true) != key);
+  CHECK(step_key(batch, DType::bf16, true) != key);
+  CHECK(step_key(batch, DType::f32, false) != key);
+  models::PackedBatch other = batch;
+  other.global_rows = 8;
+  CHECK(step_key(other, DType::f32, true) != key);
+  other = batch;
+  other.dataset = 1;
+  CHECK(step_key(other, DType::f32, true) != key);
+  other = batch;
+  other.labels = Tensor();
+  CHECK(step_key(other, DType::f32, true) != key);
+  other = batch;
+  other.max_length = 513;
+  CHECK(!step_key(other, DType::f32, true));
+  CHECK(!step_key(batch_of(250, 0, 7), DType::f32, true));
+  CHECK(!step_key(models::BatchBuilder(2).build(), DType::f32, true));
+  CHECK(parse_step_graphs("auto") == StepGraphMode::automatic);
+  CHECK(parse_step_graphs("off") == StepGraphMode::off);
+  CHECK_THROWS_AS(parse_step_graphs("on"), InputError);
+}

@@ -1,0 +1,204 @@
+#include "ringlet/train/step_graphs.h"
+
+#include <algorithm>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/kernel.h"
+#include "ringlet/core/quote.h"
+#include "ringlet/core/random.h"
+
+namespace ringlet::train {
+namespace {
+
+/// The batch's numbers and `inputs`' tensors, which get the batch's values.
+void fill_inputs(models::PackedBatch& inputs, const models::PackedBatch& batch) {
+  models::PackedBatch filled = batch;
+  for (Tensor models::PackedBatch::*part :
+       {&models::PackedBatch::token_ids, &models::PackedBatch::token_index,
+        &models::PackedBatch::positions, &models::PackedBatch::cu_seqlens,
+        &models::PackedBatch::lengths, &models::PackedBatch::sentence_ids,
+        &models::PackedBatch::labels}) {
+    if (!(batch.*part).defined()) continue;
+    (inputs.*part).copy_(batch.*part);
+    filled.*part = inputs.*part;
+  }
+  inputs = filled;
+}
+
+bool has_hooks(const nn::Module* module) {
+  const nn::ModuleHooks& hooks = module->hooks();
+  return hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
+}
+
+/// Dropout finds the step's keys in the device's memory while it lives.
+class KeysInUse {
+ public:
+  explicit KeysInUse(SiteKeys& keys) : before_(default_generator().keys) {
+    Generator& generator = default_generator();
+    keys.fill(generator.seed, generator.step);
+    generator.keys = &keys;
+  }
+  ~KeysInUse() { default_generator().keys = before_; }
+  KeysInUse(const KeysInUse&) = delete;
+  KeysInUse& operator=(const KeysInUse&) = delete;
+
+ private:
+  SiteKeys* before_;
+};
+
+bool has_grad(const nn::Parameter& parameter) { return parameter.state()->has_grad; }
+
+}  // namespace
+
+StepGraphMode parse_step_graphs(const std::string& name) {
+  if (name == "auto") return StepGraphMode::automatic;
+  if (name == "off") return StepGraphMode::off;
+  fail_input("unknown step graphs ", quote(name), "; expected ", kStepGraphModes);
+}
+
+StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
+                       StepGraphsOptions options)
+    : module_(module),
+      optimizer_(optimizer),
+      device_(device),
+      options_(std::move(options)),
+      parameters_(module.parameters()),
+      keys_(device),
+      gave_up_(options_.mode == StepGraphMode::off) {
+  module.visit([&](const std::string&, nn::Module& below) { modules_.push_back(&below); });
+  if (const std::string why = why_no_graphs(device); !gave_up_ && !why.empty()) give_up(why);
+}
+
+Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
+  const KeysInUse keys(keys_);
+  const auto key = step_key(batch, options_.dtype, module_.training());
+  if (!key) return update(work(batch.to(device_)));
+  const models::PackedBatch filled = models::filled_up(batch, key->tokens);
+  // Gradients that are there are added to, and who watches kernels wants to see them.
+  const bool adds = std::any_of(parameters_.begin(), parameters_.end(), has_grad);
+  if (gave_up_ || adds || kernel_observer.load() != nullptr)
+    return update(work(filled.to(device_)));
+  if (Addresses now = addresses(); now != addresses_) {
+    steps_.clear();
+    addresses_ = std::move(now);
+  }
+  Step& step = steps_.find(*key, [] { return Step{}; });
+  if (step.reached.empty()) {
+    step.inputs = filled.to(device_);
+    return run_first(step, work);
+  }
+  fill_inputs(step.inputs, filled);
+  return run_again(step, work);
+}
+
+Tensor StepGraphs::run_first(Step& step, const Work& work) {
+  const Tensor loss = work(step.inputs);
+  step.loss = empty_like(loss);
+  step.reached = reached();
+  return update(loss);
+}
+
+Tensor StepGraphs::run_again(Step& step, const Work& work) {
+  std::string why = why_not();
+  if (why.empty()) {
+    set_reached(step.reached);
+    optimizer_.prepare_step();
+    // Where others are updated alike now, a graph would find the wrong numbers.
+    if (step.graph && step.plan != optimizer_.plan()) step.graph.reset();
+    if (!step.graph) why = capture_step(step, work);
+  }
+  if (!why.empty()) {
+    module_.zero_grad();
+    const models::PackedBatch inputs = step.inputs;
+    give_up(why);
+    return update(work(inputs));
+  }
+  step.graph->replay();
+  ++replayed_;
+  set_reached(step.reached);
+  write_to_parameters();
+  return step.loss;
+}
+
+std::string StepGraphs::capture_step(Step& step, const Work& work) {
+  // Other forms of parameters that evaluating has left would be read by every replay.
+  write_to_parameters();
+  module_.zero_grad();
+  try {
+    step.graph = capture(device_, [&] {
+      step.loss.copy_(work(step.inputs));
+      RINGLET_CHECK(reached() == step.reached,
+                    "batches of the same shapes reached different parameters");
+      optimizer_.launch_step();
+      write_to_parameters();  // the forms that were made here go with their memory
+    });
+  } catch (const Error& error) {
+    return error.what();
+  }
+  step.plan = optimizer_.plan();
+  ++captured_;
+  return "";
+}
+
+Tensor StepGraphs::update(Tensor loss) {
+  optimizer_.prepare_step();
+  optimizer_.launch_step();
+  return loss;
+}
+
+Tensor StepGraphs::run_eagerly(const models::PackedBatch& batch, const Work& work,
+                               const std::string& why) {
+  note(why);
+  return update(work(batch.to(device_)));
+}
+
+void StepGraphs::give_up(const std::string& why) {
+  gave_up_ = true;
+  steps_.clear();
+  note(why);
+}
+
+void StepGraphs::note(const std::string& why) {
+  if (noted_.insert(why).second && options_.on_note)
+    options_.on_note("steps are not captured as graphs: " + why);
+}
+
+StepGraphs::Addresses StepGraphs::addresses() const {
+  Addresses all;
+  for (const nn::Parameter& parameter : parameters_) {
+    const autograd::VariableState& state = *parameter.state();
+    all.push_back(state.data.bytes());
+    all.push_back(state.grad_buffer.defined() ? state.grad_buffer.bytes() : nullptr);
+    all.push_back(state.requires_grad ? &state : nullptr);
+  }
+  return all;
+}
+
+std::vector<bool> StepGraphs::reached() const {
+  std::vector<bool> all;
+  for (const nn::Parameter& parameter : parameters_) all.push_back(has_grad(parameter));
+  return all;
+}
+
+void StepGraphs::set_reached(const std::vector<bool>& reached) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    parameters_[i].state()->has_grad = reached[i];
+}
+
+// What runs on the host in every step, and what would write where no graph may.
+std::string StepGraphs::why_not() const {
+  if (std::any_of(modules_.begin(), modules_.end(), has_hooks))
+    return "hooks of modules run on the host";
+  for (const nn::Parameter& parameter : parameters_) {
+    const autograd::VariableState& state = *parameter.state();
+    if (!state.hooks.empty() || !state.observer.expired())
+      return str("hooks of '", state.name, "' run on the host");
+  }
+  return "";
+}
+
+void StepGraphs::write_to_parameters() const {
+  for (const nn::Parameter& parameter : parameters_) parameter.tensor().storage()->bump_version();
+}
+
+}  // namespace ringlet::train

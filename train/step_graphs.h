@@ -1,0 +1,96 @@
+// Training steps captured once for each shape and replayed from then on (core/graph.h). Where a
+// step cannot be captured it runs as ever, on the same filled-up batch and so with the same bits.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/graph.h"
+#include "ringlet/core/recently_used.h"
+#include "ringlet/core/site_keys.h"
+#include "ringlet/nn/module.h"
+#include "ringlet/train/optimizer.h"
+#include "ringlet/train/step_key.h"
+
+namespace ringlet::train {
+
+enum class StepGraphMode { automatic, off };
+inline constexpr const char* kStepGraphModes = "auto or off";
+/// InputError with the known names.
+StepGraphMode parse_step_graphs(const std::string& name);
+
+struct StepGraphsOptions {
+  StepGraphMode mode = StepGraphMode::automatic;
+  DType dtype = DType::f32;  // of the activations
+  /// Told once, in a line, why steps are not captured.
+  std::function<void(const std::string&)> on_note = {};
+};
+
+class StepGraphs {
+ public:
+  /// A graph for each key; the one that was not used for longest goes.
+  static constexpr std::size_t kMostGraphs = 24;
+
+  /// Gives the device a batch's forward and backward and returns the loss, (). What it does on the
+  /// host is done when a step is captured and is not done again, but for gradients, which are
+  /// defined after each step. A batch of the same shapes reaches the same parameters.
+  using Work = std::function<Tensor(const models::PackedBatch& on_device)>;
+
+  /// Of steps of `optimizer` on `module`, which lies on `device`; both outlive this.
+  StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
+             StepGraphsOptions options = {});
+
+  /// `work` on a batch that lies on the CPU, and then the optimizer's prepare_step and launch_step:
+  /// finish_step is left to the caller. The first batch of a key runs as it is, which makes plans
+  /// and memory; the second is captured. The loss is valid until the next step.
+  Tensor run(const models::PackedBatch& batch, const Work& work);
+
+  /// The same without a graph and on the batch as it is; `why` is noted.
+  Tensor run_eagerly(const models::PackedBatch& batch, const Work& work, const std::string& why);
+
+  std::size_t captured() const { return captured_; }  // graphs so far
+  std::size_t replayed() const { return replayed_; }  // steps
+
+ private:
+  struct Step {
+    models::PackedBatch inputs;           // on the device, where a graph reads them
+    Tensor loss = {};                     // (), where it writes it
+    std::vector<bool> reached = {};       // the parameters that have a gradient then
+    std::vector<std::int64_t> plan = {};  // the optimizer's, of the graph
+    std::unique_ptr<DeviceGraph> graph = {};
+  };
+  /// What a graph has as numbers: another one makes it wrong.
+  using Addresses = std::vector<const void*>;
+
+  Tensor run_first(Step& step, const Work& work);
+  Tensor run_again(Step& step, const Work& work);
+  Tensor update(Tensor loss);
+  /// Empty, or why there is no graph.
+  std::string capture_step(Step& step, const Work& work);
+  void give_up(const std::string& why);
+  Addresses addresses() const;
+  std::vector<bool> reached() const;
+  void set_reached(const std::vector<bool>& reached) const;
+  std::string why_not() const;
+  void write_to_parameters() const;
+  void note(const std::string& why);
+
+  nn::Module& module_;
+  Optimizer& optimizer_;
+  Device device_;
+  StepGraphsOptions options_;
+  std::vector<nn::Parameter> parameters_;
+  std::vector<const nn::Module*> modules_;
+  RecentlyUsed<StepKey, Step> steps_{kMostGraphs};
+  Addresses addresses_;
+  SiteKeys keys_;  // of dropout
+  bool gave_up_ = false;
+  std::set<std::string> noted_;
+  std::size_t captured_ = 0, replayed_ = 0;
+};
+
+}  // namespace ringlet::train
