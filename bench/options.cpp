@@ -41,6 +41,11 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_flag(
       "--profile", o.profile,
       "where a step of the first rank goes, kernel by kernel, and what each needs at least");
+  app.add_option(
+         "--step-graphs", o.step_graphs,
+         "auto or off: whether a GPU's steps are captured and replayed; a profile's are not")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "pairs per device and step")

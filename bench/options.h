@@ -34,6 +34,7 @@ struct ThroughputOptions {
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   bool trace = false;
   bool profile = false;
+  std::string step_graphs = "auto";
   std::string json;
   std::string svg;
 };

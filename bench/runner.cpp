@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,6 +53,11 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column);
+  if (device_.type == DeviceType::cpu || options.profile) return;
+  graphs_.emplace(
+      source_->loss(), optimizer_, device_,
+      train::StepGraphsOptions{train::parse_step_graphs(options.step_graphs), options.dtype,
+                               [](const std::string& line) { std::cerr << line << std::endl; }});
 }
 
 void Runner::start_timing() {
@@ -68,18 +74,34 @@ Runner::Times Runner::step(bool again) {
     const ObservedWait observed("data");
     batch_ = &source_->next();
   }
-  // The devices of dp take their rows from the host's batch.
-  if (!again) moved_ = splits_batch_ ? *batch_ : batch_->to(device_);
+  // Graphs take their numbers, and the devices of dp their rows, from the host's batch.
+  if (!again && !graphs_) moved_ = splits_batch_ ? *batch_ : batch_->to(device_);
+  run_batch(times);
+  optimizer_.zero_grad();
+  times[4] = device_time(device_);
+  return times;
+}
+
+void Runner::run_batch(Times& times) {
+  if (graphs_) {
+    times[1] = device_time(device_);
+    times[2] = device_time(device_);
+    loss_ = graphs_->run(*batch_, [&](const models::PackedBatch& batch) {
+      const Variable value = source_->loss()(batch);
+      value.backward();
+      return value.tensor();
+    });
+    loss_ = loss_.clone();  // the next step writes there
+    times[3] = device_time(device_);
+    return optimizer_.finish_step();
+  }
   times[1] = device_time(device_);
   const Variable value = source_->loss()(moved_);
   times[2] = device_time(device_);
   value.backward();
   times[3] = device_time(device_);
   optimizer_.step();
-  optimizer_.zero_grad();
-  times[4] = device_time(device_);
   loss_ = value.tensor();
-  return times;
 }
 
 void Runner::timed_step(StepProfile* profile) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "measurement.h"
 #include "options.h"
@@ -10,6 +11,7 @@
 #include "ringlet/core/resource_use.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/attached_strategy.h"
+#include "ringlet/train/step_graphs.h"
 #include "source.h"
 
 namespace ringlet::bench {
@@ -46,6 +48,8 @@ class Runner {
 
   /// `again`: with the batch of the step before.
   Times step(bool again);
+  /// Forward and backward as they are, or the whole step as a graph, timed as backward.
+  void run_batch(Times& times);
   /// Takes from `batch_` what a step counts.
   void count_step();
   void add_times(Measurement& out) const;
@@ -58,6 +62,7 @@ class Runner {
   bool splits_batch_;
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
+  std::optional<train::StepGraphs> graphs_;     // of a GPU
   const models::PackedBatch* batch_ = nullptr;  // of the latest step, on the host
   models::PackedBatch moved_;                   // the same where it is trained
   Tensor loss_;                                 // of the latest step

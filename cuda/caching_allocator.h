@@ -14,6 +14,7 @@
 
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/memory_limit.h"
 #include "ringlet/cuda/chunks.h"
 #include "ringlet/cuda/segment_source.h"
 
@@ -38,9 +39,7 @@ class CachingAllocator {
   Block allocate(std::size_t nbytes, Stream stream) {
     const std::size_t wanted = up_to(std::max(nbytes, kOne), exact_ ? kOne : kAlignment);
     const std::lock_guard lock(mutex_);
-    RINGLET_CHECK(stats_.limit == 0 || stats_.allocated + wanted <= stats_.limit, "[allocate] ",
-                  wanted, " bytes on ", device_, ": ", stats_.allocated,
-                  " are in use, the limit is ", stats_.limit);
+    check_limit(device_, wanted, stats_);
     const ChunkPool pool{stream, wanted <= kSmall, captures(stream)};
     Chunk* chunk = chunks_.take(pool, wanted);
     if (!chunk) chunk = add_segment(pool, wanted);
