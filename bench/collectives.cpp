@@ -97,7 +97,8 @@ void measure(const CollectivesOptions& options, const comm::Group& world) {
 int run(int argc, char** argv) {
   const auto options = parse_collectives(argc, argv);
   if (!options) return 0;
-  if (!options->json.empty()) AtomicFile probe(options->json);  // refused before the minutes of work
+  if (!options->json.empty())
+    AtomicFile probe(options->json);  // refused before the minutes of work
   const bool threads = options->transport == comm::TransportKind::thread;
   comm::launch([&](const comm::Group& world) { measure(*options, world); }, options->ranks,
                {.ranks = threads ? comm::Ranks::threads : comm::Ranks::processes,
