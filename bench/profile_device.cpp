@@ -31,12 +31,12 @@ void DeviceProfile::weigh(const std::function<void(bool again)>& step) {
 }
 
 void DeviceProfile::before(const char*, const void*, Device device) {
-  if (device != device_ || weighing_) return;
+  if (device != device_ || depth_++ > 0 || weighing_) return;
   times_.push_back({device_time(device), nullptr});
 }
 
 void DeviceProfile::after(const char* name, const void* args, Device device) {
-  if (device != device_) return;
+  if (device != device_ || --depth_ > 0) return;
   if (weighing_)
     floors_.push_back(floor_of(name, args, device));
   else

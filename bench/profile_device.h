@@ -35,6 +35,7 @@ class DeviceProfile final : public StepProfile, public KernelObserver {
 
   Device device_;
   bool weighing_ = false;
+  int depth_ = 0;              // of calls within calls, which are part of the outermost
   std::vector<Floor> floors_;  // of the calls of a step, in their order
   std::vector<Call> times_;
   Calls calls_;

@@ -2,8 +2,7 @@
 // additions and the formulas, the same on every device.
 #pragma once
 
-#include <math.h>
-
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -29,7 +28,7 @@ struct Clip {
 RINGLET_HOST_DEVICE Clip clip_of(double sum, double max_norm, bool check_finite) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  const double norm = ::sqrt(sum);
+  const double norm = std::sqrt(sum);
   if (check_finite && !(norm <= kMost)) return {norm, kNone};
   const double factor = max_norm / (norm + 1e-6);
   return {norm, max_norm > 0 && factor < 1 ? factor : 1.0};

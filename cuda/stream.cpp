@@ -105,7 +105,10 @@ void Event::make_wait(cudaStream_t stream) const {
 void Event::synchronize() const { RINGLET_CUDA(cudaEventSynchronize(event_)); }
 bool Event::done() const {
   const cudaError_t status = cudaEventQuery(event_);
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // or who asks behind a launch of its own finds it
+    return false;
+  }
   RINGLET_CUDA(status);
   return true;
 }

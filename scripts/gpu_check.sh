@@ -208,20 +208,22 @@ measure() {
 lengths() { printf '{"lengths": [[%d, %d, 1]]}\n' "$2" "$2" >"$1"; }
 
 slice_bench() {
-  local steps=${STEPS:-40} step long
-  step=(--strategy none --model "$model" --warmup $((steps / 4)))
+  # Few steps of the timed ones are the first of their shape, after so many before them.
+  local steps=${STEPS:-300} step long
+  step=(--strategy none --model "$model" --warmup $((steps / 2)))
   lengths "$logs/25.json" 25
   lengths "$logs/384.json" 384
-  long=("${step[@]}" --dtype bf16 --rounds 1 --batch "${LONG:-128}" --histogram "$logs/384.json")
+  long=(--strategy none --model "$model" --warmup 10 --dtype bf16 --rounds 1 --batch "${LONG:-128}" --histogram "$logs/384.json")
+  check "bench, $device" "$build/tests/bench/bench_tests" --device "$device"
   measure kernels kernels --model "$model" --dtype bf16 --dtype f32
   # Beyond the cache: what these move is far more than it holds.
-  measure bandwidth kernels --model "$model" --dtype bf16 --batch "${LARGE:-1024}" \
+  measure bandwidth kernels --model "$model" --dtype bf16 --batch "${LARGE:-4096}" \
     '--benchmark_filter=/(adamw|layer_norm|gelu|residual_dropout_layer_norm|copy)'
   measure step_bf16 throughput "${step[@]}" --steps "$steps" --dtype bf16
   measure step_f32 throughput "${step[@]}" --steps "$steps" --dtype f32
   measure step_50_tokens throughput "${step[@]}" --steps "$steps" --dtype bf16 --histogram "$logs/25.json"
-  measure step_384_tokens throughput "${long[@]}" --steps $((steps / 2 + 1))
-  measure profile throughput "${step[@]}" --steps "$steps" --dtype bf16 --rounds 1 --profile
+  measure step_384_tokens throughput "${long[@]}" --steps $((steps < 20 ? steps : 20))
+  measure profile throughput "${step[@]}" --steps $((steps < 40 ? steps : 40)) --dtype bf16 --rounds 1 --profile
   measure profile_384_tokens throughput "${long[@]}" --steps 3 --profile
 }
 
@@ -259,7 +261,7 @@ slices=(build kernels models train memcheck racecheck initcheck bench attention 
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_cublas
-COMMIT=${COMMIT:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
+COMMIT=${COMMIT:-$(cat "${HEADERS:-.}/commit" 2>/dev/null || git rev-parse HEAD 2>/dev/null || echo unknown)}
 GPU=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
 export COMMIT GPU=${GPU:-no GPU}
 failed=0

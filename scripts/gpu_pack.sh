@@ -67,4 +67,5 @@ PACKAGES
 to=${1:?needs a folder}
 mkdir -p "$to/include" "$to/lib" "$to/pkgconfig" "$to/bin" || exit 1
 headers "$to" && libraries "$to" && programs "$to" && pkg_config_files "$to" || exit 1
+git rev-parse HEAD >"$to/commit"
 [ -z "${RINGLET_DATA:-}" ] || cp -rL "$RINGLET_DATA" "$to/data"

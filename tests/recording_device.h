@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,13 +97,24 @@ class RecordingDevice final : public Backend {
 
   /// Segments of NaN, so that what is read before it is written shows.
   struct HostSegments final : cuda::SegmentSource {
+    HostSegments() = default;
+    HostSegments(const HostSegments&) = delete;
+    HostSegments& operator=(const HostSegments&) = delete;
+    ~HostSegments() override {
+      for (std::byte* segment : taken) std::free(segment);
+    }
     std::byte* take(std::size_t nbytes) override {
       auto* data = static_cast<std::byte*>(std::aligned_alloc(512, (nbytes + 511) / 512 * 512));
       std::memset(data, 0xff, nbytes);
+      taken.insert(data);
       return data;
     }
-    void give_back(std::byte* segment) override { std::free(segment); }
+    void give_back(std::byte* segment) override {
+      taken.erase(segment);
+      std::free(segment);
+    }
     std::string situation() const override { return ""; }
+    std::set<std::byte*> taken;
   };
 
   /// Of the capture under way; null: calls are made at once.

@@ -86,6 +86,7 @@ class Trainer::Run {
   TrainingResult operator()() {
     task_.module().train();
     optimizer_->zero_grad();
+    static_cast<void>(task_.take_loss());  // of a step that threw, in a run before this one
     use_graphs();
     while (state_.step < total() && !stopped()) step();
     if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
@@ -206,12 +207,14 @@ class Trainer::Run {
       result.loss = task_.take_loss();
       result = together(result, trainer_.group_);
     }
-    if (graphs_)
+    if (graphs_) {
+      optimizer_->zero_grad();  // while the device works: finish_step waits for it
       optimizer_->finish_step();
-    else
+    } else {
       optimizer_->step();
+      optimizer_->zero_grad();
+    }
     if (alone) result.loss = task_.take_loss();
-    optimizer_->zero_grad();
     const bool epoch_ends = advance();
     const double seconds = now() - start;
     account(result, seconds, resource_use() - before);

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch_step import milliseconds, time_on, use_device
 
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION,
-            "math": SDPBackend.MATH}
+            "cudnn": SDPBackend.CUDNN_ATTENTION, "math": SDPBackend.MATH}
 ROUNDS = 5
 
 

@@ -107,7 +107,9 @@ def main():
     device = use_device(arguments)
     encoder, words = make_encoder(arguments.model, device)
     if arguments.compile:
-        encoder[0].auto_model = torch.compile(encoder[0].auto_model, dynamic=True)
+        # Releases differ in whether auto_model is the module itself or another name of it.
+        part = "model" if isinstance(getattr(type(encoder[0]), "auto_model", None), property) else "auto_model"
+        setattr(encoder[0], part, torch.compile(getattr(encoder[0], part), dynamic=True))
     loss = losses.SoftmaxLoss(encoder, SIZES[arguments.model][2], num_labels=3).to(device).train()
     preprocess = getattr(encoder, "preprocess", None) or encoder.tokenize  # by its name before version 6
     if arguments.strategy == "fsdp":

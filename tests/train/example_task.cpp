@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+#include <memory>
 #include <set>
 
 #include "ringlet/core/error.h"
+#include "ringlet/train/trainer.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -56,4 +59,18 @@ TEST_CASE("micro-batches of a step weigh by their rows and know their place") {
   CHECK(task.take_loss() == doctest::Approx(3).epsilon(1e-6));
   CHECK(task.take_loss() == 0);
   CHECK(module.scale.grad().item() == doctest::Approx(3).epsilon(1e-6));
+}
+
+TEST_CASE("a refused step leaves no loss behind for the run that follows") {
+  struct Scale : nn::Module {
+    nn::Parameter scale = register_parameter("scale", ones({1}));
+  } module;
+  double factor = std::numeric_limits<double>::quiet_NaN();
+  const auto collate = [](const Rows& rows) { return static_cast<float>(rows.size()); };
+  const auto loss = [&](const float&) { return module.scale * factor; };
+  Trainer trainer(std::make_unique<ExampleTask<float>>(module, 4, collate, loss),
+                  {.max_steps = 1, .lr = 0});
+  CHECK_THROWS_AS(trainer.train(), Error);
+  factor = 2;
+  CHECK(trainer.train().loss == 2);
 }
