@@ -8,6 +8,7 @@ namespace ringlet {
 namespace {
 
 thread_local bool capturing_here = false;
+thread_local bool shapes_recur_here = false;
 
 class CapturingScope {
  public:
@@ -36,6 +37,10 @@ std::unique_ptr<DeviceGraph> capture(Device device, const std::function<void()>&
   }
   return captured.end_capture(device);
 }
+
+ShapesRecur::ShapesRecur() : before_(std::exchange(shapes_recur_here, true)) {}
+ShapesRecur::~ShapesRecur() { shapes_recur_here = before_; }
+bool shapes_recur() { return shapes_recur_here; }
 
 bool is_capturing() { return capturing_here; }
 void check_not_capturing(const char* what) {

@@ -26,4 +26,18 @@ bool is_capturing();
 /// For what a graph would do wrong: Error "[graph] WHAT cannot be captured" while this thread is.
 void check_not_capturing(const char* what);
 
+/// For a scope, the shapes that this thread's work has will come again: what is tried out once for
+/// each of them may take its time.
+class ShapesRecur {
+ public:
+  ShapesRecur();
+  ~ShapesRecur();
+  ShapesRecur(const ShapesRecur&) = delete;
+  ShapesRecur& operator=(const ShapesRecur&) = delete;
+
+ private:
+  bool before_;
+};
+bool shapes_recur();
+
 }  // namespace ringlet

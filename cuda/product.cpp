@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/graph.h"
 #include "ringlet/core/recently_used.h"
 #include "ringlet/cuda/graph.h"
 #include "ringlet/cuda/product_algorithm.h"
@@ -13,7 +14,8 @@
 namespace ringlet::cuda {
 namespace {
 
-// Shapes that come this often are worth timing; batches of ever new lengths are not.
+// Shapes that come this often, or are known to, are worth timing; batches of ever new lengths are
+// not.
 constexpr int kUsesBeforeTiming = 50;
 constexpr int kTimedChoices = 8;
 constexpr std::size_t kMostProducts = 4096;
@@ -22,6 +24,7 @@ struct Product {
   ProductDescriptors descriptors;
   cublasLtMatmulHeuristicResult_t choice{};
   bool possible = false;
+  bool timed = false;
   int uses = 0;
 };
 
@@ -60,9 +63,9 @@ class Products {
   bool is_due(const ProductKey& key, cudaStream_t stream) {
     const std::lock_guard lock(mutex_);
     Product& product = find(key);
-    if (!product.possible || product.uses == kUsesBeforeTiming) return false;
-    if (product.uses + 1 == kUsesBeforeTiming && is_capturing(stream)) return false;
-    return ++product.uses == kUsesBeforeTiming;
+    if (!product.possible || product.timed || is_capturing(stream)) return false;
+    product.timed = ++product.uses == kUsesBeforeTiming || shapes_recur();
+    return product.timed;
   }
 
   // Other threads go on with the first choice meanwhile, whose bits are the same.

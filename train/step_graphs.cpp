@@ -92,6 +92,7 @@ Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
 }
 
 Tensor StepGraphs::run_first(Step& step, const Work& work) {
+  const ShapesRecur recur;
   const Tensor loss = work(step.inputs);
   step.loss = empty_like(loss);
   step.reached = reached();

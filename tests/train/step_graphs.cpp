@@ -273,6 +273,27 @@ TEST_CASE("as many graphs as there may be: the one that was not used for longest
   CHECK(captures(2) == 1);
 }
 
+TEST_CASE("the first step of a key knows that its shapes come again") {
+  const GraphDevice device;
+  const models::SentenceEncoder encoder = encoder_on(device.device);
+  models::SoftmaxLoss loss(encoder, 3);
+  AdamW optimizer(loss);
+  StepGraphs graphs(loss, optimizer, device.device);
+  std::vector<bool> recurred;
+  for (int i = 0; i < 3; ++i) {
+    graphs.run(batch_of(4, 0), [&](const models::PackedBatch& on_device) {
+      recurred.push_back(shapes_recur());
+      const Variable value = loss(on_device);
+      value.backward();
+      return value.tensor();
+    });
+    optimizer.finish_step();
+    optimizer.zero_grad();
+  }
+  CHECK(recurred == std::vector<bool>{true, false});  // the second is captured, the third replayed
+  CHECK(!shapes_recur());
+}
+
 TEST_CASE("hooks, gradients that are there and watched kernels are never passed over") {
   const GraphDevice device;
   const models::SentenceEncoder encoder = encoder_on(device.device);
