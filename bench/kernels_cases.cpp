@@ -274,25 +274,32 @@ class StepCases {
     });
   }
 
-  // Over the parameters of one layer, the unit of an arena.
+  // Over the units of an arena: each layer's parameters, and the embeddings'.
   void optimizer() {
     const std::int64_t h = config_.hidden_size, f = config_.intermediate_size;
-    const std::int64_t n = 4 * h * h + 2 * h * f + 9 * h + f;
-    add_case("adamw", config_.num_hidden_layers, [=]() -> KernelWork {
+    const std::int64_t layer = 4 * h * h + 2 * h * f + 9 * h + f;
+    const std::int64_t embeddings = (config_.vocab_size + config_.max_position_embeddings + 2) * h;
+    update("", layer, config_.num_hidden_layers);
+    update("_embeddings", embeddings, 1);
+    const auto blocks_of = [](std::int64_t n) { return (n + kNormBlock - 1) / kNormBlock; };
+    const std::int64_t blocks =
+        config_.num_hidden_layers * blocks_of(layer) + blocks_of(embeddings);
+    add_case("clip_factor", 1, [=]() -> KernelWork {
+      return {{uniform({blocks}, 0, 1, DType::f64)},
+              [](Tensors& x) -> Tensors { return {clip_factor(x[0], 1, true)}; }};
+    });
+  }
+
+  void update(const std::string& unit, std::int64_t n, std::int64_t calls) {
+    add_case("adamw" + unit, calls, [=]() -> KernelWork {
       return {{parameter({n}), parameter({n}), parameter({n}), uniform({n}, 0, 1e-3)},
               [scalars = step_scalars(adamw_scalars(2e-5, 10))](Tensors& x) -> Tensors {
                 adamw_(x[0], x[1], x[2], x[3], scalars);
                 return {x[0], x[2], x[3]};
               }};
     });
-    add_case("squared_norm_blocks", config_.num_hidden_layers, [=]() -> KernelWork {
+    add_case("squared_norm_blocks" + unit, calls, [=]() -> KernelWork {
       return {{parameter({n})}, [](Tensors& x) -> Tensors { return {squared_norm_blocks(x[0])}; }};
-    });
-    // Once, over the blocks of all layers.
-    const std::int64_t blocks = config_.num_hidden_layers * ((n + kNormBlock - 1) / kNormBlock);
-    add_case("clip_factor", 1, [=]() -> KernelWork {
-      return {{uniform({blocks}, 0, 1, DType::f64)},
-              [](Tensors& x) -> Tensors { return {clip_factor(x[0], 1, true)}; }};
     });
   }
 
