@@ -141,25 +141,26 @@ def peers(run):
 
 
 def goals(figures):
-    """(what, goal, measured) as far as there are figures."""
+    """(what, goal, measured), None where there is no figure."""
     found = []
+    if figures.get("step_bf16", {}).get("model", "mpnet-base") != "mpnet-base":
+        return found
     for name, least in (("step_bf16", 12000), ("step_50_tokens", 9000)):
-        if name in figures and figures[name]["model"] == "mpnet-base":
-            found.append((f"{name}: pairs/s", f">= {least}", figures[name]["rows"][0]["pairs_per_s"]))
-    if "step_384_tokens" in figures:
-        share = share_of_peak(figures["step_384_tokens"], figures)
-        found.append(("step_384_tokens: % of the matrix peak", ">= 45", share))
+        rows = figures.get(name, {}).get("rows", [{}])
+        found.append((f"{name}: pairs/s", f">= {least}", rows[0].get("pairs_per_s")))
+    long = figures.get("step_384_tokens")
+    found.append(("step_384_tokens: % of the matrix peak", ">= 45", share_of_peak(long, figures) if long else None))
     runs = figures.get("peers", {}).get("runs", {})
     ratios = {name.partition(":")[0]: median(r["ours_faster_by"]) for name, r in runs.items()
               if "ours_faster_by" in r and name.startswith("Sentence Transformers")}
-    if "Sentence Transformers bf16" in ratios:
-        found.append(("times Sentence Transformers, eager, bf16", ">= 4", ratios["Sentence Transformers bf16"]))
-        found.append(("times its best", ">= 2", min(ratios.values())))
-    if "bandwidth" in figures:
-        copy = copy_rate(figures["bandwidth"])
-        for b in figures["bandwidth"]["benchmarks"]:
-            if name_of(b).split("/")[-1] in ("adamw_embeddings", "layer_norm", "gelu"):
-                found.append((f"{name_of(b)}: % of a copy's GB/s", ">= 80", 100 * b["GB/s"] / copy))
+    found.append(("times Sentence Transformers, eager, bf16", ">= 4", ratios.get("Sentence Transformers bf16")))
+    found.append(("times the best of its variants that ran", ">= 2", min(ratios.values(), default=None)))
+    found.append(("% of a step that the GPU idles", "<= 12", None))  # by CUPTI; nothing here records it yet
+    rates = {name_of(b): b["GB/s"] for b in figures.get("bandwidth", {}).get("benchmarks", [])}
+    for op in ("adamw_embeddings", "layer_norm", "gelu"):
+        share = [100 * rate / copy_rate(figures["bandwidth"]) for name, rate in rates.items()
+                 if name.split("/")[-1] == op]
+        found.append((f"{op}: % of a copy's GB/s", ">= 80", min(share, default=None)))
     return found + attention_goals(attention(figures))
 
 
@@ -190,7 +191,9 @@ def verdict(goal, measured):
 def goals_table(found):
     text = head("what", "goal", "measured", "met")
     for what, goal, measured in found:
-        if measured is not None:
+        if measured is None:
+            text += row(what, goal, "not measured", "-")
+        else:
             text += row(what, goal, f"{measured:.2f}" if measured < 100 else f"{measured:.0f}", verdict(goal, measured))
     return text
 

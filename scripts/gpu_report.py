@@ -28,6 +28,8 @@ def entry_of(name, code, seconds, lines):
         entry["end"] = lines[-60:]
     elif result == "passed":
         entry["last"] = lines[-3:]
+        if skips := [line.partition("skipped: ")[2] for line in lines if "MESSAGE: skipped: " in line]:
+            entry["reason"] = f"but {len(skips)} cases skipped, the first: {skips[0]}"
     return entry
 
 

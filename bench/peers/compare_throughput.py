@@ -136,12 +136,21 @@ def measured_on():
             "commit": commit}
 
 
-def write_json(arguments, cores, runs):
+def add_ratios(runs):
+    """How much faster ours is than each, round by round."""
+    for own in [name for name in runs if name.startswith("ours")]:
+        for result in runs.values():
+            pairs = zip(runs[own]["pairs_per_s"], result["pairs_per_s"])
+            result[f"{own}_faster_by"] = [mine / theirs for mine, theirs in pairs]
+
+
+def write_json(arguments, cores, runs, failed):
+    add_ratios(runs)
     if arguments.json:
         settings = {key: value for key, value in vars(arguments).items() if key not in ("json", "ours", "python")}
         settings["ours"] = " ".join(shlex.split(arguments.ours or "")[1:])
         pathlib.Path(arguments.json).write_text(json.dumps(
-            {**measured_on(), "cores": cores, "settings": settings, "runs": runs}, indent=1))
+            {**measured_on(), "cores": cores, "settings": settings, "failed": failed, "runs": runs}, indent=1))
 
 
 def run_all(arguments, cores):
@@ -151,14 +160,14 @@ def run_all(arguments, cores):
         for name, (command, environment) in programs(arguments).items():
             row = None if name in failed else run(name, command, environment, arguments, cores)
             if row is None:
-                failed.append(name)
+                failed += [name] if name not in failed else []
                 runs.pop(name, None)
                 continue
             keep(runs.setdefault(name, {}), row)
             print(f"round {number + 1}/{arguments.rounds} {name}: {row['pairs_per_s']:.3f} pairs/s, "
                   f"{row['peak_memory_bytes'] / 2**20:.0f} MiB", flush=True)
-        write_json(arguments, cores, runs)  # a run that is cut short leaves its rounds
-    return runs, sorted(set(failed))
+        write_json(arguments, cores, runs, failed)  # a run that is cut short leaves its rounds
+    return runs, failed
 
 
 def main():
@@ -174,13 +183,13 @@ def main():
     for name, result in runs.items():
         ratios = ""
         for own in ours:
-            result[f"{own}_faster_by"] = [a / b for a, b in zip(runs[own]["pairs_per_s"], result["pairs_per_s"])]
             ratios += f" {spread(result[f'{own}_faster_by'], 2)}x |" if own != name else " - |"
         print(f"| {name} | {spread(result['pairs_per_s'], 3)} |{ratios} "
               f"{max(result['peak_memory_bytes']) / 2**20:.0f} |")
-    write_json(arguments, cores, runs)
     if failed:
-        sys.exit(f"failed: {', '.join(failed)}")
+        print(f"failed: {', '.join(failed)}")
+    if len(runs) < 2:
+        sys.exit("nothing is left to compare")
 
 
 if __name__ == "__main__":
