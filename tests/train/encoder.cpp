@@ -37,16 +37,6 @@ models::SentenceEncoder tiny_encoder() {
   return models::SentenceEncoder(config, words::tokenizer());
 }
 
-std::shared_ptr<TextDataset> scored_pairs() {
-  auto data = std::make_shared<TextDataset>(
-      "scores", std::vector<std::string>{"sentence1", "sentence2"}, Target::score);
-  for (std::size_t i = 0; i < 24; ++i) {
-    const std::string first = words::text(i), second = words::text(i * 3);
-    data->add_row(std::vector<std::string_view>{first, second}, first[0] == second[0] ? 0.9 : 0.1);
-  }
-  return data;
-}
-
 /// An encoder with a loss for each of two data sets.
 struct Setup {
   Setup() {
@@ -69,7 +59,7 @@ struct Setup {
 }  // namespace
 
 TEST_CASE("an encoder learns two data sets with a loss each, and resumes to the bit") {
-  const Datasets data{words::dataset(24, 3), scored_pairs()};
+  const Datasets data{words::dataset(24, 3), words::scored_dataset(24)};
   TemporaryFolder folder;
   TrainingArguments arguments{.output = folder / "a",
                               .epochs = 2,
@@ -101,8 +91,8 @@ TEST_CASE("similarity rises by training on scores, also in bf16") {
     CAPTURE(dtype);
     const models::SentenceEncoder encoder = tiny_encoder();
     models::CosineSimilarityLoss loss(encoder);
-    const EmbeddingSimilarityEvaluator evaluator(*scored_pairs(), {.name = "words"});
-    Trainer trainer(loss, {scored_pairs()}, words::tokenizer(),
+    const EmbeddingSimilarityEvaluator evaluator(*words::scored_dataset(24), {.name = "words"});
+    Trainer trainer(loss, {words::scored_dataset(24)}, words::tokenizer(),
                     {.epochs = 30, .batch_size = 8, .lr = 3e-3, .dtype = dtype});
     trainer.add_evaluator(
         [&](const EvaluationPoint& at) { return evaluator.evaluate(encoder, at); });
@@ -166,10 +156,10 @@ TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRank
   const auto cosine = std::make_shared<models::CosineSimilarityLoss>(encoder);
   models::MultiLoss second_needs_two(encoder.transformer(), {cosine, ranking});
   CHECK_THROWS_WITH_AS(
-      Trainer(second_needs_two, {scored_pairs(), pairs}, encoder.tokenizer(), one_row), refusal,
-      InputError);
-  CHECK_NOTHROW(
-      Trainer(second_needs_two, {scored_pairs(), triplets}, encoder.tokenizer(), one_row));
+      Trainer(second_needs_two, {words::scored_dataset(24), pairs}, encoder.tokenizer(), one_row),
+      refusal, InputError);
+  CHECK_NOTHROW(Trainer(second_needs_two, {words::scored_dataset(24), triplets},
+                        encoder.tokenizer(), one_row));
 }
 
 TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch are counted") {

@@ -44,16 +44,6 @@ models::SentenceEncoder encoder_on(Device device, double dropout = 0) {
   return encoder;
 }
 
-std::shared_ptr<TextDataset> scored_pairs() {
-  auto data = std::make_shared<TextDataset>(
-      "scores", std::vector<std::string>{"sentence1", "sentence2"}, Target::score);
-  for (std::size_t i = 0; i < 40; ++i) {
-    const std::string first = words::text(i), second = words::text(i * 3);
-    data->add_row(std::vector<std::string_view>{first, second}, first[0] == second[0] ? 0.9 : 0.1);
-  }
-  return data;
-}
-
 /// An encoder with a loss for each of two data sets.
 struct Setup {
   explicit Setup(Device device, double dropout = 0) : encoder(encoder_on(device, dropout)) {
@@ -135,7 +125,7 @@ TEST_CASE("captured steps have the bits of eager ones: two losses, dropout, a sc
   for (const DType dtype : {DType::f32, DType::bf16}) {
     CAPTURE(dtype);
     TrainingArguments arguments = arguments_of(dtype);
-    const Datasets data{words::dataset(48, 3), scored_pairs()};
+    const Datasets data{words::dataset(48, 3), words::scored_dataset(40)};
     const Setup captured(graphs.device, 0.1), eager(graphs.device, 0.1);
     // Evaluation between steps leaves other forms of weights behind.
     const std::vector<std::string> texts{words::text(1), words::text(6), words::text(11)};
@@ -156,7 +146,7 @@ TEST_CASE("captured steps have the bits of eager ones: two losses, dropout, a sc
 
 TEST_CASE("what cannot be captured runs as ever, and one line says why") {
   const GraphDevice graphs;
-  const Datasets data{words::dataset(48, 3), scored_pairs()};
+  const Datasets data{words::dataset(48, 3), words::scored_dataset(40)};
   const auto notes = [&](const TrainingArguments& arguments) {
     const Setup setup(graphs.device), off(graphs.device);
     const Trained found = train_steps(*setup.loss, data, arguments);

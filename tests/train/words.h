@@ -38,4 +38,15 @@ inline std::shared_ptr<ringlet::train::TextDataset> dataset(std::size_t rows,
   return data;
 }
 
+/// Pairs whose score is high where both begin with the same word.
+inline std::shared_ptr<ringlet::train::TextDataset> scored_dataset(std::size_t rows) {
+  auto data = std::make_shared<ringlet::train::TextDataset>(
+      "scores", std::vector<std::string>{"sentence1", "sentence2"}, ringlet::train::Target::score);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::string first = text(i), second = text(i * 3);
+    data->add_row(std::vector<std::string_view>{first, second}, first[0] == second[0] ? 0.9 : 0.1);
+  }
+  return data;
+}
+
 }  // namespace words
