@@ -11,7 +11,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, 
                                    pairs, sentences, peak_memory_bytes, peak_tensor_bytes,
                                    hf_rows_per_pair, exposed_ms, wire_bytes, algorithm, processors,
                                    times, data_wait_ms, page_faults, mapped_bytes, threads_started,
-                                   context_switches, system_allocations)
+                                   context_switches, system_allocations, replayed)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 

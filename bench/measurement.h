@@ -16,7 +16,7 @@ using PhaseTimes = std::array<std::vector<double>, kPhases.size()>;
 
 struct Measurement {
   std::vector<double> step_ms;  // of each timed step
-  PhaseTimes phase_ms;          // as many for each phase
+  PhaseTimes phase_ms;          // as many for each phase, none where phases are not apart
   double real_tokens = 0;       // per step
   double padded_tokens = 0;
   double pairs = 0;                   // rows of two texts or more, trained per step
@@ -36,6 +36,7 @@ struct Measurement {
   double threads_started = 0;
   double context_switches = 0;
   double system_allocations = 0;  // of the device's memory
+  double replayed = 0;            // 1 where every step was a graph's
 
   std::string to_text() const;
   static Measurement from_text(const std::string& text);
@@ -43,9 +44,9 @@ struct Measurement {
 
 /// What is counted apart on each rank, and said of the one that has most.
 inline constexpr std::array kLargest{
-    &Measurement::data_wait_ms,     &Measurement::page_faults,
-    &Measurement::mapped_bytes,     &Measurement::threads_started,
-    &Measurement::context_switches, &Measurement::system_allocations};
+    &Measurement::data_wait_ms,    &Measurement::page_faults,      &Measurement::mapped_bytes,
+    &Measurement::threads_started, &Measurement::context_switches, &Measurement::system_allocations,
+    &Measurement::replayed};
 
 double mean(const std::vector<double>& values);
 double median(std::vector<double> values);

@@ -12,6 +12,9 @@ namespace {
 // Strategies need collectives between devices, and ranks a process each.
 void check_device(const ThroughputOptions& options) {
   if (options.device.type == DeviceType::cpu) return;
+  if (options.devices > 1)
+    fail_input("--devices ", options.devices, ": one GPU is measured alone, --device ",
+               options.device);
   for (const std::string& strategy : options.strategies)
     if (strategy != "none")
       fail_input("--device ", options.device, ": one GPU is measured alone, by --strategy none, ",

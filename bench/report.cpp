@@ -98,7 +98,10 @@ std::string to_markdown(const std::vector<Row>& rows) {
     out +=
         fmt::format("\n{}{}{}: ", row.strategy, row.algorithm.empty() ? "" : ", ", row.algorithm);
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      out += fmt::format("{} {:.1f} ms, ", kPhases[phase], median(all.phase_ms[phase]));
+      if (!all.phase_ms[phase].empty())
+        out += fmt::format("{} {:.1f} ms, ", kPhases[phase], median(all.phase_ms[phase]));
+    if (all.mean.replayed > 0)
+      out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.mean.replayed);
     out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
                        all.mean.real_tokens / all.mean.pairs,
                        static_cast<double>(all.mean.peak_tensor_bytes) / kMiB);
@@ -146,7 +149,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["step_ms"]["min"] = *std::min_element(all.step_ms.begin(), all.step_ms.end());
     r["step_ms"]["max"] = *std::max_element(all.step_ms.begin(), all.step_ms.end());
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      r["step_ms"][kPhases[phase]] = median(all.phase_ms[phase]);
+      if (!all.phase_ms[phase].empty()) r["step_ms"][kPhases[phase]] = median(all.phase_ms[phase]);
     r["steps_ms"] = all.step_ms;
     r["processors"] = row.rounds.back().processors;
     r["a_step"] = {{"data_wait_ms", all.mean.data_wait_ms},
@@ -154,7 +157,8 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
                    {"mapped_bytes", all.mean.mapped_bytes},
                    {"threads_started", all.mean.threads_started},
                    {"context_switches", all.mean.context_switches},
-                   {"system_allocations", all.mean.system_allocations}};
+                   {"system_allocations", all.mean.system_allocations},
+                   {"replayed", all.mean.replayed}};
     for (const auto& [label, sum] : all.mean.times.kernels)
       r["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
     for (const auto& [label, sum] : all.mean.times.beside)

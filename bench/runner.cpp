@@ -65,6 +65,7 @@ void Runner::start_timing() {
   exchanged_before_ = strategy_.seconds_exchanging();
   used_before_ = resource_use();
   system_allocations_before_ = memory_stats(device_).system_allocations;
+  if (graphs_) replayed_before_ = graphs_->replayed();
 }
 
 Runner::Times Runner::step(bool again) {
@@ -77,7 +78,6 @@ Runner::Times Runner::step(bool again) {
   // Graphs take their numbers, and the devices of dp their rows, from the host's batch.
   if (!again && !graphs_) moved_ = splits_batch_ ? *batch_ : batch_->to(device_);
   run_batch(times);
-  optimizer_.zero_grad();
   times[4] = device_time(device_);
   return times;
 }
@@ -85,14 +85,13 @@ Runner::Times Runner::step(bool again) {
 void Runner::run_batch(Times& times) {
   if (graphs_) {
     times[1] = device_time(device_);
-    times[2] = device_time(device_);
-    loss_ = graphs_->run(*batch_, [&](const models::PackedBatch& batch) {
+    const Tensor loss = graphs_->run(*batch_, [&](const models::PackedBatch& batch) {
       const Variable value = source_->loss()(batch);
       value.backward();
       return value.tensor();
     });
-    loss_ = loss_.clone();  // the next step writes there
-    times[3] = device_time(device_);
+    loss_ = loss.clone();    // the next step writes there
+    optimizer_.zero_grad();  // while the device works: finish_step waits for it
     return optimizer_.finish_step();
   }
   times[1] = device_time(device_);
@@ -101,6 +100,7 @@ void Runner::run_batch(Times& times) {
   value.backward();
   times[3] = device_time(device_);
   optimizer_.step();
+  optimizer_.zero_grad();
   loss_ = value.tensor();
 }
 
@@ -125,7 +125,8 @@ void Runner::add_times(Measurement& out) const {
   for (const Times& times : times_) {
     out.step_ms.push_back(1e3 * times.back()->seconds_since(*times.front()));
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      out.phase_ms[phase].push_back(1e3 * times[phase + 1]->seconds_since(*times[phase]));
+      if (times[phase] && times[phase + 1])
+        out.phase_ms[phase].push_back(1e3 * times[phase + 1]->seconds_since(*times[phase]));
     out.data_wait_ms += out.phase_ms[0].back() / steps;
   }
   for (const Tensor& loss : losses_)
@@ -155,6 +156,7 @@ Measurement Runner::measured() const {
   out.peak_tensor_bytes = memory.peak;
   out.system_allocations =
       static_cast<double>(memory.system_allocations - system_allocations_before_) / steps;
+  if (graphs_) out.replayed = static_cast<double>(graphs_->replayed() - replayed_before_) / steps;
   out.hf_rows_per_pair = source_->hf_rows_per_pair();
   if (together_ && group_.size() > 1) {
     const comm::Algorithm asked = group_.options().algorithm;

@@ -43,12 +43,12 @@ class Runner {
   Measurement measured() const;
 
  private:
-  /// When the device was done with each phase; the first, before any.
+  /// When the device was done with each phase; the first, before any. Null inside a graph.
   using Times = std::array<std::unique_ptr<DeviceTime>, kPhases.size() + 1>;
 
   /// `again`: with the batch of the step before.
   Times step(bool again);
-  /// Forward and backward as they are, or the whole step as a graph, timed as backward.
+  /// From forward to update, phase by phase or, on a GPU, as one.
   void run_batch(Times& times);
   /// Takes from `batch_` what a step counts.
   void count_step();
@@ -75,6 +75,7 @@ class Runner {
   double exchanged_before_ = 0;
   ResourceUse used_before_;
   std::uint64_t system_allocations_before_ = 0;
+  std::size_t replayed_before_ = 0;
 };
 
 /// Warms up and times one round on all ranks of a row, in processes of its own, so that one model
