@@ -44,6 +44,14 @@ models::SentenceEncoder encoder_on(Device device, double dropout = 0) {
   return encoder;
 }
 
+StepGraphs::Work work_of(models::Loss& loss) {
+  return [&](const models::PackedBatch& on_device) {
+    const Variable value = loss(on_device);
+    value.backward();
+    return value.tensor();
+  };
+}
+
 /// An encoder with a loss for each of two data sets.
 struct Setup {
   explicit Setup(Device device, double dropout = 0) : encoder(encoder_on(device, dropout)) {
@@ -193,14 +201,7 @@ TEST_CASE("a step that is replayed allocates nothing; another shape has a graph 
   StepGraphs graphs(loss, optimizer, device.device,
                     {.on_note = [&](const std::string& line) { notes.push_back(line); }});
   const auto step = [&](const models::PackedBatch& batch) {
-    const double value = graphs
-                             .run(batch,
-                                  [&](const models::PackedBatch& on_device) {
-                                    const Variable value = loss(on_device);
-                                    value.backward();
-                                    return value.tensor();
-                                  })
-                             .item<double>();
+    const double value = graphs.run(batch, work_of(loss)).item<double>();
     optimizer.finish_step();
     optimizer.zero_grad();
     return value;
@@ -246,11 +247,7 @@ TEST_CASE("as many graphs as there may be: the one that was not used for longest
   const auto captures = [&](std::size_t rows) {
     const std::size_t before = graphs.captured();
     for (int i = 0; i < 2; ++i) {
-      graphs.run(batch_of(rows, 0), [&](const models::PackedBatch& on_device) {
-        const Variable value = loss(on_device);
-        value.backward();
-        return value.tensor();
-      });
+      graphs.run(batch_of(rows, 0), work_of(loss));
       optimizer.finish_step();
       optimizer.zero_grad();
     }
@@ -293,11 +290,7 @@ TEST_CASE("hooks, gradients that are there and watched kernels are never passed 
   StepGraphs graphs(loss, optimizer, device.device,
                     {.on_note = [&](const std::string& line) { notes.push_back(line); }});
   const auto step = [&] {
-    graphs.run(batch_of(4, 0), [&](const models::PackedBatch& on_device) {
-      const Variable value = loss(on_device);
-      value.backward();
-      return value.tensor();
-    });
+    graphs.run(batch_of(4, 0), work_of(loss));
     optimizer.finish_step();
   };
   const nn::Parameter weight = loss.parameter("classifier.weight");
