@@ -133,8 +133,13 @@ void remove_unfinished(const fs::path& parent,
                                                              : "";
     if (!target.empty() && is_target(target)) remove_path(path);
     const std::string was = fs::is_directory(status) ? pushed_out_from(target) : "";
-    // Where nothing took its place it is the only one.
-    if (!was.empty() && is_target(was) && fs::exists(parent / was)) remove_path(path);
+    if (was.empty() || !is_target(was)) continue;
+    std::error_code error;
+    if (fs::exists(parent / was))
+      remove_path(path);
+    else  // the process ended before anything took its place
+      fs::rename(path, parent / was, error);
+    if (error) fail_input(path.string(), ": cannot be put back: ", error.message());
   }
 }
 

@@ -32,7 +32,7 @@ class AtomicFolder {
 
 /// Removes what processes that were killed have left in `parent` of folders (AtomicFolder) and
 /// files (AtomicFile) under construction, if `is_target` knows the name that they were to get, and
-/// of folders whose place others have taken.
+/// of folders whose place others have taken; one whose place nothing has taken gets it back.
 /// Nobody may be building one of them. InputError where something cannot be removed.
 void remove_unfinished(const std::filesystem::path& parent,
                        const std::function<bool(const std::string& name)>& is_target);

@@ -152,13 +152,21 @@ TEST_CASE_FIXTURE(Base,
   CHECK(read_file(model / "a") == "old");
 }
 
-TEST_CASE_FIXTURE(Base, "what was pushed out is removed once another has its place") {
+TEST_CASE_FIXTURE(
+    Base, "what was pushed out comes back where nothing took its place, else it is removed") {
   const std::string old = ".model.old.123abc";
   const auto is_model = [](const std::string& name) { return name == "model"; };
-  fs::create_directory(base / old);
-  remove_unfinished(base.path(), is_model);
-  CHECK(fs::exists(base / old));
-  fs::create_directory(model);
+  const auto push_out = [&](const char* text) {
+    fs::create_directory(base / old);
+    write_file(base / old / "a", text);
+  };
+  push_out("first");
   remove_unfinished(base.path(), is_model);
   CHECK_FALSE(fs::exists(base / old));
+  REQUIRE(fs::exists(model));
+  CHECK(read_file(model / "a") == "first");
+  push_out("second");
+  remove_unfinished(base.path(), is_model);
+  CHECK_FALSE(fs::exists(base / old));
+  CHECK(read_file(model / "a") == "first");
 }
