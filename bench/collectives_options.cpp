@@ -48,8 +48,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   app.add_option("--transport", transport, "of ring and direct: auto, thread, shm or gloo");
   app.add_option("--algorithm", o.algorithm, "ring, direct, native, or all of them and the copies")
       ->check(CLI::IsMember({"all", "ring", "direct", "native"}));
-  app.add_option("--segment-bytes", o.segment_bytes, "longest message of ring and direct")
-      ->check(CLI::Range(1, 1 << 30))
+  app.add_option("--segment-bytes", o.segment_bytes, "longest message of ring and direct, 0: what suits the device")
+      ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
   app.add_option("--json", o.json, "write the rows to this file");

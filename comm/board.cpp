@@ -90,6 +90,11 @@ Board::~Board() {
   close(fd_);
 }
 
+void Board::keep(std::shared_ptr<const void> object) const {
+  const std::lock_guard lock(kept_mutex_);
+  kept_.push_back(std::move(object));
+}
+
 void Board::post(int rank, const Call& call) const {
   Seat& seat = this->seat(rank);
   const auto words = std::bit_cast<Words>(call);

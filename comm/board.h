@@ -7,9 +7,12 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "ringlet/comm/call.h"
+#include "ringlet/core/stream.h"
 
 namespace ringlet::comm {
 
@@ -21,6 +24,8 @@ struct Message {
   std::uint64_t offset;      // the same place in the sender's descriptor `fd`
   std::uint64_t nbytes;
   std::int32_t fd;  // -1: none
+  Device device;
+  const Event* ready;  // on a device: when the bytes are there; the sender's
 };
 
 /// Messages of one rank to one other, in order; both counters only grow.
@@ -28,6 +33,7 @@ struct Lane {
   static constexpr std::uint64_t kSlots = 8;
   alignas(64) std::atomic<std::uint64_t> published;  // by the sender
   alignas(64) std::atomic<std::uint64_t> released;   // by the receiver, which has read that many
+  std::atomic<const Event*> read;  // on a device: when it has read the last of them; the receiver's
   alignas(64) std::array<Message, kSlots> slots;
 };
 
@@ -57,6 +63,8 @@ class Board {
   Seat& seat(int rank) const { return seats_[rank]; }
   Lane& lane(int from, int to) const { return lanes_[from * size_ + to]; }
 
+  /// Keeps what the messages of this process point to as long as any rank here has the board.
+  void keep(std::shared_ptr<const void> object) const;
   /// Says which collective `rank` is in.
   void post(int rank, const Call& call) const;
   /// How far it is there.
@@ -78,6 +86,8 @@ class Board {
   int size_;
   std::string address_;
   std::size_t nbytes_;
+  mutable std::mutex kept_mutex_;
+  mutable std::vector<std::shared_ptr<const void>> kept_;
   Seat* seats_;
   Lane* lanes_;
 };

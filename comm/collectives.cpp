@@ -2,36 +2,57 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "ringlet/core/ops/combine.h"
 
 namespace ringlet::comm {
 namespace {
 
-// One segment on its way through the schedule.
-class Segment {
+// A rank's steps, of one segment at a time.
+class Steps {
  public:
-  Segment(const Collective& collective, int rank, int size)
-      : collective_(collective),
-        rank_(rank),
-        size_(size),
-        itemsize_(itemsize(collective.call.dtype)),
-        buffer_(announced_bytes(collective.buffer)),
-        own_(announced_bytes(collective.own)) {}
+  explicit Steps(const RankPart& part)
+      : collective_(*part.collective),
+        transport_(*part.transport),
+        stream_(part.stream),
+        rank_(part.rank),
+        size_(part.size),
+        itemsize_(itemsize(collective_.call.dtype)),
+        device_(collective_.buffer.device()),
+        buffer_(announced_bytes(collective_.buffer)),
+        own_(announced_bytes(collective_.own)) {}
 
-  void run(std::int64_t k, Transport& transport) {
+  std::size_t count() const { return collective_.schedule.size(); }
+  std::int64_t segments() const { return collective_.segments; }
+  std::int64_t segments_at_once() const { return transport_.segments_at_once(); }
+
+  void begin() {
+    const StreamGuard on(*stream_);
+    transport_.begin(collective_.call, collective_.buffer);
+  }
+  void send(std::int64_t k, std::size_t step) {
+    const StreamGuard on(*stream_);
     k_ = k;
-    for (const Step& step : collective_.schedule) {
-      transmissions(step.sends, sends_);
-      transmissions(step.receives, receives_);
-      transport.step(sends_, receives_, step.then == Then::copy,
-                     [&](std::span<const std::byte* const> views) {
-                       for (std::size_t i = 0; step.then == Then::copy && i < views.size(); ++i)
-                         place(receives_[i], views[i]);
-                       if (step.then == Then::add) add(step.receives[0], views[0]);
-                       if (step.then == Then::add_all) add_all(step.receives, views);
-                     });
-    }
+    transmissions(collective_.schedule[step].sends, transmissions_);
+    transport_.send(transmissions_);
+  }
+  void receive(std::int64_t k, std::size_t number) {
+    const StreamGuard on(*stream_);
+    k_ = k;
+    const Step& step = collective_.schedule[number];
+    transmissions(step.receives, transmissions_);
+    transport_.receive(transmissions_, step.then == Then::copy,
+                       [&](std::span<const std::byte* const> views) {
+                         for (std::size_t i = 0; step.then == Then::copy && i < views.size(); ++i)
+                           place(transmissions_[i], views[i]);
+                         if (step.then == Then::add) add(step.receives[0], views[0]);
+                         if (step.then == Then::add_all) add_all(step.receives, views);
+                       });
+  }
+  void finish() {
+    const StreamGuard on(*stream_);
+    transport_.finish();
   }
 
  private:
@@ -54,7 +75,7 @@ class Segment {
 
   void place(const Transmission& received, const std::byte* view) const {
     std::byte* to = buffer_ + received.offset;
-    if (received.nbytes > 0 && view != to) std::memcpy(to, view, received.nbytes);
+    if (view != to) copy_bytes(device_, to, view, received.nbytes);
   }
 
   // The sum so far comes from the previous rank; it is whole when it reaches its owner.
@@ -79,22 +100,33 @@ class Segment {
     combine_kernel(
         {out, sources, count, at.count, reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
          whole && reduce == ReduceOp::avg ? 1.0 / size_ : 1.0, collective_.call.dtype},
-        Device{});
+        device_);
   }
 
   const Collective& collective_;
+  Transport& transport_;
+  const Stream* stream_;
   int rank_;
   int size_;
   std::size_t itemsize_;
+  Device device_;
   std::byte* buffer_;
   std::byte* own_;
   std::int64_t k_ = 0;
-  std::vector<Transmission> sends_;
-  std::vector<Transmission> receives_;
+  std::vector<Transmission> transmissions_;
   std::vector<const void*> sources_;
 };
 
 }  // namespace
+
+void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {
+  if (nbytes == 0) return;
+  if (device.type == DeviceType::cpu) {
+    std::memcpy(to, from, nbytes);
+  } else {
+    backend(device.type).copy(to, device, from, device, nbytes);
+  }
+}
 
 Piece segment_of(const Piece& piece, std::int64_t k, std::int64_t segments) {
   constexpr std::int64_t kAlign = 16;
@@ -105,11 +137,17 @@ Piece segment_of(const Piece& piece, std::int64_t k, std::int64_t segments) {
   return {piece.offset + edge(k), edge(k + 1) - edge(k)};
 }
 
-void run(const Collective& collective, Transport& transport, int rank, int size) {
-  transport.begin(collective.call, collective.buffer);
-  Segment segment(collective, rank, size);
-  for (std::int64_t k = 0; k < collective.segments; ++k) segment.run(k, transport);
-  transport.finish();
+void run(std::span<const RankPart> parts) {
+  std::vector<Steps> ranks(parts.begin(), parts.end());
+  for (Steps& rank : ranks) rank.begin();
+  const std::int64_t segments = ranks[0].segments(), at_once = ranks[0].segments_at_once();
+  for (std::int64_t first = 0; first < segments; first += at_once)
+    for (std::size_t step = 0; step < ranks[0].count(); ++step)
+      for (std::int64_t k = first; k < std::min(first + at_once, segments); ++k) {
+        for (Steps& rank : ranks) rank.send(k, step);
+        for (Steps& rank : ranks) rank.receive(k, step);
+      }
+  for (Steps& rank : ranks) rank.finish();
 }
 
 }  // namespace ringlet::comm

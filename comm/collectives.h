@@ -3,9 +3,11 @@
 #pragma once
 
 #include <iosfwd>
+#include <span>
 
 #include "ringlet/comm/schedule.h"
 #include "ringlet/comm/transport.h"
+#include "ringlet/core/stream.h"
 
 namespace ringlet::comm {
 
@@ -22,7 +24,21 @@ struct Collective {
 /// Segment `k` of `segments` of a piece: near-equal, edges at multiples of 16 elements.
 Piece segment_of(const Piece& piece, std::int64_t k, std::int64_t segments);
 
-/// Returns when the result is there and the peers have what they need of the buffer.
-void run(const Collective& collective, Transport& transport, int rank, int size);
+/// A rank's part of a collective and what moves it; on a device its work goes to `stream`.
+struct RankPart {
+  const Collective* collective;
+  Transport* transport;
+  const Stream* stream;
+  int rank;
+  int size;
+};
+
+/// Runs the parts of one rank, or of all ranks of one process, which then need no other thread.
+/// Returns when the result is there and the peers have what they need of the buffers; of a device,
+/// when all that makes it so was given to the streams.
+void run(std::span<const RankPart> parts);
+
+/// Within a device, in the order of its work; of a CPU at once, in this thread.
+void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes);
 
 }  // namespace ringlet::comm

@@ -8,7 +8,9 @@
 namespace ringlet::comm {
 
 void Work::wait() const {
-  if (state_) state_->queue->wait(*state_->task);
+  if (!state_) return;
+  state_->queue->wait(*state_->task);
+  state_->end->make_wait();
 }
 
 bool Work::done() const { return !state_ || state_->task->done; }
@@ -17,7 +19,8 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
              GroupOptions options, const std::string& id)
     : state_(std::make_shared<State>()) {
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
-  RINGLET_CHECK(options.segment_bytes > 0, "[group] segments of ", options.segment_bytes, " bytes");
+  RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
+                " bytes");
   state_->member = {std::move(store), std::move(alarm), rank, size, options.timeout, id};
   state_->options = options;
   state_->asked_for = options.transport;

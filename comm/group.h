@@ -33,8 +33,10 @@ TransportKind parse_transport(std::string_view name);
 /// A collective under way. Copies are the same one. Dropped, it still runs to its end.
 class Work {
  public:
-  /// Returns when the result is there; rethrows what went wrong on any rank.
+  /// Returns when the result is there; rethrows what went wrong on any rank. On a device, when it
+  /// is there for what this thread gives the device from now on.
   void wait() const;
+  /// Whether wait() would return at once.
   bool done() const;
 
  private:
@@ -48,8 +50,8 @@ struct GroupOptions {
   Algorithm algorithm = Algorithm::automatic;
   /// Longest wait for the other ranks in one collective.
   Timeout timeout = std::chrono::minutes(5);
-  /// Longest message: longer pieces go in segments. Tests make it small.
-  std::int64_t segment_bytes = 1 << 19;
+  /// Longest message: longer pieces go in segments. 0: what suits the device. Tests make it small.
+  std::int64_t segment_bytes = 0;
   /// Prints each step of each collective of this rank as a table (throughput --trace).
   std::ostream* trace = nullptr;
 };
@@ -75,6 +77,8 @@ class Group {
   const GroupOptions& options() const;
   GroupStats stats() const;
 
+  // Tensors are on a CPU, or on a GPU where the ranks are threads of one process: a rank that has
+  // its own GPU, or several ranks on one.
   // All ranks must call the same collectives in the same order with equal dtype, sizes and pieces.
   // Tensors are written when the Work is done and must not be touched before. Sums of bf16 and f16
   // are added in f32 and rounded once. Under `direct` each element is added in rank order, so that
@@ -94,6 +98,7 @@ class Group {
   /// pieces[p] of output = rank p's `input` (pieces[p].count); input may be that piece of output.
   Work all_gather(Tensor output, Tensor input, const Pieces& pieces) const;
   Work broadcast(Tensor tensor, int root = 0) const;
+  /// Behind it this thread's work on a device runs behind all collectives of the group there, too.
   void barrier() const;
   /// A few bytes of every rank, of any length, in rank order.
   std::vector<std::string> all_gather_bytes(const std::string& bytes) const;

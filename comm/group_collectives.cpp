@@ -15,8 +15,6 @@ constexpr std::int64_t kEdge = 16;
 
 void check_tensor(Op op, const Tensor& tensor) {
   RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
-  RINGLET_CHECK(tensor.device().type == DeviceType::cpu, "[", name(op),
-                "] takes tensors on a cpu, not on ", tensor.device());
 }
 
 void check_reduction(Op op, ReduceOp reduce, DType dtype) {
@@ -42,7 +40,7 @@ void check_pieces(Op op, const Pieces& pieces, const Tensor& whole, const Tensor
 }
 
 void copy_bytes(std::byte* to, const Tensor& from) {
-  if (from.nbytes() > 0 && to != from.bytes()) std::memcpy(to, from.bytes(), from.nbytes());
+  if (to != from.bytes()) comm::copy_bytes(from.device(), to, from.bytes(), from.nbytes());
 }
 
 /// The tensors as one, if they lie end to end; undefined otherwise.
@@ -96,10 +94,10 @@ Work Group::State::all_reduce(const Tensor& tensor, ReduceOp op, Around around) 
     if (before) before();
     fill();
   };
-  start(plan(Op::reduce_scatter, wide, pieces, op), {widen, {}});
+  start(plan(Op::reduce_scatter, wide, pieces, op), {widen, {}, {tensor}});
   const auto round =
       convert(announced(tensor, own), wide.slice(own.offset, own.offset + own.count));
-  return start(std::move(spread), {round, std::move(around.after)});
+  return start(std::move(spread), {round, std::move(around.after), std::move(around.tensors)});
 }
 
 Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
@@ -113,6 +111,7 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
   std::int64_t numel = 0;
   for (Tensor& tensor : tensors) {
     check_tensor(Op::all_reduce, tensor);
+    check_same_device("all_reduce", tensors[0], tensor);
     RINGLET_CHECK_EQ(tensor.dtype(), tensors[0].dtype(), "[all_reduce] dtypes of the tensors");
     tensor.mutable_bytes();
     numel += tensor.numel();
@@ -129,16 +128,17 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
   const auto unpack = [flat, tensors] {
     const std::byte* from = flat.bytes();
     for (const Tensor& tensor : tensors) {
-      if (tensor.nbytes()) std::memcpy(announced_bytes(tensor), from, tensor.nbytes());
+      comm::copy_bytes(tensor.device(), announced_bytes(tensor), from, tensor.nbytes());
       from += tensor.nbytes();
     }
   };
-  return state_->all_reduce(flat, op, {pack, unpack});
+  return state_->all_reduce(flat, op, {pack, unpack, tensors});
 }
 
 Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, ReduceOp op) const {
   check_tensor(Op::reduce_scatter, output);
   check_tensor(Op::reduce_scatter, input);
+  check_same_device("reduce_scatter", input, output);
   check_reduction(Op::reduce_scatter, op, input.dtype());
   check_pieces(Op::reduce_scatter, pieces, input, output, rank(), size());
   if (size() == 1) {
@@ -154,7 +154,8 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
     return state_->start(state_->plan(Op::reduce_scatter, wide, pieces, op),
                          {convert(wide, announced(input, {0, input.numel()})),
                           convert(announced(output, {0, output.numel()}),
-                                  wide.slice(own.offset, own.offset + own.count))});
+                                  wide.slice(own.offset, own.offset + own.count)),
+                          {input, output}});
   }
   Collective collective = state_->plan(Op::reduce_scatter, input, pieces, op);
   collective.own = output;
@@ -164,13 +165,14 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
 Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const {
   check_tensor(Op::all_gather, output);
   check_tensor(Op::all_gather, input);
+  check_same_device("all_gather", input, output);
   check_pieces(Op::all_gather, pieces, output, input, rank(), size());
   const auto offset = static_cast<std::size_t>(pieces[static_cast<std::size_t>(rank())].offset);
   const auto place_mine = [output, input, offset] {
     copy_bytes(announced_bytes(output) + offset * itemsize(output.dtype()), input);
   };
   if (size() > 1)
-    return state_->start(state_->plan(Op::all_gather, output, pieces), {place_mine, {}});
+    return state_->start(state_->plan(Op::all_gather, output, pieces), {place_mine, {}, {input}});
   output.mutable_bytes();
   place_mine();
   return {};
@@ -186,8 +188,10 @@ Work Group::broadcast(Tensor tensor, int root) const {
 }
 
 void Group::barrier() const {
-  if (size() > 1)
-    state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8, Device{}), Pieces(1)));
+  if (size() == 1) return;
+  state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8, Device{}), Pieces(1)));
+  const std::lock_guard lock(state_->calls);
+  for (const auto& [device, line] : state_->lines) line.end->make_wait();
 }
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {

@@ -27,16 +27,29 @@ Schedule Group::State::schedule(Op op, int root) const {
   return barrier_schedule(rank, size);
 }
 
+std::int64_t Group::State::segments(Device device, std::int64_t longest_bytes) const {
+  // What comes back is in the cache still; a device's launches cost more than its cache gains.
+  constexpr std::int64_t kOfCpu = std::int64_t{512} << 10, kOfDevice = std::int64_t{4} << 20;
+  constexpr std::int64_t kMostOfDevice = 4;
+  const bool on_cpu = device.type == DeviceType::cpu, chosen = options.segment_bytes > 0;
+  const std::int64_t bytes = chosen ? options.segment_bytes : on_cpu ? kOfCpu : kOfDevice;
+  const std::int64_t count = std::max<std::int64_t>(1, (longest_bytes + bytes - 1) / bytes);
+  return chosen || on_cpu ? count : std::min(count, kMostOfDevice);
+}
+
 Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce,
                               int root) const {
+  const Device device = buffer.device();
+  RINGLET_CHECK(device.type == DeviceType::cpu || options.transport == TransportKind::thread, "[",
+                name(op), "] the transport ", name(options.transport),
+                " moves tensors on a cpu, not on ", device);
   std::int64_t longest = 0;
   for (const Piece& piece : pieces) longest = std::max(longest, piece.count);
-  longest *= static_cast<std::int64_t>(itemsize(buffer.dtype()));
-  const std::int64_t segments =
-      std::max<std::int64_t>(1, (longest + options.segment_bytes - 1) / options.segment_bytes);
+  const std::int64_t count =
+      segments(device, longest * static_cast<std::int64_t>(itemsize(buffer.dtype())));
   buffer.mutable_bytes();  // moves the version on now, not when the bytes change
   return {.call = {.count = buffer.numel(),
-                   .layout = hash_layout(pieces, segments),
+                   .layout = hash_layout(pieces, count),
                    .root = root,
                    .op = op,
                    .reduce = reduce,
@@ -44,26 +57,30 @@ Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp redu
                    .algorithm = algorithm()},
           .schedule = schedule(op, root),
           .pieces = std::move(pieces),
-          .segments = segments,
+          .segments = count,
           .buffer = buffer,
           .own = {}};
 }
 
-void Group::State::run(Collective& collective) {
+Line& Group::State::line(Device device) { return lines.try_emplace(device, device).first->second; }
+
+void Group::State::run(const Collective& collective, const Stream& stream) {
   if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
   if (algorithm() == Algorithm::native) return run_native(collective);
-  comm::run(collective, *transport, member.rank, member.size);
+  const RankPart part{&collective, transport.get(), &stream, member.rank, member.size};
+  comm::run({&part, 1});
 }
 
-void Group::State::run_native(Collective& collective) {
+void Group::State::run_native(const Collective& collective) {
   Engine& engine = *transport->engine();
+  Tensor buffer = collective.buffer;
   switch (collective.call.op) {
     case Op::all_reduce:
-      return engine.all_reduce(collective.call, collective.buffer);
+      return engine.all_reduce(collective.call, buffer);
     case Op::all_gather:
-      return engine.all_gather(collective.call, collective.buffer, collective.pieces);
+      return engine.all_gather(collective.call, buffer, collective.pieces);
     case Op::broadcast:
-      return engine.broadcast(collective.call, collective.buffer);
+      return engine.broadcast(collective.call, buffer);
     case Op::barrier:
       return engine.barrier(collective.call);
     case Op::reduce_scatter:
@@ -73,40 +90,58 @@ void Group::State::run_native(Collective& collective) {
        " has none of its own: choose ring or direct");
 }
 
-std::shared_ptr<Task> Group::State::task(Collective collective, Around around) {
+Work::State Group::State::task(Collective collective, Around around) {
   collective.call.sequence = ++sequence;
   bytes_sent += static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
                 itemsize(collective.call.dtype);
+  const Device device = collective.buffer.device();
+  Line& line = this->line(device);
+  line.end = std::make_shared<Event>(device);
+  auto begin = std::make_shared<Event>(device);
+  begin->record();
+  around.tensors.insert(around.tensors.end(), {collective.buffer, collective.own});
+  for (const Tensor& tensor : around.tensors)
+    if (tensor) tensor.storage()->use_until(&line, line.end);
   auto task = std::make_shared<Task>();
+  task->run = [this, &stream = line.stream, begin, end = line.end,
+               collective = std::move(collective), around = std::move(around)]() mutable {
+    const StreamGuard on(stream);
+    // Here, on the stream that used them, the tensors go.
+    const Collective own = std::move(collective);
+    const Around own_around = std::move(around);
+    begin->make_wait();
+    run_task(own, own_around, stream);
+    end->record();
+  };
+  return {queue, std::move(task), line.end};
+}
+
+void Group::State::run_task(const Collective& collective, const Around& around,
+                            const Stream& stream) {
   const auto failed = [this](const std::exception& error) {
     if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
     transport->abandon();
   };
-  task->run = [this, failed, collective = std::move(collective),
-               around = std::move(around)]() mutable {
-    try {
-      if (around.before) around.before();
-      run(collective);
-      if (around.after) around.after();
-    } catch (const InputError& error) {
-      failed(error);
-      throw;
-    } catch (const Error& error) {
-      failed(error);
-      throw Error(with_collective(error.what(), member.rank, collective.call));
-    } catch (const std::exception& error) {
-      failed(error);
-      throw;
-    }
-  };
-  return task;
+  try {
+    if (around.before) around.before();
+    run(collective, stream);
+    if (around.after) around.after();
+  } catch (const InputError& error) {
+    failed(error);
+    throw;
+  } catch (const Error& error) {
+    failed(error);
+    throw Error(with_collective(error.what(), member.rank, collective.call));
+  } catch (const std::exception& error) {
+    failed(error);
+    throw;
+  }
 }
 
 Work Group::State::start(Collective collective, Around around) {
   const std::lock_guard lock(calls);
   Work work;
-  work.state_ = std::make_shared<Work::State>(
-      Work::State{queue, task(std::move(collective), std::move(around))});
+  work.state_ = std::make_shared<Work::State>(task(std::move(collective), std::move(around)));
   queue->push(work.state_->task);
   return work;
 }
@@ -115,7 +150,7 @@ void Group::State::run_now(Collective collective) {
   std::shared_ptr<Task> now;
   {
     const std::lock_guard lock(calls);
-    now = task(std::move(collective), {});
+    now = task(std::move(collective), {}).task;
     queue->push_quietly(now);
   }
   queue->wait(*now);

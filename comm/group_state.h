@@ -1,10 +1,16 @@
 // What a Group's copies share: its transport and the queue of its collectives.
+//
+// On a device a collective is work of the group's own stream there, between two events: it begins
+// behind what the caller's stream was given before the call, and what that is given after wait()
+// runs behind it. The queue only gives the device its work; nobody waits for it on the host.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "ringlet/comm/collectives.h"
 #include "ringlet/comm/group.h"
@@ -15,6 +21,21 @@ namespace ringlet::comm {
 struct Work::State {
   std::shared_ptr<Queue> queue;
   std::shared_ptr<Task> task;
+  std::shared_ptr<Event> end;  // recorded when the task is done
+};
+
+/// A group's stream on a device, and where its latest collective ends there.
+struct Line {
+  explicit Line(Device device) : stream(device), end(std::make_shared<Event>(device)) {}
+  Stream stream;
+  std::shared_ptr<Event> end;
+};
+
+/// What else is done on the thread that runs a collective, and the tensors of that.
+struct Around {
+  std::function<void()> before = {};
+  std::function<void()> after = {};
+  std::vector<Tensor> tensors = {};
 };
 
 struct Group::State {
@@ -27,6 +48,7 @@ struct Group::State {
   std::uint64_t sequence = 0;
   std::uint64_t bytes_sent = 0;
   int subgroups = 0;
+  std::map<Device, Line> lines;
 
   ~State() { queue->drain(); }
 
@@ -36,15 +58,13 @@ struct Group::State {
   Schedule schedule(Op op, int root) const;
   Collective plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce = ReduceOp::sum,
                   int root = 0) const;
-  void run(Collective& collective);
-  void run_native(Collective& collective);
+  std::int64_t segments(Device device, std::int64_t longest_bytes) const;
+  void run(const Collective& collective, const Stream& stream);
+  void run_native(const Collective& collective);
+  void run_task(const Collective& collective, const Around& around, const Stream& stream);
+  Line& line(Device device);
 
-  /// What else is done on the thread that runs the collective.
-  struct Around {
-    std::function<void()> before;
-    std::function<void()> after;
-  };
-  std::shared_ptr<Task> task(Collective collective, Around around);
+  Work::State task(Collective collective, Around around);
   Work start(Collective collective, Around around = {});
   Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);

@@ -38,20 +38,25 @@ class Engine {
   virtual void barrier(const Call& call) = 0;
 };
 
-/// One collective at a time, from one thread at a time: begin, steps, finish; abandon after an
-/// exception. Every wait ends by the timeout or the alarm, with an Error that says why.
+/// One collective at a time, from one thread at a time: begin, steps (each send, receive), finish;
+/// abandon after an exception. Every wait ends by the timeout or the alarm, with an Error that says
+/// why.
 class Transport {
  public:
   virtual ~Transport() = default;
 
   /// Starts a collective whose sends come from `buffer`.
   virtual void begin(const Call& call, const Tensor& buffer) = 0;
-  /// Starts the sends, waits for the receives and calls `use` with all of them; the views end with
-  /// the call. With `in_place` they may be the places themselves, already filled. What was sent
-  /// must not be overwritten before finish(), unless what came in since proves that the peer has
-  /// it, which holds for all of our schedules.
-  virtual void step(std::span<const Transmission> sends, std::span<const Transmission> receives,
-                    bool in_place, const UseViews& use) = 0;
+  /// The first half of a step: starts its sends. What was sent must not be overwritten before
+  /// finish(), unless what came in since proves that the peer has it, which holds for all of our
+  /// schedules.
+  virtual void send(std::span<const Transmission> sends) = 0;
+  /// The second half: waits for the receives and calls `use` with all of them; the views end with
+  /// the call. With `in_place` they may be the places themselves, already filled.
+  virtual void receive(std::span<const Transmission> receives, bool in_place,
+                       const UseViews& use) = 0;
+  /// How many segments take turns, step by step, so that one moves while another is added.
+  virtual std::int64_t segments_at_once() const { return 1; }
   /// Waits until the peers have all that was sent.
   virtual void finish() = 0;
   /// Waits until no peer reads the buffer any more; the group has failed.

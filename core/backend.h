@@ -8,6 +8,7 @@
 
 #include "ringlet/core/device.h"
 #include "ringlet/core/device_time.h"
+#include "ringlet/core/stream.h"
 
 namespace ringlet {
 
@@ -61,11 +62,20 @@ class Backend {
   /// when either side is a CPU.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device,
                     std::size_t nbytes) = 0;
+  /// From another device of the type, given to the stream of `to_device` alone: what orders it
+  /// behind the work of `from_device` is the caller's business.
+  virtual void fetch(void* to, Device to_device, const void* from, Device from_device,
+                     std::size_t nbytes) {
+    copy(to, to_device, from, from_device, nbytes);
+  }
   /// Waits for all work of the device, whoever gave it.
   virtual void synchronize(Device device) = 0;
   /// See core/device_time.h; these are of a device that never runs behind.
   virtual std::unique_ptr<DeviceTime> device_time(Device device);
   virtual void hold(Device, double /*seconds*/) {}
+  /// See core/stream.h; null of a device that never runs behind.
+  virtual std::unique_ptr<DeviceStream> make_stream(Device) { return nullptr; }
+  virtual std::unique_ptr<DeviceEvent> make_event(Device) { return nullptr; }
   virtual MemoryStats memory(Device device) const = 0;
   /// A sidecar of `nbytes` in this block comes into use, or (less than 0) goes.
   virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/graph.h"
 
 namespace ringlet {
 namespace {
@@ -35,6 +36,7 @@ Storage::Storage(std::size_t nbytes, Device device, std::function<void(std::byte
 Storage::~Storage() {
   for (const Sidecar& sidecar : sidecars_) count(sidecar.value, false);
   if (unfilled_) return;
+  wait_for_uses();
   if (release_) {
     release_();
   } else {
@@ -56,6 +58,27 @@ void Storage::fill() const {
   block_ = block;
   fill_ = nullptr;  // and with it what the bytes were made from
   unfilled_.store(false, std::memory_order_release);
+}
+
+// What gives the memory back is ordered behind this thread's work, and this now behind the uses.
+void Storage::wait_for_uses() const {
+  try {
+    for (const Use& use : uses_) use.until->make_wait(device_);
+  } catch (const Error&) {
+    // The program ends and the driver is gone, or the device has failed: nothing runs there.
+  }
+}
+
+void Storage::use_until(const void* user, std::shared_ptr<const Event> until) {
+  if (device_.type == DeviceType::cpu || is_capturing()) return;
+  const std::lock_guard lock(use_mutex_);
+  const auto found =
+      std::find_if(uses_.begin(), uses_.end(), [&](const Use& use) { return use.user == user; });
+  if (found != uses_.end()) {
+    found->until = std::move(until);
+  } else {
+    uses_.push_back({user, std::move(until)});
+  }
 }
 
 void Storage::drop_sidecars() {

@@ -47,6 +47,10 @@ class Storage {
     return block_;
   }
 
+  /// Its memory is used again only behind `until`, a point in a stream that does not wait for those
+  /// who let go of it; a later one of the same `user` takes its place.
+  void use_until(const void* user, std::shared_ptr<const Event> until);
+
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   /// Before bytes are written; frees what sidecars nobody is using.
   void bump_version() {
@@ -71,8 +75,13 @@ class Storage {
     std::uint64_t version;
     std::shared_ptr<Storage> value;  // null: asked for once
   };
+  struct Use {
+    const void* user;
+    std::shared_ptr<const Event> until;
+  };
   void fill() const;
   void drop_sidecars();
+  void wait_for_uses() const;
 
   mutable Block block_;
   std::size_t nbytes_;
@@ -86,6 +95,8 @@ class Storage {
   std::atomic<bool> has_sidecars_{false};
   std::mutex sidecar_mutex_;
   std::vector<Sidecar> sidecars_;
+  std::mutex use_mutex_;
+  std::vector<Use> uses_;
 };
 
 }  // namespace ringlet

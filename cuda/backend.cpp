@@ -10,6 +10,7 @@
 #include "ringlet/core/graph.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/device_memory.h"
+#include "ringlet/cuda/device_stream.h"
 #include "ringlet/cuda/device_time.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/stream.h"
@@ -60,6 +61,14 @@ class CudaBackend final : public Backend {
     }
   }
 
+  // Without peer access the driver takes pinned memory of the host in between.
+  void fetch(void* to, Device to_device, const void* from, Device from_device,
+             std::size_t nbytes) override {
+    if (nbytes > 0)
+      RINGLET_CUDA(cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, nbytes,
+                                       cuda::current_stream(to_device)));
+  }
+
   void synchronize(Device device) override {
     check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);
@@ -69,6 +78,12 @@ class CudaBackend final : public Backend {
     return cuda::device_time(device);
   }
   void hold(Device device, double seconds) override { cuda::hold(device, seconds); }
+  std::unique_ptr<DeviceStream> make_stream(Device device) override {
+    return cuda::make_stream(device);
+  }
+  std::unique_ptr<DeviceEvent> make_event(Device device) override {
+    return cuda::make_event(device);
+  }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
   void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {
     of(device).allocator.count_sidecar(nbytes);

@@ -125,9 +125,8 @@ cudaStream_t current_stream(Device device) {
   return chosen ? chosen : default_stream(device);
 }
 
-StreamGuard::StreamGuard(const Stream& stream) : index_(stream.device().index) {
-  before_ = std::exchange(chosen_streams[static_cast<std::size_t>(index_)], stream.get());
+cudaStream_t set_stream(Device device, cudaStream_t stream) {
+  return std::exchange(chosen_streams[static_cast<std::size_t>(device.index)], stream);
 }
-StreamGuard::~StreamGuard() { chosen_streams[static_cast<std::size_t>(index_)] = before_; }
 
 }  // namespace ringlet::cuda

@@ -1,5 +1,5 @@
 // Devices, streams and events. Work of one device runs in the order in which it is given, on the
-// device's one stream, whatever thread gives it, unless a StreamGuard chooses another.
+// device's one stream, whatever thread gives it, unless set_stream() chooses another.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -71,18 +71,7 @@ class Event {
 
 /// Where this thread's work for the device goes.
 cudaStream_t current_stream(Device device);
-
-/// For a scope, this thread's work for the stream's device goes to `stream`.
-class StreamGuard {
- public:
-  explicit StreamGuard(const Stream& stream);
-  ~StreamGuard();
-  StreamGuard(const StreamGuard&) = delete;
-  StreamGuard& operator=(const StreamGuard&) = delete;
-
- private:
-  int index_;
-  cudaStream_t before_;
-};
+/// From now on it goes to `stream`, null: to the device's one; returns what this said before.
+cudaStream_t set_stream(Device device, cudaStream_t stream);
 
 }  // namespace ringlet::cuda

@@ -1,13 +1,16 @@
-// The tests of a floor, on any device: `core_tests --device cuda` makes tensors there. Exit code
-// 77, which Meson calls skipped, where that device, or the instruction set that RINGLET_ISA names,
-// is missing.
+// The tests of a floor, on any device: `core_tests --device cuda` makes tensors there, `--device
+// delayed` (or `delayed:SEED`) on the device of delayed_device.h. Exit code 77, which Meson calls
+// skipped, where that device, or the instruction set that RINGLET_ISA names, is missing.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "delayed_device.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device.h"
 #include "ringlet/core/error.h"
@@ -17,12 +20,22 @@ namespace {
 constexpr int kSkipped = 77;
 constexpr int kBadInput = 2;
 
+/// "delayed" takes the place of the CUDA devices.
+ringlet::Device find_device(std::string_view name, std::optional<ringlet::DelayedDevice>& delayed) {
+  constexpr std::string_view kDelayed = "delayed";
+  if (!name.starts_with(kDelayed)) return ringlet::Device::parse(name);
+  name.remove_prefix(kDelayed.size());
+  delayed.emplace(name.starts_with(':') ? static_cast<unsigned>(std::atoi(name.data() + 1)) : 1);
+  return {ringlet::DeviceType::cuda, 0};
+}
+
 /// Takes "--device NAME" out of `arguments`.
-ringlet::Device take_device(std::vector<char*>& arguments) {
+ringlet::Device take_device(std::vector<char*>& arguments,
+                            std::optional<ringlet::DelayedDevice>& delayed) {
   ringlet::Device device;
   for (std::size_t i = 1; i + 1 < arguments.size(); ++i) {
     if (std::string_view(arguments[i]) != "--device") continue;
-    device = ringlet::Device::parse(arguments[i + 1]);
+    device = find_device(arguments[i + 1], delayed);
     const auto at = arguments.begin() + static_cast<std::ptrdiff_t>(i);
     arguments.erase(at, at + 2);
     break;
@@ -40,9 +53,10 @@ int main(int argc, char** argv) {
     std::puts(error.what());
     return kSkipped;
   }
+  std::optional<ringlet::DelayedDevice> delayed;
   ringlet::Device device;
   try {
-    device = take_device(arguments);
+    device = take_device(arguments, delayed);
   } catch (const ringlet::InputError& error) {
     std::puts(error.what());
     return kBadInput;

@@ -79,17 +79,21 @@ void BoardTransport::begin(const Call& call, const Tensor& buffer) {
   board_->post(rank_, Place{call.sequence, 0});
 }
 
-void BoardTransport::step(std::span<const Transmission> sends,
-                          std::span<const Transmission> receives, bool /*in_place*/,
-                          const UseViews& use) {
+void BoardTransport::send(std::span<const Transmission> sends) {
   if (staged_bytes_ > kStagedBytes) wait_for_readers();
   for (const Transmission& send : sends) publish(send);
+}
+
+void BoardTransport::receive(std::span<const Transmission> receives, bool /*in_place*/,
+                             const UseViews& use) {
   views_.clear();
-  for (const Transmission& receive : receives) views_.push_back(this->receive(receive));
+  for (const Transmission& receive : receives) views_.push_back(receive_one(receive));
   {
     const Reading reading(board_->seat(rank_));
     check_alarm();  // a peer that failed waits for readers, but not for those that begin later
     use(views_);
+    for (const Transmission& receive : receives)
+      board_->lane(receive.peer, rank_).read = mark_read(receive.peer);
   }
   for (const Transmission& receive : receives) {
     board_->lane(receive.peer, rank_).released.fetch_add(1);
@@ -112,7 +116,9 @@ void BoardTransport::publish(const Transmission& send) {
                                           source.bytes() + offset,
                                           block.fd_offset + source.storage_offset() + offset,
                                           send.nbytes,
-                                          block.fd};
+                                          block.fd,
+                                          source ? source.device() : Device{},
+                                          mark_ready(send.peer, published % Lane::kSlots)};
   lane.published.store(published + 1);
   board_->ring(send.peer);
 }
@@ -129,7 +135,7 @@ Tensor BoardTransport::staged(const Transmission& send) {
   return staged_.back();
 }
 
-const std::byte* BoardTransport::receive(const Transmission& receive) {
+const std::byte* BoardTransport::receive_one(const Transmission& receive) {
   Lane& lane = board_->lane(receive.peer, rank_);
   const std::uint64_t released = lane.released.load(std::memory_order_relaxed);
   wait(receive.peer, [&] { return lane.published.load() > released; });
@@ -151,8 +157,17 @@ void BoardTransport::wait_for_readers() {
     Lane& lane = board_->lane(rank_, peer);
     wait(peer, [&] { return lane.released.load() == lane.published.load(); });
   }
+  order_behind_readers();
   staged_.clear();
   staged_bytes_ = 0;
+}
+
+// On a device: what is given to it from now on may write what the peers have read.
+void BoardTransport::order_behind_readers() {
+  if (!buffer_ || buffer_.device().type == DeviceType::cpu) return;
+  for (int peer = 0; peer < size_; ++peer)
+    if (const Event* read = board_->lane(rank_, peer).read.exchange(nullptr))
+      read->make_wait(buffer_.device());
 }
 
 void BoardTransport::abandon() noexcept {
@@ -162,6 +177,11 @@ void BoardTransport::abandon() noexcept {
   for (int peer = 0; peer < size_; ++peer)
     while (peer != rank_ && board_->seat(peer).reading.load() && Clock::now() < patience)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  try {
+    order_behind_readers();
+  } catch (const Error&) {
+    // The device has failed as well: nothing of it is read any more.
+  }
   staged_.clear();
   buffer_ = {};
 }

@@ -14,31 +14,37 @@ class BoardTransport : public Transport {
   BoardTransport(const Membership& membership, std::shared_ptr<Board> board);
 
   void begin(const Call& call, const Tensor& buffer) override;
-  void step(std::span<const Transmission> sends, std::span<const Transmission> receives,
-            bool in_place, const UseViews& use) override;
+  void send(std::span<const Transmission> sends) override;
+  void receive(std::span<const Transmission> receives, bool in_place, const UseViews& use) override;
   void finish() override;
   void abandon() noexcept override;
 
  protected:
   /// Where this rank reads what a peer published.
   virtual const std::byte* view(int peer, const Message& message) = 0;
+  /// Of a buffer on a device: an event for what was given to it before the message `slot` to
+  /// `peer`, and one for what reads the peer's messages so far. Null on a CPU.
+  virtual const Event* mark_ready(int /*peer*/, std::uint64_t /*slot*/) { return nullptr; }
+  virtual const Event* mark_read(int /*peer*/) { return nullptr; }
   /// True where peers can read `buffer` only by a descriptor that it does not have.
   virtual bool must_stage(const Tensor& buffer) const = 0;
 
+  const Tensor& buffer() const { return buffer_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   Board& board() const { return *board_; }
+  [[noreturn]] void end(const std::string& cause) const;
 
  private:
   void publish(const Transmission& send);
-  const std::byte* receive(const Transmission& receive);
+  const std::byte* receive_one(const Transmission& receive);
   void wait_for_readers();
+  void order_behind_readers();
   Tensor staged(const Transmission& send);
   template <class Ready>
   void wait(int peer, const Ready& ready);
   void check_alarm() const;
   void check_peer(int peer) const;
-  [[noreturn]] void end(const std::string& cause) const;
   [[noreturn]] void timed_out(int peer) const;
 
   std::shared_ptr<Alarm> alarm_;

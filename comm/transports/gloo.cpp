@@ -36,9 +36,12 @@ class GlooTransport final : public Transport {
     for (Peer& peer : peers_) peer.called = peer.heard = false;
   }
 
-  void step(std::span<const Transmission> sends, std::span<const Transmission> receives,
-            bool in_place, const UseViews& use) override {
-    for (const Transmission& send : sends) this->send(send);
+  void send(std::span<const Transmission> sends) override {
+    for (const Transmission& send : sends) send_one(send);
+  }
+
+  void receive(std::span<const Transmission> receives, bool in_place,
+               const UseViews& use) override {
     for (const Transmission& receive : receives) hear(receive.peer);
 
     std::size_t nbytes = 0;
@@ -100,7 +103,7 @@ class GlooTransport final : public Transport {
     return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
   }
 
-  void send(const Transmission& send) {
+  void send_one(const Transmission& send) {
     guarded(send.peer, [&](Peer& peer) {
       if (!peer.called) {
         peer.call_out = context_->createUnboundBuffer(&call_, sizeof(call_));

@@ -1,16 +1,79 @@
-// Ranks as threads of one process: a peer's bytes are read where they lie.
+// Ranks as threads of one process: a peer's bytes are read where they lie. On a device the ranks'
+// streams are ordered by events alone: a message says when its bytes are there, a lane when they
+// have been read. The bytes of another device are fetched first.
+#include <array>
+#include <map>
+#include <optional>
+
 #include "ringlet/comm/transports/board.h"
+#include "ringlet/core/error.h"
 
 namespace ringlet::comm {
 namespace {
+
+/// What this rank records for one peer.
+struct PeerEvents {
+  explicit PeerEvents(Device device) : read(device) {}
+  std::array<std::optional<Event>, Lane::kSlots> ready;
+  Event read;
+};
 
 class ThreadTransport final : public BoardTransport {
  public:
   using BoardTransport::BoardTransport;
 
  private:
-  const std::byte* view(int, const Message& message) override { return message.address; }
+  const std::byte* view(int peer, const Message& message) override {
+    const Device device = buffer().device();
+    if (message.device.type != device.type)
+      end(str("[", name(message.call.op), "] rank ", peer, "'s tensor is on ", message.device,
+              ", rank ", rank(), "'s on ", device));
+    if (message.ready) message.ready->make_wait(device);
+    return message.device == device || !message.ready ? message.address : fetched(message);
+  }
+
+  // A copy on this rank's device, which lasts as long as the views.
+  const std::byte* fetched(const Message& message) {
+    const Device device = buffer().device();
+    Tensor copy = empty({static_cast<std::int64_t>(message.nbytes)}, DType::u8, device);
+    std::byte* to = copy.mutable_bytes();
+    backend(device.type).fetch(to, device, message.address, message.device, message.nbytes);
+    fetched_.push_back(std::move(copy));
+    return to;
+  }
+
+  const Event* mark_ready(int peer, std::uint64_t slot) override {
+    PeerEvents* events = of(peer);
+    if (!events) return nullptr;
+    std::optional<Event>& ready = events->ready[slot];
+    if (!ready) ready.emplace(buffer().device());
+    ready->record();
+    return &*ready;
+  }
+  const Event* mark_read(int peer) override {
+    fetched_.clear();
+    PeerEvents* events = of(peer);
+    if (!events) return nullptr;
+    events->read.record();
+    return &events->read;
+  }
+
+  /// Null on a CPU.
+  PeerEvents* of(int peer) {
+    const Device device = buffer() ? buffer().device() : Device{};
+    if (device.type == DeviceType::cpu) return nullptr;
+    std::shared_ptr<PeerEvents>& events = events_[{peer, device}];
+    if (!events) {
+      events = std::make_shared<PeerEvents>(device);
+      board().keep(events);  // a peer may wait for them behind the end of this rank
+    }
+    return events.get();
+  }
+
   bool must_stage(const Tensor&) const override { return false; }
+
+  std::map<std::pair<int, Device>, std::shared_ptr<PeerEvents>> events_;
+  std::vector<Tensor> fetched_;
 };
 
 }  // namespace

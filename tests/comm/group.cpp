@@ -295,9 +295,10 @@ TEST_CASE("every algorithm gives the same bits on every rank and run to run") {
     for (int run = 0; run < 3; ++run)
       launch(
           [&](const Group& group) {
-            Tensor x = numbered(group.rank(), 5000);
-            float* data = x.mutable_data<float>();
-            for (int i = 0; i < 5000; ++i) data[i] = std::sin(data[i] * static_cast<float>(i));
+            std::vector<float> values = numbered(group.rank(), 5000).to_vector();
+            for (int i = 0; float& value : values)
+              value = std::sin(value * static_cast<float>(i++));
+            Tensor x = tensor(values, {5000});
             group.all_reduce(x).wait();
             const std::lock_guard lock(mutex);
             results.push_back(x.to_vector());

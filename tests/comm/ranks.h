@@ -12,8 +12,9 @@ namespace ringlet::comm {
 inline const std::vector<DType> kDTypes = {DType::f32, DType::f64, DType::bf16, DType::f16,
                                            DType::i32, DType::i64, DType::u8};
 
-/// Those of this build.
+/// Those of this build for the device that tensors are made on.
 inline std::vector<TransportKind> transports() {
+  if (default_device().type != DeviceType::cpu) return {TransportKind::thread};
   std::vector<TransportKind> kinds = {TransportKind::thread, TransportKind::shm};
 #if defined(RINGLET_TESTS_GLOO)
   kinds.push_back(TransportKind::gloo);
@@ -45,7 +46,8 @@ void expect(const Tensor& actual, std::int64_t begin, std::int64_t end, Expected
 
 inline void expect_same_bits(const Tensor& a, const Tensor& b, const std::string& what) {
   RINGLET_CHECK_EQ(a.nbytes(), b.nbytes(), what);
-  const auto *x = a.bytes(), *y = b.bytes();
+  const Tensor host_a = a.to(Device{}), host_b = b.to(Device{});
+  const auto *x = host_a.bytes(), *y = host_b.bytes();
   for (std::size_t i = 0; i < a.nbytes(); ++i)
     RINGLET_CHECK(x[i] == y[i], what, ": byte ", i, " of ", a.nbytes(), " differs");
 }

@@ -1,0 +1,13 @@
+// core/stream.h for the cuda devices.
+#pragma once
+
+#include <memory>
+
+#include "ringlet/core/stream.h"
+
+namespace ringlet::cuda {
+
+std::unique_ptr<DeviceStream> make_stream(Device device);
+std::unique_ptr<DeviceEvent> make_event(Device device);
+
+}  // namespace ringlet::cuda

@@ -1,0 +1,138 @@
+// What the CUDA devices of programs without a GPU share: memory of the host, and the CPU's kernels,
+// which a device is given as calls that it makes when it likes.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/ops/attention.h"
+#include "ringlet/core/ops/combine.h"
+#include "ringlet/core/ops/cosine_similarity.h"
+#include "ringlet/core/ops/cross_entropy.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/embedding.h"
+#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/index.h"
+#include "ringlet/core/ops/layer_norm.h"
+#include "ringlet/core/ops/matmul.h"
+#include "ringlet/core/ops/normalize.h"
+#include "ringlet/core/ops/optimizer.h"
+#include "ringlet/core/ops/pooling.h"
+#include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/reduce.h"
+#include "ringlet/core/ops/softmax.h"
+#include "ringlet/cuda/segment_source.h"
+
+namespace ringlet {
+
+/// Segments of NaN, so that what is read before it is written shows.
+struct HostSegments : cuda::SegmentSource {
+  HostSegments() = default;
+  HostSegments(const HostSegments&) = delete;
+  HostSegments& operator=(const HostSegments&) = delete;
+  ~HostSegments() override {
+    for (std::byte* segment : taken) std::free(segment);
+  }
+  std::byte* take(std::size_t nbytes) override {
+    auto* data = static_cast<std::byte*>(std::aligned_alloc(512, (nbytes + 511) / 512 * 512));
+    std::memset(data, 0xff, nbytes);
+    taken.insert(data);
+    return data;
+  }
+  void give_back(std::byte* segment) override {
+    taken.erase(segment);
+    std::free(segment);
+  }
+  std::string situation() const override { return ""; }
+  std::set<std::byte*> taken;
+};
+
+class HostDevice : public Backend {
+ public:
+  HostDevice() {
+    ensure_registered();
+    installed = this;
+    set_backend(DeviceType::cuda, this);
+    add_kernels();
+  }
+  ~HostDevice() override {
+    set_backend(DeviceType::cuda, nullptr);
+    installed = nullptr;
+  }
+  HostDevice(const HostDevice&) = delete;
+  HostDevice& operator=(const HostDevice&) = delete;
+
+ protected:
+  using Call = std::function<void()>;
+  virtual void give(Device device, Call call) = 0;
+
+ private:
+  inline static HostDevice* installed = nullptr;
+
+  // Other forms of a weight are a storage's, which a call cannot hold.
+  static MatmulArgs alone(MatmulArgs args) {
+    args.keep_b = nullptr;
+    return args;
+  }
+  template <class Args>
+  static const Args& alone(const Args& args) {
+    return args;
+  }
+  template <class Args, Kernel<Args>& kernel>
+  static void add() {
+    kernel.set(DeviceType::cuda, [](const Args& args, Device device) {
+      installed->give(device, [own = alone(args)] { kernel(own, Device{}); });
+    });
+  }
+
+  static void add_kernels() {
+    combine_kernel.set(DeviceType::cuda, [](const CombineArgs& args, Device device) {
+      const std::vector<const void*> sources(args.sources, args.sources + args.count);
+      installed->give(device, [own = args, sources]() mutable {
+        own.sources = sources.data();
+        combine_kernel(own, Device{});
+      });
+    });
+    add<AttentionArgs, attention_kernel>();
+    add<AttentionBackwardArgs, attention_backward_kernel>();
+    add<CosineSimilarityArgs, cosine_similarity_kernel>();
+    add<CosineSimilarityBackwardArgs, cosine_similarity_backward_kernel>();
+    add<CrossEntropyArgs, cross_entropy_kernel>();
+    add<CrossEntropyBackwardArgs, cross_entropy_backward_kernel>();
+    add<UnaryArgs, unary_kernel>();
+    add<BinaryArgs, binary_kernel>();
+    add<WhereArgs, where_kernel>();
+    add<AxpbyArgs, axpby_kernel>();
+    add<EmbeddingArgs, embedding_kernel>();
+    add<EmbeddingBackwardArgs, embedding_backward_kernel>();
+    add<EmbeddingSumArgs, embedding_sum_layer_norm_kernel>();
+    add<FillArgs, fill_kernel>();
+    add<CastArgs, cast_kernel>();
+    add<CopyBlocksArgs, copy_blocks_kernel>();
+    add<LayerNormArgs, layer_norm_kernel>();
+    add<LayerNormBackwardArgs, layer_norm_backward_kernel>();
+    add<MatmulArgs, matmul_kernel>();
+    add<SumRowsArgs, sum_rows_kernel>();
+    add<GeluBackwardArgs, gelu_backward_kernel>();
+    add<NormalizeArgs, normalize_kernel>();
+    add<NormalizeBackwardArgs, normalize_backward_kernel>();
+    add<AdamWArgs, adamw_kernel>();
+    add<SGDArgs, sgd_kernel>();
+    add<SquaredNormArgs, squared_norm_kernel>();
+    add<ClipFactorArgs, clip_factor_kernel>();
+    add<PoolingArgs, pooling_kernel>();
+    add<PoolingBackwardArgs, pooling_backward_kernel>();
+    add<RandomArgs, random_kernel>();
+    add<DropoutArgs, dropout_kernel>();
+    add<DropoutArgs, dropout_mask_kernel>();
+    add<ReduceArgs, reduce_kernel>();
+    add<SoftmaxArgs, softmax_kernel>();
+    add<SoftmaxBackwardArgs, softmax_backward_kernel>();
+  }
+};
+
+}  // namespace ringlet
