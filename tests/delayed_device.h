@@ -19,9 +19,11 @@ namespace ringlet {
 
 class DelayedDevice final : public HostDevice {
  public:
-  static constexpr int kDevices = 2;
+  static constexpr int kDevices = 4;
 
-  explicit DelayedDevice(unsigned seed) : random_(seed) {}
+  explicit DelayedDevice(unsigned seed) : random_(seed) {
+    for (int i = 0; i < kDevices; ++i) memories_.emplace_back(*this, Device{DeviceType::cuda, i});
+  }
   ~DelayedDevice() override { run_all(); }
 
   int device_count() const override { return kDevices; }
@@ -197,8 +199,7 @@ class DelayedDevice final : public HostDevice {
   std::recursive_mutex mutex_;  // a kernel that a call ends in gives nothing, but its memory may go
   std::mt19937 random_;
   std::deque<Queue> queues_;
-  std::array<Memory, kDevices> memories_{Memory(*this, {DeviceType::cuda, 0}),
-                                         Memory(*this, {DeviceType::cuda, 1})};
+  std::deque<Memory> memories_;
 };
 
 }  // namespace ringlet

@@ -150,7 +150,7 @@ TEST_CASE("a thread and a replica per device end with the same bits, too") {
       CAPTURE(n);
       CAPTURE(backwards.size());
       std::vector<Device> devices;
-      for (int d = 0; d < n; ++d) devices.push_back({DeviceType::cpu, d});
+      for (int d = 0; d < n; ++d) devices.push_back({default_device().type, d});
       tiny::Model model;
       DataParallel parallel(*model.loss, devices);
       LoaderOptions options = tiny::loader_options(0, 1);

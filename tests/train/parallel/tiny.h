@@ -91,9 +91,10 @@ inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t
           .world_size = static_cast<std::size_t>(world_size)};
 }
 
-inline const models::PackedBatch& next(train::Loader& loader) {
+/// On the device that tensors are made on.
+inline models::PackedBatch next(train::Loader& loader) {
   const models::PackedBatch* batch = loader.next();
-  return batch ? *batch : *loader.next();
+  return (batch ? *batch : *loader.next()).to(default_device());
 }
 
 /// The backwards of a step, one after the other; true: under no_sync.
@@ -109,7 +110,7 @@ inline void train_rank(Model& model, const train::LoaderOptions& options,
     for (const bool pause : backwards) {
       std::optional<train::NoSync> no_sync;
       if (pause) no_sync.emplace(paused);
-      (*model.loss)(next(loader).to(default_device())).backward();
+      (*model.loss)(next(loader)).backward();
     }
     optimizer.step();
     optimizer.zero_grad();
@@ -123,7 +124,7 @@ inline Bits bits(const nn::Module& module) {
   Bits all;
   nn::WholeParameters whole(module);
   for (const nn::Parameter& parameter : module.parameters()) {
-    const Tensor value = whole(parameter);
+    const Tensor value = whole(parameter).to(Device{});
     const auto* words = reinterpret_cast<const std::uint32_t*>(value.bytes());
     all.insert(all.end(), words, words + value.numel());
   }
