@@ -11,6 +11,7 @@
 
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"
+#include "ringlet/core/ops/convolution.h"
 #include "ringlet/core/ops/cosine_similarity.h"
 #include "ringlet/core/ops/cross_entropy.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -19,12 +20,14 @@
 #include "ringlet/core/ops/index.h"
 #include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/matmul.h"
+#include "ringlet/core/ops/max_pool.h"
 #include "ringlet/core/ops/normalize.h"
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/ops/softmax.h"
+#include "ringlet/core/ops/topk.h"
 #include "ringlet/cuda/segment_source.h"
 
 namespace ringlet {
@@ -97,6 +100,17 @@ class HostDevice : public Backend {
         combine_kernel(own, Device{});
       });
     });
+    add<Conv2dArgs, conv2d_kernel>();
+    add<Conv2dBackwardInputArgs, conv2d_backward_input_kernel>();
+    add<Conv2dBackwardWeightArgs, conv2d_backward_weight_kernel>();
+    add<Conv2dBackwardBiasArgs, conv2d_backward_bias_kernel>();
+    add<PermuteArgs, permute_kernel>();
+    add<GatherArgs, gather_kernel>();
+    add<ScatterAddArgs, scatter_add_kernel>();
+    add<ScatterArgs, scatter_kernel>();
+    add<MaxPool2dArgs, max_pool2d_kernel>();
+    add<MaxPool2dBackwardArgs, max_pool2d_backward_kernel>();
+    add<TopKArgs, topk_kernel>();
     add<AttentionArgs, attention_kernel>();
     add<AttentionBackwardArgs, attention_backward_kernel>();
     add<CosineSimilarityArgs, cosine_similarity_kernel>();

@@ -105,7 +105,7 @@ TEST_CASE("encode and save work at any moment, and leave no trace in what follow
 TEST_CASE("under DP, too") {
   const TemporaryFolder folder;
   tiny::Model model;
-  const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+  const DataParallel parallel(*model.loss, tiny::devices(2));
   LoaderOptions options = tiny::loader_options(0, 1);
   options.batch_size = 2 * tiny::kRows;
   train_looking(model, options, 0, parallel.paused(), folder.path());

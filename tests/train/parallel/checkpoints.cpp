@@ -36,7 +36,7 @@ TrainingArguments arguments(const Way& way, std::size_t accumulation = 1) {
       .strategy = way.strategy,
       .save_steps = 0};
   if (way.strategy == Strategy::dp)
-    for (int i = 0; i < way.devices; ++i) arguments.devices.push_back({DeviceType::cpu, i});
+    for (int i = 0; i < way.devices; ++i) arguments.devices.push_back({default_device().type, i});
   return arguments;
 }
 
@@ -311,8 +311,8 @@ TEST_CASE("evaluated while it learns, a model has the figures of one device, at 
 TEST_CASE("under DP every device encodes, scores and evaluates losses, with the bits of one") {
   tiny::Model model;
   const tiny::Model alone;
-  const Device second = Device::parse("cpu:1");
-  const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), second});
+  const Device second = tiny::devices(2)[1];
+  const DataParallel parallel(*model.loss, tiny::devices(2));
   const Evaluators evaluators;
   const auto computes = [&](const auto& body) {
     const auto before = memory_stats(second).allocations;

@@ -72,7 +72,7 @@ TEST_CASE("under a launcher that pins, devices of one process share out its proc
 }
 
 TEST_CASE("any module trains by sum(): the bits of its devices one after the other") {
-  const std::vector<Device> devices{Device::parse("cpu:0"), Device::parse("cpu:1")};
+  const std::vector<Device> devices = tiny::devices(2);
   const GeneratorGuard guard({3, 0, 0});
   models::Convnet net, alone;
   for (std::size_t i = 0; i < net.parameters().size(); ++i)

@@ -149,14 +149,26 @@ TEST_CASE("a thread and a replica per device end with the same bits, too") {
     for (const int n : {1, 2, 3, 4}) {
       CAPTURE(n);
       CAPTURE(backwards.size());
-      std::vector<Device> devices;
-      for (int d = 0; d < n; ++d) devices.push_back({default_device().type, d});
       tiny::Model model;
-      DataParallel parallel(*model.loss, devices);
+      DataParallel parallel(*model.loss, tiny::devices(n));
       LoaderOptions options = tiny::loader_options(0, 1);
       options.batch_size = tiny::kRows * static_cast<std::size_t>(n);  // it deals them out itself
       tiny::train_rank(model, options, backwards, parallel.paused());
       CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(n, backwards));
     }
+  }
+}
+
+TEST_CASE("replicas that share one GPU end with the same bits") {
+  if (default_device().type == DeviceType::cpu) return;  // devices of a CPU share its memory anyway
+  for (const int n : {2, 4}) {
+    CAPTURE(n);
+    tiny::Model model;
+    const std::vector<Device> one(static_cast<std::size_t>(n), default_device());
+    DataParallel parallel(*model.loss, one);
+    LoaderOptions options = tiny::loader_options(0, 1);
+    options.batch_size = tiny::kRows * static_cast<std::size_t>(n);
+    tiny::train_rank(model, options, {false}, parallel.paused());
+    CHECK(tiny::bits(*model.loss) == expected(n));
   }
 }

@@ -69,9 +69,9 @@ TEST_CASE("encoded again and again between steps, a model has the bits of one en
   }
   {
     tiny::Model model;
-    const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+    const DataParallel parallel(*model.loss, tiny::devices(2));
     train_encoding(model, tiny::loader_options(0, 1));
-    CHECK(memory_stats(Device::parse("cpu:1")).sidecars > 0);
+    CHECK(memory_stats(tiny::devices(2)[1]).sidecars > 0);
   }
   CHECK(memory_stats({}).sidecars == 0);
   for (const tiny::Parallel& way : tiny::every_strategy()) {
@@ -94,9 +94,9 @@ TEST_CASE("encoded again and again between steps, a model has the bits of one en
 TEST_CASE("what another library writes to a parameter reaches every device of a DataParallel") {
   tiny::Model model;
   const tiny::Model alone;
-  const DataParallel parallel(*model.loss, {Device::parse("cpu:0"), Device::parse("cpu:1")});
+  const DataParallel parallel(*model.loss, tiny::devices(2));
   check_encodings(model, alone);
-  REQUIRE(memory_stats(Device::parse("cpu:1")).sidecars > 0);
+  REQUIRE(memory_stats(tiny::devices(2)[1]).sidecars > 0);
   for (const nn::Parameter& parameter : model.loss->parameters()) {
     if (parameter.dim() != 2) continue;
     dlpack::DLManagedTensor* shared = dlpack::to_dlpack(parameter.tensor());

@@ -12,6 +12,7 @@
 
 #include "../words.h"
 #include "ringlet/comm/launch.h"
+#include "ringlet/core/backend.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
@@ -48,6 +49,15 @@ inline models::EncoderConfig deep_config() {
   deep.intermediate_size = 384;
   deep.num_hidden_layers = 24;
   return deep;
+}
+
+/// The first n of the type that tensors are made on; where there are fewer, some several times.
+inline std::vector<Device> devices(int n) {
+  const DeviceType type = default_device().type;
+  const int there = type == DeviceType::cpu ? n : backend(type).device_count();
+  std::vector<Device> all;
+  for (int d = 0; d < n; ++d) all.push_back({type, d % there});
+  return all;
 }
 
 /// Two sets of labelled pairs, one of scored pairs; their last batches have rows left over.
