@@ -112,6 +112,7 @@ class Group {
   const std::shared_ptr<Alarm>& alarm() const;
 
  private:
+  friend class Together;
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -5,6 +5,7 @@
 
 #include "ringlet/comm/trace.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/graph.h"
 
 namespace ringlet::comm {
 
@@ -90,67 +91,78 @@ void Group::State::run_native(const Collective& collective) {
        " has none of its own: choose ring or direct");
 }
 
-Work::State Group::State::task(Collective collective, Around around) {
+Prepared Group::State::prepare(Collective collective, Around around) {
   collective.call.sequence = ++sequence;
   bytes_sent += static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
                 itemsize(collective.call.dtype);
   const Device device = collective.buffer.device();
   Line& line = this->line(device);
-  line.end = std::make_shared<Event>(device);
-  auto begin = std::make_shared<Event>(device);
+  auto begin = std::make_shared<Event>(device), end = std::make_shared<Event>(device);
   begin->record();
+  if (!is_capturing()) line.end = end;  // what is captured has no place in the line
   around.tensors.insert(around.tensors.end(), {collective.buffer, collective.own});
   for (const Tensor& tensor : around.tensors)
-    if (tensor) tensor.storage()->use_until(&line, line.end);
-  auto task = std::make_shared<Task>();
-  task->run = [this, &stream = line.stream, begin, end = line.end,
-               collective = std::move(collective), around = std::move(around)]() mutable {
-    const StreamGuard on(stream);
-    // Here, on the stream that used them, the tensors go.
-    const Collective own = std::move(collective);
-    const Around own_around = std::move(around);
-    begin->make_wait();
-    run_task(own, own_around, stream);
-    end->record();
-  };
-  return {queue, std::move(task), line.end};
+    if (tensor) tensor.storage()->use_until(&line, end);
+  return {std::move(collective), std::move(around), &line.stream, std::move(begin), std::move(end)};
 }
 
-void Group::State::run_task(const Collective& collective, const Around& around,
-                            const Stream& stream) {
-  const auto failed = [this](const std::exception& error) {
-    if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
-    transport->abandon();
+Work::State Group::State::task(Prepared prepared) {
+  auto task = std::make_shared<Task>();
+  std::shared_ptr<Event> end = prepared.end;
+  task->run = [this, prepared = std::move(prepared)]() mutable {
+    const StreamGuard on(*prepared.stream);
+    const Prepared own = std::move(prepared);  // its tensors go here, on the stream that used them
+    run_task(own);
   };
+  return {queue, std::move(task), std::move(end)};
+}
+
+void Group::State::run_task(const Prepared& prepared) {
+  const auto& [collective, around, stream, begin, end] = prepared;
+  begin->make_wait();
   try {
     if (around.before) around.before();
-    run(collective, stream);
+    run(collective, *stream);
     if (around.after) around.after();
   } catch (const InputError& error) {
-    failed(error);
+    fail_all(error);
     throw;
   } catch (const Error& error) {
-    failed(error);
+    fail_all(error);
     throw Error(with_collective(error.what(), member.rank, collective.call));
   } catch (const std::exception& error) {
-    failed(error);
+    fail_all(error);
     throw;
   }
+  end->record();
+}
+
+void Group::State::fail_all(const std::exception& error) {
+  if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
+  transport->abandon();
 }
 
 Work Group::State::start(Collective collective, Around around) {
+  RINGLET_CHECK(gathered || !is_capturing(), "[", name(collective.call.op),
+                "] ranks in threads of their own cannot be captured, together() they can");
   const std::lock_guard lock(calls);
+  Prepared prepared = prepare(std::move(collective), std::move(around));
   Work work;
-  work.state_ = std::make_shared<Work::State>(task(std::move(collective), std::move(around)));
+  if (gathered) {
+    gathered->push_back(std::move(prepared));
+    return work;
+  }
+  work.state_ = std::make_shared<Work::State>(task(std::move(prepared)));
   queue->push(work.state_->task);
   return work;
 }
 
 void Group::State::run_now(Collective collective) {
+  RINGLET_CHECK(!gathered, "[", name(collective.call.op), "] waits, which together() cannot");
   std::shared_ptr<Task> now;
   {
     const std::lock_guard lock(calls);
-    now = task(std::move(collective), {}).task;
+    now = task(prepare(std::move(collective), {})).task;
     queue->push_quietly(now);
   }
   queue->wait(*now);

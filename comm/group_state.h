@@ -38,6 +38,15 @@ struct Around {
   std::vector<Tensor> tensors = {};
 };
 
+/// A collective as it was called, ready to be run.
+struct Prepared {
+  Collective collective;
+  Around around;
+  const Stream* stream;
+  std::shared_ptr<Event> begin;  // recorded
+  std::shared_ptr<Event> end;    // to be recorded
+};
+
 struct Group::State {
   Membership member;
   GroupOptions options;
@@ -49,6 +58,7 @@ struct Group::State {
   std::uint64_t bytes_sent = 0;
   int subgroups = 0;
   std::map<Device, Line> lines;
+  std::vector<Prepared>* gathered = nullptr;  // for together(): takes what is called
 
   ~State() { queue->drain(); }
 
@@ -61,10 +71,12 @@ struct Group::State {
   std::int64_t segments(Device device, std::int64_t longest_bytes) const;
   void run(const Collective& collective, const Stream& stream);
   void run_native(const Collective& collective);
-  void run_task(const Collective& collective, const Around& around, const Stream& stream);
+  void run_task(const Prepared& prepared);
   Line& line(Device device);
 
-  Work::State task(Collective collective, Around around);
+  Prepared prepare(Collective collective, Around around);
+  Work::State task(Prepared prepared);
+  void fail_all(const std::exception& error);
   Work start(Collective collective, Around around = {});
   Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);

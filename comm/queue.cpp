@@ -54,8 +54,21 @@ void Queue::wait(Task& task) {
   if (task.error) std::rethrow_exception(task.error);
 }
 
+void Queue::wait_for_all() {
+  std::unique_lock lock(mutex_);
+  run_rest(lock);
+}
+
 void Queue::drain() {
   std::unique_lock lock(mutex_);
+  run_rest(lock);
+  stop_ = true;
+  work_.notify_all();
+  lock.unlock();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Queue::run_rest(std::unique_lock<std::mutex>& lock) {
   while (!tasks_.empty() || running_) {
     if (!running_) {
       run_next(lock);
@@ -63,10 +76,6 @@ void Queue::drain() {
       changed_.wait(lock);
     }
   }
-  stop_ = true;
-  work_.notify_all();
-  lock.unlock();
-  if (thread_.joinable()) thread_.join();
 }
 
 void Queue::run_next(std::unique_lock<std::mutex>& lock) {

@@ -29,6 +29,8 @@ class Queue {
   void push_quietly(const std::shared_ptr<Task>& task);
   /// Until the task is done; rethrows its error.
   void wait(Task& task);
+  /// Until no task is left.
+  void wait_for_all();
   /// Runs what is left and ends the thread.
   void drain();
 
@@ -40,6 +42,7 @@ class Queue {
     return static_cast<double>(nanoseconds) * 1e-9;
   }
   void run_next(std::unique_lock<std::mutex>& lock);
+  void run_rest(std::unique_lock<std::mutex>& lock);
   void run_all();
   void wait_for_work(std::unique_lock<std::mutex>& lock);
 

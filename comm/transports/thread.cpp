@@ -7,6 +7,7 @@
 
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/graph.h"
 
 namespace ringlet::comm {
 namespace {
@@ -34,6 +35,7 @@ class ThreadTransport final : public BoardTransport {
 
   // A copy on this rank's device, which lasts as long as the views.
   const std::byte* fetched(const Message& message) {
+    check_not_capturing("a copy between devices");
     const Device device = buffer().device();
     Tensor copy = empty({static_cast<std::int64_t>(message.nbytes)}, DType::u8, device);
     std::byte* to = copy.mutable_bytes();

@@ -48,12 +48,6 @@ void with_ranks(const Setting& setting, const std::function<void(const Group&)>&
 
 std::vector<std::int64_t> lengths(int n) { return {0, 1, n - 1, n, n + 1, 63, 257, 1000}; }
 
-double sum_over_ranks(int ranks, std::int64_t i) {
-  double sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum += element(rank, i);
-  return sum;
-}
-
 double max_over_ranks(int ranks, std::int64_t i) {
   int max = 0;
   for (int rank = 0; rank < ranks; ++rank) max = std::max(max, element(rank, i));

@@ -25,6 +25,12 @@ inline std::vector<TransportKind> transports() {
 /// Element i of rank r's tensor: small, so that sums over ranks are exact in every dtype.
 inline int element(int rank, std::int64_t i) { return static_cast<int>((i * 7 + rank * 31) % 41); }
 
+inline double sum_over_ranks(int ranks, std::int64_t i) {
+  double sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum += element(rank, i);
+  return sum;
+}
+
 /// A slice that starts one element into its storage: aligned to nothing but its dtype.
 inline Tensor numbered(int rank, std::int64_t n, DType dtype = DType::f32) {
   std::vector<double> values{-1};

@@ -1,0 +1,94 @@
+#include "ringlet/comm/together.h"
+
+#include "ringlet/comm/group_state.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+
+/// The collectives that several ranks call, and how they run.
+class Together {
+ public:
+  explicit Together(std::span<const Group> ranks) : ranks_(ranks), called_(ranks.size()) {}
+
+  void gather(const std::function<void(const Group& rank)>& calls);
+  void run();
+
+ private:
+  using State = Group::State;
+  using Column = std::vector<std::pair<State*, const Prepared*>>;  // one collective, of all ranks
+  static void run(const Column& column);
+
+  std::span<const Group> ranks_;
+  std::vector<std::vector<Prepared>> called_;  // [rank]
+};
+
+void Together::gather(const std::function<void(const Group& rank)>& calls) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const Group& rank = ranks_[r];
+    RINGLET_CHECK(
+        rank.rank() == static_cast<int>(r) && rank.size() == static_cast<int>(called_.size()),
+        "[together] takes all ranks of a group, in order");
+    if (!rank.state_) return calls(rank);
+    rank.state_->queue->wait_for_all();  // what was called before goes first
+    rank.state_->gathered = &called_[r];
+    try {
+      calls(rank);
+    } catch (...) {
+      rank.state_->gathered = nullptr;
+      throw;
+    }
+    rank.state_->gathered = nullptr;
+    RINGLET_CHECK_EQ(called_[r].size(), called_[0].size(), "[together] collectives of rank ", r);
+  }
+}
+
+void Together::run() {
+  for (std::size_t i = 0; i < called_[0].size(); ++i) {
+    Column column;
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      column.emplace_back(ranks_[r].state_.get(), &called_[r][i]);
+    try {
+      run(column);
+    } catch (const std::exception& error) {
+      for (const auto& [state, prepared] : column) state->fail_all(error);
+      throw;
+    }
+  }
+}
+
+void Together::run(const Column& column) {
+  std::vector<RankPart> parts;
+  for (const auto& [state, prepared] : column) {
+    const StreamGuard on(*prepared->stream);
+    prepared->begin->make_wait();
+    if (prepared->around.before) prepared->around.before();
+    parts.push_back({&prepared->collective, state->transport.get(), prepared->stream,
+                     state->member.rank, state->member.size});
+  }
+  comm::run(parts);
+  for (const auto& [state, prepared] : column) {
+    {
+      const StreamGuard on(*prepared->stream);
+      if (prepared->around.after) prepared->around.after();
+      prepared->end->record();
+    }
+    prepared->end->make_wait();
+  }
+}
+
+std::vector<Group> local_ranks(int n, GroupOptions options) {
+  std::vector<Group> ranks(static_cast<std::size_t>(n));
+  launch([&](const Group& group) { ranks[static_cast<std::size_t>(group.rank())] = group; }, n,
+         {.ranks = Ranks::threads, .group = options});
+  return ranks;
+}
+
+void together(std::span<const Group> ranks, const std::function<void(const Group& rank)>& calls) {
+  RINGLET_CHECK(!ranks.empty(), "[together] of no ranks");
+  Together all(ranks);
+  all.gather(calls);
+  all.run();
+}
+
+}  // namespace ringlet::comm

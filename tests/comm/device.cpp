@@ -1,0 +1,150 @@
+// Collectives of tensors on a GPU, beside those of group.cpp, which run there, too.
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "ranks.h"
+#include "ringlet/comm/together.h"
+#include "ringlet/core/graph.h"
+#include "ringlet/core/ops/elementwise.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+
+namespace {
+
+/// False on a CPU, where these have nothing to show.
+bool on_a_gpu() { return default_device().type != DeviceType::cpu; }
+
+const std::vector<Algorithm> kAlgorithms = {Algorithm::direct, Algorithm::ring};
+
+void expect_sum(const Tensor& actual, int ranks, const char* what) {
+  const auto sum = [&](std::int64_t i) { return sum_over_ranks(ranks, i); };
+  expect(actual, 0, actual.numel(), sum, what);
+}
+
+/// Not whole, so that every order of adding gives other bits.
+Tensor fraction(int rank, DType dtype) {
+  return add(numbered(rank, 1003), full({1003}, 0.3 / (rank + 1))).to(dtype);
+}
+
+}  // namespace
+
+TEST_CASE("a GPU per rank: what comes from another one is fetched first") {
+  if (!on_a_gpu()) return;
+  const int devices = backend(default_device().type).device_count();
+  for (const Algorithm algorithm : kAlgorithms)
+    launch(
+        [&](const Group& group) {
+          const Device own{default_device().type, group.rank() % devices};
+          for (const DType dtype : kDTypes) {
+            const Tensor x = numbered(group.rank(), 1003, dtype).to(own);
+            group.all_reduce(x).wait();
+            expect_sum(x, group.size(), "all_reduce");
+          }
+        },
+        4, {.group = {.algorithm = algorithm, .segment_bytes = 512}});
+}
+
+TEST_CASE("a tensor may go before its collective has run on the device") {
+  if (!on_a_gpu()) return;
+  launch(
+      [](const Group& group) {
+        for (int round = 0; round < 20; ++round) {
+          {
+            const Tensor x = numbered(group.rank(), 1000);
+            const Work work = group.all_reduce(x);
+            while (!work.done()) std::this_thread::yield();
+          }
+          const Tensor next = full({1000}, 3);  // in the same memory
+          const auto three = [](std::int64_t) { return 3; };
+          expect(next, 0, 1000, three, "what came next");
+        }
+      },
+      2);
+}
+
+TEST_CASE("tensors of a CPU and of a GPU do not meet in a collective") {
+  if (!on_a_gpu()) return;
+  CHECK_THROWS_WITH_AS(launch(
+                           [](const Group& group) {
+                             const Device own = group.rank() == 0 ? Device{} : default_device();
+                             group.all_reduce(numbered(group.rank(), 100).to(own)).wait();
+                           },
+                           2),
+                       doctest::Contains("'s tensor is on "), Error);
+}
+
+TEST_CASE("together(): one thread runs all ranks, to the bits of ranks in threads") {
+  constexpr int kRanks = 3;
+  for (const Algorithm algorithm : kAlgorithms)
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const GroupOptions options{.algorithm = algorithm, .segment_bytes = 512};
+      std::vector<Tensor> apart(kRanks), sums;
+      launch(
+          [&](const Group& group) {
+            Tensor& mine = apart[static_cast<std::size_t>(group.rank())];
+            mine = fraction(group.rank(), dtype);
+            group.all_reduce(mine).wait();
+          },
+          kRanks, {.group = options});
+      for (int rank = 0; rank < kRanks; ++rank) sums.push_back(fraction(rank, dtype));
+      together(local_ranks(kRanks, options), [&](const Group& rank) {
+        rank.all_reduce(sums[static_cast<std::size_t>(rank.rank())]);
+      });
+      for (std::size_t r = 0; r < sums.size(); ++r) expect_same_bits(sums[r], apart[r], "sum");
+    }
+}
+
+TEST_CASE("together(): what it cannot run is refused") {
+  const std::vector<Group> ranks = local_ranks(2);
+  const Tensor x = zeros({4});
+  CHECK_THROWS_WITH_AS(together(std::span(ranks).first(1), [](const Group&) {}),
+                       "[together] takes all ranks of a group, in order", Error);
+  CHECK_THROWS_WITH_AS(together(ranks, [](const Group& rank) { rank.barrier(); }),
+                       "[barrier] waits, which together() cannot", Error);
+  CHECK_THROWS_WITH_AS(together(ranks,
+                                [&](const Group& rank) {
+                                  if (rank.rank() == 0) rank.all_reduce(x);
+                                }),
+                       doctest::Contains("[together] collectives of rank 1"), Error);
+}
+
+TEST_CASE("a graph of the collectives of all ranks sums anew at every replay") {
+  if (!on_a_gpu()) return;
+  constexpr int kRanks = 4;
+  for (const Algorithm algorithm : kAlgorithms)
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const auto ranks = local_ranks(kRanks, {.algorithm = algorithm, .segment_bytes = 512});
+      std::vector<Tensor> buffers;
+      for (int rank = 0; rank < kRanks; ++rank) buffers.push_back(zeros({1003}, dtype));
+      const auto fill = [&] {
+        for (int rank = 0; rank < kRanks; ++rank)
+          buffers[static_cast<std::size_t>(rank)].copy_(numbered(rank, 1003, dtype));
+      };
+      const auto sum_up = [&](const Group& rank) {
+        const Tensor& mine = buffers[static_cast<std::size_t>(rank.rank())];
+        rank.all_reduce(mine);
+        rank.broadcast(mine, 2);
+      };
+      const auto graph = capture(default_device(), [&] { together(ranks, sum_up); });
+      for (int round = 0; round < 3; ++round) {
+        fill();
+        graph->replay();
+        for (const Tensor& sum : buffers) expect_sum(sum, kRanks, "replayed");
+      }
+      fill();
+      together(ranks, sum_up);
+      for (const Tensor& sum : buffers) expect_sum(sum, kRanks, "eager again");
+    }
+}
+
+TEST_CASE("a rank in a thread of its own cannot be captured") {
+  if (!on_a_gpu()) return;
+  const std::vector<Group> ranks = local_ranks(2);
+  const Tensor x = zeros({4});
+  CHECK_THROWS_WITH_AS(capture(default_device(), [&] { ranks[0].all_reduce(x); }),
+                       "[all_reduce] ranks in threads of their own cannot be captured, together() "
+                       "they can",
+                       Error);
+}
