@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -34,6 +35,8 @@ class DelayedDevice final : public HostDevice {
   ~DelayedDevice() override { run_all(); }
 
   int device_count() const override { return kDevices; }
+  /// How often the host waited for work of a device.
+  int waits() const { return waits_; }
 
   Block allocate(Device device, std::size_t nbytes) override {
     const std::lock_guard lock(mutex_);
@@ -58,6 +61,7 @@ class DelayedDevice final : public HostDevice {
       });
     } else if (to_device.type == DeviceType::cpu) {
       check_not_capturing("a copy from the device");
+      ++waits_;
       const std::lock_guard lock(mutex_);
       run_until(last(*current(from_device)));
       std::memcpy(to, from, nbytes);
@@ -75,6 +79,7 @@ class DelayedDevice final : public HostDevice {
   }
   void synchronize(Device) override {
     check_not_capturing("waiting for the device");
+    ++waits_;
     run_all();
   }
 
@@ -299,6 +304,7 @@ class DelayedDevice final : public HostDevice {
 
   std::recursive_mutex mutex_;  // a kernel that a call ends in gives nothing, but its memory may go
   std::mt19937 random_;
+  std::atomic<int> waits_{0};
   std::optional<Capture> capture_;
   std::deque<Queue> queues_;
   std::deque<Memory> memories_;

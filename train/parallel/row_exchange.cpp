@@ -67,6 +67,7 @@ void RowExchange::finish(Tensor out, std::int64_t begin) {
 }
 
 void RowTables::note(const autograd::VariableState& table, const Tensor& rows) {
+  if (rows.device().type != DeviceType::cpu) return;  // to read them the host would have to wait
   std::vector<std::int32_t>& known = rows_[&table];
   const std::vector<std::int32_t> more = rows.to_vector<std::int32_t>();
   known.insert(known.end(), more.begin(), more.end());
@@ -74,7 +75,8 @@ void RowTables::note(const autograd::VariableState& table, const Tensor& rows) {
 
 std::optional<RowExchange> RowTables::exchange(const autograd::VariableState& table,
                                                const comm::Group& group) {
-  if (group.size() == 1 || whole_.contains(&table)) return std::nullopt;
+  const bool on_cpu = table.grad_buffer.device().type == DeviceType::cpu;
+  if (group.size() == 1 || !on_cpu || whole_.contains(&table)) return std::nullopt;
   const auto rows = rows_.find(&table);
   RowExchange asked(table.grad_buffer,
                     rows == rows_.end() ? std::vector<std::int32_t>() : rows->second, !table.dense,

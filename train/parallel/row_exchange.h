@@ -47,7 +47,7 @@ class RowExchange {
 /// The rows that this rank's backwards write, by table, and which tables are worth asking about:
 /// what one rank's batch does to a table says nothing of the others', so all ask until some rank
 /// has said that it does not know its rows. From then on nobody does, and the table goes as a
-/// whole.
+/// whole, as it does on a GPU always: there the host does not know the rows without waiting.
 class RowTables {
  public:
   /// Of the gradient of `table` these rows (i32) are being written.

@@ -1,0 +1,53 @@
+// On a GPU the host goes ahead of the device: no strategy makes it wait in a step.
+#include <doctest/doctest.h>
+
+#include "../../delayed_device.h"
+#include "every_strategy.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+/// Null on other devices, which do not count.
+const DelayedDevice* counting_device() {
+  const DeviceType type = default_device().type;
+  return type == DeviceType::cpu ? nullptr : dynamic_cast<const DelayedDevice*>(&backend(type));
+}
+
+/// Of all ranks in the steps behind the first two.
+int waits_of_steady_steps(const DelayedDevice& device, const tiny::Parallel& parallel) {
+  std::atomic<int> begin{0}, end{0};
+  comm::launch(
+      [&](const comm::Group& group) {
+        tiny::Model model;
+        const tiny::Attached attached = parallel.attach(model, group);
+        AdamW optimizer(*model.loss, tiny::adamw());
+        Loader loader(tiny::datasets(), model.encoder.tokenizer(),
+                      tiny::loader_options(group.rank(), group.size()));
+        for (int step = 0; step < tiny::kSteps; ++step) {
+          group.barrier();
+          if (step == 2) begin = device.waits();
+          group.barrier();
+          (*model.loss)(tiny::next(loader)).backward();
+          optimizer.step_ahead();
+          optimizer.zero_grad();
+        }
+        group.barrier();
+        end = device.waits();
+        group.barrier();
+      },
+      2);
+  return end - begin;
+}
+
+}  // namespace
+
+TEST_CASE("a steady step under any strategy does not wait for the device") {
+  const DelayedDevice* device = counting_device();
+  if (!device) return;
+  for (const tiny::Parallel& parallel : tiny::every_strategy()) {
+    CAPTURE(parallel.name);
+    CHECK(waits_of_steady_steps(*device, parallel) == 0);
+  }
+}
