@@ -99,7 +99,8 @@ int run(int argc, char** argv) {
   if (!options) return 0;
   if (!options->json.empty())
     AtomicFile probe(options->json);  // refused before the minutes of work
-  const bool threads = options->transport == comm::TransportKind::thread;
+  const bool threads =
+      options->transport == comm::TransportKind::thread || options->device.type != DeviceType::cpu;
   comm::launch([&](const comm::Group& world) { measure(*options, world); }, options->ranks,
                {.ranks = threads ? comm::Ranks::threads : comm::Ranks::processes,
                 .group = {.timeout = std::chrono::minutes(10)}});

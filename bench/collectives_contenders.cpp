@@ -1,42 +1,46 @@
 #include "collectives_contenders.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 
+#include "ringlet/comm/collectives.h"
+#include "ringlet/core/device_time.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr double kMostRuns = 20000;
 
 // Small enough to be exact in every dtype, u8 included for up to 8 ranks.
 double element(int rank, std::int64_t i) { return static_cast<double>((i + 3 * rank) % 29); }
 
 Tensor encoded(int rank, std::int64_t n, DType dtype) {
-  Tensor values = empty({n});
+  Tensor values = empty({n}, DType::f32, Device{});
   float* data = values.mutable_data<float>();
   for (std::int64_t i = 0; i < n; ++i) data[i] = static_cast<float>(element(rank, i));
   return values.to(dtype);
 }
 
-// Repeats `once` on all ranks for about so many seconds.
+// Repeats `once` on all ranks for about so many seconds, by the device's clock.
 template <class Once>
-std::vector<double> repeat(const comm::Group& world, double budget, const Once& once) {
-  const auto time = [&] {
-    const auto start = Clock::now();
-    once();
-    return std::chrono::duration<double>(Clock::now() - start).count();
+std::vector<double> repeat(const comm::Group& world, Device device, double budget,
+                           const Once& once) {
+  const auto run = [&](int times) {
+    std::vector<std::unique_ptr<DeviceTime>> at;
+    at.push_back(device_time(device));
+    for (int i = 0; i < times; ++i) {
+      once();
+      at.push_back(device_time(device));
+    }
+    std::vector<double> seconds;
+    for (std::size_t i = 1; i < at.size(); ++i) seconds.push_back(at[i]->seconds_since(*at[i - 1]));
+    return seconds;
   };
-  time();
-  const double first = std::max(time(), 1e-7);
-  const auto wanted = static_cast<int>(std::clamp(budget / first, 3.0, 20000.0));
+  const double second = std::max(run(2)[1], 1e-7);
+  const auto wanted = static_cast<int>(std::clamp(budget / second, 3.0, kMostRuns));
   const int repetitions = std::stoi(world.all_gather_bytes(std::to_string(wanted))[0]);
-  std::vector<double> seconds;
   world.barrier();
-  for (int i = 0; i < repetitions; ++i) seconds.push_back(time());
-  return seconds;
+  return run(repetitions);
 }
 
 class GroupContender final : public Contender {
@@ -63,7 +67,8 @@ class GroupContender final : public Contender {
       for (const std::string& count : world_.all_gather_bytes(std::to_string(mine)))
         measurement.wrong += std::stoll(count);
     }
-    measurement.seconds = repeat(world_, options_.seconds, [&] { exercise_->run(op, group_); });
+    measurement.seconds =
+        repeat(world_, exercise_->device(), options_.seconds, [&] { exercise_->run(op, group_); });
     return measurement;
   }
 
@@ -85,7 +90,7 @@ class CopyContender final : public Contender {
   bool can(const std::string& op) const override { return op != "barrier"; }
   Measurement run(const std::string& op, std::int64_t bytes, bool) override {
     exercise_->prepare(bytes);
-    return {repeat(world_, options_.seconds, [&] { exercise_->copy(op); }), 0};
+    return {repeat(world_, exercise_->device(), options_.seconds, [&] { exercise_->copy(op); }), 0};
   }
 
  private:
@@ -111,7 +116,8 @@ std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions
   if (all || options.algorithm == "direct") add(options.transport, comm::Algorithm::direct);
   if (all || options.algorithm == "ring") add(options.transport, comm::Algorithm::ring);
 #if defined(RINGLET_BENCH_GLOO)
-  if (all || options.algorithm == "native") add(comm::TransportKind::gloo, comm::Algorithm::native);
+  if ((all && options.device.type == DeviceType::cpu) || options.algorithm == "native")
+    add(comm::TransportKind::gloo, comm::Algorithm::native);
 #endif
   if (options.mpi)
     if (auto mpi = make_mpi_contender(options, world)) contenders.push_back(std::move(mpi));
@@ -125,8 +131,9 @@ Exercise::Exercise(const CollectivesOptions& options, const comm::Group& world)
     : dtype_(options.dtype), rank_(world.rank()), size_(world.size()) {
   const std::int64_t most =
       options.sizes().back() / static_cast<std::int64_t>(itemsize(dtype_)) + 1;
-  memory_ = zeros({most}, dtype_);
-  other_ = zeros({most}, dtype_);
+  const Device device = options.device_of(rank_);
+  memory_ = zeros({most}, dtype_, device);
+  other_ = zeros({most}, dtype_, device);
 }
 
 void Exercise::prepare(std::int64_t bytes) {
@@ -171,7 +178,7 @@ std::int64_t Exercise::wrong(const std::string& op, const comm::Group& group) {
   const Tensor& result = op == "reduce_scatter" ? part_ : buffer_;
   const std::int64_t start =
       op == "reduce_scatter" ? pieces_[static_cast<std::size_t>(rank_)].offset : 0;
-  const Tensor values = result.to(DType::f32);
+  const Tensor values = result.to(DType::f32).to(Device{});
   const float* data = values.data<float>();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < values.numel(); ++i)
@@ -191,7 +198,7 @@ void Exercise::copy(const std::string& op) {
   auto left = static_cast<std::size_t>(moved / 2 * static_cast<double>(buffer_.nbytes()));
   while (left > 0) {
     const std::size_t now = std::min(left, buffer_.nbytes());
-    std::memcpy(other_.mutable_bytes(), buffer_.bytes(), now);
+    comm::copy_bytes(device(), other_.mutable_bytes(), buffer_.bytes(), now);
     left -= now;
   }
 }

@@ -40,6 +40,7 @@ class Exercise {
   Exercise(const CollectivesOptions& options, const comm::Group& world);
   /// Of `bytes` in all (all_gather and reduce_scatter: of all ranks together).
   void prepare(std::int64_t bytes);
+  Device device() const { return memory_.device(); }
   void run(const std::string& op, const comm::Group& group);
   /// Wrong values of one run on values that name their source.
   std::int64_t wrong(const std::string& op, const comm::Group& group);

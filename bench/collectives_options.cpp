@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "device_option.h"
 #include "parse.h"
+#include "ringlet/core/backend.h"
 
 namespace ringlet::bench {
 
@@ -15,12 +17,18 @@ std::vector<std::int64_t> CollectivesOptions::sizes() const {
   return all;
 }
 
+Device CollectivesOptions::device_of(int rank) const {
+  if (device.type == DeviceType::cpu) return device;
+  return {device.type, (device.index + rank) % backend(device.type).device_count()};
+}
+
 std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   CollectivesOptions o;
-  std::string dtype = "f32", transport = "auto";
+  std::string dtype = "f32", transport = "auto", device = "cpu";
   bool no_mpi = false;
   CLI::App app{
-      "Collectives between processes of this host, after nccl-tests: time, algbw = bytes / time,\n"
+      "Collectives between processes of this host, or between threads that have a GPU each or\n"
+      "share one (--device cuda), after nccl-tests: time, algbw = bytes / time,\n"
       "busbw = what each link carries, wrong values. Every size is measured with all contenders "
       "in\n"
       "turn: ours (direct, ring), gloo's own (native), Open MPI's, and the copies that ours "
@@ -28,7 +36,10 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       "do without, free of any waiting (copy).",
       "collectives"};
   const auto bytes = CLI::AsSizeValue(false);
-  app.add_option("--ranks", o.ranks, "processes")->check(CLI::Range(2, 256))->capture_default_str();
+  add_device_option(app, device);
+  app.add_option("--ranks", o.ranks, "processes, on GPUs threads")
+      ->check(CLI::Range(2, 256))
+      ->capture_default_str();
   app.add_option("--op", o.ops, "all_reduce, reduce_scatter, all_gather, broadcast, barrier")
       ->check(CLI::IsMember({"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}))
       ->capture_default_str();
@@ -48,7 +59,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   app.add_option("--transport", transport, "of ring and direct: auto, thread, shm or gloo");
   app.add_option("--algorithm", o.algorithm, "ring, direct, native, or all of them and the copies")
       ->check(CLI::IsMember({"all", "ring", "direct", "native"}));
-  app.add_option("--segment-bytes", o.segment_bytes, "longest message of ring and direct, 0: what suits the device")
+  app.add_option("--segment-bytes", o.segment_bytes,
+                 "longest message of ring and direct, 0: what suits the device")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
@@ -56,7 +68,11 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   if (!parse(app, argc, argv)) return std::nullopt;
   o.dtype = parse_dtype(dtype);
   o.transport = comm::parse_transport(transport);
-  o.mpi = !no_mpi && o.algorithm == "all";
+  o.device = use_device(device);
+  const bool on_cpu = o.device.type == DeviceType::cpu;
+  if (!on_cpu && o.transport == comm::TransportKind::automatic)
+    o.transport = comm::TransportKind::thread;
+  o.mpi = !no_mpi && o.algorithm == "all" && on_cpu;
   if (o.begin < 0 || o.end < o.begin)
     fail_input("--begin ", o.begin, " --end ", o.end, ": expected a range of sizes");
   return o;

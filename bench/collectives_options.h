@@ -12,6 +12,7 @@ namespace ringlet::bench {
 
 struct CollectivesOptions {
   int ranks = 2;
+  Device device;  // of a GPU ranks are threads, on the GPUs from this one on in turn
   std::vector<std::string> ops = {"all_reduce"};
   std::int64_t begin = 4 << 10;  // bytes
   std::int64_t end = 256 << 20;
@@ -26,6 +27,7 @@ struct CollectivesOptions {
   std::string json;
 
   std::vector<std::int64_t> sizes() const;
+  Device device_of(int rank) const;
 };
 
 /// Empty when help was asked for and printed. Throws InputError.
