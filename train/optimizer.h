@@ -155,9 +155,9 @@ class Optimizer {
   std::vector<nn::LocalSlice> slices_;
   std::vector<std::vector<Tensor>> moments_;  // per slice, per name
   std::vector<Span> runs_;                    // of the step that was prepared; slot: their first
-  std::vector<StepSegment> uploaded_;         // what segments_ holds
+  std::vector<StepSegment> uploaded_;         // those runs, each in its slice
+  Tensor segments_;                           // (spans, 3): the same, on the parameters' device
   // ---- on the parameters' device, where they stay ----
-  Tensor segments_;                          // (spans, 3): of each run, in its slice
   Tensor scalars_;                           // 1, then what scalars() gives of each run
   Tensor norm_blocks_;                       // of the whole arena
   Tensor clip_;                              // (2): norm, factor; undefined before the first
