@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -32,8 +33,9 @@ DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; 
 double times(const void* pointer) { return pointer ? 1 : 0; }
 double reads(double beta) { return beta == 0 ? 0 : 1; }
 
-std::vector<std::int32_t> on_host(const std::int32_t* values, std::int64_t n, Device device) {
-  std::vector<std::int32_t> out(static_cast<std::size_t>(n));
+template <class T>
+std::vector<T> on_host(const T* values, std::int64_t n, Device device) {
+  std::vector<T> out(static_cast<std::size_t>(n));
   backend(device.type).copy(out.data(), Device{}, values, device, out.size() * sizeof out[0]);
   return out;
 }
@@ -181,10 +183,21 @@ Floor least(const CombineArgs& x) { return {"", 0, (x.count + 1) * bytes_of(x.n,
 
 // ---- parameters ---------------------------------------------------------------------------
 
+// Of a run of n; the rest of it is not looked at.
+std::int64_t updated(const StepSegments& segments, std::int64_t n, Device device) {
+  std::int64_t all = 0;
+  for (const StepSegment& one : on_host(segments.table, segments.count, device))
+    all += std::min(one.end, n) - one.begin;
+  return all;
+}
+
 // Reads the gradient, reads and writes the weight and both moments.
-Floor least(const AdamWArgs& x) { return {"", 0, 7 * bytes_of(x.n, x.dtype)}; }
-Floor least(const SGDArgs& x) {
-  return {"", 0, (3 + 2 * times(x.momentum_buffer)) * bytes_of(x.n, x.dtype)};
+Floor least(const AdamWArgs& x, Device device) {
+  return {"", 0, 7 * bytes_of(updated(x.segments, x.n, device), x.dtype)};
+}
+Floor least(const SGDArgs& x, Device device) {
+  const double arrays = 3 + 2 * times(x.momentum_buffer);
+  return {"", 0, arrays * bytes_of(updated(x.segments, x.n, device), x.dtype)};
 }
 Floor least(const SquaredNormArgs& x) { return {"", 0, bytes_of(x.n, x.dtype)}; }
 

@@ -11,6 +11,9 @@
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
+#include "ringlet/models/transformer.h"
+#include "ringlet/nn/arena.h"
+#include "ringlet/train/optimizer.h"
 
 namespace ringlet::bench {
 namespace {
@@ -18,6 +21,20 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using models::EncoderConfig;
 using models::PackedBatch;
+
+/// An encoder with gradients, and the update of all its parameters, prepared.
+struct ArenaUpdate {
+  explicit ArenaUpdate(const EncoderConfig& config)
+      : encoder(models::Transformer::create(config)),
+        optimizer(*encoder, {.lr = 2e-5, .weight_decay = 0.01, .check_finite = false}) {
+    Tensor grad = nn::pack(*encoder)->grad();
+    grad.copy_(normal(grad.shape(), 0, 1e-3));
+    for (const nn::Parameter& parameter : encoder->parameters()) parameter.state()->has_grad = true;
+    optimizer.prepare_step();
+  }
+  std::shared_ptr<models::Transformer> encoder;
+  train::AdamW optimizer;
+};
 
 class StepCases {
  public:
@@ -274,8 +291,15 @@ class StepCases {
     });
   }
 
-  // Over the units of an arena: each layer's parameters, and the embeddings'.
+  // Over an arena, as a step does it, and over its units: a layer's parameters, the embeddings'.
   void optimizer() {
+    add_case("adamw_step", 1, [this]() -> KernelWork {
+      // What it computes is compared with f64 below.
+      return {{}, [update = std::make_shared<ArenaUpdate>(config_)](Tensors&) -> Tensors {
+                update->optimizer.launch_step();
+                return {};
+              }};
+    });
     const std::int64_t h = config_.hidden_size, f = config_.intermediate_size;
     const std::int64_t layer = 4 * h * h + 2 * h * f + 9 * h + f;
     const std::int64_t embeddings = (config_.vocab_size + config_.max_position_embeddings + 2) * h;
@@ -291,7 +315,7 @@ class StepCases {
   }
 
   void update(const std::string& unit, std::int64_t n, std::int64_t calls) {
-    add_case("adamw" + unit, calls, [=]() -> KernelWork {
+    add_case("adamw" + unit, 0, [=]() -> KernelWork {
       return {{parameter({n}), parameter({n}), parameter({n}), uniform({n}, 0, 1e-3)},
               [scalars = step_scalars(adamw_scalars(2e-5, 10))](Tensors& x) -> Tensors {
                 adamw_(x[0], x[1], x[2], x[3], scalars);

@@ -7,7 +7,7 @@
 #include "ringlet/cuda/reduce.cuh"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/types.cuh"
-#include "ringlet/cuda/vector_span.h"
+#include "ringlet/cuda/update_tiles.h"
 
 namespace ringlet::cuda {
 namespace {
@@ -19,15 +19,24 @@ void dispatch_master(const char* op, DType dtype, Body&& body) {
   unsupported_dtype(op, dtype);
 }
 
-// A pack a thread at a time, and then the elements around the packs one by one:
-// body(begin, std::integral_constant<int, count>()).
+// A tile a block at a time: body(segment, begin, end), in all of its threads, for what of the tile
+// lies in each of the segments.
+template <class Body>
+__device__ __forceinline__ void for_tiles(const UpdateTiles& tiles, const StepSegments& segments,
+                                          Body&& body) {
+  for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x)
+    for_segments(segments, tiles.begin(tile), tiles.end(tile), body);
+}
+
+// What a block has of a run: a pack a thread at a time, and then the elements around the packs one
+// by one: body(begin, std::integral_constant<int, count>()).
 template <class T, class Body>
-__device__ __forceinline__ void for_span(const VectorSpan& span, Body&& body) {
-  grid_stride(span.packs, [&](std::int64_t i) {
-    body(span.begin(i), std::integral_constant<int, kPack<T>>());
-  });
-  grid_stride(span.singles(),
-              [&](std::int64_t i) { body(span.single(i), std::integral_constant<int, 1>()); });
+__device__ __forceinline__ void for_part(const VectorSpan& part, Body&& body) {
+  const auto threads = static_cast<int>(blockDim.x);
+  for (auto i = static_cast<int>(threadIdx.x); i < part.packs; i += threads)
+    body(part.begin(i), std::integral_constant<int, kPack<T>>());
+  for (auto i = static_cast<int>(threadIdx.x); i < part.singles(); i += threads)
+    body(part.single(i), std::integral_constant<int, 1>());
 }
 
 template <class T, int kCount>
@@ -47,18 +56,14 @@ __device__ __forceinline__ void store_some(T* to, const T (&from)[kCount]) {
 
 // ---- AdamW --------------------------------------------------------------------------------
 
-// One thread divides for its block.
 template <class T>
-__global__ void __launch_bounds__(kThreads) adamw_elements(VectorSpan span, AdamWArgs args) {
-  if (is_none(*args.grad_scale)) return;
-  __shared__ AdamWFactors<T> shared;
-  if (threadIdx.x == 0) shared = adamw_factors<T>(args);
-  __syncthreads();
-  const AdamWFactors<T> factors = shared;
-  auto *param = static_cast<T*>(args.param), *exp_avg = static_cast<T*>(args.exp_avg);
-  auto* exp_avg_sq = static_cast<T*>(args.exp_avg_sq);
-  const auto* grad = static_cast<const T*>(args.grad);
-  for_span<T>(span, [&](std::int64_t at, auto count) {
+__device__ __forceinline__ void adamw_part(const AdamWArgs& args, const AdamWFactors<T>& factors,
+                                           const VectorSpan& part, std::int64_t begin) {
+  auto* const param = static_cast<T*>(args.param) + begin;
+  auto* const exp_avg = static_cast<T*>(args.exp_avg) + begin;
+  auto* const exp_avg_sq = static_cast<T*>(args.exp_avg_sq) + begin;
+  const auto* const grad = static_cast<const T*>(args.grad) + begin;
+  for_part<T>(part, [&](std::int64_t at, auto count) {
     constexpr int kCount = decltype(count)::value;
     T p[kCount], g[kCount], m[kCount], v[kCount];
     load_some(param + at, p);
@@ -73,23 +78,42 @@ __global__ void __launch_bounds__(kThreads) adamw_elements(VectorSpan span, Adam
   });
 }
 
+// One thread divides for its block, again where the block comes into another segment.
+template <class T>
+__global__ void __launch_bounds__(kThreads) adamw_tiles(UpdateTiles tiles, AdamWArgs args) {
+  if (is_none(*args.grad_scale)) return;
+  __shared__ AdamWFactors<T> factors;
+  std::int64_t known = -1;
+  for_tiles(tiles, args.segments, [&](std::int64_t segment, std::int64_t begin, std::int64_t end) {
+    if (segment != known) {
+      __syncthreads();  // the others may still read
+      if (threadIdx.x == 0) factors = adamw_factors<T>(args, segment);
+      __syncthreads();
+      known = segment;
+    }
+    const AdamWFactors<T> own = factors;
+    adamw_part(args, own, tiles.run.part(begin, end), begin);
+  });
+}
+
 void adamw(const AdamWArgs& args, Device device) {
   dispatch_master("adamw", args.dtype, [&]<class T>() {
-    const VectorSpan span =
-        vector_span(args.n, sizeof(T), args.param, args.grad, args.exp_avg, args.exp_avg_sq);
-    launch("adamw", device, adamw_elements<T>, grid_for(span.work()), kThreads, 0, span, args);
+    const UpdateTiles tiles{
+        vector_span(args.n, sizeof(T), args.param, args.grad, args.exp_avg, args.exp_avg_sq)};
+    launch("adamw", device, adamw_tiles<T>, grid_for(tiles.count(), 1), kThreads, 0, tiles, args);
   });
 }
 
 // ---- SGD ----------------------------------------------------------------------------------
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) sgd_elements(VectorSpan span, SGDArgs args) {
-  if (is_none(*args.grad_scale)) return;
-  const SGDFactors<T> factors = sgd_factors<T>(args);
-  auto *param = static_cast<T*>(args.param), *buffer = static_cast<T*>(args.momentum_buffer);
-  const auto* grad = static_cast<const T*>(args.grad);
-  for_span<T>(span, [&](std::int64_t at, auto count) {
+__device__ __forceinline__ void sgd_part(const SGDArgs& args, const SGDFactors<T>& factors,
+                                         const VectorSpan& part, std::int64_t begin) {
+  auto* const param = static_cast<T*>(args.param) + begin;
+  auto* const buffer =
+      factors.has_momentum ? static_cast<T*>(args.momentum_buffer) + begin : nullptr;
+  const auto* const grad = static_cast<const T*>(args.grad) + begin;
+  for_part<T>(part, [&](std::int64_t at, auto count) {
     constexpr int kCount = decltype(count)::value;
     T p[kCount], g[kCount], b[kCount] = {};
     load_some(param + at, p);
@@ -102,11 +126,19 @@ __global__ void __launch_bounds__(kThreads) sgd_elements(VectorSpan span, SGDArg
   });
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads) sgd_tiles(UpdateTiles tiles, SGDArgs args) {
+  if (is_none(*args.grad_scale)) return;
+  for_tiles(tiles, args.segments, [&](std::int64_t segment, std::int64_t begin, std::int64_t end) {
+    sgd_part(args, sgd_factors<T>(args, segment), tiles.run.part(begin, end), begin);
+  });
+}
+
 void sgd(const SGDArgs& args, Device device) {
   dispatch_master("sgd", args.dtype, [&]<class T>() {
-    const VectorSpan span =
-        vector_span(args.n, sizeof(T), args.param, args.grad, args.momentum_buffer);
-    launch("sgd", device, sgd_elements<T>, grid_for(span.work()), kThreads, 0, span, args);
+    const UpdateTiles tiles{
+        vector_span(args.n, sizeof(T), args.param, args.grad, args.momentum_buffer)};
+    launch("sgd", device, sgd_tiles<T>, grid_for(tiles.count(), 1), kThreads, 0, tiles, args);
   });
 }
 

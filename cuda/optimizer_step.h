@@ -11,14 +11,15 @@ template <class T>
 struct AdamWFactors {
   T scale, decay, one_minus_beta1, beta2, one_minus_beta2, eps, step, root;
 };
-/// As `args.scalars` and `args.grad_scale` are now.
+/// Of a segment, as `args.scalars` and `args.grad_scale` are now.
 template <class T>
-RINGLET_HOST_DEVICE AdamWFactors<T> adamw_factors(const AdamWArgs& args) {
-  const double lr = args.scalars[0];
-  return {static_cast<T>(*args.grad_scale),      static_cast<T>(1 - lr * args.weight_decay),
-          static_cast<T>(1 - args.beta1),        static_cast<T>(args.beta2),
-          static_cast<T>(1 - args.beta2),        static_cast<T>(args.eps),
-          static_cast<T>(-lr / args.scalars[1]), static_cast<T>(1 / ::sqrt(args.scalars[2]))};
+RINGLET_HOST_DEVICE AdamWFactors<T> adamw_factors(const AdamWArgs& args, std::int64_t segment) {
+  const double* const scalars = args.scalars + 3 * segment;
+  const double lr = scalars[0], weight_decay = args.segments.decay_of(segment, args.weight_decay);
+  return {static_cast<T>(*args.grad_scale), static_cast<T>(1 - lr * weight_decay),
+          static_cast<T>(1 - args.beta1),   static_cast<T>(args.beta2),
+          static_cast<T>(1 - args.beta2),   static_cast<T>(args.eps),
+          static_cast<T>(-lr / scalars[1]), static_cast<T>(1 / ::sqrt(scalars[2]))};
 }
 
 template <class T>
@@ -35,9 +36,10 @@ struct SGDFactors {
   bool has_momentum, nesterov;
 };
 template <class T>
-RINGLET_HOST_DEVICE SGDFactors<T> sgd_factors(const SGDArgs& args) {
-  return {static_cast<T>(*args.grad_scale), static_cast<T>(args.weight_decay),
-          static_cast<T>(args.momentum),    static_cast<T>(-args.scalars[0]),
+RINGLET_HOST_DEVICE SGDFactors<T> sgd_factors(const SGDArgs& args, std::int64_t segment) {
+  const double weight_decay = args.segments.decay_of(segment, args.weight_decay);
+  return {static_cast<T>(*args.grad_scale), static_cast<T>(weight_decay),
+          static_cast<T>(args.momentum),    static_cast<T>(-args.scalars[segment]),
           args.momentum_buffer != nullptr,  args.nesterov};
 }
 

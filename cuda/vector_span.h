@@ -22,8 +22,14 @@ struct VectorSpan {
   }
   /// Where the i-th pack begins, at a multiple of 16 bytes in all runs.
   RINGLET_HOST_DEVICE std::int64_t begin(std::int64_t i) const { return head + i * pack; }
-  /// Threads with something to do, where each takes a pack and a single element.
-  std::int64_t work() const { return packs > singles() ? packs : singles(); }
+  /// Of elements [first, last) of the run, counted from `first`.
+  RINGLET_HOST_DEVICE VectorSpan part(std::int64_t first, std::int64_t last) const {
+    const std::int64_t whole = -std::int64_t{pack};
+    const std::int64_t most = head + packs * pack < last ? head + packs * pack : last;
+    const std::int64_t begin = first < head ? head : head + ((first - head + pack - 1) & whole);
+    if (begin >= most) return {last - first, last - first, 0, pack};
+    return {last - first, begin - first, ((most - begin) & whole) / pack, pack};
+  }
 };
 
 /// All elements are single where the addresses are no multiple of `itemsize`, or do not all lie

@@ -1,5 +1,6 @@
-// Optimizers over a module's arena: one pass over its memory, a run of neighbouring parameters at
-// a time. Definitions are those of torch.optim.AdamW, torch.optim.SGD and clip_grad_norm_.
+// Optimizers over a module's arena: one pass over its memory, whatever parameters lie there, and on
+// a device one kernel. Definitions are those of torch.optim.AdamW, torch.optim.SGD and
+// clip_grad_norm_.
 #pragma once
 
 #include <cstdint>
@@ -105,16 +106,16 @@ class Optimizer {
   void load_state(const std::vector<ParameterState>& states);
 
  protected:
-  /// Neighbouring elements that are updated alike.
+  /// A local slice of the arena, of which the segments are updated.
   struct Run {
     Tensor data, grad;            // (n)
     std::vector<Tensor> moments;  // (n) each
     StepScalars scalars;
-    double weight_decay;
+    double weight_decay;  // of the segments that decay
   };
   Optimizer(nn::Module& module, Options options, std::vector<std::string> moment_names);
-  /// What update() finds in Run::scalars at a parameter's update number `step`, counted from 1;
-  /// always as many.
+  /// What update() finds in Run::scalars of a segment whose parameters' update number `step` it is,
+  /// counted from 1; always as many.
   virtual std::vector<double> scalars(std::int64_t step) const = 0;
   virtual void update(Run& run) = 0;
 
@@ -138,6 +139,8 @@ class Optimizer {
   Device device() const;
   bool clips() const { return options_.max_grad_norm > 0 || options_.check_finite; }
   void plan_runs();
+  std::vector<StepSegment> segments() const;
+  void upload_segments();
   void upload_scalars();
   void clear_skipped();
   void launch_norm(double max_norm);
@@ -152,6 +155,8 @@ class Optimizer {
   std::vector<nn::LocalSlice> slices_;
   std::vector<std::vector<Tensor>> moments_;  // per slice, per name
   std::vector<Span> runs_;                    // of the step that was prepared; slot: their first
+  std::vector<StepSegment> uploaded_;         // those runs, each in its slice
+  Tensor segments_;                           // (spans, 3): the same, on the parameters' device
   // ---- on the parameters' device, where they stay ----
   Tensor scalars_;                           // 1, then what scalars() gives of each run
   Tensor norm_blocks_;                       // of the whole arena

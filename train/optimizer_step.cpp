@@ -18,6 +18,7 @@ void Optimizer::prepare_step() {
   ensure_moments();
   for (Slot& slot : slots_) slot.updated = slot.place.parameter.grad().defined();
   plan_runs();
+  upload_segments();
   upload_scalars();
   if (!norm_is_fresh_ && clips()) grad_norm_.reset();
 }
@@ -52,11 +53,31 @@ void Optimizer::plan_runs() {
   }
 }
 
+std::vector<StepSegment> Optimizer::segments() const {
+  std::vector<StepSegment> segments;
+  for (const Span& run : runs_) {
+    const std::int64_t base = slices_[run.slice].begin;
+    segments.push_back({run.begin - base, run.end - base, slots_[run.slot].decays});
+  }
+  return segments;
+}
+
+// There is room for every span alone, here and below, so that neither moves.
+void Optimizer::upload_segments() {
+  std::vector<StepSegment> now = segments();
+  if (now == uploaded_) return;
+  const Tensor table = segment_table(now, Device{});
+  const auto room = static_cast<std::int64_t>(spans().size());
+  if (!segments_.defined() || segments_.size(0) < room)
+    segments_ = empty({room, table.size(1)}, table.dtype(), device());
+  segments_.slice(0, table.size(0)).copy_(table);
+  uploaded_ = std::move(now);
+}
+
 void Optimizer::upload_scalars() {
   std::vector<double> values{1};
   for (const Span& run : runs_)
     for (const double value : scalars(slots_[run.slot].steps + 1)) values.push_back(value);
-  // There is room for every span alone, so that it does not move.
   const auto room = static_cast<std::int64_t>(1 + spans().size() * scalars(1).size());
   if (!scalars_.defined() || scalars_.numel() < room)
     scalars_ = empty({room}, DType::f64, device());
@@ -64,21 +85,25 @@ void Optimizer::upload_scalars() {
   scalars_.slice(0, n).copy_(tensor(values, {n}, Device{}));
 }
 
+// All runs of a slice at once.
 void Optimizer::run_updates() {
   const bool clipped = norm_is_fresh_ || clips();
   const Tensor grad_scale = clipped ? clip_.slice(1, 2) : scalars_.slice(0, 1);
   const auto width = static_cast<std::int64_t>(scalars(1).size());
-  std::int64_t at = 1;
-  for (const Span& run : runs_) {
-    std::vector<Tensor> moments;
-    for (const Tensor& moment : moments_[run.slice]) moments.push_back(part(moment, run));
-    Run piece{part(slices_[run.slice].data, run),
-              part(slices_[run.slice].grad, run),
-              std::move(moments),
-              {scalars_.slice(at, at + width), grad_scale},
-              slots_[run.slot].decays ? options_.weight_decay : 0};
-    update(piece);
-    at += width;
+  const auto n = static_cast<std::int64_t>(runs_.size());
+  const auto slice_of = [&](std::int64_t run) {
+    return runs_[static_cast<std::size_t>(run)].slice;
+  };
+  for (std::int64_t first = 0, end = 0; first < n; first = end) {
+    const std::size_t slice = slice_of(first);
+    while (end < n && slice_of(end) == slice) ++end;
+    Run run{slices_[slice].data,
+            slices_[slice].grad,
+            moments_[slice],
+            {scalars_.slice(1 + first * width, 1 + end * width), grad_scale,
+             segments_.slice(first, end)},
+            options_.weight_decay};
+    update(run);
   }
 }
 

@@ -17,18 +17,27 @@ void dispatch_master(const char* op, DType dtype, Body&& body) {
   unsupported_dtype(op, dtype);
 }
 
+// body(segment, begin, end) for what a thread has of each segment.
+template <class Args, class Body>
+void parallel_segments(Device device, const Args& args, Body&& body) {
+  parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for_segments(args.segments, begin, end, body);
+  });
+}
+
 // ---- AdamW --------------------------------------------------------------------------------
 
 template <class T>
-void adamw_run(const AdamWArgs& args, std::int64_t begin, std::int64_t end) {
+void adamw_run(const AdamWArgs& args, std::int64_t segment, std::int64_t begin, std::int64_t end) {
   using V = vector_t<T>;
   const auto factor = [](double value) { return splat(static_cast<T>(value)); };
-  const double lr = args.scalars[0];
-  const V scale = factor(*args.grad_scale), decay = factor(1 - lr * args.weight_decay);
+  const double* const scalars = args.scalars + 3 * segment;
+  const double lr = scalars[0], weight_decay = args.segments.decay_of(segment, args.weight_decay);
+  const V scale = factor(*args.grad_scale), decay = factor(1 - lr * weight_decay);
   const V one_minus_beta1 = factor(1 - args.beta1), beta2 = factor(args.beta2);
   const V one_minus_beta2 = factor(1 - args.beta2), eps = factor(args.eps);
-  const V step = factor(-lr / args.scalars[1]);
-  const V root = factor(1 / __builtin_sqrt(args.scalars[2]));
+  const V step = factor(-lr / scalars[1]);
+  const V root = factor(1 / __builtin_sqrt(scalars[2]));
   auto* param = static_cast<T*>(args.param) + begin;
   auto* exp_avg = static_cast<T*>(args.exp_avg) + begin;
   auto* exp_avg_sq = static_cast<T*>(args.exp_avg_sq) + begin;
@@ -48,19 +57,22 @@ void adamw_run(const AdamWArgs& args, std::int64_t begin, std::int64_t end) {
 void adamw(const AdamWArgs& args, Device device) {
   if (is_none(*args.grad_scale)) return;
   dispatch_master("adamw", args.dtype, [&]<class T>() {
-    parallel_for(device, args.n, kGrain,
-                 [&](std::int64_t begin, std::int64_t end) { adamw_run<T>(args, begin, end); });
+    parallel_segments(device, args,
+                      [&](std::int64_t segment, std::int64_t begin, std::int64_t end) {
+                        adamw_run<T>(args, segment, begin, end);
+                      });
   });
 }
 
 // ---- SGD ----------------------------------------------------------------------------------
 
 template <class T>
-void sgd_run(const SGDArgs& args, std::int64_t begin, std::int64_t end) {
+void sgd_run(const SGDArgs& args, std::int64_t segment, std::int64_t begin, std::int64_t end) {
   using V = vector_t<T>;
   const auto factor = [](double value) { return splat(static_cast<T>(value)); };
-  const V scale = factor(*args.grad_scale), decay = factor(args.weight_decay);
-  const V momentum = factor(args.momentum), lr = factor(-args.scalars[0]);
+  const double weight_decay = args.segments.decay_of(segment, args.weight_decay);
+  const V scale = factor(*args.grad_scale), decay = factor(weight_decay);
+  const V momentum = factor(args.momentum), lr = factor(-args.scalars[segment]);
   auto* param = static_cast<T*>(args.param) + begin;
   auto* buffer = args.momentum_buffer ? static_cast<T*>(args.momentum_buffer) + begin : nullptr;
   const auto* grad = static_cast<const T*>(args.grad) + begin;
@@ -79,8 +91,10 @@ void sgd_run(const SGDArgs& args, std::int64_t begin, std::int64_t end) {
 void sgd(const SGDArgs& args, Device device) {
   if (is_none(*args.grad_scale)) return;
   dispatch_master("sgd", args.dtype, [&]<class T>() {
-    parallel_for(device, args.n, kGrain,
-                 [&](std::int64_t begin, std::int64_t end) { sgd_run<T>(args, begin, end); });
+    parallel_segments(device, args,
+                      [&](std::int64_t segment, std::int64_t begin, std::int64_t end) {
+                        sgd_run<T>(args, segment, begin, end);
+                      });
   });
 }
 

@@ -1,6 +1,7 @@
 #include "ringlet/core/ops/optimizer.h"
 
 #include <cmath>
+#include <limits>
 
 namespace ringlet {
 
@@ -10,6 +11,8 @@ constinit Kernel<SquaredNormArgs> squared_norm_kernel("squared_norm");
 constinit Kernel<ClipFactorArgs> clip_factor_kernel("clip_factor");
 
 namespace {
+
+constexpr std::int64_t kSegmentWidth = sizeof(StepSegment) / sizeof(std::int64_t);
 
 void check_state(const char* op, const char* what, const Tensor& param, const Tensor& state) {
   check_same_device(op, param, state);
@@ -27,12 +30,20 @@ void check_f64(const char* op, const char* what, const Tensor& tensor, std::int6
   RINGLET_CHECK_EQ(tensor.numel(), numel, "[", op, "] elements of ", what);
 }
 
+// `width` of them for each segment.
 void check_scalars(const char* op, const Tensor& param, const StepScalars& scalars,
-                   std::int64_t numel) {
-  check_same_device(op, param, scalars.values);
-  check_same_device(op, param, scalars.grad_scale);
-  check_f64(op, "scalars", scalars.values, numel);
+                   std::int64_t width) {
+  for (const Tensor& part : {scalars.values, scalars.grad_scale, scalars.segments})
+    check_same_device(op, param, part);
+  RINGLET_CHECK_EQ(scalars.segments.dtype(), DType::i64, "[", op, "] dtype of segments");
+  check_shape(op, "segments", scalars.segments, {scalars.segments.size(0), kSegmentWidth});
+  check_f64(op, "scalars", scalars.values, scalars.segments.size(0) * width);
   check_f64(op, "grad_scale", scalars.grad_scale, 1);
+}
+
+StepSegments segments_of(const StepScalars& scalars) {
+  return {reinterpret_cast<const StepSegment*>(scalars.segments.data<std::int64_t>()),
+          scalars.segments.size(0)};
 }
 
 std::int64_t norm_blocks(const Tensor& x) { return (x.numel() + kNormBlock - 1) / kNormBlock; }
@@ -41,7 +52,14 @@ std::int64_t norm_blocks(const Tensor& x) { return (x.numel() + kNormBlock - 1) 
 
 StepScalars step_scalars(const std::vector<double>& values, double grad_scale, Device device) {
   return {tensor(values, {static_cast<std::int64_t>(values.size())}, device),
-          tensor(std::vector<double>{grad_scale}, {1}, device)};
+          tensor(std::vector<double>{grad_scale}, {1}, device),
+          segment_table({{0, std::numeric_limits<std::int64_t>::max(), 1}}, device)};
+}
+
+Tensor segment_table(const std::vector<StepSegment>& segments, Device device) {
+  std::vector<std::int64_t> flat;
+  for (const StepSegment& one : segments) flat.insert(flat.end(), {one.begin, one.end, one.decays});
+  return tensor(flat, {static_cast<std::int64_t>(segments.size()), kSegmentWidth}, device);
 }
 
 std::vector<double> adamw_scalars(double lr, std::int64_t step, const AdamWConstants& constants) {
@@ -58,11 +76,11 @@ void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_
   check_state("adamw", "exp_avg_sq", param, exp_avg_sq);
   check_scalars("adamw", param, scalars, 3);
   if (param.numel() == 0) return;
-  adamw_kernel(
-      {param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(), exp_avg_sq.mutable_bytes(),
-       param.numel(), scalars.values.data<double>(), scalars.grad_scale.data<double>(),
-       constants.beta1, constants.beta2, constants.eps, constants.weight_decay, param.dtype()},
-      param.device());
+  adamw_kernel({param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(),
+                exp_avg_sq.mutable_bytes(), param.numel(), segments_of(scalars),
+                scalars.values.data<double>(), scalars.grad_scale.data<double>(), constants.beta1,
+                constants.beta2, constants.eps, constants.weight_decay, param.dtype()},
+               param.device());
 }
 
 void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
@@ -75,10 +93,11 @@ void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const Step
   if (momentum_buffer.defined()) check_state("sgd", "momentum_buffer", param, momentum_buffer);
   check_scalars("sgd", param, scalars, 1);
   if (param.numel() == 0) return;
-  sgd_kernel({param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(), param.numel(),
-              scalars.values.data<double>(), scalars.grad_scale.data<double>(), constants.momentum,
-              constants.weight_decay, constants.nesterov, param.dtype()},
-             param.device());
+  sgd_kernel(
+      {param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(), param.numel(),
+       segments_of(scalars), scalars.values.data<double>(), scalars.grad_scale.data<double>(),
+       constants.momentum, constants.weight_decay, constants.nesterov, param.dtype()},
+      param.device());
 }
 
 Tensor squared_norm_blocks(const Tensor& x) {

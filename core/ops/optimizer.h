@@ -1,12 +1,14 @@
 // One step of an optimizer over a run of parameters, all in one pass. Formulas, names and defaults
 // are those of torch.optim.AdamW and torch.optim.SGD. An element's bits depend on its own values
-// alone, so a step may be cut anywhere and shared out among ranks. What changes from step to step
-// is read from the memory of the parameters' device: the same calls take any step.
+// and its segment's scalars alone, so a step may be cut anywhere and shared out among ranks. What
+// changes from step to step is read from the memory of the parameters' device: the same calls take
+// any step.
 #pragma once
 
 #include <vector>
 
 #include "ringlet/core/kernel.h"
+#include "ringlet/core/step_segments.h"
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
@@ -20,7 +22,8 @@ struct AdamWArgs {
   void* exp_avg;     // (n)
   void* exp_avg_sq;  // (n)
   std::int64_t n;
-  const double* scalars;     // (3): lr; bias corrections 1 - beta1^step and 1 - beta2^step
+  StepSegments segments;
+  const double* scalars;     // (segments, 3): lr; bias corrections 1 - beta1^step, 1 - beta2^step
   const double* grad_scale;  // (1): 1, or the factor that clipping gives; NaN: nothing is updated
   double beta1;
   double beta2;
@@ -37,7 +40,8 @@ struct SGDArgs {
   const void* grad;       // (n)
   void* momentum_buffer;  // (n), zeros at first; null without momentum
   std::int64_t n;
-  const double* scalars;     // (1): lr
+  StepSegments segments;
+  const double* scalars;     // (segments, 1): lr
   const double* grad_scale;  // (1), as AdamW's
   double momentum;
   double weight_decay;
@@ -71,12 +75,15 @@ extern Kernel<ClipFactorArgs> clip_factor_kernel;
 
 /// What changes from step to step, f64, on the parameters' device.
 struct StepScalars {
-  Tensor values;      // AdamW: adamw_scalars(); SGD: lr alone
+  Tensor values;      // of each segment; AdamW: adamw_scalars(); SGD: lr alone
   Tensor grad_scale;  // one element; NaN: nothing is updated
+  Tensor segments;    // (segments, 3) i64: of a StepSegment each
 };
-/// Uploads them.
+/// Uploads them, for a run of any length that is one segment.
 StepScalars step_scalars(const std::vector<double>& values, double grad_scale = 1,
                          Device device = default_device());
+/// (segments, 3) i64.
+Tensor segment_table(const std::vector<StepSegment>& segments, Device device = default_device());
 
 struct AdamWConstants {
   double beta1 = 0.9;

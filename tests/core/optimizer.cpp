@@ -99,6 +99,39 @@ TEST_CASE("a step cut anywhere gives the same bits") {
   CHECK(sgd_whole.to_vector() == sgd_cut.to_vector());
 }
 
+TEST_CASE("segments have the bits of steps of their own, and between them nothing changes") {
+  const std::int64_t n = 40007;  // more than a thread's piece
+  const std::vector<StepSegment> segments = {{3, 4, 1}, {4, 17, 0}, {20, 33000, 1}, {33000, n, 0}};
+  const Tensor grad = wave(n, 3);
+  const AdamWConstants constants{.weight_decay = 0.1};
+  Tensor whole[3] = {wave(n, 1), wave(n, 2), ones({n})}, apart[3];
+  Tensor sgd_whole = wave(n, 4), sgd_apart = sgd_whole.clone(), none;
+  for (int k = 0; k < 3; ++k) apart[k] = whole[k].clone();
+  StepScalars adamw = step_scalars({}, 0.37), sgd = step_scalars({1, 2, 3, 4}, 0.37);
+  adamw.segments = sgd.segments = segment_table(segments);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const auto [begin, end, decays] = segments[i];
+    const auto step = static_cast<std::int64_t>(i + 1);
+    const std::vector<double> own = adamw_scalars(0.01, step);
+    values.insert(values.end(), own.begin(), own.end());
+    Tensor piece[4];
+    for (int k = 0; k < 3; ++k) piece[k] = apart[k].slice(begin, end);
+    piece[3] = sgd_apart.slice(begin, end);
+    const Tensor part = grad.slice(begin, end);
+    const double decay = decays ? 0.1 : 0;
+    adamw_(piece[0], part, piece[1], piece[2], step_scalars(own, 0.37), {.weight_decay = decay});
+    sgd_(piece[3], part, none, step_scalars({static_cast<double>(step)}, 0.37),
+         {.weight_decay = decay});
+  }
+  adamw.values = tensor(values, {12});
+  adamw_(whole[0], grad, whole[1], whole[2], adamw, constants);
+  sgd_(sgd_whole, grad, none, sgd, {.weight_decay = 0.1});
+  for (int k = 0; k < 3; ++k) CHECK(whole[k].to_vector() == apart[k].to_vector());
+  CHECK(sgd_whole.to_vector() == sgd_apart.to_vector());
+  CHECK(whole[0][18].item() == wave(n, 1)[18].item());
+}
+
 TEST_CASE("bad arguments of a step") {
   Tensor param = zeros({3}), state = zeros({3}), other = zeros({4}), none;
   const Tensor grad = zeros({3});
@@ -108,8 +141,13 @@ TEST_CASE("bad arguments of a step") {
   CHECK_THROWS_AS(adamw_scalars(1e-3, 0), Error);
   CHECK_THROWS_AS(sgd_(param, grad, none, sgd, {.momentum = 0.9}), Error);
   CHECK_THROWS_AS(sgd_(param, grad, none, sgd, {.nesterov = true}), Error);
-  CHECK_THROWS_WITH(sgd_(param, grad, none, {tensor({1e-3f}), sgd.grad_scale}),
+  CHECK_THROWS_WITH(sgd_(param, grad, none, {tensor({1e-3f}), sgd.grad_scale, sgd.segments}),
                     "[sgd] dtype of scalars: f32 != f64");
+  const Tensor two = segment_table({{0, 1, 1}, {2, 3, 0}});
+  CHECK_THROWS_WITH(sgd_(param, grad, none, {sgd.values, sgd.grad_scale, two}),
+                    "[sgd] elements of scalars: 1 != 2");
+  CHECK_THROWS_WITH(sgd_(param, grad, none, {sgd.values, sgd.grad_scale, two.to(DType::f64)}),
+                    "[sgd] dtype of segments: f64 != i64");
   Tensor half = param.to(DType::bf16);
   CHECK_THROWS_WITH(sgd_(half, half, none, sgd), "[sgd] does not take bf16 tensors");
 }

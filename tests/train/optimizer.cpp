@@ -189,6 +189,39 @@ TEST_CASE("neighbours in memory keep their own decay and their own count of step
   CHECK(state[2].steps == 1);
 }
 
+TEST_CASE("all parameters that lie together are updated by one kernel call") {
+  for (const bool adamw : {true, false}) {
+    CAPTURE(adamw);
+    Bag bag;
+    std::vector<nn::Parameter> parameters;
+    for (const char* layer : {"a", "b", "c"}) {
+      parameters.push_back(bag.add(str(layer, 1), "weight", ones({50, 3})));
+      parameters.push_back(bag.add(str(layer, 2), "bias", ones({7})));
+    }
+    const nn::Parameter skipped = parameters[2];
+    std::unique_ptr<Optimizer> optimizer;
+    if (adamw)
+      optimizer = std::make_unique<AdamW>(
+          bag, AdamWOptions{.lr = 0.1, .weight_decay = 0.1, .check_finite = false});
+    else
+      optimizer = std::make_unique<Sgd>(
+          bag, SgdOptions{.lr = 0.1, .weight_decay = 0.1, .check_finite = false});
+    for (int step = 1; step <= 3; ++step) {  // one is skipped at first, and counts its own steps
+      for (const nn::Parameter& p : parameters)
+        if (step > 1 || p.state() != skipped.state()) give_grad(p, ones(p.shape()));
+      Recorder recorder;
+      optimizer->prepare_step();
+      kernel_observer = &recorder;
+      optimizer->launch_step();
+      kernel_observer = nullptr;
+      optimizer->finish_step();
+      optimizer->zero_grad();
+      CHECK(recorder.calls.size() == 1);
+      CHECK((values(skipped)[0] == 1) == (step == 1));
+    }
+  }
+}
+
 TEST_CASE("a parameter without a gradient is left alone, also by the clipping of others") {
   Bag bag;
   const nn::Parameter used = bag.add("encoder", "weight", zeros({2, 1}));

@@ -1,0 +1,53 @@
+// Which elements of a run of parameters an optimizer's step updates alike: a table in the memory of
+// their device, so that one kernel call updates a whole arena whatever lies in it.
+#pragma once
+
+#include <cstdint>
+
+#include "ringlet/core/host_device.h"
+
+namespace ringlet {
+
+/// Elements [begin, end) of a run.
+struct StepSegment {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t decays;  // 0: weight decay leaves it out
+
+  friend bool operator==(const StepSegment&, const StepSegment&) = default;
+};
+
+/// In order of elements, and apart; what lies in none of them stays as it is.
+struct StepSegments {
+  const StepSegment* table;  // (count)
+  std::int64_t count;
+
+  /// The first that ends behind `element`; count where none does.
+  RINGLET_HOST_DEVICE std::int64_t first_behind(std::int64_t element) const {
+    std::int64_t low = 0, high = count;
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      if (table[middle].end > element)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return low;
+  }
+  RINGLET_HOST_DEVICE double decay_of(std::int64_t segment, double weight_decay) const {
+    return table[segment].decays != 0 ? weight_decay : 0;
+  }
+};
+
+/// body(segment, begin, end) for what of elements [begin, end) lies in each of the segments.
+template <class Body>
+RINGLET_HOST_DEVICE void for_segments(const StepSegments& segments, std::int64_t begin,
+                                      std::int64_t end, Body&& body) {
+  for (std::int64_t i = segments.first_behind(begin); i < segments.count; ++i) {
+    const StepSegment segment = segments.table[i];
+    if (segment.begin >= end) return;
+    body(i, segment.begin < begin ? begin : segment.begin, segment.end < end ? segment.end : end);
+  }
+}
+
+}  // namespace ringlet

@@ -1,0 +1,33 @@
+// How the blocks of a grid share a run of parameters: tiles of it, whose edges are those of packs.
+// Segments may begin anywhere; only the packs at their own edges are taken element by element.
+#pragma once
+
+#include "ringlet/cuda/vector_span.h"
+
+namespace ringlet::cuda {
+
+/// Elements; far more than a block has threads, so that finding the segments costs nothing.
+inline constexpr std::int64_t kUpdateTile = 4096;
+
+struct UpdateTiles {
+  VectorSpan run;
+
+  RINGLET_HOST_DEVICE std::int64_t count() const {
+    return (run.n + missing() + kUpdateTile - 1) / kUpdateTile;
+  }
+  RINGLET_HOST_DEVICE std::int64_t begin(std::int64_t tile) const {
+    return tile == 0 ? 0 : tile * kUpdateTile - missing();
+  }
+  RINGLET_HOST_DEVICE std::int64_t end(std::int64_t tile) const {
+    const std::int64_t end = (tile + 1) * kUpdateTile - missing();
+    return end < run.n ? end : run.n;
+  }
+
+ private:
+  /// Elements that the first tile is shorter, for the others to begin with a pack.
+  RINGLET_HOST_DEVICE std::int64_t missing() const {
+    return run.packs > 0 && run.head > 0 ? run.pack - run.head : 0;
+  }
+};
+
+}  // namespace ringlet::cuda
