@@ -45,8 +45,9 @@ std::vector<std::int32_t> on_host(const std::int32_t* values, std::int64_t n, De
 std::string label(const MatmulArgs& x) {
   const auto sizes =
       x.trans_a ? fmt::format("{}x{}xT", x.m, x.n) : fmt::format("Tx{}x{}", x.n, x.k);
-  return fmt::format("matmul {}{} {}{}{}", x.trans_a ? 'T' : 'N', x.trans_b ? 'T' : 'N', sizes,
-                     x.bias ? " + bias" : "", x.pre_activation ? ", gelu" : "");
+  return fmt::format("matmul {}{} {}{}{}{}", x.trans_a ? 'T' : 'N', x.trans_b ? 'T' : 'N', sizes,
+                     x.bias ? " + bias" : "", x.pre_activation ? ", gelu" : "",
+                     x.a_sums ? ", sums" : "");
 }
 
 Floor least(const MatmulArgs& x) {
@@ -55,7 +56,8 @@ Floor least(const MatmulArgs& x) {
   return {label(x), 2.0 * static_cast<double>(x.batch * x.m) * static_cast<double>(x.n * x.k),
           bytes_of(a * x.m * x.k, x.a_dtype) + bytes_of(b * x.n * x.k, x.b_dtype) +
               out * (1 + times(x.pre_activation) + reads(x.beta)) +
-              times(x.bias) * bytes_of(x.n, wide(x.dtype)),
+              times(x.bias) * bytes_of(x.n, wide(x.dtype)) +
+              times(x.a_sums) * (1 + reads(x.a_sums_beta)) * bytes_of(x.m, wide(x.dtype)),
           x.dtype};
 }
 

@@ -67,6 +67,13 @@ std::size_t bytes(const ColumnMajor& matrix, std::int64_t batch, DType dtype) {
   return static_cast<std::size_t>(elements(matrix, batch)) * itemsize(dtype);
 }
 
+// Sums lie behind what they are made beside, aligned for any load.
+std::size_t sums_begin(std::size_t out_nbytes) { return (out_nbytes + 255) / 256 * 256; }
+std::size_t with_sums(std::size_t out_nbytes, const MatmulPlan& plan) {
+  if (!plan.makes_sums) return out_nbytes;
+  return sums_begin(out_nbytes) + static_cast<std::size_t>(plan.out.columns) * sizeof(float);
+}
+
 void fill(Device device, const MatmulPlan& plan, const ColumnMajor& matrix, bool along_columns,
           bool negated, void* out) {
   const std::int64_t n = elements(matrix, plan.batch);
@@ -82,7 +89,8 @@ class Trial {
       : descriptors_(descriptors),
         key_(key),
         stream_(current_stream(key.device)),
-        nbytes_(bytes(key.plan.out, key.plan.batch, key.plan.product)),
+        out_nbytes_(bytes(key.plan.out, key.plan.batch, key.plan.product)),
+        nbytes_(with_sums(out_nbytes_, key.plan)),
         left_(key.device, bytes(key.plan.left, key.plan.batch, key.plan.dtype)),
         right_(key.device, bytes(key.plan.right, key.plan.batch, key.plan.dtype)),
         bias_(key.device, static_cast<std::size_t>(key.plan.out.rows) * sizeof(double)),
@@ -104,6 +112,8 @@ class Trial {
     fill(key_.device, plan, plan.right, plan.right.transposed, false, right_.get());
     const auto bias_bytes = static_cast<std::size_t>(plan.out.rows) * sizeof(double);
     RINGLET_CUDA(cudaMemsetAsync(bias_.get(), 0, bias_bytes, stream_));
+    for (const Bytes* made : {&expected_, &out_})  // what nothing writes is alike, too
+      RINGLET_CUDA(cudaMemsetAsync(made->get(), 0, nbytes_, stream_));
     run(first, expected_.get());
   }
 
@@ -143,15 +153,18 @@ class Trial {
   }
   // With beta, `out` starts from zeros, or runs would not be alike.
   void run(const cublasLtMatmulHeuristicResult_t& choice, void* out) {
-    if (key_.plan.beta != 0) RINGLET_CUDA(cudaMemsetAsync(out, 0, nbytes_, stream_));
-    descriptors_.run(key_, choice.algo, {left_.get(), right_.get(), bias_.get(), out},
+    if (key_.plan.beta != 0) RINGLET_CUDA(cudaMemsetAsync(out, 0, out_nbytes_, stream_));
+    std::byte* const behind = static_cast<std::byte*>(out) + sums_begin(out_nbytes_);
+    void* const sums = key_.plan.makes_sums ? behind : nullptr;
+    descriptors_.run(key_, choice.algo, {left_.get(), right_.get(), bias_.get(), sums, out},
                      workspace_.get(), choice.workspaceSize, stream_);
   }
 
   const ProductDescriptors& descriptors_;
   const ProductKey& key_;
   cudaStream_t stream_;
-  std::size_t nbytes_;
+  std::size_t out_nbytes_;
+  std::size_t nbytes_;  // of out and, behind it, the sums
   Bytes left_, right_, bias_, expected_, out_, workspace_, different_;
   Event start_, end_;
 };

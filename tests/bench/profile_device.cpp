@@ -35,6 +35,29 @@ TEST_CASE("a step is weighed, then the same one is timed by its device's clock")
   CHECK(times.between_ms >= 0);
 }
 
+TEST_CASE("what a layer's gradients must move: operands, products and sums, each once") {
+  MatmulArgs args{};
+  float sums[8] = {};
+  args.batch = 1;
+  args.m = 8;
+  args.n = 4;
+  args.k = 16;
+  args.trans_a = true;
+  args.dtype = args.a_dtype = args.b_dtype = DType::bf16;
+  args.out_dtype = DType::f32;
+  args.a_stride = 1;
+  const Floor alone = floor_of("matmul", &args, Device{});
+  CHECK(alone.label == "matmul TN 8x4xT");
+  CHECK(alone.flops == 2 * 8 * 4 * 16);
+  CHECK(alone.bytes == 2 * (8 * 16 + 4 * 16) + 4 * 8 * 4);
+  args.a_sums = sums;
+  const Floor both = floor_of("matmul", &args, Device{});
+  CHECK(both.label == "matmul TN 8x4xT, sums");
+  CHECK(both.bytes == alone.bytes + 4 * 8);
+  args.a_sums_beta = 1;
+  CHECK(floor_of("matmul", &args, Device{}).bytes == alone.bytes + 2 * 4 * 8);
+}
+
 TEST_CASE("what an embedding must move depends on the rows that its ids name") {
   struct Seen : KernelObserver {
     void before(const char*, const void*, Device) override {}
