@@ -12,8 +12,6 @@ namespace ringlet::cuda {
 namespace {
 
 constexpr int kTimedRuns = 5;
-// Operands larger than this are not made a second time for the sake of timing.
-constexpr std::size_t kMostTimedBytes = std::size_t{1} << 30;
 // Shorter sums may have the same bits by chance.
 constexpr std::int64_t kLeastTimedSum = 64;
 
@@ -72,6 +70,18 @@ std::size_t sums_begin(std::size_t out_nbytes) { return (out_nbytes + 255) / 256
 std::size_t with_sums(std::size_t out_nbytes, const MatmulPlan& plan) {
   if (!plan.makes_sums) return out_nbytes;
   return sums_begin(out_nbytes) + static_cast<std::size_t>(plan.out.columns) * sizeof(float);
+}
+
+// Whether all of a trial fits into half of what is free: other threads go on meanwhile.
+bool has_room(const ProductKey& key) {
+  const MatmulPlan& plan = key.plan;
+  const std::size_t needed = bytes(plan.left, plan.batch, plan.dtype) +
+                             bytes(plan.right, plan.batch, plan.dtype) +
+                             2 * bytes(plan.out, plan.batch, plan.product);
+  const DeviceGuard guard(key.device);
+  std::size_t free = 0, total = 0;
+  RINGLET_CUDA(cudaMemGetInfo(&free, &total));
+  return needed <= free / 2;
 }
 
 void fill(Device device, const MatmulPlan& plan, const ColumnMajor& matrix, bool along_columns,
@@ -175,12 +185,7 @@ cublasLtMatmulHeuristicResult_t fastest_alike(
     const ProductDescriptors& descriptors, const ProductKey& key,
     const cublasLtMatmulHeuristicResult_t& first,
     const std::vector<cublasLtMatmulHeuristicResult_t>& choices) {
-  const MatmulPlan& plan = key.plan;
-  if (choices.size() < 2 || plan.k < kLeastTimedSum ||
-      bytes(plan.left, plan.batch, plan.dtype) + bytes(plan.right, plan.batch, plan.dtype) +
-              2 * bytes(plan.out, plan.batch, plan.product) >
-          kMostTimedBytes)
-    return first;
+  if (choices.size() < 2 || key.plan.k < kLeastTimedSum || !has_room(key)) return first;
   Trial trial(descriptors, key);
   if (!trial.ready()) return first;  // no room: the first is good, too
   trial.prepare(first);
