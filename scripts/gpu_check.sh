@@ -174,10 +174,10 @@ short_run() {
 # as much as on the CPU, but for the luck of other roundings.
 snli_run() {
   local snli=$RINGLET_DATA/snli/snli_dev.jsonl work=$logs/snli accuracy
+  rm -rf "$work"
   limited "$build/train/ringlet" train --model tiny --data "$snli" --eval "$snli" --batch 32 \
     --max-steps "${STEPS:-600}" --output "$work" --device "$1" || return
   accuracy=$(sed -n 's/.*"snli_dev_accuracy":\([0-9.]*\).*/\1/p' "$work/metrics.jsonl" | tail -n 1)
-  rm -rf "$work"
   [ "$1" != cpu ] || echo "$accuracy" >"$logs/snli-cpu"
   awk -v here="$accuracy" -v cpu="$(cat "$logs/snli-cpu" 2>/dev/null)" \
     'BEGIN { print "accuracy", here, "on the CPU", cpu; exit here < cpu - 0.03 }'
