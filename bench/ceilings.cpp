@@ -145,8 +145,8 @@ double measure_flops(Device device, DType dtype) {
 
 double measure_copy(Device device, std::size_t nbytes) {
   const auto n = static_cast<std::int64_t>(nbytes);
-  const Tensor from = zeros({n}, DType::u8, device);
-  Tensor to = zeros({n}, DType::u8, device);
+  const Tensor from = noise(device, nbytes);
+  Tensor to = noise(device, nbytes);
   const std::byte* source = from.bytes();
   std::byte* target = to.mutable_bytes();
   // Small copies are faster on one thread than on several that have to wake up.

@@ -15,10 +15,13 @@ double product_rate(Device device, DType dtype, std::int64_t n) {
          device_seconds(device, [&] { matmul_into(out, a, b, {.trans_b = true}); });
 }
 
+Tensor noise(Device device, std::size_t nbytes) {
+  return uniform({static_cast<std::int64_t>(nbytes / sizeof(float))}, -1, 1, DType::f32, device);
+}
+
 double copy_rate(Device device, std::size_t nbytes) {
-  const auto n = static_cast<std::int64_t>(nbytes);
-  const Tensor from = zeros({n}, DType::u8, device);
-  Tensor to = zeros({n}, DType::u8, device);
+  const Tensor from = noise(device, nbytes);
+  Tensor to = noise(device, nbytes);
   return 2 * static_cast<double>(nbytes) / device_seconds(device, [&] { to.copy_(from); });
 }
 

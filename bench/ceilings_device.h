@@ -1,16 +1,18 @@
-// What a device beside the CPU can do at best, measured by its own kernels.
+// What a device beside the CPU can do at best, measured by its own kernels, and what is copied to
+// find out.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/tensor.h"
 
 namespace ringlet::bench {
 
 /// FLOP/s of the product of two matrices (n, n) of `dtype`.
 double product_rate(Device device, DType dtype, std::int64_t n);
+/// `nbytes` bytes, a multiple of 4, that no memory can compress.
+Tensor noise(Device device, std::size_t nbytes);
 /// Bytes per second, read and written, of copying a tensor of `nbytes` to another.
 double copy_rate(Device device, std::size_t nbytes);
 

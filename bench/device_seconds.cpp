@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ringlet/core/device_time.h"
+#include "ringlet/core/graph.h"
 
 namespace ringlet::bench {
 namespace {
@@ -23,6 +24,7 @@ double host_seconds(const std::function<void()>& run) {
 }  // namespace
 
 double device_seconds(Device device, const std::function<void()>& run, double least) {
+  const ShapesRecur recur;
   run();  // what later runs find: memory, plans, packed weights
   synchronize(device);
   const auto start = device_time(device);

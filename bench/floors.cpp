@@ -47,17 +47,26 @@ std::vector<T> on_host(const T* values, std::int64_t n, Device device) {
 std::string label(const MatmulArgs& x) {
   const auto sizes =
       x.trans_a ? fmt::format("{}x{}xT", x.m, x.n) : fmt::format("Tx{}x{}", x.n, x.k);
-  return fmt::format("matmul {}{} {}{}{}", x.trans_a ? 'T' : 'N', x.trans_b ? 'T' : 'N', sizes,
-                     x.bias ? " + bias" : "", x.pre_activation ? ", gelu" : "");
+  return fmt::format("matmul {}{} {}{}{}{}", x.trans_a ? 'T' : 'N', x.trans_b ? 'T' : 'N', sizes,
+                     x.bias ? " + bias" : "", x.pre_activation ? ", gelu" : "",
+                     x.a_sums ? ", sums" : "");
 }
 
-Floor least(const MatmulArgs& x) {
+// A parameter that counts as rounded is kept so beside its storage on a GPU: most products find it
+// there, and read as much.
+DType dtype_read(const MatmulArgs& x, Device device) {
+  const bool kept = device.type == DeviceType::cuda && (x.round_b || x.keep_b);
+  return kept ? x.dtype : x.b_dtype;
+}
+
+Floor least(const MatmulArgs& x, Device device) {
   const std::int64_t a = x.a_stride == 0 ? 1 : x.batch, b = x.b_stride == 0 ? 1 : x.batch;
   const double out = bytes_of(x.batch * x.m * x.n, x.out_dtype);
   return {label(x), 2.0 * static_cast<double>(x.batch * x.m) * static_cast<double>(x.n * x.k),
-          bytes_of(a * x.m * x.k, x.a_dtype) + bytes_of(b * x.n * x.k, x.b_dtype) +
+          bytes_of(a * x.m * x.k, x.a_dtype) + bytes_of(b * x.n * x.k, dtype_read(x, device)) +
               out * (1 + times(x.pre_activation) + reads(x.beta)) +
-              times(x.bias) * bytes_of(x.n, wide(x.dtype)),
+              times(x.bias) * bytes_of(x.n, wide(x.dtype)) +
+              times(x.a_sums) * (1 + reads(x.a_sums_beta)) * bytes_of(x.m, wide(x.dtype)),
           x.dtype};
 }
 
@@ -107,8 +116,11 @@ Floor least(const LayerNormArgs& x) {
 
 Floor least(const LayerNormBackwardArgs& x) {
   const double arrays = 2 + times(x.grad_x) + times(x.grad_residual);
-  return {x.grad_residual ? "residual_dropout_layer_norm_backward" : "", 0,
-          arrays * bytes_of(x.rows * x.columns, x.dtype)};
+  const char* const label = x.mean ? ""
+                            : x.output_dropout.threshold > 0
+                                ? "layer_norm_dropout_backward"
+                                : "residual_dropout_layer_norm_backward";
+  return {label, 0, arrays * bytes_of(x.rows * x.columns, x.dtype)};
 }
 
 double rows_read(const std::int32_t* ids, std::int64_t tokens, Device device) {

@@ -64,7 +64,8 @@ class StepCases {
   Tensor activation(const Shape& shape) const { return normal(shape).to(dtype_); }
   static Tensor parameter(const Shape& shape) { return normal(shape, 0, 0.02); }
 
-  // One linear layer (T, in) -> (T, out): forward, and the three products of its backward.
+  // One linear layer (T, in) -> (T, out): forward, and the two products of its backward; alone,
+  // too, what the second of them does.
   void linear_layer(const std::string& name, std::int64_t out, std::int64_t in, bool with_gelu) {
     const std::int64_t t = tokens_;
     const std::int64_t calls = config_.num_hidden_layers;
@@ -81,14 +82,22 @@ class StepCases {
       return {{activation({t, out}), parameter({out, in})},
               [](Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; }};
     });
-    add_case("TN " + name, calls, [=, this]() -> KernelWork {
+    add_case("TN, sums " + name, calls, [=, this]() -> KernelWork {
+      return {{activation({t, out}), activation({t, in})}, [=](Tensors& x) -> Tensors {
+                const DType dtype = parameter_dtype(x[0].dtype());
+                Tensor grad_weight = empty({out, in}, dtype), grad_bias = empty({out}, dtype);
+                linear_gradients_into({grad_weight}, {grad_bias}, x[0], x[1]);
+                return {grad_weight, grad_bias};
+              }};
+    });
+    add_case("TN " + name, 0, [=, this]() -> KernelWork {
       return {{activation({t, out}), activation({t, in})}, [=](Tensors& x) -> Tensors {
                 Tensor grad = empty({out, in}, parameter_dtype(x[0].dtype()));
                 matmul_into(grad, x[0], x[1], {.trans_a = true});
                 return {grad};
               }};
     });
-    add_case("sum_rows " + name, calls, [=, this]() -> KernelWork {
+    add_case("sum_rows " + name, 0, [=, this]() -> KernelWork {
       return {{activation({t, out})}, [=](Tensors& x) -> Tensors {
                 Tensor grad = empty({out}, parameter_dtype(x[0].dtype()));
                 sum_rows_into(grad, x[0]);

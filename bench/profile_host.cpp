@@ -53,7 +53,9 @@ void HostProfile::run(const std::function<void(bool again)>& step) {
   nesting = Nesting();
   nesting.stepping = true;
   nesting.last = Clock::now();
+  in_step_ = true;
   step(false);
+  in_step_ = false;
   nesting.pass_time();
   nesting.stepping = false;
   const std::lock_guard lock(mutex_);
@@ -65,6 +67,7 @@ void HostProfile::before(const char*, const void*, Device) { nesting.begin(); }
 
 void HostProfile::after(const char* name, const void* args, Device device) {
   const double seconds = nesting.end();
+  if (!in_step_) return;
   const Floor floor = floor_of(name, args, device);
   const std::lock_guard lock(mutex_);
   (nesting.stepping ? calls_ : beside_).add(floor, seconds);

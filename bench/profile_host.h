@@ -1,6 +1,7 @@
 // A step's profile by the clock of the host, whose kernels are done when they return.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -29,6 +30,8 @@ class HostProfile final : public StepProfile, public KernelObserver, public Wait
 
  private:
   Device device_;
+  // What runs between steps, or measures the ceilings, is none of theirs.
+  std::atomic<bool> in_step_ = false;
   std::mutex mutex_;
   double steps_ = 0;
   Calls calls_, beside_;

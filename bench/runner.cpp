@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ringlet/core/backend.h"
+#include "ringlet/core/graph.h"
 #include "ringlet/core/wait_observer.h"
 
 namespace ringlet::bench {
@@ -44,6 +45,7 @@ std::vector<Device> devices_of(const Plan& plan, Device first) {
 
 Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::Group& group)
     : device_(options.device),
+      dtype_(options.dtype),
       source_(make_source(options, {group.rank(), group.size(), plan.devices / group.size()})),
       group_(group),
       together_(plan.together),
@@ -76,10 +78,16 @@ Runner::Times Runner::step(bool again) {
     batch_ = &source_->next();
   }
   // Graphs take their numbers, and the devices of dp their rows, from the host's batch.
-  if (!again && !graphs_) moved_ = splits_batch_ ? *batch_ : batch_->to(device_);
+  if (!again && !graphs_) moved_ = splits_batch_ ? *batch_ : as_graphs_have_it().to(device_);
   run_batch(times);
   times[4] = device_time(device_);
   return times;
+}
+
+models::PackedBatch Runner::as_graphs_have_it() {
+  if (device_.type == DeviceType::cpu) return *batch_;
+  const auto key = train::step_key(*batch_, dtype_, source_->loss().training());
+  return key ? models::filled_up(*batch_, key->tokens) : *batch_;
 }
 
 void Runner::run_batch(Times& times) {
@@ -94,6 +102,7 @@ void Runner::run_batch(Times& times) {
     optimizer_.zero_grad();  // while the device works: finish_step waits for it
     return optimizer_.finish_step();
   }
+  const ShapesRecur recur;  // a profile's products are those of graphs, whose algorithms are timed
   times[1] = device_time(device_);
   const Variable value = source_->loss()(moved_);
   times[2] = device_time(device_);

@@ -48,6 +48,9 @@ class Runner {
 
   /// `again`: with the batch of the step before.
   Times step(bool again);
+  /// The batch, filled up to its bucket on a GPU: a profile, whose steps are no graphs, has its
+  /// shapes from there, too.
+  models::PackedBatch as_graphs_have_it();
   /// From forward to update, phase by phase or, on a GPU, as one.
   void run_batch(Times& times);
   /// Takes from `batch_` what a step counts.
@@ -55,6 +58,7 @@ class Runner {
   void add_times(Measurement& out) const;
 
   Device device_;
+  DType dtype_;
 
   std::unique_ptr<Source> source_;
   comm::Group group_;

@@ -14,42 +14,7 @@
 namespace ringlet::cuda {
 namespace {
 
-// ---- products -----------------------------------------------------------------------------
-
-// Precision medium: f32 operands count as rounded to bf16.
-MatmulArgs as_asked(MatmulArgs args) {
-  const bool rounds = args.dtype == DType::f32 && matmul_precision() == MatmulPrecision::medium;
-  if (rounds) args.dtype = DType::bf16;
-  return args;
-}
-
-// False, and nothing is done, where the library cannot do its part of the plan.
-bool multiply(const MatmulArgs& args, Device device, const MatmulPlan& plan, const Operand& a,
-              const Operand& b) {
-  const Workspace scratch(
-      device,
-      plan.scratch ? batch_bytes(args.m * args.n, args.batch, args.m * args.n, plan.product) : 0);
-  // GELU's operand is made where it stays.
-  void* const product = plan.scratch          ? scratch.data()
-                        : args.pre_activation ? args.pre_activation
-                                              : args.out;
-  if (!run_product(plan, {b.data(), a.data(), plan.adds_bias ? args.bias : nullptr, product},
-                   device))
-    return false;
-  if (plan.finish) finish(args, device, plan, product);
-  return true;
-}
-
-void matmul(const MatmulArgs& given, Device device) {
-  const MatmulArgs args = as_asked(given);
-  if (args.k == 0) return finish(args, device, plan_matmul(args, false), nullptr);
-  const Operand a(args, device, args.a, args.a_dtype, args.a_stride, args.m * args.k);
-  const Operand b(args, device, args.b, args.b_dtype, args.b_stride, args.k * args.n);
-  for (const bool library_adds_bias : {true, false})
-    if (multiply(args, device, plan_matmul(args, library_adds_bias), a, b)) return;
-}
-
-// ---- gradients ----------------------------------------------------------------------------
+// ---- sums of rows -------------------------------------------------------------------------
 
 // A block's columns and rows of threads.
 constexpr int kSumColumns = 32;
@@ -106,6 +71,54 @@ void sum_rows(const SumRowsArgs& args, Device device) {
                 static_cast<S>(args.beta));
   });
 }
+
+// ---- products -----------------------------------------------------------------------------
+
+// Precision medium: f32 operands count as rounded to bf16.
+MatmulArgs as_asked(MatmulArgs args) {
+  const bool rounds = args.dtype == DType::f32 && matmul_precision() == MatmulPrecision::medium;
+  if (rounds) args.dtype = DType::bf16;
+  return args;
+}
+
+// False, and nothing is done, where the library cannot do its part of the plan.
+bool multiply(const MatmulArgs& args, Device device, const MatmulPlan& plan, const Operand& a,
+              const Operand& b) {
+  if (args.a_sums && !plan.makes_sums) sum_rows(a_sums_of(args), device);
+  const Workspace scratch(
+      device,
+      plan.scratch ? batch_bytes(args.m * args.n, args.batch, args.m * args.n, plan.product) : 0);
+  // GELU's operand is made where it stays.
+  void* const product = plan.scratch          ? scratch.data()
+                        : args.pre_activation ? args.pre_activation
+                                              : args.out;
+  const Workspace sums(device,
+                       plan.adds_sums ? static_cast<std::size_t>(args.m) * sizeof(float) : 0);
+  const ProductPointers at{b.data(), a.data(), plan.adds_bias ? args.bias : nullptr,
+                           plan.adds_sums    ? sums.data()
+                           : plan.makes_sums ? args.a_sums
+                                             : nullptr,
+                           product};
+  if (!run_product(plan, at, device)) return false;
+  if (plan.adds_sums)
+    sum_rows({args.a_sums, sums.data(), 1, args.m, args.a_sums_beta, DType::f32}, device);
+  if (plan.finish) finish(args, device, plan, product);
+  return true;
+}
+
+void matmul(const MatmulArgs& given, Device device) {
+  const MatmulArgs args = as_asked(given);
+  if (args.k == 0) {
+    if (args.a_sums) sum_rows(a_sums_of(args), device);
+    return finish(args, device, plan_matmul(args, false), nullptr);
+  }
+  const Operand a(args, device, args.a, args.a_dtype, args.a_stride, args.m * args.k);
+  const Operand b(args, device, args.b, args.b_dtype, args.b_stride, args.k * args.n);
+  for (const bool epilogues : {true, false})
+    if (multiply(args, device, plan_matmul(args, epilogues), a, b)) return;
+}
+
+// ---- gradients ----------------------------------------------------------------------------
 
 template <class T>
 __global__ void gelu_backward_elements(T* out, const T* grad, const T* pre, std::int64_t n) {

@@ -34,17 +34,27 @@ struct MatmulPlan {
   DType product;  // of what the library writes
   bool cast_a;    // f32 that counts as rounded to bf16
   bool cast_b;
-  bool adds_bias;  // the library does, along out's rows; it is f32
-  bool scratch;    // the product goes to memory of its own, for finish_element to read
-  bool finish;     // finish_element runs for every element
+  bool adds_bias;   // the library does, along out's rows; it is f32
+  bool makes_sums;  // of a, the library does, in f32 (see below)
+  bool adds_sums;   // what it makes is added to a_sums behind it: the library overwrites
+  bool scratch;     // the product goes to memory of its own, for finish_element to read
+  bool finish;      // finish_element runs for every element
+
+  bool has_epilogue() const { return adds_bias || makes_sums; }
 
   auto operator<=>(const MatmulPlan&) const = default;
 };
 
-/// `library_adds_bias`: it adds an f32 bias to f32 sums before they are rounded to what is stored.
-/// Where it does not, and where operands are f32 and the result bf16, the product is f32 and
-/// rounded behind it: a bf16 product plus the bias, or a bf16 bias, would be rounded twice.
-inline MatmulPlan plan_matmul(const MatmulArgs& args, bool library_adds_bias) {
+/// `epilogues`: what the library can do beside the product, it does. It adds an f32 bias to f32
+/// sums before they are rounded to what is stored. Where it does not, and where operands are f32
+/// and the result bf16, the product is f32 and rounded behind it: a bf16 product plus the bias, or
+/// a bf16 bias, would be rounded twice.
+///
+/// a is the library's B here, so a's sums over k, one for each column of its out' (n, m), are
+/// BGRADB (BGRADA would be b's, one for each row). They have the dtype of out', which must be f32,
+/// or they would be rounded; and a must be bf16 in memory: of f32 that the product rounds (cast, or
+/// TF32) they might be sums of rounded numbers.
+inline MatmulPlan plan_matmul(const MatmulArgs& args, bool epilogues) {
   MatmulPlan plan{};
   plan.left = args.trans_b ? ColumnMajor{args.k, args.n, args.k, args.b_stride, true}
                            : ColumnMajor{args.n, args.k, args.n, args.b_stride, false};
@@ -58,7 +68,10 @@ inline MatmulPlan plan_matmul(const MatmulArgs& args, bool library_adds_bias) {
   plan.cast_b = args.b_dtype != args.dtype;
   const bool narrow = args.out_dtype == DType::bf16;
   const bool wide_product = narrow && args.dtype == DType::f32;
-  plan.adds_bias = args.bias && library_adds_bias && !wide_product && args.dtype != DType::f64;
+  plan.adds_bias = args.bias && epilogues && !wide_product && args.dtype != DType::f64;
+  plan.makes_sums = args.a_sums && epilogues && args.dtype == DType::bf16 && !plan.cast_a &&
+                    args.out_dtype == DType::f32;
+  plan.adds_sums = plan.makes_sums && args.a_sums_beta != 0;
   plan.scratch = wide_product || (narrow && args.bias && !plan.adds_bias);
   plan.product = plan.scratch ? DType::f32 : args.out_dtype;
   plan.finish = plan.scratch || args.pre_activation || (args.bias && !plan.adds_bias);

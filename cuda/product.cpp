@@ -38,7 +38,8 @@ class Products {
  public:
   bool run(const ProductKey& key, const ProductPointers& at, cudaStream_t stream) {
     if (is_due(key, stream)) time(key);
-    const std::lock_guard lock(mutex_);  // descriptors hold the bias's address from call to call
+    // Descriptors hold the address of the bias or the sums from call to call.
+    const std::lock_guard lock(mutex_);
     Product& product = find(key);
     if (!product.possible) return false;
     const Workspace workspace(key.device, product.choice.workspaceSize);
@@ -87,7 +88,7 @@ class Products {
 
 // The plan as far as the library sees it.
 MatmulPlan seen(MatmulPlan plan) {
-  plan.cast_a = plan.cast_b = plan.scratch = plan.finish = false;
+  plan.cast_a = plan.cast_b = plan.adds_sums = plan.scratch = plan.finish = false;
   return plan;
 }
 
@@ -102,12 +103,12 @@ bool run_product(const MatmulPlan& plan, const ProductPointers& at, Device devic
                        alignment_of(at.left),
                        alignment_of(at.right),
                        alignment_of(at.out),
-                       alignment_of(at.bias)};
+                       alignment_of(at.sums ? at.sums : at.bias)};
   const cudaStream_t stream = current_stream(device);
   const bool done = (*products)[static_cast<std::size_t>(device.index)].run(key, at, stream);
-  RINGLET_CHECK(done || plan.adds_bias, "[matmul] cuBLASLt has no algorithm for ", plan.out.columns,
-                " x ", plan.out.rows, " x ", plan.k, " of ", plan.dtype, " into ", plan.product,
-                " on ", device);
+  RINGLET_CHECK(done || plan.has_epilogue(), "[matmul] cuBLASLt has no algorithm for ",
+                plan.out.columns, " x ", plan.out.rows, " x ", plan.k, " of ", plan.dtype, " into ",
+                plan.product, " on ", device);
   return done;
 }
 

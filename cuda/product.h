@@ -13,11 +13,12 @@ struct ProductPointers {
   const void* left;
   const void* right;
   const void* bias;  // of plan.adds_bias, else null
+  void* sums;        // of plan.makes_sums, f32, overwritten; else null
   void* out;
 };
 
 /// Gives the product to the thread's stream of the device. False, and nothing is done, where the
-/// library has no algorithm for it; that is an Error unless plan.adds_bias.
+/// library has no algorithm for it; that is an Error unless it has an epilogue.
 bool run_product(const MatmulPlan& plan, const ProductPointers& at, Device device);
 
 }  // namespace ringlet::cuda

@@ -93,6 +93,8 @@ ProductDescriptors::ProductDescriptors(const ProductKey& key) {
       set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                   static_cast<std::int32_t>(CUDA_R_32F));
   }
+  if (plan.makes_sums)
+    set_product(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB);
   left_ = layout_of(plan.left, plan.dtype, plan.batch);
   right_ = layout_of(plan.right, plan.dtype, plan.batch);
   out_ = layout_of(plan.out, plan.product, plan.batch);
@@ -134,10 +136,10 @@ std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithms(cons
   set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.right_alignment);
   set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.out_alignment);
   set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.out_alignment);
-  // Of the bias it looks at the alignment alone.
-  if (key.plan.adds_bias)
+  // Of the bias or the sums it looks at the alignment alone.
+  if (key.plan.has_epilogue())
     set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                reinterpret_cast<const void*>(std::uintptr_t{key.bias_alignment}));
+                reinterpret_cast<const void*>(std::uintptr_t{key.vector_alignment}));
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
   int count = 0;
   const DeviceGuard guard(key.device);
@@ -147,7 +149,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithms(cons
   library.cublasLtMatmulPreferenceDestroy(preference);
   // Some versions call an epilogue that they do not have an invalid value.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
-      (key.plan.adds_bias && status == CUBLAS_STATUS_INVALID_VALUE))
+      (key.plan.has_epilogue() && status == CUBLAS_STATUS_INVALID_VALUE))
     return {};
   RINGLET_CUBLAS(status);
   found.resize(static_cast<std::size_t>(count));
@@ -160,6 +162,7 @@ void ProductDescriptors::run(const ProductKey& key, const cublasLtMatmulAlgo_t& 
                              std::size_t workspace_nbytes, cudaStream_t stream) const {
   const MatmulPlan& plan = key.plan;
   if (plan.adds_bias) set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
+  if (plan.makes_sums) set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.sums);
   const float one = 1, beta = static_cast<float>(plan.beta);
   const double wide_one = 1;
   const bool wide = plan.dtype == DType::f64;

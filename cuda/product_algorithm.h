@@ -18,7 +18,7 @@ struct ProductKey {
   std::uint32_t left_alignment;  // in bytes, a power of 2, at most kMostAlignment
   std::uint32_t right_alignment;
   std::uint32_t out_alignment;
-  std::uint32_t bias_alignment;
+  std::uint32_t vector_alignment;  // of the bias or the sums
 
   auto operator<=>(const ProductKey&) const = default;
 };

@@ -12,8 +12,6 @@ namespace ringlet::cuda {
 namespace {
 
 constexpr int kTimedRuns = 5;
-// Operands larger than this are not made a second time for the sake of timing.
-constexpr std::size_t kMostTimedBytes = std::size_t{1} << 30;
 // Shorter sums may have the same bits by chance.
 constexpr std::int64_t kLeastTimedSum = 64;
 
@@ -67,6 +65,25 @@ std::size_t bytes(const ColumnMajor& matrix, std::int64_t batch, DType dtype) {
   return static_cast<std::size_t>(elements(matrix, batch)) * itemsize(dtype);
 }
 
+// Sums lie behind what they are made beside, aligned for any load.
+std::size_t sums_begin(std::size_t out_nbytes) { return (out_nbytes + 255) / 256 * 256; }
+std::size_t with_sums(std::size_t out_nbytes, const MatmulPlan& plan) {
+  if (!plan.makes_sums) return out_nbytes;
+  return sums_begin(out_nbytes) + static_cast<std::size_t>(plan.out.columns) * sizeof(float);
+}
+
+// Whether all of a trial fits into half of what is free: other threads go on meanwhile.
+bool has_room(const ProductKey& key) {
+  const MatmulPlan& plan = key.plan;
+  const std::size_t needed = bytes(plan.left, plan.batch, plan.dtype) +
+                             bytes(plan.right, plan.batch, plan.dtype) +
+                             2 * bytes(plan.out, plan.batch, plan.product);
+  const DeviceGuard guard(key.device);
+  std::size_t free = 0, total = 0;
+  RINGLET_CUDA(cudaMemGetInfo(&free, &total));
+  return needed <= free / 2;
+}
+
 void fill(Device device, const MatmulPlan& plan, const ColumnMajor& matrix, bool along_columns,
           bool negated, void* out) {
   const std::int64_t n = elements(matrix, plan.batch);
@@ -82,7 +99,8 @@ class Trial {
       : descriptors_(descriptors),
         key_(key),
         stream_(current_stream(key.device)),
-        nbytes_(bytes(key.plan.out, key.plan.batch, key.plan.product)),
+        out_nbytes_(bytes(key.plan.out, key.plan.batch, key.plan.product)),
+        nbytes_(with_sums(out_nbytes_, key.plan)),
         left_(key.device, bytes(key.plan.left, key.plan.batch, key.plan.dtype)),
         right_(key.device, bytes(key.plan.right, key.plan.batch, key.plan.dtype)),
         bias_(key.device, static_cast<std::size_t>(key.plan.out.rows) * sizeof(double)),
@@ -104,6 +122,8 @@ class Trial {
     fill(key_.device, plan, plan.right, plan.right.transposed, false, right_.get());
     const auto bias_bytes = static_cast<std::size_t>(plan.out.rows) * sizeof(double);
     RINGLET_CUDA(cudaMemsetAsync(bias_.get(), 0, bias_bytes, stream_));
+    for (const Bytes* made : {&expected_, &out_})  // what nothing writes is alike, too
+      RINGLET_CUDA(cudaMemsetAsync(made->get(), 0, nbytes_, stream_));
     run(first, expected_.get());
   }
 
@@ -143,15 +163,18 @@ class Trial {
   }
   // With beta, `out` starts from zeros, or runs would not be alike.
   void run(const cublasLtMatmulHeuristicResult_t& choice, void* out) {
-    if (key_.plan.beta != 0) RINGLET_CUDA(cudaMemsetAsync(out, 0, nbytes_, stream_));
-    descriptors_.run(key_, choice.algo, {left_.get(), right_.get(), bias_.get(), out},
+    if (key_.plan.beta != 0) RINGLET_CUDA(cudaMemsetAsync(out, 0, out_nbytes_, stream_));
+    std::byte* const behind = static_cast<std::byte*>(out) + sums_begin(out_nbytes_);
+    void* const sums = key_.plan.makes_sums ? behind : nullptr;
+    descriptors_.run(key_, choice.algo, {left_.get(), right_.get(), bias_.get(), sums, out},
                      workspace_.get(), choice.workspaceSize, stream_);
   }
 
   const ProductDescriptors& descriptors_;
   const ProductKey& key_;
   cudaStream_t stream_;
-  std::size_t nbytes_;
+  std::size_t out_nbytes_;
+  std::size_t nbytes_;  // of out and, behind it, the sums
   Bytes left_, right_, bias_, expected_, out_, workspace_, different_;
   Event start_, end_;
 };
@@ -162,12 +185,7 @@ cublasLtMatmulHeuristicResult_t fastest_alike(
     const ProductDescriptors& descriptors, const ProductKey& key,
     const cublasLtMatmulHeuristicResult_t& first,
     const std::vector<cublasLtMatmulHeuristicResult_t>& choices) {
-  const MatmulPlan& plan = key.plan;
-  if (choices.size() < 2 || plan.k < kLeastTimedSum ||
-      bytes(plan.left, plan.batch, plan.dtype) + bytes(plan.right, plan.batch, plan.dtype) +
-              2 * bytes(plan.out, plan.batch, plan.product) >
-          kMostTimedBytes)
-    return first;
+  if (choices.size() < 2 || key.plan.k < kLeastTimedSum || !has_room(key)) return first;
   Trial trial(descriptors, key);
   if (!trial.ready()) return first;  // no room: the first is good, too
   trial.prepare(first);

@@ -1,25 +1,28 @@
 #!/bin/bash
 # Builds, checks and measures ringlet on a machine with a GPU, which may have no network and no
 # packages:
-#   [HEADERS=DIR] [OUT=DIR] [COMMIT=HASH] [ONLY=REGEX] [PYTHON=PROGRAM] scripts/gpu_check.sh [SLICE...]
-# Slices, each of at most ten minutes and of use alone once `build` has run; without one all of them,
-# in this order:
+#   [HEADERS=DIR] [OUT=DIR] [COMMIT=HASH] [LIMIT=SECONDS] [ONLY=REGEX] [PYTHON=PROGRAM]
+#     scripts/gpu_check.sh [SLICE...]
+# Slices, each of use alone once `build` has run; a call takes LIMIT seconds at most (540; 0: as long
+# as it takes). Without a slice all of them, as long as it takes, in this order:
 #   build      the release build, kernels for this machine's GPU; what `ringlet info` finds
 #   kernels    the tests of tensors and kernels: on the CPU, then with --device cuda
 #   models     the tests of gradients, layers and models, likewise
-#   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU
-#   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer
-#   bench      every kernel alone, a step at three lengths, where its time goes
+#   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU; SNLI
+#              on the CPU and on the GPU, where RINGLET_DATA has it
+#   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer, six files at a time
+#   bench      every kernel and product alone, a step at three lengths, where its time goes
 #   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
 #   peers      a step of ours, of Sentence Transformers and of PyTorch in turn
-# HEADERS is what scripts/gpu_pack.sh packed. ONLY picks checks by name, for what a slice had no time
-# for. PYTHON (default: python3) has torch, transformers and sentence-transformers. DEVICE=cpu
+# HEADERS is what scripts/gpu_pack.sh packed. ONLY picks checks by name, for what a call had no time
+# for: the report has it as skipped. PYTHON (default: python3) has torch, transformers and sentence-transformers. DEVICE=cpu
 # MODEL=tiny STEPS=1 tries the scripts themselves where there is no GPU.
 # Every check is a process of its own with a limit of time: neither one that hangs nor one that loses
 # the device takes others with it. What checks found and measured gathers in build-gpu-results; after
 # each, gpu_check.json, with the commit, the GPU and what was skipped and why, and gpu_check.md, with
 # the figures as tables, are written under OUT (default: there, too).
-# Ends with 1 where a check failed, or skipped the GPU of a machine that has one.
+# Ends with 1 where a check failed, or skipped the GPU of a machine that has one, else with 3 where
+# there was no time for one.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 cd "$root"
@@ -29,7 +32,8 @@ out=${OUT:-$results}
 device=${DEVICE:-cuda}
 model=${MODEL:-mpnet-base}
 python=${PYTHON:-python3}
-slice_seconds=570
+total=${LIMIT:-540}
+[ $# -gt 0 ] || total=${LIMIT:-0}
 mkdir -p "$out" "$results"
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
@@ -61,37 +65,58 @@ PY
 
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
-# check NAME COMMAND...: one check of at most `limit` seconds; 77 is skipped, with the last line as
-# the reason, but of a check on a GPU that is there it is a failure. What fails for want of a GPU is
-# skipped, too.
+# The seconds that a command may take: `limit`, and no longer than the call; 0 at its end.
 limit=150
+allowed() {
+  local left=$((total - SECONDS))
+  if [ "$total" -eq 0 ] || [ "$left" -gt "$limit" ]; then left=$limit; fi
+  echo $((left < 5 ? 0 : left))
+}
+limited() {
+  local seconds
+  seconds=$(allowed)
+  [ "$seconds" -gt 0 ] || return 124
+  timeout -k 5 "$seconds" "$@"
+}
+
+# check NAME COMMAND...: one check, a program or a function whose programs are `limited`. 77 is
+# skipped, with the last line as the reason, but of a check on a GPU that is there it is a failure.
+# What fails for want of a GPU is skipped, too, and what this call has no time for.
 check() {
-  local name=$1 begin code left=$((slice_seconds - SECONDS + slice_begin))
+  local name=$1 begin=$SECONDS code log run=()
   shift
   [[ $name =~ ${ONLY:-} ]] || return 0
-  echo "== $name"
-  begin=$SECONDS
-  if [ "$left" -lt 5 ]; then
-    echo "no time left for it in this slice: run it again with ONLY" >"$logs/log"
-    code=124
-  elif declare -F "$1" >/dev/null; then
-    "$@" >"$logs/log" 2>&1
-    code=$?
-  else
-    timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/log" 2>&1
-    code=$?
-  fi
-  tail -n 25 "$logs/log"
+  log=$(mktemp -p "$logs") || return 1
+  declare -F "$1" >/dev/null || run=(limited)
+  "${run[@]}" "$@" >"$log" 2>&1
+  code=$?
   if [ $code -eq 77 ] && [[ " $* " == *" --device cuda"* ]] && has_gpu; then code=78; fi
-  if grep -q 'test cases: *0 |' "$logs/log"; then code=79; fi
-  if [ $code -ne 0 ] && ! has_gpu && grep -q 'no CUDA device' "$logs/log"; then
-    echo "no CUDA device" >>"$logs/log"
+  if grep -q 'test cases: *0 |' "$log"; then code=79; fi
+  if [ $code -ne 0 ] && ! has_gpu && grep -q 'no CUDA device' "$log"; then
+    echo "no CUDA device" >>"$log"
     code=77
   fi
-  [ $code -eq 0 ] || [ $code -eq 77 ] || failed=1
-  python3 scripts/gpu_report.py add "$results" "$slice" "$name" "$code" $((SECONDS - begin)) "$logs/log"
-  python3 scripts/gpu_report.py write "$results" "$out"
+  if [ $code -eq 124 ] || [ $code -eq 137 ]; then [ "$(allowed)" -gt 0 ] || code=75; fi
+  case $code in
+    0 | 77) ;;
+    75) touch "$logs/late" ;;
+    *) touch "$logs/failed" ;;
+  esac
+  {
+    flock 9  # of checks at the same time
+    echo "== $name"
+    tail -n 25 "$log"
+    python3 scripts/gpu_report.py add "$results" "$slice" "$name" "$code" $((SECONDS - begin)) "$log"
+    python3 scripts/gpu_report.py write "$results" "$out"
+  } 9>"$logs/lock"
   [ $code -eq 0 ] || [ $code -eq 77 ]
+}
+
+# The same beside others, `at_once` of them; `wait` for all.
+at_once=6
+check_beside() {
+  while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n; done
+  check "$@" &
 }
 
 skip() { check "$1" sh -c 'echo "$1"; exit 77' sh "$2"; }
@@ -134,7 +159,7 @@ slice_models() { on_both autograd nn models; }
 
 # The main job, from random weights to embeddings and scores.
 short_run() {
-  local ringlet=(timeout -k 5 "$limit" "$build/train/ringlet") work=$logs/run
+  local ringlet=(limited "$build/train/ringlet") work=$logs/run
   "${ringlet[@]}" train --model tiny --max-steps 30 --output "$work" --device "$device" "$@" &&
     printf 'A dog runs.\nTwo dogs are running.\n' |
     "${ringlet[@]}" encode - --model "$work/model" --output "$logs/e.npy" --device "$device" "$@" &&
@@ -145,6 +170,29 @@ short_run() {
   return $code
 }
 
+# snli_run DEVICE: pairs of SNLI from random weights, and what the model knows of them then: on a GPU
+# as much as on the CPU, but for the luck of other roundings.
+snli_run() {
+  local snli=$RINGLET_DATA/snli/snli_dev.jsonl work=$logs/snli accuracy
+  rm -rf "$work"
+  limited "$build/train/ringlet" train --model tiny --data "$snli" --eval "$snli" --batch 32 \
+    --max-steps "${STEPS:-600}" --output "$work" --device "$1" || return
+  accuracy=$(sed -n 's/.*"snli_dev_accuracy":\([0-9.]*\).*/\1/p' "$work/metrics.jsonl" | tail -n 1)
+  [ "$1" != cpu ] || echo "$accuracy" >"$logs/snli-cpu"
+  awk -v here="$accuracy" -v cpu="$(cat "$logs/snli-cpu" 2>/dev/null)" \
+    'BEGIN { print "accuracy", here, "on the CPU", cpu; exit here < cpu - 0.03 }'
+}
+snli_runs() {
+  local on
+  for on in cpu "$device"; do
+    if [ -e "${RINGLET_DATA:-}/snli/snli_dev.jsonl" ]; then
+      check "SNLI, $on" snli_run "$on"
+    else
+      skip "SNLI, $on" "there is no snli/snli_dev.jsonl under RINGLET_DATA"
+    fi
+  done
+}
+
 slice_train() {
   local tests=$build/tests/train file
   for file in $(test_files train); do
@@ -153,6 +201,7 @@ slice_train() {
   check "train/parallel, one rank, $device" "$tests/parallel_tests" --device "$device" "-tc=a world of one*"
   check "train/mnist.cpp, $device" "$tests/mnist_tests" --device "$device" "-sf=*train/mnist.cpp"
   check "course, $device" "$build/tests/tutorial" --device "$device" "-tc=01*,02*,03*"
+  snli_runs
   check "a short run, $device" short_run
   check "a short run in bf16, $device" short_run --dtype bf16
 }
@@ -175,22 +224,44 @@ CUDA
       >"$logs/probe.log" 2>&1
 }
 
+# Tests of tensors that are named like a file of kernels (attention_backward, cross_entropy, sort and
+# the like are tested beside others), or that make what all kernels work on.
+kernel_tests() {
+  local file
+  for file in $(test_files core); do
+    [ -e "cuda/${file%.cpp}.cu" ] && echo "$file"
+  done
+  echo dropout.cpp graph.cpp storage.cpp tensor.cpp
+}
+
+# Those whose kernels have shared memory, in which alone threads can race for racecheck.
+race_tests() {
+  local sharing file
+  sharing=$(python3 scripts/kernel_resources.py shared "$build"/cuda/*.ptxas) || return
+  for file in $(kernel_tests); do
+    grep -qx "${file%.cpp}" <<<"$sharing" && echo "$file"
+  done
+}
+
+# sanitize TOOL FILE...: test files, the longest of which take minutes.
 sanitize() {
   local tool=$1 file
+  shift
   PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
   command -v compute-sanitizer >/dev/null || { skip "$tool" "there is no compute-sanitizer"; return; }
   probe_sanitizer "$tool" ||
     { skip "$tool" "not supported here: $(tail -n 3 "$logs/probe.log" | tr '\n' ' ')"; return; }
   export RINGLET_CUDA_EXACT=1  # every block its own, so that its ends are known
-  for file in $(test_files core); do
-    check "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
-      "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
+  for file; do
+    limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      --print-limit 20 "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
   done
+  wait
   unset RINGLET_CUDA_EXACT
 }
-slice_memcheck() { sanitize memcheck; }
-slice_racecheck() { sanitize racecheck; }
-slice_initcheck() { sanitize initcheck; }
+slice_memcheck() { sanitize memcheck $(kernel_tests); }
+slice_racecheck() { sanitize racecheck $(race_tests); }
+slice_initcheck() { sanitize initcheck $(kernel_tests); }
 
 # measure NAME PROGRAM ARGS...: a bench program, whose JSON is kept as the figures NAME.
 measure() {
@@ -204,6 +275,14 @@ measure() {
   fi
 }
 
+# products NAME ARGS...: products alone, whose table is kept as it is printed.
+products() {
+  local name=$1
+  shift
+  check "$name" "$build/bench/products" --device "$device" --hidden "${HIDDEN:-768}" --tokens 1600 \
+    --tokens "${TOKENS:-12288}" "$@"
+}
+
 # lengths FILE N: a histogram of pairs of which both sentences have N tokens.
 lengths() { printf '{"lengths": [[%d, %d, 1]]}\n' "$2" "$2" >"$1"; }
 
@@ -215,6 +294,9 @@ slice_bench() {
   lengths "$logs/384.json" 384
   long=(--strategy none --model "$model" --warmup 10 --dtype bf16 --rounds 1 --batch "${LONG:-128}" --histogram "$logs/384.json")
   check "bench, $device" "$build/tests/bench/bench_tests" --device "$device"
+  products products_bf16 --dtype bf16
+  products products_f32 --dtype f32
+  products products_tf32 --dtype f32 --matmul-precision high
   measure kernels kernels --model "$model" --dtype bf16 --dtype f32
   # Beyond the cache: what these move is far more than it holds.
   measure bandwidth kernels --model "$model" --dtype bf16 --batch "${LARGE:-4096}" \
@@ -264,14 +346,13 @@ find_cublas
 COMMIT=${COMMIT:-$(cat "${HEADERS:-.}/commit" 2>/dev/null || git rev-parse HEAD 2>/dev/null || echo unknown)}
 GPU=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
 export COMMIT GPU=${GPU:-no GPU}
-failed=0
 for slice; do
   if ! declare -F "slice_$slice" >/dev/null; then
     echo "unknown slice $slice; there are ${slices[*]}" >&2
     exit 2
   fi
   [ -n "${ONLY:-}" ] || rm -f "$results/$slice.checks"
-  slice_begin=$SECONDS
   "slice_$slice"
 done
-exit $failed
+[ ! -e "$logs/failed" ] || exit 1
+[ ! -e "$logs/late" ] || exit 3

@@ -3,6 +3,9 @@
 # The check that wrote figures, where it has another name.
 CHECKS = {"attention_pytorch": "attention of PyTorch"}
 
+# Checks whose figures are what they print.
+PRINTED = {"products_bf16": "bf16", "products_f32": "f32", "products_tf32": "f32 as TF32"}
+
 # (layers, hidden size), for the share of the matrix peak.
 SIZES = {"mpnet-base": (12, 768), "bert-base": (12, 768), "minilm-l6": (6, 384), "tiny": (2, 128)}
 
@@ -215,4 +218,7 @@ def markdown(figures):
         parts.append(("Bandwidth", bandwidth(figures["bandwidth"])))
     if "kernels" in figures:
         parts.append(("Ops of a step", kernels(figures["kernels"])))
+    for name, dtype in PRINTED.items():
+        if name in figures:
+            parts.append((f"Products of {dtype}", "```\n" + "\n".join(figures[name]["printed"]) + "\n```\n"))
     return "".join(f"## {title}\n\n{text}\n" for title, text in parts)

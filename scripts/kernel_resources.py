@@ -2,6 +2,7 @@
 
   kernel_resources.py check LOG...                fails where a kernel that a training step runs spills
   kernel_resources.py table LOG... > TABLE.md     a row for each such kernel; the most of all its variants
+  kernel_resources.py shared LOG...               the files that have a kernel with shared memory
 
 LOGs are cuda/*.ptxas of a build. Shared memory is what a kernel has without asking; attention and others ask for more
 at their launch.
@@ -77,6 +78,9 @@ def table(kernels):
 
 def main():
     command, *paths = sys.argv[1:]
+    if command == "shared":
+        print("\n".join(sorted({k.file for path in paths for k in read(path) if k.shared})))
+        return
     kernels = [k for k in demangled([k for path in paths for k in read(path)]) if hot(k)]
     if not kernels:
         sys.exit("no kernels: were the logs made by --resource-usage?")

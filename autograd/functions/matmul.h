@@ -91,14 +91,13 @@ struct LinearNode final : Node {
       Tensor rows_to = to.out.view({rows, in});
       matmul_into(rows_to, rows_grad, w, {}, to.beta);
     }
-    if (grads[1].needed()) {
-      Accumulator to = accumulator(grads[1], w);
-      matmul_into(to.out, rows_grad, input.view({rows, in}), {.trans_a = true}, to.beta);
-    }
+    const Accumulator to_weight = accumulator(grads[1], w);
+    Accumulator to_bias;
     if (grads[2].needed()) {
-      auto [out, beta] = grads[2].sink({w.size(0)}, bias_dtype, w.device());
-      sum_rows_into(out, grad, beta);
+      const Gradient::Sink sink = grads[2].sink({out}, bias_dtype, w.device());
+      to_bias = {sink.out, sink.beta};
     }
+    linear_gradients_into(to_weight, to_bias, rows_grad, input.view({rows, in}));
   }
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/core/ops/index.h"
@@ -38,46 +37,46 @@ struct PackedLinearNode final : Node {
     }
 
     const DType dtype = values[0].dtype();
-    write({&grads[1], weights.size()}, weight_shapes, dtype, rows_grad,
-          [&](Tensor& out, const Tensor& part, double beta) {
-            ringlet::matmul_into(out, part, rows_x, {.trans_a = true}, beta);
-          });
-    write({&grads[1 + weights.size()], weights.size()}, bias_shapes, dtype, rows_grad,
-          [](Tensor& out, const Tensor& part, double beta) {
-            ringlet::sum_rows_into(out, part, beta);
-          });
-  }
-
- private:
-  using Writer = std::function<void(Tensor& out, const Tensor& part, double beta)>;
-
-  // Gradients that lie end to end are written by one product, others one by one.
-  static void write(std::span<Gradient> grads, const std::vector<Shape>& shapes, DType dtype,
-                    const Tensor& rows_grad, const Writer& writer) {
-    std::vector<Gradient::Sink> sinks;
-    std::vector<Tensor> outs;
-    for (std::size_t i = 0; i < grads.size(); ++i) {
-      if (!grads[i].needed()) continue;
-      sinks.push_back(grads[i].sink(shapes[i], dtype, rows_grad.device()));
-      outs.push_back(sinks.back().out);
-    }
-    const bool all = outs.size() == grads.size();
-    const bool same_beta = std::all_of(sinks.begin(), sinks.end(), [&](const Gradient::Sink& s) {
-      return s.beta == sinks[0].beta;
-    });
-    Tensor whole = all && same_beta ? adjacent(outs) : Tensor();
-    if (whole.defined()) return writer(whole, rows_grad, sinks[0].beta);
+    Sinks to_weights({&grads[1], weights.size()}, weight_shapes, dtype, grad.device());
+    Sinks to_biases({&grads[1 + weights.size()], weights.size()}, bias_shapes, dtype,
+                    grad.device());
+    if (to_weights.at_once() && to_biases.at_once())
+      return ringlet::linear_gradients_into(to_weights.whole, to_biases.whole, rows_grad, rows_x);
     std::int64_t begin = 0;
-    auto sink = sinks.begin();
-    for (std::size_t i = 0; i < grads.size(); ++i) {
-      const std::int64_t rows = shapes[i][0];
-      if (grads[i].needed()) {
-        writer(sink->out, ringlet::narrow(rows_grad, 1, begin, rows), sink->beta);
-        ++sink;
-      }
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const std::int64_t rows = weight_shapes[i][0];
+      const Accumulator to_weight = to_weights.parts[i], to_bias = to_biases.parts[i];
+      if (to_weight || to_bias)
+        ringlet::linear_gradients_into(to_weight, to_bias,
+                                       ringlet::narrow(rows_grad, 1, begin, rows), rows_x);
       begin += rows;
     }
   }
+
+ private:
+  // Where the gradients of all parts go, and as one where all are wanted and lie end to end.
+  struct Sinks {
+    std::vector<Accumulator> parts;
+    Accumulator whole;
+    std::size_t wanted = 0;
+
+    Sinks(std::span<Gradient> grads, const std::vector<Shape>& shapes, DType dtype, Device device)
+        : parts(grads.size()) {
+      std::vector<Tensor> outs;
+      for (std::size_t i = 0; i < grads.size(); ++i) {
+        if (!grads[i].needed()) continue;
+        const Gradient::Sink sink = grads[i].sink(shapes[i], dtype, device);
+        parts[i] = {sink.out, sink.beta};
+        outs.push_back(sink.out);
+      }
+      wanted = outs.size();
+      const bool same_beta = std::all_of(parts.begin(), parts.end(), [&](const Accumulator& part) {
+        return part.beta == parts[0].beta;
+      });
+      if (wanted == parts.size() && same_beta) whole = {adjacent(outs), parts[0].beta};
+    }
+    bool at_once() const { return wanted == 0 || whole; }
+  };
 };
 
 /// x (.., in) times each weight (rows_i, in), plus each bias (rows_i), side by side:

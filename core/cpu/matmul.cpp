@@ -86,16 +86,8 @@ void multiply(const MatmulArgs& args, Device device, std::int64_t batch) {
   }
 }
 
-void matmul(const MatmulArgs& args, Device device) {
-  const std::int64_t products = args.m * args.n * args.k;
-  const std::int64_t grain =
-      products > kWholeMatrices ? args.batch : (1 << 16) / (products + 1) + 1;
-  parallel_for(device, args.batch, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) multiply(args, device, i);
-  });
-}
-
-// ---- gradients ----------------------------------------------------------------------------
+// ---- sums, products and gradients
+// ----------------------------------------------------------------------------
 
 // Sixty-four rows at a time, so that the error of a long sum grows with m / 64.
 template <class T>
@@ -126,6 +118,16 @@ void sum_rows(const SumRowsArgs& args, Device device) {
                  [&](std::int64_t begin, std::int64_t end) {
                    sum_columns<T>(args, begin * kLine, end * kLine < args.n ? end * kLine : args.n);
                  });
+  });
+}
+
+void matmul(const MatmulArgs& args, Device device) {
+  if (args.a_sums) sum_rows(a_sums_of(args), device);
+  const std::int64_t products = args.m * args.n * args.k;
+  const std::int64_t grain =
+      products > kWholeMatrices ? args.batch : (1 << 16) / (products + 1) + 1;
+  parallel_for(device, args.batch, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) multiply(args, device, i);
   });
 }
 

@@ -58,6 +58,18 @@ MatmulArgs plan(const char* op, const Tensor& a, const Tensor& b, MatmulOptions 
   return args;
 }
 
+MatmulArgs plan_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b,
+                     MatmulOptions options) {
+  check_same_device(op, out, a);
+  Shape shape;
+  const MatmulArgs args = plan(op, a, b, options, shape);
+  check_shape(op, "out", out, shape);
+  RINGLET_CHECK((args.dtype == DType::f64) == (out.dtype() == DType::f64) &&
+                    is_floating(out.dtype()) && out.dtype() != DType::f16,
+                "[", op, "] ", args.dtype, " products do not go into a ", out.dtype(), " tensor");
+  return args;
+}
+
 void run(MatmulArgs& args, Tensor& out, const Tensor& a, const Tensor& b, double beta) {
   args.out = out.mutable_bytes();
   args.a = a.bytes();
@@ -96,6 +108,12 @@ Tensor linear_layer(const char* op, const Tensor& x, const Tensor& weight, const
   return out;
 }
 
+void check_sums(const char* op, const Tensor& out, const Tensor& grad) {
+  check_same_device(op, out, grad);
+  check_shape(op, "out", out, {grad.size(-1)});
+  RINGLET_CHECK_EQ(out.dtype(), parameter_dtype(grad.dtype()), "[", op, "] dtype of out");
+}
+
 }  // namespace
 
 void set_matmul_precision(MatmulPrecision precision) { precision_in_use = precision; }
@@ -118,13 +136,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
 
 void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions options,
                  double beta) {
-  check_same_device("matmul", out, a);
-  Shape shape;
-  MatmulArgs args = plan("matmul", a, b, options, shape);
-  check_shape("matmul", "out", out, shape);
-  RINGLET_CHECK((args.dtype == DType::f64) == (out.dtype() == DType::f64) &&
-                    is_floating(out.dtype()) && out.dtype() != DType::f16,
-                "[matmul] ", args.dtype, " products do not go into a ", out.dtype(), " tensor");
+  MatmulArgs args = plan_into("matmul", out, a, b, options);
   run(args, out, a, b, beta);
 }
 
@@ -151,13 +163,29 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {
 
 void sum_rows_into(Tensor& out, const Tensor& grad, double beta) {
   RINGLET_CHECK(grad.dim() >= 1, "[sum_rows] needs rows, not a scalar");
-  check_same_device("sum_rows", out, grad);
+  check_sums("sum_rows", out, grad);
   const std::int64_t n = grad.size(-1);
-  check_shape("sum_rows", "out", out, {n});
-  RINGLET_CHECK_EQ(out.dtype(), parameter_dtype(grad.dtype()), "[sum_rows] dtype of out");
   if (n > 0)
     sum_rows_kernel({out.mutable_bytes(), grad.bytes(), grad.numel() / n, n, beta, grad.dtype()},
                     grad.device());
+}
+
+void linear_gradients_into(Accumulator weight, Accumulator bias, const Tensor& grad,
+                           const Tensor& x) {
+  constexpr const char* kOp = "linear_gradients";
+  RINGLET_CHECK(grad.dim() == 2 && x.dim() == 2, "[", kOp, "] needs grad (rows, out) and x ",
+                "(rows, in), got ", grad.shape(), " and ", x.shape());
+  if (!weight || weight.out.numel() == 0) {
+    if (bias) sum_rows_into(bias.out, grad, bias.beta);
+    return;
+  }
+  MatmulArgs args = plan_into(kOp, weight.out, grad, x, {.trans_a = true});
+  if (bias) {
+    check_sums(kOp, bias.out, grad);
+    args.a_sums = bias.bytes();
+    args.a_sums_beta = bias.beta;
+  }
+  run(args, weight.out, grad, x, weight.beta);
 }
 
 }  // namespace ringlet

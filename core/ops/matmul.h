@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ringlet/core/kernel.h"
+#include "ringlet/core/ops/accumulator.h"
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
@@ -26,6 +27,10 @@ struct MatmulArgs {
   const void* b;         // (batch, k, n), transposed (batch, n, k)
   const void* bias;      // (n) f32, or f64 for f64; may be null
   void* pre_activation;  // (batch, m, n) in out's dtype; out is its GELU then; may be null
+  /// (m) f32, or f64 for f64 = the sums of a over k, as it is in memory, + a_sums_beta * a_sums:
+  /// the gradient of a bias where out is that of its weight. Of one transposed a (k, m), without
+  /// bias or pre_activation; may be null.
+  void* a_sums;
   std::int64_t batch;
   std::int64_t m;
   std::int64_t n;
@@ -34,7 +39,8 @@ struct MatmulArgs {
   std::int64_t b_stride;
   bool trans_a;
   bool trans_b;
-  double beta;    // 0 with a bias or a pre-activation
+  double beta;  // 0 with a bias or a pre-activation
+  double a_sums_beta;
   DType dtype;    // what a and b count as
   DType a_dtype;  // in memory: dtype, or f32 to be rounded to bf16
   DType b_dtype;
@@ -53,6 +59,10 @@ struct SumRowsArgs {
   DType dtype;  // of in
 };
 extern Kernel<SumRowsArgs> sum_rows_kernel;
+/// What makes a product's a_sums by itself.
+inline SumRowsArgs a_sums_of(const MatmulArgs& args) {
+  return {args.a_sums, args.a, args.k, args.m, args.a_sums_beta, args.a_dtype};
+}
 
 struct GeluBackwardArgs {
   void* out;                   // (n)
@@ -101,5 +111,11 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation);
 /// out (n) = the sum of grad's (.., n) rows + beta * out, the gradient of a bias. out is f32 for
 /// f32 and bf16.
 void sum_rows_into(Tensor& out, const Tensor& grad, double beta = 0);
+
+/// What a linear layer's backward writes to its parameters, of which either may be unwanted: to
+/// weight (out, in) grad' x, to bias (out) the sum of grad's rows, of grad (rows, out) and x
+/// (rows, in). weight's dtype is any that matmul_into writes.
+void linear_gradients_into(Accumulator weight, Accumulator bias, const Tensor& grad,
+                           const Tensor& x);
 
 }  // namespace ringlet

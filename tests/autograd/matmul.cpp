@@ -150,3 +150,46 @@ TEST_CASE("a layer leaves an earlier gradient alone that somebody else has") {
   CHECK(x.grad().to_vector() == std::vector<float>{7 + 55, 11 + 21});
   CHECK(grad.to_vector() == std::vector<float>{7, 11});
 }
+
+TEST_CASE("layers as one have each its own gradients, wherever they lie and whichever are wanted") {
+  const std::int64_t rows[] = {2, 3, 4}, in = 5, tokens = 6;
+  const auto integers = [](Shape shape, int salt) {
+    std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(salt)) % 11) - 5;
+    return tensor(values, shape);
+  };
+  const Variable x(integers({tokens, in}, 0), false);
+  const Tensor grad = integers({tokens, 9}, 1);  // (T, 2 + 3 + 4)
+  for (const bool weights_in_arena : {false, true})
+    for (const bool biases_in_arena : {false, true})
+      for (int wanted = 0; wanted < 64; ++wanted) {
+        CAPTURE(wanted);
+        Tensor weight_arena = zeros({9, in}), bias_arena = zeros({9});
+        std::vector<Variable> weights, biases;
+        for (std::int64_t i = 0, begin = 0; i < 3; begin += rows[i++]) {
+          weights.emplace_back(integers({rows[i], in}, 2), (wanted >> i & 1) == 1);
+          biases.emplace_back(integers({rows[i]}, 3), (wanted >> (3 + i) & 1) == 1);
+          if (weights_in_arena)
+            weights.back().set_grad_buffer(weight_arena.slice(begin, begin + rows[i]));
+          if (biases_in_arena)
+            biases.back().set_grad_buffer(bias_arena.slice(begin, begin + rows[i]));
+        }
+        if (wanted == 0) continue;
+        for (int times = 1; times <= 2; ++times) {  // written, then added to
+          packed_linear(x, weights, biases).backward(grad);
+          for (std::int64_t i = 0, begin = 0; i < 3; begin += rows[i++]) {
+            const Tensor part = narrow(grad, 1, begin, rows[i]);
+            Tensor sums = zeros({rows[i]});
+            sum_rows_into(sums, part);
+            const Variable &weight = weights[static_cast<std::size_t>(i)],
+                           &bias = biases[static_cast<std::size_t>(i)];
+            if (weight.requires_grad())
+              CHECK(weight.grad().to_vector() ==
+                    scale(matmul(part, x.tensor(), {.trans_a = true}), times).to_vector());
+            if (bias.requires_grad())
+              CHECK(bias.grad().to_vector() == scale(sums, times).to_vector());
+          }
+        }
+      }
+}

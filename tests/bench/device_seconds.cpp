@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "ringlet/bench/ceilings_device.h"
 #include "ringlet/core/device_time.h"
+#include "ringlet/core/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/fill.h"
 
@@ -19,6 +22,7 @@ TEST_CASE("a run takes as long as its device does, whatever else the host has do
         device,
         [&] {
           ++runs;
+          CHECK(shapes_recur());
           for (int i = 0; i < times; ++i) x = add(x, x);
         },
         1e-3);
@@ -47,6 +51,9 @@ TEST_CASE("the rates of a device's products and copies are positive and finite")
     CHECK(rate > 1e6);
     CHECK(rate < 1e16);
   }
+  const std::vector<float> copied = noise(default_device(), 1 << 16).to_vector();
+  CHECK(copied.size() == 1 << 14);
+  CHECK(std::set(copied.begin(), copied.end()).size() > copied.size() * 99 / 100);
   const double rate = copy_rate(default_device(), 1 << 16);
   CHECK(rate > 1e6);
   CHECK(rate < 1e15);

@@ -4,6 +4,7 @@
 
 #include "ringlet/core/ops/embedding.h"
 #include "ringlet/core/ops/fill.h"
+#include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/random.h"
 
@@ -33,6 +34,59 @@ TEST_CASE("a step is weighed, then the same one is timed by its device's clock")
   CHECK(product.floor_ms > 0);
   CHECK(times.kernels.at("embedding").calls == 1);
   CHECK(times.between_ms >= 0);
+}
+
+TEST_CASE("what a layer's gradients must move: operands, products and sums, each once") {
+  MatmulArgs args{};
+  float sums[8] = {};
+  args.batch = 1;
+  args.m = 8;
+  args.n = 4;
+  args.k = 16;
+  args.trans_a = true;
+  args.dtype = args.a_dtype = args.b_dtype = DType::bf16;
+  args.out_dtype = DType::f32;
+  args.a_stride = 1;
+  const Floor alone = floor_of("matmul", &args, Device{});
+  CHECK(alone.label == "matmul TN 8x4xT");
+  CHECK(alone.flops == 2 * 8 * 4 * 16);
+  CHECK(alone.bytes == 2 * (8 * 16 + 4 * 16) + 4 * 8 * 4);
+  args.a_sums = sums;
+  const Floor both = floor_of("matmul", &args, Device{});
+  CHECK(both.label == "matmul TN 8x4xT, sums");
+  CHECK(both.bytes == alone.bytes + 4 * 8);
+  args.a_sums_beta = 1;
+  CHECK(floor_of("matmul", &args, Device{}).bytes == alone.bytes + 2 * 4 * 8);
+}
+
+TEST_CASE("a GPU reads a parameter that it keeps rounded, a CPU rounds it anew") {
+  MatmulArgs args{};
+  args.batch = 1;
+  args.m = 2;
+  args.n = 4;
+  args.k = 16;
+  args.dtype = args.a_dtype = args.out_dtype = DType::bf16;
+  args.b_dtype = DType::f32;
+  const Tensor weight = zeros({1});
+  const Device gpu{DeviceType::cuda, 0};
+  const double others = 2 * (2 * 16 + 2 * 4);
+  CHECK(floor_of("matmul", &args, gpu).bytes == others + 4 * 4 * 16);
+  args.round_b = weight.storage().get();
+  CHECK(floor_of("matmul", &args, gpu).bytes == others + 2 * 4 * 16);
+  CHECK(floor_of("matmul", &args, Device{}).bytes == others + 4 * 4 * 16);
+}
+
+TEST_CASE("backwards of a LayerNorm are told apart by what lies around it") {
+  float values[1] = {};
+  LayerNormBackwardArgs args{};
+  args.grad_residual = values;
+  const auto label = [&] { return floor_of("layer_norm_backward", &args, Device{}).label; };
+  CHECK(label() == "residual_dropout_layer_norm_backward");
+  args.output_dropout.threshold = 1;
+  CHECK(label() == "layer_norm_dropout_backward");  // the embeddings'
+  args.output_dropout.threshold = 0;
+  args.mean = values;
+  CHECK(label() == "layer_norm_backward");
 }
 
 TEST_CASE("what an embedding must move depends on the rows that its ids name") {

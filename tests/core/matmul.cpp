@@ -239,6 +239,48 @@ TEST_CASE("products of f32 are as exact as the precision asks, and f32 by defaul
                        InputError);
 }
 
+TEST_CASE("a layer's gradients are the product and the sums that they are alone") {
+  const GeneratorGuard guard({.seed = 10});
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+    for (const std::int64_t rows : {0, 1, 70, 1030}) {
+      CAPTURE(dtype);
+      CAPTURE(rows);
+      const Tensor grad = normal({rows, 40}).to(dtype), x = normal({rows, 24}).to(dtype);
+      const DType wide = parameter_dtype(dtype);
+      for (const double beta : {0, 1}) {
+        const Tensor weight = normal({40, 24}).to(wide), bias = normal({40}).to(wide);
+        Tensor product = weight.clone(), sums = bias.clone();
+        matmul_into(product, grad, x, {.trans_a = true}, beta);
+        sum_rows_into(sums, grad, beta);
+        Tensor to_weight = weight.clone(), to_bias = bias.clone(), alone = bias.clone();
+        linear_gradients_into({to_weight, beta}, {to_bias, beta}, grad, x);
+        linear_gradients_into({}, {alone, beta}, grad, x);
+        CHECK(alone.to_vector() == sums.to_vector());
+        if (grad.device().type == DeviceType::cpu) {
+          CHECK(to_weight.to_vector() == product.to_vector());
+          CHECK(to_bias.to_vector() == sums.to_vector());
+        }
+        // Each of `rows` sums of f32 in any order rounds by at most kF32 of the magnitudes' sum.
+        const Tensor exact = add(sum(grad.to(DType::f64), {0}), scale(bias.to(DType::f64), beta));
+        const Tensor size = add(sum(abs(grad.to(DType::f64)), {0}), abs(bias.to(DType::f64)));
+        const Tensor error = abs(sub(to_bias.to(DType::f64), exact));
+        const double unit = dtype == DType::f64 ? 2 * kF64 : kF32;  // `exact` is f64, too
+        CHECK(max(div(error, size)).item<double>() <= static_cast<double>(rows + 2) * unit);
+        to_weight = weight.clone();
+        linear_gradients_into({to_weight, beta}, {}, grad, x);
+        CHECK(to_weight.to_vector() == product.to_vector());
+      }
+    }
+  Tensor none = zeros({2, 0}), bias = zeros({2});
+  linear_gradients_into({none}, {bias}, tensor<float>({1, 2, 3, 4}, {2, 2}), zeros({2, 0}));
+  CHECK(bias.to_vector() == Floats{4, 6});
+  CHECK_THROWS_WITH_AS(linear_gradients_into({}, {bias}, zeros({1, 2, 2}), zeros({2, 3})),
+                       doctest::Contains("[linear_gradients] needs grad (rows, out)"), Error);
+  Tensor weight = zeros({2, 3}), wide = zeros({2}, DType::f64);
+  CHECK_THROWS_AS(linear_gradients_into({weight}, {wide}, zeros({2, 2}), zeros({2, 3})), Error);
+  CHECK_THROWS_AS(linear_gradients_into({bias}, {}, zeros({2, 2}), zeros({2, 3})), Error);
+}
+
 TEST_CASE("sum_rows_into adds up columns") {
   const Tensor grad = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3});
   Tensor out = tensor<float>({10, 20, 30});

@@ -65,6 +65,16 @@ inline void library(const cuda::MatmulPlan& plan, const MatmulArgs& args, void* 
       }
 }
 
+/// What it does beside: the sums over k of its right operand, one for each column of out.
+inline void library_sums(const cuda::MatmulPlan& plan, const MatmulArgs& args, void* out) {
+  for (std::int64_t column = 0; column < plan.out.columns; ++column) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < plan.k; ++i)
+      sum += read(plan.right, args.a, args.a_dtype, 0, i, column);
+    store(out, plan.product, column, sum);
+  }
+}
+
 struct HostOps {
   float to(bfloat16 value) const { return static_cast<float>(value); }
   float to(float value) const { return value; }
@@ -102,8 +112,18 @@ void finish(const cuda::MatmulPlan& plan, const MatmulArgs& args, const void* pr
       cuda::finish_element(rest, row, column, HostOps{});
 }
 
-inline void run_plan(const MatmulArgs& args, bool library_adds_bias) {
-  const cuda::MatmulPlan plan = cuda::plan_matmul(args, library_adds_bias);
+/// a's sums, by the library or beside it.
+inline void run_sums(const cuda::MatmulPlan& plan, const MatmulArgs& args) {
+  if (!plan.makes_sums || args.k == 0) return sum_rows_kernel(a_sums_of(args), Device{});
+  std::vector<float> made(static_cast<std::size_t>(args.m), NAN);
+  library_sums(plan, args, plan.adds_sums ? made.data() : args.a_sums);
+  if (plan.adds_sums)
+    sum_rows_kernel({args.a_sums, made.data(), 1, args.m, args.a_sums_beta, DType::f32}, Device{});
+}
+
+inline void run_plan(const MatmulArgs& args, bool epilogues) {
+  const cuda::MatmulPlan plan = cuda::plan_matmul(args, epilogues);
+  if (args.a_sums) run_sums(plan, args);
   std::vector<double> scratch(static_cast<std::size_t>(args.batch * args.m * args.n), NAN);
   void* const product = plan.scratch          ? scratch.data()
                         : args.pre_activation ? args.pre_activation

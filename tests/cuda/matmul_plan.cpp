@@ -45,7 +45,7 @@ void compare(MatmulArgs args, bool with_bias, bool with_gelu) {
   args.a = a.bytes();
   args.b = b.bytes();
   if (with_bias) args.bias = bias.bytes();
-  for (const bool library_adds_bias : {false, true}) {
+  for (const bool epilogues : {false, true}) {
     Tensor expected = integers(size, args.out_dtype, 4), got = integers(size, args.out_dtype, 4);
     Tensor expected_pre = integers(size, args.out_dtype, 0), got_pre = expected_pre.clone();
     args.out = expected.mutable_bytes();
@@ -53,7 +53,7 @@ void compare(MatmulArgs args, bool with_bias, bool with_gelu) {
     matmul_kernel(args, Device{});
     args.out = got.mutable_bytes();
     if (with_gelu) args.pre_activation = got_pre.mutable_bytes();
-    run_plan(args, library_adds_bias);
+    run_plan(args, epilogues);
     for (std::int64_t i = 0; i < size; ++i) {
       const double value = element(got.bytes(), args.out_dtype, i);
       const double wanted = element(expected.bytes(), args.out_dtype, i);
@@ -152,11 +152,11 @@ TEST_CASE("cancelling operands: every sum of their product is of pairs that are 
 }
 
 TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 product") {
-  const auto plan = [](const Dtypes& dtypes, bool bias, bool library_adds_bias = true) {
+  const auto plan = [](const Dtypes& dtypes, bool bias, bool epilogues = true) {
     const float zeros[5] = {};
     MatmulArgs args = sizes(dtypes, 1, 4, false, true);
     if (bias) args.bias = zeros;
-    return cuda::plan_matmul(args, library_adds_bias);
+    return cuda::plan_matmul(args, epilogues);
   };
   const auto f32 = plan(kDtypes[0], true);
   CHECK(f32.adds_bias);
@@ -176,4 +176,55 @@ TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 produ
   CHECK(!plain.scratch);
   CHECK(!plain.finish);
   CHECK(!plan(kDtypes[2], true).adds_bias);  // not in f64
+}
+
+TEST_CASE("sums of a product's operand: by the library, or by themselves") {
+  for (const Dtypes& dtypes : kDtypes)
+    for (const std::int64_t k : {0, 1, 4})
+      for (const double beta : {0, 1})
+        for (const bool epilogues : {false, true}) {
+          MatmulArgs args = sizes(dtypes, 1, k, true, false);
+          const DType wide = dtypes.dtype == DType::f64 ? DType::f64 : DType::f32;
+          const Tensor a = integers(args.m * k + 1, args.a_dtype, 1);
+          const Tensor b = integers(k * args.n + 1, args.b_dtype, 2);
+          Tensor out = empty({args.m * args.n}, args.out_dtype);
+          Tensor expected = integers(args.m, wide, 3), got = expected.clone();
+          args.a = a.bytes();
+          args.b = b.bytes();
+          args.out = out.mutable_bytes();
+          args.a_sums_beta = beta;
+          args.a_sums = expected.mutable_bytes();
+          matmul_kernel(args, Device{});
+          args.a_sums = got.mutable_bytes();
+          run_plan(args, epilogues);
+          CHECK(got.to_vector<double>() == expected.to_vector<double>());
+          for (std::int64_t column = 0; column < args.m; ++column) {
+            double sum = beta * ((column * 7 + 3) % 5 - 2);
+            for (std::int64_t i = 0; i < k; ++i)
+              sum += element(a.bytes(), args.a_dtype, i * args.m + column);
+            CHECK(element(expected.bytes(), wide, column) == sum);
+          }
+        }
+}
+
+TEST_CASE("the library makes sums that it does not round, of numbers that nothing rounded") {
+  float sums[3] = {};
+  const auto plan = [&](const Dtypes& dtypes, bool epilogues = true) {
+    MatmulArgs args = sizes(dtypes, 1, 4, true, false);
+    args.a_sums = sums;
+    return cuda::plan_matmul(args, epilogues);
+  };
+  CHECK(plan(kDtypes[4]).makes_sums);  // bf16 into f32
+  CHECK(plan(kDtypes[4]).has_epilogue());
+  CHECK(!plan(kDtypes[4], false).makes_sums);
+  CHECK(!plan(kDtypes[0]).makes_sums);  // f32, which may be TF32
+  CHECK(!plan(kDtypes[2]).makes_sums);  // f64
+  CHECK(!plan(kDtypes[3]).makes_sums);  // bf16 into bf16, where sums would be bf16
+  CHECK(!plan(kDtypes[5]).makes_sums);  // f32 rounded to bf16
+  MatmulArgs args = sizes(kDtypes[4], 1, 4, true, false);
+  CHECK(!cuda::plan_matmul(args, true).makes_sums);  // nobody wants them
+  args.a_sums = sums;
+  CHECK(!cuda::plan_matmul(args, true).adds_sums);
+  args.a_sums_beta = 1;
+  CHECK(cuda::plan_matmul(args, true).adds_sums);
 }
