@@ -135,7 +135,8 @@ int run(int argc, char** argv) {
         {plan.name, plan.devices, std::string(name(options->dtype)), "", plan.together, {}});
   for (int round = 0; round < options->rounds; ++round)
     for (std::size_t i = 0; i < plans.size(); ++i) {
-      rows[i].rounds.push_back(run_round(*options, plans[i]));
+      const bool last = round + 1 == options->rounds && i + 1 == plans.size();
+      rows[i].rounds.push_back(run_round(*options, plans[i], last));
       rows[i].algorithm = rows[i].rounds.back().algorithm;
     }
   fmt::print("\n{}", to_markdown(rows));
