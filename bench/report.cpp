@@ -73,8 +73,7 @@ std::string memory_line(const MemoryStats& memory, const StepMemory& paper) {
   if (paper.total() == 0) return "";
   return fmt::format(
       "memory: {:.0f} MiB at once, {:.3f} times those on paper: parameters {:.0f}, gradients "
-      "{:.0f}, "
-      "moments {:.0f}, sidecars {:.0f}, saved for backward {:.0f}, passing {:.0f}\n",
+      "{:.0f}, moments {:.0f}, sidecars {:.0f}, saved for backward {:.0f}, passing {:.0f}\n",
       mebibytes(held(memory)), held(memory) / paper.total(), mebibytes(paper.parameters),
       mebibytes(paper.gradients), mebibytes(paper.moments), mebibytes(paper.sidecars),
       mebibytes(paper.saved), mebibytes(paper.passing));

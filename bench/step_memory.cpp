@@ -5,12 +5,6 @@ namespace {
 
 constexpr std::int64_t kParameterBytes = 4;  // as well those of norms' and softmax's statistics
 
-// Elements of the weights of a layer's four products with (H, H) and two with (H, I).
-std::int64_t layer_weights(const models::EncoderConfig& config) {
-  const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
-  return 4 * hidden * hidden + 2 * hidden * wide;
-}
-
 std::int64_t parameters(const models::EncoderConfig& config) {
   const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
   const std::int64_t norm = 2 * hidden, biases = 5 * hidden + wide;
@@ -50,9 +44,10 @@ StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens,
   memory.saved =
       static_cast<double>(tokens * (element * (hidden + layers * saved_activations(config)) +
                                     kParameterBytes * (1 + layers * saved_statistics(config))));
-  // The last product's gradients of its result, of the residual beside it and of its input, where
-  // the norm behind it has let go of what it saved.
-  memory.passing = static_cast<double>(tokens * element * (hidden + config.intermediate_size));
+  // The gradients of the last norm's result and two inputs; or of the product before it, where the
+  // norm has let go of what it saved.
+  memory.passing = static_cast<double>(tokens * element *
+                                       std::max(3 * hidden, hidden + config.intermediate_size));
   return memory;
 }
 

@@ -10,6 +10,11 @@
 
 namespace ringlet::bench {
 
+/// Elements of a layer's four weights (H, H) and two (H, I).
+inline std::int64_t layer_weights(const models::EncoderConfig& config) {
+  return config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size);
+}
+
 /// At the moment of a step at which most is in use, the beginning of backward. What grows with
 /// neither parameters nor tokens times hidden size is left aside: the loss's own, ids, block sums.
 struct StepMemory {

@@ -11,6 +11,7 @@
 #include "ringlet.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "runner.h"
+#include "step_memory.h"
 
 namespace ringlet::bench {
 namespace {
@@ -22,9 +23,7 @@ models::EncoderConfig config_of(const ThroughputOptions& options) {
 }
 
 double layer_parameters(const models::EncoderConfig& config) {
-  const auto hidden = static_cast<double>(config.hidden_size);
-  return static_cast<double>(config.num_hidden_layers) * hidden *
-         (4 * hidden + 2 * static_cast<double>(config.intermediate_size));
+  return static_cast<double>(config.num_hidden_layers * layer_weights(config));
 }
 
 // Six per weight and token; looked-up embeddings cost nothing.

@@ -28,7 +28,7 @@ using FillRecord = CUpti_ActivityMemset4;
 constexpr std::size_t kActivityBufferBytes = std::size_t{4} << 20, kActivityAlignment = 8;
 
 /// What CUPTI has said of a device. Its callbacks get no context, so there is one for the process.
-class Records {
+class ActivityRecords {
  public:
   void begin(const Cupti& cupti, Device device) {
     const std::lock_guard lock(mutex_);
@@ -100,8 +100,8 @@ class Records {
 };
 
 // Never destroyed: CUPTI may give back buffers while the program ends.
-Records& activity_records() {
-  static auto* all = new Records;
+ActivityRecords& activity_records() {
+  static auto* all = new ActivityRecords;
   return *all;
 }
 
