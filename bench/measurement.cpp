@@ -3,15 +3,25 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+namespace ringlet {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryStats, allocated, peak, sidecars, sidecars_peak, scratch,
+                                   graphs, reserved, limit, allocations, system_allocations)
+
+}  // namespace ringlet
+
 namespace ringlet::bench {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceIdle, steps, span_ms, busy_ms, longest_gap_ms, share)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepMemory, parameters, gradients, moments, sidecars, saved,
+                                   passing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelSum, calls, ms, floor_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between_ms, beside)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
-                                   pairs, sentences, peak_memory_bytes, peak_tensor_bytes,
+                                   pairs, sentences, peak_memory_bytes, memory, on_paper,
                                    hf_rows_per_pair, exposed_ms, wire_bytes, algorithm, processors,
-                                   times, data_wait_ms, page_faults, mapped_bytes, threads_started,
-                                   context_switches, system_allocations, replayed)
+                                   times, idle, data_wait_ms, page_faults, mapped_bytes,
+                                   threads_started, context_switches, system_allocations, replayed)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -59,7 +69,8 @@ Measurement merge(const std::vector<Measurement>& ranks, bool together) {
     all.pairs += one.pairs;
     all.sentences += one.sentences;
     all.peak_memory_bytes = std::max(all.peak_memory_bytes, one.peak_memory_bytes);
-    all.peak_tensor_bytes = std::max(all.peak_tensor_bytes, one.peak_tensor_bytes);
+    if (one.memory.peak > all.memory.peak) all.memory = one.memory;
+    if (one.on_paper.total() > all.on_paper.total()) all.on_paper = one.on_paper;
     all.exposed_ms = std::max(all.exposed_ms, one.exposed_ms);
     all.wire_bytes = std::max(all.wire_bytes, one.wire_bytes);
     all.processors.insert(all.processors.end(), one.processors.begin(), one.processors.end());

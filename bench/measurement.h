@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "device_idle.h"
 #include "profile.h"
+#include "ringlet/core/backend.h"
+#include "step_memory.h"
 
 namespace ringlet::bench {
 
@@ -22,13 +25,15 @@ struct Measurement {
   double pairs = 0;                   // rows of two texts or more, trained per step
   double sentences = 0;               // per step: the texts of these rows
   std::size_t peak_memory_bytes = 0;  // of the largest process
-  std::size_t peak_tensor_bytes = 0;  // of its allocator
+  MemoryStats memory;                 // of the allocator with the highest peak
+  StepMemory on_paper;                // of the largest batch; nothing where a model is dealt out
   double hf_rows_per_pair = 1;        // dataset rows counted per pair trained
   double exposed_ms = 0;              // per step: waiting for collectives; adding up under dp
   double wire_bytes = 0;              // per step: sent by one rank
   std::string algorithm;
   std::vector<std::string> processors;  // that threads keep to: each set once, "0-1", "3"
   StepTimes times;                      // of a step of the first rank, where it was profiled
+  DeviceIdle idle;                      // of a GPU, behind all that is timed
   // Per step, of the rank that has most:
   double data_wait_ms = 0;  // mean, not median: one long wait matters
   double page_faults = 0;

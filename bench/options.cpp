@@ -49,6 +49,11 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
          "auto or off: whether a GPU's steps are captured and replayed; a profile's are not")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
+  app.add_option("--idle-steps", o.idle_steps,
+                 "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
+                 "it idles; 0: none")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "pairs per device and step")

@@ -35,6 +35,7 @@ struct ThroughputOptions {
   bool trace = false;
   bool profile = false;
   std::string step_graphs = "auto";
+  int idle_steps = 10;
   std::string json;
   std::string svg;
 };

@@ -49,7 +49,9 @@ Summary summary(const Row& row) {
     all.mean.exposed_ms += round.exposed_ms / n;
     all.mean.wire_bytes += round.wire_bytes / n;
     all.mean.peak_memory_bytes = std::max(all.mean.peak_memory_bytes, round.peak_memory_bytes);
-    all.mean.peak_tensor_bytes = std::max(all.mean.peak_tensor_bytes, round.peak_tensor_bytes);
+    if (round.memory.peak >= all.mean.memory.peak) all.mean.memory = round.memory;
+    if (round.on_paper.total() > all.mean.on_paper.total()) all.mean.on_paper = round.on_paper;
+    if (round.idle.steps > 0) all.mean.idle = round.idle;
     all.mean.hf_rows_per_pair = round.hf_rows_per_pair;
     for (const auto figure : kLargest) all.mean.*figure += round.*figure / n;
     add(all.mean.times, round.times, n);
@@ -63,6 +65,39 @@ double share_of_machine(const Row& row, const std::vector<Row>& rows) {
     if (!other.together && other.devices == row.devices && row.devices > 1)
       return row.pairs_per_s() / other.pairs_per_s();
   return 0;
+}
+
+double mebibytes(double bytes) { return bytes / kMiB; }
+
+std::string memory_line(const MemoryStats& memory, const StepMemory& paper) {
+  if (paper.total() == 0) return "";
+  return fmt::format(
+      "memory: {:.0f} MiB at once, {:.3f} times those on paper: parameters {:.0f}, gradients "
+      "{:.0f}, moments {:.0f}, sidecars {:.0f}, saved for backward {:.0f}, passing {:.0f}\n",
+      mebibytes(held(memory)), held(memory) / paper.total(), mebibytes(paper.parameters),
+      mebibytes(paper.gradients), mebibytes(paper.moments), mebibytes(paper.sidecars),
+      mebibytes(paper.saved), mebibytes(paper.passing));
+}
+
+std::string idle_line(const DeviceIdle& idle) {
+  if (idle.steps == 0) return "";
+  return fmt::format(
+      "GPU idle, by CUPTI's records of {} replayed steps: {:.2f} %, {:.3f} of {:.3f} ms a step "
+      "busy, {:.3f} ms the longest gap\n",
+      idle.steps, 100 * idle.share, idle.busy_ms, idle.span_ms, idle.longest_gap_ms);
+}
+
+nlohmann::ordered_json to_json(const MemoryStats& memory) {
+  return {{"held", held(memory)},          {"peak", memory.peak},
+          {"allocated", memory.allocated}, {"graphs", memory.graphs},
+          {"reserved", memory.reserved},   {"sidecars", memory.sidecars_peak}};
+}
+
+nlohmann::ordered_json to_json(const StepMemory& paper) {
+  return {{"parameters", paper.parameters}, {"gradients", paper.gradients},
+          {"moments", paper.moments},       {"sidecars", paper.sidecars},
+          {"saved", paper.saved},           {"passing", paper.passing},
+          {"total", paper.total()}};
 }
 
 }  // namespace
@@ -104,12 +139,13 @@ std::string to_markdown(const std::vector<Row>& rows) {
       out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.mean.replayed);
     out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
                        all.mean.real_tokens / all.mean.pairs,
-                       static_cast<double>(all.mean.peak_tensor_bytes) / kMiB);
+                       static_cast<double>(all.mean.memory.peak) / kMiB);
     out += fmt::format(
         "a step: {:.3f} ms waiting for data, {:.1f} page faults, {:.2f} MiB newly mapped, {:.1f} "
         "threads started, {:.1f} context switches\n",
         all.mean.data_wait_ms, all.mean.page_faults, all.mean.mapped_bytes / kMiB,
         all.mean.threads_started, all.mean.context_switches);
+    out += memory_line(all.mean.memory, all.mean.on_paper) + idle_line(all.mean.idle);
     if (!all.mean.times.kernels.empty()) out += "\n" + to_markdown(all.mean.times);
   }
   return out +
@@ -137,7 +173,16 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["speedup"] = row.pairs_per_s() / rows[0].pairs_per_s();
     if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
     r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
-    r["peak_tensor_bytes"] = all.mean.peak_tensor_bytes;
+    r["peak_tensor_bytes"] = all.mean.memory.peak;
+    r["memory"] = to_json(all.mean.memory);
+    if (all.mean.on_paper.total() > 0) r["memory_on_paper"] = to_json(all.mean.on_paper);
+    if (all.mean.idle.steps > 0) {
+      r["gpu_idle"] = all.mean.idle.share;
+      r["gpu_recorded"] = {{"steps", all.mean.idle.steps},
+                           {"span_ms", all.mean.idle.span_ms},
+                           {"busy_ms", all.mean.idle.busy_ms},
+                           {"longest_gap_ms", all.mean.idle.longest_gap_ms}};
+    }
     r["exposed_ms"] = all.mean.exposed_ms;
     if (!row.algorithm.empty()) r["wire_bytes"] = all.mean.wire_bytes;
     r["sentences_per_s"] = 1e3 * all.mean.sentences / ms;

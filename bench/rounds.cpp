@@ -64,8 +64,18 @@ class SharedText {
   char* bytes_;
 };
 
+// A machine may forbid records; what was timed counts all the same.
+DeviceIdle idle_of(Runner& runner, int steps) {
+  try {
+    return runner.record_idle(steps);
+  } catch (const Error& error) {
+    std::cerr << "throughput: idle time is not measured: " << error.what() << std::endl;
+    return {};
+  }
+}
+
 Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
-                         const comm::Group& group) {
+                         const comm::Group& group, int idle_steps = 0) {
   Runner runner(options, plan, group);
   for (int i = 0; i < options.warmup; ++i) runner.warm_up();
   group.barrier();
@@ -78,15 +88,17 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
     mine.times = profile->per_step();
     mine.times.step_ms = mean(mine.step_ms);
   }
+  if (idle_steps > 0) mine.idle = idle_of(runner, idle_steps);
   return mine;
 }
 
 }  // namespace
 
-Measurement run_round(const ThroughputOptions& options, const Plan& plan) {
+Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
   if (options.device.type != DeviceType::cpu) {
     reset_peak_memory(options.device);
-    return measure_rank(options, plan, comm::Group());
+    const bool records = last && !options.profile;
+    return measure_rank(options, plan, comm::Group(), records ? options.idle_steps : 0);
   }
   SharedText results;
   const auto processors = processors_for(plan.devices, options.threads);

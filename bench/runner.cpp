@@ -1,5 +1,6 @@
 #include "runner.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,8 @@
 #include "ringlet/core/backend.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/core/wait_observer.h"
+#include "ringlet/cuda/activity.h"
+#include "ringlet/models/token_bucket.h"
 
 namespace ringlet::bench {
 namespace {
@@ -50,6 +53,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       group_(group),
       together_(plan.together),
       splits_batch_(plan.strategy == train::Strategy::dp),
+      dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
                 devices_of(plan, options.device), options.dtype),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
@@ -75,7 +79,9 @@ Runner::Times Runner::step(bool again) {
   times[0] = device_time(device_);
   if (!again) {
     const ObservedWait observed("data");
+    const bool first = batch_ == nullptr;
     batch_ = &source_->next();
+    if (!first) count_tokens();  // in the first backward there are no moments yet
   }
   // Graphs take their numbers, and the devices of dp their rows, from the host's batch.
   if (!again && !graphs_) moved_ = splits_batch_ ? *batch_ : as_graphs_have_it().to(device_);
@@ -122,6 +128,11 @@ void Runner::timed_step(StepProfile* profile) {
   count_step();
 }
 
+void Runner::count_tokens() {
+  const std::int64_t filled = graphs_ ? models::token_bucket(batch_->tokens()) : 0;
+  most_tokens_ = std::max({most_tokens_, batch_->tokens(), filled});
+}
+
 void Runner::count_step() {
   sum_.real_tokens += static_cast<double>(batch_->real_tokens);
   sum_.padded_tokens += static_cast<double>(batch_->padded_tokens);
@@ -162,7 +173,9 @@ Measurement Runner::measured() const {
   out.processors = processors_in_use();
   out.peak_memory_bytes = peak_resident();
   const MemoryStats memory = memory_stats(device_);
-  out.peak_tensor_bytes = memory.peak;
+  out.memory = memory;
+  if (!dealt_out_ && most_tokens_ > 0)
+    out.on_paper = step_memory(source_->model().config(), most_tokens_, dtype_, device_.type);
   out.system_allocations =
       static_cast<double>(memory.system_allocations - system_allocations_before_) / steps;
   if (graphs_) out.replayed = static_cast<double>(graphs_->replayed() - replayed_before_) / steps;
@@ -173,6 +186,21 @@ Measurement Runner::measured() const {
                         " over ", name(group_.options().transport));
   }
   return out;
+}
+
+bool Runner::replay(int steps) {
+  for (int i = 0; i < steps; ++i) {
+    const std::size_t replayed = graphs_->replayed(), captured = graphs_->captured();
+    step(false);
+    if (graphs_->replayed() == replayed || graphs_->captured() > captured) return false;
+  }
+  return true;
+}
+
+DeviceIdle Runner::record_idle(int steps) {
+  RINGLET_CHECK(graphs_, "[idle] steps of ", device_, " are not replayed");
+  const auto recording = cuda::record_activity(device_);
+  return bench::record_idle(*recording, steps, [&](int n) { return replay(n); });
 }
 
 std::vector<Plan> plan_rows(const ThroughputOptions& options) {

@@ -41,6 +41,9 @@ class Runner {
   void timed_step(StepProfile* profile);
   /// Error where a loss was no number.
   Measurement measured() const;
+  /// Of so many more steps of a GPU, which slows this process down from here on; Error where
+  /// nothing can be recorded.
+  DeviceIdle record_idle(int steps);
 
  private:
   /// When the device was done with each phase; the first, before any. Null inside a graph.
@@ -51,25 +54,29 @@ class Runner {
   /// The batch, filled up to its bucket on a GPU: a profile, whose steps are no graphs, has its
   /// shapes from there, too.
   models::PackedBatch as_graphs_have_it();
+  /// False from the first step on that was not replayed.
+  bool replay(int steps);
   /// From forward to update, phase by phase or, on a GPU, as one.
   void run_batch(Times& times);
+  void count_tokens();
   /// Takes from `batch_` what a step counts.
   void count_step();
   void add_times(Measurement& out) const;
 
   Device device_;
   DType dtype_;
-
   std::unique_ptr<Source> source_;
   comm::Group group_;
   bool together_;
   bool splits_batch_;
+  bool dealt_out_;  // the model or its state, over several devices
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
   std::optional<train::StepGraphs> graphs_;     // of a GPU
   const models::PackedBatch* batch_ = nullptr;  // of the latest step, on the host
   models::PackedBatch moved_;                   // the same where it is trained
   Tensor loss_;                                 // of the latest step
+  std::int64_t most_tokens_ = 0;                // of a batch as it is trained, the first aside
   Measurement sum_;
   // Of the timed steps:
   std::vector<Times> times_;
@@ -85,7 +92,8 @@ class Runner {
 /// Warms up and times one round on all ranks of a row, in processes of its own, so that one model
 /// is in memory at a time and the next row starts afresh; a GPU's round runs in this process, as a
 /// child could not use the driver of its parent. Throws what went wrong on any rank.
-Measurement run_round(const ThroughputOptions& options, const Plan& plan);
+/// `last`: nothing is timed behind it, so a GPU's records are taken, too.
+Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last);
 
 /// What `measure` gives on the device, of a CPU in a process of its own: one that has started
 /// threads would make a poor parent of ranks.

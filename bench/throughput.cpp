@@ -11,6 +11,7 @@
 #include "ringlet.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "runner.h"
+#include "step_memory.h"
 
 namespace ringlet::bench {
 namespace {
@@ -22,9 +23,7 @@ models::EncoderConfig config_of(const ThroughputOptions& options) {
 }
 
 double layer_parameters(const models::EncoderConfig& config) {
-  const auto hidden = static_cast<double>(config.hidden_size);
-  return static_cast<double>(config.num_hidden_layers) * hidden *
-         (4 * hidden + 2 * static_cast<double>(config.intermediate_size));
+  return static_cast<double>(config.num_hidden_layers * layer_weights(config));
 }
 
 // Six per weight and token; looked-up embeddings cost nothing.
@@ -135,7 +134,8 @@ int run(int argc, char** argv) {
         {plan.name, plan.devices, std::string(name(options->dtype)), "", plan.together, {}});
   for (int round = 0; round < options->rounds; ++round)
     for (std::size_t i = 0; i < plans.size(); ++i) {
-      rows[i].rounds.push_back(run_round(*options, plans[i]));
+      const bool last = round + 1 == options->rounds && i + 1 == plans.size();
+      rows[i].rounds.push_back(run_round(*options, plans[i], last));
       rows[i].algorithm = rows[i].rounds.back().algorithm;
     }
   fmt::print("\n{}", to_markdown(rows));

@@ -3,7 +3,9 @@
 // waiting. What segments are made of is the source's business.
 //
 // Captured work keeps the addresses that it was captured with. Its blocks come from segments that
-// all graphs of a device share: graphs run one after the other, so each may use all of it.
+// all graphs of a device share: graphs run one after the other, so each may use all of it. Small
+// blocks are not apart there: the same tensor is small in one graph and not in the next, and no
+// segment goes back alone.
 #pragma once
 
 #include <algorithm>
@@ -40,11 +42,12 @@ class CachingAllocator {
     const std::size_t wanted = up_to(std::max(nbytes, kOne), exact_ ? kOne : kAlignment);
     const std::lock_guard lock(mutex_);
     check_limit(device_, wanted, stats_);
-    const ChunkPool pool{stream, wanted <= kSmall, captures(stream)};
+    const bool captured = captures(stream);
+    const ChunkPool pool{stream, wanted <= kSmall && !captured, captured};
     Chunk* chunk = chunks_.take(pool, wanted);
     if (!chunk) chunk = add_segment(pool, wanted);
     // The rest of a large chunk must be worth keeping.
-    if (chunk->nbytes - wanted >= (pool.small ? kAlignment : kSmall + 1))
+    if (chunk->nbytes - wanted >= (pool.small || pool.graphs ? kAlignment : kSmall + 1))
       chunks_.split(chunk, wanted);
     chunk->capture = pool.graphs ? capture_.number : 0;
     if (pool.graphs) capture_.live += chunk->nbytes;
@@ -120,8 +123,8 @@ class CachingAllocator {
     if (nbytes > PTRDIFF_MAX) fail("[allocate] ", nbytes, " bytes are more than there can be");
     return (nbytes + step - 1) / step * step;
   }
-  static std::size_t segment_for(std::size_t wanted) {
-    if (wanted <= kSmall) return kSmallSegment;
+  static std::size_t segment_for(const ChunkPool& pool, std::size_t wanted) {
+    if (pool.small) return kSmallSegment;
     return wanted <= kMiddle ? kMiddleSegment : up_to(wanted, kLargeStep);
   }
   static Chunk* chunk_of(const Block& block) { return static_cast<Chunk*>(block.owner); }
@@ -135,7 +138,7 @@ class CachingAllocator {
   }
 
   Chunk* add_segment(const ChunkPool& pool, std::size_t wanted) {
-    const std::size_t nbytes = exact_ ? wanted : segment_for(wanted);
+    const std::size_t nbytes = exact_ ? wanted : segment_for(pool, wanted);
     std::byte* data = source_.take(nbytes);
     if (!data) give_back_unused(), data = source_.take(nbytes);
     if (!data)

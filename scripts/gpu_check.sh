@@ -48,15 +48,15 @@ use_headers() {
   [ -n "${RINGLET_DATA:-}" ] || [ ! -d "$folder/data" ] || export RINGLET_DATA=$folder/data
 }
 
-# cuBLASLt may be there as a Python package alone.
-find_cublas() {
+# cuBLASLt and CUPTI may be there as Python packages alone.
+find_libraries() {
   local folders
   folders=$(python3 - <<'PY'
 import glob, os, site, sys
 roots = sys.path + site.getsitepackages() + [site.getusersitepackages()]
 roots += ["/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages", "/opt/*/lib/python3*/*-packages"]
-found = [os.path.dirname(path) for root in roots if root
-         for path in glob.glob(root + "/nvidia/*/lib/libcublasLt.so.*")]
+found = [os.path.dirname(path) for root in roots if root for name in ("cublasLt", "cupti")
+         for path in glob.glob(f"{root}/nvidia/*/lib/lib{name}.so.*")]
 print(":".join(dict.fromkeys(found)))
 PY
   )
@@ -336,13 +336,13 @@ slice_peers() {
   peers+=(--python "PyTorch sdpa bf16:sdpa+bf16=$python")
   limit=560 check peers python3 bench/peers/compare_throughput.py --device "$device" --model "$model" --dtype bf16 \
     --warmup $((steps / 4 + 1)) --steps "$steps" --rounds 2 --deadline 240 "${peers[@]}" --json "$results/peers.figures" \
-    --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1"
+    --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"
 }
 
 slices=(build kernels models train memcheck racecheck initcheck bench attention peers)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
-find_cublas
+find_libraries
 COMMIT=${COMMIT:-$(cat "${HEADERS:-.}/commit" 2>/dev/null || git rev-parse HEAD 2>/dev/null || echo unknown)}
 GPU=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
 export COMMIT GPU=${GPU:-no GPU}

@@ -117,6 +117,12 @@ TEST_CASE("steps in a steady state map no memory and start no thread") {
     CHECK(row["peak_tensor_bytes"] > 2 << 25);  // of segments of 32 MiB
     CHECK_EQ(row["a_step"]["mapped_bytes"], 0);
     CHECK_EQ(row["a_step"]["threads_started"], 0);
+    const bool whole = row["strategy"] == "none" || row["strategy"] == "ddp";
+    REQUIRE_EQ(row.contains("memory_on_paper"), whole);
+    if (!whole) continue;
+    const double paper = row["memory_on_paper"]["total"], held = row["memory"]["held"];
+    CHECK(held >= paper);
+    CHECK(held <= 1.2 * paper);
   }
 }
 
