@@ -34,6 +34,7 @@ struct DeviceMemory {
   CachingAllocator allocator;
   std::once_flag staging_made;
   std::unique_ptr<Staging> staging;
+  std::mutex capture_mutex;
   std::unique_ptr<DeviceCapture> capture;
 };
 
