@@ -61,6 +61,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
 }
 
 void Runner::start_timing() {
+  optimizer_.check_steps();
   before_ = group_.stats();
   exchanged_before_ = strategy_.seconds_exchanging();
   used_before_ = resource_use();
@@ -90,9 +91,10 @@ void Runner::run_batch(Times& times) {
       value.backward();
       return value.tensor();
     });
-    loss_ = loss.clone();    // the next step writes there
-    optimizer_.zero_grad();  // while the device works: finish_step waits for it
-    return optimizer_.finish_step();
+    loss_ = loss.clone();  // the next step writes there
+    optimizer_.zero_grad();
+    optimizer_.end_step();
+    return optimizer_.check_steps(/*late=*/1);  // while the device is at this one
   }
   times[1] = device_time(device_);
   const Variable value = source_->loss()(moved_);
@@ -133,7 +135,8 @@ void Runner::add_times(Measurement& out) const {
     RINGLET_CHECK(std::isfinite(loss.item()), "the loss is ", loss.item());
 }
 
-Measurement Runner::measured() const {
+Measurement Runner::measured() {
+  optimizer_.check_steps();
   Measurement out = sum_;
   add_times(out);
   const auto steps = static_cast<double>(times_.size());

@@ -39,8 +39,8 @@ class Runner {
   /// One that is not timed.
   void warm_up() { step(false); }
   void timed_step(StepProfile* profile);
-  /// Error where a loss was no number.
-  Measurement measured() const;
+  /// Error where a loss or a gradient was no number.
+  Measurement measured();
 
  private:
   /// When the device was done with each phase; the first, before any. Null inside a graph.

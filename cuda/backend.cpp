@@ -67,6 +67,11 @@ class CudaBackend final : public Backend {
     const cuda::DeviceGuard guard(device);
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
   }
+  std::unique_ptr<Download> start_download(Device device, const void* from,
+                                           std::size_t nbytes) override {
+    return of(device).downloads.start(from, nbytes, cuda::current_stream(device));
+  }
+  bool runs_behind() const override { return true; }
   std::unique_ptr<DeviceTime> device_time(Device device) override {
     return cuda::device_time(device);
   }

@@ -1,9 +1,13 @@
 // A CUDA device of host memory with the CPU's kernels, for programs without a GPU: what is captured
-// on it is a list of calls, which a replay makes again with the numbers and addresses of then.
+// on it is a list of calls, which a replay makes again with the numbers and addresses of then. It
+// runs as far behind the host as a device may: nothing is done before the host waits for it.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,11 +41,19 @@ class RecordingDevice final : public Backend {
   RecordingDevice() {
     ensure_registered();
     set_backend(DeviceType::cuda, this);
+    here() = this;
     add_kernels();
   }
-  ~RecordingDevice() override { set_backend(DeviceType::cuda, nullptr); }
+  ~RecordingDevice() override {
+    run_to(given_);
+    here() = nullptr;
+    set_backend(DeviceType::cuda, nullptr);
+  }
   RecordingDevice(const RecordingDevice&) = delete;
   RecordingDevice& operator=(const RecordingDevice&) = delete;
+
+  /// How often the host has waited until the device had nothing left to compute.
+  int ran_dry() const { return ran_dry_; }
 
   int device_count() const override { return 1; }
   Block allocate(Device, std::size_t nbytes) override {
@@ -51,9 +63,29 @@ class RecordingDevice final : public Backend {
   void copy(void* to, Device to_device, const void* from, Device from_device,
             std::size_t nbytes) override {
     if (to_device != from_device) check_not_capturing("a copy to or from the device");
-    run([=] { std::memmove(to, from, nbytes); });
+    if (from_device.type == DeviceType::cpu) {
+      const auto* bytes = static_cast<const std::byte*>(from);  // read before this returns
+      give({[to, read = std::vector<std::byte>(bytes, bytes + nbytes)] {
+        std::memcpy(to, read.data(), read.size());
+      }});
+    } else if (to_device.type == DeviceType::cpu) {
+      wait_to(given_);
+      std::memcpy(to, from, nbytes);
+    } else {
+      run([=] { std::memmove(to, from, nbytes); });
+    }
   }
-  void synchronize(Device) override { check_not_capturing("waiting for the device"); }
+  std::unique_ptr<Download> start_download(Device, const void* from, std::size_t nbytes) override {
+    auto download = std::make_unique<Started>(*this, nbytes);
+    give({[from, to = download->bytes] { std::memcpy(to->data(), from, to->size()); }});
+    download->behind = given_;
+    return download;
+  }
+  bool runs_behind() const override { return true; }
+  void synchronize(Device) override {
+    check_not_capturing("waiting for the device");
+    wait_to(given_);
+  }
   MemoryStats memory(Device) const override { return allocator_.stats(); }
   void count_sidecar(Device, const Block&, std::ptrdiff_t) override {}
   void reset_peak(Device) override { allocator_.reset_peak(); }
@@ -66,8 +98,7 @@ class RecordingDevice final : public Backend {
     calls() = std::make_unique<Calls>();
   }
   std::unique_ptr<DeviceGraph> end_capture(Device) override {
-    auto graph =
-        std::make_unique<Recorded>(std::move(*std::exchange(calls(), nullptr)), allocator_);
+    auto graph = std::make_unique<Recorded>(std::move(*std::exchange(calls(), nullptr)), *this);
     const std::size_t left = allocator_.end_capture();
     RINGLET_CHECK(left == 0, "[graph] ", left, " bytes outlive the capture");
     return graph;
@@ -81,23 +112,45 @@ class RecordingDevice final : public Backend {
   using Call = std::function<void()>;
   using Calls = std::vector<Call>;
 
+  /// What the device has before it: in order, each once.
+  struct Given {
+    Call call;
+    bool computes = false;  // not a copy to or from the host
+  };
+
+  struct Started final : Download {
+    Started(RecordingDevice& device, std::size_t nbytes)
+        : device(device), bytes(std::make_shared<std::vector<std::byte>>(nbytes)) {}
+    const std::byte* wait() override {
+      device.wait_to(behind);
+      return bytes->data();
+    }
+    RecordingDevice& device;
+    std::shared_ptr<std::vector<std::byte>> bytes;
+    std::uint64_t behind = 0;
+  };
+
+  /// A replay that is not done when it goes has the calls.
   struct Recorded final : DeviceGraph {
-    Recorded(Calls calls, cuda::CachingAllocator& allocator)
-        : calls(std::move(calls)), allocator(allocator) {
-      allocator.add_graph();
+    Recorded(Calls calls, RecordingDevice& device)
+        : calls(std::make_shared<const Calls>(std::move(calls))), device(device) {
+      device.allocator_.add_graph();
     }
-    ~Recorded() override { allocator.remove_graph(); }
+    ~Recorded() override { device.allocator_.remove_graph(); }
     void replay() override {
-      for (const Call& call : calls) call();
+      device.give({[all = calls] {
+                     for (const Call& call : *all) call();
+                   },
+                   true});
     }
-    std::size_t nodes() const override { return calls.size(); }
-    Calls calls;
-    cuda::CachingAllocator& allocator;
+    std::size_t nodes() const override { return calls->size(); }
+    std::shared_ptr<const Calls> calls;
+    RecordingDevice& device;
   };
 
   /// Segments of NaN, so that what is read before it is written shows.
   struct HostSegments final : cuda::SegmentSource {
-    HostSegments() = default;
+    explicit HostSegments(RecordingDevice& device) : device(device) {}
     HostSegments(const HostSegments&) = delete;
     HostSegments& operator=(const HostSegments&) = delete;
     ~HostSegments() override {
@@ -110,14 +163,21 @@ class RecordingDevice final : public Backend {
       return data;
     }
     void give_back(std::byte* segment) override {
+      device.run_to(device.given_);
       taken.erase(segment);
       std::free(segment);
     }
     std::string situation() const override { return ""; }
+    RecordingDevice& device;
     std::set<std::byte*> taken;
   };
 
-  /// Of the capture under way; null: calls are made at once.
+  static RecordingDevice*& here() {
+    static RecordingDevice* device = nullptr;
+    return device;
+  }
+
+  /// Of the capture under way; null: calls are given to the device.
   static std::unique_ptr<Calls>& calls() {
     static std::unique_ptr<Calls> under_way;
     return under_way;
@@ -126,7 +186,24 @@ class RecordingDevice final : public Backend {
     if (calls())
       calls()->push_back(std::move(call));
     else
-      call();
+      here()->give({std::move(call), true});
+  }
+
+  void give(Given work) {
+    waiting_.push_back(std::move(work));
+    ++given_;
+  }
+  void run_to(std::uint64_t behind) {
+    while (given_ - waiting_.size() < behind) {
+      const Given next = std::move(waiting_.front());
+      waiting_.pop_front();
+      next.call();
+    }
+  }
+  void wait_to(std::uint64_t behind) {
+    run_to(behind);
+    const auto computes = [](const Given& given) { return given.computes; };
+    if (std::none_of(waiting_.begin(), waiting_.end(), computes)) ++ran_dry_;
   }
 
   // Other forms of a weight are a storage's, which a call cannot hold.
@@ -184,7 +261,10 @@ class RecordingDevice final : public Backend {
   }
 
   int stream_ = 0;  // its address serves as one
-  HostSegments segments_;
+  std::deque<Given> waiting_;
+  std::uint64_t given_ = 0;  // in all
+  int ran_dry_ = 0;
+  HostSegments segments_{*this};
   cuda::CachingAllocator allocator_{{DeviceType::cuda, 0}, segments_};
 };
 
