@@ -54,6 +54,8 @@ class RecordingDevice final : public Backend {
 
   /// How often the host has waited until the device had nothing left to compute.
   int ran_dry() const { return ran_dry_; }
+  /// How many copies from the host it was given.
+  int uploads() const { return uploads_; }
 
   int device_count() const override { return 1; }
   Block allocate(Device, std::size_t nbytes) override {
@@ -64,6 +66,7 @@ class RecordingDevice final : public Backend {
             std::size_t nbytes) override {
     if (to_device != from_device) check_not_capturing("a copy to or from the device");
     if (from_device.type == DeviceType::cpu) {
+      ++uploads_;
       const auto* bytes = static_cast<const std::byte*>(from);  // read before this returns
       give({[to, read = std::vector<std::byte>(bytes, bytes + nbytes)] {
         std::memcpy(to, read.data(), read.size());
@@ -263,7 +266,7 @@ class RecordingDevice final : public Backend {
   int stream_ = 0;  // its address serves as one
   std::deque<Given> waiting_;
   std::uint64_t given_ = 0;  // in all
-  int ran_dry_ = 0;
+  int ran_dry_ = 0, uploads_ = 0;
   HostSegments segments_{*this};
   cuda::CachingAllocator allocator_{{DeviceType::cuda, 0}, segments_};
 };

@@ -57,7 +57,8 @@ std::vector<std::string> lines_of(const std::filesystem::path& output) {
 
 }  // namespace
 
-TEST_CASE("a steady step never waits until the device has nothing left to do") {
+TEST_CASE(
+    "a steady step never waits until the device has nothing left to do, and uploads three things") {
   const GraphDevice graphs;
   if (!graphs.recording) {
     MESSAGE("skipped: only a device that records can tell");
@@ -70,15 +71,19 @@ TEST_CASE("a steady step never waits until the device has nothing left to do") {
     arguments.logging_steps = 1;
     arguments.step_graphs = mode;
     Trainer trainer(loss, {words::dataset(200, 3)}, words::tokenizer(), arguments);
-    std::vector<int> ran_dry;
-    trainer.set_callbacks(
-        {.on_step = [&](const StepReport&) { ran_dry.push_back(graphs.recording->ran_dry()); }});
+    std::vector<int> ran_dry, uploads;
+    trainer.set_callbacks({.on_step = [&](const StepReport&) {
+      ran_dry.push_back(graphs.recording->ran_dry());
+      uploads.push_back(graphs.recording->uploads());
+    }});
     const TrainingResult result = trainer.train();
     CHECK((result.replayed_steps >= 9) == (mode == StepGraphMode::automatic));
     REQUIRE(ran_dry.size() == 12);
     // Of the last there is no next.
     for (std::size_t i = 2; i < 11; ++i) CHECK(ran_dry[i] == ran_dry[1]);
     CHECK(ran_dry[11] > ran_dry[10]);
+    // The batch, the keys of dropout, the rate and bias corrections.
+    for (std::size_t i = 3; i < 11; ++i) CHECK(uploads[i] - uploads[i - 1] == 3);
   }
 }
 
