@@ -67,6 +67,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
 }
 
 void Runner::start_timing() {
+  optimizer_.check_steps();
   before_ = group_.stats();
   exchanged_before_ = strategy_.seconds_exchanging();
   used_before_ = resource_use();
@@ -104,9 +105,10 @@ void Runner::run_batch(Times& times) {
       value.backward();
       return value.tensor();
     });
-    loss_ = loss.clone();    // the next step writes there
-    optimizer_.zero_grad();  // while the device works: finish_step waits for it
-    return optimizer_.finish_step();
+    loss_ = loss.clone();  // the next step writes there
+    optimizer_.zero_grad();
+    optimizer_.end_step();
+    return optimizer_.check_steps(/*late=*/1);  // while the device is at this one
   }
   const ShapesRecur recur;  // a profile's products are those of graphs, whose algorithms are timed
   times[1] = device_time(device_);
@@ -153,7 +155,8 @@ void Runner::add_times(Measurement& out) const {
     RINGLET_CHECK(std::isfinite(loss.item()), "the loss is ", loss.item());
 }
 
-Measurement Runner::measured() const {
+Measurement Runner::measured() {
+  optimizer_.check_steps();
   Measurement out = sum_;
   add_times(out);
   const auto steps = static_cast<double>(times_.size());

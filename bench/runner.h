@@ -39,8 +39,8 @@ class Runner {
   /// One that is not timed.
   void warm_up() { step(false); }
   void timed_step(StepProfile* profile);
-  /// Error where a loss was no number.
-  Measurement measured() const;
+  /// Error where a loss or a gradient was no number.
+  Measurement measured();
   /// Of so many more steps of a GPU, which slows this process down from here on; Error where
   /// nothing can be recorded.
   DeviceIdle record_idle(int steps);

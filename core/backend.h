@@ -50,6 +50,14 @@ class DeviceGraph {
   virtual std::size_t nodes() const = 0;
 };
 
+/// Bytes of a device on their way to the host; see core/host_copy.h.
+class Download {
+ public:
+  virtual ~Download() = default;
+  /// Waits until they have come; they stay as long as this lives.
+  virtual const std::byte* wait() = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -70,7 +78,12 @@ class Backend {
   }
   /// Waits for all work of the device, whoever gave it.
   virtual void synchronize(Device device) = 0;
-  /// See core/device_time.h; these are of a device that never runs behind.
+  // These are of a device that never runs behind.
+  /// The bytes as they are behind what this thread has given the device so far; does not wait.
+  virtual std::unique_ptr<Download> start_download(Device device, const void* from,
+                                                   std::size_t nbytes);
+  /// See core/device_time.h.
+  virtual bool runs_behind() const { return false; }
   virtual std::unique_ptr<DeviceTime> device_time(Device device);
   virtual void hold(Device, double /*seconds*/) {}
   /// See core/stream.h; null of a device that never runs behind.

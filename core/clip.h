@@ -37,4 +37,19 @@ RINGLET_HOST_DEVICE Clip clip_of(double sum, double max_norm, bool check_finite)
 /// Whether a step with this factor leaves everything as it is.
 RINGLET_HOST_DEVICE bool is_none(double factor) { return factor != factor; }
 
+/// Leaves in out (3) the norm, the factor and the first of `blocks` that is not finite where the
+/// factor is none (else n). With `check_finite` a factor that is none already stays, and so do the
+/// others: steps behind one that was refused update nothing until the host has seen it.
+RINGLET_HOST_DEVICE void write_clip(double* out, double sum, const double* blocks, std::int64_t n,
+                                    double max_norm, bool check_finite) {
+  if (check_finite && is_none(out[1])) return;
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const Clip clip = clip_of(sum, max_norm, check_finite);
+  std::int64_t first = is_none(clip.factor) ? 0 : n;
+  while (first < n && blocks[first] <= kMost) ++first;
+  out[0] = clip.norm;
+  out[1] = clip.factor;
+  out[2] = static_cast<double>(first);
+}
+
 }  // namespace ringlet

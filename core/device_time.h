@@ -25,6 +25,9 @@ std::unique_ptr<DeviceTime> device_time(Device device);
 /// Keeps the device for about so long from what this thread gives it next; nothing on a CPU, which
 /// is done with all it was given.
 void hold(Device device, double seconds);
+/// Whether the device may have work before it of which the host knows no result: who reads what it
+/// was given last waits, and the device then waits for the host. A CPU does not.
+bool runs_behind(Device device);
 /// Waits for all work of the device, whoever gave it.
 void synchronize(Device device);
 

@@ -13,6 +13,7 @@
 #include "ringlet/cuda/device_stream.h"
 #include "ringlet/cuda/device_time.h"
 #include "ringlet/cuda/register.h"
+#include "ringlet/cuda/release_order.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
@@ -32,16 +33,17 @@ class CudaBackend final : public Backend {
     return of(device).allocator.allocate(nbytes, cuda::current_stream(device));
   }
 
-  // May run while the program ends, when the driver is gone, so errors of CUDA are passed over.
   void release(Device device, const Block& block) override {
-    cuda::CachingAllocator& allocator = of(device).allocator;
-    const auto owner = static_cast<cudaStream_t>(const_cast<void*>(allocator.stream_of(block)));
-    order_release(device, owner);
+    cuda::DeviceMemory& memory = of(device);
+    const auto owner =
+        static_cast<cudaStream_t>(const_cast<void*>(memory.allocator.stream_of(block)));
+    cudaStream_t user = owner;
     try {
-      allocator.release(block);
-    } catch (const Error&) {
-      return;
+      user = cuda::current_stream(device);
+      if (is_for_later(memory, block, user, owner) && release_later(memory, block, user)) return;
+    } catch (const Error&) {  // while the program ends the driver may be gone
     }
+    cuda::release_behind(device, memory.allocator, block, user);
   }
 
   void copy(void* to, Device to_device, const void* from, Device from_device,
@@ -74,6 +76,11 @@ class CudaBackend final : public Backend {
     const cuda::DeviceGuard guard(device);
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
   }
+  std::unique_ptr<Download> start_download(Device device, const void* from,
+                                           std::size_t nbytes) override {
+    return of(device).downloads.start(from, nbytes, cuda::current_stream(device));
+  }
+  bool runs_behind() const override { return true; }
   std::unique_ptr<DeviceTime> device_time(Device device) override {
     return cuda::device_time(device);
   }
@@ -99,25 +106,32 @@ class CudaBackend final : public Backend {
   void begin_capture(Device device) override {
     cuda::DeviceMemory& memory = of(device);
     memory.allocator.trim();  // what eager steps have used, graphs have anew
-    memory.capture = std::make_unique<cuda::DeviceCapture>(device, memory.allocator);
+    auto capture = std::make_unique<cuda::DeviceCapture>(device, memory.allocator);
+    const std::lock_guard lock(memory.capture_mutex);
+    memory.capture = std::move(capture);
   }
   std::unique_ptr<DeviceGraph> end_capture(Device device) override {
-    return std::exchange(of(device).capture, nullptr)->finish();
+    return take_capture(of(device))->finish();
   }
-  void abandon_capture(Device device) override { of(device).capture.reset(); }
+  void abandon_capture(Device device) override { take_capture(of(device)).reset(); }
 
  private:
-  // The owner of a block that another stream has used last waits for that stream.
-  static void order_release(Device device, cudaStream_t owner) {
-    try {
-      const cudaStream_t here = cuda::current_stream(device);
-      if (here == owner) return;
-      const cuda::Event used(device);
-      used.record(here);
-      used.make_wait(owner);
-    } catch (const Error&) {
-      return;
-    }
+  static bool is_for_later(const cuda::DeviceMemory& memory, const Block& block, cudaStream_t user,
+                           cudaStream_t owner) {
+    return user != owner &&
+           cuda::release_order(/*same_stream=*/false, cuda::is_capturing(user),
+                               cuda::is_capturing(owner), memory.allocator.is_of_graphs(block)) ==
+               cuda::ReleaseOrder::behind_capture;
+  }
+  // False where the capture has ended meanwhile.
+  static bool release_later(cuda::DeviceMemory& memory, const Block& block, cudaStream_t user) {
+    const std::lock_guard lock(memory.capture_mutex);
+    if (memory.capture) memory.capture->release_later(block, user);
+    return memory.capture != nullptr;
+  }
+  static std::unique_ptr<cuda::DeviceCapture> take_capture(cuda::DeviceMemory& memory) {
+    const std::lock_guard lock(memory.capture_mutex);
+    return std::move(memory.capture);
   }
 
   static void copy_within(std::byte* to, const std::byte* from, Device device, std::size_t nbytes) {

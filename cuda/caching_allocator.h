@@ -60,6 +60,8 @@ class CachingAllocator {
   /// The stream that the block is free for once it is released.
   Stream stream_of(const Block& block) const { return chunk_of(block)->pool.stream; }
 
+  bool is_of_graphs(const Block& block) const { return chunk_of(block)->pool.graphs; }
+
   void release(const Block& block) {
     const std::lock_guard lock(mutex_);
     Chunk* chunk = chunk_of(block);

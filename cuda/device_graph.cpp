@@ -23,6 +23,23 @@ void CapturedGraph::replay() {
   exec_.launch(stream_);
 }
 
+void release_behind(Device device, CachingAllocator& allocator, const Block& block,
+                    cudaStream_t user) {
+  try {
+    const auto owner = static_cast<cudaStream_t>(const_cast<void*>(allocator.stream_of(block)));
+    if (user != owner) {
+      const Event used(device);
+      used.record(user);
+      used.make_wait(owner);
+    }
+  } catch (const Error&) {
+  }
+  try {
+    allocator.release(block);
+  } catch (const Error&) {
+  }
+}
+
 DeviceCapture::Blocks::Blocks(CachingAllocator& allocator, cudaStream_t stream)
     : allocator(allocator) {
   allocator.begin_capture(stream);
@@ -32,7 +49,10 @@ std::size_t DeviceCapture::Blocks::end() {
 }
 
 DeviceCapture::DeviceCapture(Device device, CachingAllocator& allocator)
-    : device_(device), blocks_(allocator, current_stream(device)), capture_(device) {}
+    : device_(device),
+      later_(device, allocator),
+      blocks_(allocator, current_stream(device)),
+      capture_(device) {}
 DeviceCapture::~DeviceCapture() = default;
 
 std::unique_ptr<DeviceGraph> DeviceCapture::finish() {

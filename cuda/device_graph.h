@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "ringlet/core/backend.h"
 #include "ringlet/cuda/caching_allocator.h"
@@ -29,6 +30,11 @@ class CapturedGraph final : public DeviceGraph {
   CachingAllocator& allocator_;
 };
 
+/// Gives a block that `user` has used last back to its owner, behind that use. May run while the
+/// program ends, when the driver is gone, so errors of CUDA are passed over.
+void release_behind(Device device, CachingAllocator& allocator, const Block& block,
+                    cudaStream_t user);
+
 /// One under way; forgotten unless finish() is called.
 class DeviceCapture {
  public:
@@ -39,8 +45,26 @@ class DeviceCapture {
 
   /// Error where blocks that were allocated meanwhile are in use still.
   std::unique_ptr<DeviceGraph> finish();
+  /// The block, which `user` has used last, is released when this goes (release_order.h).
+  void release_later(const Block& block, cudaStream_t user) { later_.add(block, user); }
 
  private:
+  struct Later {
+    struct Use {
+      Block block;
+      cudaStream_t user;
+    };
+    Later(Device device, CachingAllocator& allocator) : device(device), allocator(allocator) {}
+    ~Later() {
+      for (const Use& use : uses) release_behind(device, allocator, use.block, use.user);
+    }
+    Later(const Later&) = delete;
+    Later& operator=(const Later&) = delete;
+    void add(const Block& block, cudaStream_t user) { uses.push_back({block, user}); }
+    Device device;
+    CachingAllocator& allocator;
+    std::vector<Use> uses;
+  };
   /// The blocks' half of a capture.
   struct Blocks {
     Blocks(CachingAllocator& allocator, cudaStream_t stream);
@@ -53,6 +77,7 @@ class DeviceCapture {
     bool open = true;
   };
   Device device_;
+  Later later_;  // goes last, when nothing is captured any more
   Blocks blocks_;
   Capture capture_;
 };

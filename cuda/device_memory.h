@@ -7,6 +7,7 @@
 
 #include "ringlet/cuda/caching_allocator.h"
 #include "ringlet/cuda/device_graph.h"
+#include "ringlet/cuda/downloads.h"
 #include "ringlet/cuda/segment_source.h"
 #include "ringlet/cuda/staging.h"
 
@@ -28,12 +29,14 @@ bool blocks_are_exact();
 
 struct DeviceMemory {
   explicit DeviceMemory(Device device)
-      : segments(device), allocator(device, segments, blocks_are_exact()) {}
+      : segments(device), allocator(device, segments, blocks_are_exact()), downloads(device) {}
 
   DeviceSegments segments;
   CachingAllocator allocator;
+  Downloads downloads;
   std::once_flag staging_made;
   std::unique_ptr<Staging> staging;
+  std::mutex capture_mutex;
   std::unique_ptr<DeviceCapture> capture;
 };
 

@@ -180,9 +180,7 @@ __global__ void __launch_bounds__(kClipLanes) clip_lanes(ClipFactorArgs args) {
     if (lane < half) lanes[lane] += lanes[lane + half];
   }
   if (lane > 0) return;
-  const Clip clip = clip_of(lanes[0], args.max_norm, args.check_finite);
-  args.out[0] = clip.norm;
-  args.out[1] = clip.factor;
+  write_clip(args.out, lanes[0], args.blocks, args.n, args.max_norm, args.check_finite);
 }
 
 void clip_factor(const ClipFactorArgs& args, Device device) {

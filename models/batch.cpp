@@ -1,6 +1,7 @@
 #include "ringlet/models/batch.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ringlet/core/ops/elementwise.h"
 
@@ -11,14 +12,61 @@ Tensor ints(const std::vector<std::int32_t>& values, const Shape& shape) {
   return tensor(values, shape, Device{});
 }
 
+constexpr Tensor PackedBatch::*kParts[] = {&PackedBatch::token_ids, &PackedBatch::token_index,
+                                           &PackedBatch::positions, &PackedBatch::cu_seqlens,
+                                           &PackedBatch::lengths,   &PackedBatch::sentence_ids,
+                                           &PackedBatch::labels};
+
+/// visit(part, offset) for each tensor that is there, side by side; returns the bytes of all.
+template <class Visit>
+std::size_t for_parts(PackedBatch& batch, Visit&& visit) {
+  constexpr std::size_t kAlignment = 256;  // as if each had memory of its own
+  std::size_t offset = 0;
+  for (Tensor PackedBatch::*const part : kParts) {
+    if (!(batch.*part).defined()) continue;
+    const std::size_t nbytes = (batch.*part).nbytes();
+    visit(batch.*part, offset);
+    offset += (nbytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return offset;
+}
+
+/// (n) u8, of tensors on the host.
+Tensor side_by_side(PackedBatch batch) {
+  const std::size_t nbytes = for_parts(batch, [](const Tensor&, std::size_t) {});
+  Tensor bytes = zeros({static_cast<std::int64_t>(nbytes)}, DType::u8, Device{});
+  for_parts(batch, [to = bytes.mutable_bytes()](const Tensor& part, std::size_t offset) {
+    std::memcpy(to + offset, part.bytes(), part.nbytes());
+  });
+  return bytes;
+}
+
+/// The numbers of `batch` with tensors of its shapes in `bytes`, which are from side_by_side().
+PackedBatch over(const Tensor& bytes, PackedBatch batch) {
+  for_parts(batch, [&](Tensor& part, std::size_t offset) {
+    part = Tensor(bytes.storage(), offset, part.shape(), part.dtype());
+  });
+  return batch;
+}
+
 }  // namespace
 
 PackedBatch PackedBatch::to(Device device) const {
+  if (device.type != DeviceType::cpu && token_ids.device().type == DeviceType::cpu)
+    return over(side_by_side(*this).to(device), *this);
   PackedBatch out = *this;
-  for (Tensor* part : {&out.token_ids, &out.token_index, &out.positions, &out.cu_seqlens,
-                       &out.lengths, &out.sentence_ids, &out.labels})
-    if (part->defined()) *part = part->to(device);
+  for (Tensor PackedBatch::*const part : kParts)
+    if ((out.*part).defined()) out.*part = (out.*part).to(device);
   return out;
+}
+
+void PackedBatch::fill_(const PackedBatch& batch) {
+  const Tensor values = side_by_side(batch);
+  const std::shared_ptr<Storage> storage = token_ids.storage();
+  RINGLET_CHECK_EQ(values.nbytes(), storage->nbytes(), "[batch] bytes of one with other shapes");
+  Tensor mine(storage, 0, values.shape(), values.dtype());
+  mine.copy_(values);
+  *this = over(mine, batch);
 }
 
 PackedBatch PackedBatch::column(std::int64_t c) const {

@@ -34,7 +34,11 @@ struct PackedBatch {
 
   std::int64_t tokens() const { return token_ids.defined() ? token_ids.size(0) : 0; }
   std::int64_t sentences() const { return rows * columns; }
+  /// From the host to a GPU all tensors go in one copy, and lie in one storage there.
   PackedBatch to(Device device) const;
+  /// The numbers of `batch`, which lies on the CPU, and in the tensors that to() has made on a GPU
+  /// of one with the same shapes, its values: in one copy.
+  void fill_(const PackedBatch& batch);
   /// Some of the rows, ascending, on the CPU; they keep their ids and global_rows.
   PackedBatch select(std::span<const std::size_t> rows) const;
   /// The batch of one column alone, sharing storage; labels stay.

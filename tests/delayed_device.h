@@ -1,24 +1,18 @@
-// CUDA devices of host memory that run behind the host, as a GPU does: streams are queues, which
-// are worked off only when the host waits for something, in an order that the seed chooses among
-// those that streams and events allow. What nobody ordered happens at the worst time, and memory
-// that was given back is overwritten behind the work of the stream that it belongs to. A captured
-// stream, and those that wait for it, fill a graph, which runs in such an order at every replay.
+// CUDA devices of host memory that run behind the host, as a GPU does: what they are given is done
+// when the host waits for it, in an order that the seed chooses (delayed_streams.h). What nobody
+// ordered happens at the worst time, and memory that was given back is overwritten behind the work
+// of the stream that it belongs to.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <random>
-#include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "delayed_streams.h"
 #include "host_device.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/cuda/caching_allocator.h"
@@ -29,94 +23,93 @@ class DelayedDevice final : public HostDevice {
  public:
   static constexpr int kDevices = 4;
 
-  explicit DelayedDevice(unsigned seed) : random_(seed) {
+  explicit DelayedDevice(unsigned seed = 1) : streams_(seed) {
     for (int i = 0; i < kDevices; ++i) memories_.emplace_back(*this, Device{DeviceType::cuda, i});
   }
   ~DelayedDevice() override { run_all(); }
 
+  /// How often the host has waited until the devices had nothing left to compute.
+  int ran_dry() const { return ran_dry_; }
+  /// How many copies from the host they were given.
+  int uploads() const { return uploads_; }
+
   int device_count() const override { return kDevices; }
-  /// How often the host waited for work of a device.
-  int waits() const { return waits_; }
 
   Block allocate(Device device, std::size_t nbytes) override {
     const std::lock_guard lock(mutex_);
-    return of(device).allocator.allocate(nbytes, current(device));
+    return of(device).allocator.allocate(nbytes, &current(device));
   }
   void release(Device device, const Block& block) override {
     const std::lock_guard lock(mutex_);
     cuda::CachingAllocator& allocator = of(device).allocator;
-    auto* owner = static_cast<Queue*>(const_cast<void*>(allocator.stream_of(block)));
-    if (owner != current(device)) push(*owner, {}, {last(*current(device))});
-    push(*owner, [=] { std::memset(block.data, 0xff, block.nbytes); });
+    auto& owner = *static_cast<Stream*>(const_cast<void*>(allocator.stream_of(block)));
+    streams_.give(owner, {[=] { std::memset(block.data, 0xff, block.nbytes); }},
+                  {streams_.last(current(device))});
     allocator.release(block);
   }
 
   void copy(void* to, Device to_device, const void* from, Device from_device,
             std::size_t nbytes) override {
-    const auto* bytes = static_cast<const std::byte*>(from);
+    if (to_device != from_device) check_not_capturing("a copy to or from the device");
+    const std::lock_guard lock(mutex_);
     if (from_device.type == DeviceType::cpu) {
-      check_not_capturing("a copy to the device");
-      give(to_device, [to, data = std::vector(bytes, bytes + nbytes)] {
-        std::memcpy(to, data.data(), data.size());
-      });
+      ++uploads_;
+      const auto* bytes = static_cast<const std::byte*>(from);  // read before this returns
+      streams_.give(current(to_device), {[to, read = std::vector(bytes, bytes + nbytes)] {
+                      std::memcpy(to, read.data(), read.size());
+                    }});
     } else if (to_device.type == DeviceType::cpu) {
-      check_not_capturing("a copy from the device");
-      ++waits_;
-      const std::lock_guard lock(mutex_);
-      run_until(last(*current(from_device)));
+      wait_for(streams_.last(current(from_device)));
       std::memcpy(to, from, nbytes);
     } else {
-      const std::lock_guard lock(mutex_);
-      Queue &source = *current(from_device), &target = *current(to_device);
-      const auto move = [=] { std::memmove(to, from, nbytes); };
-      if (&source == &target) return push(target, move);
-      push(target, move, {last(source)});
-      push(source, {}, {last(target)});
+      Stream &source = current(from_device), &target = current(to_device);
+      streams_.give(target, {[=] { std::memmove(to, from, nbytes); }, true},
+                    {streams_.last(source)});
+      if (&source != &target) streams_.give(source, {}, {streams_.last(target)});
     }
   }
   void fetch(void* to, Device to_device, const void* from, Device, std::size_t nbytes) override {
     give(to_device, [=] { std::memcpy(to, from, nbytes); });
   }
+  std::unique_ptr<Download> start_download(Device device, const void* from,
+                                           std::size_t nbytes) override {
+    const std::lock_guard lock(mutex_);
+    auto download = std::make_unique<Started>(*this, nbytes);
+    const auto read = [from, to = download->bytes] { std::memcpy(to->data(), from, to->size()); };
+    streams_.give(current(device), {read});
+    download->point = streams_.last(current(device));
+    return download;
+  }
+  bool runs_behind() const override { return true; }
   void synchronize(Device) override {
     check_not_capturing("waiting for the device");
-    ++waits_;
     run_all();
+    ++ran_dry_;
   }
 
   std::string why_no_graphs(Device) const override { return ""; }
   void begin_capture(Device device) override {
     const std::lock_guard lock(mutex_);
-    Memory& memory = of(device);
-    memory.allocator.trim();
-    memory.allocator.begin_capture(current(device));
-    capture_.emplace(current(device), device);
-    push(*capture_->origin, {});
+    of(device).allocator.trim();
+    of(device).allocator.begin_capture(&current(device));
+    streams_.begin_capture(current(device));
   }
   std::unique_ptr<DeviceGraph> end_capture(Device device) override {
     const std::lock_guard lock(mutex_);
-    const Capture capture = *std::exchange(capture_, std::nullopt);
+    auto graph = std::make_unique<Captured>(*this, device, streams_.end_capture());
     const std::size_t left = of(device).allocator.end_capture();
     RINGLET_CHECK(left == 0, "[graph] ", left, " bytes outlive the capture");
-    std::set<const Node*> joined;
-    std::vector<Point> open{capture.last.at(capture.origin)};
-    while (!open.empty()) {
-      const Point point = open.back();
-      open.pop_back();
-      if (joined.insert(point.get()).second)
-        open.insert(open.end(), point->after.begin(), point->after.end());
-    }
-    RINGLET_CHECK_EQ(joined.size(), capture.nodes.size(), "[graph] nodes that the end waits for");
-    return std::make_unique<Captured>(*this, device, capture.nodes);
+    return graph;
   }
   void abandon_capture(Device device) override {
     const std::lock_guard lock(mutex_);
-    capture_.reset();
+    streams_.abandon_capture();
     of(device).allocator.end_capture();
   }
 
   std::unique_ptr<DeviceStream> make_stream(Device device) override {
     const std::lock_guard lock(mutex_);
-    return std::make_unique<OwnStream>(device, &queues_.emplace_back());
+    return std::make_unique<OwnStream>(device, streams_.make());
   }
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return std::make_unique<OwnEvent>(*this, device);
@@ -132,66 +125,63 @@ class DelayedDevice final : public HostDevice {
   }
 
  private:
-  struct Node {
-    Call call;  // may be empty
-    std::vector<std::shared_ptr<Node>> after;
-    bool captured = false;
-    bool done = false;
-  };
-  using Point = std::shared_ptr<Node>;
-  struct Queue {
-    std::deque<Point> waiting;
-    Point last = std::make_shared<Node>(Node{{}, {}, false, true});
+  using Stream = DelayedStreams::Stream;
+  using Point = DelayedStreams::Point;
+
+  struct Started final : Download {
+    Started(DelayedDevice& owner, std::size_t nbytes)
+        : owner(owner), bytes(std::make_shared<std::vector<std::byte>>(nbytes)) {}
+    const std::byte* wait() override {
+      const std::lock_guard lock(owner.mutex_);
+      owner.wait_for(point);
+      return bytes->data();
+    }
+    DelayedDevice& owner;
+    std::shared_ptr<std::vector<std::byte>> bytes;
+    Point point;
   };
 
-  struct Capture {
-    Capture(Queue* origin, Device device) : origin(origin), device(device) { last[origin]; }
-    Queue* origin;
-    Device device;
-    std::map<const Queue*, Point> last;  // of the streams in it
-    std::vector<Point> nodes;            // in the order in which they were given
-  };
+  /// A replay that is not done when it goes has the nodes.
   struct Captured final : DeviceGraph {
-    Captured(DelayedDevice& owner, Device device, std::vector<Point> points)
-        : owner(owner), device(device), points(std::move(points)) {
+    Captured(DelayedDevice& owner, Device device, DelayedStreams::Graph graph)
+        : owner(owner),
+          device(device),
+          graph(std::make_shared<const DelayedStreams::Graph>(std::move(graph))) {
       owner.of(device).allocator.add_graph();
     }
-    ~Captured() override {
-      owner.run_all();
-      owner.of(device).allocator.remove_graph();
-    }
+    ~Captured() override { owner.of(device).allocator.remove_graph(); }
     void replay() override {
-      owner.give(device, [this] { owner.run_graph(points); });
+      owner.give(device, [&streams = owner.streams_, graph = graph] { streams.run(*graph); });
     }
-    std::size_t nodes() const override { return points.size(); }
+    std::size_t nodes() const override { return graph->size(); }
     DelayedDevice& owner;
     Device device;
-    std::vector<Point> points;
+    std::shared_ptr<const DelayedStreams::Graph> graph;
   };
 
   struct OwnStream final : DeviceStream {
-    OwnStream(Device device, Queue* queue) : device(device), queue(queue) {}
-    const void* enter() override { return std::exchange(chosen()[index(device)], queue); }
+    OwnStream(Device device, Stream* stream) : device(device), stream(stream) {}
+    const void* enter() override { return std::exchange(chosen()[index(device)], stream); }
     void leave(const void* before) override {
-      chosen()[index(device)] = static_cast<Queue*>(const_cast<void*>(before));
+      chosen()[index(device)] = static_cast<Stream*>(const_cast<void*>(before));
     }
     Device device;
-    Queue* queue;
+    Stream* stream;
   };
 
   struct OwnEvent final : DeviceEvent {
     OwnEvent(DelayedDevice& owner, Device device) : owner(owner), device(device) {}
     void record() override {
       const std::lock_guard lock(owner.mutex_);
-      point = owner.last(*owner.current(device));
+      point = owner.streams_.last(owner.current(device));
     }
     void make_wait(Device waiting) override {
       const std::lock_guard lock(owner.mutex_);
-      if (point) owner.push(*owner.current(waiting), {}, {point});
+      if (point) owner.streams_.give(owner.current(waiting), {}, {point});
     }
     bool done() override {
       const std::lock_guard lock(owner.mutex_);
-      owner.run_any();
+      owner.streams_.run_any();  // so that who asks again and again gets there
       return !point || point->done;
     }
     DelayedDevice& owner;
@@ -199,7 +189,7 @@ class DelayedDevice final : public HostDevice {
     Point point;
   };
 
-  /// Memory goes back when nothing that was given can use it.
+  /// Goes back when nothing that was given can use it.
   struct Segments final : HostSegments {
     explicit Segments(DelayedDevice& owner) : owner(owner) {}
     void give_back(std::byte* segment) override {
@@ -209,104 +199,37 @@ class DelayedDevice final : public HostDevice {
     DelayedDevice& owner;
   };
   struct Memory {
-    Memory(DelayedDevice& owner, Device device) : segments(owner), allocator(device, segments) {}
+    Memory(DelayedDevice& owner, Device device)
+        : segments(owner), allocator(device, segments), stream(owner.streams_.make()) {}
     Segments segments;
     cuda::CachingAllocator allocator;
-    Queue queue;  // of work for which no stream was chosen
+    Stream* stream;  // of work for which none was chosen
   };
 
   static std::size_t index(Device device) { return static_cast<std::size_t>(device.index); }
-  static std::array<Queue*, kDevices>& chosen() {
-    thread_local std::array<Queue*, kDevices> streams{};
+  static std::array<Stream*, kDevices>& chosen() {
+    thread_local std::array<Stream*, kDevices> streams{};
     return streams;
   }
-
   Memory& of(Device device) { return memories_[index(device)]; }
-  Queue* current(Device device) {
-    Queue* stream = chosen()[index(device)];
-    return stream ? stream : &of(device).queue;
-  }
-  Point last(const Queue& queue) const {
-    const bool captured = capture_ && capture_->last.contains(&queue);
-    return captured ? capture_->last.at(&queue) : queue.last;
+  Stream& current(Device device) {
+    Stream* stream = chosen()[index(device)];
+    return stream ? *stream : *of(device).stream;
   }
 
   void give(Device device, Call call) override {
     const std::lock_guard lock(mutex_);
-    push(*current(device), std::move(call));
+    streams_.give(current(device), {std::move(call), true});
   }
-  void push(Queue& queue, Call call, std::vector<Point> after = {}) {
-    bool captured = capture_ && capture_->last.contains(&queue);
-    for (const Point& point : after) captured = captured || point->captured;
-    if (captured) return add_to_graph(queue, std::move(call), std::move(after));
-    queue.last = std::make_shared<Node>(Node{std::move(call), std::move(after)});
-    queue.waiting.push_back(queue.last);
-  }
-
-  void add_to_graph(Queue& queue, Call call, std::vector<Point> after) {
-    RINGLET_CHECK(capture_, "[device] what was captured is waited for outside of its graph");
-    for (const Point& point : after)
-      RINGLET_CHECK(point->captured, "[device] a graph waits for what is outside of it");
-    Point& last = capture_->last[&queue];
-    if (last) after.push_back(last);
-    last = std::make_shared<Node>(Node{std::move(call), std::move(after), true});
-    capture_->nodes.push_back(last);
-  }
-  void run_graph(const std::vector<Point>& points) {
-    std::vector<Point> left = points;
-    std::set<const Node*> waiting;
-    for (const Point& point : left) waiting.insert(point.get());
-    while (!left.empty()) {
-      std::vector<std::size_t> able;
-      for (std::size_t i = 0; i < left.size(); ++i)
-        if (std::none_of(left[i]->after.begin(), left[i]->after.end(),
-                         [&](const Point& point) { return waiting.contains(point.get()); }))
-          able.push_back(i);
-      const auto chosen = left.begin() + static_cast<std::ptrdiff_t>(able[random_() % able.size()]);
-      if ((*chosen)->call) (*chosen)->call();
-      waiting.erase(chosen->get());
-      left.erase(chosen);
-    }
-  }
-
-  static bool ready(const Queue& queue) {
-    if (queue.waiting.empty()) return false;
-    for (const Point& point : queue.waiting.front()->after)
-      if (!point->done) return false;
-    return true;
-  }
-  static void run_first(Queue& queue) {
-    const Point node = queue.waiting.front();
-    queue.waiting.pop_front();
-    if (node->call) node->call();
-    node->call = {};
-    node->after.clear();
-    node->done = true;
-  }
-  /// One of those that can run; false where nothing can.
-  bool run_any() {
-    std::vector<Queue*> able;
-    for (Memory& memory : memories_)
-      if (ready(memory.queue)) able.push_back(&memory.queue);
-    for (Queue& queue : queues_)
-      if (ready(queue)) able.push_back(&queue);
-    if (able.empty()) return false;
-    run_first(*able[random_() % able.size()]);
-    return true;
-  }
-  void run_until(const Point& point) {
-    while (!point->done) RINGLET_CHECK(run_any(), "[device] its streams wait for each other");
-  }
+  void wait_for(const Point& point) { ran_dry_ += streams_.run_until(point) ? 0 : 1; }
   void run_all() {
     const std::lock_guard lock(mutex_);
-    while (run_any()) continue;
+    streams_.run_all();
   }
 
-  std::recursive_mutex mutex_;  // a kernel that a call ends in gives nothing, but its memory may go
-  std::mt19937 random_;
-  std::atomic<int> waits_{0};
-  std::optional<Capture> capture_;
-  std::deque<Queue> queues_;
+  std::recursive_mutex mutex_;  // trimming waits for all work
+  DelayedStreams streams_;
+  std::atomic<int> ran_dry_{0}, uploads_{0};
   std::deque<Memory> memories_;
 };
 

@@ -110,6 +110,7 @@ void write_parts(const checkpoint::Writers& writers, const nn::Module& module, O
 
 void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
                      Optimizer& optimizer, const TrainerState& state) {
+  optimizer.check_steps();
   const checkpoint::Writers writers(module);
   const bool first = writers.rank() == 0;
   std::optional<AtomicFolder> folder;

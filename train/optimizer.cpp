@@ -113,6 +113,7 @@ std::vector<Optimizer::ParameterState> Optimizer::updates() const {
 }
 
 std::vector<Optimizer::ParameterState> Optimizer::state() {
+  check_steps();
   refresh_slices();
   std::vector<ParameterState> states = updates();
   if (moments_.empty()) return states;

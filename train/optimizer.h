@@ -4,13 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "ringlet/core/host_copy.h"
 #include "ringlet/core/ops/optimizer.h"
+#include "ringlet/core/random.h"
 #include "ringlet/core/tensor.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
@@ -48,14 +50,16 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates every parameter that has a gradient and moves this thread's generator to its next
-  /// step. Throws, with all parameters unchanged, when a gradient is not finite.
+  /// step. Throws, with all parameters unchanged, when a gradient is not finite, for which it waits
+  /// for the device.
   void step() {
     prepare_step();
     launch_step();
     finish_step();
   }
-  // Its three parts. What launch_step gives the device depends on which parameters have a gradient,
-  // and which were updated equally often, alone: done again, it takes the step prepared last.
+  // Its parts, for who does not want to wait before the next step is under way. What launch_step
+  // gives the device depends on which parameters have a gradient, and which were updated equally
+  // often, alone: done again, it takes the step prepared last.
   /// Brings the rate and bias corrections of the coming step to the parameters' device.
   void prepare_step();
   /// What launch_step depends on, of the step that was prepared: the ends of the runs of elements
@@ -65,10 +69,19 @@ class Optimizer {
     for (const Span& run : runs_) ends.insert(ends.end(), {run.begin, run.end});
     return ends;
   }
-  /// Norm, clipping and update; updates nothing where a gradient is not finite.
+  /// Norm, clipping and update; updates nothing where a gradient is not finite, nor behind a step
+  /// where one was not, until check_steps has found that one.
   void launch_step();
-  /// Waits for the device where gradients are checked.
-  void finish_step();
+  /// Counts the step, of which the device may not have begun yet.
+  void end_step();
+  /// Waits for the norms of the steps that were ended, but for the `late` latest. Throws where a
+  /// gradient was not finite: that step and those behind it have updated nothing, and no longer
+  /// count.
+  void check_steps(std::size_t late = 0);
+  void finish_step() {
+    end_step();
+    check_steps();
+  }
   void zero_grad() const { module_.zero_grad(); }
 
   double lr() const { return options_.lr; }
@@ -78,8 +91,9 @@ class Optimizer {
   /// gradients themselves stay as they are); returns the norm before that. step() does it unasked
   /// with Options::max_grad_norm.
   double clip_grad_norm(double max_norm);
-  /// Global norm at the last step or clip_grad_norm, before clipping: block sums in f64, added in
-  /// an order of their own. NaN before the first. The first to ask waits for the device.
+  /// Global norm at the last step that was checked or clip_grad_norm, before clipping: block sums
+  /// in f64, added in an order of their own. NaN before the first. Without checks, the first to ask
+  /// waits for the device.
   double grad_norm() const;
 
   // ---- state, by parameter name ----
@@ -130,6 +144,12 @@ class Optimizer {
     std::size_t slot, slice;
     std::int64_t begin, end;  // elements of the arena
   };
+  /// A step that was ended and not checked.
+  struct Ended {
+    HostCopy clip;                     // undefined where there is no norm
+    std::vector<std::size_t> updated;  // slots
+    Generator generator;               // before
+  };
   void check_arena() const;
   std::vector<Span> spans() const;
   void refresh_slices();
@@ -144,7 +164,11 @@ class Optimizer {
   void upload_scalars();
   void clear_skipped();
   void launch_norm(double max_norm);
-  [[noreturn]] void fail_not_finite();
+  bool is_refused() const;
+  void take_back_ended();
+  std::vector<std::size_t> slots_with_grad() const;
+  bool grad_is_finite(std::size_t slot) const;
+  [[noreturn]] void fail_not_finite(const std::vector<std::size_t>& updated);
   void run_updates();
 
   nn::Module& module_;
@@ -158,10 +182,12 @@ class Optimizer {
   std::vector<StepSegment> uploaded_;         // those runs, each in its slice
   Tensor segments_;                           // (spans, 3): the same, on the parameters' device
   // ---- on the parameters' device, where they stay ----
-  Tensor scalars_;                           // 1, then what scalars() gives of each run
-  Tensor norm_blocks_;                       // of the whole arena
-  Tensor clip_;                              // (2): norm, factor; undefined before the first
-  mutable std::optional<double> grad_norm_;  // once it was asked for
+  Tensor scalars_;      // 1, then what scalars() gives of each run
+  Tensor norm_blocks_;  // of the whole arena
+  Tensor clip_;         // (3), of clip_factor(); undefined before the first
+  // ---- on the host ----
+  std::deque<Ended> ended_;   // oldest first
+  mutable HostCopy checked_;  // of clip_, where it was checked last
   bool norm_is_fresh_ = false;
 };
 

@@ -20,7 +20,6 @@ void Optimizer::prepare_step() {
   plan_runs();
   upload_segments();
   upload_scalars();
-  if (!norm_is_fresh_ && clips()) grad_norm_.reset();
 }
 
 void Optimizer::launch_step() {
@@ -29,11 +28,36 @@ void Optimizer::launch_step() {
   if (arena_->sharding()) arena_->sharding()->after_step();
 }
 
-void Optimizer::finish_step() {
-  if (options_.check_finite && !std::isfinite(grad_norm())) fail_not_finite();
-  for (Slot& slot : slots_) slot.steps += slot.updated ? 1 : 0;
+void Optimizer::end_step() {
+  Ended& ended = ended_.emplace_back();
+  if (clips() && !norm_is_fresh_) ended.clip = HostCopy(clip_);
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].updated) ended.updated.push_back(i), ++slots_[i].steps;
+  ended.generator = default_generator();
   norm_is_fresh_ = false;
   default_generator().next_step();
+}
+
+void Optimizer::check_steps(std::size_t late) {
+  for (; ended_.size() > late; ended_.pop_front()) {
+    Ended& oldest = ended_.front();
+    if (!oldest.clip.defined()) continue;
+    checked_ = std::move(oldest.clip);
+    if (!is_refused()) continue;
+    const std::vector<std::size_t> updated = oldest.updated;
+    take_back_ended();
+    fail_not_finite(updated);
+  }
+}
+
+// Neither they nor what the device did for them has changed anything.
+void Optimizer::take_back_ended() {
+  default_generator().step = ended_.front().generator.step;
+  default_generator().draws = ended_.front().generator.draws;
+  for (const Ended& ended : ended_)
+    for (const std::size_t i : ended.updated) --slots_[i].steps;
+  ended_.clear();
+  clip_.zero_();  // the next step is refused no longer
 }
 
 // Neighbours that are updated alike, as one.
@@ -108,19 +132,24 @@ void Optimizer::run_updates() {
 }
 
 double Optimizer::clip_grad_norm(double max_norm) {
+  check_steps();
   check_arena();
   refresh_slices();
   launch_norm(max_norm);
-  if (options_.check_finite && !std::isfinite(grad_norm())) fail_not_finite();
+  checked_ = HostCopy(clip_);
+  if (is_refused()) {
+    clip_.zero_();
+    fail_not_finite(slots_with_grad());
+  }
   norm_is_fresh_ = true;
   return grad_norm();
 }
 
 double Optimizer::grad_norm() const {
-  if (!clip_.defined()) return std::numeric_limits<double>::quiet_NaN();
-  if (!grad_norm_) grad_norm_ = clip_[0].item<double>();
-  return *grad_norm_;
+  return checked_.defined() ? checked_.values()[0] : std::numeric_limits<double>::quiet_NaN();
 }
+
+bool Optimizer::is_refused() const { return options_.check_finite && !std::isfinite(grad_norm()); }
 
 // The gradient memory of a skipped parameter holds anything; zeros keep it out of its block.
 void Optimizer::clear_skipped() {
@@ -133,7 +162,7 @@ void Optimizer::clear_skipped() {
 void Optimizer::launch_norm(double max_norm) {
   clear_skipped();
   if (!clip_.defined()) {
-    clip_ = empty({2}, DType::f64, device());
+    clip_ = zeros({3}, DType::f64, device());
     norm_blocks_ = empty({(arena_->numel() + kNormBlock - 1) / kNormBlock}, DType::f64, device());
   }
   norm_blocks_.zero_();  // those of other ranks
@@ -150,17 +179,45 @@ void Optimizer::launch_norm(double max_norm) {
   }
   if (arena_->sharding()) arena_->sharding()->gather_norm_blocks(norm_blocks_);
   clip_factor_into(clip_, norm_blocks_, max_norm, options_.check_finite);
-  grad_norm_.reset();
 }
 
-void Optimizer::fail_not_finite() {
+std::vector<std::size_t> Optimizer::slots_with_grad() const {
+  std::vector<std::size_t> slots;
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].place.parameter.grad().defined()) slots.push_back(i);
+  return slots;
+}
+
+// Of a gradient that is there, as far as this process holds it.
+bool Optimizer::grad_is_finite(std::size_t slot) const {
+  if (!slots_[slot].place.parameter.grad().defined()) return true;
   for (const Span& span : spans()) {
-    const Tensor grad = part(slices_[span.slice].grad, span);
-    for (const double block : squared_norm_blocks(grad).to_vector<double>())
-      RINGLET_CHECK(std::isfinite(block), "[optimizer] the gradient of '",
-                    slots_[span.slot].place.name, "' is not finite; nothing was updated");
+    if (span.slot != slot) continue;
+    for (const double block :
+         squared_norm_blocks(part(slices_[span.slice].grad, span)).to_vector<double>())
+      if (!std::isfinite(block)) return false;
   }
-  fail("[optimizer] a gradient of another process is not finite; nothing was updated");
+  return true;
+}
+
+// Of the parameters in the block that was found, or the one of them whose gradient still shows it.
+void Optimizer::fail_not_finite(const std::vector<std::size_t>& updated) {
+  const std::int64_t begin = static_cast<std::int64_t>(checked_.values()[2]) * kNormBlock;
+  std::vector<std::size_t> in_block;
+  for (const std::size_t i : updated) {
+    const nn::Slot& place = slots_[i].place;
+    if (place.offset >= begin + kNormBlock || place.offset + place.numel() <= begin) continue;
+    in_block.push_back(i);
+    if (grad_is_finite(i)) continue;
+    in_block = {i};
+    break;
+  }
+  std::string names;
+  for (const std::size_t i : in_block)
+    names += str(names.empty() ? "" : " or ", '\'', slots_[i].place.name, '\'');
+  // Blocks of f64 may have a sum that is not finite.
+  fail("[optimizer] the gradient", names.empty() ? "'s norm" : " of ", names,
+       " is not finite; nothing was updated");
 }
 
 }  // namespace ringlet::train

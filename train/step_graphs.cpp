@@ -10,21 +10,6 @@
 namespace ringlet::train {
 namespace {
 
-/// The batch's numbers and `inputs`' tensors, which get the batch's values.
-void fill_inputs(models::PackedBatch& inputs, const models::PackedBatch& batch) {
-  models::PackedBatch filled = batch;
-  for (Tensor models::PackedBatch::*part :
-       {&models::PackedBatch::token_ids, &models::PackedBatch::token_index,
-        &models::PackedBatch::positions, &models::PackedBatch::cu_seqlens,
-        &models::PackedBatch::lengths, &models::PackedBatch::sentence_ids,
-        &models::PackedBatch::labels}) {
-    if (!(batch.*part).defined()) continue;
-    (inputs.*part).copy_(batch.*part);
-    filled.*part = inputs.*part;
-  }
-  inputs = filled;
-}
-
 bool has_hooks(const nn::Module* module) {
   const nn::ModuleHooks& hooks = module->hooks();
   return hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
@@ -87,7 +72,7 @@ Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
     step.inputs = filled.to(device_);
     return run_first(step, work);
   }
-  fill_inputs(step.inputs, filled);
+  step.inputs.fill_(filled);
   return run_again(step, work);
 }
 

@@ -1,22 +1,30 @@
 #include "ringlet/train/task.h"
 
-#include <utility>
-
 namespace ringlet::train {
+namespace {
 
-double TrainingTask::take_loss() {
-  const std::vector<PartialLoss> losses = std::exchange(losses_, {});
-  if (losses.empty()) return 0;
-  const Tensor& first = losses.front().value;
-  // Side by side, to be read at once.
-  Tensor all = empty({static_cast<std::int64_t>(losses.size())}, first.dtype(), first.device());
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    all.slice(at, at + 1).copy_(losses[i].value);
-  }
-  const std::vector<double> values = all.to_vector<double>();
+/// To set out as one.
+Tensor side_by_side(const std::vector<StepLoss::Part>& parts) {
+  const Tensor& first = parts.front().value;
+  const auto n = static_cast<std::int64_t>(parts.size());
+  if (n == 1) return first;
+  Tensor all = empty({n}, first.dtype(), first.device());
+  for (std::int64_t i = 0; i < n; ++i)
+    all.slice(i, i + 1).copy_(parts[static_cast<std::size_t>(i)].value);
+  return all;
+}
+
+}  // namespace
+
+StepLoss::StepLoss(const std::vector<Part>& parts) {
+  if (parts.empty()) return;
+  values_ = HostCopy(side_by_side(parts));
+  for (const Part& part : parts) shares_.push_back(part.share);
+}
+
+double StepLoss::value() {
   double sum = 0;
-  for (std::size_t i = 0; i < losses.size(); ++i) sum += values[i] * losses[i].share;
+  for (std::size_t i = 0; i < shares_.size(); ++i) sum += values_.values()[i] * shares_[i];
   return sum;
 }
 

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "ringlet/core/host_copy.h"
 #include "ringlet/core/tensor.h"
 #include "ringlet/nn/module.h"
 
@@ -32,6 +34,24 @@ struct StepResult {
   double data_seconds = 0;  // before the step had its batches
 };
 
+/// The loss of a step, on its way to the host.
+class StepLoss {
+ public:
+  /// A sum of values, each of one element and times its share.
+  struct Part {
+    Tensor value;
+    double share;
+  };
+  StepLoss() = default;
+  explicit StepLoss(const std::vector<Part>& parts);
+  /// The first to ask waits until it has come; 0 without parts.
+  double value();
+
+ private:
+  HostCopy values_;
+  std::vector<double> shares_;
+};
+
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
@@ -42,9 +62,8 @@ class TrainingTask {
   /// Runs the next step forward and backward, so that gradients lie ready; behind an epoch's last
   /// step comes the first of the next.
   virtual StepResult step() = 0;
-  /// The loss of the step that ran last, once. Waits for the device, so it is asked for when all of
-  /// the step's work is queued.
-  double take_loss();
+  /// The loss of the step that ran last, once: to be taken before the next one runs.
+  StepLoss take_loss() { return StepLoss(std::exchange(losses_, {})); }
   /// The data and how it is cut into steps, in words: what must agree to resume.
   virtual std::string fingerprint() const = 0;
   /// What StepResult::dataset counts; losses of several data sets are also logged apart.
@@ -65,11 +84,7 @@ class TrainingTask {
   std::shared_ptr<int> pause_ = std::make_shared<int>(0);
 
  private:
-  struct PartialLoss {
-    Tensor value;
-    double share;
-  };
-  std::vector<PartialLoss> losses_;  // of the step that ran last
+  std::vector<StepLoss::Part> losses_;  // of the step that ran last
 };
 
 }  // namespace ringlet::train

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <typeinfo>
 
 #include "ringlet/core/atomic_folder.h"
+#include "ringlet/core/device_time.h"
 #include "ringlet/core/file.h"
 #include "ringlet/core/random.h"
 #include "ringlet/core/resource_use.h"
@@ -29,8 +31,8 @@ bool every(std::int64_t interval, std::int64_t step) {
   return interval > 0 && step % interval == 0;
 }
 
-/// The results of all ranks, in rank order, as one.
-StepResult together(StepResult mine, const comm::Group& group) {
+/// The results of all ranks, in rank order, as one. `late`: behind the step's update.
+StepResult together(StepResult mine, const comm::Group& group, bool late) {
   StepResult sum = {.dataset = mine.dataset};
   int rank = 0;
   const std::string bytes(reinterpret_cast<const char*>(&mine), sizeof(mine));
@@ -39,7 +41,7 @@ StepResult together(StepResult mine, const comm::Group& group) {
     std::memcpy(&result, each.data(), sizeof(result));
     // The gradients are summed already and no longer say whose was wrong.
     RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", rank, " is ",
-                  result.loss, "; nothing was updated");
+                  result.loss, late ? "" : "; nothing was updated");
     ++rank;
     sum.loss += result.loss;
     sum.rows += result.rows;
@@ -50,15 +52,23 @@ StepResult together(StepResult mine, const comm::Group& group) {
   return sum;
 }
 
+Device device_of(nn::Module& module) {
+  const std::vector<nn::Parameter> parameters = module.parameters();
+  return parameters.empty() ? Device{} : parameters.front().device();
+}
+
 }  // namespace
 
-/// One call of train().
+/// One call of train(). On a device that runs behind, a step is read while the next is under way,
+/// so that the device always has one before it; where the model is looked at, all are.
 class Trainer::Run {
  public:
   explicit Run(Trainer& trainer)
       : trainer_(trainer),
         arguments_(trainer.arguments_),
         task_(*trainer.task_),
+        device_(device_of(task_.module())),
+        late_(runs_behind(device_)),
         optimizer_(make_optimizer(task_.module(), arguments_)),
         guard_(Generator{arguments_.seed, 0, 0}) {
     const std::int64_t warmup = arguments_.warmup_steps > 0
@@ -97,18 +107,22 @@ class Trainer::Run {
   }
 
  private:
+  /// A step that the device was given and nobody has read.
+  struct Given {
+    StepReport report;  // without what is to be read
+    StepLoss loss;
+  };
+
   /// Where there can be any, the task's steps, update included, are graphs from now on.
   void use_graphs() {
-    const std::vector<nn::Parameter> parameters = task_.module().parameters();
-    if (parameters.empty() || parameters.front().device().type == DeviceType::cpu) return;
+    if (device_.type == DeviceType::cpu) return;
     const auto note = [this](const std::string& line) {
       if (trainer_.callbacks_.on_note) trainer_.callbacks_.on_note(line);
     };
     std::string why = why_no_step_graphs(arguments_);
     if (why.empty()) {
       const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype, note};
-      graphs_ = std::make_shared<StepGraphs>(task_.module(), *optimizer_,
-                                             parameters.front().device(), options);
+      graphs_ = std::make_shared<StepGraphs>(task_.module(), *optimizer_, device_, options);
       if (task_.use_graphs(graphs_)) return;
       graphs_.reset();
       why = "the task has no packed batches";
@@ -179,13 +193,13 @@ class Trainer::Run {
       if (path.extension() == ".csv") trim_csv(path, state_.step);
   }
 
-  /// One step; an error that leaves it says which one, and on which rank.
+  /// One step; an error that leaves it says of which one it is, and on which rank.
   void step() {
-    const std::int64_t number = state_.step + 1;
+    reading_ = state_.step + 1;
     const auto with_place = [&](const Error& error) {
       const comm::Group& group = trainer_.group_;
       return str(error.what(), " (", group.size() > 1 ? str("rank ", group.rank(), ", ") : "",
-                 "training step ", number, saving_ ? ", saving a checkpoint)" : ")");
+                 "training step ", reading_, saving_ ? ", saving a checkpoint)" : ")");
     };
     try {
       take_step();
@@ -198,41 +212,62 @@ class Trainer::Run {
   }
 
   void take_step() {
-    const double start = now();
-    const ResourceUse before = resource_use();
+    if (given_.empty()) start_clock();
     optimizer_->set_lr(arguments_.lr * schedule_.factor(state_.step));
-    StepResult result = task_.step();
-    const bool alone = trainer_.group_.size() == 1;
-    if (!alone) {
-      result.loss = task_.take_loss();
-      result = together(result, trainer_.group_);
-    }
-    if (graphs_) {
-      optimizer_->zero_grad();  // while the device works: finish_step waits for it
-      optimizer_->finish_step();
-    } else {
-      optimizer_->step();
-      optimizer_->zero_grad();
-    }
-    if (alone) result.loss = task_.take_loss();
-    const bool epoch_ends = advance();
-    const double seconds = now() - start;
-    account(result, seconds, resource_use() - before);
-    if (trainer_.callbacks_.on_step)
-      trainer_.callbacks_.on_step(
-          {state_.step, total(), epoch(), result, optimizer_->lr(), optimizer_->grad_norm()});
-    const bool last = state_.step == total();
-    if (every(arguments_.logging_steps, state_.step) || (arguments_.logging_steps > 0 && last))
-      log();
+    Given given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
+                task_.take_loss()};
+    if (!late_) read_loss(given);  // of all ranks, before anything is updated
+    update();
+    const bool epoch_ends = advance(), last = state_.step == total();
+    given.report.step = state_.step;
+    given.report.epoch = epoch();
+    given_.push_back(std::move(given));
+    const bool evaluates = every(arguments_.eval_steps, state_.step) ||
+                           (arguments_.eval_each_epoch && (epoch_ends || last));
+    read_steps(late_ && !evaluates && !epoch_ends && !last ? 1 : 0);
     std::optional<Metrics> found;
-    if (every(arguments_.eval_steps, state_.step) ||
-        (arguments_.eval_each_epoch && (epoch_ends || last)))
-      found = evaluate();
+    if (evaluates) found = evaluate();
     if (epoch_ends) finish_epoch(found.value_or(Metrics{}));
     agree_to_stop();
-    if (every(arguments_.save_steps, state_.step) || (arguments_.save_steps > 0 && last) ||
-        trainer_.save_at_stop_)
-      save();
+    const bool saves = every(arguments_.save_steps, state_.step) ||
+                       (arguments_.save_steps > 0 && last) || trainer_.save_at_stop_;
+    if (saves || stopped()) read_steps(0);
+    if (saves) save();
+  }
+
+  void update() {
+    if (!graphs_) {
+      optimizer_->prepare_step();
+      optimizer_->launch_step();
+    }
+    optimizer_->end_step();
+    if (!late_) optimizer_->check_steps();
+    optimizer_->zero_grad();
+  }
+
+  /// Waits for the steps that the device was given, but for the `late` latest, and tells of them.
+  void read_steps(std::size_t late) {
+    while (given_.size() > late) {
+      Given given = std::move(given_.front());
+      given_.pop_front();
+      StepReport& report = given.report;
+      reading_ = report.step;
+      if (late_) read_loss(given);
+      optimizer_->check_steps(given_.size());
+      report.grad_norm = optimizer_->grad_norm();
+      account(report.result);
+      if (trainer_.callbacks_.on_step) trainer_.callbacks_.on_step(report);
+      const bool last = report.step == total();
+      if (every(arguments_.logging_steps, report.step) || (arguments_.logging_steps > 0 && last))
+        log(report);
+    }
+    reading_ = state_.step;
+  }
+
+  void read_loss(Given& given) {
+    StepResult& result = given.report.result;
+    result.loss = given.loss.value();
+    if (trainer_.group_.size() > 1) result = together(result, trainer_.group_, late_);
   }
 
   /// True at the end of an epoch.
@@ -250,7 +285,16 @@ class Trainer::Run {
            static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
   }
 
-  void account(const StepResult& result, double seconds, const ResourceUse& used) {
+  void start_clock() {
+    began_ = now();
+    used_before_ = resource_use();
+  }
+
+  // What has passed since the clock was started, or the step before was read, is this one's.
+  void account(const StepResult& result) {
+    const double seconds = now() - began_;
+    const ResourceUse used = resource_use() - used_before_;
+    start_clock();
     result_.seconds += seconds;
     result_.data_seconds += result.data_seconds;
     result_.rows += result.rows;
@@ -274,7 +318,7 @@ class Trainer::Run {
     return loss.sum / static_cast<double>(loss.steps);
   }
 
-  void log() {
+  void log(const StepReport& at) {
     const auto rate = [&](std::int64_t n) {
       return logged_.seconds > 0 ? static_cast<double>(n) / logged_.seconds : 0;
     };
@@ -282,8 +326,8 @@ class Trainer::Run {
     for (std::size_t i = 0; i < state_.dataset_losses.size(); ++i)
       if (state_.dataset_losses[i].steps > 0)
         metrics.emplace_back("loss_" + task_.dataset_names()[i], mean(state_.dataset_losses[i]));
-    metrics.insert(metrics.end(), {{"lr", optimizer_->lr()},
-                                   {"grad_norm", optimizer_->grad_norm()},
+    metrics.insert(metrics.end(), {{"lr", at.lr},
+                                   {"grad_norm", at.grad_norm},
                                    {"pairs_per_s", rate(logged_.rows)},
                                    {"tokens_per_s", rate(logged_.tokens)}});
     const auto a_step = [&](auto n) { return static_cast<double>(n) / logged_.steps; };
@@ -291,7 +335,7 @@ class Trainer::Run {
                                    {"page_faults", a_step(logged_.used.page_faults)},
                                    {"mapped_bytes", a_step(logged_.used.mapped_bytes)},
                                    {"threads_started", a_step(logged_.used.threads_started)}});
-    if (metrics_) metrics_->write(state_.step, epoch(), metrics);
+    if (metrics_) metrics_->write(at.step, at.epoch, metrics);
     state_.loss = {};
     for (TrainerState::LossSum& loss : state_.dataset_losses) loss = {};
     logged_ = {};
@@ -328,6 +372,8 @@ class Trainer::Run {
   Trainer& trainer_;
   const TrainingArguments& arguments_;
   TrainingTask& task_;
+  Device device_;
+  bool late_;  // steps are read behind the next
   std::unique_ptr<Optimizer> optimizer_;
   std::shared_ptr<StepGraphs> graphs_;  // null: the task's steps leave the update to us
   GeneratorGuard guard_;
@@ -335,6 +381,10 @@ class Trainer::Run {
   TrainerState state_;
   std::optional<MetricsWriter> metrics_;
   TrainingResult result_;
+  std::deque<Given> given_;    // oldest first
+  std::int64_t reading_ = 0;   // the step that an error is of
+  double began_ = 0;           // the clock's start
+  ResourceUse used_before_{};  // at that time
   bool stopping_ = false;
   bool saving_ = false;
   struct {

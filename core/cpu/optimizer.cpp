@@ -150,9 +150,7 @@ void clip_factor(const ClipFactorArgs& args, Device) {
   for (int lane = 0; lane < kClipLanes; ++lane) lanes[lane] = clip_lane(args.blocks, args.n, lane);
   for (int half = kClipLanes / 2; half > 0; half /= 2)
     for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  const Clip clip = clip_of(lanes[0], args.max_norm, args.check_finite);
-  args.out[0] = clip.norm;
-  args.out[1] = clip.factor;
+  write_clip(args.out, lanes[0], args.blocks, args.n, args.max_norm, args.check_finite);
 }
 
 }  // namespace

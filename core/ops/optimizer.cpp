@@ -114,14 +114,14 @@ void squared_norm_blocks_into(Tensor& out, const Tensor& x) {
 }
 
 Tensor clip_factor(const Tensor& blocks, double max_norm, bool check_finite) {
-  Tensor out = empty({2}, DType::f64, blocks.device());
+  Tensor out = zeros({3}, DType::f64, blocks.device());
   clip_factor_into(out, blocks, max_norm, check_finite);
   return out;
 }
 
 void clip_factor_into(Tensor& out, const Tensor& blocks, double max_norm, bool check_finite) {
   check_same_device("clip_factor", out, blocks);
-  check_f64("clip_factor", "out", out, 2);
+  check_f64("clip_factor", "out", out, 3);
   check_f64("clip_factor", "blocks", blocks, blocks.numel());
   clip_factor_kernel(
       {out.mutable_data<double>(), blocks.data<double>(), blocks.numel(), max_norm, check_finite},

@@ -63,9 +63,10 @@ struct SquaredNormArgs {
 extern Kernel<SquaredNormArgs> squared_norm_kernel;
 
 /// norm = sqrt(sum of blocks); factor = max_norm > 0 ? min(1, max_norm / (norm + 1e-6)) : 1, and
-/// NaN with `check_finite` where the norm is not finite. In the order that core/clip.h has.
+/// NaN with `check_finite` where the norm is not finite; which block is the first that is not, or
+/// n. With `check_finite`, where out's factor is NaN, all three stay. As core/clip.h has it.
 struct ClipFactorArgs {
-  double* out;           // (2): norm, factor
+  double* out;           // (3): norm, factor, block
   const double* blocks;  // (n)
   std::int64_t n;        // may be 0
   double max_norm;
@@ -112,10 +113,13 @@ void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const Step
 Tensor squared_norm_blocks(const Tensor& x);
 void squared_norm_blocks_into(Tensor& out, const Tensor& x);
 
-/// (2) f64: the norm of all that `blocks` (n) f64 are the sums of, in a fixed order that no
-/// sharding changes, and the factor that clips it to max_norm (0: to nothing). The factor is NaN
-/// where the norm is not finite and `check_finite`: then a step updates nothing.
+/// (3) f64: the norm of all that `blocks` (n) f64 are the sums of, in a fixed order that no
+/// sharding changes; the factor that clips it to max_norm (0: to nothing); n. Where the norm is not
+/// finite and `check_finite`, the factor is NaN, with which a step updates nothing, and instead of
+/// n comes the first block that is not finite.
 Tensor clip_factor(const Tensor& blocks, double max_norm, bool check_finite);
+/// With `check_finite`, an `out` whose factor is NaN stays as it is: steps behind one that updated
+/// nothing do not either, until somebody has looked and writes another factor there.
 void clip_factor_into(Tensor& out, const Tensor& blocks, double max_norm, bool check_finite);
 
 }  // namespace ringlet

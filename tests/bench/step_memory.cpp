@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../device.h"
-#include "../recording_device.h"
+#include "../delayed_device.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/step_graphs.h"
@@ -81,7 +81,7 @@ TEST_CASE_FIXTURE(OnCpu, "a step takes what it takes on paper, and little beside
 
 TEST_CASE("the memory that graphs share has little that a step has not on paper") {
   if (has_backend(DeviceType::cuda)) return;  // steps of a size that counts are measured there
-  const RecordingDevice recording;
+  const DelayedDevice recording;
   const Device device{DeviceType::cuda, 0};
   models::EncoderConfig config = config_of(models::Architecture::mpnet);
   config.hidden_size = 256;

@@ -177,16 +177,34 @@ TEST_CASE("the norm of blocks and the factor that clips to it") {
     return clip_factor(tensor(blocks, {static_cast<std::int64_t>(blocks.size())}), max_norm, check)
         .to_vector<double>();
   };
-  CHECK(clip({9, 16}, 1) == std::vector<double>{5, 1 / (5 + 1e-6)});
-  CHECK(clip({9, 16}, 10) == std::vector<double>{5, 1});
-  CHECK(clip({9, 16}, 0) == std::vector<double>{5, 1});
-  CHECK(clip({}, 1) == std::vector<double>{0, 1});
+  CHECK(clip({9, 16}, 1) == std::vector<double>{5, 1 / (5 + 1e-6), 2});
+  CHECK(clip({9, 16}, 10) == std::vector<double>{5, 1, 2});
+  CHECK(clip({9, 16}, 0) == std::vector<double>{5, 1, 2});
+  CHECK(clip({}, 1) == std::vector<double>{0, 1, 0});
   for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
     CHECK(std::isnan(clip({1, bad}, 1)[1]));
     CHECK(std::isnan(clip({1, bad}, 0)[1]));
     CHECK_FALSE(std::isfinite(clip({1, bad}, 1)[0]));
+    CHECK(clip({1, bad, bad}, 1)[2] == 1);
     CHECK_FALSE(std::isnan(clip({1, bad}, 1, false)[1]));
   }
+}
+
+TEST_CASE("behind a factor that is none every other is, until it is written anew") {
+  const Tensor good = tensor<double>({9, 16});
+  Tensor out = clip_factor(tensor<double>({9, 16, NAN}), 1, true);
+  const auto clip = [&](bool check) {
+    clip_factor_into(out, good, 10, check);
+    return out.to_vector<double>();
+  };
+  const std::vector<double> stays = clip(true);
+  CHECK(std::isnan(stays[0]));
+  CHECK(std::isnan(stays[1]));
+  CHECK(stays[2] == 2);
+  out.zero_();
+  CHECK(clip(true) == std::vector<double>{5, 1, 2});
+  out.fill_(NAN);
+  CHECK(clip(false) == std::vector<double>{5, 1, 2});
 }
 
 TEST_CASE("a norm adds its blocks in the order of core/clip.h, however many there are") {

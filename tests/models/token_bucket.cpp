@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../device.h"
+#include "../delayed_device.h"
 #include "oracle_batch.h"
 #include "ringlet/core/random.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
@@ -112,4 +113,41 @@ TEST_CASE_FIXTURE(OnCpu, "dummy tokens change nothing: loss and all gradients of
         CHECK(gradients(*loss, filled) == found);
       }
     }
+}
+
+TEST_CASE_FIXTURE(OnCpu, "a batch goes to a GPU in one copy, and another one's values behind it") {
+  if (has_backend(DeviceType::cuda)) return;
+  const DelayedDevice recording;
+  const auto batch_of = [](std::int32_t id, std::size_t length, std::int64_t label) {
+    BatchBuilder builder(2);
+    const std::vector<std::int32_t> first(length, id), second(3, id + 1);
+    const std::span<const std::int32_t> texts[] = {first, second};
+    builder.add_row(texts, label);
+    builder.add_label(label);
+    return filled_up(builder.build(), 64);
+  };
+  const auto check_same = [](const PackedBatch& a, const PackedBatch& b) {
+    for (Tensor PackedBatch::*part :
+         {&PackedBatch::token_ids, &PackedBatch::token_index, &PackedBatch::positions,
+          &PackedBatch::cu_seqlens, &PackedBatch::lengths, &PackedBatch::sentence_ids,
+          &PackedBatch::labels}) {
+      CHECK((a.*part).storage() == a.token_ids.storage());
+      CHECK((a.*part).shape() == (b.*part).shape());
+      CHECK((a.*part).dtype() == (b.*part).dtype());
+      CHECK((a.*part).to_vector<std::int64_t>() == (b.*part).to_vector<std::int64_t>());
+    }
+    CHECK(a.real_tokens == b.real_tokens);
+  };
+  const PackedBatch one = batch_of(5, 4, 1), other = batch_of(7, 9, 2);
+  PackedBatch moved = one.to({DeviceType::cuda, 0});
+  CHECK(recording.uploads() == 1);
+  check_same(moved, one);
+  const std::byte* const place = moved.labels.bytes();
+  moved.fill_(other);
+  CHECK(recording.uploads() == 2);
+  check_same(moved, other);
+  CHECK(moved.labels.bytes() == place);
+  PackedBatch padded = other;
+  padded.lengths = Tensor();
+  CHECK_THROWS_AS(moved.fill_(padded), Error);
 }

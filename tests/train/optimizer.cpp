@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -319,6 +320,64 @@ TEST_CASE("a step that is under way updates nothing where a gradient is not fini
   optimizer.finish_step();
   CHECK(everything() != before);
   for (const auto& state : optimizer.updates()) CHECK(state.steps == 2);
+}
+
+TEST_CASE("a step that is checked late takes back itself and those behind it") {
+  Bag bag;
+  const nn::Parameter good = bag.add("good", "weight", ones({8192, 1}));
+  const nn::Parameter bad = bag.add("bad", "weight", ones({8192, 1}));
+  AdamW optimizer(bag, {.lr = 1, .max_grad_norm = 1});
+  const GeneratorGuard guard(Generator{5, 0, 0});
+  const auto take = [&](double value) {
+    optimizer.zero_grad();
+    give_grad(good, ones({8192, 1}));
+    give_grad(bad, full({8192, 1}, value));
+    optimizer.prepare_step();
+    optimizer.launch_step();
+    optimizer.end_step();
+  };
+  CHECK(std::isnan(optimizer.grad_norm()));
+  take(1);
+  take(2);
+  optimizer.check_steps(/*late=*/1);
+  CHECK(optimizer.grad_norm() == 128);
+  const std::vector<float> before = values(good);
+  default_generator().draws = 3;
+  take(std::numeric_limits<double>::infinity());
+  take(3);
+  optimizer.check_steps(/*late=*/2);
+  CHECK(optimizer.updates()[0].steps == 4);
+  CHECK_THROWS_WITH_AS(
+      optimizer.check_steps(/*late=*/1),
+      "[optimizer] the gradient of 'bad.weight' is not finite; nothing was updated", Error);
+  CHECK(values(good) == before);
+  for (const auto& state : optimizer.updates()) CHECK(state.steps == 2);
+  CHECK(default_generator().step == 2);
+  CHECK(default_generator().draws == 3);
+  take(2);
+  optimizer.check_steps();
+  CHECK(values(good) != before);
+  for (const auto& state : optimizer.state()) CHECK(state.steps == 3);
+}
+
+TEST_CASE("of parameters that share a block, those that are known no better are named together") {
+  struct Three : nn::Module {
+    Three() {
+      for (const char* name : {"first", "other", "skipped"}) register_parameter(name, ones({7}));
+    }
+  } three;
+  const nn::Parameter first = three.parameter("first"), other = three.parameter("other");
+  Sgd optimizer(three, {.lr = 1});
+  give_grad(first, ones({7}));
+  give_grad(other, full({7}, NAN));
+  optimizer.prepare_step();
+  optimizer.launch_step();
+  optimizer.end_step();
+  optimizer.zero_grad();
+  CHECK_THROWS_WITH_AS(optimizer.check_steps(),
+                       "[optimizer] the gradient of 'first' or 'other' is not finite; "
+                       "nothing was updated",
+                       Error);
 }
 
 TEST_CASE("the work of one step, done again, takes the step that was prepared last") {

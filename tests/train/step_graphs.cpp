@@ -3,9 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <optional>
-
-#include "../recording_device.h"
+#include "graph_device.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
@@ -17,32 +15,6 @@ using namespace ringlet;
 using namespace ringlet::train;
 
 namespace {
-
-/// A device with graphs.
-struct GraphDevice {
-  GraphDevice() {
-    if (!has_backend(DeviceType::cuda)) recording.emplace();
-  }
-  std::optional<RecordingDevice> recording;
-  Device device{DeviceType::cuda, 0};
-};
-
-models::SentenceEncoder encoder_on(Device device, double dropout = 0) {
-  models::EncoderConfig config;
-  config.architecture = models::Architecture::mpnet;
-  config.vocab_size = 9;
-  config.hidden_size = 16;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 32;
-  config.max_position_embeddings = 16;
-  config.pad_token_id = 0;
-  config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout;
-  const GeneratorGuard guard({5, 0, 0});
-  models::SentenceEncoder encoder(config, words::tokenizer());
-  encoder.transformer()->to(device);
-  return encoder;
-}
 
 StepGraphs::Work work_of(models::Loss& loss) {
   return [&](const models::PackedBatch& on_device) {

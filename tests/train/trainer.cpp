@@ -140,7 +140,7 @@ TEST_CASE("micro-batches give the loss and gradients of the whole batch, dropout
                       {.batch_size = batch, .accumulation = accumulation});
     const StepResult result = task.step();
     CHECK(result.rows == 8);
-    std::vector<Tensor> all{tensor({static_cast<float>(task.take_loss())})};
+    std::vector<Tensor> all{tensor({static_cast<float>(task.take_loss().value())})};
     for (const nn::Parameter& parameter : loss->parameters()) all.push_back(parameter.grad());
     return all;
   };

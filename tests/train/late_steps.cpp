@@ -1,0 +1,146 @@
+// On a device that runs behind, a trainer reads a step while the next is under way.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "../files.h"
+#include "graph_device.h"
+#include "ringlet/models/losses/cosine_similarity_loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/train/trainer.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+TrainingArguments quick_run(std::int64_t steps) {
+  return {.max_steps = steps,
+          .batch_size = 8,
+          .lr = 1e-2,
+          .schedule = Decay::constant,
+          .logging_steps = 2,
+          .eval_each_epoch = false,
+          .shuffle = false};
+}
+
+std::vector<float> values_in(const nn::Module& module) {
+  std::vector<float> values;
+  for (const nn::Parameter& parameter : module.parameters())
+    for (const float value : parameter.tensor().to_vector()) values.push_back(value);
+  return values;
+}
+
+/// Pairs with scores; that of row 26, which is of step 4, is no number unless it `is_good`.
+Datasets scores(bool is_good) {
+  auto data = std::make_shared<TextDataset>("scores", std::vector<std::string>{"one", "other"},
+                                            Target::score);
+  for (std::size_t i = 0; i < 80; ++i) {
+    const std::string first = words::text(i), second = words::text(i * 3);
+    data->add_row(std::vector<std::string_view>{first, second},
+                  is_good || i != 26 ? 0.1 * static_cast<double>(i % 10) : NAN);
+  }
+  return {data};
+}
+
+/// metrics.jsonl without what differs from run to run.
+std::vector<std::string> lines_of(const std::filesystem::path& output) {
+  std::ifstream file(output / "metrics.jsonl");
+  std::vector<std::string> all;
+  for (std::string line; std::getline(file, line);)
+    all.push_back(line.substr(0, line.find(",\"pairs_per_s\"")));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a steady step never waits until the device has nothing left to do, and uploads three things") {
+  const GraphDevice graphs;
+  if (!graphs.recording) {
+    MESSAGE("skipped: only a device that records can tell");
+    return;
+  }
+  for (const StepGraphMode mode : {StepGraphMode::automatic, StepGraphMode::off}) {
+    const models::SentenceEncoder encoder = encoder_on(graphs.device, 0.1);
+    models::SoftmaxLoss loss(encoder, 3);
+    TrainingArguments arguments = quick_run(12);
+    arguments.logging_steps = 1;
+    arguments.step_graphs = mode;
+    Trainer trainer(loss, {words::dataset(200, 3)}, words::tokenizer(), arguments);
+    std::vector<int> ran_dry, uploads;
+    trainer.set_callbacks({.on_step = [&](const StepReport&) {
+      ran_dry.push_back(graphs.recording->ran_dry());
+      uploads.push_back(graphs.recording->uploads());
+    }});
+    const TrainingResult result = trainer.train();
+    CHECK((result.replayed_steps >= 9) == (mode == StepGraphMode::automatic));
+    REQUIRE(ran_dry.size() == 12);
+    // Of the last there is no next.
+    for (std::size_t i = 2; i < 11; ++i) CHECK(ran_dry[i] == ran_dry[1]);
+    CHECK(ran_dry[11] > ran_dry[10]);
+    // The batch, the keys of dropout, the rate and bias corrections.
+    for (std::size_t i = 3; i < 11; ++i) CHECK(uploads[i] - uploads[i - 1] == 3);
+  }
+}
+
+TEST_CASE("a gradient that is not finite is found behind the next step, which updates nothing") {
+  const GraphDevice graphs;
+  for (const StepGraphMode mode : {StepGraphMode::automatic, StepGraphMode::off}) {
+    const auto train = [&](std::int64_t steps, bool is_good, std::vector<std::int64_t>& seen) {
+      const models::SentenceEncoder encoder = encoder_on(graphs.device);
+      models::CosineSimilarityLoss loss(encoder);
+      TrainingArguments arguments = quick_run(steps);
+      arguments.step_graphs = mode;
+      Trainer trainer(loss, scores(is_good), words::tokenizer(), arguments);
+      trainer.set_callbacks({.on_step = [&](const StepReport& at) { seen.push_back(at.step); }});
+      std::string said;
+      try {
+        trainer.train();
+      } catch (const Error& error) {
+        said = error.what();
+      }
+      return std::pair(said, values_in(loss));
+    };
+    std::vector<std::int64_t> seen;
+    const auto bad = train(12, false, seen);
+    CHECK(bad.first.starts_with("[optimizer] the gradient of '"));
+    CHECK(bad.first.ends_with(" is not finite; nothing was updated (training step 4)"));
+    CHECK(seen == std::vector<std::int64_t>{1, 2, 3});
+    const auto good = train(3, true, seen);
+    CHECK(good.first.empty());
+    CHECK(bad.second == good.second);
+  }
+}
+
+TEST_CASE("saved, stopped and resumed, steps that are read late have the same bits and lines") {
+  const GraphDevice graphs;
+  const TemporaryFolder folder;
+  TrainingArguments arguments = quick_run(12);
+  arguments.output = folder / "out";
+  arguments.save_steps = 5;
+  const auto train = [&](std::int64_t stop_at) {
+    const models::SentenceEncoder encoder = encoder_on(graphs.device, 0.1);
+    models::CosineSimilarityLoss loss(encoder);
+    Trainer trainer(loss, scores(true), words::tokenizer(), arguments);
+    trainer.set_callbacks({.on_step = [&](const StepReport& at) {
+      if (at.step == stop_at) trainer.stop(/*save=*/true);
+    }});
+    CHECK(trainer.train().steps == (stop_at > 0 ? stop_at + 1 : 12));
+    return std::pair(values_in(loss), lines_of(arguments.output));
+  };
+  const auto whole = train(0);
+  REQUIRE(whole.second.size() == 6);
+  for (std::size_t i = 0; i < 6; ++i)
+    CHECK(whole.second[i].starts_with(str("{\"step\":", 2 * (i + 1), ',')));
+  arguments.resume_from = folder / "out" / "checkpoint-5";
+  CHECK(train(0) == whole);
+  arguments.output = folder / "stopped";
+  arguments.resume_from.clear();
+  train(6);
+  arguments.resume_from = folder / "stopped" / "checkpoint-7";
+  CHECK(train(0) == whole);
+}
