@@ -54,17 +54,18 @@ class Runner {
   /// The batch, filled up to its bucket on a GPU: a profile, whose steps are no graphs, has its
   /// shapes from there, too.
   models::PackedBatch as_graphs_have_it();
-  /// False from the first step on that was not replayed.
-  bool replay(int steps);
   /// From forward to update, phase by phase or, on a GPU, as one.
   void run_batch(Times& times);
   void count_tokens();
   /// Takes from `batch_` what a step counts.
   void count_step();
   void add_times(Measurement& out) const;
+  /// False from the first step on that was not replayed.
+  bool replay(int steps);
 
   Device device_;
   DType dtype_;
+
   std::unique_ptr<Source> source_;
   comm::Group group_;
   bool together_;
