@@ -89,7 +89,8 @@ struct StepReport {
 
 /// What a program may show; the library itself prints nothing. Empty ones are skipped.
 struct TrainerCallbacks {
-  /// On a GPU a step is told of when the next one is under way, which nobody waits for.
+  /// On a GPU, between evaluations and checkpoints, each step is told of while the next one is
+  /// under way.
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvaluationPoint&, const Metrics&)> on_evaluate = {};
   std::function<void(const std::filesystem::path& checkpoint)> on_save = {};
@@ -142,9 +143,9 @@ class Trainer {
   /// generator is as it was afterwards. Whatever input is wrong is InputError before the first
   /// step; an Error later ends with its place, "(rank 1, training step 7)".
   TrainingResult train();
-  /// Ends the run behind the step that is under way, on a GPU that behind the one told of; with
-  /// `save` it leaves a checkpoint there, for which there must be an output folder. Called on one
-  /// rank it ends the run on all.
+  /// Ends the run behind the step that is under way (on_step on a GPU: the one after that it tells
+  /// of); with `save` it leaves a checkpoint there, for which there must be an output folder.
+  /// Called on one rank it ends the run on all.
   void stop(bool save = false);
 
   std::int64_t total_steps() const { return total_steps_; }
