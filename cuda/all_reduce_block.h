@@ -1,0 +1,236 @@
+// The all-reduce of one block of one rank, written once: a device runs it with DeviceBlock
+// (all_reduce.cu), tests on the host with a simulated one. A Block has
+//   load<S, kWidth>(from)   kWidth elements: as they are where S is their type, else widened to S
+//   store(to, values)       the reverse, rounded
+//   each(n, load, store)    store(i, load(i)) for every i of [0, n), dealt out over its threads
+//   together(n, body)       a barrier; body(i) for every i of [0, n), on a thread each; a barrier;
+//                           then, on all threads, whether all were true
+//   acquire(flag), release(flag, value), now() in nanoseconds, error(word), set_error(word, value)
+//
+// Why no two accesses race. A rank alone writes its data and its staging, and its own column of its
+// peers' flags. It writes before it releases a signal, and all its threads have met between; a
+// reader acquires that signal, and its threads meet before they read. What a peer may still be
+// reading is overwritten in two places:
+//   ring     a gathered piece goes over the rank's own part of the sum, and over slots of the last
+//            segment's partial sums: the next rank read those before it passed on the very sums
+//            that have come in since
+//   direct   a gathered piece goes over what its owner read before it released the sum
+// And behind the last step a rank ends when those that read from it have said that they are done.
+// No shared memory is used.
+#pragma once
+
+#include "ringlet/cuda/all_reduce_plan.h"
+#include "ringlet/cuda/combine.h"
+#include "ringlet/cuda/pack.h"
+
+#if defined(__CUDACC__)
+#define RINGLET_BLOCK_CODE __device__ __forceinline__
+#define RINGLET_BLOCK_UNROLL _Pragma("unroll")
+#else
+#define RINGLET_BLOCK_CODE inline
+#define RINGLET_BLOCK_UNROLL
+#endif
+
+namespace ringlet::cuda {
+
+/// What a launch does.
+struct AllReduceRun {
+  PeerView view;
+  AllReducePlan plan;
+  int first_rank;                  // of those that the launch runs
+  bool packed;                     // every rank's data begins at a multiple of 16 bytes
+  double scale;                    // of the sums
+  std::uint64_t wait_nanoseconds;  // the longest wait for a peer
+};
+
+template <class S, int kWidth>
+struct Values {
+  S of[kWidth];
+};
+
+template <class T, CombineOp op, Route route, class Block>
+class AllReduceBlock {
+ public:
+  using S = sum_t<T>;
+
+  /// Block `index` of rank `rank`.
+  RINGLET_BLOCK_CODE AllReduceBlock(const Block& block, const AllReduceRun& run, int rank,
+                                    int index)
+      : block_(block), run_(run), rank_(rank), index_(index) {
+    begin_ = block.acquire(flag(rank, rank));
+  }
+
+  /// Stops where a wait takes too long, its own or a peer's.
+  RINGLET_BLOCK_CODE void run() const {
+    constexpr bool ring = route == Route::ring;
+    const Peers readers = ring ? next() : others(), sources = ring ? previous() : others();
+    raise(readers, AllReducePlan::kReady);
+    if (!(ring ? reduce_by_ring() : reduce_directly())) return;
+    raise(sources, plan().done());
+    if (!wait(readers, plan().done(), Stall::kEnd, plan().segments)) return;
+    raise({rank_, 1}, plan().done());
+  }
+
+ private:
+  /// Ranks first, first + 1, …, around.
+  struct Peers {
+    int first;
+    int count;
+  };
+  RINGLET_BLOCK_CODE Peers next() const { return {plan().around(rank_ + 1), 1}; }
+  RINGLET_BLOCK_CODE Peers previous() const { return {plan().around(rank_ - 1), 1}; }
+  RINGLET_BLOCK_CODE Peers others() const { return {plan().around(rank_ + 1), plan().ranks - 1}; }
+
+  RINGLET_BLOCK_CODE const AllReducePlan& plan() const { return run_.plan; }
+  RINGLET_BLOCK_CODE T* data(int rank) const { return static_cast<T*>(run_.view.data[rank]); }
+  RINGLET_BLOCK_CODE S* slot(int rank, int slot) const {
+    return static_cast<S*>(run_.view.staging[rank]) + plan().slot_begin(index_, slot);
+  }
+
+  // ---- signals -----------------------------------------------------------------------------
+
+  /// Where rank `from` shows rank `at` how far it is.
+  RINGLET_BLOCK_CODE std::uint32_t* flag(int at, int from) const {
+    return run_.view.flags[at] + index_ * plan().ranks + from;
+  }
+
+  RINGLET_BLOCK_CODE void raise(Peers peers, std::uint32_t signal) const {
+    block_.together(peers.count, [&](int i) {
+      block_.release(flag(plan().around(peers.first + i), rank_), begin_ + signal);
+      return true;
+    });
+  }
+
+  RINGLET_BLOCK_CODE bool wait(Peers peers, std::uint32_t signal, int step,
+                               std::int64_t segment) const {
+    return block_.together(peers.count, [&](int i) {
+      const int peer = plan().around(peers.first + i);
+      return spin(flag(rank_, peer), begin_ + signal,
+                  {rank_, peer, step, static_cast<std::uint32_t>(segment)});
+    });
+  }
+
+  /// One thread's. The clock and the error, which lies far away, are looked at now and then.
+  RINGLET_BLOCK_CODE bool spin(const std::uint32_t* at, std::uint32_t target,
+                               const Stall& stall) const {
+    constexpr unsigned kPolls = 64;
+    if (reached(block_.acquire(at), target)) return true;
+    const std::uint64_t begin = block_.now();
+    for (unsigned polls = 1;; ++polls) {
+      if (reached(block_.acquire(at), target)) return true;
+      if (polls % kPolls != 0) continue;
+      if (block_.error(run_.view.error) != 0) return false;
+      if (block_.now() - begin < run_.wait_nanoseconds) continue;
+      block_.set_error(run_.view.error, stall.word());
+      return false;
+    }
+  }
+
+  // ---- schedules ---------------------------------------------------------------------------
+
+  RINGLET_BLOCK_CODE bool reduce_by_ring() const {
+    const int source = previous().first, last = plan().ring_steps() - 1;
+    for (std::int64_t segment = 0; segment < plan().segments; ++segment)
+      for (int step = 0; step <= last; ++step) {
+        if (!wait(previous(), plan().signal(segment, step), step, segment)) return false;
+        const RingStep now = plan().ring_step(rank_, step);
+        const Part part = plan().part(now.piece, segment, index_);
+        if (now.gathers)
+          copy(source, part);
+        else if (now.first)
+          add(data(source) + part.begin, part, now);
+        else
+          add(slot(source, now.from_slot), part, now);
+        if (step < last) raise(next(), plan().signal(segment, step + 1));
+      }
+    return true;
+  }
+
+  RINGLET_BLOCK_CODE bool reduce_directly() const {
+    if (!wait(others(), AllReducePlan::kReady, 0, 0)) return false;
+    for (std::int64_t segment = 0; segment < plan().segments; ++segment) {
+      add_all(plan().part(rank_, segment, index_));
+      raise(others(), plan().signal(segment, 1));
+      for (int i = 1; i < plan().ranks; ++i) {
+        const int source = plan().around(rank_ + i);
+        if (!wait({source, 1}, plan().signal(segment, 1), 1, segment)) return false;
+        copy(source, plan().part(source, segment, index_));
+      }
+    }
+    return true;
+  }
+
+  // ---- what becomes of a part --------------------------------------------------------------
+
+  /// store(i, load<kWidth>(i)) over [0, count): packs, then single elements.
+  template <class Load, class Store>
+  RINGLET_BLOCK_CODE void each(std::int64_t count, const Load& load, const Store& store) const {
+    const std::int64_t packs = run_.packed ? count / kPack<T> : 0, rest = packs * kPack<T>;
+    block_.each(
+        packs, [&](std::int64_t i) { return load.template operator()<kPack<T>>(i * kPack<T>); },
+        [&](std::int64_t i, const auto& values) { store(i * kPack<T>, values); });
+    block_.each(
+        count - rest, [&](std::int64_t i) { return load.template operator()<1>(rest + i); },
+        [&](std::int64_t i, const auto& values) { store(rest + i, values); });
+  }
+
+  template <int kWidth>
+  RINGLET_BLOCK_CODE static Values<S, kWidth> combined_with(Values<S, kWidth> sum,
+                                                            const Values<S, kWidth>& next) {
+    RINGLET_BLOCK_UNROLL
+    for (int j = 0; j < kWidth; ++j) sum.of[j] = combined<op>(sum.of[j], next.of[j]);
+    return sum;
+  }
+
+  template <int kWidth>
+  RINGLET_BLOCK_CODE void store_whole(std::int64_t at, Values<S, kWidth> sum) const {
+    RINGLET_BLOCK_UNROLL
+    for (int j = 0; j < kWidth; ++j) sum.of[j] = scaled(sum.of[j], static_cast<S>(run_.scale));
+    block_.store(data(rank_) + at, sum);
+  }
+
+  /// What came first, then mine.
+  template <class From>
+  RINGLET_BLOCK_CODE void add(const From* from, const Part& part, const RingStep& step) const {
+    const T* mine = data(rank_) + part.begin;
+    const auto load = [&]<int kWidth>(std::int64_t i) {
+      return combined_with(block_.template load<S, kWidth>(from + i),
+                           block_.template load<S, kWidth>(mine + i));
+    };
+    if (step.last)
+      return each(part.count, load,
+                  [&](std::int64_t i, const auto& sum) { store_whole(part.begin + i, sum); });
+    S* to = slot(rank_, step.to_slot);
+    each(part.count, load, [&](std::int64_t i, const auto& sum) { block_.store(to + i, sum); });
+  }
+
+  /// In rank order.
+  RINGLET_BLOCK_CODE void add_all(const Part& part) const {
+    const auto load = [&]<int kWidth>(std::int64_t i) {
+      auto sum = block_.template load<S, kWidth>(data(0) + part.begin + i);
+      for (int rank = 1; rank < plan().ranks; ++rank)
+        sum = combined_with(sum, block_.template load<S, kWidth>(data(rank) + part.begin + i));
+      return sum;
+    };
+    each(part.count, load,
+         [&](std::int64_t i, const auto& sum) { store_whole(part.begin + i, sum); });
+  }
+
+  RINGLET_BLOCK_CODE void copy(int source, const Part& part) const {
+    const T* from = data(source) + part.begin;
+    T* to = data(rank_) + part.begin;
+    const auto load = [&]<int kWidth>(std::int64_t i) {
+      return block_.template load<T, kWidth>(from + i);
+    };
+    each(part.count, load,
+         [&](std::int64_t i, const auto& values) { block_.store(to + i, values); });
+  }
+
+  const Block& block_;
+  const AllReduceRun& run_;
+  int rank_;
+  int index_;
+  std::uint32_t begin_;  // what signals of this collective are counted from
+};
+
+}  // namespace ringlet::cuda
