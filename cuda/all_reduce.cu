@@ -54,19 +54,14 @@ class DeviceBlock {
     }
   }
 
-  template <class Load, class Store>
-  __device__ __forceinline__ void each(std::int64_t n, const Load& load, const Store& store) const {
-    using V = decltype(load(n));
-    constexpr int kLoads = kAtOnce<V>;
+  template <class Load, class Fold, class Store>
+  __device__ __forceinline__ void each(std::int64_t n, int sources, const Load& load,
+                                       const Fold& fold, const Store& store) const {
+    using V = decltype(load(0, n));
     std::int64_t i = threadIdx.x;
-    for (; i + (kLoads - 1) * kBlockThreads < n; i += kLoads * kBlockThreads) {
-      V values[kLoads];
-#pragma unroll
-      for (int k = 0; k < kLoads; ++k) values[k] = load(i + k * kBlockThreads);
-#pragma unroll
-      for (int k = 0; k < kLoads; ++k) store(i + k * kBlockThreads, values[k]);
-    }
-    for (; i < n; i += kBlockThreads) store(i, load(i));
+    for (; i + (kAtOnce<V> - 1) * kBlockThreads < n; i += kAtOnce<V> * kBlockThreads)
+      some<kAtOnce<V>, V>(i, sources, load, fold, store);
+    for (; i < n; i += kBlockThreads) some<1, V>(i, sources, load, fold, store);
   }
 
   template <class Body>
@@ -106,6 +101,24 @@ class DeviceBlock {
   }
 
  private:
+  template <int kCount, class V, class Load, class Fold, class Store>
+  __device__ __forceinline__ static void some(std::int64_t i, int sources, const Load& load,
+                                              const Fold& fold, const Store& store) {
+    V values[kCount];
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) values[j] = load(0, i + j * kBlockThreads);
+#pragma unroll 1
+    for (int k = 1; k < sources; ++k) {
+      V next[kCount];
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) next[j] = load(k, i + j * kBlockThreads);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) values[j] = fold(values[j], next[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) store(i + j * kBlockThreads, values[j]);
+  }
+
   template <class X, int kWidth>
   __device__ __forceinline__ static void load_words(const X* from, Values<X, kWidth>& values) {
     uint4 words[sizeof(values) / 16];
@@ -163,8 +176,6 @@ Kernel kernel_of(DType dtype, CombineOp op, Route route) {
   return kernel;
 }
 
-const void* address(Kernel kernel) { return reinterpret_cast<const void*>(kernel); }
-
 // Whether all data lies at multiples of 16 bytes; Error where it lies across elements.
 bool is_packed(const PeerView& view, std::size_t itemsize) {
   bool packed = true;
@@ -180,8 +191,18 @@ bool is_packed(const PeerView& view, std::size_t itemsize) {
 }  // namespace
 
 int most_all_reduce_blocks(Device device, int local_ranks) {
-  const void* heaviest = address(all_reduce_blocks<float16, CombineOp::max, Route::ring>);
-  return static_cast<int>(blocks_at_once(device, heaviest, kBlockThreads, 0)) / local_ranks;
+  int multiprocessors = 0;
+  RINGLET_CUDA(
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device.index));
+  return multiprocessors / local_ranks;  // a block fits on each, whatever the dtype
+}
+
+AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges, DType dtype,
+                              int most_blocks, std::int64_t most_chunk_bytes) {
+  const bool narrow = dtype == DType::bf16 || dtype == DType::f16;
+  const auto size = static_cast<std::int64_t>(narrow ? sizeof(float) : itemsize(dtype));
+  return plan_all_reduce(route, edges, most_blocks, kLeastChunkBytes / size,
+                         most_chunk_bytes / size);
 }
 
 void all_reduce(const PeerView& view, const AllReducePlan& plan, DType dtype, CombineOp op,

@@ -9,9 +9,13 @@
 
 namespace ringlet::cuda {
 
-/// Defaults of plan_all_reduce, in elements.
-inline constexpr std::int64_t kLeastChunk = 2048;
-inline constexpr std::int64_t kMostChunk = 16384;
+/// What a block takes of a piece at a time, counted in the type that sums are added in: less for
+/// less data, and no more.
+inline constexpr std::int64_t kLeastChunkBytes = 8 << 10;
+inline constexpr std::int64_t kMostChunkBytes = 32 << 10;
+/// plan_all_reduce with these.
+AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges, DType dtype,
+                              int most_blocks, std::int64_t most_chunk_bytes = kMostChunkBytes);
 
 /// Blocks that each of `local_ranks` can have in a launch on the device, where nothing else runs.
 int most_all_reduce_blocks(Device device, int local_ranks);

@@ -2,7 +2,9 @@
 // (all_reduce.cu), tests on the host with a simulated one. A Block has
 //   load<S, kWidth>(from)   kWidth elements: as they are where S is their type, else widened to S
 //   store(to, values)       the reverse, rounded
-//   each(n, load, store)    store(i, load(i)) for every i of [0, n), dealt out over its threads
+//   each(n, sources, load, fold, store)   for every i of [0, n), dealt out over its threads: v =
+//                           load(0, i), v = fold(v, load(k, i)) for every k of [1, sources),
+//                           store(i, v)
 //   together(n, body)       a barrier; body(i) for every i of [0, n), on a thread each; a barrier;
 //                           then, on all threads, whether all were true
 //   acquire(flag), release(flag, value), now() in nanoseconds, error(word), set_error(word, value)
@@ -63,10 +65,10 @@ class AllReduceBlock {
   /// Stops where a wait takes too long, its own or a peer's.
   RINGLET_BLOCK_CODE void run() const {
     constexpr bool ring = route == Route::ring;
-    const Peers readers = ring ? next() : others(), sources = ring ? previous() : others();
+    const Peers readers = ring ? next() : others();
     raise(readers, AllReducePlan::kReady);
     if (!(ring ? reduce_by_ring() : reduce_directly())) return;
-    raise(sources, plan().done());
+    raise(others(), plan().done());  // to those too that only another route will ask
     if (!wait(readers, plan().done(), Stall::kEnd, plan().segments)) return;
     raise({rank_, 1}, plan().done());
   }
@@ -162,25 +164,30 @@ class AllReduceBlock {
 
   // ---- what becomes of a part --------------------------------------------------------------
 
-  /// store(i, load<kWidth>(i)) over [0, count): packs, then single elements.
-  template <class Load, class Store>
-  RINGLET_BLOCK_CODE void each(std::int64_t count, const Load& load, const Store& store) const {
+  /// The block's `each`, load<kWidth>(k, i) over elements [0, count): packs, then single ones.
+  template <class Load, class Fold, class Store>
+  RINGLET_BLOCK_CODE void each(std::int64_t count, int sources, const Load& load, const Fold& fold,
+                               const Store& store) const {
     const std::int64_t packs = run_.packed ? count / kPack<T> : 0, rest = packs * kPack<T>;
     block_.each(
-        packs, [&](std::int64_t i) { return load.template operator()<kPack<T>>(i * kPack<T>); },
-        [&](std::int64_t i, const auto& values) { store(i * kPack<T>, values); });
+        packs, sources,
+        [&](int k, std::int64_t i) { return load.template operator()<kPack<T>>(k, i * kPack<T>); },
+        fold, [&](std::int64_t i, const auto& values) { store(i * kPack<T>, values); });
     block_.each(
-        count - rest, [&](std::int64_t i) { return load.template operator()<1>(rest + i); },
+        count - rest, sources,
+        [&](int k, std::int64_t i) { return load.template operator()<1>(k, rest + i); }, fold,
         [&](std::int64_t i, const auto& values) { store(rest + i, values); });
   }
 
-  template <int kWidth>
-  RINGLET_BLOCK_CODE static Values<S, kWidth> combined_with(Values<S, kWidth> sum,
-                                                            const Values<S, kWidth>& next) {
-    RINGLET_BLOCK_UNROLL
-    for (int j = 0; j < kWidth; ++j) sum.of[j] = combined<op>(sum.of[j], next.of[j]);
-    return sum;
-  }
+  struct Combine {
+    template <int kWidth>
+    RINGLET_BLOCK_CODE Values<S, kWidth> operator()(Values<S, kWidth> sum,
+                                                    const Values<S, kWidth>& next) const {
+      RINGLET_BLOCK_UNROLL
+      for (int j = 0; j < kWidth; ++j) sum.of[j] = combined<op>(sum.of[j], next.of[j]);
+      return sum;
+    }
+  };
 
   template <int kWidth>
   RINGLET_BLOCK_CODE void store_whole(std::int64_t at, Values<S, kWidth> sum) const {
@@ -193,37 +200,36 @@ class AllReduceBlock {
   template <class From>
   RINGLET_BLOCK_CODE void add(const From* from, const Part& part, const RingStep& step) const {
     const T* mine = data(rank_) + part.begin;
-    const auto load = [&]<int kWidth>(std::int64_t i) {
-      return combined_with(block_.template load<S, kWidth>(from + i),
-                           block_.template load<S, kWidth>(mine + i));
+    const auto load = [&]<int kWidth>(int k, std::int64_t i) {
+      return k == 0 ? block_.template load<S, kWidth>(from + i)
+                    : block_.template load<S, kWidth>(mine + i);
     };
     if (step.last)
-      return each(part.count, load,
+      return each(part.count, 2, load, Combine(),
                   [&](std::int64_t i, const auto& sum) { store_whole(part.begin + i, sum); });
     S* to = slot(rank_, step.to_slot);
-    each(part.count, load, [&](std::int64_t i, const auto& sum) { block_.store(to + i, sum); });
+    each(part.count, 2, load, Combine(),
+         [&](std::int64_t i, const auto& sum) { block_.store(to + i, sum); });
   }
 
   /// In rank order.
   RINGLET_BLOCK_CODE void add_all(const Part& part) const {
-    const auto load = [&]<int kWidth>(std::int64_t i) {
-      auto sum = block_.template load<S, kWidth>(data(0) + part.begin + i);
-      for (int rank = 1; rank < plan().ranks; ++rank)
-        sum = combined_with(sum, block_.template load<S, kWidth>(data(rank) + part.begin + i));
-      return sum;
-    };
-    each(part.count, load,
-         [&](std::int64_t i, const auto& sum) { store_whole(part.begin + i, sum); });
+    each(
+        part.count, plan().ranks,
+        [&]<int kWidth>(int rank, std::int64_t i) {
+          return block_.template load<S, kWidth>(data(rank) + part.begin + i);
+        },
+        Combine(), [&](std::int64_t i, const auto& sum) { store_whole(part.begin + i, sum); });
   }
 
   RINGLET_BLOCK_CODE void copy(int source, const Part& part) const {
     const T* from = data(source) + part.begin;
     T* to = data(rank_) + part.begin;
-    const auto load = [&]<int kWidth>(std::int64_t i) {
-      return block_.template load<T, kWidth>(from + i);
-    };
-    each(part.count, load,
-         [&](std::int64_t i, const auto& values) { block_.store(to + i, values); });
+    each(
+        part.count, 1,
+        [&]<int kWidth>(int, std::int64_t i) { return block_.template load<T, kWidth>(from + i); },
+        [](const auto& only, const auto&) { return only; },
+        [&](std::int64_t i, const auto& values) { block_.store(to + i, values); });
   }
 
   const Block& block_;

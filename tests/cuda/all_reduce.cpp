@@ -39,16 +39,21 @@ void check_case(const Case& c, std::uint64_t seed, double scale = 1) {
   CAPTURE(c.skew);
   CAPTURE(seed);
   const auto input = [&](int rank, int collective) {
-    return scattered<T>(c.n, 1000 * seed + 100 * static_cast<std::uint64_t>(collective) +
-                                 static_cast<std::uint64_t>(rank));
+    auto values = scattered<T>(c.n, 1000 * seed + 100 * static_cast<std::uint64_t>(collective) +
+                                        static_cast<std::uint64_t>(rank));
+    if constexpr (op == CombineOp::max && !std::is_integral_v<T>)  // NaN is the largest
+      values[static_cast<std::size_t>(rank)] = T(NAN);
+    return values;
   };
   std::vector<int> offsets;
   for (int rank = 0; rank < c.ranks; ++rank)
     offsets.push_back((c.offset + rank * c.skew) % (kPack<T> + 1));
-  SimulatedRanks<T> ranks(small_plan(route, c.n, c.ranks), offsets, c.flag);
+  const AllReducePlan plan = small_plan(route, c.n, c.ranks);
+  SimulatedRanks<T> ranks(plan, offsets, c.flag);
   ranks.settings().scale = scale;
   const auto results = ranks.template run<op, route>(c.collectives, input, seed);
   CHECK(ranks.error() == 0);
+  CHECK(ranks.all_flags_are(c.flag + static_cast<std::uint32_t>(c.collectives) * plan.done()));
   for (int k = 0; k < c.collectives; ++k) {
     std::vector<std::vector<T>> inputs;
     for (int rank = 0; rank < c.ranks; ++rank) inputs.push_back(input(rank, k));

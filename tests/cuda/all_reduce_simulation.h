@@ -34,11 +34,17 @@ class SimulatedBlock {
   }
 
   /// As if every element had a thread: all have loaded before the first one stores.
-  template <class Load, class Store>
-  void each(std::int64_t n, const Load& load, const Store& store) const {
+  template <class Load, class Fold, class Store>
+  void each(std::int64_t n, int sources, const Load& load, const Fold& fold,
+            const Store& store) const {
     if (n == 0) return;
-    std::vector<decltype(load(n))> values;
-    for (std::int64_t i = 0; i < n; ++i) values.push_back(load(i));
+    std::vector<decltype(load(0, n))> values;
+    for (std::int64_t i = 0; i < n; ++i) values.push_back(load(0, i));
+    for (int k = 1; k < sources; ++k)
+      for (std::int64_t i = 0; i < n; ++i) {
+        auto& value = values[static_cast<std::size_t>(i)];
+        value = fold(value, load(k, i));
+      }
     simulation_.yield(me_);
     for (std::int64_t i = 0; i < n; ++i) store(i, values[static_cast<std::size_t>(i)]);
   }
@@ -124,6 +130,12 @@ class SimulatedRanks {
 
   AllReduceRun& settings() { return run_; }
   std::uint64_t error() const { return error_; }
+  bool all_flags_are(std::uint32_t value) const {
+    for (const auto& flags : flags_)
+      for (const std::uint32_t flag : flags)
+        if (flag != value) return false;
+    return true;
+  }
   /// Ranks whose blocks never run.
   void leave_out(int rank) { absent_ = rank; }
 
