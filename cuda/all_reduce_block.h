@@ -5,9 +5,7 @@
 //   each(n, sources, load, fold, store)   for every i of [0, n), dealt out over its threads: v =
 //                           load(0, i), v = fold(v, load(k, i)) for every k of [1, sources),
 //                           store(i, v)
-//   together(n, body)       a barrier; body(i) for every i of [0, n), on a thread each; a barrier;
-//                           then, on all threads, whether all were true
-//   acquire(flag), release(flag, value), now() in nanoseconds, error(word), set_error(word, value)
+// and what its signals ask of it (all_reduce_signals.h).
 //
 // Why no two accesses race. A rank alone writes its data and its staging, and its own column of its
 // peers' flags. It writes before it releases a signal, and all its threads have met between; a
@@ -21,29 +19,11 @@
 // No shared memory is used.
 #pragma once
 
-#include "ringlet/cuda/all_reduce_plan.h"
+#include "ringlet/cuda/all_reduce_signals.h"
 #include "ringlet/cuda/combine.h"
 #include "ringlet/cuda/pack.h"
 
-#if defined(__CUDACC__)
-#define RINGLET_BLOCK_CODE __device__ __forceinline__
-#define RINGLET_BLOCK_UNROLL _Pragma("unroll")
-#else
-#define RINGLET_BLOCK_CODE inline
-#define RINGLET_BLOCK_UNROLL
-#endif
-
 namespace ringlet::cuda {
-
-/// What a launch does.
-struct AllReduceRun {
-  PeerView view;
-  AllReducePlan plan;
-  int first_rank;                  // of those that the launch runs
-  bool packed;                     // every rank's data begins at a multiple of 16 bytes
-  double scale;                    // of the sums
-  std::uint64_t wait_nanoseconds;  // the longest wait for a peer
-};
 
 template <class S, int kWidth>
 struct Values {
@@ -58,83 +38,31 @@ class AllReduceBlock {
   /// Block `index` of rank `rank`.
   RINGLET_BLOCK_CODE AllReduceBlock(const Block& block, const AllReduceRun& run, int rank,
                                     int index)
-      : block_(block), run_(run), rank_(rank), index_(index) {
-    begin_ = block.acquire(flag(rank, rank));
-  }
+      : block_(block), run_(run), rank_(rank), index_(index), signals_(block, run, rank, index) {}
 
   /// Stops where a wait takes too long, its own or a peer's.
   RINGLET_BLOCK_CODE void run() const {
     constexpr bool ring = route == Route::ring;
-    const Peers readers = ring ? next() : others();
-    raise(readers, AllReducePlan::kReady);
-    if (!(ring ? reduce_by_ring() : reduce_directly())) return;
-    raise(others(), plan().done());  // to those too that only another route will ask
-    if (!wait(readers, plan().done(), Stall::kEnd, plan().segments)) return;
-    raise({rank_, 1}, plan().done());
+    const Peers readers = ring ? signals_.next() : signals_.others();
+    signals_.raise(readers, AllReducePlan::kReady);
+    if (ring ? reduce_by_ring() : reduce_directly()) signals_.end(readers);
   }
 
  private:
-  /// Ranks first, first + 1, …, around.
-  struct Peers {
-    int first;
-    int count;
-  };
-  RINGLET_BLOCK_CODE Peers next() const { return {plan().around(rank_ + 1), 1}; }
-  RINGLET_BLOCK_CODE Peers previous() const { return {plan().around(rank_ - 1), 1}; }
-  RINGLET_BLOCK_CODE Peers others() const { return {plan().around(rank_ + 1), plan().ranks - 1}; }
-
   RINGLET_BLOCK_CODE const AllReducePlan& plan() const { return run_.plan; }
   RINGLET_BLOCK_CODE T* data(int rank) const { return static_cast<T*>(run_.view.data[rank]); }
   RINGLET_BLOCK_CODE S* slot(int rank, int slot) const {
     return static_cast<S*>(run_.view.staging[rank]) + plan().slot_begin(index_, slot);
   }
 
-  // ---- signals -----------------------------------------------------------------------------
-
-  /// Where rank `from` shows rank `at` how far it is.
-  RINGLET_BLOCK_CODE std::uint32_t* flag(int at, int from) const {
-    return run_.view.flags[at] + index_ * plan().ranks + from;
-  }
-
-  RINGLET_BLOCK_CODE void raise(Peers peers, std::uint32_t signal) const {
-    block_.together(peers.count, [&](int i) {
-      block_.release(flag(plan().around(peers.first + i), rank_), begin_ + signal);
-      return true;
-    });
-  }
-
-  RINGLET_BLOCK_CODE bool wait(Peers peers, std::uint32_t signal, int step,
-                               std::int64_t segment) const {
-    return block_.together(peers.count, [&](int i) {
-      const int peer = plan().around(peers.first + i);
-      return spin(flag(rank_, peer), begin_ + signal,
-                  {rank_, peer, step, static_cast<std::uint32_t>(segment)});
-    });
-  }
-
-  /// One thread's. The clock and the error, which lies far away, are looked at now and then.
-  RINGLET_BLOCK_CODE bool spin(const std::uint32_t* at, std::uint32_t target,
-                               const Stall& stall) const {
-    constexpr unsigned kPolls = 64;
-    if (reached(block_.acquire(at), target)) return true;
-    const std::uint64_t begin = block_.now();
-    for (unsigned polls = 1;; ++polls) {
-      if (reached(block_.acquire(at), target)) return true;
-      if (polls % kPolls != 0) continue;
-      if (block_.error(run_.view.error) != 0) return false;
-      if (block_.now() - begin < run_.wait_nanoseconds) continue;
-      block_.set_error(run_.view.error, stall.word());
-      return false;
-    }
-  }
-
   // ---- schedules ---------------------------------------------------------------------------
 
   RINGLET_BLOCK_CODE bool reduce_by_ring() const {
-    const int source = previous().first, last = plan().ring_steps() - 1;
+    const Peers previous = signals_.previous();
+    const int source = previous.first, last = plan().ring_steps() - 1;
     for (std::int64_t segment = 0; segment < plan().segments; ++segment)
       for (int step = 0; step <= last; ++step) {
-        if (!wait(previous(), plan().signal(segment, step), step, segment)) return false;
+        if (!signals_.wait(previous, plan().signal(segment, step), step, segment)) return false;
         const RingStep now = plan().ring_step(rank_, step);
         const Part part = plan().part(now.piece, segment, index_);
         if (now.gathers)
@@ -143,19 +71,19 @@ class AllReduceBlock {
           add(data(source) + part.begin, part, now);
         else
           add(slot(source, now.from_slot), part, now);
-        if (step < last) raise(next(), plan().signal(segment, step + 1));
+        if (step < last) signals_.raise(signals_.next(), plan().signal(segment, step + 1));
       }
     return true;
   }
 
   RINGLET_BLOCK_CODE bool reduce_directly() const {
-    if (!wait(others(), AllReducePlan::kReady, 0, 0)) return false;
+    if (!signals_.wait(signals_.others(), AllReducePlan::kReady, 0, 0)) return false;
     for (std::int64_t segment = 0; segment < plan().segments; ++segment) {
       add_all(plan().part(rank_, segment, index_));
-      raise(others(), plan().signal(segment, 1));
+      signals_.raise(signals_.others(), plan().signal(segment, 1));
       for (int i = 1; i < plan().ranks; ++i) {
         const int source = plan().around(rank_ + i);
-        if (!wait({source, 1}, plan().signal(segment, 1), 1, segment)) return false;
+        if (!signals_.wait({source, 1}, plan().signal(segment, 1), 1, segment)) return false;
         copy(source, plan().part(source, segment, index_));
       }
     }
@@ -236,7 +164,7 @@ class AllReduceBlock {
   const AllReduceRun& run_;
   int rank_;
   int index_;
-  std::uint32_t begin_;  // what signals of this collective are counted from
+  AllReduceSignals<Block> signals_;
 };
 
 }  // namespace ringlet::cuda

@@ -24,7 +24,7 @@ struct PeerView {
   /// first collective, and since then the kernels' alone: values only grow, from one collective to
   /// the next, so that nobody resets them. A rank's own column is what its blocks begin from.
   std::uint32_t* flags[kMostPeers];
-  /// Host memory that the devices see; 0 until a wait is over its time, then a Stall.
+  /// Host memory that the devices see; 0 until a wait takes too long, then the word of a Stall.
   std::uint64_t* error;
 };
 
@@ -37,15 +37,15 @@ struct Stall {
   int step;  // of the schedule
   std::uint32_t segment;
 
-  /// As one word, never 0.
+  /// As one word, never 0: less for who waits earlier in the schedule, nearer to the cause.
   RINGLET_HOST_DEVICE std::uint64_t word() const {
-    return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(rank) << 48 |
-           static_cast<std::uint64_t>(peer) << 40 | static_cast<std::uint64_t>(step) << 32 |
-           segment;
+    return std::uint64_t{1} << 63 | std::uint64_t{segment} << 24 |
+           static_cast<std::uint64_t>(step) << 16 | static_cast<std::uint64_t>(rank) << 8 |
+           static_cast<std::uint64_t>(peer);
   }
   static Stall of(std::uint64_t word) {
     const auto byte = [&](int bit) { return static_cast<int>(word >> bit & 0xff); };
-    return {byte(48), byte(40), byte(32), static_cast<std::uint32_t>(word)};
+    return {byte(8), byte(0), byte(16), static_cast<std::uint32_t>(word >> 24)};
   }
 };
 

@@ -117,14 +117,18 @@ TEST_CASE("cuda: who waits too long in an all-reduce names the rank and the step
                          : ranks.run<CombineOp::sum, Route::direct>(1, input, 1);
     return Stall::of(ranks.error());
   };
-  const Stall direct = stall(Route::direct, 2);
-  CHECK(direct.peer == 2);
-  CHECK(direct.rank != 2);
-  CHECK(direct.step == 0);
-  // In a ring it is the next rank that hears nothing from it, and soon all others from each other.
-  const Stall ring = stall(Route::ring, 2);
-  CHECK(ring.peer == (ring.rank + 3) % 4);
-  CHECK(ring.segment == 0);
+  for (int absent = 0; absent < 4; ++absent) {
+    const Stall direct = stall(Route::direct, absent);
+    CHECK(direct.peer == absent);
+    CHECK(direct.rank != absent);
+    CHECK(direct.step == 0);
+    // In a ring the next rank hears nothing from it, and soon all others nothing from each other.
+    const Stall ring = stall(Route::ring, absent);
+    CHECK(ring.peer == absent);
+    CHECK(ring.rank == (absent + 1) % 4);
+    CHECK(ring.step == 0);
+    CHECK(ring.segment == 0);
+  }
 }
 
 TEST_CASE("cuda: the simulation sees what is read too early, and overwritten too soon") {

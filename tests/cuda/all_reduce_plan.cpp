@@ -107,6 +107,8 @@ TEST_CASE("cuda: flags are compared across the wrap, and a stall says who waited
   const Stall stall = Stall::of(Stall{31, 7, 61, 0xffffff}.word());
   CHECK(describe(stall) == "rank 31 waited too long for rank 7 in step 61, segment 16777215");
   CHECK(Stall{0, 0, 0, 0}.word() != 0);
+  CHECK(Stall{7, 7, 5, 1}.word() < Stall{0, 0, 6, 1}.word());
+  CHECK(Stall{7, 7, 5, 1}.word() < Stall{0, 0, 0, 2}.word());
   CHECK(describe(Stall::of(Stall{2, 1, Stall::kEnd, 9}.word())) ==
         "rank 2 waited too long for rank 1 at the end");
 }
