@@ -12,7 +12,7 @@ namespace {
 int blocks_of(Device device, int ranks) {
   RINGLET_CHECK(2 <= ranks && ranks <= kMostPeers, "[all_reduce] of ", ranks, " ranks: 2 to ",
                 kMostPeers, " fit in a launch");
-  return most_all_reduce_blocks(device, ranks);
+  return std::max(most_all_reduce_blocks(device, ranks), 1);
 }
 
 // Of one rank.
