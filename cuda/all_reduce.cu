@@ -21,16 +21,16 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 
 // ---- launchers ----------------------------------------------------------------------------
 
-using Kernel = void (*)(AllReduceRun);
+using AllReduceKernel = void (*)(AllReduceRun);
 
 template <class T, CombineOp op>
-Kernel kernel_of(Route route) {
+AllReduceKernel kernel_of(Route route) {
   return route == Route::ring ? all_reduce_blocks<T, op, Route::ring>
                               : all_reduce_blocks<T, op, Route::direct>;
 }
 
-Kernel kernel_of(DType dtype, CombineOp op, Route route) {
-  Kernel kernel = nullptr;
+AllReduceKernel kernel_of(DType dtype, CombineOp op, Route route) {
+  AllReduceKernel kernel = nullptr;
   const auto typed = [&]<class T>() {
     kernel = op == CombineOp::max ? kernel_of<T, CombineOp::max>(route)
                                   : kernel_of<T, CombineOp::sum>(route);
@@ -79,6 +79,9 @@ void all_reduce(const PeerView& view, const AllReducePlan& plan, DType dtype, Co
   RINGLET_CHECK(0 <= first_rank && 1 <= local_ranks && first_rank + local_ranks <= view.ranks,
                 "[all_reduce] ranks [", first_rank, ", ", first_rank + local_ranks, ") of ",
                 view.ranks);
+  RINGLET_CHECK(scale == 1 || (is_floating(dtype) && op == CombineOp::sum), "[all_reduce] scale ",
+                scale, ": only sums of floating types take one other than 1");
+  RINGLET_CHECK(0 < seconds && seconds < 1e9, "[all_reduce] waits of ", seconds, " s");
   check_all_reduce(view);
   if (plan.edge[plan.ranks] == 0) return;
   const AllReduceRun run{view,       plan,

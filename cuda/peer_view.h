@@ -20,9 +20,10 @@ struct PeerView {
   /// Partial sums of each rank, likewise: AllReducePlan::staging() of them, at multiples of 16
   /// bytes, of any content.
   void* staging[kMostPeers];
-  /// (blocks, ranks): how far block b of each peer is, raised there by the peer. All 0 before the
-  /// first collective, and since then the kernels' alone: values only grow, from one collective to
-  /// the next, so that nobody resets them. A rank's own column is what its blocks begin from.
+  /// (blocks, ranks): how far block b of each peer is, raised there by the peer. All 0 on all ranks
+  /// before the first collective, and since then the kernels' alone: values only grow, from one
+  /// collective to the next, so that nobody resets them. A rank's own column is what its blocks
+  /// begin from.
   std::uint32_t* flags[kMostPeers];
   /// Host memory that the devices see; 0 until a wait takes too long, then the word of a Stall.
   std::uint64_t* error;

@@ -108,6 +108,25 @@ TEST_CASE("cuda: in-kernel all-reduces follow each other, and nobody resets thei
     check_both<float>({ranks, 500, 0, 0, 4, /*flag=*/0xffffffe0u}, 300);
 }
 
+TEST_CASE("cuda: ring and direct take turns over the same flags") {
+  const std::int64_t n = 300;
+  SimulatedRanks<float> ranks(small_plan(Route::ring, n, 4), {0, 0, 0, 0}, 0xffffffe0u);
+  for (std::uint64_t turn = 0; turn < 6; ++turn) {
+    const bool ring = turn % 3 != 2;
+    std::vector<std::vector<float>> inputs;
+    for (std::uint64_t rank = 0; rank < 4; ++rank)
+      inputs.push_back(scattered<float>(n, 400 + 10 * turn + rank));
+    const auto input = [&](int rank, int) { return inputs[static_cast<std::size_t>(rank)]; };
+    ranks.settings().plan = small_plan(ring ? Route::ring : Route::direct, n, 4);
+    const auto results = ring ? ranks.run<CombineOp::sum, Route::ring>(1, input, turn)
+                              : ranks.run<CombineOp::sum, Route::direct>(1, input, turn);
+    const auto algorithm = ring ? comm::Algorithm::ring : comm::Algorithm::direct;
+    const auto expected = reduced_on_cpu(inputs, algorithm, comm::ReduceOp::sum);
+    CHECK(ranks.error() == 0);
+    for (const auto& result : results[0]) CHECK(first_difference(result, expected) == -1);
+  }
+}
+
 TEST_CASE("cuda: who waits too long in an all-reduce names the rank and the step, and all end") {
   const auto stall = [](Route route, int absent) {
     SimulatedRanks<float> ranks(small_plan(route, 500, 4), {0, 0, 0, 0});

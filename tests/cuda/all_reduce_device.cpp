@@ -1,4 +1,5 @@
-// The in-kernel all-reduce on a GPU: build/tests/cuda/cuda_tests --device cuda.
+// The in-kernel all-reduce on a GPU: build/tests/cuda/cuda_tests --device cuda. What it refuses it
+// refuses without one.
 #include <doctest/doctest.h>
 
 #include "all_reduce_pieces.h"
@@ -159,4 +160,38 @@ TEST_CASE("cuda: on a GPU, blocks that cannot all run at once are refused") {
       all_reduce(ranks.view(both), plan, DType::f32, CombineOp::sum, 1, 0, 2, 1, default_device()),
       Error);
   CHECK_NOTHROW(ranks.synchronize());
+}
+
+TEST_CASE("cuda: an in-kernel all-reduce refuses what it cannot do, before it runs") {
+  std::uint64_t error = 0;
+  alignas(16) float elements[32] = {};
+  PeerView view{};
+  view.ranks = 2;
+  view.error = &error;
+  view.data[0] = elements, view.data[1] = elements + 16;
+  const auto plan = plan_all_reduce(Route::ring, edges_of(16, 2), DType::f32, 1);
+  const auto line = [&](DType dtype, CombineOp op, double scale, int first, int local,
+                        double seconds) -> std::string {
+    try {
+      all_reduce(view, plan, dtype, op, scale, first, local, seconds, Device{DeviceType::cuda, 0});
+    } catch (const Error& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  CHECK(line(DType::i32, CombineOp::sum, 0.5, 0, 2, 1) ==
+        "[all_reduce] scale 0.5: only sums of floating types take one other than 1");
+  CHECK(line(DType::f32, CombineOp::max, 0.5, 0, 2, 1) ==
+        "[all_reduce] scale 0.5: only sums of floating types take one other than 1");
+  CHECK(line(DType::f32, CombineOp::sum, 1, 1, 2, 1) == "[all_reduce] ranks [1, 3) of 2");
+  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 0) == "[all_reduce] waits of 0 s");
+  view.data[1] = reinterpret_cast<std::byte*>(elements) + 2;
+  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 1) ==
+        "[all_reduce] rank 1's elements lie at an address that 4 does not divide");
+  error = Stall{1, 0, 2, 3}.word();
+  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 1) ==
+        "[all_reduce] rank 1 waited too long for rank 0 in step 2, segment 3");
+  view.ranks = 3;
+  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 1) ==
+        "[all_reduce] ranks of the plan and the view: 2 != 3");
 }
