@@ -1,7 +1,4 @@
-#include "ringlet/core/ops/combine.h"
-
-#include <cuda_fp16.h>
-
+#include "ringlet/cuda/combine.cuh"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/packs.h"
 #include "ringlet/cuda/register.h"
@@ -17,41 +14,6 @@ template <class T>
 struct Sources {
   const T* data[kMostSources];
 };
-
-/// What T is added in; f16 too in f32.
-template <class T>
-using sum_t = std::conditional_t<std::is_same_v<T, float16>, float, compute_t<T>>;
-
-template <class T>
-__device__ __forceinline__ sum_t<T> read(const T* from) {
-  if constexpr (std::is_same_v<T, float16>) {
-    return __half2float(__ushort_as_half(from->bits));
-  } else {
-    return to_compute(*from);
-  }
-}
-
-template <class T>
-__device__ __forceinline__ T rounded(sum_t<T> value) {
-  if constexpr (std::is_same_v<T, float16>) {
-    float16 half;
-    half.bits = __half_as_ushort(__float2half_rn(value));
-    return half;
-  } else {
-    return from_compute<T>(value);
-  }
-}
-
-template <CombineOp op, class S>
-__device__ __forceinline__ S combined(S a, S b) {
-  if constexpr (op == CombineOp::max) {
-    return a != a ? a : (b > a || b != b ? b : a);
-  } else if constexpr (std::is_integral_v<S>) {  // wraps around
-    return static_cast<S>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  } else {
-    return a + b;
-  }
-}
 
 /// Where a launch begins and ends: with what an earlier one carried, unless null, and in `out`
 /// unless `carry_out` is there for the next.
@@ -77,7 +39,7 @@ __global__ void combine_elements(Ends<T> ends, Sources<T> sources, int count, st
     if (ends.carry_out) {
       ends.carry_out[at] = value;
     } else {
-      ends.out[at] = rounded<T>(ends.scale == S{1} ? value : static_cast<S>(value * ends.scale));
+      ends.out[at] = rounded<T>(scaled(value, ends.scale));
     }
   });
 }

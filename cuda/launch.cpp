@@ -2,17 +2,36 @@
 
 namespace ringlet::cuda {
 
+std::int64_t blocks_at_once(Device device, const void* function, unsigned threads,
+                            std::size_t shared_bytes) {
+  const DeviceGuard guard(device);
+  int multiprocessors = 0, each = 0;
+  RINGLET_CUDA(
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device.index));
+  RINGLET_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &each, function, static_cast<int>(threads), shared_bytes));
+  return std::int64_t{multiprocessors} * each;
+}
+
 void launch_kernel(const char* name, Device device, const void* function, dim3 grid, dim3 block,
-                   std::size_t shared_bytes, void** arguments) {
+                   std::size_t shared_bytes, void** arguments, Blocks blocks) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const DeviceGuard guard(device);
   cudaError_t status = cudaSuccess;
   if (shared_bytes > kSharedWithoutAsking)
     status = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(shared_bytes));
-  if (status == cudaSuccess)
-    status =
-        cudaLaunchKernel(function, grid, block, arguments, shared_bytes, current_stream(device));
+  const cudaStream_t stream = current_stream(device);
+  if (status == cudaSuccess && blocks == Blocks::all_at_once) {
+    const std::int64_t room =
+        blocks_at_once(device, function, block.x * block.y * block.z, shared_bytes);
+    const std::int64_t asked = std::int64_t{grid.x} * grid.y * grid.z;
+    RINGLET_CHECK(asked <= room, "[", name, "] ", asked,
+                  " blocks that wait for each other: ", device, " runs ", room, " at once");
+    status = cudaLaunchCooperativeKernel(function, grid, block, arguments, shared_bytes, stream);
+  } else if (status == cudaSuccess) {
+    status = cudaLaunchKernel(function, grid, block, arguments, shared_bytes, stream);
+  }
   if (status == cudaSuccess) return;
   const std::string what =
       str(name, "<<<(", grid.x, ", ", grid.y, ", ", grid.z, "), (", block.x, ", ", block.y, ", ",

@@ -38,20 +38,28 @@ __device__ __forceinline__ void grid_stride(std::int64_t n, Body&& body) {
 }
 #endif
 
+/// Whether all blocks of a launch run at once, so that they may wait for each other.
+enum class Blocks { as_room_allows, all_at_once };
+
 /// What every launch goes through: `arguments` point to the kernel's parameters.
 void launch_kernel(const char* name, Device device, const void* function, dim3 grid, dim3 block,
-                   std::size_t shared_bytes, void** arguments);
+                   std::size_t shared_bytes, void** arguments,
+                   Blocks blocks = Blocks::as_room_allows);
+
+/// Blocks of a kernel that the device runs at once where nothing else does.
+std::int64_t blocks_at_once(Device device, const void* function, unsigned threads,
+                            std::size_t shared_bytes);
 
 /// function<<<grid, block, shared_bytes>>>(arguments...), converted to its parameters; no launch
 /// for an empty grid. An error names the kernel and the launch.
-template <class... Parameters, class... Arguments>
+template <Blocks blocks = Blocks::as_room_allows, class... Parameters, class... Arguments>
 void launch(const char* name, Device device, void (*function)(Parameters...), dim3 grid, dim3 block,
             std::size_t shared_bytes, const Arguments&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments));
   const auto with = [&](Parameters... parameters) {
     void* pointers[] = {static_cast<void*>(&parameters)..., nullptr};
     launch_kernel(name, device, reinterpret_cast<const void*>(function), grid, block, shared_bytes,
-                  pointers);
+                  pointers, blocks);
   };
   with(arguments...);
 }

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ringlet/core/dtype.h"
+#include "ringlet/cuda/pack.h"
 
 namespace ringlet::cuda {
 
@@ -34,16 +35,6 @@ __device__ __forceinline__ T from_compute(compute_t<T> value) {
   } else {
     return value;
   }
-}
-
-/// Elements in 16 bytes.
-template <class T>
-inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
-
-/// Whether 16 bytes can be read or written at once at all of these.
-template <class... Pointers>
-__host__ __device__ inline bool aligned16(const Pointers*... pointers) {
-  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
 /// kPack<T> elements from an aligned address, in the type that they are computed in.

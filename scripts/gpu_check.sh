@@ -153,6 +153,8 @@ on_both() {
 }
 slice_kernels() {
   check "cuda, host side" "$build/tests/cuda/cuda_tests"
+  check "cuda/all_reduce_device.cpp, $device" "$build/tests/cuda/cuda_tests" --device "$device" \
+    "-sf=*cuda/all_reduce_device.cpp"
   on_both core
 }
 slice_models() { on_both autograd nn models; }
@@ -256,6 +258,9 @@ sanitize() {
     limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
       --print-limit 20 "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
   done
+  limit=${EACH:-300} check_beside "$tool, all_reduce_device.cpp" compute-sanitizer --tool "$tool" \
+    --error-exitcode 9 --print-limit 20 "$build/tests/cuda/cuda_tests" --device "$device" \
+    "-sf=*cuda/all_reduce_device.cpp"
   wait
   unset RINGLET_CUDA_EXACT
 }

@@ -1,0 +1,149 @@
+// Who does what in an in-kernel all-reduce: index maths that kernels and host share.
+//
+//   piece    as in comm/schedule.h: piece r is whole first at rank r
+//   chunk    what one block moves of a piece in a step; block b of a rank works with the blocks b
+//   of
+//            its peers alone
+//   segment  a stretch of all pieces, a chunk for each block, that runs through the whole schedule
+//            before the next one begins, so that it is read again from the cache
+//   signal   how far a block is, counted from the start of the collective: what its flags show
+//
+// Ring, n ranks: steps 0 to n - 2 reduce, n - 1 to 2 n - 3 gather, as ring_all_reduce has them. A
+// rank reads from the previous one and writes at home. Direct: a rank sums its piece of all ranks,
+// then reads the others' sums.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ringlet/core/error.h"
+#include "ringlet/core/host_device.h"
+#include "ringlet/cuda/peer_view.h"
+
+namespace ringlet::cuda {
+
+enum class Route : std::uint8_t { ring, direct };
+
+/// Elements [begin, begin + count) of the data.
+struct Part {
+  std::int64_t begin;
+  std::int64_t count;
+};
+
+/// One step of a rank of the ring. Piece `piece` comes from the previous rank: in the first step
+/// as it was, then as a partial sum in `from_slot` of its staging, then (`gathers`) whole.
+struct RingStep {
+  int piece;
+  bool gathers;
+  bool first;
+  bool last;      // to be added: then it is whole, and goes to the data
+  int from_slot;  // of the previous rank's staging
+  int to_slot;    // of my own
+};
+
+struct AllReducePlan {
+  /// Edges of pieces and chunks but for the end of the data: packs of every dtype begin there.
+  static constexpr std::int64_t kEdge = 16;
+
+  Route route;
+  int ranks;
+  int blocks;          // of a rank
+  std::int64_t chunk;  // elements, a multiple of kEdge
+  std::int64_t segments;
+  std::int64_t edge[kMostPeers + 1];  // piece p is [edge[p], edge[p + 1])
+
+  RINGLET_HOST_DEVICE std::int64_t count(int piece) const { return edge[piece + 1] - edge[piece]; }
+
+  RINGLET_HOST_DEVICE int around(int rank) const { return (rank % ranks + ranks) % ranks; }
+
+  RINGLET_HOST_DEVICE Part part(int piece, std::int64_t segment, int block) const {
+    const std::int64_t offset = (segment * blocks + block) * chunk, left = count(piece) - offset;
+    return {edge[piece] + offset, left <= 0 ? 0 : left < chunk ? left : chunk};
+  }
+
+  // ---- the ring ----------------------------------------------------------------------------
+
+  RINGLET_HOST_DEVICE int ring_steps() const { return 2 * (ranks - 1); }
+
+  RINGLET_HOST_DEVICE RingStep ring_step(int rank, int step) const {
+    const int gathered = step - (ranks - 1);
+    if (gathered >= 0) return {around(rank - 1 - gathered), true, false, false, 0, 0};
+    return {around(rank - 2 - step), false, step == 0, step == ranks - 2, step - 1, step};
+  }
+
+  /// Partial sums of one chunk that a rank keeps at a time, a slot each. In the next segment they
+  /// are written again without asking: the sums that have come in by then, of all pieces, passed
+  /// through the next rank, which had read them from here.
+  RINGLET_HOST_DEVICE int slots() const {
+    return route == Route::ring && ranks > 2 ? ranks - 2 : 0;
+  }
+  RINGLET_HOST_DEVICE std::int64_t slot_begin(int block, int slot) const {
+    return (static_cast<std::int64_t>(block) * slots() + slot) * chunk;
+  }
+  /// Elements of the type that sums are added in.
+  std::int64_t staging() const { return slot_begin(blocks, 0); }
+
+  // ---- signals -----------------------------------------------------------------------------
+
+  static constexpr std::uint32_t kReady = 1;  // the data may be read
+
+  RINGLET_HOST_DEVICE std::uint32_t signals_of_segment() const {
+    return route == Route::ring ? static_cast<std::uint32_t>(ring_steps()) - 1 : 1;
+  }
+  /// What a peer has signalled when `step` of the segment can read from it, and what a rank signals
+  /// behind the step before.
+  RINGLET_HOST_DEVICE std::uint32_t signal(std::int64_t segment, int step) const {
+    return kReady + static_cast<std::uint32_t>(segment) * signals_of_segment() +
+           static_cast<std::uint32_t>(step);
+  }
+  /// Nothing will be read any more.
+  RINGLET_HOST_DEVICE std::uint32_t done() const { return signal(segments, 0) + 1; }
+};
+
+/// Piece p of the data is [edges[p], edges[p + 1]), as comm::even_pieces deals them out; edges lie
+/// at multiples of kEdge, but for the last ones at the end of the data. At most `most_blocks` of a
+/// rank work, each on at most `most_chunk` elements of a piece at a time and, if it can be, on no
+/// fewer than `least_chunk`.
+inline AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges,
+                                     int most_blocks, std::int64_t least_chunk,
+                                     std::int64_t most_chunk) {
+  constexpr std::int64_t kEdge = AllReducePlan::kEdge;
+  const int ranks = static_cast<int>(edges.size()) - 1;
+  RINGLET_CHECK(2 <= ranks && ranks <= kMostPeers, "[all_reduce] of ", ranks, " ranks: 2 to ",
+                kMostPeers, " fit in a launch");
+  const auto chunks = [](std::int64_t n, std::int64_t of) { return (n + of - 1) / of; };
+  AllReducePlan plan{route, ranks, 1, kEdge, 0, {}};
+  std::int64_t longest = 0;
+  for (std::size_t p = 0; p < edges.size(); ++p) {
+    RINGLET_CHECK((p > 0 || edges[p] == 0) && (edges[p] % kEdge == 0 || edges[p] == edges.back()) &&
+                      (p == 0 || edges[p - 1] <= edges[p]),
+                  "[all_reduce] a piece ends at element ", edges[p], " of ", edges.back());
+    plan.edge[p] = edges[p];
+    if (p > 0) longest = std::max(longest, edges[p] - edges[p - 1]);
+  }
+  plan.blocks = static_cast<int>(
+      std::clamp<std::int64_t>(chunks(longest, least_chunk), 1, std::max(most_blocks, 1)));
+  const std::int64_t even = chunks(chunks(longest, plan.blocks), kEdge) * kEdge;
+  plan.chunk = std::clamp(even, kEdge, std::max(most_chunk / kEdge, std::int64_t{1}) * kEdge);
+  plan.segments = chunks(longest, plan.chunk * plan.blocks);
+  RINGLET_CHECK(plan.segments < std::int64_t{1} << 24, "[all_reduce] of ", edges.back(),
+                " elements in chunks of ", plan.chunk, ": too many segments");
+  return plan;
+}
+
+/// Whether a flag that only grows, and wraps around, has come to `target`.
+RINGLET_HOST_DEVICE bool reached(std::uint32_t flag, std::uint32_t target) {
+  return static_cast<std::int32_t>(flag - target) >= 0;
+}
+
+/// "rank 2 waited too long for rank 1 in step 3, segment 0".
+inline std::string describe(const Stall& stall) {
+  const std::string where = stall.step == Stall::kEnd
+                                ? "at the end"
+                                : str("in step ", stall.step, ", segment ", stall.segment);
+  return str("rank ", stall.rank, " waited too long for rank ", stall.peer, ' ', where);
+}
+
+}  // namespace ringlet::cuda

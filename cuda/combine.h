@@ -1,0 +1,34 @@
+// The arithmetic of combining ranks' elements, as on the CPU: device code, and tests of it on the
+// host.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "ringlet/core/convert.h"
+#include "ringlet/core/ops/combine.h"
+
+namespace ringlet::cuda {
+
+/// What T is added in: bf16 and f16 are storage.
+template <class T>
+using sum_t = std::conditional_t<kIsNarrow<T>, float, T>;
+
+template <CombineOp op, class S>
+RINGLET_HOST_DEVICE S combined(S a, S b) {
+  if constexpr (op == CombineOp::max) {
+    return a != a ? a : (b > a || b != b ? b : a);
+  } else if constexpr (std::is_integral_v<S>) {  // wraps around
+    return static_cast<S>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+/// 1 leaves every value as it is, NaN's bits too.
+template <class S>
+RINGLET_HOST_DEVICE S scaled(S value, S scale) {
+  return scale == S{1} ? value : static_cast<S>(value * scale);
+}
+
+}  // namespace ringlet::cuda

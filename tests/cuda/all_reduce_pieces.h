@@ -1,0 +1,18 @@
+// The pieces of the CPU's collectives, as plan_all_reduce takes them.
+#pragma once
+
+#include <vector>
+
+#include "ringlet/comm/pieces.h"
+
+namespace ringlet::cuda {
+
+/// Of n elements of `ranks` ranks, as a Group deals them out.
+inline std::vector<std::int64_t> edges_of(std::int64_t n, int ranks) {
+  std::vector<std::int64_t> edges{0};
+  for (const auto& [offset, count] : comm::even_pieces(n, ranks, 16))
+    edges.push_back(offset + count);
+  return edges;
+}
+
+}  // namespace ringlet::cuda
