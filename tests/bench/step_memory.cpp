@@ -81,7 +81,7 @@ TEST_CASE_FIXTURE(OnCpu, "a step takes what it takes on paper, and little beside
 
 TEST_CASE("the memory that graphs share has little that a step has not on paper") {
   if (has_backend(DeviceType::cuda)) return;  // steps of a size that counts are measured there
-  const DelayedDevice recording;
+  const DelayedDevice delayed;
   const Device device{DeviceType::cuda, 0};
   models::EncoderConfig config = config_of(models::Architecture::mpnet);
   config.hidden_size = 256;

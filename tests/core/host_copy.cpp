@@ -44,7 +44,7 @@ TEST_CASE("of no tensor there is nothing to read") {
 TEST_CASE_FIXTURE(OnCpu, "a device that runs behind goes on while a copy is waited for") {
   CHECK(!runs_behind(Device{}));
   if (has_backend(DeviceType::cuda)) return;
-  const DelayedDevice recording;
+  const DelayedDevice delayed;
   const Device device{DeviceType::cuda, 0};
   CHECK(runs_behind(device));
   Tensor x = full({2}, 1, DType::f32, device);

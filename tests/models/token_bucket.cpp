@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(OnCpu, "dummy tokens change nothing: loss and all gradients of
 
 TEST_CASE_FIXTURE(OnCpu, "a batch goes to a GPU in one copy, and another one's values behind it") {
   if (has_backend(DeviceType::cuda)) return;
-  const DelayedDevice recording;
+  const DelayedDevice delayed;
   const auto batch_of = [](std::int32_t id, std::size_t length, std::int64_t label) {
     BatchBuilder builder(2);
     const std::vector<std::int32_t> first(length, id), second(3, id + 1);

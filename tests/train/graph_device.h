@@ -1,4 +1,4 @@
-// Where steps are captured: a GPU or, where there is none, a device that records.
+// Where steps are captured: a GPU or, where there is none, one of delayed_device.h.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@ namespace ringlet {
 /// A device with graphs.
 struct GraphDevice {
   GraphDevice() {
-    if (!has_backend(DeviceType::cuda)) recording.emplace();
+    if (!has_backend(DeviceType::cuda)) delayed.emplace();
   }
-  std::optional<DelayedDevice> recording;
+  std::optional<DelayedDevice> delayed;
   Device device{DeviceType::cuda, 0};
 };
 

@@ -60,7 +60,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& output) {
 TEST_CASE(
     "a steady step never waits until the device has nothing left to do, and uploads three things") {
   const GraphDevice graphs;
-  if (!graphs.recording) {
+  if (!graphs.delayed) {
     MESSAGE("skipped: only a device that records can tell");
     return;
   }
@@ -73,8 +73,8 @@ TEST_CASE(
     Trainer trainer(loss, {words::dataset(200, 3)}, words::tokenizer(), arguments);
     std::vector<int> ran_dry, uploads;
     trainer.set_callbacks({.on_step = [&](const StepReport&) {
-      ran_dry.push_back(graphs.recording->ran_dry());
-      uploads.push_back(graphs.recording->uploads());
+      ran_dry.push_back(graphs.delayed->ran_dry());
+      uploads.push_back(graphs.delayed->uploads());
     }});
     const TrainingResult result = trainer.train();
     CHECK((result.replayed_steps >= 9) == (mode == StepGraphMode::automatic));
