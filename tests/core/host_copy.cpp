@@ -51,7 +51,7 @@ TEST_CASE_FIXTURE(OnCpu, "a device that runs behind goes on while a copy is wait
   HostCopy first(x);
   x.fill_(2);
   CHECK(first.values() == std::vector<double>{1, 1});
-  CHECK(recording.ran_dry() == 0);
+  CHECK(delayed.ran_dry() == 0);
   CHECK(x.to_vector() == std::vector<float>{2, 2});
-  CHECK(recording.ran_dry() == 1);
+  CHECK(delayed.ran_dry() == 1);
 }

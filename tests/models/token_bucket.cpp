@@ -140,11 +140,11 @@ TEST_CASE_FIXTURE(OnCpu, "a batch goes to a GPU in one copy, and another one's v
   };
   const PackedBatch one = batch_of(5, 4, 1), other = batch_of(7, 9, 2);
   PackedBatch moved = one.to({DeviceType::cuda, 0});
-  CHECK(recording.uploads() == 1);
+  CHECK(delayed.uploads() == 1);
   check_same(moved, one);
   const std::byte* const place = moved.labels.bytes();
   moved.fill_(other);
-  CHECK(recording.uploads() == 2);
+  CHECK(delayed.uploads() == 2);
   check_same(moved, other);
   CHECK(moved.labels.bytes() == place);
   PackedBatch padded = other;
