@@ -31,6 +31,12 @@ std::size_t for_parts(PackedBatch& batch, Visit&& visit) {
   return offset;
 }
 
+bool on_the_host(const PackedBatch& batch) {
+  return std::all_of(std::begin(kParts), std::end(kParts), [&](Tensor PackedBatch::*part) {
+    return !(batch.*part).defined() || (batch.*part).device().type == DeviceType::cpu;
+  });
+}
+
 /// (n) u8, of tensors on the host.
 Tensor side_by_side(PackedBatch batch) {
   const std::size_t nbytes = for_parts(batch, [](const Tensor&, std::size_t) {});
@@ -52,7 +58,7 @@ PackedBatch over(const Tensor& bytes, PackedBatch batch) {
 }  // namespace
 
 PackedBatch PackedBatch::to(Device device) const {
-  if (device.type != DeviceType::cpu && token_ids.device().type == DeviceType::cpu)
+  if (device.type != DeviceType::cpu && on_the_host(*this))
     return over(side_by_side(*this).to(device), *this);
   PackedBatch out = *this;
   for (Tensor PackedBatch::*const part : kParts)
@@ -175,8 +181,8 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   batch.cu_seqlens = ints(starts, {batch.sentences() + 1});
   batch.sentence_ids = ints(sentence_ids, {batch.sentences()});
   if (padded) batch.lengths = ints(lengths, {batch.sentences()});
-  if (!labels_.empty()) batch.labels = tensor(labels_, {batch.rows});
-  if (!scores_.empty()) batch.labels = tensor(scores_, {batch.rows});
+  if (!labels_.empty()) batch.labels = tensor(labels_, {batch.rows}, Device{});
+  if (!scores_.empty()) batch.labels = tensor(scores_, {batch.rows}, Device{});
   return batch;
 }
 

@@ -319,6 +319,7 @@ TEST_CASE("of a table that few rows are read from, those alone are sent") {
     nn::Parameter unused = register_parameter("unused", full({4096}, 0.7));
   };
   constexpr std::size_t kTable = (1 << 11) * 64 * sizeof(float);
+  const bool on_cpu = default_device().type == DeviceType::cpu;
   for (const int n : {2, 3}) {
     for (const bool few : {true, false}) {
       CAPTURE(n);
@@ -336,8 +337,8 @@ TEST_CASE("of a table that few rows are read from, those alone are sent") {
           for (int step = 0; step < 3; ++step) {
             const auto before = group.stats().bytes_sent;
             module(tensor(ids, {static_cast<std::int64_t>(ids.size())})).backward();
-            // Dense, each rank would send (n - 1) / n of it.
-            if (few) CHECK(group.stats().bytes_sent - before < kTable / 4);
+            // Dense, as on a GPU, each rank would send (n - 1) / n of it.
+            if (few && on_cpu) CHECK(group.stats().bytes_sent - before < kTable / 4);
             optimizer.step();
             optimizer.zero_grad();
           }
