@@ -4,24 +4,15 @@
 
 #include "device_option.h"
 #include "parse.h"
+#include "ringlet/core/backend.h"
 #include "ringlet/core/parallel.h"
 
 namespace ringlet::bench {
-namespace {
 
-// Strategies need collectives between devices, and ranks a process each.
-void check_device(const ThroughputOptions& options) {
-  if (options.device.type == DeviceType::cpu) return;
-  if (options.devices > 1)
-    fail_input("--devices ", options.devices, ": one GPU is measured alone, --device ",
-               options.device);
-  for (const std::string& strategy : options.strategies)
-    if (strategy != "none")
-      fail_input("--device ", options.device, ": one GPU is measured alone, by --strategy none, ",
-                 "not ", strategy);
+Device ThroughputOptions::device_of(int rank) const {
+  if (device.type == DeviceType::cpu) return device;
+  return {device.type, (device.index + rank) % backend(device.type).device_count()};
 }
-
-}  // namespace
 
 std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
@@ -31,14 +22,17 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option(
          "--strategy", o.strategies,
          "rows: none, unconnected, dp, ddp, zero1, zero2, fsdp; all is none, and on several "
-         "CPU devices all others but zero2")
+         "devices all others but zero2")
       ->delimiter(',')
       ->check(CLI::IsMember({"all", "none", "unconnected", "dp", "ddp", "zero1", "zero2", "fsdp"}))
       ->capture_default_str();
   add_device_option(app, device);
-  app.add_option("--devices", o.devices, "devices of each row but none (default: at most two)")
+  app.add_option("--devices", o.devices,
+                 "devices of each row but none (default: at most two CPU devices, one GPU); ranks "
+                 "that have more than there are GPUs share them")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--transport", transport, "auto, shm or gloo")->capture_default_str();
+  app.add_option("--transport", transport, "auto, thread, shm or gloo; GPUs' ranks are threads")
+      ->capture_default_str();
   app.add_option("--algorithm", algorithm, "auto, direct or ring")->capture_default_str();
   app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
   app.add_flag(
@@ -91,11 +85,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--svg", o.svg, "draw the rows as bars to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
   o.device = use_device(device);
-  if (o.device.type != DeviceType::cpu) {
-    if (o.strategies == std::vector<std::string>{"all"}) o.strategies = {"none"};
-    o.devices = std::max(o.devices, 1);
-  }
-  check_device(o);
+  if (o.device.type != DeviceType::cpu) o.devices = std::max(o.devices, 1);
   const int processors = threads_per_device();
   if (o.devices == 0) o.devices = std::min(2, processors);
   if (o.threads == 0) o.threads = std::max(1, processors / o.devices);

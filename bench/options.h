@@ -14,7 +14,7 @@ namespace ringlet::bench {
 
 struct ThroughputOptions {
   std::vector<std::string> strategies{"all"};
-  Device device;    // of the first rank, or of all of them, a process each
+  Device device;    // of the first rank; on a CPU of all of them, a process each
   int devices = 0;  // on entry 0: two where there are two processors, else one
   std::string model = "mpnet-base";
   std::int64_t batch = 32;
@@ -38,6 +38,8 @@ struct ThroughputOptions {
   int idle_steps = 10;
   std::string json;
   std::string svg;
+
+  Device device_of(int rank) const;
 };
 
 /// Empty when help was asked for and printed. Throws InputError.

@@ -92,14 +92,37 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
   return mine;
 }
 
-}  // namespace
+comm::GroupOptions group_options(const ThroughputOptions& options) {
+  return {.transport = options.transport,
+          .algorithm = options.algorithm,
+          .trace = options.trace ? &std::cerr : nullptr};
+}
 
-Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
-  if (options.device.type != DeviceType::cpu) {
-    reset_peak_memory(options.device);
-    const bool records = last && !options.profile;
-    return measure_rank(options, plan, comm::Group(), records ? options.idle_steps : 0);
-  }
+// Of all ranks, on rank 0.
+std::string gathered(const Measurement& mine, const Plan& plan, const comm::Group& group) {
+  std::vector<Measurement> ranks;
+  for (const std::string& text : group.all_gather_bytes(mine.to_text()))
+    ranks.push_back(Measurement::from_text(text));
+  return group.rank() == 0 ? merge(ranks, plan.together).to_text() : "";
+}
+
+// On GPUs, in this process: a child could not use the driver of its parent.
+Measurement run_threads(const ThroughputOptions& options, const Plan& plan, bool last) {
+  const bool records = last && !options.profile && plan.ranks() == 1;
+  const int idle_steps = records ? options.idle_steps : 0;
+  for (int i = 0; i < plan.devices; ++i) reset_peak_memory(options.device_of(i));
+  std::string merged;
+  const auto rank_main = [&](const comm::Group& group) {
+    const DefaultDeviceGuard own(options.device_of(group.rank()));
+    const std::string text = gathered(measure_rank(options, plan, group, idle_steps), plan, group);
+    if (group.rank() == 0) merged = text;
+  };
+  comm::launch(rank_main, plan.ranks(),
+               {.ranks = comm::Ranks::threads, .group = group_options(options)});
+  return Measurement::from_text(merged);
+}
+
+Measurement run_processes(const ThroughputOptions& options, const Plan& plan) {
   SharedText results;
   const auto processors = processors_for(plan.devices, options.threads);
   const auto rank_main = [&](const comm::Group& group) {
@@ -107,18 +130,19 @@ Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool l
     pin(processors, group.rank(), options.device, dp ? plan.devices : 1);
     set_threads_per_device(options.threads);
     reset_peak_resident();
-    const Measurement mine = measure_rank(options, plan, group);
-    std::vector<Measurement> ranks;
-    for (const std::string& text : group.all_gather_bytes(mine.to_text()))
-      ranks.push_back(Measurement::from_text(text));
-    if (group.rank() == 0) results.write(merge(ranks, plan.together).to_text());
+    const std::string text = gathered(measure_rank(options, plan, group), plan, group);
+    if (group.rank() == 0) results.write(text);
   };
   comm::launch(rank_main, plan.ranks(),
-               {.ranks = comm::Ranks::processes,
-                .group = {.transport = options.transport,
-                          .algorithm = options.algorithm,
-                          .trace = options.trace ? &std::cerr : nullptr}});
+               {.ranks = comm::Ranks::processes, .group = group_options(options)});
   return Measurement::from_text(results.read());
+}
+
+}  // namespace
+
+Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
+  return options.device.type == DeviceType::cpu ? run_processes(options, plan)
+                                                : run_threads(options, plan, last);
 }
 
 double on_device(const ThroughputOptions& options, double (*measure)(Device device)) {

@@ -37,17 +37,19 @@ std::vector<std::string> processors_in_use() {
   return {all.begin(), all.end()};
 }
 
-std::vector<Device> devices_of(const Plan& plan, Device first) {
+std::vector<Device> devices_of(const Plan& plan, const ThroughputOptions& options) {
   std::vector<Device> devices;
   for (int i = 0; plan.strategy == train::Strategy::dp && i < plan.devices; ++i)
-    devices.push_back({first.type, first.index + i});
+    devices.push_back(options.device.type == DeviceType::cpu
+                          ? Device{DeviceType::cpu, options.device.index + i}
+                          : options.device_of(i));
   return devices;
 }
 
 }  // namespace
 
 Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::Group& group)
-    : device_(options.device),
+    : device_(options.device_of(group.rank())),
       dtype_(options.dtype),
       source_(make_source(options, {group.rank(), group.size(), plan.devices / group.size()})),
       group_(group),
@@ -55,11 +57,12 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       splits_batch_(plan.strategy == train::Strategy::dp),
       dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
-                devices_of(plan, options.device), options.dtype),
+                devices_of(plan, options), options.dtype),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column);
-  if (device_.type == DeviceType::cpu || options.profile) return;
+  // Ranks in threads are not captured, and what they are compared with is not, either.
+  if (device_.type == DeviceType::cpu || options.profile || options.devices > 1) return;
   graphs_.emplace(
       source_->loss(), optimizer_, device_,
       train::StepGraphsOptions{train::parse_step_graphs(options.step_graphs), options.dtype,
@@ -116,9 +119,12 @@ void Runner::run_batch(Times& times) {
   times[2] = device_time(device_);
   value.backward();
   times[3] = device_time(device_);
-  optimizer_.step();
+  optimizer_.prepare_step();
+  optimizer_.launch_step();
+  optimizer_.end_step();
   optimizer_.zero_grad();
   loss_ = value.tensor();
+  optimizer_.check_steps(/*late=*/1);
 }
 
 void Runner::timed_step(StepProfile* profile) {

@@ -92,6 +92,13 @@ std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options)
   return train::draw_bars(chart);
 }
 
+// 1 where each has its own, and on a CPU.
+int ranks_per_gpu(const ThroughputOptions& options) {
+  if (options.device.type == DeviceType::cpu) return 1;
+  const int gpus = backend(options.device.type).device_count();
+  return (options.devices + gpus - 1) / gpus;
+}
+
 std::map<std::string, std::string> settings(const ThroughputOptions& options,
                                             const std::string& data) {
   return {{"model", options.model},
@@ -103,6 +110,7 @@ std::map<std::string, std::string> settings(const ThroughputOptions& options,
           {"device", str(options.device)},
           {"matmul_precision", options.precision},
           {"threads_per_device", std::to_string(options.threads)},
+          {"ranks_per_gpu", std::to_string(ranks_per_gpu(options))},
           {options.device.type == DeviceType::cpu ? "isa" : "gpu", kernels_of(options.device)}};
 }
 
@@ -120,6 +128,9 @@ int run(int argc, char** argv) {
   fmt::print("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}\n",
              options->model, options->batch, name(options->dtype), options->devices,
              options->threads, kernels_of(options->device), data.text);
+  if (const int shared = ranks_per_gpu(*options); shared > 1)
+    fmt::print("up to {} ranks share a GPU: what they do is shown, not how fast as many GPUs are\n",
+               shared);
   const double padding = options->padded ? 2 : 1;
   const double flops = flops_per_step(*options, data.tokens_per_pair);
   const double seconds = options->rounds * static_cast<double>(plans.size()) *

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <charconv>
 #include <ostream>
+#include <utility>
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/memory_limit.h"
@@ -18,6 +19,7 @@ constexpr int kTypeShift = 16;
 // type << kTypeShift | index
 std::atomic<int> chosen_best{-1};
 std::atomic<int> chosen_default{0};
+thread_local int chosen_here = -1;  // of this thread, -1: none
 
 int packed(Device device) { return static_cast<int>(device.type) << kTypeShift | device.index; }
 Device unpacked(int packed) {
@@ -80,11 +82,17 @@ void Device::set_best(Device device) {
   chosen_best = packed(device);
 }
 
-Device default_device() { return unpacked(chosen_default); }
+Device default_device() { return unpacked(chosen_here >= 0 ? chosen_here : chosen_default.load()); }
 void set_default_device(Device device) {
   check_exists(device);
   chosen_default = packed(device);
 }
+
+DefaultDeviceGuard::DefaultDeviceGuard(Device device) {
+  check_exists(device);
+  before_ = std::exchange(chosen_here, packed(device));
+}
+DefaultDeviceGuard::~DefaultDeviceGuard() { chosen_here = before_; }
 
 Device Device::parse(std::string_view text) {
   Device device;

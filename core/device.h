@@ -24,11 +24,24 @@ struct Device {
   auto operator<=>(const Device&) const = default;
 };
 
-/// Where tensors are made that are not told otherwise, in the whole process: cpu:0, or what
-/// set_default_device() said. `Device{}` is cpu:0 always.
+/// Where tensors are made that are not told otherwise: cpu:0, or what set_default_device() said for
+/// the whole process, or a guard for this thread. `Device{}` is cpu:0 always.
 Device default_device();
 /// It must exist.
 void set_default_device(Device device);
+
+/// For a scope, this thread's default device: of a rank that is a thread and has a GPU of its own.
+class DefaultDeviceGuard {
+ public:
+  /// It must exist.
+  explicit DefaultDeviceGuard(Device device);
+  ~DefaultDeviceGuard();
+  DefaultDeviceGuard(const DefaultDeviceGuard&) = delete;
+  DefaultDeviceGuard& operator=(const DefaultDeviceGuard&) = delete;
+
+ private:
+  int before_;
+};
 
 std::string_view name(DeviceType type);                      // "cpu"
 std::ostream& operator<<(std::ostream& out, Device device);  // "cpu:0"

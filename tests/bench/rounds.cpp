@@ -1,0 +1,48 @@
+// The table's rows on several GPUs, real or delayed; on a CPU tests/cli runs the program itself.
+#include <doctest/doctest.h>
+
+#include "../delayed_device.h"
+#include "ringlet/bench/runner.h"
+
+using namespace ringlet;
+using namespace ringlet::bench;
+
+namespace {
+
+ThroughputOptions options_for(Device device, int devices) {
+  ThroughputOptions options;
+  options.device = device;
+  options.devices = devices;
+  options.model = "tiny";
+  options.batch = 3;
+  options.steps = 2;
+  options.rounds = 1;
+  options.idle_steps = 0;
+  options.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
+  return options;
+}
+
+/// Every row of the table trains its share of a batch on each device.
+void run_rows(const ThroughputOptions& options) {
+  for (const Plan& plan : plan_rows(options)) {
+    CAPTURE(plan.name);
+    const Measurement measured = run_round(options, plan, /*last=*/true);
+    CHECK(measured.pairs == static_cast<double>(3 * plan.devices));
+    CHECK(measured.step_ms.size() == 2);
+    CHECK((measured.wire_bytes > 0) == (plan.ranks() > 1 && plan.together));
+    CHECK(measured.replayed == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rows of several GPUs, a rank on each; of more ranks than GPUs, some share one") {
+  const DelayedDevice delayed;
+  const DefaultDeviceGuard on({DeviceType::cuda, 0});
+  const ThroughputOptions two = options_for({DeviceType::cuda, 0}, 2);
+  CHECK(two.device_of(1) == Device{DeviceType::cuda, 1});
+  run_rows(two);
+  const ThroughputOptions more = options_for({DeviceType::cuda, 1}, DelayedDevice::kDevices + 1);
+  CHECK(more.device_of(DelayedDevice::kDevices) == Device{DeviceType::cuda, 1});
+  run_rows(more);
+}
