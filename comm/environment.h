@@ -24,6 +24,9 @@ struct Environment {
   bool store_in_launcher = false;
   bool launched = false;
 
+  /// Which of this host's `count` GPUs is the rank's own; ranks beyond them share.
+  int gpu(int count) const { return local_rank % count; }
+
   /// One rank where no launcher is found. InputError names the variable and what was expected.
   static Environment read();
 };

@@ -54,12 +54,7 @@ void choose_device(const Environment& environment) {
   if (!has_backend(DeviceType::cuda)) return;
   const int count = backend(DeviceType::cuda).device_count();
   if (count == 0) return;
-  // A launcher that shows each rank a single device has chosen already.
-  const bool chosen = count == 1 && environment_variable("CUDA_VISIBLE_DEVICES").has_value();
-  if (!chosen && environment.local_rank >= count)
-    fail_input("local rank ", environment.local_rank, ": expected at most ", count,
-               " ranks on this host, one for each CUDA device");
-  Device::set_best({DeviceType::cuda, chosen ? 0 : environment.local_rank});
+  Device::set_best({DeviceType::cuda, environment.gpu(count)});
 }
 
 /// Which processors this rank may use, and of which host: "BOOT 0 1 5 ".

@@ -7,7 +7,8 @@
 
 namespace ringlet::cli {
 
-/// What --device names: "cpu", "cuda", "cuda:1"; InputError where it is not here.
+/// What --device names: "cpu", "cuda:1", or "cuda", which is the first, or under a launcher the
+/// local rank's own; InputError where it is not here.
 Device existing_device(const std::string& name);
 
 }  // namespace ringlet::cli

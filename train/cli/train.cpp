@@ -38,6 +38,12 @@ void share_processors(const TrainOptions& options, int devices) {
     set_threads_per_device(std::max(1, threads_per_device() / devices));
 }
 
+/// Of `first` and those behind it; where there are fewer GPUs than ranks, some have several.
+Device device_of_rank(Device first, int rank) {
+  if (first.type == DeviceType::cpu) return {first.type, rank};
+  return {first.type, (first.index + rank) % backend(first.type).device_count()};
+}
+
 void train_model(TrainOptions options) {
   const train::Strategy strategy = train::parse_strategy(options.strategy);
   const comm::Environment environment = comm::Environment::read();
@@ -50,7 +56,8 @@ void train_model(TrainOptions options) {
   if (!launched) share_processors(options, options.devices);
   const Device device = use_device(options.model);
   if (strategy == train::Strategy::dp)
-    for (int i = 0; i < options.devices; ++i) options.arguments.devices.push_back({device.type, i});
+    for (int i = 0; i < options.devices; ++i)
+      options.arguments.devices.push_back(device_of_rank(device, i));
   TrainPlan plan{options, read_training_data(options.data), {}};
   check_batch(options, plan.data, launched ? environment.world_size : options.devices);
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
@@ -63,11 +70,22 @@ void train_model(TrainOptions options) {
   if (strategy == train::Strategy::none || strategy == train::Strategy::dp)
     return train_rank(plan, comm::Group());
   const InterruptGuard signals;
+  const bool on_cpu = device.type == DeviceType::cpu;
+  const auto rank_main = [&](const comm::Group& group) {
+    if (on_cpu) return train_rank(plan, group);
+    TrainPlan own = plan;
+    const Device mine = device_of_rank(device, group.rank());
+    own.options.model.device = str(mine);
+    set_memory_limit(mine, options.memory_limit);
+    const DefaultDeviceGuard here(mine);
+    train_rank(own, group);
+  };
   try {
-    comm::launch([&](const comm::Group& group) { train_rank(plan, group); }, options.devices,
-                 {.ranks = comm::Ranks::processes, .group = group_options(options), .signal = [&] {
-                    return signals.caught_alone();
-                  }});
+    // A forked child could not use the driver that its parent has looked for GPUs with.
+    comm::launch(rank_main, options.devices,
+                 {.ranks = on_cpu ? comm::Ranks::processes : comm::Ranks::threads,
+                  .group = group_options(options),
+                  .signal = [&] { return signals.caught_alone(); }});
   } catch (const InputError&) {
     throw;
   } catch (const Error& error) {
