@@ -4,11 +4,14 @@
 // that was given back is overwritten behind the work of the stream that it belongs to.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "host_device.h"
@@ -47,8 +50,8 @@ class DelayedDevice final : public HostDevice {
         std::memcpy(to, data.data(), data.size());
       });
     } else if (to_device.type == DeviceType::cpu) {
-      const std::lock_guard lock(mutex_);
-      run_until(last(*current(from_device)));
+      std::unique_lock lock(mutex_);
+      run_until(last(*current(from_device)), lock);
       std::memcpy(to, from, nbytes);
     } else {
       const std::lock_guard lock(mutex_);
@@ -62,7 +65,10 @@ class DelayedDevice final : public HostDevice {
   void fetch(void* to, Device to_device, const void* from, Device, std::size_t nbytes) override {
     give(to_device, [=] { std::memcpy(to, from, nbytes); });
   }
-  void synchronize(Device) override { run_all(); }
+  void synchronize(Device) override {
+    std::unique_lock lock(mutex_);
+    while (!idle()) run_one(lock);
+  }
 
   std::unique_ptr<DeviceStream> make_stream(Device device) override {
     const std::lock_guard lock(mutex_);
@@ -70,6 +76,38 @@ class DelayedDevice final : public HostDevice {
   }
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return std::make_unique<OwnEvent>(*this, device);
+  }
+
+  // For a library that works on the device: its own work, in streams that it was given, and points
+  // in that which something on another thread must come to first.
+  struct Node;
+  using Point = std::shared_ptr<Node>;
+
+  void* library_stream(Device device) override {
+    const std::lock_guard lock(mutex_);
+    return current(device);
+  }
+  /// `call`, behind what the stream was given before and behind `after`.
+  Point give_to(void* stream, Call call, std::vector<Point> after = {}) {
+    const std::lock_guard lock(mutex_);
+    auto& queue = *static_cast<Queue*>(stream);
+    push(queue, std::move(call), std::move(after));
+    return queue.last;
+  }
+  /// One that the device does not come to before keep(), which somebody calls: who waits for it
+  /// waits. Only the first call counts.
+  Point promise() {
+    const std::lock_guard lock(mutex_);
+    ++promises_;
+    return std::make_shared<Node>(Node{.promised = true});
+  }
+  void keep(const Point& point, Call call, std::vector<Point> after) {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(point->promised, false)) return;
+    --promises_;
+    point->call = std::move(call);
+    point->after = std::move(after);
+    kept_.push_back(point);
   }
 
   MemoryStats memory(Device device) const override {
@@ -81,16 +119,17 @@ class DelayedDevice final : public HostDevice {
     of(device).allocator.set_limit(nbytes);
   }
 
- private:
   struct Node {
-    Call call;  // may be empty
-    std::vector<std::shared_ptr<Node>> after;
+    Call call = {};  // may be empty
+    std::vector<Point> after = {};
     bool done = false;
+    bool promised = false;
   };
-  using Point = std::shared_ptr<Node>;
+
+ private:
   struct Queue {
     std::deque<Point> waiting;
-    Point last = std::make_shared<Node>(Node{{}, {}, true});
+    Point last = std::make_shared<Node>(Node{.done = true});
   };
 
   struct OwnStream final : DeviceStream {
@@ -157,19 +196,23 @@ class DelayedDevice final : public HostDevice {
     push(*current(device), std::move(call));
   }
   void push(Queue& queue, Call call, std::vector<Point> after = {}) {
-    queue.last = std::make_shared<Node>(Node{std::move(call), std::move(after)});
+    queue.last = std::make_shared<Node>(Node{.call = std::move(call), .after = std::move(after)});
     queue.waiting.push_back(queue.last);
   }
 
   static bool ready(const Queue& queue) {
-    if (queue.waiting.empty()) return false;
-    for (const Point& point : queue.waiting.front()->after)
-      if (!point->done) return false;
-    return true;
+    return !queue.waiting.empty() && ready(*queue.waiting.front());
   }
-  static void run_first(Queue& queue) {
+  static bool ready(const Node& node) {
+    return std::all_of(node.after.begin(), node.after.end(),
+                       [](const Point& point) { return point->done; });
+  }
+  static Point take_first(Queue& queue) {
     const Point node = queue.waiting.front();
     queue.waiting.pop_front();
+    return node;
+  }
+  static void run(const Point& node) {
     if (node->call) node->call();
     node->call = {};
     node->after.clear();
@@ -182,12 +225,33 @@ class DelayedDevice final : public HostDevice {
       if (ready(memory.queue)) able.push_back(&memory.queue);
     for (Queue& queue : queues_)
       if (ready(queue)) able.push_back(&queue);
-    if (able.empty()) return false;
-    run_first(*able[random_() % able.size()]);
+    const auto kept = std::find_if(kept_.begin(), kept_.end(), [](auto& at) { return ready(*at); });
+    const std::size_t ways = able.size() + (kept != kept_.end() ? 1 : 0);
+    if (ways == 0) return false;
+    if (const std::size_t way = random_() % ways; way < able.size()) {
+      run(take_first(*able[way]));
+    } else {
+      const Point node = *kept;
+      kept_.erase(kept);
+      run(node);
+    }
     return true;
   }
-  void run_until(const Point& point) {
-    while (!point->done) RINGLET_CHECK(run_any(), "[device] its streams wait for each other");
+  bool idle() const {
+    const auto is_empty = [](const Queue& queue) { return queue.waiting.empty(); };
+    return kept_.empty() && std::all_of(queues_.begin(), queues_.end(), is_empty) &&
+           std::all_of(memories_.begin(), memories_.end(),
+                       [&](const Memory& memory) { return is_empty(memory.queue); });
+  }
+  void run_one(std::unique_lock<std::recursive_mutex>& lock) {
+    if (run_any()) return;
+    RINGLET_CHECK(promises_ > 0, "[device] its streams wait for each other");
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    lock.lock();
+  }
+  void run_until(const Point& point, std::unique_lock<std::recursive_mutex>& lock) {
+    while (!point->done) run_one(lock);
   }
   void run_all() {
     const std::lock_guard lock(mutex_);
@@ -197,6 +261,8 @@ class DelayedDevice final : public HostDevice {
   std::recursive_mutex mutex_;  // a kernel that a call ends in gives nothing, but its memory may go
   std::mt19937 random_;
   std::deque<Queue> queues_;
+  std::deque<Point> kept_;  // of no stream
+  int promises_ = 0;        // not kept yet
   std::array<Memory, kDevices> memories_{Memory(*this, {DeviceType::cuda, 0}),
                                          Memory(*this, {DeviceType::cuda, 1})};
 };

@@ -6,6 +6,9 @@
 
 namespace ringlet {
 
+/// Whether NCCL's place is taken (fake_nccl.h), by what takes ranks that share a device, too.
+inline bool has_fake_nccl = false;
+
 class OnCpu {
  public:
   OnCpu() { set_default_device(Device{}); }
