@@ -48,7 +48,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   app.add_option("--transport", transport, "of ring and direct: auto, thread, shm or gloo");
   app.add_option("--algorithm", o.algorithm, "ring, direct, native, or all of them and the copies")
       ->check(CLI::IsMember({"all", "ring", "direct", "native"}));
-  app.add_option("--segment-bytes", o.segment_bytes, "longest message of ring and direct, 0: what suits the device")
+  app.add_option("--segment-bytes", o.segment_bytes,
+                 "longest message of ring and direct, 0: what suits the device")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
@@ -56,6 +57,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   if (!parse(app, argc, argv)) return std::nullopt;
   o.dtype = parse_dtype(dtype);
   o.transport = comm::parse_transport(transport);
+  if (o.transport == comm::TransportKind::nccl)
+    fail_input("--transport nccl: is for tensors on GPUs, and these are on a CPU");
   o.mpi = !no_mpi && o.algorithm == "all";
   if (o.begin < 0 || o.end < o.begin)
     fail_input("--begin ", o.begin, " --end ", o.end, ": expected a range of sizes");

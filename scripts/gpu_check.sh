@@ -8,6 +8,7 @@
 #   kernels    the tests of tensors and kernels: on the CPU, then with --device cuda
 #   models     the tests of gradients, layers and models, likewise
 #   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU
+#   comm       collectives of tensors on the GPU: ranks as threads, and as processes over NCCL
 #   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer
 #   bench      every kernel alone, a step at three lengths, where its time goes
 #   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
@@ -157,6 +158,14 @@ slice_train() {
   check "a short run in bf16, $device" short_run --dtype bf16
 }
 
+# Ranks that are threads and, over NCCL, processes share the GPU. The kernels of one process wait for
+# those of another, which runs in turn: a group of NCCL's takes milliseconds.
+slice_comm() {
+  check "comm/group.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/group.cpp" "-tce=native*"
+  check "comm/nccl_gpu.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/nccl_gpu.cpp"
+  check "cli/nccl.cpp" "$build/tests/cli/cli_tests" "-sf=*cli/nccl.cpp"
+}
+
 # Whether compute-sanitizer works on this machine at all, said with a program of one store.
 probe_sanitizer() {
   cat >"$logs/probe.cu" <<'CUDA'
@@ -257,7 +266,7 @@ slice_peers() {
     --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1"
 }
 
-slices=(build kernels models train memcheck racecheck initcheck bench attention peers)
+slices=(build kernels models train comm memcheck racecheck initcheck bench attention peers)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_cublas

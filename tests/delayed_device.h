@@ -129,6 +129,7 @@ class DelayedDevice final : public HostDevice {
  private:
   struct Queue {
     std::deque<Point> waiting;
+    unsigned turn = 0;  // the highest runs
     Point last = std::make_shared<Node>(Node{.done = true});
   };
 
@@ -218,24 +219,32 @@ class DelayedDevice final : public HostDevice {
     node->after.clear();
     node->done = true;
   }
-  /// One of those that can run; false where nothing can.
+  /// Of those that can run one whose turn it is, for some time: streams run far ahead of each
+  /// other. False where nothing can.
   bool run_any() {
-    std::vector<Queue*> able;
-    for (Memory& memory : memories_)
-      if (ready(memory.queue)) able.push_back(&memory.queue);
-    for (Queue& queue : queues_)
-      if (ready(queue)) able.push_back(&queue);
+    constexpr unsigned kTime = 16;
+    if (random_() % kTime == 0) draw_turns();
+    Queue* next = nullptr;
+    const auto consider = [&](Queue& queue) {
+      if (ready(queue) && (!next || queue.turn > next->turn)) next = &queue;
+    };
+    for (Memory& memory : memories_) consider(memory.queue);
+    for (Queue& queue : queues_) consider(queue);
     const auto kept = std::find_if(kept_.begin(), kept_.end(), [](auto& at) { return ready(*at); });
-    const std::size_t ways = able.size() + (kept != kept_.end() ? 1 : 0);
-    if (ways == 0) return false;
-    if (const std::size_t way = random_() % ways; way < able.size()) {
-      run(take_first(*able[way]));
-    } else {
+    if (!next && kept == kept_.end()) return false;
+    if (kept != kept_.end() && (!next || turn_of_kept_ > next->turn)) {
       const Point node = *kept;
       kept_.erase(kept);
       run(node);
+    } else {
+      run(take_first(*next));
     }
     return true;
+  }
+  void draw_turns() {
+    turn_of_kept_ = static_cast<unsigned>(random_());
+    for (Memory& memory : memories_) memory.queue.turn = static_cast<unsigned>(random_());
+    for (Queue& queue : queues_) queue.turn = static_cast<unsigned>(random_());
   }
   bool idle() const {
     const auto is_empty = [](const Queue& queue) { return queue.waiting.empty(); };
@@ -262,7 +271,8 @@ class DelayedDevice final : public HostDevice {
   std::mt19937 random_;
   std::deque<Queue> queues_;
   std::deque<Point> kept_;  // of no stream
-  int promises_ = 0;        // not kept yet
+  unsigned turn_of_kept_ = 0;
+  int promises_ = 0;  // not kept yet
   std::array<Memory, kDevices> memories_{Memory(*this, {DeviceType::cuda, 0}),
                                          Memory(*this, {DeviceType::cuda, 1})};
 };

@@ -36,14 +36,6 @@ struct Lines {
         sent(device),
         added(device),
         slots{Slot(device), Slot(device), Slot(device), Slot(device)} {}
-  // The memory is used again behind what reads it last.
-  ~Lines() {
-    const StreamGuard on(reduce);
-    for (Slot& slot : slots) slot.bytes = {};
-  }
-  Lines(const Lines&) = delete;
-  Lines& operator=(const Lines&) = delete;
-
   Stream comm, reduce;
   Event begun, sent, added;
   std::array<Slot, 4> slots;
@@ -62,8 +54,10 @@ class NcclTransport final : public Transport {
     next_slot_ = 0;
     captures_ = captures_ || backend(buffer.device().type).is_captured(buffer.device());
     lines_->begun.record();
-    const StreamGuard on(lines_->comm);
-    lines_->begun.make_wait();
+    for (const Stream* stream : {&lines_->comm, &lines_->reduce}) {  // so that both are captured
+      const StreamGuard on(*stream);
+      lines_->begun.make_wait();
+    }
   }
 
   void send(std::span<const Transmission> sends) override {
@@ -76,7 +70,7 @@ class NcclTransport final : public Transport {
     if (in_place) {
       const StreamGuard on(lines_->comm);
       for (const Transmission& receive : receives) views_.push_back(place(receive));
-      wait_for_adding(receives);
+      wait_for_sums();
       exchange(receives);
       return use(views_);
     }
@@ -86,7 +80,7 @@ class NcclTransport final : public Transport {
       if (!slot.places.empty()) slot.added.make_wait();
       slot.places.clear();
       make_room(slot, receives);
-      wait_for_adding({});
+      wait_for_sums();
       exchange(receives);
       slot.arrived.record();
     }
@@ -107,8 +101,8 @@ class NcclTransport final : public Transport {
     buffer_ = {};
   }
 
+  // The watchdog aborts what is under way, as the alarm is raised.
   void abandon() noexcept override {
-    rank_.abandon();
     try {
       if (lines_) join();
     } catch (const Error&) {
@@ -136,25 +130,21 @@ class NcclTransport final : public Transport {
     }
     if (slot.bytes.nbytes() < end || !slot.bytes) {
       if (captures_ && slot.bytes) kept_.push_back(slot.bytes);  // graphs go on writing to it
-      {
-        const StreamGuard on(lines_->reduce);
-        slot.bytes = {};
-      }
+      slot.bytes = {};
       slot.bytes = empty({static_cast<std::int64_t>(end)}, DType::u8, buffer_.device());
     }
     for (const std::size_t start : starts) views_.push_back(slot.bytes.mutable_bytes() + start);
   }
 
-  // Before a group that sends sums, or writes where some are made still.
-  void wait_for_adding(std::span<const Transmission> in_place) const {
-    for (const Slot& slot : lines_->slots) {
-      bool waits = false;
-      for (const Transmission& added : slot.places) {
-        for (const Transmission& send : sends_) waits = waits || overlap(send, added);
-        for (const Transmission& receive : in_place) waits = waits || overlap(receive, added);
-      }
-      if (waits) slot.added.make_wait();
-    }
+  // Before a group that sends sums. None receives where one is made still: our schedules send a sum
+  // on before they take the whole one in its place.
+  void wait_for_sums() const {
+    for (const Slot& slot : lines_->slots)
+      if (std::any_of(sends_.begin(), sends_.end(), [&](const Transmission& send) {
+            return std::any_of(slot.places.begin(), slot.places.end(),
+                               [&](const Transmission& added) { return overlap(send, added); });
+          }))
+        slot.added.make_wait();
   }
 
   void exchange(std::span<const Transmission> receives) {

@@ -67,8 +67,8 @@ NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
 
 NcclCommunicator::~NcclCommunicator() {
   try {
-    if (handle_ && is_taken(nccl().ncclCommFinalize(handle_.get())) &&
-        outcome(kPatience) == ncclSuccess)
+    if (handle_ && !membership_.alarm->raised() &&
+        is_taken(nccl().ncclCommFinalize(handle_.get())) && outcome(kPatience) == ncclSuccess)
       handle_.destroy();
   } catch (const std::exception&) {
     // What is left is aborted; who can be told has been.

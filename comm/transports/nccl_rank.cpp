@@ -50,8 +50,4 @@ void NcclRank::leave() {
   watchdog_->watch(call_, std::move(begun_), ended);
 }
 
-void NcclRank::abandon() noexcept {
-  if (communicator_) communicator_->abort();
-}
-
 }  // namespace ringlet::comm

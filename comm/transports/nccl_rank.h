@@ -21,7 +21,6 @@ class NcclRank {
   void group(const NcclCommunicator::Calls& calls);
   /// The device has been given the collective, up to what this thread's stream has now.
   void leave();
-  void abandon() noexcept;
 
  private:
   void meet();
