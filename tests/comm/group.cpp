@@ -511,4 +511,5 @@ TEST_CASE("what a group refuses, on the rank that asked, before anything is sent
   CHECK_THROWS_AS(parse_transport("tcp"), InputError);
   CHECK(parse_algorithm("ring") == Algorithm::ring);
   CHECK(parse_transport("auto") == TransportKind::automatic);
+  CHECK(parse_transport("nccl") == TransportKind::nccl);
 }
