@@ -70,6 +70,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   o.transport = comm::parse_transport(transport);
   o.device = use_device(device);
   const bool on_cpu = o.device.type == DeviceType::cpu;
+  if (on_cpu && o.transport == comm::TransportKind::nccl)
+    fail_input("--transport nccl: is for tensors on GPUs, and these are on a CPU");
   if (!on_cpu && o.transport == comm::TransportKind::automatic)
     o.transport = comm::TransportKind::thread;
   o.mpi = !no_mpi && o.algorithm == "all" && on_cpu;

@@ -31,7 +31,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
                  "devices of each row but none (default: at most two CPU devices, one GPU); ranks "
                  "that have more than there are GPUs share them")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--transport", transport, "auto, thread, shm or gloo; GPUs' ranks are threads")
+  app.add_option("--transport", transport,
+                 "auto, shm or gloo; of GPUs, whose ranks are threads, auto or nccl")
       ->capture_default_str();
   app.add_option("--algorithm", algorithm, "auto, direct or ring")->capture_default_str();
   app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
@@ -91,6 +92,9 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   if (o.threads == 0) o.threads = std::max(1, processors / o.devices);
   o.dtype = parse_dtype(dtype);
   o.transport = comm::parse_transport(transport);
+  if (o.transport == comm::TransportKind::nccl && o.device.type == DeviceType::cpu)
+    fail_input(
+        "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   o.algorithm = comm::parse_algorithm(algorithm);
   o.per_column = o.recipe == "reference";
   o.padded = o.padded || o.recipe == "reference";

@@ -192,7 +192,7 @@ Measurement Runner::measured() {
   if (together_ && group_.size() > 1) {
     const comm::Algorithm asked = group_.options().algorithm;
     out.algorithm = str(name(asked == comm::Algorithm::automatic ? comm::Algorithm::direct : asked),
-                        " over ", name(group_.options().transport));
+                        " over ", name(group_.transport(device_)));
   }
   return out;
 }

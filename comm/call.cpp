@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 5> kOps = {"all_reduce", "reduce_scatter"
                                                   "broadcast", "barrier"};
 constexpr std::array<std::string_view, 3> kReduceOps = {"sum", "max", "avg"};
 constexpr std::array<std::string_view, 4> kAlgorithms = {"auto", "ring", "direct", "native"};
-constexpr std::array<std::string_view, 4> kTransports = {"auto", "thread", "shm", "gloo"};
+constexpr std::array<std::string_view, 5> kTransports = {"auto", "thread", "shm", "gloo", "nccl"};
 
 template <class Enum, std::size_t n>
 Enum parse(const char* what, std::string_view text, const std::array<std::string_view, n>& names) {

@@ -25,8 +25,14 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
   state_->options = options;
   state_->asked_for = options.transport;
   if (size == 1) return;
-  state_->transport = make_transport(state_->options.transport, state_->member);
-  if (options.algorithm == Algorithm::native && !state_->transport->engine())
+  if (options.transport == TransportKind::nccl) check_nccl();
+  state_->host_kind = options.transport;
+  state_->transport = make_transport(state_->host_kind, state_->member);
+  if (options.transport != TransportKind::nccl) state_->options.transport = state_->host_kind;
+  if (state_->options.transport != TransportKind::thread)
+    state_->nccl = make_nccl_transport(state_->member, *state_->transport);
+  if (options.algorithm == Algorithm::native && options.transport != TransportKind::nccl &&
+      !state_->transport->engine())
     fail_input("[group] ", name(state_->options.transport),
                " has no native collectives: choose ring or direct");
 }
@@ -37,6 +43,11 @@ int Group::size() const { return state_ ? state_->member.size : 1; }
 const GroupOptions& Group::options() const {
   static const GroupOptions none;
   return state_ ? state_->options : none;
+}
+
+TransportKind Group::transport(Device device) const {
+  if (!state_) return TransportKind::automatic;
+  return state_->uses_nccl(device) ? TransportKind::nccl : state_->host_kind;
 }
 
 const std::shared_ptr<Alarm>& Group::alarm() const {

@@ -18,10 +18,12 @@ namespace ringlet::comm {
 
 /// avg divides the sum by the number of ranks; floating types only.
 enum class ReduceOp : std::uint8_t { sum, max, avg };
-/// automatic = direct. native = the transport's own engine (gloo).
+/// automatic = direct. native = the transport's own engine (gloo, NCCL).
 enum class Algorithm : std::uint8_t { automatic, ring, direct, native };
-/// automatic = thread within one process, shm on one host, else gloo.
-enum class TransportKind : std::uint8_t { automatic, thread, shm, gloo };
+/// Of tensors on a CPU: automatic = thread within one process, shm on one host, else gloo. Of
+/// tensors on GPUs: thread within one process, else nccl; asked for nccl, threads with a GPU each
+/// use it, too.
+enum class TransportKind : std::uint8_t { automatic, thread, shm, gloo, nccl };
 
 std::string_view name(ReduceOp op);          // "sum"
 std::string_view name(Algorithm algorithm);  // "ring"
@@ -73,18 +75,20 @@ class Group {
 
   int rank() const;
   int size() const;
-  /// As given, but for the transport, which is the one in use.
+  /// As given, but for the transport, which is the one in use; asked for nccl, that.
   const GroupOptions& options() const;
+  /// The one of tensors on `device`.
+  TransportKind transport(Device device) const;
   GroupStats stats() const;
 
-  // Tensors are on a CPU, or on a GPU where the ranks are threads of one process: a rank that has
-  // its own GPU, or several ranks on one.
-  // All ranks must call the same collectives in the same order with equal dtype, sizes and pieces.
-  // Tensors are written when the Work is done and must not be touched before. Sums of bf16 and f16
-  // are added in f32 and rounded once. Under `direct` each element is added in rank order, so that
-  // its bits depend on nothing but the ranks' values; under `ring` also on where it lies, and as
-  // partial sums travel there, those of bf16 and f16 do so as f32, in twice the bytes. A call that
-  // differs, a rank that is late by the timeout or gone: Error, on all.
+  // Tensors are on a CPU or on the rank's GPU, in one collective all or none. Ranks that are
+  // threads of one process may share a GPU. A graph that collectives were captured in goes before
+  // the group. All ranks must call the same collectives in the same order with equal dtype, sizes
+  // and pieces. Tensors are written when the Work is done and must not be touched before. Sums of
+  // bf16 and f16 are added in f32 and rounded once. Under `direct` each element is added in rank
+  // order, so that its bits depend on nothing but the ranks' values; under `ring` also on where it
+  // lies, and as partial sums travel there, those of bf16 and f16 do so as f32, in twice the bytes.
+  // A call that differs, a rank that is late by the timeout or gone: Error, on all.
 
   /// In place.
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum) const;

@@ -9,10 +9,19 @@
 
 namespace ringlet::comm {
 
-Schedule Group::State::schedule(Op op, int root) const {
-  if (algorithm() == Algorithm::native) return {};
+// NCCL's own are of tensors on GPUs; what a group over nccl has on a CPU is small and goes direct.
+Algorithm Group::State::algorithm(Device device) const {
+  const bool no_engine = options.algorithm == Algorithm::native &&
+                         options.transport == TransportKind::nccl && device.type == DeviceType::cpu;
+  if (options.algorithm == Algorithm::automatic || no_engine) return Algorithm::direct;
+  return options.algorithm;
+}
+
+Schedule Group::State::schedule(Op op, int root, Device device) const {
+  const Algorithm algorithm = this->algorithm(device);
+  if (algorithm == Algorithm::native) return {};
   const int rank = member.rank, size = member.size;
-  const bool ring = algorithm() == Algorithm::ring;
+  const bool ring = algorithm == Algorithm::ring;
   switch (op) {
     case Op::all_reduce:
       return ring ? ring_all_reduce(rank, size) : direct_all_reduce(rank, size);
@@ -41,9 +50,8 @@ std::int64_t Group::State::segments(Device device, std::int64_t longest_bytes) c
 Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce,
                               int root) const {
   const Device device = buffer.device();
-  RINGLET_CHECK(device.type == DeviceType::cpu || options.transport == TransportKind::thread, "[",
-                name(op), "] the transport ", name(options.transport),
-                " moves tensors on a cpu, not on ", device);
+  if (device.type != DeviceType::cpu && !nccl && host_kind != TransportKind::thread)
+    fail("[", name(op), "] of a tensor on ", device, ": ", why_no_nccl());
   std::int64_t longest = 0;
   for (const Piece& piece : pieces) longest = std::max(longest, piece.count);
   const std::int64_t count =
@@ -55,8 +63,8 @@ Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp redu
                    .op = op,
                    .reduce = reduce,
                    .dtype = buffer.dtype(),
-                   .algorithm = algorithm()},
-          .schedule = schedule(op, root),
+                   .algorithm = algorithm(device)},
+          .schedule = schedule(op, root, device),
           .pieces = std::move(pieces),
           .segments = count,
           .buffer = buffer,
@@ -67,14 +75,16 @@ Line& Group::State::line(Device device) { return lines.try_emplace(device, devic
 
 void Group::State::run(const Collective& collective, const Stream& stream) {
   if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
-  if (algorithm() == Algorithm::native) return run_native(collective);
-  const RankPart part{&collective, transport.get(), &stream, member.rank, member.size};
+  if (collective.call.algorithm == Algorithm::native) return run_native(collective);
+  Transport& transport = transport_of(collective.buffer.device());
+  const RankPart part{&collective, &transport, &stream, member.rank, member.size};
   comm::run({&part, 1});
 }
 
 void Group::State::run_native(const Collective& collective) {
-  Engine& engine = *transport->engine();
-  Tensor buffer = collective.buffer;
+  const Device device = collective.buffer.device();
+  Engine& engine = *transport_of(device).engine();
+  Tensor buffer = collective.buffer, own = collective.own;
   switch (collective.call.op) {
     case Op::all_reduce:
       return engine.all_reduce(collective.call, buffer);
@@ -83,11 +93,14 @@ void Group::State::run_native(const Collective& collective) {
     case Op::broadcast:
       return engine.broadcast(collective.call, buffer);
     case Op::barrier:
-      return engine.barrier(collective.call);
+      if (engine.barrier(collective.call)) return;
+      break;
     case Op::reduce_scatter:
+      if (engine.reduce_scatter(collective.call, own, buffer, collective.pieces)) return;
       break;
   }
-  fail("[", name(collective.call.op), "] ", name(options.transport),
+  fail("[", name(collective.call.op), "] ",
+       name(uses_nccl(device) ? TransportKind::nccl : host_kind),
        " has none of its own: choose ring or direct");
 }
 
@@ -139,11 +152,14 @@ void Group::State::run_task(const Prepared& prepared) {
 
 void Group::State::fail_all(const std::exception& error) {
   if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
+  if (nccl) nccl->abandon();
   transport->abandon();
 }
 
 Work Group::State::start(Collective collective, Around around) {
-  RINGLET_CHECK(gathered || !is_capturing(), "[", name(collective.call.op),
+  const bool captured = is_capturing();
+  RINGLET_CHECK(gathered || !captured || uses_nccl(collective.buffer.device()), "[",
+                name(collective.call.op),
                 "] ranks in threads of their own cannot be captured, together() they can");
   const std::lock_guard lock(calls);
   Prepared prepared = prepare(std::move(collective), std::move(around));
@@ -153,8 +169,20 @@ Work Group::State::start(Collective collective, Around around) {
     return work;
   }
   work.state_ = std::make_shared<Work::State>(task(std::move(prepared)));
-  queue->push(work.state_->task);
+  if (captured) {
+    run_here(*work.state_->task);
+  } else {
+    queue->push(work.state_->task);
+  }
   return work;
+}
+
+// What is captured is given to the device by the thread that captures.
+void Group::State::run_here(Task& task) {
+  queue->wait_for_all();
+  task.run();
+  task.run = nullptr;
+  task.done = true;
 }
 
 void Group::State::run_now(Collective collective) {

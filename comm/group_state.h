@@ -51,7 +51,10 @@ struct Group::State {
   Membership member;
   GroupOptions options;
   TransportKind asked_for;
-  std::unique_ptr<Transport> transport;
+  TransportKind host_kind;
+  std::unique_ptr<Transport>
+      transport;                    // of tensors on a CPU, and where host_kind is thread of all
+  std::unique_ptr<Transport> nccl;  // of those on GPUs, unless null; uses the other
   std::shared_ptr<Queue> queue = std::make_shared<Queue>();
   std::mutex calls;  // numbers calls in the order in which they are queued
   std::uint64_t sequence = 0;
@@ -62,10 +65,10 @@ struct Group::State {
 
   ~State() { queue->drain(); }
 
-  Algorithm algorithm() const {
-    return options.algorithm == Algorithm::automatic ? Algorithm::direct : options.algorithm;
-  }
-  Schedule schedule(Op op, int root) const;
+  Algorithm algorithm(Device device) const;
+  bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
+  Transport& transport_of(Device device) { return uses_nccl(device) ? *nccl : *transport; }
+  Schedule schedule(Op op, int root, Device device) const;
   Collective plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce = ReduceOp::sum,
                   int root = 0) const;
   std::int64_t segments(Device device, std::int64_t longest_bytes) const;
@@ -80,6 +83,7 @@ struct Group::State {
   Work start(Collective collective, Around around = {});
   Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);
+  void run_here(Task& task);
 };
 
 }  // namespace ringlet::comm

@@ -63,7 +63,7 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
 
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {
   const TransportKind possible = best(membership);
-  if (kind == TransportKind::automatic) kind = possible;
+  if (kind == TransportKind::automatic || kind == TransportKind::nccl) kind = possible;
   if (kind < possible)
     fail_input("[group] the transport ", name(kind), " is for ranks of one ",
                kind == TransportKind::thread ? "process" : "host", ", which these are not");

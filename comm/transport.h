@@ -27,15 +27,20 @@ inline std::byte* announced_bytes(const Tensor& tensor) {
 /// Called with the bytes received, one pointer for each receive of the step.
 using UseViews = std::function<void(std::span<const std::byte* const> views)>;
 
-/// The transport's own collectives, where it has some: the yardstick for ours.
+/// The transport's own collectives, where it has some: the yardstick for ours. False: not that one.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual void all_reduce(const Call& call, Tensor& tensor) = 0;
+  /// `output` may be this rank's piece of `input`.
+  virtual bool reduce_scatter(const Call& /*call*/, Tensor& /*output*/, const Tensor& /*input*/,
+                              const Pieces& /*pieces*/) {
+    return false;
+  }
   /// This rank's piece lies in place.
   virtual void all_gather(const Call& call, Tensor& output, const Pieces& pieces) = 0;
   virtual void broadcast(const Call& call, Tensor& tensor) = 0;
-  virtual void barrier(const Call& call) = 0;
+  virtual bool barrier(const Call& /*call*/) { return false; }
 };
 
 /// One collective at a time, from one thread at a time: begin, steps (each send, receive), finish;
@@ -86,8 +91,16 @@ std::unique_ptr<Transport> make_shm_transport(const Membership& membership);
 std::unique_ptr<Transport> make_gloo_transport(const Membership& membership);
 /// Whether this build has gloo, and that transport with it.
 bool has_gloo();
+/// Of tensors on GPUs, beside the group's transport `host`, over which the ranks compare their
+/// calls first. Null in a build without NCCL.
+std::unique_ptr<Transport> make_nccl_transport(const Membership& membership, Transport& host);
+/// What a build without NCCL says; empty in one with it.
+std::string why_no_nccl();
+/// Error where there is no library of NCCL's to use.
+void check_nccl();
 
-/// Agrees with the other ranks on the transport, and makes it; `kind` says which it was.
+/// Agrees with the other ranks on the transport of tensors on a CPU, and makes it; `kind` says
+/// which it was. To nccl that is whichever suits.
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership);
 
 }  // namespace ringlet::comm

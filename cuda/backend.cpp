@@ -12,6 +12,7 @@
 #include "ringlet/cuda/device_memory.h"
 #include "ringlet/cuda/device_stream.h"
 #include "ringlet/cuda/device_time.h"
+#include "ringlet/cuda/graph.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/release_order.h"
 #include "ringlet/cuda/stream.h"
@@ -90,6 +91,13 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return cuda::make_event(device);
+  }
+  void* library_stream(Device device) override {
+    RINGLET_CUDA(cudaSetDevice(device.index));
+    return cuda::current_stream(device);
+  }
+  bool is_captured(Device device) override {
+    return cuda::is_capturing(cuda::current_stream(device));
   }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
   void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {

@@ -1,11 +1,11 @@
 #include "ringlet/cuda/info.h"
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/cublas_lt.h"
+#include "ringlet/cuda/nccl_library.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
@@ -17,28 +17,13 @@ std::string driver_version() {
   return str(version / 1000, '.', version % 1000 / 10);
 }
 
-// "10000 x major + 100 x minor + patch", as cuBLAS and NCCL count.
-std::string dotted(std::size_t version) {
-  return str(version / 10000, '.', version / 100 % 100, '.', version % 100);
-}
-
-std::string cublas_version() {
+template <class Version>
+std::string if_there(const Version& version) {
   try {
-    return dotted(cublas_lt().cublasLtGetVersion());
+    return version();
   } catch (const Error&) {
     return "";
   }
-}
-
-std::string nccl_version() {
-  void* const library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-  if (!library) return "";
-  using GetVersion = int (*)(int*);
-  const auto get = reinterpret_cast<GetVersion>(dlsym(library, "ncclGetVersion"));
-  int version = 0;
-  const bool known = get && get(&version) == 0;
-  dlclose(library);
-  return known ? dotted(static_cast<std::size_t>(version)) : "";
 }
 
 Gpu gpu(int index, int count) {
@@ -62,8 +47,8 @@ Info info() {
   const int count = device_count();
   for (int i = 0; i < count; ++i) all.gpus.push_back(gpu(i, count));
   if (count == 0) return all;
-  all.cublas = cublas_version();
-  all.nccl = nccl_version();
+  all.cublas = if_there([] { return dotted(cublas_lt().cublasLtGetVersion()); });
+  all.nccl = if_there([] { return dotted(open_nccl().version); });
   return all;
 }
 

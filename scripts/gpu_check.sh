@@ -10,6 +10,8 @@
 #   models     the tests of gradients, layers and models, likewise
 #   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU; SNLI
 #              on the CPU and on the GPU, where RINGLET_DATA has it
+#   comm       collectives of tensors on the GPU and the strategies over them: ranks as threads, and as
+#              processes over NCCL
 #   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer, six files at a time
 #   bench      every kernel and product alone, a step at three lengths, where its time goes
 #   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
@@ -208,6 +210,14 @@ slice_train() {
   check "a short run in bf16, $device" short_run --dtype bf16
 }
 
+# Ranks that are threads and, over NCCL, processes share the GPU. The kernels of one process wait for
+# those of another, which runs in turn: a group of NCCL's takes milliseconds.
+slice_comm() {
+  check "comm/group.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/group.cpp" "-tce=native*"
+  check "comm/nccl_gpu.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/nccl_gpu.cpp"
+  check "cli/nccl.cpp" "$build/tests/cli/cli_tests" "-sf=*cli/nccl.cpp"
+}
+
 # Whether compute-sanitizer works on this machine at all, said with a program of one store.
 probe_sanitizer() {
   cat >"$logs/probe.cu" <<'CUDA'
@@ -344,7 +354,7 @@ slice_peers() {
     --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"
 }
 
-slices=(build kernels models train memcheck racecheck initcheck bench attention peers)
+slices=(build kernels models train comm memcheck racecheck initcheck bench attention peers)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_libraries

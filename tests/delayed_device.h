@@ -6,9 +6,12 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,7 +54,7 @@ class DelayedDevice final : public HostDevice {
   void copy(void* to, Device to_device, const void* from, Device from_device,
             std::size_t nbytes) override {
     if (to_device != from_device) check_not_capturing("a copy to or from the device");
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (from_device.type == DeviceType::cpu) {
       ++uploads_;
       const auto* bytes = static_cast<const std::byte*>(from);  // read before this returns
@@ -59,7 +62,7 @@ class DelayedDevice final : public HostDevice {
                       std::memcpy(to, read.data(), read.size());
                     }});
     } else if (to_device.type == DeviceType::cpu) {
-      wait_for(streams_.last(current(from_device)));
+      wait_for(streams_.last(current(from_device)), lock);
       std::memcpy(to, from, nbytes);
     } else {
       Stream &source = current(from_device), &target = current(to_device);
@@ -114,6 +117,32 @@ class DelayedDevice final : public HostDevice {
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return std::make_unique<OwnEvent>(*this, device);
   }
+  void* library_stream(Device device) override {
+    const std::lock_guard lock(mutex_);
+    return &current(device);
+  }
+  bool is_captured(Device device) override {
+    const std::lock_guard lock(mutex_);
+    return streams_.captures(current(device));
+  }
+
+  // For libraries: their own work, and that which waits for other ranks'.
+  using Point = DelayedStreams::Point;
+  /// `call`, behind what the stream was given before and behind `after`.
+  Point give_to(void* stream, Call call, std::vector<Point> after = {}) {
+    const std::lock_guard lock(mutex_);
+    auto& own = *static_cast<Stream*>(stream);
+    streams_.give(own, {std::move(call), true}, std::move(after));
+    return streams_.last(own);
+  }
+  Point promise() {
+    const std::lock_guard lock(mutex_);
+    return streams_.promise();
+  }
+  void keep(const Point& point, Call call, std::vector<Point> after) {
+    const std::lock_guard lock(mutex_);
+    streams_.keep(point, {std::move(call), true}, std::move(after));
+  }
 
   MemoryStats memory(Device device) const override {
     return const_cast<DelayedDevice*>(this)->of(device).allocator.stats();
@@ -126,14 +155,13 @@ class DelayedDevice final : public HostDevice {
 
  private:
   using Stream = DelayedStreams::Stream;
-  using Point = DelayedStreams::Point;
 
   struct Started final : Download {
     Started(DelayedDevice& owner, std::size_t nbytes)
         : owner(owner), bytes(std::make_shared<std::vector<std::byte>>(nbytes)) {}
     const std::byte* wait() override {
-      const std::lock_guard lock(owner.mutex_);
-      owner.wait_for(point);
+      std::unique_lock lock(owner.mutex_);
+      owner.wait_for(point, lock);
       return bytes->data();
     }
     DelayedDevice& owner;
@@ -221,10 +249,21 @@ class DelayedDevice final : public HostDevice {
     const std::lock_guard lock(mutex_);
     streams_.give(current(device), {std::move(call), true});
   }
-  void wait_for(const Point& point) { ran_dry_ += streams_.run_until(point) ? 0 : 1; }
+  using Lock = std::unique_lock<std::recursive_mutex>;
+  /// Lets others give the device work, and keep what they promised.
+  static std::function<void()> pause(Lock& lock) {
+    return [&lock] {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      lock.lock();
+    };
+  }
+  void wait_for(const Point& point, Lock& lock) {
+    ran_dry_ += streams_.run_until(point, pause(lock)) ? 0 : 1;
+  }
   void run_all() {
-    const std::lock_guard lock(mutex_);
-    streams_.run_all();
+    Lock lock(mutex_);
+    streams_.run_all(pause(lock));
   }
 
   std::recursive_mutex mutex_;  // trimming waits for all work

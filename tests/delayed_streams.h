@@ -28,14 +28,16 @@ class DelayedStreams {
   using Point = std::shared_ptr<Node>;
   struct Stream {
     std::deque<Point> waiting;
-    Point last;  // null: nothing was given yet
+    Point last = {};    // null: nothing was given yet
+    unsigned turn = 0;  // the highest runs
   };
   struct Node {
-    Work work;
-    Stream* stream;
-    std::vector<Point> after;  // of other streams
+    Work work = {};
+    Stream* stream = nullptr;
+    std::vector<Point> after = {};  // of other streams
     bool captured = false;
     bool done = false;
+    bool promised = false;
   };
   /// In the order in which they were captured.
   using Graph = std::vector<Point>;
@@ -60,29 +62,60 @@ class DelayedStreams {
     stream.waiting.push_back(stream.last);
   }
 
-  /// Does what `point` needs, and perhaps other work. False where nothing was left to compute then
-  /// even if it did no other.
-  bool run_until(const Point& point) {
+  /// A point that nobody comes to before keep(), which somebody else calls; what waits for it
+  /// waits.
+  Point promise() {
+    ++promises_;
+    auto point = std::make_shared<Node>();
+    point->promised = true;
+    return point;
+  }
+  /// It comes when `work` is done, behind the points `after`. Only the first call counts.
+  void keep(const Point& point, Work work, std::vector<Point> after) {
+    if (!std::exchange(point->promised, false)) return;
+    --promises_;
+    point->work = std::move(work);
+    point->after = std::move(after);
+    kept_.push_back(point);
+  }
+
+  /// Does what `point` needs, and perhaps other work; calls `pause` while all that is left waits
+  /// for a promise. False where nothing was left to compute then even if it did no other.
+  bool run_until(const Point& point, const std::function<void()>& pause) {
     std::set<const Node*> needed;
     if (point) need(point, needed);
     bool busy = false;
     for (const Stream& stream : streams_)
       for (const Point& node : stream.waiting)
         busy = busy || (node->work.computes && !needed.contains(node.get()));
-    while (point && !point->done)
-      RINGLET_CHECK(run_any(), "[device] its streams wait for each other");
+    while (point && !point->done) run_or_pause(pause);
     return busy;
   }
-  void run_all() {
-    while (run_any()) continue;
+  void run_all(const std::function<void()>& pause) {
+    const auto is_empty = [](const Stream& stream) { return stream.waiting.empty(); };
+    while (!kept_.empty() || !std::all_of(streams_.begin(), streams_.end(), is_empty))
+      run_or_pause(pause);
   }
-  /// Some of the work that can be done; false where there is none.
+  /// Some of the work that can be done, of the stream whose turn it is: streams run far ahead of
+  /// each other. False where there is none.
   bool run_any() {
-    std::vector<Stream*> able;
+    constexpr unsigned kTurn = 16;
+    if (random_() % kTurn == 0) draw_turns();
+    Stream* next = nullptr;
     for (Stream& stream : streams_)
-      if (is_ready(stream)) able.push_back(&stream);
-    if (able.empty()) return false;
-    run_first(*able[random_() % able.size()]);
+      if (is_ready(stream) && (!next || stream.turn > next->turn)) next = &stream;
+    const auto kept =
+        std::find_if(kept_.begin(), kept_.end(), [](auto& at) { return is_ready(*at); });
+    if (!next && kept == kept_.end()) return false;
+    if (kept != kept_.end() && (!next || turn_of_kept_ > next->turn)) {
+      const Point node = *kept;
+      kept_.erase(kept);
+      run(*node);
+    } else {
+      const Point node = next->waiting.front();
+      next->waiting.pop_front();
+      run(*node);
+    }
     return true;
   }
 
@@ -116,9 +149,9 @@ class DelayedStreams {
     }
   }
 
- private:
   bool captures(Stream& stream) const { return capture_ && capture_->contains(&stream); }
 
+ private:
   void add_to_graph(Stream& stream, Work work, std::vector<Point> after) {
     RINGLET_CHECK(capture_, "[device] what was captured is waited for outside of its graph");
     for (const Point& point : after)
@@ -146,21 +179,33 @@ class DelayedStreams {
   }
 
   static bool is_ready(const Stream& stream) {
-    const auto is_done = [](const Point& point) { return point->done; };
-    return !stream.waiting.empty() && std::all_of(stream.waiting.front()->after.begin(),
-                                                  stream.waiting.front()->after.end(), is_done);
+    return !stream.waiting.empty() && is_ready(*stream.waiting.front());
   }
-  static void run_first(Stream& stream) {
-    const Point node = stream.waiting.front();
-    stream.waiting.pop_front();
-    if (node->work.call) node->work.call();
-    node->work = {};
-    node->after.clear();
-    node->done = true;
+  static bool is_ready(const Node& node) {
+    return std::all_of(node.after.begin(), node.after.end(),
+                       [](const Point& point) { return point->done; });
+  }
+  static void run(Node& node) {
+    if (node.work.call) node.work.call();
+    node.work = {};
+    node.after.clear();
+    node.done = true;
+  }
+  void run_or_pause(const std::function<void()>& pause) {
+    if (run_any()) return;
+    RINGLET_CHECK(promises_ > 0, "[device] its streams wait for each other");
+    pause();
+  }
+  void draw_turns() {
+    turn_of_kept_ = static_cast<unsigned>(random_());
+    for (Stream& stream : streams_) stream.turn = static_cast<unsigned>(random_());
   }
 
   std::mt19937 random_;
-  std::deque<Stream> streams_;                       // none ever goes
+  std::deque<Stream> streams_;  // none ever goes
+  std::deque<Point> kept_;      // of no stream
+  unsigned turn_of_kept_ = 0;
+  int promises_ = 0;                                 // not kept yet
   std::optional<std::map<Stream*, Point>> capture_;  // the streams in it, and where they end
   Graph captured_;
   Stream* origin_ = nullptr;

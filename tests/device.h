@@ -1,11 +1,15 @@
-// For tests of what only a CPU has, in a program that runs on another device:
-//   TEST_CASE_FIXTURE(OnCpu, "...")
+// Which device a program's tests run on.
 #pragma once
 
 #include "ringlet/core/device.h"
 
 namespace ringlet {
 
+/// Whether NCCL's place is taken (fake_nccl.h), by what takes ranks that share a device, too.
+inline bool has_fake_nccl = false;
+
+/// For tests of what only a CPU has, in a program that runs on another device:
+///   TEST_CASE_FIXTURE(OnCpu, "...")
 class OnCpu {
  public:
   OnCpu() { set_default_device(Device{}); }

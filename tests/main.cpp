@@ -14,24 +14,40 @@
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device.h"
 #include "ringlet/core/error.h"
+#if defined(RINGLET_TESTS_NCCL)
+#include "fake_nccl.h"
+#endif
 
 namespace {
 
 constexpr int kSkipped = 77;
 constexpr int kBadInput = 2;
 
-/// "delayed" takes the place of the CUDA devices.
-ringlet::Device find_device(std::string_view name, std::optional<ringlet::DelayedDevice>& delayed) {
+/// "delayed" takes the place of the CUDA devices, and of NCCL.
+struct Delayed {
+  std::optional<ringlet::DelayedDevice> device;
+#if defined(RINGLET_TESTS_NCCL)
+  std::optional<ringlet::FakeNccl> nccl;
+#endif
+
+  void take_over(unsigned seed) {
+    device.emplace(seed);
+#if defined(RINGLET_TESTS_NCCL)
+    nccl.emplace(*device);
+#endif
+  }
+};
+
+ringlet::Device find_device(std::string_view name, Delayed& delayed) {
   constexpr std::string_view kDelayed = "delayed";
   if (!name.starts_with(kDelayed)) return ringlet::Device::parse(name);
   name.remove_prefix(kDelayed.size());
-  delayed.emplace(name.starts_with(':') ? static_cast<unsigned>(std::atoi(name.data() + 1)) : 1);
+  delayed.take_over(name.starts_with(':') ? static_cast<unsigned>(std::atoi(name.data() + 1)) : 1);
   return {ringlet::DeviceType::cuda, 0};
 }
 
 /// Takes "--device NAME" out of `arguments`.
-ringlet::Device take_device(std::vector<char*>& arguments,
-                            std::optional<ringlet::DelayedDevice>& delayed) {
+ringlet::Device take_device(std::vector<char*>& arguments, Delayed& delayed) {
   ringlet::Device device;
   for (std::size_t i = 1; i + 1 < arguments.size(); ++i) {
     if (std::string_view(arguments[i]) != "--device") continue;
@@ -53,7 +69,7 @@ int main(int argc, char** argv) {
     std::puts(error.what());
     return kSkipped;
   }
-  std::optional<ringlet::DelayedDevice> delayed;
+  Delayed delayed;
   ringlet::Device device;
   try {
     device = take_device(arguments, delayed);

@@ -54,9 +54,10 @@ class GlooEngine final : public Engine {
     guarded(call, [&] { ::gloo::broadcast(options); });
   }
 
-  void barrier(const Call& call) override {
+  bool barrier(const Call& call) override {
     auto options = native<::gloo::BarrierOptions>(call);
     guarded(call, [&] { ::gloo::barrier(options); });
+    return true;
   }
 
  private:

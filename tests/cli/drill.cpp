@@ -22,6 +22,8 @@ int children_of(pid_t parent) {
 }  // namespace
 
 TEST_CASE("a drill that has nothing to try is refused") {
+  check_refused(run({"drill", "--transport", "shm,nccl"}),
+                "--transport nccl: is for tensors on GPUs, and a drill's are on a CPU");
   check_refused(run({"drill", "--transport", "shm,thread", "--faults", "killed,disk_full"}),
                 "--faults killed,disk_full: nothing to try with --transport thread, whose ranks "
                 "are no processes");

@@ -148,6 +148,9 @@ TEST_CASE("what several devices cannot do is refused before anything is written"
   CHECK(train(folder / "out", {"--devices", "2"}).err.find("--devices 2: needs a --strategy") !=
         std::string::npos);
   CHECK_EQ(train(folder / "out", {"--strategy", "fast"}).code, 2);
+  check_refused(
+      train(folder / "out", {"--strategy", "ddp", "--devices", "2", "--transport", "nccl"}),
+      "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   check_refused(train(folder / "out", {"--transport", "gloo"}),
                 "--transport gloo: needs a --strategy of several processes: ddp, zero1, zero2 or "
                 "fsdp");

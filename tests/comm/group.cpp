@@ -283,7 +283,8 @@ TEST_CASE("direct adds in rank order: its bits are those of the loop over ranks"
 }
 
 TEST_CASE("every algorithm gives the same bits on every rank and run to run") {
-  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct}) {
+  for (const Setting& setting : settings()) {
+    if (setting.ranks != 3) continue;
     std::vector<std::vector<float>> results;
     std::mutex mutex;
     for (int run = 0; run < 3; ++run)
@@ -297,62 +298,68 @@ TEST_CASE("every algorithm gives the same bits on every rank and run to run") {
             const std::lock_guard lock(mutex);
             results.push_back(x.to_vector());
           },
-          4, {.group = {.algorithm = algorithm, .segment_bytes = 4096}});
+          3,
+          {.group = {.transport = setting.transport,
+                     .algorithm = setting.algorithm,
+                     .segment_bytes = 4096}});
     for (const auto& result : results) CHECK(result == results[0]);
   }
 }
 
 TEST_CASE("works run in order while the caller goes on, and end without being waited for") {
-  launch(
-      [](const Group& group) {
-        std::vector<Tensor> tensors;
-        std::vector<Work> works;
-        for (int i = 0; i < 50; ++i) {
-          tensors.push_back(numbered(group.rank(), 100 * i));
-          works.push_back(group.all_reduce(tensors.back()));
-        }
-        works.back().wait();
-        for (const Work& work : works) RINGLET_CHECK(work.done(), "an earlier one is not done");
-        Tensor dropped = numbered(group.rank(), 1000);
-        group.all_reduce(dropped);
-        group.barrier();
-        expect(
-            dropped, 0, 1000, [&](std::int64_t i) { return sum_over_ranks(3, i); }, "dropped");
-      },
-      3);
+  for (const TransportKind transport : transports())
+    launch(
+        [](const Group& group) {
+          std::vector<Tensor> tensors;
+          std::vector<Work> works;
+          for (int i = 0; i < 50; ++i) {
+            tensors.push_back(numbered(group.rank(), 100 * i));
+            works.push_back(group.all_reduce(tensors.back()));
+          }
+          works.back().wait();
+          for (const Work& work : works) RINGLET_CHECK(work.done(), "an earlier one is not done");
+          Tensor dropped = numbered(group.rank(), 1000);
+          group.all_reduce(dropped);
+          group.barrier();
+          expect(
+              dropped, 0, 1000, [&](std::int64_t i) { return sum_over_ranks(3, i); }, "dropped");
+        },
+        3, {.group = {.transport = transport}});
 }
 
 TEST_CASE("a collective starts by itself, whether callers waited for those before it or not") {
-  launch(
-      [](const Group& group) {
-        for (int round = 0; round < 30; ++round) {
-          for (int i = 0; i < round % 4; ++i) group.barrier();
-          const Tensor x = full({100}, 1);
-          for (int i = 0; i < round % 3; ++i) group.all_reduce(x).wait();
-          const Work work = group.all_reduce(x);
-          const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-          while (!work.done() && std::chrono::steady_clock::now() < deadline)
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
-          RINGLET_CHECK(work.done(), "nobody runs it, round ", round);
-        }
-      },
-      2);
+  for (const TransportKind transport : transports())
+    launch(
+        [](const Group& group) {
+          for (int round = 0; round < 30; ++round) {
+            for (int i = 0; i < round % 4; ++i) group.barrier();
+            const Tensor x = full({100}, 1);
+            for (int i = 0; i < round % 3; ++i) group.all_reduce(x).wait();
+            const Work work = group.all_reduce(x);
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+            while (!work.done() && std::chrono::steady_clock::now() < deadline)
+              std::this_thread::sleep_for(std::chrono::microseconds(100));
+            RINGLET_CHECK(work.done(), "nobody runs it, round ", round);
+          }
+        },
+        2, {.group = {.transport = transport}});
 }
 
 TEST_CASE("a work runs on without its group") {
-  launch(
-      [](const Group& world) {
-        Tensor x = numbered(world.rank(), 1000);
-        Work work;
-        {
-          const Group pair = world.subgroup({0, 1});
-          work = pair.all_reduce(x);
-        }
-        work.wait();
-        expect(
-            x, 0, 1000, [&](std::int64_t i) { return sum_over_ranks(2, i); }, "all_reduce");
-      },
-      2);
+  for (const TransportKind transport : transports())
+    launch(
+        [](const Group& world) {
+          Tensor x = numbered(world.rank(), 1000);
+          Work work;
+          {
+            const Group pair = world.subgroup({0, 1});
+            work = pair.all_reduce(x);
+          }
+          work.wait();
+          expect(
+              x, 0, 1000, [&](std::int64_t i) { return sum_over_ranks(2, i); }, "all_reduce");
+        },
+        2, {.group = {.transport = transport}});
 }
 
 TEST_CASE("a collective moves the version of what it writes on at once, and not once more") {
@@ -498,4 +505,5 @@ TEST_CASE("what a group refuses, on the rank that asked, before anything is sent
   CHECK_THROWS_AS(parse_transport("tcp"), InputError);
   CHECK(parse_algorithm("ring") == Algorithm::ring);
   CHECK(parse_transport("auto") == TransportKind::automatic);
+  CHECK(parse_transport("nccl") == TransportKind::nccl);
 }

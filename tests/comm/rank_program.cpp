@@ -8,15 +8,20 @@
 //   stop RANK               that rank stops (SIGSTOP)
 //   sleep                   waits for ever
 //   group                   makes a Group by init_from_env() and adds up all ranks' numbers
+//   nccl [RANK]             all ranks share one GPU and sum there what they sum on a CPU, too; then
+//                           that rank kills itself while the others go on
 #include <signal.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringlet/comm/environment.h"
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/error.h"
@@ -59,8 +64,62 @@ void add_up() {
             << threads_per_device() << " threads" << std::endl;
 }
 
+// Processes that share a GPU take turns on it, and to NCCL they are hosts with a loopback between
+// them: few channels, small sums and no shared memory.
+void be_a_host_of_ones_own() {
+  const std::string host = str("rank-", environment_variable("RANK").value_or("0"));
+  const std::vector<std::pair<const char*, const char*>> settings{
+      {"NCCL_HOSTID", host.c_str()},
+      {"NCCL_SOCKET_IFNAME", "lo"},
+      {"NCCL_NET", "Socket"},
+      {"NCCL_IB_DISABLE", "1"},
+      {"NCCL_NVLS_ENABLE", "0"},
+      {"NCCL_MNNVL_ENABLE", "0"},
+      {"NCCL_CUMEM_ENABLE", "0"},
+      {"NCCL_MAX_NCHANNELS", "2"},
+      {"NCCL_ALGO", "Ring"},
+      {"NCCL_PROTO", "Simple"},
+      {"CUDA_MODULE_LOADING", "EAGER"},
+      {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};
+  for (const auto& [name, value] : settings) setenv(name, value, 1);
+}
+
+/// The sum on the GPU, which has the bits of that on a CPU.
+void sum_on_both(const Group& group, DType dtype) {
+  std::vector<float> values;
+  for (int i = 0; i < 10'007; ++i)
+    values.push_back(std::sin(static_cast<float>((group.rank() + 1) * (i + 1))));
+  const Tensor on_cpu = tensor(values, {10'007}).to(dtype);
+  const Tensor on_gpu = on_cpu.to(Device{DeviceType::cuda, 0});
+  group.all_reduce(on_cpu).wait();
+  group.all_reduce(on_gpu).wait();
+  RINGLET_CHECK(on_gpu.to(Device{}).to_vector() == on_cpu.to_vector(), "a sum of ", dtype,
+                " has other bits on the GPU");
+}
+
+void sum_over_nccl(const std::vector<std::string>& arguments) {
+  be_a_host_of_ones_own();
+  const Group world = init_from_env({.timeout = kPatience});
+  std::vector<int> all;
+  for (int rank = 0; rank < world.size(); ++rank) all.push_back(rank);
+  for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring}) {
+    const Group group = world.subgroup(all, {.algorithm = algorithm, .timeout = kPatience});
+    for (const DType dtype : {DType::f32, DType::bf16}) sum_on_both(group, dtype);
+  }
+  const Device gpu{DeviceType::cuda, 0};
+  std::cout << "rank " << world.rank() << " of " << world.size() << ": a CPU's bits, over "
+            << name(world.transport(gpu)) << std::endl;
+  if (arguments.size() < 2) return;
+  const Tensor x = zeros({1000}, DType::f32, gpu);
+  world.all_reduce(x).wait();
+  x.to_vector();
+  if (world.rank() == std::stoi(arguments[1])) ::raise(SIGKILL);
+  while (true) world.all_reduce(x).wait();
+}
+
 void run(const std::vector<std::string>& arguments) {
   if (arguments.at(0) == "group") return add_up();
+  if (arguments.at(0) == "nccl") return sum_over_nccl(arguments);
   const Environment here = Environment::read();
   if (here.world_size == 1) {
     std::cout << "rank 0 of 1" << std::endl;

@@ -6,6 +6,7 @@
 
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/error.h"
+#include "ringlet/tests/device.h"
 
 namespace ringlet::comm {
 
@@ -14,6 +15,7 @@ inline const std::vector<DType> kDTypes = {DType::f32, DType::f64, DType::bf16, 
 
 /// Those of this build for the device that tensors are made on.
 inline std::vector<TransportKind> transports() {
+  if (has_fake_nccl) return {TransportKind::thread, TransportKind::nccl};
   if (default_device().type != DeviceType::cpu) return {TransportKind::thread};
   std::vector<TransportKind> kinds = {TransportKind::thread, TransportKind::shm};
 #if defined(RINGLET_TESTS_GLOO)

@@ -110,8 +110,11 @@ void end_if_told(const comm::Signals& signals) {
 }
 
 int drill(const DrillOptions& options) {
-  for (const std::string& text : options.transports)
-    faults_of(options, comm::parse_transport(text));  // before anything runs
+  for (const std::string& text : options.transports) {  // before anything runs
+    if (comm::parse_transport(text) == TransportKind::nccl)
+      fail_input("--transport nccl: is for tensors on GPUs, and a drill's are on a CPU");
+    faults_of(options, comm::parse_transport(text));
+  }
   const comm::Signals signals;  // goes last: what is still to come finds no folder
   const WorkFolder work(options.keep);
   int failed = 0, number = 0;

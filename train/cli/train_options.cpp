@@ -10,6 +10,7 @@
 #include "ringlet/core/file.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/seed.h"
 #include "ringlet/train/cli/timeout.h"
@@ -66,8 +67,8 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
              "fsdp: gather the next layer while one computes, in forward and backward (true)");
   command
       .add_option("--transport", options.transport,
-                  "How the processes of a --strategy move bytes: auto, shm or gloo")
-      ->check(CLI::IsMember({"auto", "shm", "gloo"}))
+                  "How the processes of a --strategy move bytes: auto, shm or gloo, nccl on GPUs")
+      ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
       ->capture_default_str();
   command
       .add_option("--algorithm", options.algorithm,
@@ -201,6 +202,9 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
   if (strategy == train::Strategy::none && options.devices > 1)
     fail_input("--devices ", options.devices,
                ": needs a --strategy of several: dp, ddp, zero1, zero2 or fsdp");
+  if (options.transport == "nccl" && existing_device(options.model.device).type == DeviceType::cpu)
+    fail_input(
+        "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   check_strategy_options(options, strategy);
   if (strategy != train::Strategy::none && strategy != train::Strategy::dp) return;
   const auto alone = [](const char* option, const auto& value) {

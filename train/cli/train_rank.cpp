@@ -14,6 +14,7 @@
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/cli/curves.h"
+#include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/evaluator.h"
@@ -52,10 +53,10 @@ std::vector<train::Level> guessing_levels(const TrainingData& data) {
 }
 
 /// "; 2 ranks over shm, direct"
-std::string describe(const comm::Group& group) {
+std::string describe(const comm::Group& group, Device device) {
   if (group.size() == 1) return "";
   const comm::GroupOptions& options = group.options();
-  return fmt::format("; {} ranks over {}, {}", group.size(), comm::name(options.transport),
+  return fmt::format("; {} ranks over {}, {}", group.size(), comm::name(group.transport(device)),
                      options.algorithm == comm::Algorithm::ring ? "ring" : "direct");
 }
 
@@ -167,7 +168,7 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
       result.rows == 0  // all were trained before
           ? "none left to train"
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
-      describe(group), output.string());
+      describe(group, existing_device(options.model.device)), output.string());
 }
 
 }  // namespace ringlet::cli

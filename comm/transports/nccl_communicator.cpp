@@ -1,0 +1,166 @@
+#include "ringlet/comm/transports/nccl_communicator.h"
+
+#include <cstring>
+#include <thread>
+
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often a call is asked for before who waits sleeps in between: most take microseconds, but
+// connections that are to be made seconds.
+constexpr int kAskedAtOnce = 1000;
+constexpr auto kAskedEvery = std::chrono::microseconds(200);
+// For the end, which other ranks may take part in late.
+constexpr Timeout kPatience{5000};
+
+// An id is bytes; stores keep text.
+std::string to_text(const ncclUniqueId& id) {
+  std::string text;
+  for (const char byte : id.internal) {
+    text += static_cast<char>('a' + (static_cast<unsigned char>(byte) >> 4));
+    text += static_cast<char>('a' + (static_cast<unsigned char>(byte) & 15));
+  }
+  return text;
+}
+ncclUniqueId to_id(const std::string& text) {
+  ncclUniqueId id;
+  RINGLET_CHECK_EQ(text.size(), 2 * sizeof(id.internal), "[nccl] letters of the id in the store");
+  for (std::size_t i = 0; i < sizeof(id.internal); ++i)
+    id.internal[i] = static_cast<char>((text[2 * i] - 'a') << 4 | (text[2 * i + 1] - 'a'));
+  return id;
+}
+
+bool is_taken(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
+
+ncclUniqueId agree_on_id(const Membership& membership) {
+  if (membership.rank == 0) {
+    ncclUniqueId id;
+    const ncclResult_t made = nccl().ncclGetUniqueId(&id);
+    RINGLET_CHECK(made == ncclSuccess, "[nccl] no id: ", nccl().ncclGetErrorString(made));
+    membership.store->set(membership.key("nccl id"), to_text(id));
+  }
+  return to_id(membership.get("nccl id", "NCCL's id from rank 0"));
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
+    : membership_(membership), device_(device) {
+  const NcclFunctions& functions = nccl();
+  const ncclUniqueId id = agree_on_id(membership);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  backend(device.type).library_stream(device);  // NCCL takes the thread's current device
+  ncclComm_t handle = nullptr;
+  const ncclResult_t made =
+      functions.ncclCommInitRankConfig(&handle, membership.size, id, membership.rank, &config);
+  handle_ = NcclHandle(handle);
+  const std::string where = str("[group] ", membership.id, ": a communicator on ", device);
+  if (!is_taken(made)) end(where, made);
+  wait_until_taken(where);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  try {
+    if (handle_ && !membership_.alarm->raised() &&
+        is_taken(nccl().ncclCommFinalize(handle_.get())) && outcome(kPatience) == ncclSuccess)
+      handle_.destroy();
+  } catch (const std::exception&) {
+    // What is left is aborted; who can be told has been.
+  }
+}
+
+void NcclCommunicator::group(const std::string& where, const Calls& calls) {
+  const auto stream = static_cast<cudaStream_t>(backend(device_.type).library_stream(device_));
+  const NcclFunctions& functions = nccl();
+  ncclResult_t ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const ncclComm_t handle = open_handle();
+    functions.ncclGroupStart();
+    calls(functions, handle, stream);
+    ended = functions.ncclGroupEnd();  // says what was wrong with the calls, too
+  }
+  if (!is_taken(ended)) end(where, ended);
+  wait_until_taken(where);
+}
+
+std::string NcclCommunicator::async_error() {
+  const std::lock_guard lock(mutex_);
+  ncclResult_t state = ncclSuccess;
+  if (!handle_) return "";
+  const ncclResult_t asked = nccl().ncclCommGetAsyncError(handle_.get(), &state);
+  if (asked != ncclSuccess) state = asked;
+  return is_taken(state) ? "" : words(state);
+}
+
+void NcclCommunicator::abort() noexcept {
+  const std::lock_guard lock(mutex_);
+  handle_.abort();
+}
+
+void NcclCommunicator::wait_until_taken(const std::string& where) {
+  const ncclResult_t result = outcome(membership_.timeout);
+  if (result == ncclSuccess) return;
+  if (result != ncclInProgress) end(where, result);
+  if (!membership_.alarm->raised())
+    membership_.alarm->raise(str(where, ": ", waited(membership_), " for NCCL"));
+  throw Error(membership_.alarm->cause());
+}
+
+// How the last call went; ncclInProgress: it is late, or the group has failed.
+ncclResult_t NcclCommunicator::outcome(Timeout patience) {
+  const auto deadline = Clock::now() + patience;
+  for (int asked = 0;; ++asked) {
+    const ncclResult_t now = state();
+    if (now != ncclInProgress || membership_.alarm->raised() || Clock::now() > deadline) return now;
+    if (asked < kAskedAtOnce) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kAskedEvery);
+    }
+  }
+}
+
+ncclResult_t NcclCommunicator::state() {
+  const std::lock_guard lock(mutex_);
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = nccl().ncclCommGetAsyncError(open_handle(), &state);
+  return asked == ncclSuccess ? state : asked;
+}
+
+ncclComm_t NcclCommunicator::open_handle() const {
+  if (!handle_) throw Error(membership_.alarm->cause());
+  return handle_.get();
+}
+
+// NCCL's last words are of the thread that failed, and often say more than the code.
+std::string NcclCommunicator::words(ncclResult_t result) const {
+  const char* last = nccl().ncclGetLastError(handle_.get());
+  const std::string code = nccl().ncclGetErrorString(result);
+  return last && *last ? str(code, ": ", std::string(last, std::strcspn(last, "\n"))) : code;
+}
+
+void NcclCommunicator::end(const std::string& where, ncclResult_t result) const {
+  end_by_nccl(membership_, where, words(result));
+  throw Error(membership_.alarm->cause());
+}
+
+void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words) {
+  const auto patience = Clock::now() + std::chrono::milliseconds(500);
+  while (!membership.alarm->raised() && Clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  membership.alarm->raise(str(where, ": NCCL on rank ", membership.rank, ": ", words));
+}
+
+std::string waited(const Membership& membership) {
+  return str("rank ", membership.rank, " waited ",
+             std::chrono::duration<double>(membership.timeout).count(), " s");
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,53 @@
+#include "ringlet/comm/transports/nccl_rank.h"
+
+#include "ringlet/comm/collectives.h"
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+
+NcclRank::NcclRank(const Membership& membership, Transport& host)
+    : membership_(membership), host_(host), nothing_(empty({0}, DType::u8, Device{})) {}
+
+void NcclRank::enter(const Call& call, Device device) {
+  call_ = call;
+  RINGLET_CHECK(!communicator_ || device == device_, "[", name(call.op), "] of a tensor on ",
+                device, " in a group whose tensors are on ", device_);
+  meet();
+  if (!communicator_) {
+    device_ = device;
+    communicator_.emplace(membership_, device);
+    meet();  // NCCL's kernels must not wait on a GPU where another rank still makes its part
+    watchdog_.emplace(membership_, *communicator_);
+  }
+  // What is captured runs later, any number of times: no time is measured of it.
+  begun_ = backend(device.type).is_captured(device) ? nullptr : std::make_shared<Event>(device);
+  if (begun_) begun_->record();
+}
+
+// Empty messages carry the call, and a rank hears from its neighbour: where neighbours agree, all
+// do.
+void NcclRank::meet() {
+  const Collective meeting{.call = call_,
+                           .schedule = barrier_schedule(membership_.rank, membership_.size),
+                           .pieces = Pieces(1),
+                           .segments = 1,
+                           .buffer = nothing_,
+                           .own = {}};
+  const Stream none{Device{}};
+  const RankPart part{&meeting, &host_, &none, membership_.rank, membership_.size};
+  run({&part, 1});
+}
+
+void NcclRank::group(const NcclCommunicator::Calls& calls) {
+  communicator_->group(describe_collective(call_), calls);
+}
+
+void NcclRank::leave() {
+  if (!begun_) return;
+  const auto ended = std::make_shared<Event>(device_);
+  ended->record();
+  watchdog_->watch(call_, std::move(begun_), ended);
+}
+
+}  // namespace ringlet::comm

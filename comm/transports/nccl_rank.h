@@ -1,0 +1,40 @@
+// What the transport nccl and NCCL's own collectives share: a rank's way into and out of a
+// collective of tensors on its GPU.
+#pragma once
+
+#include <optional>
+
+#include "ringlet/comm/transports/nccl_communicator.h"
+#include "ringlet/comm/transports/nccl_watchdog.h"
+
+namespace ringlet::comm {
+
+class NcclRank {
+ public:
+  /// Over `host` the ranks compare their calls: NCCL would wait for ever where they differ.
+  NcclRank(const Membership& membership, Transport& host);
+  int rank() const { return membership_.rank; }
+  int size() const { return membership_.size; }
+
+  /// Returns when all ranks have come to the same call. The first makes the communicator.
+  void enter(const Call& call, Device device);
+  void group(const NcclCommunicator::Calls& calls);
+  /// The device has been given the collective, up to what this thread's stream has now.
+  void leave();
+
+ private:
+  void meet();
+
+  Membership membership_;
+  Transport& host_;
+  Tensor nothing_;  // (0)
+  Call call_;
+  Device device_;
+  std::shared_ptr<Event> begun_;  // null in a capture
+  std::optional<NcclCommunicator> communicator_;
+  std::optional<NcclWatchdog> watchdog_;
+};
+
+std::unique_ptr<Engine> make_nccl_engine(NcclRank& rank);
+
+}  // namespace ringlet::comm

@@ -1,0 +1,53 @@
+// Ranks that are processes and share one GPU, over NCCL's sockets: each says that it is a host of
+// its own, or NCCL would refuse the second. RINGLET_RANK_PROGRAM is tests/comm/rank_program.cpp.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+#include "ringlet/tests/cli/program.h"
+
+using ringlet::str;
+
+namespace {
+
+Outcome share_gpu(const std::string& ranks, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command{
+      "CUDA_VISIBLE_DEVICES=0", RINGLET_PROGRAM, "run", "--nproc-per-node", ranks,
+      RINGLET_RANK_PROGRAM,     "nccl"};
+  command.insert(command.end(), more.begin(), more.end());
+  return run_program("env", command);
+}
+
+bool has_gpu() {
+  if (ringlet::has_backend(ringlet::DeviceType::cuda) &&
+      ringlet::backend(ringlet::DeviceType::cuda).device_count() > 0)
+    return true;
+  MESSAGE("skipped: no CUDA device");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("two and four processes on one GPU sum over NCCL to a CPU's bits") {
+  if (!has_gpu()) return;
+  for (const int ranks : {2, 4}) {
+    const Outcome outcome = share_gpu(std::to_string(ranks));
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    for (int rank = 0; rank < ranks; ++rank)
+      CHECK(outcome.out.find(str("rank ", rank, " of ", ranks, ": a CPU's bits, over nccl")) !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("a process that is killed ends the others, whose GPUs wait for it") {
+  if (!has_gpu()) return;
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = share_gpu("2", {"1"});
+  CHECK(outcome.code == 128 + SIGKILL);
+  CHECK(outcome.err.find("rank 1") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+}

@@ -1,0 +1,325 @@
+// The transport nccl over tests/fake_nccl.h: what it gives NCCL in which order, and how groups over
+// it end. That its sums are right is tests/comm/group.cpp's business, on a delayed device.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "ranks.h"
+#include "ringlet/cuda/nccl_library.h"
+#include "ringlet/tests/fake_nccl.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Device kGpu{DeviceType::cuda, 0}, kOtherGpu{DeviceType::cuda, 1};
+
+/// For a scope, tensors are made on a delayed device with NCCL.
+struct Gpus {
+  Gpus() { set_default_device(kGpu); }
+  ~Gpus() { set_default_device(before); }
+  Gpus(const Gpus&) = delete;
+  Gpus& operator=(const Gpus&) = delete;
+
+  /// The message of the Error that launch throws.
+  std::string failure(const std::function<void(const Group&)>& rank_main, int n,
+                      GroupOptions options = {}) const {
+    options.transport = TransportKind::nccl;
+    try {
+      launch(rank_main, n, {.group = options});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing failed";
+  }
+  void run(const std::function<void(const Group&)>& rank_main, int n,
+           const GroupOptions& options = {}) const {
+    CHECK_EQ(failure(rank_main, n, options), "nothing failed");
+  }
+  void check_all_aborted(int ranks) const {
+    CHECK(nccl.made() == ranks);
+    CHECK(nccl.aborted() == ranks);
+    CHECK(nccl.destroyed() == 0);
+    CHECK(nccl.misused() == 0);
+  }
+
+  Device before = default_device();
+  DelayedDevice device{7};
+  FakeNccl nccl{device};
+};
+
+using Groups = std::vector<FakeNccl::Group>;
+FakeNccl::Asked send(int peer, std::size_t nbytes) { return {"send", peer, nbytes}; }
+FakeNccl::Asked receive(int peer, std::size_t nbytes) { return {"receive", peer, nbytes}; }
+
+/// Collectives until one fails, for a minute at most.
+void go_on(const Group& group) {
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < end) group.all_reduce(zeros({100})).wait();
+}
+
+}  // namespace
+
+TEST_CASE("nccl, ring: a step of a segment is one group, and segments take turns") {
+  Gpus gpus;
+  gpus.run([](const Group& group) { group.all_reduce(zeros({3 * 48})).wait(); }, 3,
+           {.algorithm = Algorithm::ring, .segment_bytes = 128});
+  for (int rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
+    const int next = (rank + 1) % 3, previous = (rank + 2) % 3;
+    Groups expected;  // pieces of 48 elements go in segments of 16 and 32
+    for (int step = 0; step < 4; ++step)
+      for (const std::size_t nbytes : {64u, 128u})
+        expected.push_back({send(next, nbytes), receive(previous, nbytes)});
+    CHECK(gpus.nccl.groups(rank) == expected);
+  }
+}
+
+TEST_CASE("nccl, direct: all sends and receives of a step are one group") {
+  Gpus gpus;
+  gpus.run([](const Group& group) { group.all_reduce(zeros({16 + 16 + 8})).wait(); }, 3,
+           {.algorithm = Algorithm::direct});
+  const auto bytes_of = [](int piece) -> std::size_t { return piece == 2 ? 32 : 64; };
+  for (int rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
+    const int first = (rank + 1) % 3, second = (rank + 2) % 3;
+    const std::size_t own = bytes_of(rank);
+    CHECK(gpus.nccl.groups(rank) ==
+          Groups{{send(first, bytes_of(first)), send(second, bytes_of(second)), receive(first, own),
+                  receive(second, own)},
+                 {send(first, own), send(second, own), receive(first, bytes_of(first)),
+                  receive(second, bytes_of(second))}});
+  }
+}
+
+TEST_CASE("nccl: long pieces go in four segments of 4 MiB or more, and nothing in no group") {
+  Gpus gpus;
+  gpus.run(
+      [](const Group& group) {
+        group.all_reduce(zeros({0})).wait();
+        group.broadcast(zeros({5 << 20}, DType::u8)).wait();
+        group.broadcast(zeros({40 << 20}, DType::u8)).wait();
+      },
+      2);
+  std::vector<std::size_t> sent;
+  for (const FakeNccl::Group& group : gpus.nccl.groups(0)) {
+    REQUIRE(group.size() == 1);
+    sent.push_back(group[0].nbytes);
+  }
+  const std::size_t mib = std::size_t{1} << 20;
+  CHECK(sent == std::vector{5 * mib / 2, 5 * mib / 2, 10 * mib, 10 * mib, 10 * mib, 10 * mib});
+}
+
+TEST_CASE("nccl: one communicator for a group, made for its first tensor on a GPU") {
+  Gpus gpus;
+  gpus.run(
+      [&](const Group& group) {
+        const Tensor on_cpu = zeros({10}, DType::f32, Device{});
+        group.all_reduce(on_cpu).wait();
+        RINGLET_CHECK_EQ(gpus.nccl.made(), 0, "communicators for a tensor on a CPU");
+        RINGLET_CHECK(group.transport(Device{}) == TransportKind::thread, "on a CPU");
+        RINGLET_CHECK(group.transport(kGpu) == TransportKind::nccl, "on a GPU");
+        group.barrier();
+        for (int i = 0; i < 3; ++i) group.all_reduce(zeros({10})).wait();
+        group.all_reduce(on_cpu).wait();
+        group.barrier();
+      },
+      3);
+  CHECK(gpus.nccl.made() == 3);
+  CHECK(gpus.nccl.destroyed() == 3);
+  CHECK(gpus.nccl.aborted() == 0);
+  CHECK(gpus.nccl.misused() == 0);
+}
+
+TEST_CASE("nccl: a group's tensors are on one GPU of each rank") {
+  Gpus gpus;
+  const std::string message = gpus.failure(
+      [](const Group& group) {
+        group.all_reduce(zeros({10})).wait();
+        group.all_reduce(zeros({10}, DType::f32, kOtherGpu)).wait();
+      },
+      2);
+  CHECK(message.find("[all_reduce] of a tensor on cuda:1 in a group whose tensors are on cuda:0") !=
+        message.npos);
+}
+
+TEST_CASE("nccl: its own collectives give the same") {
+  for (const int ranks : {1, 2, 3}) {
+    Gpus gpus;
+    gpus.run(
+        [](const Group& group) {
+          const int n = group.size();
+          const auto mine = static_cast<std::size_t>(group.rank());
+          const auto of = [](int rank) { return [=](std::int64_t i) { return element(rank, i); }; };
+          const auto summed = [&](std::int64_t i) {
+            int sum = 0;
+            for (int rank = 0; rank < n; ++rank) sum += element(rank, i);
+            return sum;
+          };
+          for (const DType dtype : kDTypes)
+            for (const std::int64_t count : {0, 1, 100}) {
+              const Tensor sum = numbered(group.rank(), count, dtype);
+              group.all_reduce(sum).wait();
+              expect(sum, 0, count, summed, "all_reduce");
+
+              const Pieces even = even_pieces(count * n, n);
+              const Tensor piece = empty({count}, dtype);
+              group.reduce_scatter(piece, numbered(group.rank(), count * n, dtype), even).wait();
+              const std::int64_t start = even[mine].offset;
+              expect(
+                  piece, 0, count, [&](std::int64_t i) { return summed(start + i); },
+                  "reduce_scatter");
+
+              Pieces uneven = even;
+              uneven[0].count -= count > 1 ? 1 : 0;
+              for (const Pieces& pieces : {even, uneven}) {
+                const Tensor all = empty({count * n}, dtype);
+                group.all_gather(all, numbered(group.rank(), pieces[mine].count, dtype), pieces)
+                    .wait();
+                for (int rank = 0; rank < n; ++rank) {
+                  const auto [offset, length] = pieces[static_cast<std::size_t>(rank)];
+                  expect(all.slice(offset, offset + length), 0, length, of(rank), "all_gather");
+                }
+              }
+              const Tensor sent = numbered(group.rank(), count, dtype);
+              group.broadcast(sent, n - 1).wait();
+              expect(sent, 0, count, of(n - 1), "broadcast");
+              group.barrier();
+            }
+        },
+        ranks, {.algorithm = Algorithm::native});
+    CHECK(gpus.nccl.misused() == 0);
+  }
+  Gpus gpus;
+  const std::string message = gpus.failure(
+      [](const Group& group) {
+        const Pieces pieces{{0, 1}, {1, 3}};
+        group.reduce_scatter(empty({group.rank() == 0 ? 1 : 3}), zeros({4}), pieces).wait();
+      },
+      2, {.algorithm = Algorithm::native});
+  CHECK(message.find("[reduce_scatter] NCCL's own takes equal pieces end to end: choose ring or "
+                     "direct") != message.npos);
+}
+
+TEST_CASE("nccl: ranks that call different collectives learn it before NCCL hangs") {
+  Gpus gpus;
+  const std::string message = gpus.failure(
+      [](const Group& group) {
+        group.all_reduce(zeros({10})).wait();
+        if (group.rank() == 1)
+          return group.all_gather(empty({128}), zeros({64}), even_pieces(128, 2)).wait();
+        group.all_reduce(zeros({256})).wait();
+      },
+      2);
+  CHECK(message.find("all_gather (f32, 128)") != message.npos);
+  CHECK(message.find("all_reduce (f32, 256)") != message.npos);
+  CHECK(message.find("called") != message.npos);
+  CHECK(message.ends_with(", collective 2"));
+  gpus.check_all_aborted(2);
+}
+
+TEST_CASE("nccl: a rank that ends, ends the others' work on their GPUs") {
+  Gpus gpus;
+  CHECK(gpus.failure(
+            [](const Group& group) {
+              Tensor x = zeros({100});
+              group.all_reduce(x).wait();
+              if (group.rank() == 1) fail("the disk is full");
+              go_on(group);
+            },
+            3) == "rank 1: the disk is full");
+  CHECK(gpus.nccl.aborted() == 2);  // rank 1 has left in good order
+  CHECK(gpus.nccl.destroyed() == 1);
+  CHECK(gpus.nccl.misused() == 0);
+}
+
+TEST_CASE("nccl: what fails on one GPU ends all ranks, with the collective") {
+  Gpus gpus;
+  const std::string message = gpus.failure(
+      [&](const Group& group) {
+        group.all_reduce(zeros({100})).wait();
+        group.barrier();
+        if (group.rank() == 1) gpus.nccl.fail_on_device(1);
+        go_on(group);
+      },
+      3);
+  CHECK(message.starts_with("[all_reduce] collective "));
+  CHECK(message.find("(f32, 100): NCCL on rank 1: remote process exited") != message.npos);
+  gpus.check_all_aborted(3);
+}
+
+TEST_CASE("nccl: the watchdog says what failed where nobody asks") {
+  Gpus gpus;
+  const std::string message = gpus.failure(
+      [&](const Group& group) {
+        group.all_reduce(zeros({100})).wait();
+        group.barrier();
+        if (group.rank() == 1) gpus.nccl.fail_on_device(1);
+        const auto end = std::chrono::steady_clock::now() + 20s;
+        while (!group.alarm()->raised() && std::chrono::steady_clock::now() < end)
+          std::this_thread::sleep_for(1ms);
+        group.all_reduce(zeros({100})).wait();
+      },
+      2);
+  CHECK(message.starts_with(
+      "[all_reduce] collective 1 (f32, 100): NCCL on rank 1: remote process exited"));
+  gpus.check_all_aborted(2);
+}
+
+TEST_CASE("nccl: a collective that its GPU does not end ends by the deadline") {
+  Gpus gpus;
+  gpus.nccl.lose_sends_of(0);
+  const auto start = std::chrono::steady_clock::now();
+  const std::string message = gpus.failure(
+      [](const Group& group) {
+        const Tensor x = zeros({100});
+        group.all_reduce(x).wait();
+        x.to_vector();  // waits for the GPU, until the watchdog ends its work
+        group.all_reduce(x).wait();
+      },
+      2, {.timeout = 1s});
+  const auto took = std::chrono::steady_clock::now() - start;
+  CHECK(message.starts_with("[all_reduce] collective 1 (f32, 100): rank "));
+  CHECK(message.find(" waited 1 s for cuda:0 to end it; all ranks came") != message.npos);
+  CHECK((1s <= took && took < 15s));
+  gpus.check_all_aborted(2);
+}
+
+TEST_CASE("nccl: what a collective waits for on its own rank is nobody's delay") {
+  Gpus gpus;
+  const DelayedDevice::Point computed = gpus.device.promise();
+  std::thread later([&] {
+    std::this_thread::sleep_for(2s);
+    gpus.device.keep(computed, {}, {});
+  });
+  gpus.run(
+      [&](const Group& group) {
+        const Tensor x = zeros({100});
+        gpus.device.give_to(gpus.device.library_stream(kGpu), {}, {computed});
+        group.all_reduce(x).wait();
+        x.to_vector();
+        group.all_reduce(x).wait();
+      },
+      2, {.timeout = 1s});
+  later.join();
+  CHECK(gpus.nccl.aborted() == 0);
+}
+
+TEST_CASE("nccl: a communicator that is not made in time is given up") {
+  Gpus gpus;
+  gpus.nccl.never_finish_making();
+  const std::string message = gpus.failure(
+      [](const Group& group) { group.all_reduce(zeros({100})).wait(); }, 2, {.timeout = 1s});
+  CHECK(message.starts_with("[group] world: a communicator on cuda:0: rank "));
+  CHECK(message.find(" waited 1 s for NCCL") != message.npos);
+  gpus.check_all_aborted(2);
+}
+
+TEST_CASE("nccl: a library that is too old is refused in one line") {
+  CHECK_THROWS_WITH_AS(cuda::check_nccl_version(21805),
+                       "[nccl] the library here is 2.18.5; 2.19.0 or newer is needed", Error);
+  CHECK_NOTHROW(cuda::check_nccl_version(22809));
+}

@@ -1,0 +1,85 @@
+// The transport nccl over NCCL itself, with one rank, which sends to itself. Several ranks that
+// share one GPU: tests/cli/nccl.cpp.
+#include <doctest/doctest.h>
+
+#include "ringlet/comm/transport.h"
+#include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/graph.h"
+#include "ringlet/core/ops/elementwise.h"
+
+using namespace ringlet;
+using namespace ringlet::comm;
+
+namespace {
+
+bool has_gpu() {
+  if (default_device().type == DeviceType::cuda) return true;
+  MESSAGE("skipped: needs a GPU and --device cuda");
+  return false;
+}
+
+struct OneRank {
+  Call next(Op op, std::int64_t count) {
+    return {.sequence = ++sequence, .count = count, .op = op, .dtype = DType::f32};
+  }
+  /// The second half of x becomes the first; as one that adds, their sum.
+  void exchange(const Tensor& x, bool adds) {
+    Tensor halves[] = {x.slice(0, x.numel() / 2), x.slice(x.numel() / 2, x.numel())};
+    const std::size_t half = halves[0].nbytes();
+    const Transmission first{0, 0, half}, second{0, half, half};
+    nccl->begin(next(Op::all_gather, x.numel()), x);
+    nccl->send({&first, 1});
+    nccl->receive({&second, 1}, !adds, [&](std::span<const std::byte* const> views) {
+      if (!adds) return;
+      auto received =
+          std::make_shared<Storage>(const_cast<std::byte*>(views[0]), half, x.device(), [] {});
+      halves[1].copy_(add(halves[1], Tensor(received, 0, halves[0].shape(), DType::f32)));
+    });
+    nccl->finish();
+  }
+
+  std::uint64_t sequence = 0;
+  Membership member{make_memory_store(), make_local_alarm(), 0, 1, std::chrono::seconds(60), "one"};
+  std::unique_ptr<Transport> host = make_thread_transport(member);
+  std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host);
+};
+
+}  // namespace
+
+TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is its own") {
+  if (!has_gpu()) return;
+  OneRank rank;
+  Tensor x = tensor({1.0f, 2.0f, 3.0f, 4.0f});
+  rank.exchange(x, false);
+  CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 1.0f, 2.0f});
+  rank.exchange(x, true);
+  CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
+  rank.nccl->engine()->all_reduce(rank.next(Op::all_reduce, 4), x);
+  CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
+  CHECK_FALSE(rank.member.alarm->raised());
+}
+
+TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
+  if (!has_gpu()) return;
+  if (const std::string why = why_no_graphs(default_device()); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  OneRank rank;
+  Tensor x = tensor({1.0f, 2.0f, 0.0f, 0.0f});
+  rank.exchange(x, false);  // the communicator and the slots are made before
+  rank.exchange(x, true);
+  const auto graph = capture(default_device(), [&] {
+    rank.exchange(x, true);
+    rank.nccl->engine()->all_reduce(rank.next(Op::all_reduce, 4), x);
+  });
+  CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
+  graph->replay();
+  graph->replay();
+  CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 4.0f, 8.0f});
+  rank.exchange(x, false);  // and between replays as ever
+  graph->replay();
+  CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
+  CHECK_FALSE(rank.member.alarm->raised());
+}

@@ -1,0 +1,391 @@
+// NCCL on the device of delayed_device.h: a group is work of its stream that begins behind what the
+// stream was given, lasts until all its sends and receives have met their peers', and moves their
+// bytes some time in between. As the real one it takes a group at once and gives it to the stream
+// later, takes no other call of the communicator meanwhile, and waits for ever for who never comes.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "delayed_device.h"
+#include "device.h"
+#include "ringlet/comm/transports/nccl_functions.h"
+
+namespace ringlet {
+
+class FakeNccl {
+ public:
+  /// A send or a receive; of the others, `peer` is -1.
+  struct Asked {
+    std::string what;
+    int peer;
+    std::size_t nbytes;
+    bool operator==(const Asked&) const = default;
+  };
+  using Group = std::vector<Asked>;
+
+  explicit FakeNccl(DelayedDevice& device) : device_(device) {
+    installed = this;
+    has_fake_nccl = true;
+    comm::set_nccl(&functions());
+  }
+  ~FakeNccl() {
+    comm::set_nccl(nullptr);
+    has_fake_nccl = false;
+    installed = nullptr;
+  }
+  FakeNccl(const FakeNccl&) = delete;
+  FakeNccl& operator=(const FakeNccl&) = delete;
+
+  /// What each rank has given the device so far, in order.
+  std::vector<Group> groups(int rank) {
+    const std::lock_guard lock(mutex_);
+    return groups_[rank];
+  }
+  /// Calls that NCCL forbids: of a communicator that is gone, or busy.
+  int misused() const { return misused_; }
+  int made() const { return made_; }
+  int aborted() const { return aborted_; }
+  int destroyed() const { return destroyed_; }
+
+  // What goes wrong from now on.
+  void never_finish_making() { stalled_ = true; }
+  /// What the rank sends is lost.
+  void lose_sends_of(int rank) { lost_.insert(rank); }
+  void fail_on_device(int rank) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& communicator : communicators_)
+      if (communicator->rank == rank) communicator->error = ncclRemoteError;
+  }
+
+ private:
+  using Point = DelayedDevice::Point;
+
+  struct Call {
+    std::string what;
+    const void* from;
+    void* to;
+    std::size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int peer;  // or the root
+  };
+  struct Half {  // of a send and its receive
+    std::byte* data;
+    std::size_t nbytes;
+    Point arrived, moved;
+  };
+  struct Joint {  // a collective that all take part in
+    std::vector<Call> calls;
+    std::vector<Point> arrived;
+    Point moved;
+  };
+  struct World {
+    int size = 0;
+    int joined = 0;
+    std::map<std::pair<int, int>, std::deque<Half>> sends, receives;
+    std::map<int, Joint> joints;
+  };
+  struct Communicator {
+    Communicator(World* world, int rank) : world(world), rank(rank) {}
+    World* world;
+    int rank;
+    int polls = 0;                 // until what was asked for has been taken
+    std::function<void()> taking;  // gives it to the device
+    ncclResult_t error = ncclSuccess;
+    std::vector<Point> promised;
+    int joints = 0;
+    bool gone = false;
+  };
+
+  inline static FakeNccl* installed = nullptr;
+  static Communicator& of(ncclComm_t handle) { return *reinterpret_cast<Communicator*>(handle); }
+
+  // ---- groups, of this thread ---------------------------------------------------------------
+
+  struct Open {
+    Communicator* communicator = nullptr;
+    void* stream = nullptr;
+    std::vector<Call> calls;
+  };
+  static Open& open() {
+    thread_local Open group;
+    return group;
+  }
+  static ncclResult_t ask(Call call, ncclComm_t handle, cudaStream_t stream) {
+    Open& group = open();
+    group.communicator = &of(handle);
+    group.stream = stream;
+    group.calls.push_back(std::move(call));
+    return ncclSuccess;
+  }
+  static ncclResult_t start_group() {
+    open() = {};
+    return ncclSuccess;
+  }
+  static ncclResult_t end_group() {
+    FakeNccl& self = *installed;
+    const std::lock_guard lock(self.mutex_);
+    const Open group = std::exchange(open(), {});
+    if (!group.communicator) return ncclSuccess;
+    if (group.communicator->gone || group.communicator->polls > 0) return self.misuse();
+    group.communicator->polls = 2;
+    group.communicator->taking = [&self, group] { self.give(group); };
+    return ncclInProgress;
+  }
+
+  void give(const Open& group) {
+    Communicator& communicator = *group.communicator;
+    const Point arrived = device_.give_to(group.stream, {});
+    std::vector<Point> moved;
+    Group asked;
+    for (const Call& call : group.calls) {
+      const bool to_peer = call.what == "send" || call.what == "receive";
+      asked.push_back({call.what, to_peer ? call.peer : -1, call.count * size_of(call.type)});
+      moved.push_back(to_peer ? meet(communicator, call, arrived)
+                              : join(communicator, call, arrived));
+    }
+    device_.give_to(group.stream, {}, moved);
+    groups_[communicator.rank].push_back(std::move(asked));
+  }
+
+  Point promise(Communicator& communicator) {
+    communicator.promised.push_back(device_.promise());
+    return communicator.promised.back();
+  }
+
+  Point meet(Communicator& communicator, const Call& call, const Point& arrived) {
+    World& world = *communicator.world;
+    const bool sends = call.what == "send";
+    const std::pair way =
+        sends ? std::pair(communicator.rank, call.peer) : std::pair(call.peer, communicator.rank);
+    auto& theirs = (sends ? world.receives : world.sends)[way];
+    Half mine{static_cast<std::byte*>(sends ? const_cast<void*>(call.from) : call.to),
+              call.count,
+              arrived,
+              {}};
+    if (sends && lost_.contains(communicator.rank)) return promise(communicator);
+    if (theirs.empty()) {
+      mine.moved = promise(communicator);
+      (sends ? world.sends : world.receives)[way].push_back(mine);
+      return mine.moved;
+    }
+    const Half other = theirs.front();
+    theirs.pop_front();
+    RINGLET_CHECK_EQ(other.nbytes, mine.nbytes, "[fake nccl] bytes from rank ", way.first, " to ",
+                     way.second);
+    const Half &from = sends ? mine : other, &to = sends ? other : mine;
+    device_.keep(other.moved, [=] { std::memcpy(to.data, from.data, from.nbytes); },
+                 {other.arrived, arrived});
+    return other.moved;
+  }
+
+  Point join(Communicator& communicator, const Call& call, const Point& arrived) {
+    World& world = *communicator.world;
+    const int number = communicator.joints++;
+    Joint& joint = world.joints[number];
+    if (joint.calls.empty()) {
+      joint.moved = promise(communicator);
+      joint.calls.resize(static_cast<std::size_t>(world.size));
+    }
+    joint.calls[static_cast<std::size_t>(communicator.rank)] = call;
+    joint.arrived.push_back(arrived);
+    if (static_cast<int>(joint.arrived.size()) == world.size) {
+      device_.keep(
+          joint.moved, [calls = joint.calls] { run(calls); }, joint.arrived);
+      const Point moved = joint.moved;
+      world.joints.erase(number);
+      return moved;
+    }
+    return joint.moved;
+  }
+
+  // ---- what they compute --------------------------------------------------------------------
+
+  static DType dtype_of(ncclDataType_t type) {
+    switch (type) {
+      case ncclFloat32:
+        return DType::f32;
+      case ncclFloat64:
+        return DType::f64;
+      case ncclBfloat16:
+        return DType::bf16;
+      case ncclFloat16:
+        return DType::f16;
+      case ncclInt32:
+        return DType::i32;
+      case ncclInt64:
+        return DType::i64;
+      default:
+        return DType::u8;
+    }
+  }
+  static std::size_t size_of(ncclDataType_t type) { return itemsize(dtype_of(type)); }
+
+  static void run(const std::vector<Call>& calls) {
+    const Call& first = calls[0];
+    const std::size_t nbytes = first.count * size_of(first.type), ranks = calls.size();
+    const auto in = [&](std::size_t rank, std::size_t piece) {
+      return static_cast<const std::byte*>(calls[rank].from) + piece * nbytes;
+    };
+    for (const Call& call : calls)
+      RINGLET_CHECK(call.what == first.what && call.count == first.count, "[fake nccl] ", call.what,
+                    " of ", call.count, " meets ", first.what, " of ", first.count);
+    std::vector<std::vector<std::byte>> results;  // of each piece
+    const bool reduces = first.what != "all_gather" && first.what != "broadcast";
+    const std::size_t pieces =
+        first.what == "reduce_scatter" || first.what == "all_gather" ? ranks : 1;
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      std::vector<std::byte>& result = results.emplace_back(nbytes);
+      if (!reduces) {
+        const std::size_t owner =
+            first.what == "broadcast" ? static_cast<std::size_t>(first.peer) : piece;
+        std::memcpy(result.data(), in(owner, 0), nbytes);
+        continue;
+      }
+      std::vector<const void*> sources;
+      for (std::size_t rank = 0; rank < ranks; ++rank) sources.push_back(in(rank, piece));
+      combine_kernel(
+          {result.data(), sources.data(), static_cast<int>(ranks),
+           static_cast<std::int64_t>(first.count),
+           first.op == ncclMax ? CombineOp::max : CombineOp::sum,
+           first.op == ncclAvg ? 1.0 / static_cast<double>(ranks) : 1.0, dtype_of(first.type)},
+          Device{});
+    }
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      for (std::size_t piece = 0; piece < pieces; ++piece) {
+        auto* out = static_cast<std::byte*>(calls[rank].to);
+        if (first.what == "reduce_scatter" && piece != rank) continue;
+        if (first.what == "all_gather") out += piece * nbytes;
+        std::memcpy(out, results[piece].data(), nbytes);
+      }
+  }
+
+  // ---- communicators ------------------------------------------------------------------------
+
+  ncclResult_t misuse() {
+    ++misused_;
+    return ncclInvalidUsage;
+  }
+
+  static ncclResult_t make_id(ncclUniqueId* id) {
+    FakeNccl& self = *installed;
+    const std::lock_guard lock(self.mutex_);
+    std::memset(id, 0xfe, sizeof(*id));
+    std::memcpy(id, &++self.ids_, sizeof(self.ids_));
+    return ncclSuccess;
+  }
+  static ncclResult_t make(ncclComm_t* handle, int size, ncclUniqueId id, int rank,
+                           ncclConfig_t* config) {
+    FakeNccl& self = *installed;
+    const std::lock_guard lock(self.mutex_);
+    if (config->blocking != 0) return self.misuse();
+    World& world = self.worlds_[std::string(id.internal, sizeof(id.internal))];
+    world.size = size;
+    ++world.joined;
+    ++self.made_;
+    self.communicators_.push_back(std::make_unique<Communicator>(&world, rank));
+    *handle = reinterpret_cast<ncclComm_t>(self.communicators_.back().get());
+    return ncclInProgress;
+  }
+  static ncclResult_t poll(ncclComm_t handle, ncclResult_t* state) {
+    FakeNccl& self = *installed;
+    const std::lock_guard lock(self.mutex_);
+    Communicator& communicator = of(handle);
+    if (communicator.gone) return self.misuse();
+    *state = communicator.error;
+    if (communicator.error != ncclSuccess) return ncclSuccess;
+    if (self.stalled_ || communicator.world->joined < communicator.world->size) {
+      *state = ncclInProgress;
+    } else if (communicator.polls > 0 && --communicator.polls > 0) {
+      *state = ncclInProgress;
+    } else if (const auto taking = std::exchange(communicator.taking, {})) {
+      taking();
+    }
+    return ncclSuccess;
+  }
+  static ncclResult_t abort(ncclComm_t handle) {
+    FakeNccl& self = *installed;
+    const std::lock_guard lock(self.mutex_);
+    Communicator& communicator = of(handle);
+    ++self.aborted_;
+    if (std::exchange(communicator.gone, true)) return self.misuse();
+    for (const Point& point : communicator.promised) self.device_.keep(point, {}, {});
+    return ncclSuccess;
+  }
+  static ncclResult_t finalize(ncclComm_t handle) {
+    FakeNccl& self = *installed;
+    const std::lock_guard lock(self.mutex_);
+    if (of(handle).gone || of(handle).polls > 0) return self.misuse();
+    of(handle).polls = 2;
+    return ncclInProgress;
+  }
+  static ncclResult_t destroy(ncclComm_t handle) {
+    FakeNccl& self = *installed;
+    const std::lock_guard lock(self.mutex_);
+    ++self.destroyed_;
+    return std::exchange(of(handle).gone, true) ? self.misuse() : ncclSuccess;
+  }
+
+  static const comm::NcclFunctions& functions() {
+    static const comm::NcclFunctions all = [] {
+      comm::NcclFunctions f{};
+      f.ncclGetUniqueId = make_id;
+      f.ncclCommInitRankConfig = make;
+      f.ncclCommGetAsyncError = poll;
+      f.ncclCommAbort = abort;
+      f.ncclCommFinalize = finalize;
+      f.ncclCommDestroy = destroy;
+      f.ncclGetErrorString = [](ncclResult_t result) {
+        return result == ncclRemoteError ? "remote process exited" : "invalid usage";
+      };
+      f.ncclGetLastError = [](ncclComm_t) { return ""; };
+      f.ncclGroupStart = start_group;
+      f.ncclGroupEnd = end_group;
+      f.ncclSend = [](const void* from, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t handle, cudaStream_t stream) {
+        return ask({"send", from, nullptr, count, type, ncclSum, peer}, handle, stream);
+      };
+      f.ncclRecv = [](void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t handle,
+                      cudaStream_t stream) {
+        return ask({"receive", nullptr, to, count, type, ncclSum, peer}, handle, stream);
+      };
+      f.ncclAllReduce = [](const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t handle, cudaStream_t stream) {
+        return ask({"all_reduce", from, to, count, type, op, 0}, handle, stream);
+      };
+      f.ncclReduceScatter = [](const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t handle, cudaStream_t stream) {
+        return ask({"reduce_scatter", from, to, count, type, op, 0}, handle, stream);
+      };
+      f.ncclAllGather = [](const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t handle, cudaStream_t stream) {
+        return ask({"all_gather", from, to, count, type, ncclSum, 0}, handle, stream);
+      };
+      f.ncclBroadcast = [](const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t handle, cudaStream_t stream) {
+        return ask({"broadcast", from, to, count, type, ncclSum, root}, handle, stream);
+      };
+      return f;
+    }();
+    return all;
+  }
+
+  DelayedDevice& device_;
+  std::mutex mutex_;
+  std::uint64_t ids_ = 0;
+  std::map<std::string, World> worlds_;
+  std::deque<std::unique_ptr<Communicator>> communicators_;  // those that are gone, too
+  std::map<int, std::vector<Group>> groups_;
+  std::set<int> lost_;
+  std::atomic<bool> stalled_{false};
+  std::atomic<int> misused_{0}, made_{0}, aborted_{0}, destroyed_{0};
+};
+
+}  // namespace ringlet
