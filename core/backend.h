@@ -89,6 +89,8 @@ class Backend {
   /// See core/stream.h; null of a device that never runs behind.
   virtual std::unique_ptr<DeviceStream> make_stream(Device) { return nullptr; }
   virtual std::unique_ptr<DeviceEvent> make_event(Device) { return nullptr; }
+  /// Names the stream that this thread's work for the device goes to.
+  virtual const void* stream(Device) { return nullptr; }
   virtual MemoryStats memory(Device device) const = 0;
   /// A sidecar of `nbytes` in this block comes into use, or (less than 0) goes.
   virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;

@@ -35,6 +35,7 @@ Storage::Storage(std::size_t nbytes, Device device, std::function<void(std::byte
 
 Storage::~Storage() {
   for (const Sidecar& sidecar : sidecars_) count(sidecar.value, false);
+  count(mirror_.value, false);
   if (unfilled_) return;
   wait_for_uses();
   if (release_) {
@@ -113,6 +114,21 @@ std::shared_ptr<Storage> Storage::sidecar(std::size_t offset, const SidecarForm&
     count(found->value, true);
   }
   return found->value;
+}
+
+void Storage::set_mirror(std::shared_ptr<Storage> mirror, const void* stream) {
+  const std::lock_guard lock(sidecar_mutex_);
+  if (mirror != mirror_.value) {
+    count(mirror_.value, false);
+    count(mirror, true);
+  }
+  mirror_ = {std::move(mirror), stream, version()};
+}
+
+std::shared_ptr<Storage> Storage::mirror(const void* stream) {
+  const std::lock_guard lock(sidecar_mutex_);
+  const bool is_read = mirror_.version == version() && mirror_.stream == stream;
+  return is_read && !shared_outside_ ? mirror_.value : nullptr;
 }
 
 }  // namespace ringlet

@@ -91,6 +91,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return cuda::make_event(device);
   }
+  const void* stream(Device device) override { return cuda::current_stream(device); }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
   void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {
     of(device).allocator.count_sidecar(nbytes);

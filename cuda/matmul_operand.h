@@ -47,10 +47,10 @@ class Rounded {
     copy_.emplace(device, static_cast<std::size_t>(x.n) * itemsize(x.to));
     cast_kernel({copy_->data(), x.data, x.n, x.to, x.dtype}, device);
   }
-  const void* data() const { return kept_ ? kept_->data() : copy_->data(); }
+  const void* data() const { return kept_ ? kept_.get() : copy_->data(); }
 
  private:
-  std::shared_ptr<Storage> kept_;
+  std::shared_ptr<const std::byte> kept_;
   std::optional<Workspace> copy_;
 };
 
