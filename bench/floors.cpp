@@ -203,13 +203,18 @@ std::int64_t updated(const StepSegments& segments, std::int64_t n, Device device
   return all;
 }
 
+// Arrays of the weights' dtype, and the weights rounded.
+double moved(std::int64_t n, double arrays, DType dtype, const void* rounded) {
+  return arrays * bytes_of(n, dtype) + times(rounded) * bytes_of(n, DType::bf16);
+}
+
 // Reads the gradient, reads and writes the weight and both moments.
 Floor least(const AdamWArgs& x, Device device) {
-  return {"", 0, 7 * bytes_of(updated(x.segments, x.n, device), x.dtype)};
+  return {"", 0, moved(updated(x.segments, x.n, device), 7, x.dtype, x.rounded)};
 }
 Floor least(const SGDArgs& x, Device device) {
   const double arrays = 3 + 2 * times(x.momentum_buffer);
-  return {"", 0, arrays * bytes_of(updated(x.segments, x.n, device), x.dtype)};
+  return {"", 0, moved(updated(x.segments, x.n, device), arrays, x.dtype, x.rounded)};
 }
 Floor least(const SquaredNormArgs& x) { return {"", 0, bytes_of(x.n, x.dtype)}; }
 

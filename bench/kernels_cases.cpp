@@ -22,12 +22,16 @@ using Tensors = std::vector<Tensor>;
 using models::EncoderConfig;
 using models::PackedBatch;
 
-/// An encoder with gradients, and the update of all its parameters, prepared.
+/// An encoder with gradients, and the update of all its parameters, prepared: on a GPU, of a step
+/// in bf16, it rounds them, too.
 struct ArenaUpdate {
-  explicit ArenaUpdate(const EncoderConfig& config)
+  ArenaUpdate(const EncoderConfig& config, DType dtype)
       : encoder(models::Transformer::create(config)),
         optimizer(*encoder, {.lr = 2e-5, .weight_decay = 0.01, .check_finite = false}) {
-    Tensor grad = nn::pack(*encoder)->grad();
+    const auto arena = nn::pack(*encoder);
+    if (dtype == DType::bf16 && arena->data().device().type == DeviceType::cuda)
+      arena->data().storage()->want_mirror();
+    Tensor grad = arena->grad();
     grad.copy_(normal(grad.shape(), 0, 1e-3));
     for (const nn::Parameter& parameter : encoder->parameters()) parameter.state()->has_grad = true;
     optimizer.prepare_step();
@@ -304,7 +308,7 @@ class StepCases {
   void optimizer() {
     add_case("adamw_step", 1, [this]() -> KernelWork {
       // What it computes is compared with f64 below.
-      return {{}, [update = std::make_shared<ArenaUpdate>(config_)](Tensors&) -> Tensors {
+      return {{}, [update = std::make_shared<ArenaUpdate>(config_, dtype_)](Tensors&) -> Tensors {
                 update->optimizer.launch_step();
                 return {};
               }};

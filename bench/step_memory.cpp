@@ -39,7 +39,7 @@ StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens,
   memory.parameters = static_cast<double>(kParameterBytes * parameters(config));
   memory.gradients = memory.parameters;
   memory.moments = 2 * memory.parameters;
-  memory.sidecars = rounds ? static_cast<double>(element * layers * layer_weights(config)) : 0;
+  memory.sidecars = rounds ? static_cast<double>(element * parameters(config)) : 0;
   // The embeddings' norm keeps what it has normalised and divided by, as others do.
   memory.saved =
       static_cast<double>(tokens * (element * (hidden + layers * saved_activations(config)) +

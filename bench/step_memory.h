@@ -21,7 +21,7 @@ struct StepMemory {
   double parameters = 0;  // f32, as the next two
   double gradients = 0;
   double moments = 0;   // AdamW's two
-  double sidecars = 0;  // weights as a GPU's products take them
+  double sidecars = 0;  // parameters as a GPU's products take them
   double saved = 0;     // by the forward for its backward
   double passing = 0;   // gradients on their way through the last layer's widest place
 

@@ -1,6 +1,7 @@
 #include "ringlet/comm/group_state.h"
 
 #include <algorithm>
+#include <atomic>
 #include <ostream>
 
 #include "ringlet/comm/trace.h"
@@ -71,6 +72,11 @@ Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp redu
           .own = {}};
 }
 
+Line::Line(Device device) : stream(device), end(std::make_shared<Event>(device)) {
+  static std::atomic<std::uint64_t> lines{0};
+  id = ++lines;
+}
+
 Line& Group::State::line(Device device) { return lines.try_emplace(device, device).first->second; }
 
 void Group::State::run(const Collective& collective, const Stream& stream) {
@@ -115,7 +121,7 @@ Prepared Group::State::prepare(Collective collective, Around around) {
   if (!is_capturing()) line.end = end;  // what is captured has no place in the line
   around.tensors.insert(around.tensors.end(), {collective.buffer, collective.own});
   for (const Tensor& tensor : around.tensors)
-    if (tensor) tensor.storage()->use_until(&line, end);
+    if (tensor) tensor.storage()->use_until(line.id, end);
   return {std::move(collective), std::move(around), &line.stream, std::move(begin), std::move(end)};
 }
 
@@ -130,30 +136,46 @@ Work::State Group::State::task(Prepared prepared) {
   return {queue, std::move(task), std::move(end)};
 }
 
-void Group::State::run_task(const Prepared& prepared) {
-  const auto& [collective, around, stream, begin, end] = prepared;
-  begin->make_wait();
-  try {
-    if (around.before) around.before();
-    run(collective, *stream);
-    if (around.after) around.after();
-  } catch (const InputError& error) {
-    fail_all(error);
-    throw;
-  } catch (const Error& error) {
-    fail_all(error);
-    throw Error(with_collective(error.what(), member.rank, collective.call));
-  } catch (const std::exception& error) {
-    fail_all(error);
-    throw;
-  }
-  end->record();
+void Group::State::begin_task(const Prepared& prepared) {
+  prepared.begin->make_wait();
+  if (prepared.around.before) prepared.around.before();
 }
 
-void Group::State::fail_all(const std::exception& error) {
+void Group::State::end_task(const Prepared& prepared) {
+  if (prepared.around.after) prepared.around.after();
+  prepared.end->record();
+}
+
+void Group::State::raise(const std::exception& error) {
   if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
+}
+
+void Group::State::fail_task(const Prepared& prepared, const std::exception& error) {
+  raise(error);
   if (nccl) nccl->abandon();
   transport->abandon();
+  try {
+    prepared.end->record();
+  } catch (const Error&) {
+    // The device has failed as well: nothing of it is used any more.
+  }
+}
+
+void Group::State::run_task(const Prepared& prepared) {
+  try {
+    begin_task(prepared);
+    run(prepared.collective, *prepared.stream);
+    end_task(prepared);
+  } catch (const InputError& error) {
+    fail_task(prepared, error);
+    throw;
+  } catch (const Error& error) {
+    fail_task(prepared, error);
+    throw Error(with_collective(error.what(), member.rank, prepared.collective.call));
+  } catch (const std::exception& error) {
+    fail_task(prepared, error);
+    throw;
+  }
 }
 
 Work Group::State::start(Collective collective, Around around) {

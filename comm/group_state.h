@@ -26,7 +26,8 @@ struct Work::State {
 
 /// A group's stream on a device, and where its latest collective ends there.
 struct Line {
-  explicit Line(Device device) : stream(device), end(std::make_shared<Event>(device)) {}
+  explicit Line(Device device);
+  std::uint64_t id;  // no other line of the process has it
   Stream stream;
   std::shared_ptr<Event> end;
 };
@@ -75,11 +76,15 @@ struct Group::State {
   void run(const Collective& collective, const Stream& stream);
   void run_native(const Collective& collective);
   void run_task(const Prepared& prepared);
+  void begin_task(const Prepared& prepared);
+  void end_task(const Prepared& prepared);
+  /// Of a task that failed: its tensors go behind what it has given the device.
+  void fail_task(const Prepared& prepared, const std::exception& error);
   Line& line(Device device);
 
   Prepared prepare(Collective collective, Around around);
   Work::State task(Prepared prepared);
-  void fail_all(const std::exception& error);
+  void raise(const std::exception& error);
   Work start(Collective collective, Around around = {});
   Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);

@@ -35,12 +35,13 @@ void Together::gather(const std::function<void(const Group& rank)>& calls) {
     rank.state_->gathered = &called_[r];
     try {
       calls(rank);
-    } catch (...) {
+      RINGLET_CHECK_EQ(called_[r].size(), called_[0].size(), "[together] collectives of rank ", r);
+    } catch (const std::exception& error) {
       rank.state_->gathered = nullptr;
+      rank.state_->raise(error);  // others have counted theirs
       throw;
     }
     rank.state_->gathered = nullptr;
-    RINGLET_CHECK_EQ(called_[r].size(), called_[0].size(), "[together] collectives of rank ", r);
   }
 }
 
@@ -52,7 +53,10 @@ void Together::run() {
     try {
       run(column);
     } catch (const std::exception& error) {
-      for (const auto& [state, prepared] : column) state->fail_all(error);
+      for (const auto& [state, prepared] : column) {
+        const StreamGuard on(*prepared->stream);
+        state->fail_task(*prepared, error);
+      }
       throw;
     }
   }
@@ -62,8 +66,7 @@ void Together::run(const Column& column) {
   std::vector<RankPart> parts;
   for (const auto& [state, prepared] : column) {
     const StreamGuard on(*prepared->stream);
-    prepared->begin->make_wait();
-    if (prepared->around.before) prepared->around.before();
+    state->begin_task(*prepared);
     parts.push_back({&prepared->collective, state->transport.get(), prepared->stream,
                      state->member.rank, state->member.size});
   }
@@ -71,8 +74,7 @@ void Together::run(const Column& column) {
   for (const auto& [state, prepared] : column) {
     {
       const StreamGuard on(*prepared->stream);
-      if (prepared->around.after) prepared->around.after();
-      prepared->end->record();
+      state->end_task(*prepared);
     }
     prepared->end->make_wait();
   }

@@ -89,9 +89,9 @@ class Backend {
   /// See core/stream.h; null of a device that never runs behind.
   virtual std::unique_ptr<DeviceStream> make_stream(Device) { return nullptr; }
   virtual std::unique_ptr<DeviceEvent> make_event(Device) { return nullptr; }
-  /// For other libraries that work on the device: where this thread's work goes, a cudaStream_t on
-  /// cuda. From then on the device is the thread's current one.
-  virtual void* library_stream(Device) { return nullptr; }
+  /// Where this thread's work for the device goes, a cudaStream_t on cuda. From then on the device
+  /// is the thread's current one, for libraries that work on it, too.
+  virtual void* stream(Device) { return nullptr; }
   /// Whether that is captured, by whatever thread.
   virtual bool is_captured(Device) { return false; }
   virtual MemoryStats memory(Device device) const = 0;

@@ -26,6 +26,10 @@ bool is_capturing();
 /// For what a graph would do wrong: Error "[graph] WHAT cannot be captured" while this thread is.
 void check_not_capturing(const char* what);
 
+/// When this thread's capture() has ended, one way or the other: for what would order captured work
+/// behind other work, or that behind it.
+void run_after_capture(std::function<void()> call);
+
 /// For a scope, the shapes that this thread's work has will come again: what is tried out once for
 /// each of them may take its time.
 class ShapesRecur {

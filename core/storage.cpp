@@ -35,13 +35,24 @@ Storage::Storage(std::size_t nbytes, Device device, std::function<void(std::byte
 
 Storage::~Storage() {
   for (const Sidecar& sidecar : sidecars_) count(sidecar.value, false);
-  if (unfilled_) return;
-  wait_for_uses();
-  if (release_) {
-    release_();
-  } else {
-    backend(device_.type).release(device_, block_);
-  }
+  if (!unfilled_) give_back();
+}
+
+// What gives the memory back is ordered behind this thread's work, and this now behind the uses.
+void Storage::give_back() {
+  auto release = [device = device_, block = block_, own = std::move(release_)] {
+    own ? own() : backend(device.type).release(device, block);
+  };
+  if (uses_.empty()) return release();
+  const auto behind_uses = [device = device_, uses = std::move(uses_), release] {
+    try {
+      for (const Use& use : uses) use.until->make_wait(device);
+    } catch (const Error&) {
+      // The program ends and the driver is gone, or the device has failed: nothing runs there.
+    }
+    release();
+  };
+  is_capturing() ? run_after_capture(behind_uses) : behind_uses();
 }
 
 void Storage::fill() const {
@@ -60,16 +71,7 @@ void Storage::fill() const {
   unfilled_.store(false, std::memory_order_release);
 }
 
-// What gives the memory back is ordered behind this thread's work, and this now behind the uses.
-void Storage::wait_for_uses() const {
-  try {
-    for (const Use& use : uses_) use.until->make_wait(device_);
-  } catch (const Error&) {
-    // The program ends and the driver is gone, or the device has failed: nothing runs there.
-  }
-}
-
-void Storage::use_until(const void* user, std::shared_ptr<const Event> until) {
+void Storage::use_until(std::uint64_t user, std::shared_ptr<const Event> until) {
   if (device_.type == DeviceType::cpu || is_capturing()) return;
   const std::lock_guard lock(use_mutex_);
   const auto found =
@@ -113,6 +115,21 @@ std::shared_ptr<Storage> Storage::sidecar(std::size_t offset, const SidecarForm&
     count(found->value, true);
   }
   return found->value;
+}
+
+void Storage::set_mirror(std::shared_ptr<Storage> mirror, const void* stream) {
+  const std::lock_guard lock(sidecar_mutex_);
+  if (mirror != mirror_.value) {
+    count(mirror_.value, false);
+    count(mirror, true);
+  }
+  mirror_ = {std::move(mirror), stream, version()};
+}
+
+std::shared_ptr<Storage> Storage::mirror(const void* stream) {
+  const std::lock_guard lock(sidecar_mutex_);
+  const bool is_read = mirror_.version == version() && mirror_.stream == stream;
+  return is_read && !shared_outside_ ? mirror_.value : nullptr;
 }
 
 }  // namespace ringlet

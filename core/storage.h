@@ -1,5 +1,6 @@
 // Shared bytes on one device, with a version that every write moves on, and sidecars: other forms
-// of the same bytes (a packed GEMM operand), which go when the version moves.
+// of the same bytes (a packed GEMM operand), which go when the version moves; and a mirror, another
+// form of all of them that who writes them may bring along.
 #pragma once
 
 #include <atomic>
@@ -49,7 +50,7 @@ class Storage {
 
   /// Its memory is used again only behind `until`, a point in a stream that does not wait for those
   /// who let go of it; a later one of the same `user` takes its place.
-  void use_until(const void* user, std::shared_ptr<const Event> until);
+  void use_until(std::uint64_t user, std::shared_ptr<const Event> until);
 
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   /// Before bytes are written; frees what sidecars nobody is using.
@@ -67,6 +68,19 @@ class Storage {
   std::shared_ptr<Storage> sidecar(std::size_t offset, const SidecarForm& form,
                                    const std::function<std::shared_ptr<Storage>()>& build,
                                    bool at_once = false);
+  /// Forgets them, as a write does.
+  void drop_sidecars();
+
+  // ---- a mirror: f32 numbers rounded to bf16, each in its place ----
+
+  /// Some work would rather read one than round the numbers itself.
+  void want_mirror() { wants_mirror_.store(true, std::memory_order_relaxed); }
+  bool wants_mirror() const { return wants_mirror_.load(std::memory_order_relaxed); }
+  /// Takes `mirror`, null for none, as that of the bytes as they are now behind the work of
+  /// `stream` (Backend::stream). The next version has none, but the memory stays.
+  void set_mirror(std::shared_ptr<Storage> mirror, const void* stream = nullptr);
+  /// Of this version and for work on `stream`; else null.
+  std::shared_ptr<Storage> mirror(const void* stream);
 
  private:
   struct Sidecar {
@@ -76,12 +90,16 @@ class Storage {
     std::shared_ptr<Storage> value;  // null: asked for once
   };
   struct Use {
-    const void* user;
+    std::uint64_t user;
     std::shared_ptr<const Event> until;
   };
+  struct Mirror {
+    std::shared_ptr<Storage> value;
+    const void* stream = nullptr;
+    std::uint64_t version = 0;
+  };
   void fill() const;
-  void drop_sidecars();
-  void wait_for_uses() const;
+  void give_back();
 
   mutable Block block_;
   std::size_t nbytes_;
@@ -95,6 +113,8 @@ class Storage {
   std::atomic<bool> has_sidecars_{false};
   std::mutex sidecar_mutex_;
   std::vector<Sidecar> sidecars_;
+  std::atomic<bool> wants_mirror_{false};
+  Mirror mirror_;  // under sidecar_mutex_
   std::mutex use_mutex_;
   std::vector<Use> uses_;
 };

@@ -13,6 +13,7 @@
 #include "ringlet/cuda/device_stream.h"
 #include "ringlet/cuda/device_time.h"
 #include "ringlet/cuda/graph.h"
+#include "ringlet/cuda/peer_access.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/release_order.h"
 #include "ringlet/cuda/stream.h"
@@ -64,12 +65,12 @@ class CudaBackend final : public Backend {
     }
   }
 
-  // Without peer access the driver takes pinned memory of the host in between.
   void fetch(void* to, Device to_device, const void* from, Device from_device,
              std::size_t nbytes) override {
-    if (nbytes > 0)
-      RINGLET_CUDA(cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, nbytes,
-                                       cuda::current_stream(to_device)));
+    if (nbytes == 0) return;
+    cuda::enable_peer_access(to_device, from_device);
+    RINGLET_CUDA(cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, nbytes,
+                                     cuda::current_stream(to_device)));
   }
 
   void synchronize(Device device) override {
@@ -92,7 +93,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return cuda::make_event(device);
   }
-  void* library_stream(Device device) override {
+  void* stream(Device device) override {
     RINGLET_CUDA(cudaSetDevice(device.index));
     return cuda::current_stream(device);
   }
@@ -158,6 +159,7 @@ class CudaBackend final : public Backend {
                           Device from_device, std::size_t nbytes) {
     const cudaStream_t source = cuda::current_stream(from_device);
     const cudaStream_t target = cuda::current_stream(to_device);
+    cuda::enable_peer_access(to_device, from_device);
     const cuda::Event ready(from_device), done(to_device);
     ready.record(source);
     ready.make_wait(target);

@@ -94,7 +94,8 @@ bool multiply(const MatmulArgs& args, Device device, const MatmulPlan& plan, con
                                               : args.out;
   const Workspace sums(device,
                        plan.adds_sums ? static_cast<std::size_t>(args.m) * sizeof(float) : 0);
-  const ProductPointers at{b.data(), a.data(), plan.adds_bias ? args.bias : nullptr,
+  const BiasOperand bias(args, device, plan);
+  const ProductPointers at{b.data(), a.data(), bias.data(),
                            plan.adds_sums    ? sums.data()
                            : plan.makes_sums ? args.a_sums
                                              : nullptr,

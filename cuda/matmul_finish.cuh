@@ -46,6 +46,8 @@ __global__ void finish_packs(FinishArgs<S, Sum, Out> args, std::int64_t m) {
   if (column >= args.n) return;
   S bias[kRun] = {};
   if (args.bias) load_run(args.bias + column, bias);
+#pragma unroll
+  for (int j = 0; j < kRun; ++j) bias[j] = to_compute(from_compute<Out>(bias[j]));
   for (std::int64_t row = blockIdx.y; row < m; row += gridDim.y) {
     const std::int64_t i = row * args.n + column;
     S value[kRun] = {};

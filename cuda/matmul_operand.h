@@ -1,13 +1,13 @@
-// An operand of a product as the library can read it.
+// Operands of a product as the library can read them.
 #pragma once
 
 #include <memory>
 #include <optional>
 
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/core/storage.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/matmul_plan.h"
+#include "ringlet/cuda/rounded.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
@@ -25,9 +25,6 @@ inline bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size
   return first && second && first < second + y_bytes && second < first + x_bytes;
 }
 
-/// Names the sidecar that holds a weight rounded to the operands' dtype; cast_kernel makes it.
-inline void rounded_form(const void*, void*) {}
-
 /// The order of this thread's work for the device: its stream's and, while that is recorded, the
 /// recording's own, whose replays find nothing that was made before it.
 inline std::uint64_t work_order(Device device) {
@@ -41,23 +38,21 @@ inline std::uint64_t work_order(Device device) {
                                                : order ^ (recording << 48 | recording >> 16);
 }
 
-/// The rounded weight, where it is kept beside its storage; not where memory is limited. A
-/// parameter's is made at its first use, as its gradients will want it, too.
-inline std::shared_ptr<Storage> kept_rounded(const MatmulArgs& args, Device device,
-                                             const void* data, DType dtype, std::int64_t elements) {
-  Storage* const weight = args.round_b ? args.round_b : args.keep_b;
-  if (!weight || memory_stats(device).limit > 0) return nullptr;
-  const auto offset =
-      static_cast<std::size_t>(static_cast<const std::byte*>(data) - weight->data());
-  const SidecarForm form{rounded_form, elements, 1, args.dtype, false, work_order(device)};
-  const auto make = [&] {
-    const auto nbytes = static_cast<std::size_t>(elements) * itemsize(args.dtype);
-    auto rounded = std::make_shared<Storage>(nbytes, device);
-    cast_kernel({rounded->data(), data, elements, args.dtype, dtype}, device);
-    return rounded;
-  };
-  return weight->sidecar(offset, form, make, args.round_b != nullptr);
-}
+/// Numbers rounded: as they are kept, or a copy.
+class Rounded {
+ public:
+  Rounded(const ToRound& x, Device device) {
+    if (x.of) kept_ = kept_rounded(x, device, work_order(device));
+    if (kept_) return;
+    copy_.emplace(device, static_cast<std::size_t>(x.n) * itemsize(x.to));
+    cast_kernel({copy_->data(), x.data, x.n, x.to, x.dtype}, device);
+  }
+  const void* data() const { return kept_ ? kept_.get() : copy_->data(); }
+
+ private:
+  std::shared_ptr<const std::byte> kept_;
+  std::optional<Workspace> copy_;
+};
 
 /// The operand itself, or a copy of it where it counts as rounded or where the product writes over
 /// it.
@@ -67,32 +62,47 @@ class Operand {
           std::int64_t matrix)
       : data_(data) {
     const std::size_t nbytes = batch_bytes(stride, args.batch, matrix, dtype);
-    const std::size_t out =
-        batch_bytes(args.m * args.n, args.batch, args.m * args.n, args.out_dtype);
-    const bool rounded = dtype != args.dtype;
-    if (!rounded && !overlap(data, nbytes, args.out, out) &&
-        !overlap(data, nbytes, args.pre_activation, out))
-      return;
-    const auto elements = static_cast<std::int64_t>(nbytes / itemsize(dtype));
-    if (rounded && data == args.b) kept_ = kept_rounded(args, device, data, dtype, elements);
-    if (kept_) {
-      data_ = kept_->data();
+    if (dtype != args.dtype) {
+      Storage* const keeps = args.round_b ? args.round_b : args.keep_b;
+      rounded_.emplace(
+          ToRound{data, static_cast<std::int64_t>(nbytes / itemsize(dtype)), dtype, args.dtype,
+                  data == args.b ? keeps : nullptr, args.round_b != nullptr},
+          device);
+      data_ = rounded_->data();
       return;
     }
-    copy_.emplace(device, static_cast<std::size_t>(elements) * itemsize(args.dtype));
+    const std::size_t out =
+        batch_bytes(args.m * args.n, args.batch, args.m * args.n, args.out_dtype);
+    if (!overlap(data, nbytes, args.out, out) && !overlap(data, nbytes, args.pre_activation, out))
+      return;
+    copy_.emplace(device, nbytes);
     data_ = copy_->data();
-    if (rounded)
-      cast_kernel({copy_->data(), data, elements, args.dtype, dtype}, device);
-    else
-      RINGLET_CUDA(cudaMemcpyAsync(copy_->data(), data, nbytes, cudaMemcpyDeviceToDevice,
-                                   current_stream(device)));
+    RINGLET_CUDA(cudaMemcpyAsync(copy_->data(), data, nbytes, cudaMemcpyDeviceToDevice,
+                                 current_stream(device)));
   }
   const void* data() const { return data_; }
 
  private:
   const void* data_;
-  std::shared_ptr<Storage> kept_;
+  std::optional<Rounded> rounded_;
   std::optional<Workspace> copy_;
+};
+
+/// The bias as the library adds it, in the product's dtype; null where it does not.
+class BiasOperand {
+ public:
+  BiasOperand(const MatmulArgs& args, Device device, const MatmulPlan& plan)
+      : data_(plan.adds_bias ? args.bias : nullptr) {
+    if (!data_ || plan.product == DType::f32) return;
+    rounded_.emplace(ToRound{args.bias, args.n, DType::f32, plan.product, args.round_bias, true},
+                     device);
+    data_ = rounded_->data();
+  }
+  const void* data() const { return data_; }
+
+ private:
+  const void* data_;
+  std::optional<Rounded> rounded_;
 };
 
 }  // namespace ringlet::cuda

@@ -34,7 +34,7 @@ struct MatmulPlan {
   DType product;  // of what the library writes
   bool cast_a;    // f32 that counts as rounded to bf16
   bool cast_b;
-  bool adds_bias;   // the library does, along out's rows; it is f32
+  bool adds_bias;   // the library does, along out's rows; it is of the dtype of the product
   bool makes_sums;  // of a, the library does, in f32 (see below)
   bool adds_sums;   // what it makes is added to a_sums behind it: the library overwrites
   bool scratch;     // the product goes to memory of its own, for finish_element to read
@@ -45,10 +45,10 @@ struct MatmulPlan {
   auto operator<=>(const MatmulPlan&) const = default;
 };
 
-/// `epilogues`: what the library can do beside the product, it does. It adds an f32 bias to f32
-/// sums before they are rounded to what is stored. Where it does not, and where operands are f32
-/// and the result bf16, the product is f32 and rounded behind it: a bf16 product plus the bias, or
-/// a bf16 bias, would be rounded twice.
+/// `epilogues`: what the library can do beside the product, it does. It adds the bias to f32 sums
+/// before they are rounded to what is stored, and wants it in that dtype. Where it does not, and
+/// where operands are f32 and the result bf16, the product is f32 and rounded behind it: a bf16
+/// product plus the bias would be rounded twice.
 ///
 /// a is the library's B here, so a's sums over k, one for each column of its out' (n, m), are
 /// BGRADB (BGRADA would be b's, one for each row). They have the dtype of out', which must be f32,
@@ -83,7 +83,7 @@ inline MatmulPlan plan_matmul(const MatmulArgs& args, bool epilogues) {
 template <class S, class Sum, class Out>
 struct FinishArgs {
   const Sum* product;  // (m, n); null: zeros, of a product with k = 0
-  const S* bias;       // (n); null: none, or added already
+  const S* bias;       // (n), counts as rounded to Out; null: none, or added already
   Out* pre;            // (m, n); null: no GELU
   Out* out;            // (m, n)
   std::int64_t n;
@@ -103,7 +103,7 @@ RINGLET_HOST_DEVICE void finish_element(const FinishArgs<S, Sum, Out>& args, std
   const std::int64_t i = row * args.n + column;
   S value = args.product ? static_cast<S>(ops.to(args.product[i])) : S{0};
   if (args.beta != 0) value = ops.fma(args.beta, static_cast<S>(ops.to(args.out[i])), value);
-  if (args.bias) value += args.bias[column];
+  if (args.bias) value += ops.to(ops.template from<Out>(args.bias[column]));
   if (args.pre) {
     // The activation is of what was stored, as it would be in two ops.
     const Out stored = ops.template from<Out>(value);

@@ -54,12 +54,27 @@ __device__ __forceinline__ void store_some(T* to, const T (&from)[kCount]) {
     store_pack(to, from);
 }
 
+// Parameters, and rounded beside them where they are wanted so.
+template <class T, int kCount>
+__device__ __forceinline__ void store_params(T* to, bfloat16* rounded, std::int64_t at,
+                                             const T (&from)[kCount]) {
+  store_some(to + at, from);
+  if constexpr (std::is_same_v<T, float>) {
+    if (!rounded) return;
+    if constexpr (kCount == 1)
+      rounded[at] = from_compute<bfloat16>(from[0]);
+    else
+      store_half_pack(rounded + at, from);
+  }
+}
+
 // ---- AdamW --------------------------------------------------------------------------------
 
 template <class T>
 __device__ __forceinline__ void adamw_part(const AdamWArgs& args, const AdamWFactors<T>& factors,
                                            const VectorSpan& part, std::int64_t begin) {
   auto* const param = static_cast<T*>(args.param) + begin;
+  auto* const rounded = args.rounded ? static_cast<bfloat16*>(args.rounded) + begin : nullptr;
   auto* const exp_avg = static_cast<T*>(args.exp_avg) + begin;
   auto* const exp_avg_sq = static_cast<T*>(args.exp_avg_sq) + begin;
   const auto* const grad = static_cast<const T*>(args.grad) + begin;
@@ -72,7 +87,7 @@ __device__ __forceinline__ void adamw_part(const AdamWArgs& args, const AdamWFac
     load_some(exp_avg_sq + at, v);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) adamw_element(factors, p[i], g[i], m[i], v[i]);
-    store_some(param + at, p);
+    store_params(param, rounded, at, p);
     store_some(exp_avg + at, m);
     store_some(exp_avg_sq + at, v);
   });
@@ -98,8 +113,8 @@ __global__ void __launch_bounds__(kThreads) adamw_tiles(UpdateTiles tiles, AdamW
 
 void adamw(const AdamWArgs& args, Device device) {
   dispatch_master("adamw", args.dtype, [&]<class T>() {
-    const UpdateTiles tiles{
-        vector_span(args.n, sizeof(T), args.param, args.grad, args.exp_avg, args.exp_avg_sq)};
+    const UpdateTiles tiles{vector_span(args.n, sizeof(T), args.param, args.grad, args.exp_avg,
+                                        args.exp_avg_sq, as_wide(args.rounded))};
     launch("adamw", device, adamw_tiles<T>, grid_for(tiles.count(), 1), kThreads, 0, tiles, args);
   });
 }
@@ -110,6 +125,7 @@ template <class T>
 __device__ __forceinline__ void sgd_part(const SGDArgs& args, const SGDFactors<T>& factors,
                                          const VectorSpan& part, std::int64_t begin) {
   auto* const param = static_cast<T*>(args.param) + begin;
+  auto* const rounded = args.rounded ? static_cast<bfloat16*>(args.rounded) + begin : nullptr;
   auto* const buffer =
       factors.has_momentum ? static_cast<T*>(args.momentum_buffer) + begin : nullptr;
   const auto* const grad = static_cast<const T*>(args.grad) + begin;
@@ -122,7 +138,7 @@ __device__ __forceinline__ void sgd_part(const SGDArgs& args, const SGDFactors<T
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sgd_element(factors, p[i], g[i], b[i]);
     if (factors.has_momentum) store_some(buffer + at, b);
-    store_some(param + at, p);
+    store_params(param, rounded, at, p);
   });
 }
 
@@ -136,8 +152,8 @@ __global__ void __launch_bounds__(kThreads) sgd_tiles(UpdateTiles tiles, SGDArgs
 
 void sgd(const SGDArgs& args, Device device) {
   dispatch_master("sgd", args.dtype, [&]<class T>() {
-    const UpdateTiles tiles{
-        vector_span(args.n, sizeof(T), args.param, args.grad, args.momentum_buffer)};
+    const UpdateTiles tiles{vector_span(args.n, sizeof(T), args.param, args.grad,
+                                        args.momentum_buffer, as_wide(args.rounded))};
     launch("sgd", device, sgd_tiles<T>, grid_for(tiles.count(), 1), kThreads, 0, tiles, args);
   });
 }

@@ -12,7 +12,7 @@ namespace ringlet::cuda {
 struct ProductPointers {
   const void* left;
   const void* right;
-  const void* bias;  // of plan.adds_bias, else null
+  const void* bias;  // of plan.adds_bias, in plan.product; else null
   void* sums;        // of plan.makes_sums, f32, overwritten; else null
   void* out;
 };

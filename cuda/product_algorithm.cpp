@@ -86,13 +86,8 @@ ProductDescriptors::ProductDescriptors(const ProductKey& key) {
               plan.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set_product(product_, CUBLASLT_MATMUL_DESC_TRANSB,
               plan.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (plan.adds_bias) {
+  if (plan.adds_bias)  // of the product's dtype, as the library takes it
     set_product(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // It would be of the product's dtype. Which versions have kernels for this the heuristic says.
-    if (plan.product != DType::f32)
-      set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
-                  static_cast<std::int32_t>(CUDA_R_32F));
-  }
   if (plan.makes_sums)
     set_product(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB);
   left_ = layout_of(plan.left, plan.dtype, plan.batch);

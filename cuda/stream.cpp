@@ -85,8 +85,15 @@ Event::Event(Device device, bool timed) : device_(device) {
   RINGLET_CUDA(
       cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming));
 }
+// Without a guard a thread that has chosen no device would make a context on device 0 here.
 Event::~Event() {
-  if (event_) cudaEventDestroy(event_);
+  if (!event_) return;
+  try {
+    const DeviceGuard guard(device_);
+    cudaEventDestroy(event_);
+  } catch (const Error&) {
+    // The program ends and the driver is gone.
+  }
 }
 Event::Event(Event&& other) noexcept
     : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
@@ -100,10 +107,15 @@ void Event::record(cudaStream_t stream) const {
   RINGLET_CUDA(cudaEventRecord(event_, stream));
 }
 void Event::make_wait(cudaStream_t stream) const {
+  const DeviceGuard guard(device_);
   RINGLET_CUDA(cudaStreamWaitEvent(stream, event_, 0));
 }
-void Event::synchronize() const { RINGLET_CUDA(cudaEventSynchronize(event_)); }
+void Event::synchronize() const {
+  const DeviceGuard guard(device_);
+  RINGLET_CUDA(cudaEventSynchronize(event_));
+}
 bool Event::done() const {
+  const DeviceGuard guard(device_);
   const cudaError_t status = cudaEventQuery(event_);
   if (status == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());  // or who asks behind a launch of its own finds it

@@ -71,6 +71,16 @@ __device__ __forceinline__ void store_pack(T* to, const compute_t<T> (&from)[kPa
   *reinterpret_cast<uint4*>(to) = raw;
 }
 
+/// Four f32 as bf16 in 8 bytes, from an address that is a multiple of that.
+__device__ __forceinline__ void store_half_pack(bfloat16* to, const float (&from)[4]) {
+  const __nv_bfloat162 low = __floats2bfloat162_rn(from[0], from[1]);
+  const __nv_bfloat162 high = __floats2bfloat162_rn(from[2], from[3]);
+  uint2 raw;
+  memcpy(&raw.x, &low, 4);
+  memcpy(&raw.y, &high, 4);
+  *reinterpret_cast<uint2*>(to) = raw;
+}
+
 /// Several packs, for element types of different sizes that go side by side.
 template <class T, int kCount>
 __device__ __forceinline__ void load_run(const T* from, compute_t<T> (&to)[kCount]) {

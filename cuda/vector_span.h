@@ -46,4 +46,10 @@ VectorSpan vector_span(std::int64_t n, std::size_t itemsize, const Pointers*... 
   return {n, head, (n - head) / pack, pack};
 }
 
+/// A run of numbers half as wide, as vector_span takes it: where it has a pack, 8 bytes of theirs
+/// begin at a multiple of 8.
+inline const void* as_wide(const void* halves) {
+  return reinterpret_cast<const void*>(2 * reinterpret_cast<std::uintptr_t>(halves));
+}
+
 }  // namespace ringlet::cuda

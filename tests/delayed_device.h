@@ -117,7 +117,7 @@ class DelayedDevice final : public HostDevice {
   std::unique_ptr<DeviceEvent> make_event(Device device) override {
     return std::make_unique<OwnEvent>(*this, device);
   }
-  void* library_stream(Device device) override {
+  void* stream(Device device) override {
     const std::lock_guard lock(mutex_);
     return &current(device);
   }
@@ -147,7 +147,10 @@ class DelayedDevice final : public HostDevice {
   MemoryStats memory(Device device) const override {
     return const_cast<DelayedDevice*>(this)->of(device).allocator.stats();
   }
-  void count_sidecar(Device, const Block&, std::ptrdiff_t) override {}
+  void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {
+    const std::lock_guard lock(mutex_);
+    of(device).allocator.count_sidecar(nbytes);
+  }
   void reset_peak(Device device) override { of(device).allocator.reset_peak(); }
   void set_limit(Device device, std::size_t nbytes) override {
     of(device).allocator.set_limit(nbytes);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/core/graph.h"
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"
 #include "ringlet/core/ops/convolution.h"
@@ -28,6 +29,7 @@
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/ops/softmax.h"
 #include "ringlet/core/ops/topk.h"
+#include "ringlet/cuda/rounded.h"
 #include "ringlet/cuda/segment_source.h"
 
 namespace ringlet {
@@ -76,19 +78,31 @@ class HostDevice : public Backend {
  private:
   inline static HostDevice* installed = nullptr;
 
-  // Other forms of a weight are a storage's, which a call cannot hold.
-  static MatmulArgs alone(MatmulArgs args) {
-    args.keep_b = nullptr;
-    return args;
+  // A weight that counts as rounded is read where cuda/rounded.h keeps it. A call cannot hold the
+  // storage that other forms are kept of.
+  static void multiply(const MatmulArgs& args, Device device) {
+    MatmulArgs own = args;
+    own.keep_b = own.round_b = own.round_bias = nullptr;
+    std::shared_ptr<const std::byte> rounded;
+    if (args.round_b && args.k > 0) {
+      const std::int64_t n = (args.batch - 1) * args.b_stride + args.k * args.n;
+      rounded = cuda::kept_rounded({args.b, n, args.b_dtype, args.dtype, args.round_b, true},
+                                   device, work_order(device));
+    }
+    if (rounded) {
+      own.b = rounded.get();
+      own.b_dtype = args.dtype;
+    }
+    installed->give(device, [own] { matmul_kernel(own, Device{}); });
   }
-  template <class Args>
-  static const Args& alone(const Args& args) {
-    return args;
+  // That of cuda/matmul_operand.h: what is captured is no order for what is not.
+  static std::uint64_t work_order(Device device) {
+    return reinterpret_cast<std::uintptr_t>(installed->stream(device)) + (is_capturing() ? 1 : 0);
   }
   template <class Args, Kernel<Args>& kernel>
   static void add() {
     kernel.set(DeviceType::cuda, [](const Args& args, Device device) {
-      installed->give(device, [own = alone(args)] { kernel(own, Device{}); });
+      installed->give(device, [own = args] { kernel(own, Device{}); });
     });
   }
 
@@ -129,7 +143,7 @@ class HostDevice : public Backend {
     add<CopyBlocksArgs, copy_blocks_kernel>();
     add<LayerNormArgs, layer_norm_kernel>();
     add<LayerNormBackwardArgs, layer_norm_backward_kernel>();
-    add<MatmulArgs, matmul_kernel>();
+    matmul_kernel.set(DeviceType::cuda, multiply);
     add<SumRowsArgs, sum_rows_kernel>();
     add<GeluBackwardArgs, gelu_backward_kernel>();
     add<NormalizeArgs, normalize_kernel>();

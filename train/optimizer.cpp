@@ -169,7 +169,7 @@ std::vector<double> AdamW::scalars(std::int64_t step) const {
 void AdamW::update(Run& run) {
   AdamWConstants constants = constants_;
   constants.weight_decay = run.weight_decay;
-  adamw_(run.data, run.grad, run.moments[0], run.moments[1], run.scalars, constants);
+  adamw_(run.data, run.grad, run.moments[0], run.moments[1], run.scalars, constants, run.rounded);
 }
 
 Sgd::Sgd(nn::Module& module, SgdOptions options)
@@ -188,7 +188,8 @@ void Sgd::update(Run& run) {
   Tensor none;
   SGDConstants constants = constants_;
   constants.weight_decay = run.weight_decay;
-  sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0], run.scalars, constants);
+  sgd_(run.data, run.grad, run.moments.empty() ? none : run.moments[0], run.scalars, constants,
+       run.rounded);
 }
 
 }  // namespace ringlet::train

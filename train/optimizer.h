@@ -45,7 +45,7 @@ class Optimizer {
     bool check_finite;     // refuse a gradient that is not finite, naming its parameter
     DecayPredicate decays;
   };
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -63,15 +63,13 @@ class Optimizer {
   /// Brings the rate and bias corrections of the coming step to the parameters' device.
   void prepare_step();
   /// What launch_step depends on, of the step that was prepared: the ends of the runs of elements
-  /// that it updates alike.
-  std::vector<std::int64_t> plan() const {
-    std::vector<std::int64_t> ends;
-    for (const Span& run : runs_) ends.insert(ends.end(), {run.begin, run.end});
-    return ends;
-  }
+  /// that it updates alike, and where it writes them rounded.
+  std::vector<std::int64_t> plan() const;
   /// Norm, clipping and update; updates nothing where a gradient is not finite, nor behind a step
   /// where one was not, until check_steps has found that one.
   void launch_step();
+  /// Behind a replay of what launch_step gave the device: the parameters count as written.
+  void count_replay();
   /// Counts the step, of which the device may not have begun yet.
   void end_step();
   /// Waits for the norms of the steps that were ended, but for the `late` latest. Throws where a
@@ -124,6 +122,7 @@ class Optimizer {
   struct Run {
     Tensor data, grad;            // (n)
     std::vector<Tensor> moments;  // (n) each
+    Tensor rounded;               // (n) bf16, to be written with data; undefined: not wanted
     StepScalars scalars;
     double weight_decay;  // of the segments that decay
   };
@@ -158,6 +157,11 @@ class Optimizer {
   Tensor part(const Tensor& of_slice, const Span& span) const;
   Device device() const;
   bool clips() const { return options_.max_grad_norm > 0 || options_.check_finite; }
+  bool wants_mirror() const;
+  void prepare_mirror();
+  bool has_mirror() const;
+  void keep_mirror();
+  void drop_mirror();
   void plan_runs();
   std::vector<StepSegment> segments() const;
   void upload_segments();
@@ -169,7 +173,7 @@ class Optimizer {
   std::vector<std::size_t> slots_with_grad() const;
   bool grad_is_finite(std::size_t slot) const;
   [[noreturn]] void fail_not_finite(const std::vector<std::size_t>& updated);
-  void run_updates();
+  void run_updates(bool mirrored);
 
   nn::Module& module_;
   Options options_;
@@ -182,6 +186,7 @@ class Optimizer {
   std::vector<StepSegment> uploaded_;         // those runs, each in its slice
   Tensor segments_;                           // (spans, 3): the same, on the parameters' device
   // ---- on the parameters' device, where they stay ----
+  Tensor mirror_;       // (n) bf16: the arena as bf16 products read it; undefined: none
   Tensor scalars_;      // 1, then what scalars() gives of each run
   Tensor norm_blocks_;  // of the whole arena
   Tensor clip_;         // (3), of clip_factor(); undefined before the first

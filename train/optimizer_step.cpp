@@ -20,12 +20,21 @@ void Optimizer::prepare_step() {
   plan_runs();
   upload_segments();
   upload_scalars();
+  prepare_mirror();
 }
 
 void Optimizer::launch_step() {
   if (!norm_is_fresh_ && clips()) launch_norm(options_.max_grad_norm);
-  run_updates();
+  const bool mirrored = has_mirror();
+  run_updates(mirrored);
+  if (mirrored) keep_mirror();
   if (arena_->sharding()) arena_->sharding()->after_step();
+}
+
+void Optimizer::count_replay() {
+  const bool mirrored = has_mirror();
+  for (const nn::LocalSlice& slice : slices_) slice.data.storage()->bump_version();
+  if (mirrored) keep_mirror();
 }
 
 void Optimizer::end_step() {
@@ -58,6 +67,14 @@ void Optimizer::take_back_ended() {
     for (const std::size_t i : ended.updated) --slots_[i].steps;
   ended_.clear();
   clip_.zero_();  // the next step is refused no longer
+}
+
+std::vector<std::int64_t> Optimizer::plan() const {
+  const void* const mirror = mirror_.bytes();
+  std::vector<std::int64_t> plan{
+      static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(mirror))};
+  for (const Span& run : runs_) plan.insert(plan.end(), {run.begin, run.end});
+  return plan;
 }
 
 // Neighbours that are updated alike, as one.
@@ -110,7 +127,7 @@ void Optimizer::upload_scalars() {
 }
 
 // All runs of a slice at once.
-void Optimizer::run_updates() {
+void Optimizer::run_updates(bool mirrored) {
   const bool clipped = norm_is_fresh_ || clips();
   const Tensor grad_scale = clipped ? clip_.slice(1, 2) : scalars_.slice(0, 1);
   const auto width = static_cast<std::int64_t>(scalars(1).size());
@@ -124,6 +141,7 @@ void Optimizer::run_updates() {
     Run run{slices_[slice].data,
             slices_[slice].grad,
             moments_[slice],
+            mirrored ? mirror_ : Tensor(),
             {scalars_.slice(1 + first * width, 1 + end * width), grad_scale,
              segments_.slice(first, end)},
             options_.weight_decay};

@@ -102,13 +102,13 @@ Tensor StepGraphs::run_again(Step& step, const Work& work) {
   step.graph->replay();
   ++replayed_;
   set_reached(step.reached);
-  write_to_parameters();
+  optimizer_.count_replay();
   return step.loss;
 }
 
 std::string StepGraphs::capture_step(Step& step, const Work& work) {
   // Other forms of parameters that evaluating has left would be read by every replay.
-  write_to_parameters();
+  drop_sidecars();
   module_.zero_grad();
   try {
     step.graph = capture(device_, [&] {
@@ -116,7 +116,7 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
       RINGLET_CHECK(reached() == step.reached,
                     "batches of the same shapes reached different parameters");
       optimizer_.launch_step();
-      write_to_parameters();  // the forms that were made here go with their memory
+      drop_sidecars();  // the forms that were made here go with their memory
     });
   } catch (const Error& error) {
     return error.what();
@@ -183,8 +183,8 @@ std::string StepGraphs::why_not() const {
   return "";
 }
 
-void StepGraphs::write_to_parameters() const {
-  for (const nn::Parameter& parameter : parameters_) parameter.tensor().storage()->bump_version();
+void StepGraphs::drop_sidecars() const {
+  for (const nn::Parameter& parameter : parameters_) parameter.tensor().storage()->drop_sidecars();
 }
 
 }  // namespace ringlet::train

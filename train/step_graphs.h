@@ -76,7 +76,7 @@ class StepGraphs {
   std::vector<bool> reached() const;
   void set_reached(const std::vector<bool>& reached) const;
   std::string why_not() const;
-  void write_to_parameters() const;
+  void drop_sidecars() const;
   void note(const std::string& why);
 
   nn::Module& module_;

@@ -55,7 +55,7 @@ NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
   const ncclUniqueId id = agree_on_id(membership);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  backend(device.type).library_stream(device);  // NCCL takes the thread's current device
+  backend(device.type).stream(device);  // NCCL takes the thread's current device
   ncclComm_t handle = nullptr;
   const ncclResult_t made =
       functions.ncclCommInitRankConfig(&handle, membership.size, id, membership.rank, &config);
@@ -76,7 +76,7 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 void NcclCommunicator::group(const std::string& where, const Calls& calls) {
-  const auto stream = static_cast<cudaStream_t>(backend(device_.type).library_stream(device_));
+  const auto stream = static_cast<cudaStream_t>(backend(device_.type).stream(device_));
   const NcclFunctions& functions = nccl();
   ncclResult_t ended;
   {

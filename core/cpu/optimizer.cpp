@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/optimizer.h"
 
+#include <type_traits>
+
 #include "ringlet/core/clip.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/simd.h"
@@ -25,6 +27,19 @@ void parallel_segments(Device device, const Args& args, Body&& body) {
   });
 }
 
+// A parameter, and rounded beside it.
+template <class T>
+RINGLET_INLINE void store_param(T* param, bfloat16* rounded, std::int64_t i, std::int64_t count,
+                                vector_t<T> value) {
+  store_at(param, i, count, value);
+  if constexpr (std::is_same_v<T, float>)
+    if (rounded) store_at(rounded, i, count, value);
+}
+
+bfloat16* from(void* rounded, std::int64_t begin) {
+  return rounded ? static_cast<bfloat16*>(rounded) + begin : nullptr;
+}
+
 // ---- AdamW --------------------------------------------------------------------------------
 
 template <class T>
@@ -39,6 +54,7 @@ void adamw_run(const AdamWArgs& args, std::int64_t segment, std::int64_t begin, 
   const V step = factor(-lr / scalars[1]);
   const V root = factor(1 / __builtin_sqrt(scalars[2]));
   auto* param = static_cast<T*>(args.param) + begin;
+  bfloat16* const rounded = from(args.rounded, begin);
   auto* exp_avg = static_cast<T*>(args.exp_avg) + begin;
   auto* exp_avg_sq = static_cast<T*>(args.exp_avg_sq) + begin;
   const auto* grad = static_cast<const T*>(args.grad) + begin;
@@ -50,7 +66,7 @@ void adamw_run(const AdamWArgs& args, std::int64_t segment, std::int64_t begin, 
     const V p = fma(step, m / fma(sqrt(v), root, eps), load_at(param, i, count) * decay);
     store_at(exp_avg, i, count, m);
     store_at(exp_avg_sq, i, count, v);
-    store_at(param, i, count, p);
+    store_param(param, rounded, i, count, p);
   });
 }
 
@@ -74,6 +90,7 @@ void sgd_run(const SGDArgs& args, std::int64_t segment, std::int64_t begin, std:
   const V scale = factor(*args.grad_scale), decay = factor(weight_decay);
   const V momentum = factor(args.momentum), lr = factor(-args.scalars[segment]);
   auto* param = static_cast<T*>(args.param) + begin;
+  bfloat16* const rounded = from(args.rounded, begin);
   auto* buffer = args.momentum_buffer ? static_cast<T*>(args.momentum_buffer) + begin : nullptr;
   const auto* grad = static_cast<const T*>(args.grad) + begin;
   for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
@@ -84,7 +101,7 @@ void sgd_run(const SGDArgs& args, std::int64_t segment, std::int64_t begin, std:
       store_at(buffer, i, count, b);
       g = args.nesterov ? fma(momentum, b, g) : b;
     }
-    store_at(param, i, count, fma(lr, g, p));
+    store_param(param, rounded, i, count, fma(lr, g, p));
   });
 }
 

@@ -98,6 +98,7 @@ Tensor linear_layer(const char* op, const Tensor& x, const Tensor& weight, const
     check_same_device(op, x, bias);
     offset = bias.to(parameter_dtype(x.dtype()));
     args.bias = offset.bytes();
+    if (offset.dtype() != x.dtype()) args.round_bias = offset.storage().get();
   }
   Tensor out = empty(out_shape, x.dtype(), x.device());
   if (pre_activation) {

@@ -1,6 +1,8 @@
 // Matrix products, linear layers and what their gradients need. Sums are kept in f32 for f32 and
 // bf16, in f64 for f64. Where one operand is bf16 and the other, a parameter, is f32, the
-// parameter counts as rounded to bf16.
+// parameter counts as rounded to bf16. A bias is added to a sum before that is rounded to what is
+// stored. Where this is bf16, CUDA adds the bias rounded to bf16, as bf16 layers of PyTorch and
+// Transformer Engine do, and a CPU as it is: they are at most 2^-8 |bias| apart before that.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -45,8 +47,9 @@ struct MatmulArgs {
   DType a_dtype;  // in memory: dtype, or f32 to be rounded to bf16
   DType b_dtype;
   DType out_dtype;
-  Storage* keep_b;   // of b, where forms of it may be kept as sidecars; may be null
-  Storage* round_b;  // of b, where it is a parameter to be rounded; else null
+  Storage* keep_b;      // of b, where forms of it may be kept as sidecars; may be null
+  Storage* round_b;     // of b, where it is a parameter to be rounded; else null
+  Storage* round_bias;  // of the bias, where it may be rounded to out_dtype; else null
 };
 extern Kernel<MatmulArgs> matmul_kernel;
 
@@ -84,7 +87,7 @@ struct MatmulOptions {
 /// f32), its columns made a multiple of a tile's 32 or 48, and goes when the storage is written or
 /// let go. None is made where memory is limited (set_memory_limit). On CUDA it is an f32 weight of
 /// bf16 products that is kept, rounded, in 2 bytes a number, of changing weights too: a step's
-/// forward, input gradient and recomputation share one.
+/// forward, input gradient and recomputation share one. So is its bias.
 enum class Weight { changing, kept };
 
 /// a (.., m, k) b (.., k, n) -> (.., m, n) in a's dtype. Leading dimensions are equal, or b is one

@@ -20,6 +20,14 @@ void check_state(const char* op, const char* what, const Tensor& param, const Te
   RINGLET_CHECK_EQ(state.numel(), param.numel(), "[", op, "] elements of ", what);
 }
 
+void check_rounded(const char* op, const Tensor& param, const Tensor& rounded) {
+  if (!rounded.defined()) return;
+  check_same_device(op, param, rounded);
+  RINGLET_CHECK(param.dtype() == DType::f32 && rounded.dtype() == DType::bf16, "[", op, "] ",
+                param.dtype(), " parameters are not rounded to ", rounded.dtype());
+  RINGLET_CHECK_EQ(rounded.numel(), param.numel(), "[", op, "] elements of rounded");
+}
+
 void check_dtype(const char* op, const Tensor& param) {
   if (param.dtype() != DType::f32 && param.dtype() != DType::f64)
     unsupported_dtype(op, param.dtype());
@@ -69,35 +77,38 @@ std::vector<double> adamw_scalars(double lr, std::int64_t step, const AdamWConst
 }
 
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
-            const StepScalars& scalars, const AdamWConstants& constants) {
+            const StepScalars& scalars, const AdamWConstants& constants, Tensor rounded) {
   check_dtype("adamw", param);
   check_state("adamw", "grad", param, grad);
   check_state("adamw", "exp_avg", param, exp_avg);
   check_state("adamw", "exp_avg_sq", param, exp_avg_sq);
+  check_rounded("adamw", param, rounded);
   check_scalars("adamw", param, scalars, 3);
   if (param.numel() == 0) return;
-  adamw_kernel({param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(),
-                exp_avg_sq.mutable_bytes(), param.numel(), segments_of(scalars),
-                scalars.values.data<double>(), scalars.grad_scale.data<double>(), constants.beta1,
-                constants.beta2, constants.eps, constants.weight_decay, param.dtype()},
-               param.device());
+  adamw_kernel(
+      {param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(), exp_avg_sq.mutable_bytes(),
+       rounded.mutable_bytes(), param.numel(), segments_of(scalars), scalars.values.data<double>(),
+       scalars.grad_scale.data<double>(), constants.beta1, constants.beta2, constants.eps,
+       constants.weight_decay, param.dtype()},
+      param.device());
 }
 
 void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
-          const SGDConstants& constants) {
+          const SGDConstants& constants, Tensor rounded) {
   check_dtype("sgd", param);
   check_state("sgd", "grad", param, grad);
   RINGLET_CHECK_EQ(momentum_buffer.defined(), constants.momentum != 0,
                    "[sgd] a momentum buffer and momentum ", constants.momentum);
   RINGLET_CHECK(!constants.nesterov || constants.momentum != 0, "[sgd] nesterov needs momentum");
   if (momentum_buffer.defined()) check_state("sgd", "momentum_buffer", param, momentum_buffer);
+  check_rounded("sgd", param, rounded);
   check_scalars("sgd", param, scalars, 1);
   if (param.numel() == 0) return;
-  sgd_kernel(
-      {param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(), param.numel(),
-       segments_of(scalars), scalars.values.data<double>(), scalars.grad_scale.data<double>(),
-       constants.momentum, constants.weight_decay, constants.nesterov, param.dtype()},
-      param.device());
+  sgd_kernel({param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(),
+              rounded.mutable_bytes(), param.numel(), segments_of(scalars),
+              scalars.values.data<double>(), scalars.grad_scale.data<double>(), constants.momentum,
+              constants.weight_decay, constants.nesterov, param.dtype()},
+             param.device());
 }
 
 Tensor squared_norm_blocks(const Tensor& x) {

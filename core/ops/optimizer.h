@@ -21,6 +21,7 @@ struct AdamWArgs {
   const void* grad;  // (n)
   void* exp_avg;     // (n)
   void* exp_avg_sq;  // (n)
+  void* rounded;     // (n) bf16, param rounded where it is updated, of an f32 one; may be null
   std::int64_t n;
   StepSegments segments;
   const double* scalars;     // (segments, 3): lr; bias corrections 1 - beta1^step, 1 - beta2^step
@@ -39,6 +40,7 @@ struct SGDArgs {
   void* param;            // (n)
   const void* grad;       // (n)
   void* momentum_buffer;  // (n), zeros at first; null without momentum
+  void* rounded;          // (n), as AdamW's
   std::int64_t n;
   StepSegments segments;
   const double* scalars;     // (segments, 1): lr
@@ -95,18 +97,20 @@ struct AdamWConstants {
 /// (3): lr and the bias corrections of step `step`, counted from 1.
 std::vector<double> adamw_scalars(double lr, std::int64_t step,
                                   const AdamWConstants& constants = {});
-/// The first four f32 or f64 and of the same numel.
+/// The first four f32 or f64 and of the same numel. `rounded` (numel) bf16, which may be undefined,
+/// gets param rounded where that is updated; param is f32 then.
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
-            const StepScalars& scalars, const AdamWConstants& constants = {});
+            const StepScalars& scalars, const AdamWConstants& constants = {}, Tensor rounded = {});
 
 struct SGDConstants {
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
 };
-/// `momentum_buffer` holds zeros at first; it is undefined exactly when momentum is 0.
+/// `momentum_buffer` holds zeros at first; it is undefined exactly when momentum is 0. `rounded` as
+/// adamw_'s.
 void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
-          const SGDConstants& constants = {});
+          const SGDConstants& constants = {}, Tensor rounded = {});
 
 /// The sums of squares of x's blocks, each in f64 and in one fixed order: (ceil(numel / 4096)),
 /// f64.

@@ -6,6 +6,7 @@
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/matmul.h"
+#include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/ops/random.h"
 
 using namespace ringlet;
@@ -74,6 +75,21 @@ TEST_CASE("a GPU reads a parameter that it keeps rounded, a CPU rounds it anew")
   args.round_b = weight.storage().get();
   CHECK(floor_of("matmul", &args, gpu).bytes == others + 2 * 4 * 16);
   CHECK(floor_of("matmul", &args, Device{}).bytes == others + 4 * 4 * 16);
+}
+
+TEST_CASE(
+    "an update that rounds what it writes moves two bytes more for each element of a segment") {
+  const StepSegment segments[] = {{0, 10, 1}, {90, 200, 0}};
+  AdamWArgs adamw{};
+  SGDArgs sgd{};
+  adamw.n = sgd.n = 100;
+  adamw.segments = sgd.segments = {segments, 2};
+  CHECK(floor_of("adamw", &adamw, Device{}).bytes == 7 * 4 * 20);
+  CHECK(floor_of("sgd", &sgd, Device{}).bytes == 3 * 4 * 20);
+  float rounded[50];
+  adamw.rounded = sgd.rounded = rounded;
+  CHECK(floor_of("adamw", &adamw, Device{}).bytes == (7 * 4 + 2) * 20);
+  CHECK(floor_of("sgd", &sgd, Device{}).bytes == (3 * 4 + 2) * 20);
 }
 
 TEST_CASE("backwards of a LayerNorm are told apart by what lies around it") {

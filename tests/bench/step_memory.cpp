@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "../device.h"
 #include "../delayed_device.h"
+#include "../device.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/step_graphs.h"
@@ -108,4 +108,13 @@ TEST_CASE("the memory that graphs share has little that a step has not on paper"
   const StepMemory paper = step_memory(config, tokens, DType::f32, DeviceType::cpu);
   CHECK(held(memory) >= paper.total());
   CHECK(held(memory) <= 1.2 * paper.total());
+}
+
+TEST_CASE(
+    "on paper a GPU has all parameters in bf16 beside f32, where that is what products take") {
+  const models::EncoderConfig config = config_of(models::Architecture::mpnet);
+  const StepMemory paper = step_memory(config, 100, DType::bf16, DeviceType::cuda);
+  CHECK(paper.sidecars == paper.parameters / 2);
+  CHECK(step_memory(config, 100, DType::f32, DeviceType::cuda).sidecars == 0);
+  CHECK(step_memory(config, 100, DType::bf16, DeviceType::cpu).sidecars == 0);
 }

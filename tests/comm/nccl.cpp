@@ -298,7 +298,7 @@ TEST_CASE("nccl: what a collective waits for on its own rank is nobody's delay")
   gpus.run(
       [&](const Group& group) {
         const Tensor x = zeros({100});
-        gpus.device.give_to(gpus.device.library_stream(kGpu), {}, {computed});
+        gpus.device.give_to(gpus.device.stream(kGpu), {}, {computed});
         group.all_reduce(x).wait();
         x.to_vector();
         group.all_reduce(x).wait();

@@ -173,6 +173,34 @@ TEST_CASE("linear and its gradients agree with PyTorch") {
     }
 }
 
+TEST_CASE(
+    "a bias is added before the one rounding of a bf16 result, rounded itself on CUDA alone") {
+  const GeneratorGuard guard({.seed = 19});
+  for (const std::int64_t k : {1, 33, 256})
+    for (const bool kept : {false, true}) {
+      CAPTURE(k);
+      const std::int64_t m = 40, n = 48;
+      const Tensor x = normal({m, k}).to(DType::bf16), weight = normal({n, k});
+      const Tensor bias = normal({n}, 0, 30);  // most of the result
+      const Floats y = linear(x, weight, bias, kept ? Weight::kept : Weight::changing).to_vector();
+      const auto a = x.to_vector<double>(), b = weight.to(DType::bf16).to_vector<double>();
+      const auto offset = bias.to_vector<double>();
+      const double bias_unit = x.device().type == DeviceType::cpu ? 0 : kBF16;
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          double exact = offset[j], magnitude = std::abs(offset[j]);
+          for (std::int64_t d = 0; d < k; ++d) {
+            const double product = a[i * k + d] * b[j * k + d];
+            exact += product;
+            magnitude += std::abs(product);
+          }
+          // k + 1 additions in f32, what the bias has lost, and the result's rounding of all that.
+          const double sum = (k + 1) * kF32 * magnitude + bias_unit * std::abs(offset[j]);
+          CHECK(std::abs(y[i * n + j] - exact) <= sum + kBF16 * (std::abs(exact) + sum));
+        }
+    }
+}
+
 TEST_CASE("linear_gelu equals its composed twin") {
   const GeneratorGuard guard({.seed = 7});
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {

@@ -242,3 +242,42 @@ TEST_CASE("squared norms by blocks: right, and the same for every shard") {
   CHECK(squared_norm_blocks(empty({0})).numel() == 0);
   CHECK(std::isinf(squared_norm_blocks(tensor({INFINITY})).item<double>()));
 }
+
+TEST_CASE("a step rounds what it updates, and nothing else") {
+  const std::int64_t n = 5000;
+  // Odd edges, parts that no segment has, and places that no pack of both dtypes can have.
+  const Tensor segments = segment_table({{0, 3, 1}, {10, 4111, 0}, {4111, 4990, 1}});
+  const auto three = [](double lr) { return std::vector<double>{lr, lr, lr}; };
+  for (const std::int64_t skew : {0, 1})
+    for (const double grad_scale : {1.0, static_cast<double>(NAN)})
+      for (const bool adamw : {true, false}) {
+        CAPTURE(skew);
+        CAPTURE(adamw);
+        Tensor param = wave(n, 1), m = wave(n, 3), v = mul(m, m);
+        const Tensor grad = wave(n, 2), before = param.clone();
+        Tensor all = full({n + skew}, 7, DType::bf16), rounded = all.slice(skew, n + skew);
+        StepScalars scalars = step_scalars(three(1e-2), grad_scale);
+        if (adamw)
+          scalars = step_scalars({1e-2, 0.1, 0.1, 1e-2, 0.1, 0.1, 1e-2, 0.1, 0.1}, grad_scale);
+        scalars.segments = segments;
+        Tensor plain = param.clone(), plain_m = m.clone(), plain_v = v.clone();
+        if (adamw) {
+          adamw_(param, grad, m, v, scalars, {}, rounded);
+          adamw_(plain, grad, plain_m, plain_v, scalars);
+        } else {
+          sgd_(param, grad, m, scalars, {.momentum = 0.9}, rounded);
+          sgd_(plain, grad, plain_m, scalars, {.momentum = 0.9});
+        }
+        CHECK(param.to_vector() == plain.to_vector());
+        const auto expected = param.to(DType::bf16).to_vector(), got = rounded.to_vector();
+        const auto is_updated = [](std::int64_t i) { return i < 3 || (i >= 10 && i < 4990); };
+        for (std::int64_t i = 0; i < n; ++i)
+          CHECK(got[i] == (is_updated(i) && grad_scale == 1 ? expected[i] : 7));
+      }
+  Tensor param = wave(8, 1), none, short_one = zeros({7}, DType::bf16);
+  const StepScalars scalars = step_scalars({0.1});
+  CHECK_THROWS_WITH(sgd_(param, wave(8, 2), none, scalars, {}, short_one),
+                    "[sgd] elements of rounded: 7 != 8");
+  CHECK_THROWS_WITH(sgd_(param, wave(8, 2), none, scalars, {}, zeros({8})),
+                    "[sgd] f32 parameters are not rounded to f32");
+}

@@ -34,6 +34,39 @@ TEST_CASE_FIXTURE(OnCpu, "a form that is wanted at once is made at the first use
   CHECK(made == 3);
 }
 
+TEST_CASE_FIXTURE(OnCpu, "a mirror is of the version and the stream that it was made for") {
+  Tensor values = normal({8});
+  Storage& storage = *values.storage();
+  const std::size_t before = memory_stats({}).sidecars;
+  const auto mirror = std::make_shared<Storage>(16, Device{});
+  const int streams[2] = {};
+  CHECK(!storage.wants_mirror());
+  storage.want_mirror();
+  CHECK(storage.wants_mirror());
+  CHECK(!storage.mirror(nullptr));
+  storage.set_mirror(mirror, &streams[0]);
+  CHECK(storage.mirror(&streams[0]) == mirror);
+  CHECK(!storage.mirror(&streams[1]));
+  storage.drop_sidecars();
+  CHECK(storage.mirror(&streams[0]) == mirror);
+  values.fill_(1);
+  CHECK(!storage.mirror(&streams[0]));
+  CHECK(memory_stats({}).sidecars == before + 16);  // whose memory waits for the next one
+  storage.set_mirror(mirror, &streams[0]);
+  CHECK(storage.mirror(&streams[0]) == mirror);
+  CHECK(memory_stats({}).sidecars == before + 16);
+  storage.share_outside();
+  CHECK(!storage.mirror(&streams[0]));
+  storage.set_mirror(nullptr);
+  CHECK(memory_stats({}).sidecars == before);
+  {
+    const Tensor other = normal({8});
+    other.storage()->set_mirror(mirror);
+    CHECK(memory_stats({}).sidecars == before + 16);
+  }
+  CHECK(memory_stats({}).sidecars == before);
+}
+
 TEST_CASE("a GPU keeps an f32 weight of bf16 products rounded, for all products until a write") {
   const Device device = default_device();
   if (device.type == DeviceType::cpu) {

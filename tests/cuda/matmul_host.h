@@ -60,7 +60,8 @@ inline void library(const cuda::MatmulPlan& plan, const MatmulArgs& args, void* 
                  rounded(read(plan.right, args.a, args.a_dtype, one, i, column), plan.cast_a);
         const std::int64_t at = one * plan.out.stride + column * plan.out.ld + row;
         if (plan.beta != 0) sum += plan.beta * element(out, plan.product, at);
-        if (plan.adds_bias) sum += element(args.bias, DType::f32, row);
+        if (plan.adds_bias)
+          sum += rounded(element(args.bias, DType::f32, row), plan.product == DType::bf16);
         store(out, plan.product, at, sum);
       }
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "matmul_host.h"
 #include "ringlet/core/tensor.h"
@@ -176,6 +177,27 @@ TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 produ
   CHECK(!plain.scratch);
   CHECK(!plain.finish);
   CHECK(!plan(kDtypes[2], true).adds_bias);  // not in f64
+}
+
+TEST_CASE("a bias that goes into bf16 counts as rounded, whoever adds it") {
+  // In bf16 1 + 2^-8 is a tie, which goes to 1. What the bias has beyond bf16 would break it.
+  constexpr float kBias = 0x1p-8f + 0x1p-17f;
+  const std::vector<float> bias(5, kBias);
+  for (const auto& [dtypes, expected] : {std::pair{kDtypes[3], 1.0},
+                                         {kDtypes[1], 1.0},
+                                         {kDtypes[6], 1.0},
+                                         {kDtypes[0], 1.0 + kBias}})
+    for (const bool epilogues : {false, true}) {
+      MatmulArgs args = sizes(dtypes, 1, 1, false, true);
+      const Tensor a = ones({args.m}, args.a_dtype), b = ones({args.n}, args.b_dtype);
+      Tensor out = empty({args.m * args.n}, args.out_dtype);
+      args.a = a.bytes();
+      args.b = b.bytes();
+      args.bias = bias.data();
+      args.out = out.mutable_bytes();
+      run_plan(args, epilogues);
+      CHECK(out.to_vector<double>() == std::vector<double>(15, expected));
+    }
 }
 
 TEST_CASE("sums of a product's operand: by the library, or by themselves") {

@@ -59,3 +59,18 @@ TEST_CASE("cuda: packs and single elements cover a run of any length and alignme
         if (n > 2) check_span(apart.part(1, n - 1), n - 2, place + itemsize, itemsize);
       }
 }
+
+TEST_CASE(
+    "cuda: beside packs of f32 lie 8 aligned bytes of what is half as wide, or there are none") {
+  for (std::uintptr_t offset = 0; offset < 16; offset += 4)
+    for (std::uintptr_t half_offset = 0; half_offset < 16; half_offset += 2) {
+      CAPTURE(offset);
+      CAPTURE(half_offset);
+      const std::uintptr_t place = 4096 + offset, half = 8192 + half_offset;
+      const auto span = cuda::vector_span(40, 4, at_place(place), cuda::as_wide(at_place(half)));
+      for (std::int64_t i = 0; i < span.packs; ++i)
+        CHECK((half + 2 * static_cast<std::uintptr_t>(span.begin(i))) % 8 == 0);
+      CHECK((span.packs > 0) == (2 * half_offset % 16 == offset));
+    }
+  CHECK(cuda::as_wide(nullptr) == nullptr);
+}

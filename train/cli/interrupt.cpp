@@ -1,10 +1,13 @@
 #include "ringlet/train/cli/interrupt.h"
 
+#include <atomic>
+
 namespace ringlet::cli {
 namespace {
 
 volatile std::sig_atomic_t noted = 0;
 volatile std::sig_atomic_t from_terminal = 0;
+std::atomic<int> guards = 0;  // of ranks that are threads each has one
 
 void note(int signal, siginfo_t* info, void*) {
   noted = signal;
@@ -22,12 +25,13 @@ void install(int signal, struct sigaction& former) {
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  noted = 0;
+  if (guards++ == 0) noted = 0;
   install(SIGINT, interrupt_);
   install(SIGTERM, terminate_);
 }
 
 InterruptGuard::~InterruptGuard() {
+  --guards;
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
 }

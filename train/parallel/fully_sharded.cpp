@@ -267,7 +267,15 @@ class Gatherer final : public UnitSharding {
   }
 
   void drop_all() {
-    std::erase_if(dropped_, [](const comm::Work& work) { return work.done(); });
+    std::erase_if(dropped_, [](const comm::Work& work) {
+      if (!work.done()) return false;
+      try {
+        work.wait();  // does not: what the device is given next is behind it
+      } catch (const Error&) {
+        // The group has failed; who uses it next is told.
+      }
+      return true;
+    });
     for (std::size_t unit = 0; unit < states_.size(); ++unit) drop(unit);
   }
 

@@ -130,6 +130,7 @@ void Replicas::send_parameters() {
   on_devices([&](std::size_t d) {
     if (d == 0) return;
     Tensor& data = replicas_[d - 1].data;
+    if (data.storage() == arena_->data().storage()) return;  // one GPU several times
     if (data.bytes() == arena_->data().bytes()) {
       data.storage()->bump_version();
     } else {

@@ -1,0 +1,12 @@
+// Direct ways between GPUs.
+#pragma once
+
+#include "ringlet/core/device.h"
+
+namespace ringlet::cuda {
+
+/// From the first call on copies from `from` to `to` go over the link between them, where there is
+/// one; elsewhere the driver takes them through pinned memory of the host. False there.
+bool enable_peer_access(Device to, Device from);
+
+}  // namespace ringlet::cuda
