@@ -26,7 +26,7 @@ struct Block {
 struct MemoryStats {
   std::size_t allocated = 0;
   std::size_t peak = 0;
-  /// Of what is allocated: other forms of parameters that products keep (Storage::sidecar).
+  /// Of what is allocated: other forms of parameters that products keep (Storage::sidecar, mirror).
   std::size_t sidecars = 0;
   std::size_t sidecars_peak = 0;
   /// Beside what is allocated, of all devices of the type together: what threads keep for operands

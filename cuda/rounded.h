@@ -1,5 +1,5 @@
 // Parameters as products take them, rounded, and where that is kept from product to product. No
-// device is needed.
+// toolkit is needed.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 // strategy does to parameters, no product meets old ones.
 #include <doctest/doctest.h>
 
+#include "../graph_device.h"
 #include "every_strategy.h"
 #include "ringlet/core/dlpack.h"
 #include "ringlet/train/parallel/data_parallel.h"
@@ -59,6 +60,33 @@ void train_encoding(tiny::Model& model, const LoaderOptions& options) {
   check_encodings(model, alone);
 }
 
+/// For a scope, tensors are made there.
+struct Here {
+  explicit Here(Device device) : before(default_device()) { set_default_device(device); }
+  ~Here() { set_default_device(before); }
+  Here(const Here&) = delete;
+  Here& operator=(const Here&) = delete;
+  Device before;
+};
+
+/// What is kept on `device` of parameters behind two steps in bf16, of all ranks.
+std::size_t kept_in_bf16(
+    tiny::Model& model, const LoaderOptions& options, Device device,
+    const std::function<void()>& barrier = [] {}) {
+  model.encoder.transformer()->set_compute_dtype(DType::bf16);
+  AdamW optimizer(*model.loss, tiny::adamw());
+  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  for (int step = 0; step < 2; ++step) {
+    (*model.loss)(tiny::next(loader)).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  barrier();
+  const std::size_t kept = memory_stats(device).sidecars;
+  barrier();
+  return kept;
+}
+
 }  // namespace
 
 TEST_CASE("encoded again and again between steps, a model has the bits of one encoded once") {
@@ -86,6 +114,29 @@ TEST_CASE("encoded again and again between steps, a model has the bits of one en
           // FSDP's units go after each forward, and with them what is kept of them.
           CHECK((memory_stats({}).sidecars == 0) == sharded);
           group.barrier();
+        },
+        2, {.ranks = comm::Ranks::threads});
+  }
+}
+
+TEST_CASE("an optimizer keeps parameters rounded where it has them all, and never of a share") {
+  const GraphDevice graphs;
+  const Here here(graphs.device);
+  {
+    tiny::Model model;
+    CHECK(kept_in_bf16(model, tiny::loader_options(0, 1), graphs.device) ==
+          nn::pack(*model.loss)->data().nbytes() / 2);
+    CHECK(memory_stats(graphs.device).sidecars == 0);  // it goes with its optimizer
+  }
+  CHECK(memory_stats(graphs.device).sidecars == 0);
+  for (const tiny::Parallel& way : tiny::every_strategy()) {
+    CAPTURE(way.name);
+    comm::launch(
+        [&](const comm::Group& group) {
+          tiny::Model model;
+          const tiny::Attached attached = way.attach(model, group);
+          const auto options = tiny::loader_options(group.rank(), group.size());
+          CHECK(kept_in_bf16(model, options, graphs.device, [&] { group.barrier(); }) == 0);
         },
         2, {.ranks = comm::Ranks::threads});
   }
