@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
+#include "repeat.h"
 #include "ringlet/comm/collectives.h"
-#include "ringlet/core/device_time.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::bench {
 namespace {
-
-constexpr double kMostRuns = 20000;
 
 // Small enough to be exact in every dtype, u8 included for up to 8 ranks.
 double element(int rank, std::int64_t i) { return static_cast<double>((i + 3 * rank) % 29); }
@@ -19,28 +17,6 @@ Tensor encoded(int rank, std::int64_t n, DType dtype) {
   float* data = values.mutable_data<float>();
   for (std::int64_t i = 0; i < n; ++i) data[i] = static_cast<float>(element(rank, i));
   return values.to(dtype);
-}
-
-// Repeats `once` on all ranks for about so many seconds, by the device's clock.
-template <class Once>
-std::vector<double> repeat(const comm::Group& world, Device device, double budget,
-                           const Once& once) {
-  const auto run = [&](int times) {
-    std::vector<std::unique_ptr<DeviceTime>> at;
-    at.push_back(device_time(device));
-    for (int i = 0; i < times; ++i) {
-      once();
-      at.push_back(device_time(device));
-    }
-    std::vector<double> seconds;
-    for (std::size_t i = 1; i < at.size(); ++i) seconds.push_back(at[i]->seconds_since(*at[i - 1]));
-    return seconds;
-  };
-  const double second = std::max(run(2)[1], 1e-7);
-  const auto wanted = static_cast<int>(std::clamp(budget / second, 3.0, kMostRuns));
-  const int repetitions = std::stoi(world.all_gather_bytes(std::to_string(wanted))[0]);
-  world.barrier();
-  return run(repetitions);
 }
 
 class GroupContender final : public Contender {

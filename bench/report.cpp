@@ -12,53 +12,6 @@ namespace {
 
 constexpr double kMiB = 1048576;
 
-/// All rounds of a row as one.
-struct Summary {
-  std::vector<double> step_ms;
-  PhaseTimes phase_ms;
-  Measurement mean;  // tokens, pairs, sentences, bytes and times per step; memory is the largest
-};
-
-void add(KernelSums& all, const KernelSums& one, double n) {
-  for (const auto& [label, sum] : one) {
-    KernelSum& mean = all[label];
-    mean = {mean.calls + sum.calls / n, mean.ms + sum.ms / n, mean.floor_ms + sum.floor_ms / n};
-  }
-}
-
-void add(StepTimes& all, const StepTimes& one, double n) {
-  add(all.kernels, one.kernels, n);
-  add(all.beside, one.beside, n);
-  for (const auto& [what, ms] : one.wait_ms) all.wait_ms[what] += ms / n;
-  all.between_ms += one.between_ms / n;
-  all.step_ms += one.step_ms / n;
-}
-
-Summary summary(const Row& row) {
-  Summary all;
-  const auto n = static_cast<double>(row.rounds.size());
-  for (const Measurement& round : row.rounds) {
-    all.step_ms.insert(all.step_ms.end(), round.step_ms.begin(), round.step_ms.end());
-    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      all.phase_ms[phase].insert(all.phase_ms[phase].end(), round.phase_ms[phase].begin(),
-                                 round.phase_ms[phase].end());
-    all.mean.real_tokens += round.real_tokens / n;
-    all.mean.padded_tokens += round.padded_tokens / n;
-    all.mean.pairs += round.pairs / n;
-    all.mean.sentences += round.sentences / n;
-    all.mean.exposed_ms += round.exposed_ms / n;
-    all.mean.wire_bytes += round.wire_bytes / n;
-    all.mean.peak_memory_bytes = std::max(all.mean.peak_memory_bytes, round.peak_memory_bytes);
-    if (round.memory.peak >= all.mean.memory.peak) all.mean.memory = round.memory;
-    if (round.on_paper.total() > all.mean.on_paper.total()) all.mean.on_paper = round.on_paper;
-    if (round.idle.steps > 0) all.mean.idle = round.idle;
-    all.mean.hf_rows_per_pair = round.hf_rows_per_pair;
-    for (const auto figure : kLargest) all.mean.*figure += round.*figure / n;
-    add(all.mean.times, round.times, n);
-  }
-  return all;
-}
-
 /// Against as many devices that do not speak to each other; 0 where they were not measured.
 double share_of_machine(const Row& row, const std::vector<Row>& rows) {
   for (const Row& other : rows)
@@ -100,12 +53,30 @@ nlohmann::ordered_json to_json(const StepMemory& paper) {
           {"total", paper.total()}};
 }
 
-}  // namespace
-
-double Row::pairs_per_s() const {
-  const Summary all = summary(*this);
-  return 1e3 * all.mean.pairs / median(all.step_ms);
+nlohmann::ordered_json to_json(const LinkTimes& link) {
+  nlohmann::ordered_json out{{"ranks", link.ranks}, {"GB_per_s", link.rate() / 1e9}};
+  for (const auto& [bytes, seconds] : link.all_reduce)
+    out["all_reduce"].push_back({{"bytes", bytes}, {"us", 1e6 * seconds}});
+  return out;
 }
+
+nlohmann::ordered_json speedups(const Predicted& predicted) {
+  nlohmann::ordered_json out;
+  for (const PredictedRow& row : predicted.rows)
+    out[train::strategy_name(row.strategy)] = row.speedup;
+  return out;
+}
+
+void add_predicted(nlohmann::ordered_json& out, const Row& row, const Predicted& predicted) {
+  const PredictedRow* found = predicted.find(row);
+  if (!found || !found->measured) return;
+  const Excess& excess = found->measured->excess;
+  out["predicted_speedup"] = found->speedup;
+  out["blame"] = excess.blame();
+  for (const auto& [term, ms] : excess.terms()) out["beyond_predicted_ms"][term] = ms;
+}
+
+}  // namespace
 
 std::string to_markdown(const std::vector<Row>& rows) {
   std::string out =
@@ -157,9 +128,14 @@ std::string to_markdown(const std::vector<Row>& rows) {
 }
 
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
-                const std::map<std::string, std::string>& settings) {
+                const std::map<std::string, std::string>& settings,
+                const std::optional<Predicted>& predicted) {
   nlohmann::ordered_json j;
   for (const auto& [key, value] : settings) j[key] = value;
+  if (predicted) {
+    j["link"] = to_json(predicted->link);
+    j["modelled_speedup"] = speedups(*predicted);
+  }
   j["rows"] = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     const Summary all = summary(row);
@@ -171,6 +147,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["algorithm"] = row.algorithm;
     r["pairs_per_s"] = row.pairs_per_s();
     r["speedup"] = row.pairs_per_s() / rows[0].pairs_per_s();
+    if (predicted) add_predicted(r, row, *predicted);
     if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
     r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
     r["peak_tensor_bytes"] = all.mean.memory.peak;

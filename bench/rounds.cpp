@@ -145,17 +145,36 @@ Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool l
                                                 : run_threads(options, plan, last);
 }
 
+std::string on_ranks(const ThroughputOptions& options, int ranks,
+                     const std::function<std::string(const comm::Group&)>& measure) {
+  const comm::GroupOptions group_options{.transport = options.transport,
+                                         .algorithm = options.algorithm};
+  if (options.device.type != DeviceType::cpu) {
+    std::string result;
+    const auto rank_main = [&](const comm::Group& group) {
+      const DefaultDeviceGuard own(options.device_of(group.rank()));
+      const std::string text = measure(group);
+      if (group.rank() == 0) result = text;
+    };
+    comm::launch(rank_main, ranks, {.ranks = comm::Ranks::threads, .group = group_options});
+    return result;
+  }
+  SharedText result;
+  const auto processors = processors_for(ranks, options.threads);
+  const auto rank_main = [&](const comm::Group& group) {
+    pin(processors, group.rank(), options.device, 1);
+    set_threads_per_device(options.threads);
+    const std::string text = measure(group);
+    if (group.rank() == 0) result.write(text);
+  };
+  comm::launch(rank_main, ranks, {.ranks = comm::Ranks::processes, .group = group_options});
+  return result.read();
+}
+
 double on_device(const ThroughputOptions& options, double (*measure)(Device device)) {
   if (options.device.type != DeviceType::cpu) return measure(options.device);
-  SharedText result;
-  const auto processors = processors_for(1, options.threads);
-  const auto rank_main = [&](const comm::Group&) {
-    pin(processors, 0, options.device, 1);
-    set_threads_per_device(options.threads);
-    result.write(std::to_string(measure(options.device)));
-  };
-  comm::launch(rank_main, 1, {.ranks = comm::Ranks::processes});
-  return std::stod(result.read());
+  return std::stod(on_ranks(
+      options, 1, [&](const comm::Group&) { return std::to_string(measure(options.device)); }));
 }
 
 }  // namespace ringlet::bench

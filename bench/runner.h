@@ -1,8 +1,10 @@
 // One rank of one row: a model, its data and a strategy, stepped and timed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "measurement.h"
 #include "options.h"
@@ -95,6 +97,10 @@ class Runner {
 /// child could not use the driver of its parent. Throws what went wrong on any rank.
 /// `last`: nothing is timed behind it, so a GPU's records are taken, too.
 Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last);
+
+/// What `measure` gives on the first of so many CPU ranks, pinned and joined as those of a round.
+std::string on_ranks(const ThroughputOptions& options, int ranks,
+                     const std::function<std::string(const comm::Group&)>& measure);
 
 /// What `measure` gives on the device, of a CPU in a process of its own: one that has started
 /// threads would make a poor parent of ranks.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/core/error.h"
+#include "scaling_network.h"
 
 namespace ringlet::bench {
 namespace {
@@ -46,16 +47,13 @@ Link read_link(const Entry& data, const std::string& name) {
 
 Network read_network(const Entry& data, const std::string& name) {
   const Entry entry = data.at("networks").at(name);
-  const double h = entry.number("hidden"), i = entry.number("intermediate");
-  const double bytes = entry.number("gradient_bytes");
-  Network network;
-  network.layers = entry.count("layers");
-  // Four projections, two of the feed-forward network, their biases, two LayerNorms.
-  network.layer_bytes = bytes * (4 * h * h + 2 * h * i + 9 * h + i);
-  network.table_bytes = bytes * h * entry.number("vocabulary");
-  network.row_bytes = bytes * h * entry.number("rows");
-  network.rest_bytes = bytes * h * (entry.number("positions") + 2);
-  return network;
+  models::EncoderConfig config;
+  config.hidden_size = entry.count("hidden");
+  config.intermediate_size = entry.count("intermediate");
+  config.num_hidden_layers = entry.count("layers");
+  config.vocab_size = entry.count("vocabulary");
+  config.max_position_embeddings = entry.count("positions");
+  return network_of(config, entry.number("gradient_bytes"), entry.number("rows"));
 }
 
 DeviceStep read_measured_step(const std::filesystem::path& throughput) {
@@ -65,16 +63,12 @@ DeviceStep read_measured_step(const std::filesystem::path& throughput) {
     for (const Entry& row : rows) {
       if (row.text("strategy") != strategy) continue;
       const Entry ms = row.at("step_ms");
-      DeviceStep device;
-      device.samples = row.number("pairs_per_s") / row.count("devices") * ms.number("median") / 1e3;
-      device.optimizer_s = ms.number("optimizer") / 1e3;
-      // Medians of phases do not add up to the median of steps.
-      const double both = ms.number("median") / 1e3 - device.optimizer_s;
-      const double forward = ms.number("forward"), backward = ms.number("backward");
-      if (both <= 0 || forward + backward <= 0 || device.samples <= 0)
+      const double median = ms.number("median") / 1e3, optimizer = ms.number("optimizer") / 1e3;
+      const double forward = ms.number("forward") / 1e3, backward = ms.number("backward") / 1e3;
+      const double samples = row.number("pairs_per_s") / row.count("devices") * median;
+      if (median <= optimizer || forward + backward <= 0 || samples <= 0)
         row.refuse("expected a step that takes time");
-      device.forward_s = both * forward / (forward + backward);
-      device.backward_s = both - device.forward_s;
+      DeviceStep device = measured_step(samples, median, forward, backward, optimizer);
       device.bf16 = row.text("dtype") == "bf16";
       return device;
     }

@@ -71,7 +71,8 @@ class Model {
 
  private:
   Step step(int shards) const {
-    return {streams_.computed(), streams_.exposed(), device_.optimizer_s / shards, sent_};
+    return {streams_.computed(), streams_.exposed(), device_.optimizer_s / shards, sent_,
+            gather_s_};
   }
 
   double all_reduce(double bytes) { return streams_.start(passes(2, bytes)); }
@@ -127,9 +128,12 @@ class Model {
     }
     reduce_scatter(network_.rest_bytes);
     reduce_table(true);
+    streams_.wait();
+    const double reduced = streams_.exposed();
     for (int layer = 0; layer < network_.layers; ++layer) all_gather(network_.layer_bytes);
     all_gather(network_.rest_bytes + network_.table_bytes);
     streams_.wait();
+    gather_s_ = streams_.exposed() - reduced;
   }
 
   // A unit is gathered while the one before it computes. The first and last are the embeddings.
@@ -164,9 +168,21 @@ class Model {
   Streams streams_;
   double forward_s_, backward_s_;
   double sent_ = 0;
+  double gather_s_ = 0;
 };
 
 }  // namespace
+
+DeviceStep measured_step(double samples, double seconds, double forward_s, double backward_s,
+                         double optimizer_s) {
+  const double both = seconds - optimizer_s;
+  DeviceStep device;
+  device.samples = samples;
+  device.forward_s = both * forward_s / (forward_s + backward_s);
+  device.backward_s = both - device.forward_s;
+  device.optimizer_s = optimizer_s;
+  return device;
+}
 
 Step model_step(const DeviceStep& device, const Network& network, const Link& link,
                 train::Strategy strategy, int n) {

@@ -75,12 +75,18 @@ struct DeviceStep {
   double seconds() const { return accumulations * (forward_s + backward_s) + optimizer_s; }
 };
 
+/// One of `samples` that took `seconds`. Medians of phases do not add up to the median of steps, so
+/// forward and backward share what the optimizer leaves of it.
+DeviceStep measured_step(double samples, double seconds, double forward_s, double backward_s,
+                         double optimizer_s);
+
 /// A modelled step, and where it goes.
 struct Step {
   double compute_s = 0;    // forward and backward
   double exposed_s = 0;    // collectives that nothing hides
   double optimizer_s = 0;  // a share of it where its state is sharded
   double sent_bytes = 0;   // by one device; by the first one under DP
+  double gather_s = 0;     // of exposed_s: parameters, behind the update of ZeRO-1 and ZeRO-2
 
   double seconds() const { return compute_s + exposed_s + optimizer_s; }
 };

@@ -2,6 +2,7 @@
 // AdamW), by strategy. See --help.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "device_option.h"
@@ -114,6 +115,28 @@ std::map<std::string, std::string> settings(const ThroughputOptions& options,
           {options.device.type == DeviceType::cpu ? "isa" : "gpu", kernels_of(options.device)}};
 }
 
+bool has_several(const std::vector<Plan>& plans) {
+  return std::any_of(plans.begin(), plans.end(),
+                     [](const Plan& plan) { return plan.together && plan.devices > 1; });
+}
+
+/// The link between the devices of the rows, where there are rows of several to be predicted from
+/// one of one device.
+std::optional<LinkTimes> link_of_rows(const ThroughputOptions& options,
+                                      const std::vector<Plan>& plans) {
+  const auto alone = [](const Plan& plan) { return plan.name == "none"; };
+  if (!has_several(plans) || std::none_of(plans.begin(), plans.end(), alone)) return std::nullopt;
+  return LinkTimes::from_text(on_ranks(options, options.devices, [&](const comm::Group& group) {
+    return time_link(group, options.device_of(group.rank())).to_text();
+  }));
+}
+
+std::string prediction(const std::optional<Predicted>& predicted, const std::vector<Plan>& plans) {
+  if (predicted) return to_markdown(*predicted);
+  if (!has_several(plans)) return "";
+  return "\nNo speed-up is predicted: that takes the step of one device, --strategy none.\n";
+}
+
 int run(int argc, char** argv) {
   const auto options = parse_throughput(argc, argv);
   if (!options) return 0;
@@ -138,6 +161,7 @@ int run(int argc, char** argv) {
   fmt::print("about {:.0f} s: {} round(s) of {} row(s), each {} steps, the first {} not timed\n",
              seconds, options->rounds, plans.size(), steps, options->warmup);
   std::fflush(stdout);
+  const std::optional<LinkTimes> link = link_of_rows(*options, plans);
 
   std::vector<Row> rows;
   for (const Plan& plan : plans)
@@ -149,8 +173,11 @@ int run(int argc, char** argv) {
       rows[i].rounds.push_back(run_round(*options, plans[i], last));
       rows[i].algorithm = rows[i].rounds.back().algorithm;
     }
-  fmt::print("\n{}", to_markdown(rows));
-  if (!options->json.empty()) write_json(options->json, rows, settings(*options, data.text));
+  std::optional<Predicted> predicted;
+  if (link) predicted = predict(rows, config_of(*options), *link, *options);
+  fmt::print("\n{}{}", to_markdown(rows), prediction(predicted, plans));
+  if (!options->json.empty())
+    write_json(options->json, rows, settings(*options, data.text), predicted);
   if (!options->svg.empty()) write_file(options->svg, draw(rows, *options));
   return 0;
 }

@@ -5,8 +5,10 @@
 #include <set>
 
 #include "ringlet/bench/scaling_check.h"
+#include "ringlet/bench/scaling_network.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
+#include "ringlet/models/transformer.h"
 #include "ringlet/tests/files.h"
 
 using ringlet::bench::Check;
@@ -81,6 +83,21 @@ TEST_CASE("the bytes that a rank sends are those that were counted") {
     ++counted;
   }
   CHECK(counted == 3);
+}
+
+TEST_CASE("an encoder's network is that of its parameters") {
+  for (const char* name : {"minilm-l6", "tiny"}) {
+    CAPTURE(name);
+    const auto config = ringlet::models::EncoderConfig::named(name);
+    const auto network = ringlet::bench::network_of(config, 4, 900);
+    double bytes = 0;
+    for (const auto& parameter : ringlet::models::Transformer::create(config)->parameters())
+      bytes += 4 * static_cast<double>(parameter.numel());
+    // MPNet's table of relative positions is in no unit of the model's.
+    CHECK(network.bytes() == doctest::Approx(bytes).epsilon(1e-4));
+    CHECK(network.layers == config.num_hidden_layers);
+    CHECK(network.row_bytes == doctest::Approx(4.0 * 900 * config.hidden_size));
+  }
 }
 
 TEST_CASE("a file of the model that says something else is refused with the place") {

@@ -160,7 +160,18 @@ TEST_CASE("ZeRO-1 hides reduce-scatters behind backward, and no all-gather") {
   const Step step = model_step(device, network, link, Strategy::zero1, 2);
   // A layer's take 0.5 s each way, those of the embeddings 0.2.
   CHECK(step.exposed_s == doctest::Approx(0.5 + 0.2 + 2 * 0.5 + 0.2));
+  CHECK(step.gather_s == doctest::Approx(2 * 0.5 + 0.2));
   CHECK(step.optimizer_s == doctest::Approx(0.5));
+  for (const Strategy other : {Strategy::dp, Strategy::ddp, Strategy::fsdp})
+    CHECK(model_step(device, network, link, other, 2).gather_s == 0);
+}
+
+TEST_CASE("forward and backward share in their proportion what the optimizer leaves of a step") {
+  const DeviceStep device = ringlet::bench::measured_step(32, 0.35, 0.1, 0.2, 0.05);
+  CHECK(device.samples == 32);
+  CHECK(device.forward_s == doctest::Approx(0.1));
+  CHECK(device.backward_s == doctest::Approx(0.2));
+  CHECK(ringlet::bench::measured_step(32, 0.65, 0.1, 0.2, 0.05).forward_s == doctest::Approx(0.2));
 }
 
 TEST_CASE("FSDP waits for the first unit, hides the others and gathers matrices in bf16") {

@@ -1,0 +1,31 @@
+// One row of the throughput table: a strategy on so many devices, round by round.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "measurement.h"
+
+namespace ringlet::bench {
+
+struct Row {
+  std::string strategy;
+  int devices = 1;
+  std::string dtype;
+  std::string algorithm;  // of the collectives and over what: "direct over shm"; empty: none run
+  bool together = true;   // false: each device on its own, side by side
+  std::vector<Measurement> rounds;
+
+  /// Trained by all devices, by the median step.
+  double pairs_per_s() const;
+};
+
+/// All rounds of a row as one.
+struct Summary {
+  std::vector<double> step_ms;
+  PhaseTimes phase_ms;
+  Measurement mean;  // tokens, pairs, sentences, bytes and times per step; memory is the largest
+};
+Summary summary(const Row& row);
+
+}  // namespace ringlet::bench

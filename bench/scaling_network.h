@@ -1,0 +1,13 @@
+// What an encoder's devices exchange, from its shape.
+#pragma once
+
+#include "ringlet/models/config.h"
+#include "scaling_model.h"
+
+namespace ringlet::bench {
+
+/// Gradients of so many bytes an element; `rows` of the word embedding are read by one device's
+/// batch, 0: its gradient goes as a whole.
+Network network_of(const models::EncoderConfig& config, double element_bytes, double rows);
+
+}  // namespace ringlet::bench

@@ -1,0 +1,209 @@
+// What a run is predicted to gain, and what is to blame where it does not: steps made up so that
+// each term in turn is the one.
+#include "ringlet/bench/predicted.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "ringlet/bench/scaling_network.h"
+#include "ringlet/comm/launch.h"
+
+using ringlet::bench::Excess;
+using ringlet::bench::Link;
+using ringlet::bench::LinkTimes;
+using ringlet::bench::Measurement;
+using ringlet::bench::model_step;
+using ringlet::bench::network_of;
+using ringlet::bench::Predicted;
+using ringlet::bench::PredictedRow;
+using ringlet::bench::Row;
+using ringlet::bench::Step;
+using ringlet::bench::ThroughputOptions;
+using ringlet::bench::time_link;
+using ringlet::models::EncoderConfig;
+using ringlet::train::Strategy;
+
+namespace {
+
+constexpr Strategy kAll[] = {Strategy::dp, Strategy::ddp, Strategy::zero1, Strategy::zero2,
+                             Strategy::fsdp};
+const LinkTimes kLink{2, {{4096, 5e-6}, {1048576, 200e-6}, {33554432, 6e-3}}};
+
+/// Milliseconds of a step.
+struct Phases {
+  double data, forward, backward, optimizer, exposed = 0;
+};
+const Phases kAlone{1, 100, 200, 40};
+
+Row row_of(const std::string& strategy, int devices, const Phases& ms) {
+  Measurement one;
+  one.step_ms = {ms.data + ms.forward + ms.backward + ms.optimizer};
+  one.phase_ms = {{{ms.data}, {ms.forward}, {ms.backward}, {ms.optimizer}}};
+  one.exposed_ms = ms.exposed;
+  one.pairs = 32.0 * devices;
+  one.sentences = 64.0 * devices;
+  one.real_tokens = 900.0 * devices;
+  return {strategy, devices, "f32", "", strategy != "unconnected", {one}};
+}
+
+ThroughputOptions two_devices() {
+  ThroughputOptions options;
+  options.devices = 2;
+  options.threads = 1;
+  return options;
+}
+
+Predicted predict(const std::vector<Row>& rows, const ThroughputOptions& options = two_devices()) {
+  return ringlet::bench::predict(rows, EncoderConfig::named("mpnet-base"), kLink, options);
+}
+
+Step modelled(const Predicted& predicted, Strategy strategy, double rows = 900,
+              const ThroughputOptions& options = two_devices()) {
+  return model_step(predicted.device, network_of(EncoderConfig::named("mpnet-base"), 4, rows),
+                    link_of(kLink, options), strategy, 2);
+}
+
+/// A step that takes what the model says.
+Phases as_modelled(const Step& step) {
+  const double waits = 1e3 * (step.exposed_s - step.gather_s);
+  const double both = 1e3 * step.compute_s - kAlone.data;
+  return {kAlone.data, both / 3, both * 2 / 3 + waits, 1e3 * (step.optimizer_s + step.gather_s),
+          1e3 * step.exposed_s};
+}
+
+PredictedRow beside(Strategy strategy, const Phases& ms) {
+  const Predicted predicted =
+      predict({row_of("none", 1, kAlone), row_of(strategy_name(strategy), 2, ms)});
+  const PredictedRow* row = predicted.find(row_of(strategy_name(strategy), 2, ms));
+  REQUIRE(row);
+  REQUIRE(row->measured);
+  return *row;
+}
+
+}  // namespace
+
+TEST_CASE("a step that takes what the model says is as fast as predicted, and nothing is beyond") {
+  const Predicted alone = predict({row_of("none", 1, kAlone)});
+  CHECK(alone.device.seconds() == doctest::Approx(0.341));
+  CHECK(alone.device.optimizer_s == doctest::Approx(0.040));
+  CHECK(alone.device.samples == 32);
+  for (const Strategy strategy : kAll) {
+    CAPTURE(strategy_name(strategy));
+    const Step step = modelled(alone, strategy);
+    REQUIRE(step.exposed_s > 0);
+    const PredictedRow row = beside(strategy, as_modelled(step));
+    CHECK(row.speedup == doctest::Approx(2 * 0.341 / step.seconds()));
+    CHECK(row.measured->speedup == doctest::Approx(row.speedup));
+    for (const auto& [term, ms] : row.measured->excess.terms())
+      CHECK(ms == doctest::Approx(0).scale(1).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("each term is to blame for the ms that it alone has beyond the model, or has not") {
+  const Predicted alone = predict({row_of("none", 1, kAlone)});
+  for (const Strategy strategy : {Strategy::dp, Strategy::ddp, Strategy::fsdp, Strategy::zero1})
+    for (const double ms : {30.0, -0.5}) {
+      CAPTURE(strategy_name(strategy));
+      CAPTURE(ms);
+      const Step step = modelled(alone, strategy);
+      const auto blamed = [&](const auto& change) {
+        Phases phases = as_modelled(step);
+        change(phases);
+        const Excess excess = beside(strategy, phases).measured->excess;
+        CHECK(excess.sum() == doctest::Approx(ms));
+        for (const auto& [term, each] : excess.terms())
+          CHECK(
+              each ==
+              doctest::Approx(term == std::string(excess.blame()) ? ms : 0).scale(1).epsilon(1e-6));
+        return std::string(excess.blame());
+      };
+      CHECK(blamed([&](Phases& phases) { phases.backward += ms; }) == "compute");
+      CHECK(blamed([&](Phases& phases) { phases.optimizer += ms; }) == "optimizer");
+      CHECK(blamed([&](Phases& phases) { phases.data += ms; }) == "data");
+      CHECK(blamed([&](Phases& phases) {
+              const double behind = step.gather_s / step.exposed_s;
+              phases.exposed += ms;
+              phases.backward += (1 - behind) * ms;
+              phases.optimizer += behind * ms;
+            }) == "collectives");
+    }
+}
+
+TEST_CASE("of several terms the largest is to blame, in the direction of their sum") {
+  CHECK(std::string(Excess{3, 5, -1, 0}.blame()) == "collectives");
+  CHECK(std::string(Excess{3, -5, -1, 0}.blame()) == "collectives");
+  CHECK(std::string(Excess{6, -5, 0, 0}.blame()) == "compute");
+  CHECK(std::string(Excess{0, 0, 0, 2}.blame()) == "data");
+}
+
+TEST_CASE("steps whose phases are not apart: nothing is said of the optimizer") {
+  Row none = row_of("none", 1, kAlone), ddp = row_of("ddp", 2, {1, 120, 230, 50, 10});
+  for (Row* row : {&none, &ddp})
+    for (const std::size_t phase : {1, 2, 3}) row->rounds[0].phase_ms[phase].clear();
+  const Predicted predicted = predict({none, ddp});
+  CHECK_FALSE(predicted.phases);
+  CHECK(predicted.device.backward_s == doctest::Approx(2 * predicted.device.forward_s));
+  CHECK(predicted.device.seconds() == doctest::Approx(0.341));
+  const Excess excess = predicted.find(ddp)->measured->excess;
+  CHECK(excess.optimizer == 0);
+  CHECK(excess.sum() == doctest::Approx(401 - 1e3 * modelled(predicted, Strategy::ddp).seconds()));
+  CHECK(to_markdown(predicted).find("Phases are not apart") != std::string::npos);
+}
+
+TEST_CASE("a GPU computes beside its collectives, and sends the embedding's gradient as a whole") {
+  ThroughputOptions options = two_devices();
+  options.device = {ringlet::DeviceType::cuda, 0};
+  const Predicted predicted = predict({row_of("none", 1, kAlone)}, options);
+  const Step step = modelled(predicted, Strategy::ddp, 0, options);
+  CHECK(predicted.rows[1].speedup == doctest::Approx(2 * 0.341 / step.seconds()));
+  CHECK(step.exposed_s < modelled(predicted, Strategy::ddp, 0).exposed_s);
+}
+
+TEST_CASE("what the columns of a pair send apart is predicted apart") {
+  ThroughputOptions options = two_devices();
+  options.per_column = true;
+  const std::vector<Row> rows{row_of("none", 1, kAlone)};
+  CHECK(predict(rows, options).device.forwards == 2);
+  CHECK(predict(rows, options).rows[4].speedup < predict(rows).rows[4].speedup);
+}
+
+TEST_CASE("the table: what was measured beside what is modelled, and who is to blame") {
+  const Predicted predicted =
+      predict({row_of("none", 1, kAlone), row_of("unconnected", 2, {1, 110, 220, 44}),
+               row_of("ddp", 2, {1, 200, 400, 81, 30})});
+  CHECK(predicted.unconnected == doctest::Approx(1.1));
+  const std::string table = to_markdown(predicted);
+  CAPTURE(table);
+  const auto has = [&](const char* text) { return table.find(text) != std::string::npos; };
+  CHECK(has("| speed-up, measured | speed-up, modelled |"));
+  CHECK(has("| ddp | 2 | 1.000 | "));
+  CHECK(has(" % | compute, +"));
+  CHECK(has("| dp | 2 | - | "));
+  CHECK(has("compute 1.10 times as long as one alone"));
+  CHECK(has("4 KiB in 5.0 us, 32 MiB at 5.59 GB/s"));
+  CHECK(predicted.find(row_of("none", 1, kAlone)) == nullptr);
+  CHECK(predicted.find(row_of("ddp", 1, kAlone)) == nullptr);
+}
+
+TEST_CASE("the link that the ranks time is the one that the model has") {
+  LinkTimes times;
+  ringlet::comm::launch(
+      [&](const ringlet::comm::Group& group) {
+        const LinkTimes mine = time_link(group, {});
+        if (group.rank() == 0) times = LinkTimes::from_text(mine.to_text());
+      },
+      3);
+  CHECK(times.ranks == 3);
+  REQUIRE(times.all_reduce.size() == 3);
+  ThroughputOptions options = two_devices();
+  options.threads = 2;
+  const Link link = link_of(times, options);
+  CHECK(link.share == 0.5);
+  CHECK(link.shared_memory);
+  for (const auto& [bytes, seconds] : times.all_reduce) {
+    CHECK(seconds > 0);
+    CHECK(link.all_reduce(3, bytes) == doctest::Approx(seconds));
+  }
+}
