@@ -35,6 +35,7 @@ Storage::Storage(std::size_t nbytes, Device device, std::function<void(std::byte
 
 Storage::~Storage() {
   for (const Sidecar& sidecar : sidecars_) count(sidecar.value, false);
+  count(mirror_.value, false);
   if (!unfilled_) give_back();
 }
 
