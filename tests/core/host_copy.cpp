@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "../device.h"
 #include "../delayed_device.h"
+#include "../device.h"
 #include "ringlet/core/device_time.h"
 
 using namespace ringlet;

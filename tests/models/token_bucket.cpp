@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "../device.h"
 #include "../delayed_device.h"
+#include "../device.h"
 #include "oracle_batch.h"
 #include "ringlet/core/random.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
