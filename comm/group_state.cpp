@@ -133,7 +133,7 @@ Work::State Group::State::task(Prepared prepared) {
     const Prepared own = std::move(prepared);  // its tensors go here, on the stream that used them
     run_task(own);
   };
-  return {queue, std::move(task), std::move(end)};
+  return {queue, std::move(task), std::move(end), is_capturing() ? nullptr : waited};
 }
 
 void Group::State::begin_task(const Prepared& prepared) {
@@ -164,6 +164,8 @@ void Group::State::fail_task(const Prepared& prepared, const std::exception& err
 void Group::State::run_task(const Prepared& prepared) {
   try {
     begin_task(prepared);
+    const DeviceClock::Scope taken(is_capturing() ? nullptr : running.get(),
+                                   prepared.collective.buffer.device());
     run(prepared.collective, *prepared.stream);
     end_task(prepared);
   } catch (const InputError& error) {
