@@ -31,7 +31,9 @@ class GroupContender final : public Contender {
   }
 
   std::string algorithm() const override { return std::string(name(group_.options().algorithm)); }
-  std::string transport() const override { return std::string(name(group_.options().transport)); }
+  std::string transport() const override {
+    return std::string(name(group_.transport(exercise_->device())));
+  }
   bool can(const std::string& op) const override {
     const comm::GroupOptions& its = group_.options();
     return op != "reduce_scatter" || its.algorithm != comm::Algorithm::native ||

@@ -19,7 +19,7 @@ std::vector<std::int64_t> CollectivesOptions::sizes() const {
 
 Device CollectivesOptions::device_of(int rank) const {
   if (device.type == DeviceType::cpu) return device;
-  return {device.type, (device.index + rank) % backend(device.type).device_count()};
+  return device_of_rank(device, rank);
 }
 
 std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
@@ -56,7 +56,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       ->check(CLI::Range(0.001, 60.0))
       ->capture_default_str();
   app.add_option("--dtype", dtype, "of the elements");
-  app.add_option("--transport", transport, "of ring and direct: auto, thread, shm or gloo");
+  app.add_option("--transport", transport,
+                 "of ring and direct: auto, thread, shm or gloo, nccl on GPUs");
   app.add_option("--algorithm", o.algorithm, "ring, direct, native, or all of them and the copies")
       ->check(CLI::IsMember({"all", "ring", "direct", "native"}));
   app.add_option("--segment-bytes", o.segment_bytes,

@@ -11,7 +11,7 @@ namespace ringlet::bench {
 
 Device ThroughputOptions::device_of(int rank) const {
   if (device.type == DeviceType::cpu) return device;
-  return {device.type, (device.index + rank) % backend(device.type).device_count()};
+  return device_of_rank(device, rank);
 }
 
 std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {

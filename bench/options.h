@@ -15,7 +15,7 @@ namespace ringlet::bench {
 struct ThroughputOptions {
   std::vector<std::string> strategies{"all"};
   Device device;    // of the first rank; on a CPU of all of them, a process each
-  int devices = 0;  // on entry 0: two where there are two processors, else one
+  int devices = 0;  // on entry 0: two where there are two processors, else one; one GPU
   std::string model = "mpnet-base";
   std::int64_t batch = 32;
   std::int64_t max_length = 384;

@@ -17,6 +17,7 @@ std::vector<double> repeat(const comm::Group& world, Device device, double budge
                            const std::function<void()>& once) {
   const auto run = [&](int times) {
     std::vector<std::unique_ptr<DeviceTime>> at;
+    at.reserve(static_cast<std::size_t>(times) + 1);
     at.push_back(device_time(device));
     for (int i = 0; i < times; ++i) {
       once();

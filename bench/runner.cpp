@@ -40,9 +40,7 @@ std::vector<std::string> processors_in_use() {
 std::vector<Device> devices_of(const Plan& plan, const ThroughputOptions& options) {
   std::vector<Device> devices;
   for (int i = 0; plan.strategy == train::Strategy::dp && i < plan.devices; ++i)
-    devices.push_back(options.device.type == DeviceType::cpu
-                          ? Device{DeviceType::cpu, options.device.index + i}
-                          : options.device_of(i));
+    devices.push_back(device_of_rank(options.device, i));
   return devices;
 }
 

@@ -25,7 +25,7 @@ struct Plan {
   int devices = 1;
   bool together = true;  // false: ranks train side by side and exchange nothing
 
-  /// Processes that run it: dp has its devices in one.
+  /// Processes that run it, on GPUs threads: dp has its devices in one.
   int ranks() const { return strategy == train::Strategy::dp ? 1 : devices; }
 };
 
@@ -98,7 +98,7 @@ class Runner {
 /// `last`: nothing is timed behind it, so a GPU's records are taken, too.
 Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last);
 
-/// What `measure` gives on the first of so many CPU ranks, pinned and joined as those of a round.
+/// What `measure` gives on the first of so many ranks, placed and joined as those of a round.
 std::string on_ranks(const ThroughputOptions& options, int ranks,
                      const std::function<std::string(const comm::Group&)>& measure);
 

@@ -53,8 +53,8 @@ struct Prepared {
 struct Group::State {
   Membership member;
   GroupOptions options;
-  TransportKind asked_for;
-  TransportKind host_kind;
+  TransportKind asked_for = TransportKind::automatic;
+  TransportKind host_kind = TransportKind::automatic;
   std::unique_ptr<Transport>
       transport;                    // of tensors on a CPU, and where host_kind is thread of all
   std::unique_ptr<Transport> nccl;  // of those on GPUs, unless null; uses the other

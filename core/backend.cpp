@@ -82,6 +82,11 @@ void Device::set_best(Device device) {
   chosen_best = packed(device);
 }
 
+Device device_of_rank(Device first, int rank) {
+  if (first.type == DeviceType::cpu) return {first.type, first.index + rank};
+  return {first.type, (first.index + rank) % backend(first.type).device_count()};
+}
+
 Device default_device() { return unpacked(chosen_here >= 0 ? chosen_here : chosen_default.load()); }
 void set_default_device(Device device) {
   check_exists(device);

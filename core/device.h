@@ -24,6 +24,10 @@ struct Device {
   auto operator<=>(const Device&) const = default;
 };
 
+/// Of ranks that are threads: a CPU device each, from `first` on; of GPUs those there are in turn,
+/// so that ranks beyond them share.
+Device device_of_rank(Device first, int rank);
+
 /// Where tensors are made that are not told otherwise: cpu:0, or what set_default_device() said for
 /// the whole process, or a guard for this thread. `Device{}` is cpu:0 always.
 Device default_device();

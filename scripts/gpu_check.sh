@@ -50,14 +50,14 @@ use_headers() {
   [ -n "${RINGLET_DATA:-}" ] || [ ! -d "$folder/data" ] || export RINGLET_DATA=$folder/data
 }
 
-# cuBLASLt and CUPTI may be there as Python packages alone.
+# cuBLASLt, CUPTI and NCCL may be there as Python packages alone.
 find_libraries() {
   local folders
   folders=$(python3 - <<'PY'
 import glob, os, site, sys
 roots = sys.path + site.getsitepackages() + [site.getusersitepackages()]
 roots += ["/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages", "/opt/*/lib/python3*/*-packages"]
-found = [os.path.dirname(path) for root in roots if root for name in ("cublasLt", "cupti")
+found = [os.path.dirname(path) for root in roots if root for name in ("cublasLt", "cupti", "nccl")
          for path in glob.glob(f"{root}/nvidia/*/lib/lib{name}.so.*")]
 print(":".join(dict.fromkeys(found)))
 PY

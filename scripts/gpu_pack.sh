@@ -11,6 +11,9 @@ headers() {
     cp -rL "/usr/include/$entry" "$to/include/" || return 1
   done
   cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
+  for entry in /usr/local/cuda/include/nccl.h /usr/include/nccl.h; do
+    [ ! -f "$entry" ] || cp -L "$entry" "$to/include/"
+  done
 }
 
 # Static where there is a static one; benchmark is found through LD_LIBRARY_PATH.

@@ -86,8 +86,7 @@ void multiply(const MatmulArgs& args, Device device, std::int64_t batch) {
   }
 }
 
-// ---- sums, products and gradients
-// ----------------------------------------------------------------------------
+// ---- sums, products and gradients ---------------------------------------------------------
 
 // Sixty-four rows at a time, so that the error of a long sum grows with m / 64.
 template <class T>

@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <string>
 
 #include "ringlet/bench/scaling_network.h"

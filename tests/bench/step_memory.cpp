@@ -1,4 +1,4 @@
-// The sum on paper against what steps take: on the CPU, and captured on a device that records.
+// The sum on paper against what steps take: on the CPU, and captured on a device that runs behind.
 #include "ringlet/bench/step_memory.h"
 
 #include <doctest/doctest.h>

@@ -61,7 +61,7 @@ TEST_CASE(
     "a steady step never waits until the device has nothing left to do, and uploads three things") {
   const GraphDevice graphs;
   if (!graphs.delayed) {
-    MESSAGE("skipped: only a device that records can tell");
+    MESSAGE("skipped: only a device of delayed_device.h can tell");
     return;
   }
   for (const StepGraphMode mode : {StepGraphMode::automatic, StepGraphMode::off}) {

@@ -1,4 +1,4 @@
-// Captured steps against eager ones, on a GPU or, where there is none, on a device that records.
+// Captured steps against eager ones, on a GPU or, where there is none, on a device that runs behind.
 #include "ringlet/train/step_graphs.h"
 
 #include <doctest/doctest.h>

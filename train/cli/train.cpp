@@ -38,12 +38,6 @@ void share_processors(const TrainOptions& options, int devices) {
     set_threads_per_device(std::max(1, threads_per_device() / devices));
 }
 
-/// Of `first` and those behind it; where there are fewer GPUs than ranks, some have several.
-Device device_of_rank(Device first, int rank) {
-  if (first.type == DeviceType::cpu) return {first.type, rank};
-  return {first.type, (first.index + rank) % backend(first.type).device_count()};
-}
-
 void train_model(TrainOptions options) {
   const train::Strategy strategy = train::parse_strategy(options.strategy);
   const comm::Environment environment = comm::Environment::read();

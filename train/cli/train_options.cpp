@@ -67,7 +67,7 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
              "fsdp: gather the next layer while one computes, in forward and backward (true)");
   command
       .add_option("--transport", options.transport,
-                  "How the processes of a --strategy move bytes: auto, shm or gloo, nccl on GPUs")
+                  "How the ranks of a --strategy move bytes: auto, shm or gloo, nccl on GPUs")
       ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
       ->capture_default_str();
   command
