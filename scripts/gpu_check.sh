@@ -123,19 +123,15 @@ check_beside() {
 
 skip() { check "$1" sh -c 'echo "$1"; exit 77' sh "$2"; }
 
-# The architecture of the first GPU as nvcc names it: 90a for compute capability 9.0.
-architecture() {
+# Hopper's where there is no GPU: what is built is then tried as far as it goes.
+architectures() {
   local found
-  found=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .)
-  case "$found" in
-    '') echo 90a ;;
-    90 | 100 | 120) echo "${found}a" ;;
-    *) echo "$found" ;;
-  esac
+  found=$(gpu_architectures)
+  echo "${found:-90a}"
 }
 
 slice_build() {
-  check configure configure "$build" --buildtype=release -Dcuda=enabled "-Dgpu_arch=$(architecture)" \
+  check configure configure "$build" --buildtype=release -Dcuda=enabled "-Dgpu_arch=$(architectures)" \
     -Dtests=enabled -Dbench=auto -Dgloo=disabled &&
     limit=540 check build ninja -C "$build" &&
     check info "$build/train/cli/ringlet" info
@@ -220,6 +216,8 @@ slice_comm() {
 
 # Whether compute-sanitizer works on this machine at all, said with a program of one store.
 probe_sanitizer() {
+  local first
+  first=$(architectures)
   cat >"$logs/probe.cu" <<'CUDA'
 __global__ void store(int* to) { *to = 1; }
 int main() {
@@ -231,7 +229,7 @@ int main() {
   return good ? 0 : 3;
 }
 CUDA
-  nvcc "-arch=sm_$(architecture)" -o "$logs/probe" "$logs/probe.cu" >"$logs/probe.log" 2>&1 &&
+  nvcc "-arch=sm_${first%%,*}" -o "$logs/probe" "$logs/probe.cu" >"$logs/probe.log" 2>&1 &&
     timeout -k 5 60 compute-sanitizer --tool "$1" --error-exitcode 9 "$logs/probe" \
       >"$logs/probe.log" 2>&1
 }
