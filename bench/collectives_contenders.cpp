@@ -4,6 +4,7 @@
 
 #include "repeat.h"
 #include "ringlet/comm/collectives.h"
+#include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::bench {
@@ -32,7 +33,9 @@ class GroupContender final : public Contender {
   std::string algorithm() const override { return std::string(name(group_.options().algorithm)); }
   std::string transport() const override { return std::string(name(group_.options().transport)); }
   bool can(const std::string& op) const override {
-    return op != "reduce_scatter" || group_.options().algorithm != comm::Algorithm::native;
+    const comm::GroupOptions& its = group_.options();
+    return op != "reduce_scatter" || its.algorithm != comm::Algorithm::native ||
+           its.transport != comm::TransportKind::gloo;
   }
 
   Measurement run(const std::string& op, std::int64_t bytes, bool check) override {
@@ -91,9 +94,18 @@ std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions
   const bool all = options.algorithm == "all";
   if (all || options.algorithm == "direct") add(options.transport, comm::Algorithm::direct);
   if (all || options.algorithm == "ring") add(options.transport, comm::Algorithm::ring);
+  const bool on_cpu = options.device.type == DeviceType::cpu;
+  const bool native = all || options.algorithm == "native";
+  // NCCL takes no two ranks of one GPU.
+  if (!on_cpu && backend(options.device.type).device_count() >= world.size()) {
+    if (all) {
+      add(comm::TransportKind::nccl, comm::Algorithm::direct);
+      add(comm::TransportKind::nccl, comm::Algorithm::ring);
+    }
+    if (native) add(comm::TransportKind::nccl, comm::Algorithm::native);
+  }
 #if defined(RINGLET_BENCH_GLOO)
-  if ((all && options.device.type == DeviceType::cpu) || options.algorithm == "native")
-    add(comm::TransportKind::gloo, comm::Algorithm::native);
+  if (native && on_cpu) add(comm::TransportKind::gloo, comm::Algorithm::native);
 #endif
   if (options.mpi)
     if (auto mpi = make_mpi_contender(options, world)) contenders.push_back(std::move(mpi));

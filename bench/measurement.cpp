@@ -19,9 +19,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelSum, calls, ms, floor_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between_ms, beside)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
                                    pairs, sentences, peak_memory_bytes, memory, on_paper,
-                                   hf_rows_per_pair, exposed_ms, wire_bytes, algorithm, processors,
-                                   times, idle, data_wait_ms, page_faults, mapped_bytes,
-                                   threads_started, context_switches, system_allocations, replayed)
+                                   hf_rows_per_pair, exposed_ms, collectives_ms, wire_bytes,
+                                   algorithm, processors, times, idle, data_wait_ms, page_faults,
+                                   mapped_bytes, threads_started, context_switches,
+                                   system_allocations, replayed)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -51,6 +52,11 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+std::optional<double> overlap(const Measurement& measured) {
+  if (measured.collectives_ms <= 0) return std::nullopt;
+  return std::max(0.0, 1 - measured.exposed_ms / measured.collectives_ms);
+}
+
 Measurement merge(const std::vector<Measurement>& ranks, bool together) {
   const auto n = static_cast<double>(ranks.size());
   Measurement all = ranks[0];
@@ -72,6 +78,7 @@ Measurement merge(const std::vector<Measurement>& ranks, bool together) {
     if (one.memory.peak > all.memory.peak) all.memory = one.memory;
     if (one.on_paper.total() > all.on_paper.total()) all.on_paper = one.on_paper;
     all.exposed_ms = std::max(all.exposed_ms, one.exposed_ms);
+    all.collectives_ms = std::max(all.collectives_ms, one.collectives_ms);
     all.wire_bytes = std::max(all.wire_bytes, one.wire_bytes);
     all.processors.insert(all.processors.end(), one.processors.begin(), one.processors.end());
     for (const auto figure : kLargest) all.*figure = std::max(all.*figure, one.*figure);

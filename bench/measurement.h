@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Measurement {
   StepMemory on_paper;                // of the largest batch; nothing where a model is dealt out
   double hf_rows_per_pair = 1;        // dataset rows counted per pair trained
   double exposed_ms = 0;              // per step: waiting for collectives; adding up under dp
+  double collectives_ms = 0;          // per step: in collectives, hidden or not; 0 under dp
   double wire_bytes = 0;              // per step: sent by one rank
   std::string algorithm;
   std::vector<std::string> processors;  // that threads keep to: each set once, "0-1", "3"
@@ -52,6 +54,10 @@ inline constexpr std::array kLargest{
     &Measurement::data_wait_ms,    &Measurement::page_faults,      &Measurement::mapped_bytes,
     &Measurement::threads_started, &Measurement::context_switches, &Measurement::system_allocations,
     &Measurement::replayed};
+
+/// Of a step's collectives the share that hides behind computing: 1 - exposed / all of them, at
+/// least 0, as who waits may wait for a rank that has not come yet. Nothing where none ran.
+std::optional<double> overlap(const Measurement& measured);
 
 double mean(const std::vector<double>& values);
 double median(std::vector<double> values);

@@ -106,6 +106,9 @@ std::string to_markdown(const std::vector<Row>& rows) {
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
       if (!all.phase_ms[phase].empty())
         out += fmt::format("{} {:.1f} ms, ", kPhases[phase], median(all.phase_ms[phase]));
+    if (const auto share = overlap(all.mean))
+      out += fmt::format("{:.1f} ms of collectives, {:.0f} % of them hidden, ",
+                         all.mean.collectives_ms, 100 * *share);
     if (all.mean.replayed > 0)
       out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.mean.replayed);
     out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
@@ -161,6 +164,10 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
                            {"longest_gap_ms", all.mean.idle.longest_gap_ms}};
     }
     r["exposed_ms"] = all.mean.exposed_ms;
+    if (const auto share = overlap(all.mean)) {
+      r["collectives_ms"] = all.mean.collectives_ms;
+      r["overlap"] = *share;
+    }
     if (!row.algorithm.empty()) r["wire_bytes"] = all.mean.wire_bytes;
     r["sentences_per_s"] = 1e3 * all.mean.sentences / ms;
     r["real_tokens_per_s"] = 1e3 * all.mean.real_tokens / ms;

@@ -95,6 +95,7 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
 comm::GroupOptions group_options(const ThroughputOptions& options) {
   return {.transport = options.transport,
           .algorithm = options.algorithm,
+          .timed = options.device.type != DeviceType::cpu,
           .trace = options.trace ? &std::cerr : nullptr};
 }
 

@@ -35,6 +35,7 @@ Summary summary(const Row& row) {
     all.mean.pairs += round.pairs / n;
     all.mean.sentences += round.sentences / n;
     all.mean.exposed_ms += round.exposed_ms / n;
+    all.mean.collectives_ms += round.collectives_ms / n;
     all.mean.wire_bytes += round.wire_bytes / n;
     all.mean.peak_memory_bytes = std::max(all.mean.peak_memory_bytes, round.peak_memory_bytes);
     if (round.memory.peak >= all.mean.memory.peak) all.mean.memory = round.memory;

@@ -10,6 +10,7 @@ namespace ringlet::comm {
 void Work::wait() const {
   if (!state_) return;
   state_->queue->wait(*state_->task);
+  const DeviceClock::Scope waited(state_->waited.get(), state_->end->device());
   state_->end->make_wait();
 }
 
@@ -24,6 +25,10 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
   state_->member = {std::move(store), std::move(alarm), rank, size, options.timeout, id};
   state_->options = options;
   state_->asked_for = options.transport;
+  if (options.timed) {
+    state_->running = std::make_shared<DeviceClock>();
+    state_->waited = std::make_shared<DeviceClock>();
+  }
   if (size == 1) return;
   if (options.transport == TransportKind::nccl) check_nccl();
   state_->host_kind = options.transport;
@@ -58,8 +63,10 @@ const std::shared_ptr<Alarm>& Group::alarm() const {
 GroupStats Group::stats() const {
   if (!state_) return {};
   const std::lock_guard lock(state_->calls);
-  return {state_->sequence, state_->bytes_sent, state_->queue->seconds_running(),
-          state_->queue->seconds_waited()};
+  const bool timed = state_->options.timed;
+  return {state_->sequence, state_->bytes_sent,
+          timed ? state_->running->seconds() : state_->queue->seconds_running(),
+          timed ? state_->waited->seconds() : state_->queue->seconds_waited()};
 }
 
 Group Group::subgroup(const std::vector<int>& ranks) const {

@@ -54,6 +54,9 @@ struct GroupOptions {
   Timeout timeout = std::chrono::minutes(5);
   /// Longest message: longer pieces go in segments. 0: what suits the device. Tests make it small.
   std::int64_t segment_bytes = 0;
+  /// Counts the seconds of stats() by the device's clock: what collectives take its stream, and
+  /// what callers' streams wait for them. For benches on GPUs.
+  bool timed = false;
   /// Prints each step of each collective of this rank as a table (throughput --trace).
   std::ostream* trace = nullptr;
 };
@@ -62,8 +65,9 @@ struct GroupOptions {
 struct GroupStats {
   std::uint64_t collectives = 0;
   std::uint64_t bytes_sent = 0;  // over the wire; nothing is known of a native engine's
-  double seconds_running = 0;    // in collectives
-  double seconds_waited = 0;     // callers in Work::wait
+  // By the host's clock, unless GroupOptions::timed.
+  double seconds_running = 0;  // in collectives
+  double seconds_waited = 0;   // callers in Work::wait
 };
 
 class Group {

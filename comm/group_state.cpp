@@ -39,13 +39,15 @@ Schedule Group::State::schedule(Op op, int root, Device device) const {
 }
 
 std::int64_t Group::State::segments(Device device, std::int64_t longest_bytes) const {
-  // What comes back is in the cache still; a device's launches cost more than its cache gains.
-  constexpr std::int64_t kOfCpu = std::int64_t{512} << 10, kOfDevice = std::int64_t{4} << 20;
-  constexpr std::int64_t kMostOfDevice = 4;
-  const bool on_cpu = device.type == DeviceType::cpu, chosen = options.segment_bytes > 0;
-  const std::int64_t bytes = chosen ? options.segment_bytes : on_cpu ? kOfCpu : kOfDevice;
-  const std::int64_t count = std::max<std::int64_t>(1, (longest_bytes + bytes - 1) / bytes);
-  return chosen || on_cpu ? count : std::min(count, kMostOfDevice);
+  constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
+                         kLeastOfDevice = std::int64_t{4} << 20;
+  constexpr std::int64_t kMostOnDevice = 4;
+  // A device's launches cost more than its cache gains.
+  if (device.type != DeviceType::cpu && options.segment_bytes == 0)
+    return std::clamp<std::int64_t>(longest_bytes / kLeastOfDevice, 1, kMostOnDevice);
+  // What comes back is in the cache still.
+  const std::int64_t most = options.segment_bytes > 0 ? options.segment_bytes : kMostOfCpu;
+  return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
 
 Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce,
@@ -133,7 +135,7 @@ Work::State Group::State::task(Prepared prepared) {
     const Prepared own = std::move(prepared);  // its tensors go here, on the stream that used them
     run_task(own);
   };
-  return {queue, std::move(task), std::move(end)};
+  return {queue, std::move(task), std::move(end), is_capturing() ? nullptr : waited};
 }
 
 void Group::State::begin_task(const Prepared& prepared) {
@@ -164,6 +166,8 @@ void Group::State::fail_task(const Prepared& prepared, const std::exception& err
 void Group::State::run_task(const Prepared& prepared) {
   try {
     begin_task(prepared);
+    const DeviceClock::Scope taken(is_capturing() ? nullptr : running.get(),
+                                   prepared.collective.buffer.device());
     run(prepared.collective, *prepared.stream);
     end_task(prepared);
   } catch (const InputError& error) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ringlet/comm/collectives.h"
+#include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/queue.h"
 
@@ -21,7 +22,8 @@ namespace ringlet::comm {
 struct Work::State {
   std::shared_ptr<Queue> queue;
   std::shared_ptr<Task> task;
-  std::shared_ptr<Event> end;  // recorded when the task is done
+  std::shared_ptr<Event> end;           // recorded when the task is done
+  std::shared_ptr<DeviceClock> waited;  // null: nobody asks
 };
 
 /// A group's stream on a device, and where its latest collective ends there.
@@ -62,7 +64,8 @@ struct Group::State {
   std::uint64_t bytes_sent = 0;
   int subgroups = 0;
   std::map<Device, Line> lines;
-  std::vector<Prepared>* gathered = nullptr;  // for together(): takes what is called
+  std::shared_ptr<DeviceClock> running, waited;  // null unless options.timed
+  std::vector<Prepared>* gathered = nullptr;     // for together(): takes what is called
 
   ~State() { queue->drain(); }
 

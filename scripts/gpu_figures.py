@@ -176,6 +176,8 @@ def goals(figures):
     found.append(("times Sentence Transformers, eager, bf16", ">= 4", ratios.get("Sentence Transformers bf16")))
     found.append(("times the best of its variants that ran", ">= 2", min(ratios.values(), default=None)))
     found.append(("% of a replayed step that the GPU idles", "<= 12", share_idle(figures.get("step_bf16"))))
+    rows = figures.get("step_bf16", {}).get("rows", [{}])
+    found.append(("step_bf16: allocations of a step", "<= 0", rows[0].get("a_step", {}).get("system_allocations")))
     for name in ("step_bf16", "step_384_tokens"):
         found.append((f"{name}: memory over the sum on paper", "<= 1.2", over_paper(figures.get(name))))
     rates = {name_of(b): b["GB/s"] for b in figures.get("bandwidth", {}).get("benchmarks", [])}
@@ -220,9 +222,20 @@ def goals_table(found):
     return text
 
 
-def markdown(figures):
+def check_goals(slices):
+    """The same of checks that passed or did not, {slice: [result]}."""
+    found = []
+    for what, names in (("tests", ("kernels", "models", "train", "comm")),
+                        ("compute-sanitizer", ("memcheck", "racecheck", "initcheck"))):
+        results = [result for name in names for result in slices.get(name, [])]
+        ran = [result for result in results if result != "skipped"]
+        found.append((f"{what}: files that fail", "<= 0", len(ran) - ran.count("passed") if ran else None))
+    return found
+
+
+def markdown(figures, slices):
     parts = []
-    if found := goals(figures):
+    if found := check_goals(slices) + goals(figures):
         parts.append(("Goals", goals_table(found)))
     if any(name.startswith("step_") for name in figures):
         parts.append(("Steps", steps(figures)))

@@ -73,6 +73,10 @@ def table_of(slices):
     return text
 
 
+def results_of(slices):
+    return {part["slice"]: [check["result"] for check in part["checks"]] for part in slices}
+
+
 def write(results, out):
     all_slices = [read(path) for path in sorted(glob.glob(f"{results}/*.checks"))]
     slices = [part for part in all_slices if part and {key: part[key] for key in here()} == here()]
@@ -88,7 +92,7 @@ def write(results, out):
     text = f"Commit {here()['commit']}\n\nGPU: {here()['gpu']}\n\n"
     if others:
         text += f"Of another commit or GPU, so not here: {', '.join(others)}.\n\n"
-    save(f"{out}/gpu_check.md", text + gpu_figures.markdown(figures) + "## Checks\n\n" + table_of(slices))
+    save(f"{out}/gpu_check.md", text + gpu_figures.markdown(figures, results_of(slices)) + "## Checks\n\n" + table_of(slices))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,8 @@ void run_rows(const ThroughputOptions& options) {
     CHECK(measured.step_ms.size() == 2);
     CHECK((measured.wire_bytes > 0) == (plan.ranks() > 1 && plan.together));
     CHECK(measured.replayed == 0);
+    CHECK((measured.collectives_ms > 0) == (plan.ranks() > 1 && plan.together));
+    CHECK(overlap(measured).has_value() == (plan.ranks() > 1 && plan.together));
   }
 }
 

@@ -1,0 +1,53 @@
+// How long a device is at something, by its own clock: the points in its time are kept and read
+// when somebody asks, so that the host does not wait for it meanwhile.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "ringlet/core/device_time.h"
+
+namespace ringlet::comm {
+
+class DeviceClock {
+ public:
+  /// From its making to its end, of the stream that the thread is on at either; of none with null.
+  class Scope {
+   public:
+    Scope(DeviceClock* clock, Device device)
+        : clock_(clock), device_(device), begin_(clock ? device_time(device) : nullptr) {}
+    ~Scope() {
+      if (clock_) clock_->add(std::move(begin_), device_time(device_));
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    DeviceClock* clock_;
+    Device device_;
+    std::unique_ptr<DeviceTime> begin_;
+  };
+
+  /// Of all scopes that have ended; waits for the device.
+  double seconds() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [begin, end] : std::exchange(spans_, {}))
+      seconds_ += end->seconds_since(*begin);
+    return seconds_;
+  }
+
+ private:
+  using Point = std::unique_ptr<DeviceTime>;
+  void add(Point begin, Point end) {
+    const std::lock_guard lock(mutex_);
+    spans_.emplace_back(std::move(begin), std::move(end));
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<Point, Point>> spans_;
+  double seconds_ = 0;
+};
+
+}  // namespace ringlet::comm
