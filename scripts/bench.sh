@@ -1,14 +1,106 @@
 #!/bin/bash
 # Installs what is missing, builds, and runs the throughput benchmark with the arguments given:
 #   scripts/bench.sh --steps 3
+#   scripts/bench.sh --device cuda --devices 4 --peers --json report.json
+# --device cuda builds the kernels for the GPUs that CUDA_VISIBLE_DEVICES leaves; where there is no nvcc
+# or no GPU that ends with 2. --peers: behind the table ours and Sentence Transformers' own (plain, DP on
+# GPUs, DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there;
+# their JSON lies beside that of the table, report.peers.json.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 cd "$root"
+
+peers=no arguments=()
+for argument; do
+  if [ "$argument" = --peers ]; then peers=yes; else arguments+=("$argument"); fi
+done
+
+# value_of OPTION DEFAULT: what the arguments say.
+value_of() {
+  local value=$2 i
+  for ((i = 0; i < ${#arguments[@]}; ++i)); do
+    case ${arguments[i]} in
+      "$1") value=${arguments[i + 1]:-} ;;
+      "$1="*) value=${arguments[i]#*=} ;;
+    esac
+  done
+  echo "$value"
+}
+
+fail() {
+  echo "$1" >&2
+  exit 2
+}
+
+skip_peers() {
+  echo "Sentence Transformers is skipped: $1" >&2
+  exit
+}
+
+# What --strategy names and Sentence Transformers has, too; `all` is its default.
+strategies_of_peers() {
+  local named name
+  read -ra named <<<"$(value_of --strategy all | tr , ' ')"
+  for name in "${named[@]}"; do
+    case $name in
+      none | ddp | fsdp) echo "$name" ;;
+      dp) [ "$device" = cpu ] || echo dp ;;
+    esac
+  done
+}
+
+compare_peers() {
+  local python=${PYTHON:-python3} missing model strategies options=() devices=1 option value json
+  missing=$("$python" -c 'import importlib.util as known
+names = "torch", "sentence_transformers", "datasets", "accelerate"
+print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
+    skip_peers "PYTHON=$python does not run"
+  [ -z "$missing" ] || skip_peers "$python has no ${missing// / and no }"
+  [[ $device =~ ^(cpu|cuda)$ ]] ||
+    skip_peers "expected --device cpu or cuda; CUDA_VISIBLE_DEVICES says on which GPUs"
+  model=$(value_of --model mpnet-base)
+  [[ $model =~ ^(mpnet-base|bert-base|minilm-l6|tiny)$ ]] ||
+    skip_peers "its weights are random; expected --model mpnet-base, bert-base, minilm-l6 or tiny"
+  if [[ ,$(value_of --strategy all), != *,all,* ]]; then
+    mapfile -t strategies < <(strategies_of_peers)
+    [ ${#strategies[@]} -gt 0 ] || skip_peers "it has none of --strategy $(value_of --strategy '')"
+    options+=(--strategies "${strategies[@]}")
+  fi
+  if [ "$device" = cpu ]; then
+    options+=(--threads "$(value_of --threads-per-device 1)")
+    [ "$(nproc)" -lt 2 ] || devices=2
+  fi
+  for option in --steps --warmup; do
+    value=$(value_of $option '')
+    [ -z "$value" ] || options+=("$option" "$value")
+  done
+  json=$(value_of --json '')
+  [ -z "$json" ] || options+=(--json "${json%.json}.peers.json")
+  "$python" bench/peers/compare_strategies.py --throughput build/bench/throughput --device "$device" \
+    --devices "$(value_of --devices $devices)" --model "$model" --dtype "$(value_of --dtype f32)" \
+    --batch "$(value_of --batch 32)" --rounds "$(value_of --rounds 2)" "${options[@]}"
+}
+
+device=$(value_of --device cpu)
+build_options=(-Dbench=enabled)
+defaults=(--threads-per-device 1) # one-core devices, however many cores there are
+if [[ $device == cuda* ]]; then
+  command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] ||
+    fail "--device $device: there is no nvcc in the PATH or /usr/local/cuda/bin to build kernels with"
+  architectures=$(gpu_architectures) || true
+  [ -n "$architectures" ] || fail "--device $device: nvidia-smi tells of no GPU that is visible here"
+  echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
+  build_options+=(-Dcuda=enabled "-Dgpu_arch=$architectures")
+  # Milliseconds each; before those that are timed, most shapes of a batch have been captured.
+  defaults=(--warmup 100 --steps 200)
+fi
 require_packages "${build_packages[@]}" "${bench_packages[@]}"
-configure build -Dbench=enabled >&2
+configure build "${build_options[@]}" >&2
 ninja -C build bench/throughput >&2
-case " $* " in
-  *" --threads-per-device"*) ;;
-  *) set -- --threads-per-device 1 "$@" ;; # one-core devices, however many cores there are
-esac
-exec build/bench/throughput "$@"
+throughput=(build/bench/throughput "${arguments[@]}")
+for ((i = 0; i < ${#defaults[@]}; i += 2)); do
+  [ -n "$(value_of "${defaults[i]}" '')" ] || throughput+=("${defaults[@]:i:2}")
+done
+[ $peers = yes ] || exec "${throughput[@]}"
+"${throughput[@]}"
+compare_peers

@@ -11,7 +11,7 @@
 #   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU; SNLI
 #              on the CPU and on the GPU, where RINGLET_DATA has it
 #   comm       collectives of tensors on the GPU and the strategies over them: ranks as threads, and as
-#              processes over NCCL
+#              processes over NCCL; collectives and strategies of two, four and eight ranks, timed
 #   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer, six files at a time
 #   bench      every kernel and product alone, a step at three lengths, where its time goes
 #   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
@@ -123,19 +123,15 @@ check_beside() {
 
 skip() { check "$1" sh -c 'echo "$1"; exit 77' sh "$2"; }
 
-# The architecture of the first GPU as nvcc names it: 90a for compute capability 9.0.
-architecture() {
+# Hopper's where there is no GPU: what is built is then tried as far as it goes.
+architectures() {
   local found
-  found=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .)
-  case "$found" in
-    '') echo 90a ;;
-    90 | 100 | 120) echo "${found}a" ;;
-    *) echo "$found" ;;
-  esac
+  found=$(gpu_architectures)
+  echo "${found:-90a}"
 }
 
 slice_build() {
-  check configure configure "$build" --buildtype=release -Dcuda=enabled "-Dgpu_arch=$(architecture)" \
+  check configure configure "$build" --buildtype=release -Dcuda=enabled "-Dgpu_arch=$(architectures)" \
     -Dtests=enabled -Dbench=auto -Dgloo=disabled &&
     limit=540 check build ninja -C "$build" &&
     check info "$build/train/cli/ringlet" info
@@ -161,10 +157,11 @@ slice_kernels() {
 }
 slice_models() { on_both autograd nn models; }
 
-# The main job, from random weights to embeddings and scores.
+# The main job, from random weights to embeddings and scores; train alone takes `train_options`.
+train_options=()
 short_run() {
   local ringlet=(limited "$build/train/ringlet") work=$logs/run
-  "${ringlet[@]}" train --model tiny --max-steps 30 --output "$work" --device "$device" "$@" &&
+  "${ringlet[@]}" train --model tiny --max-steps 30 --output "$work" --device "$device" "${train_options[@]}" "$@" &&
     printf 'A dog runs.\nTwo dogs are running.\n' |
     "${ringlet[@]}" encode - --model "$work/model" --output "$logs/e.npy" --device "$device" "$@" &&
     "${ringlet[@]}" make-data "$logs/data" &&
@@ -202,24 +199,58 @@ slice_train() {
   for file in $(test_files train); do
     [ "$file" = mnist.cpp ] || check "train/$file, $device" "$tests/train_tests" --device "$device" "-sf=*train/$file"
   done
-  check "train/parallel, one rank, $device" "$tests/parallel_tests" --device "$device" "-tc=a world of one*"
   check "train/mnist.cpp, $device" "$tests/mnist_tests" --device "$device" "-sf=*train/mnist.cpp"
-  check "course, $device" "$build/tests/tutorial" --device "$device" "-tc=01*,02*,03*"
+  # Not the lessons that make an encoder or draw digits, which stay on a CPU, nor that of killed processes.
+  check "course, $device" "$build/tests/tutorial" --device "$device" "-tc=01*,02*,03*,06*,07*,08*,09*"
   snli_runs
   check "a short run, $device" short_run
   check "a short run in bf16, $device" short_run --dtype bf16
 }
 
+# The strategies on a GPU, without the cases of processes and of what only a CPU has: the selection
+# parallel_on_a_gpu of tests/train/meson.build.
+parallel_tests() {
+  local file
+  for file in any_moment checkpoints data_parallel equality rounding strategies units waits; do
+    limit=280 check "train/parallel/$file.cpp, $device" "$build/tests/train/parallel_tests" --device "$device" \
+      "-sf=*parallel/$file.cpp" "-tce=ranks write what they hold*,under a launcher that pins*,units that cannot be*"
+  done
+}
+
+# Ranks that share a GPU take turns: these say what a strategy and a collective cost there, not how fast as
+# many GPUs are.
+shared_gpu_figures() {
+  local ranks steps=${STEPS:-40}
+  for ranks in 2 4; do
+    measure "strategies_$ranks" throughput --devices "$ranks" --model "${MODEL:-minilm-l6}" \
+      --strategy none,dp,ddp,zero1,fsdp --dtype bf16 --warmup $((steps / 2)) --steps "$steps"
+  done
+  for ranks in 2 4 8; do
+    measure "collectives_$ranks" collectives --ranks "$ranks" --op all_reduce -b 1M -e "${LARGEST:-256M}" -f 4
+  done
+}
+
 # Ranks that are threads and, over NCCL, processes share the GPU. The kernels of one process wait for
 # those of another, which runs in turn: a group of NCCL's takes milliseconds.
 slice_comm() {
-  check "comm/group.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/group.cpp" "-tce=native*"
+  local file strategy train_options
+  for file in group device; do
+    check "comm/$file.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/$file.cpp" "-tce=native*"
+  done
   check "comm/nccl_gpu.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/nccl_gpu.cpp"
   check "cli/nccl.cpp" "$build/tests/cli/cli_tests" "-sf=*cli/nccl.cpp"
+  parallel_tests
+  for strategy in ddp fsdp; do
+    train_options=(--strategy "$strategy" --devices 2)
+    check "a short run under $strategy, $device" short_run
+  done
+  shared_gpu_figures
 }
 
 # Whether compute-sanitizer works on this machine at all, said with a program of one store.
 probe_sanitizer() {
+  local first
+  first=$(architectures)
   cat >"$logs/probe.cu" <<'CUDA'
 __global__ void store(int* to) { *to = 1; }
 int main() {
@@ -231,7 +262,7 @@ int main() {
   return good ? 0 : 3;
 }
 CUDA
-  nvcc "-arch=sm_$(architecture)" -o "$logs/probe" "$logs/probe.cu" >"$logs/probe.log" 2>&1 &&
+  nvcc "-arch=sm_${first%%,*}" -o "$logs/probe" "$logs/probe.cu" >"$logs/probe.log" 2>&1 &&
     timeout -k 5 60 compute-sanitizer --tool "$1" --error-exitcode 9 "$logs/probe" \
       >"$logs/probe.log" 2>&1
 }

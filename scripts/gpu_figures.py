@@ -160,6 +160,36 @@ def peers(run):
     return text
 
 
+def beginning(figures, start):
+    """(name, figures) of those whose names begin so."""
+    return [(name, run) for name, run in figures.items() if name.startswith(start)]
+
+
+def strategies(figures):
+    text = head("strategy", "ranks", "ranks that share a GPU", "pairs/s", "step ms (min-max)",
+                "exposed ms of collectives", "% of collectives hidden", "MB sent by a rank a step",
+                "peak MiB of tensors")
+    for _, run in beginning(figures, "strategies_"):
+        for r in run["rows"]:
+            ms = r["step_ms"]
+            shared = 1 if r["strategy"] == "none" else run["ranks_per_gpu"]
+            hidden = 100 * r["overlap"] if "overlap" in r else None
+            text += row(r["strategy"], r["devices"], shared, f"{r['pairs_per_s']:.1f}",
+                        f"{ms['median']:.2f} ({ms['min']:.2f}-{ms['max']:.2f})", f"{r['exposed_ms']:.2f}",
+                        shown(hidden, ".0f"), f"{r.get('wire_bytes', 0) / 1e6:.0f}",
+                        f"{r['peak_tensor_bytes'] / 2**20:.0f}")
+    return text
+
+
+def collectives(figures):
+    text = head("op", "ranks", "MiB", "algorithm", "transport", "algbw GB/s", "busbw GB/s", "p50 us", "p99 us")
+    for _, run in beginning(figures, "collectives_"):
+        for r in run["rows"]:
+            text += row(r["op"], r["ranks"], f"{r['bytes'] / 2**20:g}", r["algorithm"], r["transport"],
+                        f"{r['algbw']:.1f}", f"{r['busbw']:.1f}", f"{r['p50_us']:.1f}", f"{r['p99_us']:.1f}")
+    return text
+
+
 def goals(figures):
     """(what, goal, measured), None where there is no figure."""
     found = []
@@ -244,6 +274,10 @@ def markdown(figures, slices):
             parts.append((f"Where a step's time goes: {name}", profile(figures[name])))
     if "peers" in figures:
         parts.append(("Beside PyTorch", peers(figures["peers"])))
+    if beginning(figures, "strategies_"):
+        parts.append(("Strategies", strategies(figures)))
+    if beginning(figures, "collectives_"):
+        parts.append(("Collectives", collectives(figures)))
     if table := attention(figures):
         parts.append(("Attention alone", attention_table(table)))
     if "bandwidth" in figures:

@@ -59,3 +59,36 @@ configure() {
     meson setup "$@"
   fi
 }
+
+# The architectures of the GPUs that CUDA_VISIBLE_DEVICES leaves, as nvcc names them, the first one's
+# first: 90a for compute capability 9.0, several joined by commas. Nothing where there is no GPU.
+# Numbers are nvidia-smi's under CUDA_DEVICE_ORDER=PCI_BUS_ID alone: else all GPUs' count, and so
+# they do beside an instance of MIG, which has no number here.
+gpu_architectures() {
+  nvidia-smi --query-gpu=index,uuid,compute_cap --format=csv,noheader 2>/dev/null |
+    awk -F ', *' -v visible="${CUDA_VISIBLE_DEVICES-all}" -v order="${CUDA_DEVICE_ORDER:-}" '
+      function add(found) {
+        gsub(/[. ]/, "", found)
+        if (found !~ /^[0-9]+$/) return
+        if (found ~ /^(90|100|120)$/) found = found "a"
+        if (!seen[found]++) joined = joined (joined == "" ? "" : ",") found
+      }
+      { index_of[NR] = $1; uuid_of[NR] = $2; capability_of[NR] = $3 }
+      END {
+        gsub(/ /, "", visible)
+        wanted = split(visible, entries, ",")
+        for (i = 1; i <= wanted; ++i) {
+          all = entries[i] == "all" || entries[i] ~ /^MIG-/ ||
+                (entries[i] ~ /^[0-9]+$/ && order != "PCI_BUS_ID")
+          known = 0
+          for (gpu = 1; gpu <= NR; ++gpu)
+            if (all || entries[i] == index_of[gpu] ||
+                (entries[i] ~ /^GPU-/ && index(uuid_of[gpu], entries[i]) == 1)) {
+              add(capability_of[gpu])
+              known = 1
+            }
+          if (!known) break  # as CUDA does: what follows an entry of no GPU is not visible
+        }
+        if (joined != "") print joined
+      }'
+}

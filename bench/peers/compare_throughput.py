@@ -87,16 +87,20 @@ def programs(arguments):
     return found
 
 
-def run(name, command, environment, arguments, cores):
-    """One run, on a CPU pinned: what its row of JSON says, and its peak of resident bytes as the kernel counts them.
-    None where it failed."""
+def more_steps(arguments):
+    """Times the steps of ours: it captures a graph of each shape on a GPU, so few of those timed are to be a first."""
+    return 1 if arguments.device == "cpu" else 5
+
+
+def run(name, command, environment, arguments, cores, more=1):
+    """One run of `more` times the steps asked for, on a CPU pinned: what its row of JSON says, and its peak of
+    resident bytes as the kernel counts them. None where it failed."""
     with tempfile.TemporaryDirectory() as folder:
         result, log = pathlib.Path(folder) / "result.json", pathlib.Path(folder) / "log"
         line = ["timeout", "--foreground", "-k", "10", str(arguments.deadline)]
         line += ["taskset", "-c", cores] if arguments.device == "cpu" else []
-        # Ours captures a graph for each shape: of the steps that are timed few are the first of one.
-        more = 5 if arguments.device != "cpu" and name.startswith("ours") else 1
-        line += [*command, "--warmup", str(more * arguments.warmup), "--steps", str(more * arguments.steps),
+        warmup = min(more * arguments.warmup, max(1000, arguments.warmup))  # ours takes no more than 1000
+        line += [*command, "--warmup", str(warmup), "--steps", str(more * arguments.steps),
                  "--json", str(result)]
         with log.open("wb") as out:
             process = subprocess.Popen(line, env={**os.environ, **environment}, stdout=out, stderr=out)
@@ -136,6 +140,15 @@ def measured_on():
             "commit": commit}
 
 
+def gpu_names():
+    """Of all GPUs of this machine, with their drivers."""
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                              capture_output=True, text=True, check=False).stdout.splitlines()
+    except OSError:
+        return []
+
+
 def add_ratios(runs):
     """How much faster ours is than each, round by round."""
     for own in [name for name in runs if name.startswith("ours")]:
@@ -145,12 +158,14 @@ def add_ratios(runs):
 
 
 def write_json(arguments, cores, runs, failed):
-    add_ratios(runs)
     if arguments.json:
-        settings = {key: value for key, value in vars(arguments).items() if key not in ("json", "ours", "python")}
-        settings["ours"] = " ".join(shlex.split(arguments.ours or "")[1:])
+        settings = {key: value for key, value in vars(arguments).items()
+                    if key not in ("json", "ours", "python", "throughput")}
+        if "ours" in arguments:
+            settings["ours"] = " ".join(shlex.split(arguments.ours or "")[1:])
+        gpus = {} if arguments.device == "cpu" else {"gpus": gpu_names()}
         pathlib.Path(arguments.json).write_text(json.dumps(
-            {**measured_on(), "cores": cores, "settings": settings, "failed": failed, "runs": runs}, indent=1))
+            {**measured_on(), **gpus, "cores": cores, "settings": settings, "failed": failed, "runs": runs}, indent=1))
 
 
 def run_all(arguments, cores):
@@ -158,7 +173,8 @@ def run_all(arguments, cores):
     runs, failed = {}, []
     for number in range(arguments.rounds):
         for name, (command, environment) in programs(arguments).items():
-            row = None if name in failed else run(name, command, environment, arguments, cores)
+            more = more_steps(arguments) if name.startswith("ours") else 1
+            row = None if name in failed else run(name, command, environment, arguments, cores, more)
             if row is None:
                 failed += [name] if name not in failed else []
                 runs.pop(name, None)
@@ -166,6 +182,7 @@ def run_all(arguments, cores):
             keep(runs.setdefault(name, {}), row)
             print(f"round {number + 1}/{arguments.rounds} {name}: {row['pairs_per_s']:.3f} pairs/s, "
                   f"{row['peak_memory_bytes'] / 2**20:.0f} MiB", flush=True)
+        add_ratios(runs)
         write_json(arguments, cores, runs, failed)  # a run that is cut short leaves its rounds
     return runs, failed
 

@@ -4,8 +4,9 @@ Random weights from a transformers config and a vocabulary of made-up words, one
 no download and each batch has exactly the lengths that torch_step.py and bench/throughput use. Tokenizing is
 timed as `forward`, as in the Trainer without loader workers. Needs sentence-transformers.
 
-`--strategy fsdp` under torchrun shards the loss by PyTorch's fully_shard over gloo, each layer a unit; rank r of
-n takes batch step * n + r. Each rank keeps to --threads processors of its own.
+`--strategy fsdp` under torchrun shards the loss by PyTorch's fully_shard, each layer a unit; rank r of n takes batch
+step * n + r. On a CPU that goes over gloo, and each rank keeps to --threads processors of its own; with --device cuda
+over nccl, and each has a GPU of its own.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from torch_step import Step, add_common_options, make_optimizer, report, shown, 
 
 
 DEADLINE = datetime.timedelta(minutes=10)  # of a wait for another rank
+BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
 
 def parse(description, strategies):
@@ -79,23 +81,25 @@ def make_texts(columns, words, draw):
 
 
 def place(arguments):
-    """(rank, ranks) as torchrun says; this process keeps to processors of its own."""
+    """(rank, ranks) as torchrun says; on a CPU this process keeps to processors of its own."""
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    if (arguments.strategy == "none") != (ranks == 1):
+    if arguments.strategy == "dp" and arguments.device == "cpu":
+        raise SystemExit("--strategy dp: is nn.DataParallel, which is for GPUs: --device cuda")
+    if (arguments.strategy in ("none", "dp")) != (ranks == 1):
         raise SystemExit(f"--strategy {arguments.strategy}: not on {ranks} rank(s)")
     if arguments.device == "cpu":
         local, allowed = int(os.environ.get("LOCAL_RANK", 0)), sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, allowed[local * arguments.threads:(local + 1) * arguments.threads])
-    elif ranks > 1:
-        raise SystemExit(f"--device {arguments.device}: not on {ranks} ranks")
+    elif ranks > 1 and arguments.device != "cuda":
+        raise SystemExit(f"--device {arguments.device}: not on {ranks} ranks; expected cuda, a GPU for each")
     return rank, ranks
 
 
-def shard(loss):
+def shard(loss, device):
     """ZeRO-3: every layer is a unit, what is left (embeddings, relative bias, classifier) the root's."""
     from torch.distributed.fsdp import fully_shard
-    dist.init_process_group("gloo", timeout=DEADLINE)
-    mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),))
+    dist.init_process_group(BACKENDS[device.type], timeout=DEADLINE)
+    mesh = dist.init_device_mesh(device.type, (dist.get_world_size(),))
     for layer in loss.model[0].auto_model.encoder.layer:
         fully_shard(layer, mesh=mesh)
     fully_shard(loss, mesh=mesh)
@@ -113,7 +117,7 @@ def main():
     loss = losses.SoftmaxLoss(encoder, SIZES[arguments.model][2], num_labels=3).to(device).train()
     preprocess = getattr(encoder, "preprocess", None) or encoder.tokenize  # by its name before version 6
     if arguments.strategy == "fsdp":
-        shard(loss)
+        shard(loss, device)
     optimizer = make_optimizer(loss)
     lengths, draw = Lengths(arguments.histogram), random.Random(1 + rank)
     steps, tokens = [], [0, 0]
@@ -138,6 +142,8 @@ def main():
         report(arguments, shown(steps, arguments.warmup), tokens,
                f"Sentence Transformers on PyTorch {torch.__version__}", strategy=arguments.strategy, devices=ranks)
     if ranks > 1:
+        if device.type == "cuda":
+            dist.barrier()  # the GPUs of others may still wait for this one's
         dist.destroy_process_group()
 
 

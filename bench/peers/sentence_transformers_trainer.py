@@ -1,10 +1,13 @@
-"""Steps of Sentence Transformers' own Trainer, timed: alone, or as DDP under torchrun.
+"""Steps of Sentence Transformers' own Trainer, timed: alone, as DDP under torchrun, or as DP of several GPUs.
 
     python bench/peers/sentence_transformers_trainer.py --model minilm-l6
     torchrun --nproc-per-node 2 bench/peers/sentence_transformers_trainer.py --strategy ddp --model minilm-l6
+    CUDA_VISIBLE_DEVICES=0,1 python bench/peers/sentence_transformers_trainer.py --device cuda --strategy dp
 
 Model, texts and batches are those of sentence_transformers_step.py. A step lasts from the end of the one before
-to its own, so its batch's tokenizing counts. Needs sentence-transformers, datasets and accelerate.
+to its own, on a GPU by its clock, so its batch's tokenizing counts. A process that nobody launched takes all GPUs
+that it sees: one for `none`, several for `dp`, which is nn.DataParallel. Needs sentence-transformers, datasets and
+accelerate.
 """
 
 import random
@@ -18,8 +21,8 @@ from torch.utils.data import SequentialSampler
 from transformers import TrainerCallback
 
 from lengths import Lengths, token_counts
-from sentence_transformers_step import DEADLINE, make_encoder, make_texts, parse, place
-from torch_step import report, use_device
+from sentence_transformers_step import BACKENDS, DEADLINE, make_encoder, make_texts, parse, place
+from torch_step import milliseconds, report, time_on, use_device
 
 try:  # where version 6 keeps it; before it lay in the package itself
     from sentence_transformers.base.sampler import DefaultBatchSampler
@@ -33,17 +36,17 @@ class InOrder(DefaultBatchSampler):
 
 
 class Clock(TrainerCallback):
-    """When each step ended: (wall, processor) seconds."""
+    """When each step ended, on the device and in processor seconds."""
 
-    def __init__(self):
-        self.ends = []
+    def __init__(self, device):
+        self.device, self.ends = device, []
 
     def on_step_end(self, *_, **__):
-        self.ends.append((time.perf_counter(), time.process_time()))
+        self.ends.append((time_on(self.device), time.process_time()))
 
     def steps(self, warmup):
         """Milliseconds of each step after the first `warmup`."""
-        return [[1e3 * (b - a) for a, b in zip(before, after)]
+        return [[milliseconds(before[0], after[0]), 1e3 * (after[1] - before[1])]
                 for before, after in zip(self.ends[warmup - 1:], self.ends[warmup:])]
 
 
@@ -60,26 +63,41 @@ def make_dataset(batches, words):
 def settings(arguments, folder):
     return SentenceTransformerTrainingArguments(
         output_dir=folder, max_steps=arguments.warmup + arguments.steps, per_device_train_batch_size=arguments.batch,
-        learning_rate=2e-5, weight_decay=0.01, max_grad_norm=1.0, bf16=arguments.dtype == "bf16", use_cpu=True,
-        ddp_backend="gloo" if arguments.strategy == "ddp" else None, ddp_timeout=int(DEADLINE.total_seconds()),
-        batch_sampler=InOrder, dataloader_pin_memory=False, report_to="none", save_strategy="no",
+        learning_rate=2e-5, weight_decay=0.01, max_grad_norm=1.0, bf16=arguments.dtype == "bf16",
+        use_cpu=arguments.device == "cpu", dataloader_pin_memory=arguments.device != "cpu",
+        ddp_backend=BACKENDS[arguments.device] if arguments.strategy == "ddp" else None,
+        ddp_timeout=int(DEADLINE.total_seconds()), batch_sampler=InOrder, report_to="none", save_strategy="no",
         logging_strategy="no", disable_tqdm=True)
 
 
+def replicas(arguments):
+    """How many devices the Trainer of this process takes: a rank one, else all GPUs."""
+    seen = torch.cuda.device_count() if arguments.device == "cuda" and arguments.strategy != "ddp" else 1
+    if (arguments.strategy == "dp") != (seen > 1):
+        raise SystemExit(f"--strategy {arguments.strategy}: not on {seen} GPU(s); CUDA_VISIBLE_DEVICES says which are "
+                         "seen, and the Trainer takes them all")
+    return seen
+
+
 def main():
-    arguments = parse(__doc__, ("none", "ddp"))
-    if arguments.device != "cpu" or arguments.compile:
-        raise SystemExit("the Trainer is measured on a CPU, as it is")
+    arguments = parse(__doc__, ("none", "dp", "ddp"))
+    if arguments.device not in BACKENDS or arguments.compile:
+        raise SystemExit("the Trainer is measured as it is, with --device cpu or --device cuda")
     if arguments.warmup < 1:
         raise SystemExit("--warmup: at least 1, as a step is timed from the end of the one before")
     rank, ranks = place(arguments)
-    use_device(arguments)
-    encoder, words = make_encoder(arguments.model)
+    device = use_device(arguments)
+    size = arguments.batch * replicas(arguments)
+    encoder, words = make_encoder(arguments.model, device)
     loss = losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3)
-    lengths, clock, widths = Lengths(arguments.histogram), Clock(), []
-    batches = [lengths.batch(k, arguments.batch) for k in range((arguments.warmup + arguments.steps) * ranks)]
-    loss.register_forward_pre_hook(
-        lambda _, inputs: widths.append([column["input_ids"].shape[1] for column in inputs[0]]))
+    lengths, clock, widths = Lengths(arguments.histogram), Clock(device), []
+    batches = [lengths.batch(k, size) for k in range((arguments.warmup + arguments.steps) * ranks)]
+
+    def look(module, inputs):
+        assert isinstance(module.model, torch.nn.DataParallel) == (arguments.strategy == "dp")
+        widths.append([column["input_ids"].shape[1] for column in inputs[0]])
+
+    loss.register_forward_pre_hook(look)
     with tempfile.TemporaryDirectory() as folder:
         trainer = SentenceTransformerTrainer(model=encoder, args=settings(arguments, folder), loss=loss,
                                              train_dataset=make_dataset(batches, words), callbacks=[clock])
@@ -89,7 +107,7 @@ def main():
         timed = batches[arguments.warmup * ranks:]
         report(arguments, clock.steps(arguments.warmup), [sum(n) for n in zip(*map(token_counts, timed))],
                f"Sentence Transformers' Trainer on PyTorch {torch.__version__}", ("step", "processor"),
-               arguments.strategy, ranks)
+               arguments.strategy, ranks * size // arguments.batch)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ through the encoder on its own, as Sentence Transformers does. usage: torch_step
 import argparse
 import inspect
 import json
+import os
 import statistics
 import time
 
@@ -30,7 +31,7 @@ def parse():
 
 
 def add_common_options(parser):
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda (under torchrun a GPU per rank) or cuda:1")
     parser.add_argument("--threads", type=int, default=1, help="of each device that is a CPU")
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
     parser.add_argument("--compile", action="store_true", help="the encoder by torch.compile, for all lengths")
@@ -39,11 +40,18 @@ def add_common_options(parser):
 
 
 def use_device(arguments):
-    """The torch.device, which must be there."""
+    """The torch.device, which must be there; under torchrun `cuda` is the GPU of the local rank."""
     device = torch.device(arguments.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         print("no CUDA device")
         raise SystemExit(2)
+    if arguments.device == "cuda" and "LOCAL_RANK" in os.environ:
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        if device.index >= torch.cuda.device_count():
+            raise SystemExit(f"--device cuda: of {torch.cuda.device_count()} GPU(s) none is left for local rank "
+                             f"{device.index}")
+    if device.index is not None:
+        torch.cuda.set_device(device)  # whose stream time_on() means
     if device.type == "cpu":
         torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
