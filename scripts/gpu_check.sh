@@ -149,10 +149,15 @@ on_both() {
     done
   done
 }
+# Of kernels alone, which need a device.
+device_tests() { (cd tests/cuda && ls -- *_device.cpp); }
+
 slice_kernels() {
+  local file
   check "cuda, host side" "$build/tests/cuda/cuda_tests"
-  check "cuda/all_reduce_device.cpp, $device" "$build/tests/cuda/cuda_tests" --device "$device" \
-    "-sf=*cuda/all_reduce_device.cpp"
+  for file in $(device_tests); do
+    check "cuda/$file, $device" "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
+  done
   on_both core
 }
 slice_models() { on_both autograd nn models; }
@@ -299,9 +304,10 @@ sanitize() {
     limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
       --print-limit 20 "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
   done
-  limit=${EACH:-300} check_beside "$tool, all_reduce_device.cpp" compute-sanitizer --tool "$tool" \
-    --error-exitcode 9 --print-limit 20 "$build/tests/cuda/cuda_tests" --device "$device" \
-    "-sf=*cuda/all_reduce_device.cpp"
+  for file in $(device_tests); do
+    limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      --print-limit 20 "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
+  done
   wait
   unset RINGLET_CUDA_EXACT
 }

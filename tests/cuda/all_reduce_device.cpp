@@ -4,6 +4,7 @@
 
 #include "all_reduce_pieces.h"
 #include "all_reduce_reference.h"
+#include "on_gpu.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/cuda/virtual_ranks.h"
 
@@ -11,12 +12,6 @@ using namespace ringlet;
 using namespace ringlet::cuda;
 
 namespace {
-
-bool skipped() {
-  if (default_device().type == DeviceType::cuda) return false;
-  MESSAGE("skipped: needs a GPU and --device cuda");
-  return true;
-}
 
 /// Every rank's elements on the GPU, `offset` elements behind a multiple of 16 bytes.
 template <class T>

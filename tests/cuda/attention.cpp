@@ -6,17 +6,6 @@
 
 using namespace ringlet;
 
-namespace {
-
-void check_errors(const AttentionErrors& errors) {
-  CHECK(errors.out <= 1);
-  CHECK(errors.lse <= 1);
-  CHECK(errors.grad_qkv <= 1);
-  CHECK(errors.grad_bias <= 1);
-}
-
-}  // namespace
-
 TEST_CASE("the emulated m16n8k16 is a product of matrices") {
   struct Lane {
     cuda::FragmentA a;

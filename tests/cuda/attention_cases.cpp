@@ -1,5 +1,7 @@
 #include "attention_cases.h"
 
+#include <doctest/doctest.h>
+
 #include <cmath>
 
 #include "attention_bounds.h"
@@ -14,6 +16,7 @@ std::int64_t AttentionCase::tokens() const {
 }
 
 AttentionInputs inputs_of(const AttentionCase& c) {
+  const DefaultDeviceGuard here(Device{});
   const GeneratorGuard guard({.seed = 5});
   const auto sentences = static_cast<std::int64_t>(c.lengths.size());
   const DType wide = c.dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -34,7 +37,7 @@ AttentionInputs inputs_of(const AttentionCase& c) {
   return in;
 }
 
-AttentionResults by_cpu(const AttentionInputs& in) {
+AttentionResults by_op(const AttentionInputs& in) {
   AttentionResults results;
   const auto forward = attention(in.qkv, in.cu_seqlens, in.options);
   results.out = forward.out;
@@ -42,7 +45,7 @@ AttentionResults by_cpu(const AttentionInputs& in) {
   Accumulator accumulator;
   if (in.options.relative_bias)
     accumulator.out = results.grad_bias =
-        zeros(in.options.relative_bias.shape(), forward.lse.dtype());
+        full(in.options.relative_bias.shape(), 77, forward.lse.dtype(), in.qkv.device());
   results.grad_qkv =
       attention_backward(in.grad, in.qkv, forward.lse, in.cu_seqlens, in.options, accumulator);
   return results;
@@ -71,7 +74,7 @@ AttentionErrors errors_of(const AttentionCase& c, const AttentionInputs& in,
   wide.qkv = in.qkv.to(DType::f64);
   wide.grad = in.grad.to(DType::f64);
   if (c.biased) wide.options.relative_bias = in.options.relative_bias.to(DType::f64);
-  const AttentionResults exact = by_cpu(wide);
+  const AttentionResults exact = by_op(wide);
   // In f64 the reference errs as much.
   const double unit = c.dtype == DType::f64 ? 0x1p-52 : 0x1p-24;
   const Values of_bias(static_cast<std::size_t>(kRelativeBuckets * c.heads));
@@ -100,6 +103,13 @@ AttentionErrors errors_of(const AttentionCase& c, const AttentionInputs& in,
   return {worst(results.out, exact.out, bounds.out), worst(results.lse, exact.lse, bounds.lses),
           worst(results.grad_qkv, exact.grad_qkv, bounds.grad_qkv),
           c.biased ? worst(results.grad_bias, exact.grad_bias, bounds.grad_bias) : 0};
+}
+
+void check_errors(const AttentionErrors& errors) {
+  CHECK(errors.out <= 1);
+  CHECK(errors.lse <= 1);
+  CHECK(errors.grad_qkv <= 1);
+  CHECK(errors.grad_bias <= 1);
 }
 
 }  // namespace ringlet

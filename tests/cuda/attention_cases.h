@@ -23,7 +23,7 @@ struct AttentionCase {
   std::int64_t tokens() const;
 };
 
-/// What a case runs on, the same every time.
+/// What a case runs on, the same every time, on the CPU.
 struct AttentionInputs {
   Tensor qkv, grad;   // (T, 3 heads d), (T, heads d)
   Tensor cu_seqlens;  // (S + 1)
@@ -36,8 +36,8 @@ struct AttentionResults {
   Tensor out, lse, grad_qkv;
   Tensor grad_bias;  // (32, heads), defined where the case is biased
 };
-/// By the CPU's kernels.
-AttentionResults by_cpu(const AttentionInputs& in);
+/// By the op, with the kernels of the device that the inputs lie on.
+AttentionResults by_op(const AttentionInputs& in);
 /// By the device's code: tensor cores or rows.
 AttentionResults by_tiles(const AttentionInputs& in);
 AttentionResults by_rows(const AttentionInputs& in);
@@ -50,5 +50,6 @@ struct AttentionErrors {
 };
 AttentionErrors errors_of(const AttentionCase& c, const AttentionInputs& in,
                           const AttentionResults& results, double weights);
+void check_errors(const AttentionErrors& errors);
 
 }  // namespace ringlet
