@@ -189,7 +189,7 @@ class CpuBackend final : public Backend {
   Block allocate(Device device, std::size_t nbytes) override { return of(device).allocate(nbytes); }
   void release(Device device, const Block& block) override { of(device).release(block); }
   void copy(void* to, Device, const void* from, Device, std::size_t nbytes) override {
-    std::memmove(to, from, nbytes);  // slices of one tensor may overlap
+    if (nbytes > 0) std::memmove(to, from, nbytes);  // slices of one tensor may overlap
   }
   void synchronize(Device) override {}
   MemoryStats memory(Device device) const override {
