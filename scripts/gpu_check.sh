@@ -155,8 +155,8 @@ on_both() {
 }
 slice_kernels() {
   check "cuda, host side" "$build/tests/cuda/cuda_tests"
-  check "cuda/all_reduce_device.cpp, $device" "$build/tests/cuda/cuda_tests" --device "$device" \
-    "-sf=*cuda/all_reduce_device.cpp"
+  check "cuda/all_reduce_device.cpp, check.cpp, $device" "$build/tests/cuda/cuda_tests" \
+    --device "$device" "-sf=*cuda/all_reduce_device.cpp,*cuda/check.cpp"
   on_both core
 }
 slice_models() { on_both autograd nn models; }
