@@ -5,10 +5,16 @@
 namespace ringlet::cuda {
 namespace {
 
+constexpr const char* kMakeRoom =
+    "; a smaller batch, or another process on the device, may make room";
+constexpr const char* kDeviceLost =
+    "; an earlier kernel failed and the device is lost to this process: run with "
+    "CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer, to see which";
+
 const char* hint(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:
-      return "; a smaller batch, or another process on the device, may make room";
+      return kMakeRoom;
     case cudaErrorInsufficientDriver:
       return "; the driver is older than this build's CUDA " RINGLET_CUDA_TOOLKIT
              ", or there is none";
@@ -19,8 +25,7 @@ const char* hint(cudaError_t status) {
     case cudaErrorMisalignedAddress:
     case cudaErrorLaunchFailure:
     case cudaErrorAssert:
-      return "; an earlier kernel failed and the device is lost to this process: run with "
-             "CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer, to see which";
+      return kDeviceLost;
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureInvalidated:
     case cudaErrorStreamCaptureImplicit:
@@ -56,6 +61,22 @@ const char* words(cublasStatus_t status) {
   }
 }
 
+const char* hint(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "; it could not start on the device: too little free memory, or a driver older than "
+             "the library";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return kMakeRoom;
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return "; products of bf16 need a GPU of compute capability 8.0 (Ampere) or newer";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return kDeviceLost;
+    default:
+      return "; with CUBLASLT_LOG_LEVEL=5 the library prints each call and its values";
+  }
+}
+
 }  // namespace
 
 void fail_cuda(cudaError_t status, const char* expression, const char* file, int line) {
@@ -66,7 +87,7 @@ void fail_cuda(cudaError_t status, const char* expression, const char* file, int
 
 void fail_cublas(cublasStatus_t status, const char* expression, const char* file, int line) {
   fail("[cublas] ", expression, ": ", words(status), " (status ", static_cast<int>(status), ", ",
-       file, ':', line, ')');
+       file, ':', line, ')', hint(status));
 }
 
 }  // namespace ringlet::cuda

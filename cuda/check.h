@@ -8,6 +8,7 @@ namespace ringlet::cuda {
 
 /// Throw Error: "[cuda] EXPRESSION: words (cudaErrorName, file:line); hint".
 [[noreturn]] void fail_cuda(cudaError_t status, const char* expression, const char* file, int line);
+/// The same of cuBLAS: "[cublas] EXPRESSION: words (status 3, file:line); hint".
 [[noreturn]] void fail_cublas(cublasStatus_t status, const char* expression, const char* file,
                               int line);
 

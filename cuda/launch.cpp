@@ -13,8 +13,8 @@ std::int64_t blocks_at_once(Device device, const void* function, unsigned thread
   return std::int64_t{multiprocessors} * each;
 }
 
-void launch_kernel(const char* name, Device device, const void* function, dim3 grid, dim3 block,
-                   std::size_t shared_bytes, void** arguments, Blocks blocks) {
+void launch_kernel(const LaunchSite& site, Device device, const void* function, dim3 grid,
+                   dim3 block, std::size_t shared_bytes, void** arguments, Blocks blocks) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const DeviceGuard guard(device);
   cudaError_t status = cudaSuccess;
@@ -26,7 +26,7 @@ void launch_kernel(const char* name, Device device, const void* function, dim3 g
     const std::int64_t room =
         blocks_at_once(device, function, block.x * block.y * block.z, shared_bytes);
     const std::int64_t asked = std::int64_t{grid.x} * grid.y * grid.z;
-    RINGLET_CHECK(asked <= room, "[", name, "] ", asked,
+    RINGLET_CHECK(asked <= room, "[", site.name, "] ", asked,
                   " blocks that wait for each other: ", device, " runs ", room, " at once");
     status = cudaLaunchCooperativeKernel(function, grid, block, arguments, shared_bytes, stream);
   } else if (status == cudaSuccess) {
@@ -34,9 +34,9 @@ void launch_kernel(const char* name, Device device, const void* function, dim3 g
   }
   if (status == cudaSuccess) return;
   const std::string what =
-      str(name, "<<<(", grid.x, ", ", grid.y, ", ", grid.z, "), (", block.x, ", ", block.y, ", ",
-          block.z, "), ", shared_bytes, ">>> on ", device);
-  fail_cuda(status, what.c_str(), __FILE__, __LINE__);
+      str(site.name, "<<<(", grid.x, ", ", grid.y, ", ", grid.z, "), (", block.x, ", ", block.y,
+          ", ", block.z, "), ", shared_bytes, ">>> on ", device);
+  fail_cuda(status, what.c_str(), site.file, site.line);
 }
 
 }  // namespace ringlet::cuda

@@ -9,6 +9,7 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/launch_site.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
@@ -42,8 +43,8 @@ __device__ __forceinline__ void grid_stride(std::int64_t n, Body&& body) {
 enum class Blocks { as_room_allows, all_at_once };
 
 /// What every launch goes through: `arguments` point to the kernel's parameters.
-void launch_kernel(const char* name, Device device, const void* function, dim3 grid, dim3 block,
-                   std::size_t shared_bytes, void** arguments,
+void launch_kernel(const LaunchSite& site, Device device, const void* function, dim3 grid,
+                   dim3 block, std::size_t shared_bytes, void** arguments,
                    Blocks blocks = Blocks::as_room_allows);
 
 /// Blocks of a kernel that the device runs at once where nothing else does.
@@ -51,14 +52,14 @@ std::int64_t blocks_at_once(Device device, const void* function, unsigned thread
                             std::size_t shared_bytes);
 
 /// function<<<grid, block, shared_bytes>>>(arguments...), converted to its parameters; no launch
-/// for an empty grid. An error names the kernel and the launch.
+/// for an empty grid. An error names the kernel, the launch and the line that launched it.
 template <Blocks blocks = Blocks::as_room_allows, class... Parameters, class... Arguments>
-void launch(const char* name, Device device, void (*function)(Parameters...), dim3 grid, dim3 block,
+void launch(LaunchSite site, Device device, void (*function)(Parameters...), dim3 grid, dim3 block,
             std::size_t shared_bytes, const Arguments&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments));
   const auto with = [&](Parameters... parameters) {
     void* pointers[] = {static_cast<void*>(&parameters)..., nullptr};
-    launch_kernel(name, device, reinterpret_cast<const void*>(function), grid, block, shared_bytes,
+    launch_kernel(site, device, reinterpret_cast<const void*>(function), grid, block, shared_bytes,
                   pointers, blocks);
   };
   with(arguments...);

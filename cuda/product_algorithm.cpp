@@ -3,11 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
-#include <utility>
 
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/check.h"
-#include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {
@@ -50,21 +48,49 @@ void set_preference(cublasLtMatmulPreference_t preference,
                                                                   sizeof(value)));
 }
 
-cublasLtMatrixLayout_t layout_of(const ColumnMajor& matrix, DType dtype, std::int64_t batch) {
-  cublasLtMatrixLayout_t layout = nullptr;
+using Product = CublasLtOwner<cublasLtMatmulDesc_t>;
+using Layout = CublasLtOwner<cublasLtMatrixLayout_t>;
+using Preference = CublasLtOwner<cublasLtMatmulPreference_t>;
+
+Product make_product(cublasComputeType_t compute, cudaDataType_t scale) {
+  cublasLtMatmulDesc_t product = nullptr;
+  RINGLET_CUBLAS(cublas_lt().cublasLtMatmulDescCreate(&product, compute, scale));
+  return Product(product);
+}
+
+Layout layout_of(const ColumnMajor& matrix, DType dtype, std::int64_t batch) {
+  cublasLtMatrixLayout_t made = nullptr;
   RINGLET_CUBLAS(cublas_lt().cublasLtMatrixLayoutCreate(
-      &layout, data_type(dtype), static_cast<std::uint64_t>(matrix.rows),
+      &made, data_type(dtype), static_cast<std::uint64_t>(matrix.rows),
       static_cast<std::uint64_t>(matrix.columns), matrix.ld));
+  Layout layout(made);
   if (batch > 1) {
-    set_layout(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
-    set_layout(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.stride);
+    set_layout(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
+    set_layout(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.stride);
   }
   return layout;
 }
 
-// One per device; the library allows it in several threads at once.
+Preference preference_of(const ProductKey& key) {
+  cublasLtMatmulPreference_t made = nullptr;
+  RINGLET_CUBLAS(cublas_lt().cublasLtMatmulPreferenceCreate(&made));
+  Preference preference(made);
+  set_preference(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kProductWorkspace);
+  // Parts of a split sum are kept in f32 and added in one order.
+  const std::uint32_t reductions =
+      CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  set_preference(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+  set_preference(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.left_alignment);
+  set_preference(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.right_alignment);
+  set_preference(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.out_alignment);
+  set_preference(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.out_alignment);
+  return preference;
+}
+
+// One per device; the library allows it in several threads at once. Never destroyed: the driver may
+// be gone before objects with static storage are, and the process's end frees what it holds.
 cublasLtHandle_t handle_of(Device device) {
-  static auto* const handles = new std::array<cublasLtHandle_t, kMostDevices>{};  // not destroyed
+  static auto* const handles = new std::array<cublasLtHandle_t, kMostDevices>{};
   static auto* const made = new std::array<std::once_flag, kMostDevices>;
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once((*made)[i], [&] {
@@ -79,69 +105,33 @@ cublasLtHandle_t handle_of(Device device) {
 ProductDescriptors::ProductDescriptors(const ProductKey& key) {
   const MatmulPlan& plan = key.plan;
   RINGLET_CHECK(plan.batch <= INT32_MAX, "[matmul] ", plan.batch, " products at once");
-  const cudaDataType_t scale = plan.dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
-  RINGLET_CUBLAS(cublas_lt().cublasLtMatmulDescCreate(
-      &product_, compute_type(plan.dtype, key.precision), scale));
-  set_product(product_, CUBLASLT_MATMUL_DESC_TRANSA,
+  product_ = make_product(compute_type(plan.dtype, key.precision),
+                          plan.dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F);
+  set_product(product_.get(), CUBLASLT_MATMUL_DESC_TRANSA,
               plan.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set_product(product_, CUBLASLT_MATMUL_DESC_TRANSB,
+  set_product(product_.get(), CUBLASLT_MATMUL_DESC_TRANSB,
               plan.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (plan.adds_bias)  // of the product's dtype, as the library takes it
-    set_product(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set_product(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   if (plan.makes_sums)
-    set_product(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB);
+    set_product(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB);
   left_ = layout_of(plan.left, plan.dtype, plan.batch);
   right_ = layout_of(plan.right, plan.dtype, plan.batch);
   out_ = layout_of(plan.out, plan.product, plan.batch);
 }
 
-ProductDescriptors::~ProductDescriptors() {
-  if (!product_) return;
-  const CublasLt& library = cublas_lt();
-  for (const cublasLtMatrixLayout_t layout : {left_, right_, out_})
-    if (layout) library.cublasLtMatrixLayoutDestroy(layout);
-  library.cublasLtMatmulDescDestroy(product_);
-}
-
-ProductDescriptors::ProductDescriptors(ProductDescriptors&& other) noexcept
-    : product_(std::exchange(other.product_, nullptr)),
-      left_(std::exchange(other.left_, nullptr)),
-      right_(std::exchange(other.right_, nullptr)),
-      out_(std::exchange(other.out_, nullptr)) {}
-
-ProductDescriptors& ProductDescriptors::operator=(ProductDescriptors&& other) noexcept {
-  std::swap(product_, other.product_);
-  std::swap(left_, other.left_);
-  std::swap(right_, other.right_);
-  std::swap(out_, other.out_);
-  return *this;
-}
-
 std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithms(const ProductKey& key,
                                                                             int most) const {
-  const CublasLt& library = cublas_lt();
-  cublasLtMatmulPreference_t preference = nullptr;
-  RINGLET_CUBLAS(library.cublasLtMatmulPreferenceCreate(&preference));
-  set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kProductWorkspace);
-  // Parts of a split sum are kept in f32 and added in one order.
-  const std::uint32_t reductions =
-      CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
-  set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.left_alignment);
-  set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.right_alignment);
-  set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.out_alignment);
-  set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.out_alignment);
   // Of the bias or the sums it looks at the alignment alone.
   if (key.plan.has_epilogue())
-    set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+    set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                 reinterpret_cast<const void*>(std::uintptr_t{key.vector_alignment}));
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
   int count = 0;
   const DeviceGuard guard(key.device);
-  const cublasStatus_t status =
-      library.cublasLtMatmulAlgoGetHeuristic(handle_of(key.device), product_, left_, right_, out_,
-                                             out_, preference, most, found.data(), &count);
-  library.cublasLtMatmulPreferenceDestroy(preference);
+  const cublasStatus_t status = cublas_lt().cublasLtMatmulAlgoGetHeuristic(
+      handle_of(key.device), product_.get(), left_.get(), right_.get(), out_.get(), out_.get(),
+      preference_of(key).get(), most, found.data(), &count);
   // Some versions call an epilogue that they do not have an invalid value.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       (key.plan.has_epilogue() && status == CUBLAS_STATUS_INVALID_VALUE))
@@ -156,16 +146,17 @@ void ProductDescriptors::run(const ProductKey& key, const cublasLtMatmulAlgo_t& 
                              const ProductPointers& at, void* workspace,
                              std::size_t workspace_nbytes, cudaStream_t stream) const {
   const MatmulPlan& plan = key.plan;
-  if (plan.adds_bias) set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
-  if (plan.makes_sums) set_product(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.sums);
+  if (plan.adds_bias) set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
+  if (plan.makes_sums) set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.sums);
   const float one = 1, beta = static_cast<float>(plan.beta);
   const double wide_one = 1;
   const bool wide = plan.dtype == DType::f64;
   const DeviceGuard guard(key.device);
   RINGLET_CUBLAS(cublas_lt().cublasLtMatmul(
-      handle_of(key.device), product_, wide ? static_cast<const void*>(&wide_one) : &one, at.left,
-      left_, at.right, right_, wide ? static_cast<const void*>(&plan.beta) : &beta, at.out, out_,
-      at.out, out_, &algorithm, workspace, workspace_nbytes, stream));
+      handle_of(key.device), product_.get(), wide ? static_cast<const void*>(&wide_one) : &one,
+      at.left, left_.get(), at.right, right_.get(),
+      wide ? static_cast<const void*>(&plan.beta) : &beta, at.out, out_.get(), at.out, out_.get(),
+      &algorithm, workspace, workspace_nbytes, stream));
 }
 
 }  // namespace ringlet::cuda

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/matmul_plan.h"
 #include "ringlet/cuda/product.h"
 
@@ -32,9 +33,6 @@ inline constexpr std::size_t kProductWorkspace = std::size_t{32} << 20;
 class ProductDescriptors {
  public:
   explicit ProductDescriptors(const ProductKey& key);
-  ~ProductDescriptors();
-  ProductDescriptors(ProductDescriptors&& other) noexcept;
-  ProductDescriptors& operator=(ProductDescriptors&& other) noexcept;
 
   /// The library's first `most` choices, best first; none where it has no algorithm.
   std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const ProductKey& key, int most) const;
@@ -42,10 +40,10 @@ class ProductDescriptors {
            void* workspace, std::size_t workspace_nbytes, cudaStream_t stream) const;
 
  private:
-  cublasLtMatmulDesc_t product_ = nullptr;
-  cublasLtMatrixLayout_t left_ = nullptr;
-  cublasLtMatrixLayout_t right_ = nullptr;
-  cublasLtMatrixLayout_t out_ = nullptr;
+  CublasLtOwner<cublasLtMatmulDesc_t> product_;
+  CublasLtOwner<cublasLtMatrixLayout_t> left_;
+  CublasLtOwner<cublasLtMatrixLayout_t> right_;
+  CublasLtOwner<cublasLtMatrixLayout_t> out_;
 };
 
 /// The fastest of `choices` whose bits are those of `first`, or `first`: which one it is may change

@@ -158,6 +158,7 @@ slice_kernels() {
   for file in $(device_tests); do
     check "cuda/$file, $device" "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
   done
+  check "cuda/check.cpp, $device" "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/check.cpp"
   on_both core
 }
 slice_models() { on_both autograd nn models; }
