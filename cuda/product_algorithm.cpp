@@ -48,14 +48,14 @@ void set_preference(cublasLtMatmulPreference_t preference,
                                                                   sizeof(value)));
 }
 
-using Product = CublasLtOwner<cublasLtMatmulDesc_t>;
+using Description = CublasLtOwner<cublasLtMatmulDesc_t>;
 using Layout = CublasLtOwner<cublasLtMatrixLayout_t>;
 using Preference = CublasLtOwner<cublasLtMatmulPreference_t>;
 
-Product make_product(cublasComputeType_t compute, cudaDataType_t scale) {
+Description make_product(cublasComputeType_t compute, cudaDataType_t scale) {
   cublasLtMatmulDesc_t product = nullptr;
   RINGLET_CUBLAS(cublas_lt().cublasLtMatmulDescCreate(&product, compute, scale));
-  return Product(product);
+  return Description(product);
 }
 
 Layout layout_of(const ColumnMajor& matrix, DType dtype, std::int64_t batch) {
