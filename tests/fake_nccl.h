@@ -56,6 +56,7 @@ class FakeNccl {
 
   // What goes wrong from now on.
   void never_finish_making() { stalled_ = true; }
+  void refuse_to_make() { refuses_ = true; }
   /// What the rank sends is lost.
   void lose_sends_of(int rank) { lost_.insert(rank); }
   void fail_on_device(int rank) {
@@ -286,6 +287,7 @@ class FakeNccl {
     FakeNccl& self = *installed;
     const std::lock_guard lock(self.mutex_);
     if (config->blocking != 0) return self.misuse();
+    if (self.refuses_) return ncclInvalidUsage;
     World& world = self.worlds_[std::string(id.internal, sizeof(id.internal))];
     world.size = size;
     ++world.joined;
@@ -385,6 +387,7 @@ class FakeNccl {
   std::map<int, std::vector<Group>> groups_;
   std::set<int> lost_;
   std::atomic<bool> stalled_{false};
+  std::atomic<bool> refuses_{false};
   std::atomic<int> misused_{0}, made_{0}, aborted_{0}, destroyed_{0};
 };
 

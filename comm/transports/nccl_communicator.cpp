@@ -41,7 +41,8 @@ ncclUniqueId agree_on_id(const Membership& membership) {
   if (membership.rank == 0) {
     ncclUniqueId id;
     const ncclResult_t made = nccl().ncclGetUniqueId(&id);
-    RINGLET_CHECK(made == ncclSuccess, "[nccl] no id: ", nccl().ncclGetErrorString(made));
+    RINGLET_CHECK(made == ncclSuccess, "[nccl] no id: ", nccl().ncclGetErrorString(made), " (",
+                  __FILE__, ':', __LINE__, ')');
     membership.store->set(membership.key("nccl id"), to_text(id));
   }
   return to_id(membership.get("nccl id", "NCCL's id from rank 0"));
@@ -104,10 +105,10 @@ void NcclCommunicator::abort() noexcept {
   handle_.abort();
 }
 
-void NcclCommunicator::wait_until_taken(const std::string& where) {
+void NcclCommunicator::wait_until_taken(const std::string& where, const char* file, int line) {
   const ncclResult_t result = outcome(membership_.timeout);
   if (result == ncclSuccess) return;
-  if (result != ncclInProgress) end(where, result);
+  if (result != ncclInProgress) end(where, result, file, line);
   if (!membership_.alarm->raised())
     membership_.alarm->raise(str(where, ": ", waited(membership_), " for NCCL"));
   throw Error(membership_.alarm->cause());
@@ -146,8 +147,9 @@ std::string NcclCommunicator::words(ncclResult_t result) const {
   return last && *last ? str(code, ": ", std::string(last, std::strcspn(last, "\n"))) : code;
 }
 
-void NcclCommunicator::end(const std::string& where, ncclResult_t result) const {
-  end_by_nccl(membership_, where, words(result));
+void NcclCommunicator::end(const std::string& where, ncclResult_t result, const char* file,
+                           int line) const {
+  end_by_nccl(membership_, where, str(words(result), " (", file, ':', line, ')'));
   throw Error(membership_.alarm->cause());
 }
 

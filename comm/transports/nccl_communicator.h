@@ -30,12 +30,15 @@ class NcclCommunicator {
   void abort() noexcept;
 
  private:
-  void wait_until_taken(const std::string& where);
+  // Both say which line made the call that failed.
+  void wait_until_taken(const std::string& where, const char* file = __builtin_FILE(),
+                        int line = __builtin_LINE());
+  [[noreturn]] void end(const std::string& where, ncclResult_t result,
+                        const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
   ncclResult_t outcome(Timeout patience);
   ncclResult_t state();
   ncclComm_t open_handle() const;
   std::string words(ncclResult_t result) const;
-  [[noreturn]] void end(const std::string& where, ncclResult_t result) const;
 
   const Membership& membership_;
   Device device_;

@@ -318,6 +318,17 @@ TEST_CASE("nccl: a communicator that is not made in time is given up") {
   gpus.check_all_aborted(2);
 }
 
+TEST_CASE("nccl: an error says which call's it is") {
+  Gpus gpus;
+  gpus.nccl.refuse_to_make();
+  const std::string message =
+      gpus.failure([](const Group& group) { group.all_reduce(zeros({100})).wait(); }, 2);
+  CAPTURE(message);
+  CHECK(message.starts_with("[group] world: a communicator on cuda:0: NCCL on rank "));
+  CHECK(message.find(": invalid usage (") != message.npos);
+  CHECK(message.find("nccl_communicator.cpp:") != message.npos);
+}
+
 TEST_CASE("nccl: a library that is too old is refused in one line") {
   CHECK_THROWS_WITH_AS(cuda::check_nccl_version(21805),
                        "[nccl] the library here is 2.18.5; 2.19.0 or newer is needed", Error);
