@@ -1,8 +1,8 @@
 // Who does what in an in-kernel all-reduce: index maths that kernels and host share.
 //
 //   piece    as in comm/schedule.h: piece r is whole first at rank r
-//   chunk    what one block moves of a piece in a step; block b of a rank works with the blocks b of
-//            its peers alone
+//   chunk    what one block moves of a piece in a step; block b of a rank works with its peers'
+//            blocks b alone
 //   segment  a stretch of all pieces, a chunk for each block, that runs through the whole schedule
 //            before the next one begins, so that it is read again from the cache
 //   signal   how far a block is, counted from the start of the collective: what its flags show
