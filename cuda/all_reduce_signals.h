@@ -1,6 +1,6 @@
 // How the blocks of an in-kernel all-reduce tell each other how far they are. Of a Block they ask
-//   together(n, body)   a barrier; body(i) for every i of [0, n), a thread each; a barrier; then, on
-//                       all threads, whether all were true
+//   together(n, body)   a barrier; body(i) for every i of [0, n), a thread each; a barrier; then
+//                       whether all were true, on all threads
 //   acquire(flag), release(flag, value), now() in nanoseconds, error(word), set_error(word, value)
 #pragma once
 
