@@ -1,4 +1,4 @@
-// Captured steps against eager ones, on a GPU or, where there is none, on a device that runs behind.
+// Captured steps against eager ones, on a GPU or, where there is none, one of delayed_device.h.
 #include "ringlet/train/step_graphs.h"
 
 #include <doctest/doctest.h>
