@@ -107,69 +107,54 @@ std::string gathered(const Measurement& mine, const Plan& plan, const comm::Grou
   return group.rank() == 0 ? merge(ranks, plan.together).to_text() : "";
 }
 
-// On GPUs, in this process: a child could not use the driver of its parent.
-Measurement run_threads(const ThroughputOptions& options, const Plan& plan, bool last) {
-  const bool records = last && !options.profile && plan.ranks() == 1;
-  const int idle_steps = records ? options.idle_steps : 0;
-  for (int i = 0; i < plan.devices; ++i) reset_peak_memory(options.device_of(i));
-  std::string merged;
+// What the first rank's `measure` gives. On GPUs ranks are threads of this process: a child could
+// not use the driver of its parent.
+std::string on_threads(const ThroughputOptions& options, int ranks, const MeasureRank& measure) {
+  std::string result;
   const auto rank_main = [&](const comm::Group& group) {
     const DefaultDeviceGuard own(options.device_of(group.rank()));
-    const std::string text = gathered(measure_rank(options, plan, group, idle_steps), plan, group);
-    if (group.rank() == 0) merged = text;
+    const std::string text = measure(group);
+    if (group.rank() == 0) result = text;
   };
-  comm::launch(rank_main, plan.ranks(),
-               {.ranks = comm::Ranks::threads, .group = group_options(options)});
-  return Measurement::from_text(merged);
+  comm::launch(rank_main, ranks, {.ranks = comm::Ranks::threads, .group = group_options(options)});
+  return result;
 }
 
-Measurement run_processes(const ThroughputOptions& options, const Plan& plan) {
-  SharedText results;
-  const auto processors = processors_for(plan.devices, options.threads);
+std::string on_processes(const ThroughputOptions& options, int ranks, int devices_each,
+                         const MeasureRank& measure) {
+  SharedText result;
+  const auto processors = processors_for(ranks * devices_each, options.threads);
   const auto rank_main = [&](const comm::Group& group) {
-    const bool dp = plan.strategy == train::Strategy::dp;
-    pin(processors, group.rank(), options.device, dp ? plan.devices : 1);
+    pin(processors, group.rank(), options.device, devices_each);
     set_threads_per_device(options.threads);
     reset_peak_resident();
-    const std::string text = gathered(measure_rank(options, plan, group), plan, group);
-    if (group.rank() == 0) results.write(text);
+    const std::string text = measure(group);
+    if (group.rank() == 0) result.write(text);
   };
-  comm::launch(rank_main, plan.ranks(),
+  comm::launch(rank_main, ranks,
                {.ranks = comm::Ranks::processes, .group = group_options(options)});
-  return Measurement::from_text(results.read());
+  return result.read();
 }
 
 }  // namespace
 
-Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
-  return options.device.type == DeviceType::cpu ? run_processes(options, plan)
-                                                : run_threads(options, plan, last);
+std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureRank& measure,
+                     int devices_each) {
+  return options.device.type == DeviceType::cpu
+             ? on_processes(options, ranks, devices_each, measure)
+             : on_threads(options, ranks, measure);
 }
 
-std::string on_ranks(const ThroughputOptions& options, int ranks,
-                     const std::function<std::string(const comm::Group&)>& measure) {
-  const comm::GroupOptions group_options{.transport = options.transport,
-                                         .algorithm = options.algorithm};
-  if (options.device.type != DeviceType::cpu) {
-    std::string result;
-    const auto rank_main = [&](const comm::Group& group) {
-      const DefaultDeviceGuard own(options.device_of(group.rank()));
-      const std::string text = measure(group);
-      if (group.rank() == 0) result = text;
-    };
-    comm::launch(rank_main, ranks, {.ranks = comm::Ranks::threads, .group = group_options});
-    return result;
-  }
-  SharedText result;
-  const auto processors = processors_for(ranks, options.threads);
-  const auto rank_main = [&](const comm::Group& group) {
-    pin(processors, group.rank(), options.device, 1);
-    set_threads_per_device(options.threads);
-    const std::string text = measure(group);
-    if (group.rank() == 0) result.write(text);
+Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
+  const bool on_gpus = options.device.type != DeviceType::cpu;
+  const bool records = on_gpus && last && !options.profile && plan.ranks() == 1;
+  for (int i = 0; on_gpus && i < plan.devices; ++i) reset_peak_memory(options.device_of(i));
+  const auto measure = [&](const comm::Group& group) {
+    return gathered(measure_rank(options, plan, group, records ? options.idle_steps : 0), plan,
+                    group);
   };
-  comm::launch(rank_main, ranks, {.ranks = comm::Ranks::processes, .group = group_options});
-  return result.read();
+  return Measurement::from_text(
+      on_ranks(options, plan.ranks(), measure, plan.devices / plan.ranks()));
 }
 
 double on_device(const ThroughputOptions& options, double (*measure)(Device device)) {

@@ -99,30 +99,31 @@ models::PackedBatch Runner::as_graphs_have_it() {
 }
 
 void Runner::run_batch(Times& times) {
-  if (graphs_) {
-    times[1] = device_time(device_);
-    const Tensor loss = graphs_->run(*batch_, [&](const models::PackedBatch& batch) {
-      const Variable value = source_->loss()(batch);
-      value.backward();
-      return value.tensor();
-    });
-    loss_ = loss.clone();  // the next step writes there
-    optimizer_.zero_grad();
-    optimizer_.end_step();
-    return optimizer_.check_steps(/*late=*/1);  // while the device is at this one
-  }
-  const ShapesRecur recur;  // a profile's products are those of graphs, whose algorithms are timed
   times[1] = device_time(device_);
+  graphs_ ? run_graph() : run_phases(times);
+  optimizer_.end_step();
+  optimizer_.zero_grad();
+  optimizer_.check_steps(/*late=*/1);  // while a device is at this one
+}
+
+void Runner::run_graph() {
+  const Tensor loss = graphs_->run(*batch_, [&](const models::PackedBatch& batch) {
+    const Variable value = source_->loss()(batch);
+    value.backward();
+    return value.tensor();
+  });
+  loss_ = loss.clone();  // the next step writes there
+}
+
+void Runner::run_phases(Times& times) {
+  const ShapesRecur recur;  // a profile's products are those of graphs, whose algorithms are timed
   const Variable value = source_->loss()(moved_);
   times[2] = device_time(device_);
   value.backward();
   times[3] = device_time(device_);
   optimizer_.prepare_step();
   optimizer_.launch_step();
-  optimizer_.end_step();
-  optimizer_.zero_grad();
   loss_ = value.tensor();
-  optimizer_.check_steps(/*late=*/1);
 }
 
 void Runner::timed_step(StepProfile* profile) {

@@ -58,6 +58,8 @@ class Runner {
   models::PackedBatch as_graphs_have_it();
   /// From forward to update, phase by phase or, on a GPU, as one.
   void run_batch(Times& times);
+  void run_graph();
+  void run_phases(Times& times);
   void count_tokens();
   /// Takes from `batch_` what a step counts.
   void count_step();
@@ -99,8 +101,9 @@ class Runner {
 Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last);
 
 /// What `measure` gives on the first of so many ranks, placed and joined as those of a round.
-std::string on_ranks(const ThroughputOptions& options, int ranks,
-                     const std::function<std::string(const comm::Group&)>& measure);
+using MeasureRank = std::function<std::string(const comm::Group&)>;
+std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureRank& measure,
+                     int devices_each = 1);
 
 /// What `measure` gives on the device, of a CPU in a process of its own: one that has started
 /// threads would make a poor parent of ranks.

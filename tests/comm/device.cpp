@@ -14,7 +14,11 @@ using namespace ringlet::comm;
 namespace {
 
 /// False on a CPU, where these have nothing to show.
-bool on_a_gpu() { return default_device().type != DeviceType::cpu; }
+bool on_a_gpu() {
+  if (default_device().type != DeviceType::cpu) return true;
+  MESSAGE("skipped: needs --device delayed or cuda");
+  return false;
+}
 
 const std::vector<Algorithm> kAlgorithms = {Algorithm::direct, Algorithm::ring};
 

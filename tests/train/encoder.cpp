@@ -23,18 +23,9 @@ using namespace ringlet::train;
 namespace {
 
 models::SentenceEncoder tiny_encoder() {
-  models::EncoderConfig config;
-  config.architecture = models::Architecture::bert;
-  config.vocab_size = 9;
-  config.hidden_size = 16;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 32;
-  config.max_position_embeddings = 16;
-  config.type_vocab_size = 2;
-  config.pad_token_id = 0;
   const GeneratorGuard guard({5, 0, 0});
-  return models::SentenceEncoder(config, words::tokenizer());
+  return models::SentenceEncoder(words::encoder_config(models::Architecture::bert),
+                                 words::tokenizer());
 }
 
 /// An encoder with a loss for each of two data sets.

@@ -19,15 +19,7 @@ struct GraphDevice {
 };
 
 inline models::SentenceEncoder encoder_on(Device device, double dropout = 0) {
-  models::EncoderConfig config;
-  config.architecture = models::Architecture::mpnet;
-  config.vocab_size = 9;
-  config.hidden_size = 16;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 32;
-  config.max_position_embeddings = 16;
-  config.pad_token_id = 0;
+  models::EncoderConfig config = words::encoder_config(models::Architecture::mpnet);
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout;
   const GeneratorGuard guard({5, 0, 0});
   models::SentenceEncoder encoder(config, words::tokenizer());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/models/config.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/train/data/dataset.h"
 
@@ -15,6 +16,21 @@ enum : std::int32_t { kPad, kUnk, kCls, kSep, kMask, kA, kB, kC, kD };
 inline ringlet::models::Tokenizer tokenizer() {
   return ringlet::models::Tokenizer::from_pieces(
       std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"});
+}
+
+/// Two layers of 16 for that tokenizer.
+inline ringlet::models::EncoderConfig encoder_config(ringlet::models::Architecture architecture) {
+  ringlet::models::EncoderConfig config;
+  config.architecture = architecture;
+  config.vocab_size = 9;
+  config.hidden_size = 16;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 32;
+  config.max_position_embeddings = 16;
+  config.type_vocab_size = architecture == ringlet::models::Architecture::bert ? 2 : 0;
+  config.pad_token_id = 0;
+  return config;
 }
 
 /// Word `i`, then more of them: 1 to 4 words in all.
