@@ -1,0 +1,25 @@
+// Where a run begins: in a folder that another has written, or behind a checkpoint.
+#pragma once
+
+#include <filesystem>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/train/checkpoint.h"
+
+namespace ringlet::train {
+
+/// The file of a run's metrics in its output folder.
+inline constexpr const char* kMetrics = "metrics.jsonl";
+
+/// Makes `output` if it is missing and rids it of what a run that was killed has left there, and of
+/// rows behind `step` in the evaluators' tables: they are evaluated again. Rank 0 alone calls it.
+void prepare_output(const std::filesystem::path& output, std::int64_t step);
+
+/// The state in the checkpoint `from`, or the latest one in that folder, whose parameters and
+/// moments go to `module` and `optimizer`. InputError where it is of other data, arguments or
+/// steps than `begun`, a run's state at its beginning, or where ranks would take different ones;
+/// then nothing has been changed.
+TrainerState resume(const std::filesystem::path& from, const TrainerState& begun,
+                    nn::Module& module, Optimizer& optimizer, const comm::Group& group);
+
+}  // namespace ringlet::train

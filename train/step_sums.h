@@ -1,0 +1,45 @@
+// What the steps of a run add up to: losses, rates and waits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/resource_use.h"
+#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/metrics.h"
+#include "ringlet/train/trainer.h"
+
+namespace ringlet::train {
+
+class StepSums {
+ public:
+  /// Adds to `state` and `result`, which outlive it.
+  StepSums(TrainerState& state, TrainingResult& result) : state_(state), result_(result) {}
+
+  /// What passes from here on is the next step's.
+  void start_clock();
+  /// What has passed since the clock was started, or the step before was added, is this one's.
+  void add(const StepResult& step);
+
+  /// A line of metrics over the steps since the last; `datasets` as TrainingTask::dataset_names().
+  Metrics take_metrics(const std::vector<std::string>& datasets, double lr, double grad_norm);
+  /// The mean loss of the epoch that ends here.
+  double take_epoch_loss();
+  /// The mean loss of all steps; 0 without one.
+  double run_loss() const;
+
+ private:
+  TrainerState& state_;
+  TrainingResult& result_;
+  double began_ = 0;  // the clock's start, seconds
+  ResourceUse used_before_{};
+  struct {
+    double seconds = 0;
+    std::int64_t rows = 0, tokens = 0;
+    double steps = 0, data_seconds = 0;
+    ResourceUse used;
+  } since_metrics_;
+};
+
+}  // namespace ringlet::train

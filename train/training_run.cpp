@@ -1,0 +1,241 @@
+#include "ringlet/train/training_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <typeinfo>
+
+#include "ringlet/core/device_time.h"
+#include "ringlet/train/resume.h"
+#include "ringlet/train/trainer_arguments.h"
+
+namespace ringlet::train {
+namespace {
+
+bool every(std::int64_t interval, std::int64_t step) {
+  return interval > 0 && step % interval == 0;
+}
+
+/// The results of all ranks, in rank order, as one. `late`: behind the step's update.
+StepResult together(StepResult mine, const comm::Group& group, bool late) {
+  StepResult sum = {.dataset = mine.dataset};
+  int rank = 0;
+  const std::string bytes(reinterpret_cast<const char*>(&mine), sizeof(mine));
+  for (const std::string& each : group.all_gather_bytes(bytes)) {
+    StepResult result;
+    std::memcpy(&result, each.data(), sizeof(result));
+    // The gradients are summed already and no longer say whose was wrong.
+    RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", rank, " is ",
+                  result.loss, late ? "" : "; nothing was updated");
+    ++rank;
+    sum.loss += result.loss;
+    sum.rows += result.rows;
+    sum.tokens += result.tokens;
+    sum.lone_rows += result.lone_rows;
+    sum.data_seconds = std::max(sum.data_seconds, result.data_seconds);
+  }
+  return sum;
+}
+
+Device device_of(nn::Module& module) {
+  const std::vector<nn::Parameter> parameters = module.parameters();
+  return parameters.empty() ? Device{} : parameters.front().device();
+}
+
+}  // namespace
+
+Trainer::Run::Run(Trainer& trainer)
+    : trainer_(trainer),
+      arguments_(trainer.arguments_),
+      task_(*trainer.task_),
+      device_(device_of(task_.module())),
+      late_(runs_behind(device_)),
+      optimizer_(make_optimizer(task_.module(), arguments_)),
+      guard_(Generator{arguments_.seed, 0, 0}) {
+  const std::int64_t warmup = arguments_.warmup_steps > 0
+                                  ? arguments_.warmup_steps
+                                  : warmup_steps_of(arguments_.warmup_ratio, total());
+  schedule_ = Schedule(arguments_.schedule, total(), warmup);
+  state_.total_steps = total();
+  state_.fingerprint = task_.fingerprint();
+  state_.arguments = update_arguments(arguments_, warmup);
+  const std::size_t datasets = task_.dataset_names().size();
+  if (datasets > 1) state_.dataset_losses.resize(datasets);
+  if (!arguments_.resume_from.empty()) {
+    state_ = resume(arguments_.resume_from, state_, task_.module(), *optimizer_, trainer_.group_);
+    default_generator() = state_.generator;
+  }
+  task_.seek(state_.position);
+  if (arguments_.output.empty() || !writes()) return;
+  prepare_output(arguments_.output, state_.step);
+  metrics_.emplace(arguments_.output / kMetrics, state_.step);
+}
+
+Trainer::Run::~Run() { task_.use_graphs(nullptr); }
+
+TrainingResult Trainer::Run::operator()() {
+  task_.module().train();
+  optimizer_->zero_grad();
+  static_cast<void>(task_.take_loss());  // of a step that threw, in a run before this one
+  use_graphs();
+  while (state_.step < total() && !stopped()) step();
+  if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
+  result_.steps = state_.step;
+  result_.loss = sums_.run_loss();
+  result_.lone_rows = state_.lone_rows;
+  return std::move(result_);
+}
+
+void Trainer::Run::use_graphs() {
+  if (device_.type == DeviceType::cpu) return;
+  const auto note = [this](const std::string& line) {
+    if (trainer_.callbacks_.on_note) trainer_.callbacks_.on_note(line);
+  };
+  std::string why = why_no_step_graphs(arguments_);
+  if (why.empty()) {
+    const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype, note};
+    graphs_ = std::make_shared<StepGraphs>(task_.module(), *optimizer_, device_, options);
+    if (task_.use_graphs(graphs_)) return;
+    graphs_.reset();
+    why = "the task has no packed batches";
+  }
+  if (arguments_.step_graphs != StepGraphMode::off)
+    note("steps are not captured as graphs: " + why);
+}
+
+void Trainer::Run::agree_to_stop() {
+  if (trainer_.group_.size() > 1) {
+    const char mine[] = {trainer_.stopped_ ? '1' : '0', trainer_.save_at_stop_ ? '1' : '0'};
+    for (const std::string& each : trainer_.group_.all_gather_bytes(std::string(mine, 2))) {
+      trainer_.stopped_ = trainer_.stopped_ || each[0] == '1';
+      trainer_.save_at_stop_ = trainer_.save_at_stop_ || each[1] == '1';
+    }
+  }
+  stopping_ = trainer_.stopped_;
+}
+
+// Told behind the agreement, a rank among others waits for the next one.
+bool Trainer::Run::stopped() const {
+  return trainer_.group_.size() > 1 ? stopping_ : trainer_.stopped_;
+}
+
+void Trainer::Run::step() {
+  reading_ = state_.step + 1;
+  const auto with_place = [&](const Error& error) {
+    const comm::Group& group = trainer_.group_;
+    return str(error.what(), " (", group.size() > 1 ? str("rank ", group.rank(), ", ") : "",
+               "training step ", reading_, saving_ ? ", saving a checkpoint)" : ")");
+  };
+  try {
+    take_step();
+  } catch (const InputError& error) {
+    throw InputError(with_place(error));
+  } catch (const Error& error) {
+    if (typeid(error) != typeid(Error)) throw;  // a callback's own
+    throw Error(with_place(error));
+  }
+}
+
+void Trainer::Run::take_step() {
+  if (given_.empty()) sums_.start_clock();
+  optimizer_->set_lr(arguments_.lr * schedule_.factor(state_.step));
+  Given given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
+              task_.take_loss()};
+  if (!late_) read_loss(given);  // of all ranks, before anything is updated
+  update();
+  const bool epoch_ends = advance(), last = state_.step == total();
+  given.report.step = state_.step;
+  given.report.epoch = epoch();
+  given_.push_back(std::move(given));
+  const bool evaluates = every(arguments_.eval_steps, state_.step) ||
+                         (arguments_.eval_each_epoch && (epoch_ends || last));
+  read_steps(late_ && !evaluates && !epoch_ends && !last ? 1 : 0);
+  std::optional<Metrics> found;
+  if (evaluates) found = evaluate();
+  if (epoch_ends)
+    result_.epochs.push_back(
+        {state_.position.epoch, sums_.take_epoch_loss(), found.value_or(Metrics{})});
+  agree_to_stop();
+  const bool saves = every(arguments_.save_steps, state_.step) ||
+                     (arguments_.save_steps > 0 && last) || trainer_.save_at_stop_;
+  if (saves || stopped()) read_steps(0);
+  if (saves) save();
+}
+
+void Trainer::Run::update() {
+  if (!graphs_) {
+    optimizer_->prepare_step();
+    optimizer_->launch_step();
+  }
+  optimizer_->end_step();
+  if (!late_) optimizer_->check_steps();
+  optimizer_->zero_grad();
+}
+
+void Trainer::Run::read_steps(std::size_t late) {
+  while (given_.size() > late) {
+    Given given = std::move(given_.front());
+    given_.pop_front();
+    reading_ = given.report.step;
+    if (late_) read_loss(given);
+    optimizer_->check_steps(given_.size());
+    given.report.grad_norm = optimizer_->grad_norm();
+    tell(given.report);
+  }
+  reading_ = state_.step;
+}
+
+void Trainer::Run::read_loss(Given& given) {
+  StepResult& result = given.report.result;
+  result.loss = given.loss.value();
+  if (trainer_.group_.size() > 1) result = together(result, trainer_.group_, late_);
+}
+
+void Trainer::Run::tell(const StepReport& report) {
+  sums_.add(report.result);
+  if (trainer_.callbacks_.on_step) trainer_.callbacks_.on_step(report);
+  const bool last = report.step == total();
+  if (!every(arguments_.logging_steps, report.step) && !(arguments_.logging_steps > 0 && last))
+    return;
+  const Metrics metrics = sums_.take_metrics(task_.dataset_names(), report.lr, report.grad_norm);
+  if (metrics_) metrics_->write(report.step, report.epoch, metrics);
+}
+
+bool Trainer::Run::advance() {
+  ++state_.step;
+  Position& at = state_.position;
+  if (++at.step < task_.steps_per_epoch(at.epoch)) return false;
+  at = {at.epoch + 1, 0};
+  return true;
+}
+
+double Trainer::Run::epoch() const {
+  const Position& at = state_.position;
+  return static_cast<double>(at.epoch) +
+         static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
+}
+
+Metrics Trainer::Run::evaluate() {
+  EvaluationPoint point{state_.step, epoch(), {}, trainer_.group_};
+  if (!arguments_.output.empty()) point.output = arguments_.output / "eval";
+  Metrics all;
+  for (const EvaluateFunction& evaluate : trainer_.evaluators_)
+    for (auto& metric : evaluate(point)) all.push_back(std::move(metric));
+  task_.module().train();
+  if (all.empty()) return all;
+  if (metrics_) metrics_->write(point.step, point.epoch, all);
+  if (trainer_.callbacks_.on_evaluate) trainer_.callbacks_.on_evaluate(point, all);
+  return all;
+}
+
+void Trainer::Run::save() {
+  saving_ = true;
+  state_.generator = default_generator();
+  const auto target = checkpoint_path(arguments_.output, state_.step);
+  save_checkpoint(target, task_.module(), *optimizer_, state_);
+  if (writes()) rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
+  saving_ = false;
+  if (trainer_.callbacks_.on_save) trainer_.callbacks_.on_save(target);
+}
+
+}  // namespace ringlet::train
