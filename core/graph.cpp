@@ -63,5 +63,10 @@ void check_not_capturing(const char* what) {
   if (capturing_here) [[unlikely]]
     fail("[graph] ", what, " cannot be captured");
 }
+void check_not_capturing(const char* what, Device device) {
+  check_not_capturing(what);
+  if (device.type != DeviceType::cpu && backend(device.type).is_captured(device)) [[unlikely]]
+    fail("[graph] ", what, " while another thread captures what ", device, " is given");
+}
 
 }  // namespace ringlet

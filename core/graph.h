@@ -25,6 +25,8 @@ std::unique_ptr<DeviceGraph> capture(Device device, const std::function<void()>&
 bool is_capturing();
 /// For what a graph would do wrong: Error "[graph] WHAT cannot be captured" while this thread is.
 void check_not_capturing(const char* what);
+/// And while another thread captures what `device` is given, of which this would be a part.
+void check_not_capturing(const char* what, Device device);
 
 /// When this thread's capture() has ended, one way or the other: for what would order captured work
 /// behind other work, or that behind it.

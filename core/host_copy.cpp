@@ -27,8 +27,8 @@ std::unique_ptr<Download> Backend::start_download(Device device, const void* fro
 }
 
 HostCopy::HostCopy(const Tensor& values) : dtype_(values.dtype()), numel_(values.numel()) {
-  check_not_capturing("a copy to the host");
   const Device device = values.device();
+  check_not_capturing("a copy to the host", device);
   download_ = backend(device.type).start_download(device, values.bytes(), values.nbytes());
 }
 

@@ -51,7 +51,9 @@ class CudaBackend final : public Backend {
   void copy(void* to, Device to_device, const void* from, Device from_device,
             std::size_t nbytes) override {
     if (nbytes == 0) return;
-    if (to_device != from_device) check_not_capturing("a copy to or from the device");
+    if (to_device != from_device)
+      for (const Device device : {to_device, from_device})
+        check_not_capturing("a copy to or from the device", device);
     auto* target = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
     if (from_device.type == DeviceType::cpu) {

@@ -38,7 +38,8 @@ inline std::int64_t conv_tiles(std::int64_t rows, std::int64_t columns) {
 
 /// Pieces that fill a large device, none below 512 but for the last; whole steps of kConvDepth.
 inline ConvSplit split_inner(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
-  const std::int64_t most = std::min(528 / conv_tiles(rows, columns), inner / 512);
+  const std::int64_t most =
+      std::min(528 / std::max<std::int64_t>(1, conv_tiles(rows, columns)), inner / 512);
   const std::int64_t pieces = std::max<std::int64_t>(1, most);
   const std::int64_t steps = ((inner + pieces - 1) / pieces + kConvDepth - 1) / kConvDepth;
   const std::int64_t length = std::max<std::int64_t>(1, steps) * kConvDepth;

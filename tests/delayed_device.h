@@ -53,7 +53,9 @@ class DelayedDevice final : public HostDevice {
 
   void copy(void* to, Device to_device, const void* from, Device from_device,
             std::size_t nbytes) override {
-    if (to_device != from_device) check_not_capturing("a copy to or from the device");
+    if (to_device != from_device)
+      for (const Device device : {to_device, from_device})
+        check_not_capturing("a copy to or from the device", device);
     std::unique_lock lock(mutex_);
     if (from_device.type == DeviceType::cpu) {
       ++uploads_;

@@ -4,12 +4,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "../delayed_device.h"
 #include "../device.h"
 #include "fake_backend.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/host_copy.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/tensor.h"
@@ -89,6 +93,31 @@ TEST_CASE_FIXTURE(OnCpu, "what is captured lies between begin and end; what brea
   CHECK(notes == std::vector<std::string>{"begin", "abandon", "begin", "abandon"});
   CHECK(!is_capturing());
   CHECK_NOTHROW(dropout(ones({4}), {.p = 0.5f}, {}));
+}
+
+TEST_CASE_FIXTURE(OnCpu,
+                  "a copy that another thread asks for meanwhile is no part of a graph: refused") {
+  std::optional<DelayedDevice> delayed;
+  if (!has_backend(DeviceType::cuda)) delayed.emplace();
+  const Device device{DeviceType::cuda, 0};
+  if (!why_no_graphs(device).empty()) return;
+  const Tensor here = ones({2}), there = here.to(device);
+  Tensor out = zeros({2}).to(device);
+  std::vector<std::string> said;
+  const auto graph = capture(device, [&] {
+    std::thread([&] {
+      said.push_back(message_of([&] { here.to(device); }));
+      said.push_back(message_of([&] { there.to(Device{}); }));
+      said.push_back(message_of([&] { HostCopy copy(there); }));
+    }).join();
+    out.copy_(there);
+  });
+  const std::string why = str(" while another thread captures what ", device, " is given");
+  CHECK(said == std::vector{"[graph] a copy to or from the device" + why,
+                            "[graph] a copy to or from the device" + why,
+                            "[graph] a copy to the host" + why});
+  graph->replay();
+  CHECK(out.to_vector() == std::vector{1.0f, 1.0f});
 }
 
 TEST_CASE("a graph computes from what its tensors hold at each replay") {
