@@ -387,6 +387,7 @@ slice_peers() {
       peers+=(--python "Sentence Transformers $name:sentence_transformers+$name=$python")
     done
   peers+=(--python "PyTorch sdpa bf16:sdpa+bf16=$python")
+  ! [[ peers =~ ${ONLY:-} ]] || rm -f "$results/peers.figures"  # each round leaves it anew
   limit=560 check peers python3 bench/peers/compare_throughput.py --device "$device" --model "$model" --dtype bf16 \
     --warmup $((steps / 4 + 1)) --steps "$steps" --rounds 2 --deadline 240 "${peers[@]}" --json "$results/peers.figures" \
     --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"

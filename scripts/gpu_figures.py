@@ -2,6 +2,8 @@
 
 # The check that wrote figures, where it has another name.
 CHECKS = {"attention_pytorch": "attention of PyTorch"}
+# Whose files are whole after every round.
+KEPT_BY_ROUND = ("peers",)
 
 # Checks whose figures are what they print.
 PRINTED = {"products_bf16": "bf16", "products_f32": "f32", "products_tf32": "f32 as TF32"}
@@ -273,7 +275,8 @@ def markdown(figures, slices):
         if name in figures:
             parts.append((f"Where a step's time goes: {name}", profile(figures[name])))
     if "peers" in figures:
-        parts.append(("Beside PyTorch", peers(figures["peers"])))
+        cut = ", of the rounds there was time for" if figures["peers"].get("cut_short") else ""
+        parts.append((f"Beside PyTorch{cut}", peers(figures["peers"])))
     if beginning(figures, "strategies_"):
         parts.append(("Strategies", strategies(figures)))
     if beginning(figures, "collectives_"):

@@ -22,7 +22,8 @@ libraries() {
   for entry in crypto utf8proc z; do
     cp "/usr/lib/$architecture/lib$entry.a" "$to/lib/" || return 1
   done
-  for entry in libbenchmark.so libbenchmark.so.1; do
+  # By the name to link it, and by the one that programs look for.
+  for entry in libbenchmark.so "$(readelf -d "/usr/lib/$architecture/libbenchmark.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')"; do
     cp -L "/usr/lib/$architecture/libbenchmark.so" "$to/lib/$entry" || return 1
   done
 }

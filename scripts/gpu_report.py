@@ -77,15 +77,21 @@ def results_of(slices):
     return {part["slice"]: [check["result"] for check in part["checks"]] for part in slices}
 
 
+def use_of(name, ends):
+    """Whether figures of that name are of a check that passed; of one cut short, where rounds are kept one by one."""
+    code = ends.get(gpu_figures.CHECKS.get(name, name))
+    return "whole" if code == 0 else "cut short" if name in gpu_figures.KEPT_BY_ROUND and code in (75, 124, 137) else None
+
+
 def write(results, out):
     all_slices = [read(path) for path in sorted(glob.glob(f"{results}/*.checks"))]
     slices = [part for part in all_slices if part and {key: part[key] for key in here()} == here()]
-    passed = {check["check"] for part in slices for check in part["checks"] if check["result"] == "passed"}
+    ends = {check["check"]: check["code"] for part in slices for check in part["checks"]}
     figures = {}
     for path in sorted(glob.glob(f"{results}/*.figures")):
         name = os.path.basename(path).removesuffix(".figures")
-        if gpu_figures.CHECKS.get(name, name) in passed and (found := read(path)):
-            figures[name] = found
+        if (use := use_of(name, ends)) and (found := read(path)):
+            figures[name] = {**found, "cut_short": True} if use == "cut short" else found
     others = [part["slice"] for part in all_slices if part and part not in slices]
     save(f"{out}/gpu_check.json",
          json.dumps({**here(), "left_out": others, "slices": slices, "figures": figures}, indent=1))
