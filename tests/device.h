@@ -8,6 +8,10 @@ namespace ringlet {
 /// Whether NCCL's place is taken (fake_nccl.h), by what takes ranks that share a device, too.
 inline bool has_fake_nccl = false;
 
+/// Whether an element of a product has the same bits among any other rows: on a GPU an algorithm is
+/// chosen for each shape, and two of them are each within their own bound of what is exact.
+inline bool has_shape_free_products = true;
+
 /// For tests of what only a CPU has, in a program that runs on another device:
 ///   TEST_CASE_FIXTURE(OnCpu, "...")
 class OnCpu {

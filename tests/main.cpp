@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "delayed_device.h"
+#include "device.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device.h"
 #include "ringlet/core/error.h"
@@ -79,6 +80,8 @@ int main(int argc, char** argv) {
   }
   try {
     ringlet::set_default_device(device);
+    ringlet::has_shape_free_products =
+        device.type == ringlet::DeviceType::cpu || delayed.device.has_value();
   } catch (const ringlet::Error& error) {
     std::printf("skipped: %s\n", error.what());
     return kSkipped;

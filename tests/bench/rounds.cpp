@@ -39,6 +39,7 @@ void run_rows(const ThroughputOptions& options) {
 }  // namespace
 
 TEST_CASE("rows of several GPUs, a rank on each; of more ranks than GPUs, some share one") {
+  if (has_backend(DeviceType::cuda)) return;
   const DelayedDevice delayed;
   const DefaultDeviceGuard on({DeviceType::cuda, 0});
   const ThroughputOptions two = options_for({DeviceType::cuda, 0}, 2);

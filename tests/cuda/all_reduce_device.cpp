@@ -109,6 +109,10 @@ TEST_CASE("cuda: on a GPU, an in-kernel all-reduce takes every dtype and op") {
 
 TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new data") {
   if (skipped()) return;
+  if (const std::string why = why_no_graphs(default_device()); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
   const std::int64_t n = 10'000;
   VirtualRanks ranks(default_device(), 4);
   OnDevice<float> device(inputs_of<float>(4, n, 0), 0);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "../device.h"
 #include "oracle_batch.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/nn/arena.h"
@@ -166,12 +167,19 @@ TEST_CASE("a packed batch equals a padded one, dropout on") {
     double tokens = static_cast<double>(batch.tokens()), pairs = 0;
     for (double length : batch.lengths.to_vector<double>()) pairs += length * length;
     for (DType dtype : {DType::f32, DType::bf16}) {
+      // How far bf16 may stray then is in precision.cpp.
+      if (dtype == DType::bf16 && !has_shape_free_products) continue;
       CAPTURE(name);
       CAPTURE(dtype);
       const Run packed = run(name, dtype, false), padded = run(name, dtype, true);
       // What is computed for a real token are the same bits, wherever it lies: rows one by one,
       // attention over real keys. So the loss is the same.
-      CHECK(padded.loss.item() == packed.loss.item());
+      // Where products differ by shape, both are as near to what is exact as to PyTorch's values
+      // above.
+      if (has_shape_free_products)
+        CHECK(padded.loss.item() == packed.loss.item());
+      else
+        check_close(padded.loss, packed.loss, 2 * 1e-5);
       // A parameter's gradient is a sum over tokens, kept in f32 in both dtypes, whose terms are
       // associated differently. Each order rounds n partial sums by u of their size, so the two
       // are at most 2 n u of the largest partial sum apart. Terms of mixed sign leave partial sums
@@ -185,8 +193,10 @@ TEST_CASE("a packed batch equals a padded one, dropout on") {
         const std::string& parameter = packed.gradients[i].name;
         const bool key_bias = parameter.ends_with("key.bias") || parameter.ends_with("k.bias");
         const double n = parameter.ends_with("relative_attention_bias.weight") ? pairs : tokens;
+        const double bound = has_shape_free_products ? 2 * n * kF32 : 2 * 1e-4;
+        const double smallest = has_shape_free_products ? 0x1p-126 : 1e-2 * largest;
         check_close(padded.gradients[i].parameter.grad(), packed.gradients[i].parameter.grad(),
-                    2 * n * kF32, parameter, key_bias ? largest : 0x1p-126);
+                    bound, parameter, key_bias ? largest : smallest);
       }
     }
   }

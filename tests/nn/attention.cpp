@@ -1,6 +1,7 @@
 #include "ringlet/nn/attention.h"
 
 #include "../autograd/check.h"
+#include "../device.h"
 #include "../oracle.h"
 #include "ringlet/core/ops/index.h"
 
@@ -40,7 +41,9 @@ TEST_CASE("a sentence attends to itself alone, wherever it lies and however it i
   const SelfAttention::Sentences second{ids_of({0, 7}), ids_of({7})};
   const Variable packed = attention(Variable(x), both);                // (10, 8)
   const Variable alone = attention(Variable(x.slice(3, 10)), second);  // (7, 8)
-  CHECK(alone.tensor().to_vector() == packed.tensor().slice(3, 10).to_vector());
+  if (has_shape_free_products)
+    CHECK(alone.tensor().to_vector() == packed.tensor().slice(3, 10).to_vector());
+  check_close(alone.tensor(), packed.tensor().slice(3, 10), 16 * kF32);
 
   const Tensor longer = concat({x.slice(3, 10), full({2, 8}, 100)}, 0);
   const SelfAttention::Sentences with_padding{ids_of({0, 9}), ids_of({7}), ids_of({7})};
