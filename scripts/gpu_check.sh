@@ -206,8 +206,7 @@ slice_train() {
     [ "$file" = mnist.cpp ] || check "train/$file, $device" "$tests/train_tests" --device "$device" "-sf=*train/$file"
   done
   check "train/mnist.cpp, $device" "$tests/mnist_tests" --device "$device" "-sf=*train/mnist.cpp"
-  # Not the lessons that make an encoder or draw digits, which stay on a CPU, nor that of killed processes.
-  check "course, $device" "$build/tests/tutorial" --device "$device" "-tc=01*,02*,03*,06*,07*,08*,09*"
+  check "course, $device" "$build/tests/tutorial" --device "$device"
   snli_runs
   check "a short run, $device" short_run
   check "a short run in bf16, $device" short_run --dtype bf16
