@@ -10,6 +10,7 @@ inline bool has_fake_nccl = false;
 
 /// For tests of what only a CPU has, in a program that runs on another device:
 ///   TEST_CASE_FIXTURE(OnCpu, "...")
+/// Those that are not to run in such a program at all are of the suite "host" (main.cpp).
 class OnCpu {
  public:
   OnCpu() { set_default_device(Device{}); }
