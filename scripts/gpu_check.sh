@@ -10,15 +10,16 @@
 #   models     the tests of gradients, layers and models, likewise
 #   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU; SNLI
 #              on the CPU and on the GPU, where RINGLET_DATA has it
-#   comm       collectives of tensors on the GPU and the strategies over them: ranks as threads, and as
-#              processes over NCCL; collectives and strategies of two, four and eight ranks, timed
+#   programs   the tests of the programs, which then compute on the GPU; ranks that are processes, over NCCL
+#   comm       collectives of tensors on the GPU and the strategies over them, ranks as threads;
+#              collectives and strategies of two, four and eight ranks, timed
 #   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer, six files at a time
 #   bench      every kernel and product alone, a step at three lengths, where its time goes
 #   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
 #   peers      a step of ours, of Sentence Transformers and of PyTorch in turn
 # HEADERS is what scripts/gpu_pack.sh packed. ONLY picks checks by name, for what a call had no time
 # for: the report has it as skipped. PYTHON (default: python3) has torch, transformers and sentence-transformers. DEVICE=cpu
-# MODEL=tiny STEPS=1 tries the scripts themselves where there is no GPU.
+# MODEL=tiny STEPS=1 tries the scripts themselves where there is no GPU; DRY_RUN=1 says what would run.
 # Every check is a process of its own with a limit of time: neither one that hangs nor one that loses
 # the device takes others with it. What checks found and measured gathers in build-gpu-results; after
 # each, gpu_check.json, with the commit, the GPU and what was skipped and why, and gpu_check.md, with
@@ -36,9 +37,10 @@ model=${MODEL:-mpnet-base}
 python=${PYTHON:-python3}
 total=${LIMIT:-540}
 [ $# -gt 0 ] || total=${LIMIT:-0}
-mkdir -p "$out" "$results"
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
+[ -z "${DRY_RUN:-}" ] || results=$logs out=$logs
+mkdir -p "$out" "$results"
 
 # Nothing is looked for beside what was packed.
 use_headers() {
@@ -88,6 +90,7 @@ check() {
   local name=$1 begin=$SECONDS code log run=()
   shift
   [[ $name =~ ${ONLY:-} ]] || return 0
+  [ -z "${DRY_RUN:-}" ] || { echo "$slice: $name: $*"; return; }
   log=$(mktemp -p "$logs") || return 1
   declare -F "$1" >/dev/null || run=(limited)
   "${run[@]}" "$@" >"$log" 2>&1
@@ -137,16 +140,26 @@ slice_build() {
     check info "$build/train/cli/ringlet" info
 }
 
-# Names of the files of tests of a program.
-test_files() { grep -l TEST_CASE "tests/$1"/*.cpp | xargs -n 1 basename; }
+# Names of the files of tests in a folder, but for those that no device takes part in.
+test_files() {
+  grep -l TEST_CASE "tests/$1"/*.cpp | xargs grep -L 'TEST_SUITE_BEGIN("host")' | xargs -n 1 basename
+}
+
+# on_device FOLDER PROGRAM: each of them by itself; MNIST's has a program of its own.
+on_device() {
+  local file program
+  for file in $(test_files "$1"); do
+    program=$2
+    [ "$file" != mnist.cpp ] || program=train/mnist_tests
+    check "$1/$file, $device" "$build/tests/$program" --device "$device" "-sf=*$1/$file"
+  done
+}
 
 on_both() {
-  local name file
+  local name
   for name; do
     check "$name, cpu" "$build/tests/$name/${name}_tests"
-    for file in $(test_files "$name"); do
-      check "$name/$file, $device" "$build/tests/$name/${name}_tests" --device "$device" "-sf=*$name/$file"
-    done
+    on_device "$name" "$name/${name}_tests"
   done
 }
 # Of kernels alone, which need a device.
@@ -201,26 +214,11 @@ snli_runs() {
 }
 
 slice_train() {
-  local tests=$build/tests/train file
-  for file in $(test_files train); do
-    [ "$file" = mnist.cpp ] || check "train/$file, $device" "$tests/train_tests" --device "$device" "-sf=*train/$file"
-  done
-  check "train/mnist.cpp, $device" "$tests/mnist_tests" --device "$device" "-sf=*train/mnist.cpp"
-  # Not the lessons that make an encoder or draw digits, which stay on a CPU, nor that of killed processes.
-  check "course, $device" "$build/tests/tutorial" --device "$device" "-tc=01*,02*,03*,06*,07*,08*,09*"
+  on_device train train/train_tests
+  check "course, $device" "$build/tests/tutorial" --device "$device"
   snli_runs
   check "a short run, $device" short_run
   check "a short run in bf16, $device" short_run --dtype bf16
-}
-
-# The strategies on a GPU, without the cases of processes and of what only a CPU has: the selection
-# parallel_on_a_gpu of tests/train/meson.build.
-parallel_tests() {
-  local file
-  for file in any_moment checkpoints data_parallel equality rounding strategies units waits; do
-    limit=280 check "train/parallel/$file.cpp, $device" "$build/tests/train/parallel_tests" --device "$device" \
-      "-sf=*parallel/$file.cpp" "-tce=ranks write what they hold*,under a launcher that pins*,units that cannot be*"
-  done
 }
 
 # Ranks that share a GPU take turns: these say what a strategy and a collective cost there, not how fast as
@@ -236,16 +234,15 @@ shared_gpu_figures() {
   done
 }
 
-# Ranks that are threads and, over NCCL, processes share the GPU. The kernels of one process wait for
-# those of another, which runs in turn: a group of NCCL's takes milliseconds.
+# Ranks that are processes share the GPU, over NCCL, in nccl.cpp alone. The kernels of one wait for those
+# of another, which runs in turn: a group of NCCL's takes milliseconds.
+slice_programs() { limit=280 on_device cli cli/cli_tests; }
+
+# Ranks that are threads share the GPU.
 slice_comm() {
-  local file strategy train_options
-  for file in group device; do
-    check "comm/$file.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/$file.cpp" "-tce=native*"
-  done
-  check "comm/nccl_gpu.cpp, $device" "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/nccl_gpu.cpp"
-  check "cli/nccl.cpp" "$build/tests/cli/cli_tests" "-sf=*cli/nccl.cpp"
-  parallel_tests
+  local strategy train_options
+  on_device comm comm/comm_tests
+  limit=280 on_device train/parallel train/parallel_tests
   for strategy in ddp fsdp; do
     train_options=(--strategy "$strategy" --devices 2)
     check "a short run under $strategy, $device" short_run
@@ -393,7 +390,7 @@ slice_peers() {
     --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"
 }
 
-slices=(build kernels models train comm memcheck racecheck initcheck bench attention peers)
+slices=(build kernels models train programs comm memcheck racecheck initcheck bench attention peers)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_libraries

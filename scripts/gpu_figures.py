@@ -257,7 +257,7 @@ def goals_table(found):
 def check_goals(slices):
     """The same of checks that passed or did not, {slice: [result]}."""
     found = []
-    for what, names in (("tests", ("kernels", "models", "train", "comm")),
+    for what, names in (("tests", ("kernels", "models", "train", "programs", "comm")),
                         ("compute-sanitizer", ("memcheck", "racecheck", "initcheck"))):
         results = [result for name in names for result in slices.get(name, [])]
         ran = [result for result in results if result != "skipped"]

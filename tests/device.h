@@ -14,6 +14,7 @@ inline bool has_shape_free_products = true;
 
 /// For tests of what only a CPU has, in a program that runs on another device:
 ///   TEST_CASE_FIXTURE(OnCpu, "...")
+/// Those that are not to run in such a program at all are of the suite "host" (main.cpp).
 class OnCpu {
  public:
   OnCpu() { set_default_device(Device{}); }

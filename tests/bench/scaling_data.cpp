@@ -11,6 +11,8 @@
 #include "ringlet/models/transformer.h"
 #include "ringlet/tests/files.h"
 
+TEST_SUITE_BEGIN("host");
+
 using ringlet::bench::Check;
 using ringlet::bench::Entry;
 
@@ -139,3 +141,5 @@ TEST_CASE("a file of the model that says something else is refused with the plac
     "step_ms": {"median": 5, "forward": 1, "backward": 1, "optimizer": 5}}]})",
           "rows 1: expected a step that takes time", step);
 }
+
+TEST_SUITE_END();

@@ -5,6 +5,8 @@
 
 #include "ringlet/core/error.h"
 
+TEST_SUITE_BEGIN("host");
+
 using ringlet::bench::calibrate;
 using ringlet::bench::DeviceStep;
 using ringlet::bench::Link;
@@ -232,3 +234,5 @@ TEST_CASE("a calibrated device gives the rate that it was calibrated to") {
     CHECK(device.backward_s == doctest::Approx(2 * device.forward_s));
   }
 }
+
+TEST_SUITE_END();

@@ -16,15 +16,17 @@
 #include <vector>
 
 #include "ringlet/core/file.h"
+#include "ringlet/tests/cli/on_device.h"
 #include "ringlet/tests/files.h"
 
 /// A program under way; killed with the test.
 class Background {
  public:
-  Background(const std::vector<std::string>& command,
+  Background(const std::vector<std::string>& arguments,
              const std::map<std::string, std::string>& environment = {}) {
+    std::vector<std::string> command = on_device(arguments);
     std::vector<char*> argv;
-    for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    for (std::string& word : command) argv.push_back(word.data());
     argv.push_back(nullptr);
     const std::string out = (folder_ / "out").string();
     const std::string err = (folder_ / "err").string();

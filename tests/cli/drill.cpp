@@ -7,6 +7,8 @@
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 
+TEST_SUITE_BEGIN("host");
+
 namespace {
 
 int children_of(pid_t parent) {
@@ -100,3 +102,5 @@ TEST_CASE("told to end between two trials it leaves nothing, either") {
   ::close(reader);
   CHECK(std::filesystem::is_empty(work));
 }
+
+TEST_SUITE_END();

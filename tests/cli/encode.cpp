@@ -43,9 +43,11 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   }
   CHECK(texts == std::vector<std::string>{"A dog \"runs\".", "", "Zwei Hunde, \xc3\xa4hnlich."});
 
-  // The same bits on any number of threads, and few tokens at a time.
+  // The same bits on any number of threads, and few tokens at a time, of which a GPU's products may
+  // add in another order.
   REQUIRE_EQ(encode("more.jsonl", {"--threads-per-device", "3", "--batch-tokens", "1"}).code, 0);
-  CHECK(ringlet::read_file(folder / "more.jsonl") == ringlet::read_file(folder / "e.jsonl"));
+  if (ringlet::default_device().type == ringlet::DeviceType::cpu)
+    CHECK(ringlet::read_file(folder / "more.jsonl") == ringlet::read_file(folder / "e.jsonl"));
 
   const auto summary = nlohmann::json::parse(encode("e.npy", {"--json"}).out);
   CHECK_EQ(summary["texts"], 3);
@@ -102,7 +104,8 @@ TEST_CASE("the default prompt of a folder goes before each line") {
   CHECK(encode("a dog\ntwo cats\n") == expected);
 }
 
-TEST_CASE("a number of threads in the environment that is none is refused") {
+TEST_CASE("a number of threads in the environment that is none is refused" *
+          doctest::test_suite("host")) {
   for (const char* threads : {"abc", "0", "-2", "3x", "100000"}) {
     const Outcome outcome =
         run_program("env",

@@ -7,6 +7,8 @@
 
 #include "ringlet/tests/cli/program.h"
 
+TEST_SUITE_BEGIN("host");
+
 TEST_CASE("info tells the devices, the processor's features, the kernels and the libraries") {
   const Outcome outcome = run({"info", "--json"});
   REQUIRE_EQ(outcome.code, 0);
@@ -89,3 +91,5 @@ TEST_CASE("info names the instruction set that was asked for, and refuses one th
                 "RINGLET_ISA=mmx is unknown; expected portable, avx2, avx512, avx512_bf16 or amx");
   ::unsetenv("RINGLET_ISA");
 }
+
+TEST_SUITE_END();

@@ -5,6 +5,8 @@
 
 #include "ringlet/tests/cli/program.h"
 
+TEST_SUITE_BEGIN("host");
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -113,3 +115,5 @@ TEST_CASE("what rank 0 of an encode cannot read ends all ranks, with the code of
   CHECK(outcome.err.find("absent: cannot open: No such file") != std::string::npos);
   CHECK_FALSE(fs::exists(folder / "out.npy"));
 }
+
+TEST_SUITE_END();

@@ -9,6 +9,8 @@
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/comm/environment.h"
 
+TEST_SUITE_BEGIN("host");
+
 using ringlet::str;
 
 namespace {
@@ -157,3 +159,5 @@ TEST_CASE("mpirun starts it") {
 }
 
 TEST_CASE("srun starts it") { check_launcher("srun", {"-n", "2"}, 2); }
+
+TEST_SUITE_END();

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+TEST_SUITE_BEGIN("host");
+
 using ringlet::Tensor;
 using ringlet::cli::check_link;
 using ringlet::cli::Link;
@@ -29,3 +31,5 @@ TEST_CASE("a link is checked by what arrives") {
   CHECK_FALSE(broken.right);
   CHECK_EQ(broken.error, "it rains");
 }
+
+TEST_SUITE_END();

@@ -3,6 +3,8 @@
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/train/data/readers.h"
 
+TEST_SUITE_BEGIN("host");
+
 namespace fs = std::filesystem;
 
 TEST_CASE("make-data writes a data set that the readers read, the same for the same seed") {
@@ -37,3 +39,5 @@ TEST_CASE("make-data leaves no half-written file on a full disk") {
   CHECK(outcome.err.find("File too large") != std::string::npos);
   CHECK(fs::is_empty(folder / "data"));
 }
+
+TEST_SUITE_END();

@@ -2,6 +2,8 @@
 
 #include "ringlet/tests/cli/program.h"
 
+TEST_SUITE_BEGIN("host");
+
 TEST_CASE("help and version are printed") {
   const Outcome help = run({"--help"});
   CHECK_EQ(help.code, 0);
@@ -40,3 +42,5 @@ TEST_CASE("standard output that cannot be written is an error") {
   const Outcome outcome = run({"info"}, {.output_to = "/dev/full"});
   check_refused(outcome, "standard output: cannot write");
 }
+
+TEST_SUITE_END();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ringlet/core/file.h"
+#include "ringlet/tests/cli/on_device.h"
 #include "ringlet/tests/files.h"
 
 struct Outcome {
@@ -38,8 +39,11 @@ inline Outcome run_program(const std::string& program, const std::vector<std::st
   const TemporaryFolder folder;
   ringlet::write_file(folder / "in", options.input);
   const std::string out = options.output_to.empty() ? (folder / "out").string() : options.output_to;
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  std::vector<std::string> command{program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  command = on_device(std::move(command));
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
 
   const pid_t child = ::fork();

@@ -10,6 +10,8 @@
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/train/checkpoint.h"
 
+TEST_SUITE_BEGIN("host");
+
 namespace fs = std::filesystem;
 using ringlet::str;
 
@@ -96,3 +98,5 @@ TEST_CASE("a rank killed behind a checkpoint changes no bit of the model") {
   CHECK((weights_in(output) == weights_in(undisturbed)));
   CHECK(all_gone(pids_in(job.out())));
 }
+
+TEST_SUITE_END();

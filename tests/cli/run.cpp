@@ -8,6 +8,8 @@
 #include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"
 
+TEST_SUITE_BEGIN("host");
+
 using ringlet::str;
 
 namespace {
@@ -453,3 +455,5 @@ TEST_CASE("run refuses what makes no sense") {
   check_refused(run({"run", "--rdzv-endpoint", "host:port", "x"}),
                 "--rdzv-endpoint host:port: expected HOST:PORT");
 }
+
+TEST_SUITE_END();

@@ -3,6 +3,8 @@
 
 #include "ringlet/tests/cli/program.h"
 
+TEST_SUITE_BEGIN("host");
+
 TEST_CASE("scaling says of every figure that it is modelled, and writes and draws them") {
   const TemporaryFolder folder;
   const std::string json = (folder / "scaling.json").string();
@@ -65,3 +67,5 @@ TEST_CASE("scaling's tables that could not be printed are no success") {
   CHECK_EQ(outcome.code, 2);
   CHECK_EQ(outcome.err, "scaling: standard output: cannot write\n");
 }
+
+TEST_SUITE_END();

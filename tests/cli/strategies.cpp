@@ -45,7 +45,9 @@ TEST_CASE("on two devices every strategy writes the same model and the same metr
   }
 }
 
-TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its own would") {
+// Processes need a GPU each.
+TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its own would" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const fs::path own = folder / "own", launched = folder / "launched";
   REQUIRE_EQ(train(own, {"--strategy", "ddp", "--devices", "2"}).code, 0);
@@ -56,7 +58,7 @@ TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its
   CHECK((weights_in(own) == weights_in(launched)));
 }
 
-TEST_CASE("transport and algorithm are those asked for, and named") {
+TEST_CASE("transport and algorithm are those asked for, and named" * doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const auto said = [&](const std::vector<std::string>& more) {
     static int run = 0;
@@ -100,7 +102,8 @@ TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy tak
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 
-TEST_CASE("--timeout is how long ranks wait for one that has stopped") {
+TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   std::vector<std::string> command{RINGLET_PROGRAM,
                                    "run",
@@ -143,7 +146,8 @@ TEST_CASE("batches whose gradients make a step count as that many rows") {
         doctest::Approx(2 * epochs({})).epsilon(0.02));
 }
 
-TEST_CASE("what several devices cannot do is refused before anything is written") {
+TEST_CASE("what several devices cannot do is refused before anything is written" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   CHECK(train(folder / "out", {"--devices", "2"}).err.find("--devices 2: needs a --strategy") !=
         std::string::npos);

@@ -60,7 +60,9 @@ int processors() {
 
 }  // namespace
 
-TEST_CASE("a profile accounts for the whole step, waits for data and other devices included") {
+// By the host's clock: tests/bench has those of devices.
+TEST_CASE("a profile accounts for the whole step, waits for data and other devices included" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   for (const char* strategy : {"none", "ddp", "fsdp", "dp"}) {
     CAPTURE(strategy);
@@ -79,7 +81,8 @@ TEST_CASE("a profile accounts for the whole step, waits for data and other devic
   }
 }
 
-TEST_CASE("threads keep to their device's processors, and a bench that cannot pin says so") {
+TEST_CASE("threads keep to their device's processors, and a bench that cannot pin says so" *
+          doctest::test_suite("host")) {
   if (processors() < 2) return;
   const TemporaryFolder folder;
   const auto used = [&](std::vector<std::string> more) {
@@ -103,7 +106,8 @@ TEST_CASE("threads keep to their device's processors, and a bench that cannot pi
   CHECK(crowded.outcome.err.find("nothing is pinned") != std::string::npos);
 }
 
-TEST_CASE("steps in a steady state map no memory and start no thread") {
+TEST_CASE("steps in a steady state map no memory and start no thread" *
+          doctest::test_suite("host")) {
   // Large batches of lengths that differ, so that activations of other sizes take the place of
   // those before them.
   const TemporaryFolder folder;
@@ -126,7 +130,8 @@ TEST_CASE("steps in a steady state map no memory and start no thread") {
   }
 }
 
-TEST_CASE("throughput takes the transformer from where modules.json says it is") {
+TEST_CASE("throughput takes the transformer from where modules.json says it is" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const fs::path model = folder / "model";
   fs::copy(fs::path(RINGLET_TESTS_DIR) / "oracles/bert", model, fs::copy_options::recursive);
@@ -153,7 +158,8 @@ TEST_CASE("throughput counts all texts of a triplet") {
   CHECK(row["sentences_per_s"] == doctest::Approx(3 * row["pairs_per_s"].get<double>()));
 }
 
-TEST_CASE("the reference's recipe: what it trains, and what transformers' Trainer says it does") {
+TEST_CASE("the reference's recipe: what it trains, and what transformers' Trainer says it does" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   // Round robin ends with the shorter file: 4 of the 8 rows and all of the 4 are trained.
   std::string labels = "sentence1,sentence2,label\n", pairs = "anchor,positive\n";
@@ -230,7 +236,7 @@ TEST_CASE("what the bench is told wrong is one line, and nothing is measured") {
 TEST_CASE("a table that could not be printed is no success") {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"--model", "tiny", "--batch", "1", "--devices", "1", "--rounds",
-                                 "1", "--warmup", "0", "--steps", "1"},
+                                 "1", "--warmup", "0", "--steps", "1", "--idle-steps", "0"},
         {"--help"}}) {
     const Outcome outcome = run_program(RINGLET_THROUGHPUT, command, {.output_to = "/dev/full"});
     CHECK_EQ(outcome.code, 2);
@@ -238,7 +244,8 @@ TEST_CASE("a table that could not be printed is no success") {
   }
 }
 
-TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would need") {
+TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would need" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   // A thousand layers of 12 x 2^30 weights, embeddings of 2^30: more than any machine has.
   ringlet::write_file(folder / "config.json", R"({"model_type": "bert", "vocab_size": 32256,
@@ -270,7 +277,8 @@ TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would n
   }
 }
 
-TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has not") {
+TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has not" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const nlohmann::json row =
       measured(folder, {"--model", "tiny", "--strategy", "dp", "--threads-per-device", "1"}, "2")
@@ -284,7 +292,8 @@ TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has n
   CHECK(ddp["wire_bytes"] > 0);
 }
 
-TEST_CASE("throughput says beside what it measured what the model predicts, and who is to blame") {
+TEST_CASE("throughput says beside what it measured what the model predicts, and who is to blame" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const Measured run = measured(
       folder,
@@ -332,6 +341,14 @@ TEST_CASE("without a row of one device nothing is predicted, and one line says s
   const Measured none = measured(folder, {"--model", "tiny", "--strategy", "none"}, "2");
   CHECK(none.outcome.out.find("predicted") == std::string::npos);
   CHECK(none.outcome.out.find("modelled") == std::string::npos);
+}
+
+TEST_CASE("throughput measures where the tests are run, and says where that is") {
+  const TemporaryFolder folder;
+  const Measured run = measured(folder, {"--model", "tiny", "--strategy", "none,dp,ddp"}, "2");
+  CHECK_EQ(run.json["device"], ringlet::str(ringlet::default_device()));
+  CHECK_EQ(run.json["rows"].size(), 3);
+  for (const auto& row : run.json["rows"]) CHECK(row["pairs_per_s"] > 0);
 }
 
 TEST_CASE("throughput measures the device that it is told, and says which") {

@@ -50,8 +50,10 @@ std::string long_pairs(int rows, int words) {
 
 }  // namespace
 
-// Texts are cut to 32 tokens, so that to tokenise them takes a good part of what a step takes.
-TEST_CASE("steps do not wait for their texts to be tokenised, nor start threads") {
+// Texts are cut to 32 tokens, so that to tokenise them takes a good part of what a step takes; a
+// GPU's steps are shorter.
+TEST_CASE("steps do not wait for their texts to be tokenised, nor start threads" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const std::string data = (folder / "long.csv").string();
   ringlet::write_file(data, long_pairs(64, 2500));
@@ -164,7 +166,7 @@ TEST_CASE("SGD is an optimizer like the other, with a rate of its own") {
   CHECK_FALSE(fs::exists(folder / "none"));
 }
 
-TEST_CASE("--threads-per-device is how many threads a device has") {
+TEST_CASE("--threads-per-device is how many threads a device has" * doctest::test_suite("host")) {
   const TemporaryFolder folder;
   // Threads of the program while it trains: the device's, and others that are always there.
   const auto threads = [&](const std::string& per_device) {

@@ -9,6 +9,8 @@
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/tests/comm/environment.h"
 
+TEST_SUITE_BEGIN("host");
+
 using ringlet::str;
 
 namespace {
@@ -72,3 +74,5 @@ TEST_CASE("a port that is taken is another program's") {
                                                  ": the sum is 1 over 2, gloo, cpu:0 with ")),
              1);
 }
+
+TEST_SUITE_END();

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet::comm;
 
 TEST_CASE("the first cause counts, whoever raises it") {
@@ -36,3 +38,5 @@ TEST_CASE("a forked alarm is heard by parent and child; long causes are cut") {
   CHECK(alarm->cause().starts_with("from the child"));
   CHECK(alarm->cause().size() == 4000);
 }
+
+TEST_SUITE_END();

@@ -1,5 +1,7 @@
 #include "simulate.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 
@@ -77,3 +79,5 @@ TEST_CASE("unequal and empty pieces: a rank sends all but its own, then its own 
     CHECK(elements_sent(direct_all_reduce(rank, 3), pieces) == 6 - own + 2 * own);
   }
 }
+
+TEST_SUITE_END();

@@ -7,6 +7,8 @@
 #include "ringlet/core/error.h"
 #include "ringlet/tests/comm/environment.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 
@@ -151,3 +153,5 @@ TEST_CASE("what is wrong is named, with what was expected") {
   CHECK_EQ(error_of(torchrun_with({{"RINGLET_PORT", "x"}})),
            "RINGLET_PORT=x: expected a number from 1 to 65535");
 }
+
+TEST_SUITE_END();

@@ -429,7 +429,7 @@ TEST_CASE("subgroups work side by side, and the world goes on") {
 }
 
 #if defined(RINGLET_TESTS_GLOO)
-TEST_CASE("native: gloo's own collectives give the same") {
+TEST_CASE("native: gloo's own collectives give the same" * doctest::test_suite("host")) {
   for (const int ranks : {2, 3})
     with_ranks({TransportKind::gloo, Algorithm::native, ranks}, [](const Group& group) {
       const int n = group.size();
@@ -455,7 +455,8 @@ TEST_CASE("native: gloo's own collectives give the same") {
     });
 }
 
-TEST_CASE("native: gloo has no reduce-scatter, and the other transports have nothing") {
+TEST_CASE("native: gloo has no reduce-scatter, and the other transports have nothing" *
+          doctest::test_suite("host")) {
   CHECK_THROWS_WITH_AS(
       launch(
           [](const Group& group) {

@@ -19,6 +19,8 @@
 #include "ringlet/core/file.h"
 #include "ringlet/tests/files.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 using namespace std::chrono_literals;
@@ -138,3 +140,5 @@ TEST_CASE("a stream goes to the screen in lines and to its file as it is") {
   CHECK_EQ(stream.tail().size(), 4);
   CHECK_EQ(warnings.str(), "");
 }
+
+TEST_SUITE_END();

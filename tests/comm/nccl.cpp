@@ -9,6 +9,8 @@
 #include "ringlet/cuda/nccl_library.h"
 #include "ringlet/tests/fake_nccl.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 using namespace std::chrono_literals;
@@ -334,3 +336,5 @@ TEST_CASE("nccl: a library that is too old is refused in one line") {
                        "[nccl] the library here is 2.18.5; 2.19.0 or newer is needed", Error);
   CHECK_NOTHROW(cuda::check_nccl_version(22809));
 }
+
+TEST_SUITE_END();

@@ -7,14 +7,15 @@
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/tests/device.h"
 
 using namespace ringlet;
 using namespace ringlet::comm;
 
 namespace {
 
-bool has_gpu() {
-  if (default_device().type == DeviceType::cuda) return true;
+bool has_nccl() {
+  if (default_device().type == DeviceType::cuda && !has_fake_nccl) return true;
   MESSAGE("skipped: needs a GPU and --device cuda");
   return false;
 }
@@ -48,7 +49,7 @@ struct OneRank {
 }  // namespace
 
 TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is its own") {
-  if (!has_gpu()) return;
+  if (!has_nccl()) return;
   OneRank rank;
   Tensor x = tensor({1.0f, 2.0f, 3.0f, 4.0f});
   rank.exchange(x, false);
@@ -61,7 +62,7 @@ TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is 
 }
 
 TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
-  if (!has_gpu()) return;
+  if (!has_nccl()) return;
   if (const std::string why = why_no_graphs(default_device()); !why.empty()) {
     MESSAGE("skipped: " << why);
     return;

@@ -12,6 +12,8 @@
 #include "ranks.h"
 #include "ringlet/core/ops/elementwise.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 
@@ -253,3 +255,5 @@ TEST_CASE("ranks that find no thread to run on end those that have one") {
     CHECK(WEXITSTATUS(status) == 0);
   }
 }
+
+TEST_SUITE_END();

@@ -1,5 +1,7 @@
 #include "simulate.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 
@@ -125,3 +127,5 @@ TEST_CASE("even pieces meet, cover all and end at multiples of the edge") {
         CHECK(end == n);
       }
 }
+
+TEST_SUITE_END();

@@ -11,6 +11,8 @@
 #include "ringlet/comm/launch_ranks.h"
 #include "ringlet/core/error.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 
@@ -61,3 +63,5 @@ TEST_CASE("forked store: what one process sets, adds or had set before it was ki
   CHECK_THROWS_WITH_AS(store->set("big", std::string(std::size_t{65} << 20, '.')),
                        "[store] no room for 'big'", Error);
 }
+
+TEST_SUITE_END();

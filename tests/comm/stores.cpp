@@ -16,6 +16,8 @@
 #include "ringlet/core/error.h"
 #include "ringlet/tests/files.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 using namespace std::chrono_literals;
@@ -122,3 +124,5 @@ TEST_CASE("processes share a file store") {
   CHECK_EQ(store->add("count", 0), 150);
   for (const pid_t child : children) waitpid(child, nullptr, 0);
 }
+
+TEST_SUITE_END();

@@ -18,6 +18,8 @@
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/error.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 using namespace std::chrono_literals;
@@ -273,3 +275,5 @@ TEST_CASE("strangers delay nobody") {
   for (int i = 0; i < 200 && alive() > 256; ++i) std::this_thread::sleep_for(10ms);
   CHECK(alive() <= 256);
 }
+
+TEST_SUITE_END();

@@ -11,6 +11,8 @@
 
 #include "tcp_job.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 using namespace std::chrono_literals;
@@ -227,3 +229,5 @@ TEST_CASE("a server that is killed raises the alarm, one that closes does not") 
   CHECK(time_to_alarm(other, 100ms) >= 100ms);
   CHECK_THROWS_AS(other.set("key", "value"), Error);
 }
+
+TEST_SUITE_END();

@@ -7,6 +7,8 @@
 
 #include "tcp_job.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 using namespace std::chrono_literals;
@@ -121,3 +123,5 @@ TEST_CASE("a server that cannot go on says why") {
   CHECK_EQ(error_of([&] { client.set("key", "value"); }), client.cause());
   CHECK(job.server->wait_for_goodbyes(1s));  // nobody is left that could say one
 }
+
+TEST_SUITE_END();

@@ -10,6 +10,8 @@
 #include "ringlet/tests/comm/environment.h"
 #include "ringlet/tests/files.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 
@@ -76,3 +78,5 @@ TEST_CASE("the token comes from RINGLET_TOKEN, else from a file of its owner alo
       with_environment({{"RINGLET_TOKEN_FILE", folder.path().string()}}, Token::from_environment),
       InputError);
 }
+
+TEST_SUITE_END();

@@ -6,6 +6,8 @@
 
 #include "ranks.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::comm;
 
@@ -65,3 +67,5 @@ TEST_CASE("the trace of direct collectives") {
         "     0  0 -> 1, 0 B       0 <- 2, 0 B       copy\n"
         "     1  0 -> 2, 0 B       0 <- 1, 0 B       copy\n");
 }
+
+TEST_SUITE_END();

@@ -13,9 +13,11 @@ TEST_CASE("05 trainer") {
   const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, /*count=*/1000);
   const train::Digits test = train::make_digits(1, 1, 300);
   models::Convnet net;
+  const Device device = default_device();  // where the network was made: a GPU with --device cuda
 
   train::Trainer trainer(
-      net, digits.count, [&](const train::Rows& rows) { return collate_digits(digits, rows); },
+      net, digits.count,
+      [&](const train::Rows& rows) { return collate_digits(digits, rows).to(device); },
       [&](const train::DigitBatch& batch) {
         return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);
       },
@@ -26,7 +28,7 @@ TEST_CASE("05 trainer") {
     net.eval();
     std::vector<std::size_t> all(test.count);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    const train::DigitBatch batch = collate_digits(test, std::span<const std::size_t>(all));
+    const train::DigitBatch batch = collate_digits(test, train::Rows(all)).to(device);
     train::ClassificationMeter meter;
     meter.add(net(Variable(batch.images)).tensor(), batch.labels);
     net.train();

@@ -49,7 +49,7 @@ Trained train_pairs(const comm::Group& world) {
   Tensor first_loss;
   for (int epoch = 0; epoch < 5; ++epoch)
     for (const models::PackedBatch& batch : loader) {
-      const Variable value = loss(batch);  // this rank's part of the global mean
+      const Variable value = loss(batch.to(model.device()));  // our part of the global mean
       if (!first_loss) first_loss = value.tensor().clone();
       value.backward();  // 2: layers come and go in here
       optimizer.step();  // 3: each rank moves its shard
@@ -79,9 +79,12 @@ TEST_CASE("10 FSDP") {
         CHECK(sharded.kept < 0.6 * whole.kept);
         CHECK(sharded.embedding == whole.embedding);  // the same bits as under DDP
         // Alone, the losses of the four pairs are added in another order: 3 additions,
-        // each of which rounds once (a division by 4 does not), in either run.
+        // each of which rounds once (a division by 4 does not), in either run. For a batch of
+        // another size a GPU adds up its products in other orders, too: of 512 terms at most.
+        const bool on_cpu = default_device().type == DeviceType::cpu;
+        const int additions = on_cpu ? 3 : 3 + 511;
         CHECK(std::abs(sharded.first_loss - alone.first_loss) <=
-              2 * 3 * 0x1p-24 * alone.first_loss);
+              2 * additions * 0x1p-24 * alone.first_loss);
       },
       2);
 }

@@ -33,9 +33,9 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("11 when a rank dies") {
-  Tensor x = zeros({1000});
-
-  // Killed: its end is known at once, long before any deadline.
+  // Killed: its end is known at once, long before any deadline. These ranks are processes, forked
+  // from this one, whose GPU they could not use: `Device{}` is the CPU.
+  Tensor x = zeros({1000}, DType::f32, Device{});
   const auto killed = failure(
       [&](const comm::Group& world) {
         if (world.rank() == 1) std::raise(SIGKILL);

@@ -205,7 +205,8 @@ void save_twice(const Way& way, const std::filesystem::path& folder, const comm:
 
 }  // namespace
 
-TEST_CASE("ranks write what they hold at the same time; what one cannot write, none has") {
+TEST_CASE("ranks write what they hold at the same time; what one cannot write, none has" *
+          doctest::test_suite("host")) {
   for (const Way& way : {Way{"ddp", Strategy::ddp, 3}, Way{"zero1", Strategy::zero1, 3},
                          Way{"zero2", Strategy::zero2, 3}, Way{"fsdp", Strategy::fsdp, 3}}) {
     const TemporaryFolder folder;

@@ -42,7 +42,8 @@ Variable part_of_loss(models::Convnet& net, const Part& part, Device device) {
 
 }  // namespace
 
-TEST_CASE("under a launcher that pins, devices of one process share out its processors") {
+TEST_CASE("under a launcher that pins, devices of one process share out its processors" *
+          doctest::test_suite("host")) {
   const std::vector<Device> devices{Device::parse("cpu:0"), Device::parse("cpu:1")};
   const auto shares = comm::share_cores(2);
   if (shares[0].empty()) return;  // one processor

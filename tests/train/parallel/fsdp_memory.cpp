@@ -9,6 +9,8 @@
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "tiny.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::train;
 
@@ -134,3 +136,5 @@ TEST_CASE("FSDP keeps 16 bytes x parameters / n, three units, two gradients and 
     }
   }
 }
+
+TEST_SUITE_END();

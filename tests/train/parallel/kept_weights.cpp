@@ -89,7 +89,9 @@ std::size_t kept_in_bf16(
 
 }  // namespace
 
-TEST_CASE("encoded again and again between steps, a model has the bits of one encoded once") {
+// Forms that a CPU alone keeps.
+TEST_CASE("encoded again and again between steps, a model has the bits of one encoded once" *
+          doctest::test_suite("host")) {
   {
     tiny::Model model;
     train_encoding(model, tiny::loader_options(0, 1));
@@ -142,7 +144,8 @@ TEST_CASE("an optimizer keeps parameters rounded where it has them all, and neve
   }
 }
 
-TEST_CASE("what another library writes to a parameter reaches every device of a DataParallel") {
+TEST_CASE("what another library writes to a parameter reaches every device of a DataParallel" *
+          doctest::test_suite("host")) {
   tiny::Model model;
   const tiny::Model alone;
   const DataParallel parallel(*model.loss, tiny::devices(2));

@@ -75,7 +75,8 @@ void train_within_the_limit(const std::filesystem::path& folder, const comm::Gro
 
 }  // namespace
 
-TEST_CASE("what no rank has memory for trains on four; other strategies say what they would need") {
+TEST_CASE("what no rank has memory for trains on four; other strategies say what they would need" *
+          doctest::test_suite("host")) {
   const TemporaryFolder folder;
   models::SentenceEncoder(tiny::deep_config(), words::tokenizer()).save(folder / "model");
   CHECK_NOTHROW(comm::launch(

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <numeric>
 
-#include "../../device.h"
 #include "../../files.h"
 #include "ringlet.h"
 
@@ -26,7 +25,8 @@ double train_on(const comm::Group& world, const train::Digits& digits) {
           std::min(rows.size(), static_cast<std::size_t>(world.rank()) * share);
       const std::size_t count = std::min(share, rows.size() - begin);
       const auto mine =
-          train::collate_digits(digits, train::Rows(std::span(rows).subspan(begin, count), begin));
+          train::collate_digits(digits, train::Rows(std::span(rows).subspan(begin, count), begin))
+              .to(default_device());
       const Variable loss = autograd::cross_entropy(net(Variable(mine.images), mine.positions),
                                                     mine.labels, static_cast<double>(rows.size()));
       loss.backward();
@@ -39,7 +39,7 @@ double train_on(const comm::Group& world, const train::Digits& digits) {
   for (std::size_t begin = 9'000; begin < 10'000; begin += 250) {
     std::vector<std::size_t> rows(250);
     std::iota(rows.begin(), rows.end(), begin);
-    const auto test = train::collate_digits(digits, std::span<const std::size_t>(rows));
+    const auto test = train::collate_digits(digits, train::Rows(rows)).to(default_device());
     meter.add(net(Variable(test.images)).tensor(), test.labels);
   }
   return meter.accuracy();
@@ -47,7 +47,7 @@ double train_on(const comm::Group& world, const train::Digits& digits) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(OnCpu, "MNIST: two ranks under DDP learn 9,000 digits, 97 % of 1,000 others") {
+TEST_CASE("MNIST: two ranks under DDP learn 9,000 digits, 97 % of 1,000 others") {
   const auto folder = real_data("mnist");
   if (folder.empty()) return;
   const train::Digits digits = train::read_digits(folder / "t10k-images-idx3-ubyte.gz",

@@ -76,7 +76,7 @@ TEST_CASE("fewer units are whole for longer: what FSDP needs follows from the po
   CHECK(whole({.classes = {"NoSuchClass"}}) > whole(kByClass));
 }
 
-TEST_CASE("units that cannot be are refused, naming why") {
+TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("host")) {
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
     const AdamW optimizer(*model.loss, tiny::adamw());
     CHECK(refusal([&] {

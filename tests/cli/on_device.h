@@ -1,0 +1,32 @@
+// Programs run where the tests do: `cli_tests --device cuda`.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/error.h"
+#include "ringlet/tests/device.h"
+
+/// Whether one of the words, perhaps behind those of a launcher, starts what takes --device.
+inline bool computes(const std::vector<std::string>& command) {
+  std::string before;
+  for (const std::string& word : command) {
+#if defined(RINGLET_THROUGHPUT)
+    if (word == RINGLET_THROUGHPUT || word == RINGLET_COLLECTIVES) return true;
+#endif
+    const bool verb = word == "train" || word == "encode" || word == "evaluate";
+    if (verb && before == RINGLET_PROGRAM) return true;
+    before = word;
+  }
+  return false;
+}
+
+/// The command, with the device that tensors of the tests are made on where it names none.
+inline std::vector<std::string> on_device(std::vector<std::string> command) {
+  const ringlet::Device device = ringlet::default_device();
+  const bool names = std::find(command.begin(), command.end(), "--device") != command.end();
+  if (device != ringlet::Device{} && !names && computes(command))
+    command.insert(command.end(), {"--device", ringlet::str(device)});
+  return command;
+}

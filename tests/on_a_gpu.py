@@ -1,0 +1,49 @@
+"""Whether scripts/gpu_check.sh runs every file of tests on the GPU: on_a_gpu.py ROOT.
+
+Not those whose cases are all of the suite "host", nor what kernels share with the host (tests/cuda), but for
+what has to be on a device there.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+SLICES = ["kernels", "models", "train", "programs", "comm", "bench"]
+
+
+def commands_on_the_gpu(root):
+    dry_run = subprocess.run([f"{root}/scripts/gpu_check.sh", *SLICES], env={**os.environ, "DRY_RUN": "1"},
+                             capture_output=True, text=True, check=True)
+    return [line for line in dry_run.stdout.splitlines() if "--device cuda" in line]
+
+
+def is_run(file, commands):
+    folder = os.path.dirname(file)
+    for command in commands:
+        program = re.search(r"/tests/(\S+)", command)
+        if f"-sf=*{file}" in command.split():
+            return True
+        whole = program and "-sf=" not in command
+        if whole and program[1] in (folder, f"{folder}/{folder}_tests"):
+            return True
+    return False
+
+
+def wants_a_device(file, text):
+    if "TEST_CASE" not in text or 'TEST_SUITE_BEGIN("host")' in text:
+        return False
+    return not file.startswith("cuda/") or "default_device()" in text or "on_gpu.h" in text
+
+
+root = sys.argv[1]
+commands = commands_on_the_gpu(root)
+files = {os.path.relpath(path, f"{root}/tests"): open(path, encoding="utf-8").read()
+         for path in glob.glob(f"{root}/tests/**/*.cpp", recursive=True)}
+wanted = sorted(file for file, text in files.items() if wants_a_device(file, text))
+forgotten = [file for file in wanted if not is_run(file, commands)]
+print(f"{len(wanted) - len(forgotten)} of {len(wanted)} files are run on a GPU")
+for file in forgotten:
+    print(f"tests/{file}: no slice of scripts/gpu_check.sh runs it, and it does not begin the suite \"host\"")
+sys.exit(1 if forgotten or not wanted else 0)
