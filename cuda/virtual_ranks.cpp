@@ -71,7 +71,7 @@ void VirtualRanks::all_reduce(std::span<void* const> data, std::span<const std::
                               DType dtype, Route route, CombineOp op, double scale) {
   const AllReducePlan plan =
       plan_all_reduce(route, edges, dtype, blocks_, options_.most_chunk_bytes);
-  cuda::all_reduce(view(data), plan, dtype, op, scale, 0, view_.ranks, options_.seconds, device_);
+  cuda::all_reduce(view(data), plan, dtype, op, scale, view_.ranks, options_.seconds, device_);
 }
 
 void VirtualRanks::synchronize() const {
