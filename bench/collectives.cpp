@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "collectives_contenders.h"
 #include "ringlet/comm/launch.h"
@@ -37,18 +38,29 @@ struct Row {
   }
 };
 
-void print(const std::vector<Row>& rows) {
-  fmt::print("{:<15}{:>12}  {:<11}{:<10}{:>9}{:>9}{:>12}{:>12}{:>7}\n", "op", "bytes", "algorithm",
-             "transport", "algbw", "busbw", "p50 us", "p99 us", "wrong");
-  for (const Row& row : rows)
-    fmt::print("{:<15}{:>12}  {:<11}{:<10}{:>9.2f}{:>9.2f}{:>12.1f}{:>12.1f}{:>7}\n", row.op,
-               row.bytes, row.algorithm, row.transport, row.algbw(), row.busbw(),
-               row.percentile(0.5) * 1e6, row.percentile(0.99) * 1e6, row.wrong);
+// How far a row comes to the copies of the same size, which are as fast as can be: 1 where it is.
+std::optional<double> of_copy(const Row& row, const std::vector<Row>& rows) {
+  for (const Row& copy : rows)
+    if (copy.algorithm == "copy" && copy.op == row.op && copy.bytes == row.bytes && row.bytes > 0)
+      return copy.percentile(0.5) / row.percentile(0.5);
+  return std::nullopt;
 }
 
-void write_json(const std::string& path, const std::vector<Row>& rows) {
+void print(const std::vector<Row>& rows) {
+  fmt::print("{:<15}{:>12}  {:<17}{:<10}{:>9}{:>9}{:>12}{:>12}{:>9}{:>7}\n", "op", "bytes",
+             "algorithm", "transport", "algbw", "busbw", "p50 us", "p99 us", "% copy", "wrong");
+  for (const Row& row : rows) {
+    const std::optional<double> share = of_copy(row, rows);
+    fmt::print("{:<15}{:>12}  {:<17}{:<10}{:>9.2f}{:>9.2f}{:>12.1f}{:>12.1f}{:>9}{:>7}\n", row.op,
+               row.bytes, row.algorithm, row.transport, row.algbw(), row.busbw(),
+               row.percentile(0.5) * 1e6, row.percentile(0.99) * 1e6,
+               share ? fmt::format("{:.1f}", 100 * *share) : "-", row.wrong);
+  }
+}
+
+void write_json(const CollectivesOptions& options, const std::vector<Row>& rows) {
   nlohmann::json json;
-  for (const Row& row : rows)
+  for (const Row& row : rows) {
     json["rows"].push_back({{"op", row.op},
                             {"algorithm", row.algorithm},
                             {"transport", row.transport},
@@ -59,7 +71,11 @@ void write_json(const std::string& path, const std::vector<Row>& rows) {
                             {"p50_us", row.percentile(0.5) * 1e6},
                             {"p99_us", row.percentile(0.99) * 1e6},
                             {"wrong", row.wrong}});
-  write_file(path, json.dump(2) + "\n");
+    if (const auto share = of_copy(row, rows)) json["rows"].back()["of_copy"] = *share;
+  }
+  if (const std::string why = options.why_not_in_kernel(); !why.empty())
+    json["left_out"]["in-kernel"] = why;
+  write_file(options.json, json.dump(2) + "\n");
 }
 
 // Rounds go over all sizes, and at each size over all contenders, so that drift meets all alike.
@@ -88,7 +104,10 @@ void measure(const CollectivesOptions& options, const comm::Group& world) {
   }
   if (world.rank() != 0) return;
   print(rows);
-  if (!options.json.empty()) write_json(options.json, rows);
+  if (const std::string why = options.why_not_in_kernel();
+      options.algorithm == "all" && !why.empty())
+    fmt::print("No in-kernel ring and direct: {}.\n", why);
+  if (!options.json.empty()) write_json(options, rows);
   for (const Row& row : rows)
     RINGLET_CHECK_EQ(row.wrong, 0, row.op, " of ", row.bytes, " bytes, ", row.algorithm,
                      ": wrong values");

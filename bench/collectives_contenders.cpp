@@ -4,6 +4,7 @@
 
 #include "repeat.h"
 #include "ringlet/comm/collectives.h"
+#include "ringlet/comm/in_kernel.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 
@@ -18,6 +19,20 @@ Tensor encoded(int rank, std::int64_t n, DType dtype) {
   float* data = values.mutable_data<float>();
   for (std::int64_t i = 0; i < n; ++i) data[i] = static_cast<float>(element(rank, i));
   return values.to(dtype);
+}
+
+// Bytes read and written for each of the buffer. The sum reads all ranks' parts of a piece and
+// writes one; what is spread is read and written once by each of the others.
+double moved_by_a_rank(const std::string& op, double n) {
+  if (op == "all_reduce") return (1 + 1 / n) + 2 * (n - 1) / n;
+  if (op == "reduce_scatter") return 1 + 1 / n;
+  return op == "all_gather" ? 2 * (n - 1) / n : 2;
+}
+
+// The same of all ranks: what one of them has just read or written, the others find in the cache.
+double moved_in_one_memory(const std::string& op, double n) {
+  if (op == "all_reduce") return 2 * n;
+  return op == "reduce_scatter" ? n + 1 : n;
 }
 
 class GroupContender final : public Contender {
@@ -36,6 +51,7 @@ class GroupContender final : public Contender {
   }
   bool can(const std::string& op) const override {
     const comm::GroupOptions& its = group_.options();
+    if (comm::is_in_kernel(its.algorithm)) return op == "all_reduce";
     return op != "reduce_scatter" || its.algorithm != comm::Algorithm::native ||
            its.transport != comm::TransportKind::gloo;
   }
@@ -96,6 +112,10 @@ std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions
   const bool all = options.algorithm == "all";
   if (all || options.algorithm == "direct") add(options.transport, comm::Algorithm::direct);
   if (all || options.algorithm == "ring") add(options.transport, comm::Algorithm::ring);
+  if ((all || options.algorithm == "in-kernel") && options.why_not_in_kernel().empty()) {
+    add(options.transport, comm::Algorithm::in_kernel_direct);
+    add(options.transport, comm::Algorithm::in_kernel_ring);
+  }
   const bool on_cpu = options.device.type == DeviceType::cpu;
   const bool native = all || options.algorithm == "native";
   // NCCL takes no two ranks of one GPU.
@@ -118,7 +138,10 @@ std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions
 // ---- the exercise -------------------------------------------------------------------------
 
 Exercise::Exercise(const CollectivesOptions& options, const comm::Group& world)
-    : dtype_(options.dtype), rank_(world.rank()), size_(world.size()) {
+    : dtype_(options.dtype),
+      rank_(world.rank()),
+      size_(world.size()),
+      share_a_gpu_(options.share_a_gpu()) {
   const std::int64_t most =
       options.sizes().back() / static_cast<std::int64_t>(itemsize(dtype_)) + 1;
   const Device device = options.device_of(rank_);
@@ -177,19 +200,19 @@ std::int64_t Exercise::wrong(const std::string& op, const comm::Group& group) {
   return wrong;
 }
 
-// Per byte of the buffer. The sum reads all ranks' parts of a piece and writes one; what is spread
-// is read and written once by each of the others.
 void Exercise::copy(const std::string& op) {
-  const double n = size_;
-  double moved = 2;  // broadcast
-  if (op == "all_reduce") moved = (1 + 1 / n) + 2 * (n - 1) / n;
-  if (op == "reduce_scatter") moved = 1 + 1 / n;
-  if (op == "all_gather") moved = 2 * (n - 1) / n;
-  auto left = static_cast<std::size_t>(moved / 2 * static_cast<double>(buffer_.nbytes()));
+  if (share_a_gpu_ && rank_ != 0) return;
+  const double moved = share_a_gpu_ ? moved_in_one_memory(op, size_) : moved_by_a_rank(op, size_);
+  const std::size_t nbytes = buffer_.nbytes();
+  auto left = static_cast<std::size_t>(moved / 2 * static_cast<double>(nbytes));
+  std::size_t at = 0;
   while (left > 0) {
-    const std::size_t now = std::min(left, buffer_.nbytes());
-    comm::copy_bytes(device(), other_.mutable_bytes(), buffer_.bytes(), now);
+    const std::size_t now = std::min(left, nbytes);
+    comm::copy_bytes(device(), other_.mutable_bytes() + at, memory_.bytes() + at, now);
     left -= now;
+    // Of one memory each rank has its own part, so that the cache holds no more of it than of
+    // theirs.
+    if (share_a_gpu_) at = at + 2 * nbytes <= memory_.nbytes() ? at + nbytes : 0;
   }
 }
 

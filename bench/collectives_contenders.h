@@ -44,13 +44,15 @@ class Exercise {
   void run(const std::string& op, const comm::Group& group);
   /// Wrong values of one run on values that name their source.
   std::int64_t wrong(const std::string& op, const comm::Group& group);
-  /// What a rank must at least read and write for this op, as a copy of half as many bytes.
+  /// What must at least be read and written for this op, as copies of half as many bytes: by each
+  /// rank what is its own, on a GPU that they share by rank 0 what is all ranks'.
   void copy(const std::string& op);
 
  private:
   DType dtype_;
   int rank_;
   int size_;
+  bool share_a_gpu_;
   Tensor memory_;  // of the largest size
   Tensor buffer_;
   Tensor part_;

@@ -5,6 +5,8 @@
 #include "device_option.h"
 #include "parse.h"
 #include "ringlet/core/backend.h"
+#include "ringlet/core/error.h"
+#include "ringlet/cuda/peer_view.h"
 
 namespace ringlet::bench {
 
@@ -22,6 +24,24 @@ Device CollectivesOptions::device_of(int rank) const {
   return device_of_rank(device, rank);
 }
 
+bool CollectivesOptions::share_a_gpu() const {
+  return device.type != DeviceType::cpu && device_of(1) == device;
+}
+
+std::string CollectivesOptions::why_not_in_kernel() const {
+  if (device.type == DeviceType::cpu)
+    return "they are for ranks that share a GPU (--device cuda), and these are on a CPU";
+  if (!share_a_gpu())
+    return str("they are for ranks that share a GPU, and of these there are ",
+               backend(device.type).device_count(), ": CUDA_VISIBLE_DEVICES=0 leaves one");
+  if (ranks > cuda::kMostPeers)
+    return str("a launch takes ", cuda::kMostPeers, " ranks at most, and these are ", ranks);
+  if (transport != comm::TransportKind::thread)
+    return str("they are for ranks that meet over thread, and these do over ",
+               comm::name(transport));
+  return "";
+}
+
 std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   CollectivesOptions o;
   std::string dtype = "f32", transport = "auto", device = "cpu";
@@ -31,9 +51,9 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       "share one (--device cuda), after nccl-tests: time, algbw = bytes / time,\n"
       "busbw = what each link carries, wrong values. Every size is measured with all contenders "
       "in\n"
-      "turn: ours (direct, ring), gloo's own (native), Open MPI's, and the copies that ours "
-      "cannot\n"
-      "do without, free of any waiting (copy).",
+      "turn: ours (direct, ring, of ranks that share a GPU also as one launch), gloo's own "
+      "(native),\n"
+      "Open MPI's, and the copies that ours cannot do without, free of any waiting (copy).",
       "collectives"};
   const auto bytes = CLI::AsSizeValue(false);
   add_device_option(app, device);
@@ -58,8 +78,10 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   app.add_option("--dtype", dtype, "of the elements");
   app.add_option("--transport", transport,
                  "of ring and direct: auto, thread, shm or gloo, nccl on GPUs");
-  app.add_option("--algorithm", o.algorithm, "ring, direct, native, or all of them and the copies")
-      ->check(CLI::IsMember({"all", "ring", "direct", "native"}));
+  app.add_option("--algorithm", o.algorithm,
+                 "ring, direct, in-kernel (both, as one launch), native, or all of them and the "
+                 "copies")
+      ->check(CLI::IsMember({"all", "ring", "direct", "in-kernel", "native"}));
   app.add_option("--segment-bytes", o.segment_bytes,
                  "longest message of ring and direct, 0: what suits the device")
       ->check(CLI::Range(0, 1 << 30))
@@ -75,6 +97,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
     fail_input("--transport nccl: is for tensors on GPUs, and these are on a CPU");
   if (!on_cpu && o.transport == comm::TransportKind::automatic)
     o.transport = comm::TransportKind::thread;
+  if (const std::string why = o.why_not_in_kernel(); o.algorithm == "in-kernel" && !why.empty())
+    fail_input("--algorithm in-kernel: ", why);
   o.mpi = !no_mpi && o.algorithm == "all" && on_cpu;
   if (o.begin < 0 || o.end < o.begin)
     fail_input("--begin ", o.begin, " --end ", o.end, ": expected a range of sizes");

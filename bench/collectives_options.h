@@ -28,6 +28,10 @@ struct CollectivesOptions {
 
   std::vector<std::int64_t> sizes() const;
   Device device_of(int rank) const;
+  /// Whether all ranks are on one GPU.
+  bool share_a_gpu() const;
+  /// Why in-kernel algorithms cannot be measured; empty where they can.
+  std::string why_not_in_kernel() const;
 };
 
 /// Empty when help was asked for and printed. Throws InputError.

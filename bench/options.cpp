@@ -34,7 +34,10 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--transport", transport,
                  "auto, shm or gloo; of GPUs, whose ranks are threads, auto or nccl")
       ->capture_default_str();
-  app.add_option("--algorithm", algorithm, "auto, direct or ring")->capture_default_str();
+  app.add_option("--algorithm", algorithm,
+                 "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
+                 "in-kernel-ring, by which an all-reduce is one launch")
+      ->capture_default_str();
   app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
   app.add_flag(
       "--profile", o.profile,

@@ -9,6 +9,10 @@
 #include "ringlet/comm/transport.h"
 #include "ringlet/core/stream.h"
 
+namespace ringlet {
+class DeviceRanks;
+}
+
 namespace ringlet::comm {
 
 /// One rank's part of a collective.
@@ -19,6 +23,7 @@ struct Collective {
   std::int64_t segments = 1;  // of each piece
   Tensor buffer;              // (n): what is sent, and where pieces are received
   Tensor own;                 // (pieces[rank].count): where my piece is reduced to, if not in place
+  DeviceRanks* ranks = nullptr;  // rank 0's of a collective that is one launch
 };
 
 /// Segment `k` of `segments` of a piece: near-equal, edges at multiples of 16 elements.

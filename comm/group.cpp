@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/comm/group_state.h"
+#include "ringlet/comm/in_kernel.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -40,6 +41,10 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
       !state_->transport->engine())
     fail_input("[group] ", name(state_->options.transport),
                " has no native collectives: choose ring or direct");
+  if (is_in_kernel(options.algorithm) && state_->options.transport != TransportKind::thread)
+    fail_input("[group] ", name(options.algorithm),
+               " is for ranks that are threads of one process, and these meet over ",
+               name(state_->options.transport), ": choose ring or direct");
 }
 
 int Group::rank() const { return state_ ? state_->member.rank : 0; }

@@ -18,8 +18,17 @@ namespace ringlet::comm {
 
 /// avg divides the sum by the number of ranks; floating types only.
 enum class ReduceOp : std::uint8_t { sum, max, avg };
-/// automatic = direct. native = the transport's own engine (gloo, NCCL).
-enum class Algorithm : std::uint8_t { automatic, ring, direct, native };
+/// automatic = direct. native = the transport's own engine (gloo, NCCL). in_kernel_… are for ranks
+/// that are threads of one process and share a GPU: there an all-reduce is one launch, of the bits
+/// of ring or direct, and all else goes as by those.
+enum class Algorithm : std::uint8_t {
+  automatic,
+  ring,
+  direct,
+  native,
+  in_kernel_ring,
+  in_kernel_direct
+};
 /// Of tensors on a CPU: automatic = thread within one process, shm on one host, else gloo. Of
 /// tensors on GPUs: thread within one process, else nccl; asked for nccl, threads with a GPU each
 /// use it, too.

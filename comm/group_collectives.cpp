@@ -83,7 +83,7 @@ std::function<void()> convert(Tensor to, Tensor from) {
 
 Work Group::State::all_reduce(const Tensor& tensor, ReduceOp op, Around around) {
   const Pieces pieces = even_pieces(tensor.numel(), member.size, kEdge);
-  if (!travels_wide(algorithm(tensor.device()), tensor.dtype(), op))
+  if (!travels_wide(algorithm(Op::all_reduce, tensor.device()), tensor.dtype(), op))
     return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));
   // Sums are rounded by their owners and go round in the tensor's dtype.
   const Piece own = pieces[static_cast<std::size_t>(member.rank)];
@@ -148,7 +148,7 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
     return {};
   }
   output.mutable_bytes();
-  if (travels_wide(state_->algorithm(input.device()), input.dtype(), op)) {
+  if (travels_wide(state_->algorithm(Op::reduce_scatter, input.device()), input.dtype(), op)) {
     const Tensor wide = empty({input.numel()}, DType::f32, input.device());
     const Piece own = pieces[static_cast<std::size_t>(rank())];
     return state_->start(state_->plan(Op::reduce_scatter, wide, pieces, op),
@@ -182,7 +182,8 @@ Work Group::broadcast(Tensor tensor, int root) const {
   check_tensor(Op::broadcast, tensor);
   RINGLET_CHECK(0 <= root && root < size(), "[broadcast] from rank ", root, " of ", size());
   if (size() == 1) return {};
-  const int parts = state_->algorithm(tensor.device()) == Algorithm::ring ? size() : 1;
+  const int parts =
+      state_->algorithm(Op::broadcast, tensor.device()) == Algorithm::ring ? size() : 1;
   return state_->start(state_->plan(
       Op::broadcast, tensor, even_pieces(tensor.numel(), parts, kEdge), ReduceOp::sum, root));
 }

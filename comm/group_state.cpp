@@ -4,6 +4,7 @@
 #include <atomic>
 #include <ostream>
 
+#include "ringlet/comm/in_kernel.h"
 #include "ringlet/comm/trace.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -11,18 +12,29 @@
 namespace ringlet::comm {
 
 // NCCL's own are of tensors on GPUs; what a group over nccl has on a CPU is small and goes direct.
-Algorithm Group::State::algorithm(Device device) const {
-  const bool no_engine = options.algorithm == Algorithm::native &&
-                         options.transport == TransportKind::nccl && device.type == DeviceType::cpu;
-  if (options.algorithm == Algorithm::automatic || no_engine) return Algorithm::direct;
-  return options.algorithm;
+Algorithm Group::State::algorithm(Op op, Device device) const {
+  const bool on_cpu = device.type == DeviceType::cpu;
+  const bool one_launch = op == Op::all_reduce && !on_cpu;
+  switch (options.algorithm) {
+    case Algorithm::automatic:
+      return Algorithm::direct;
+    case Algorithm::native:
+      return on_cpu && options.transport == TransportKind::nccl ? Algorithm::direct
+                                                                : Algorithm::native;
+    case Algorithm::in_kernel_ring:
+      return one_launch ? options.algorithm : Algorithm::ring;
+    case Algorithm::in_kernel_direct:
+      return one_launch ? options.algorithm : Algorithm::direct;
+    default:
+      return options.algorithm;
+  }
 }
 
 Schedule Group::State::schedule(Op op, int root, Device device) const {
-  const Algorithm algorithm = this->algorithm(device);
+  const Algorithm algorithm = this->algorithm(op, device);
   if (algorithm == Algorithm::native) return {};
   const int rank = member.rank, size = member.size;
-  const bool ring = algorithm == Algorithm::ring;
+  const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::in_kernel_ring;
   switch (op) {
     case Op::all_reduce:
       return ring ? ring_all_reduce(rank, size) : direct_all_reduce(rank, size);
@@ -57,8 +69,9 @@ Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp redu
     fail("[", name(op), "] of a tensor on ", device, ": ", why_no_nccl());
   std::int64_t longest = 0;
   for (const Piece& piece : pieces) longest = std::max(longest, piece.count);
-  const std::int64_t count =
-      segments(device, longest * static_cast<std::int64_t>(itemsize(buffer.dtype())));
+  const Algorithm algorithm = this->algorithm(op, device);
+  const std::int64_t longest_bytes = longest * static_cast<std::int64_t>(itemsize(buffer.dtype()));
+  const std::int64_t count = is_in_kernel(algorithm) ? 1 : segments(device, longest_bytes);
   buffer.mutable_bytes();  // moves the version on now, not when the bytes change
   return {.call = {.count = buffer.numel(),
                    .layout = hash_layout(pieces, count),
@@ -66,7 +79,7 @@ Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp redu
                    .op = op,
                    .reduce = reduce,
                    .dtype = buffer.dtype(),
-                   .algorithm = algorithm(device)},
+                   .algorithm = algorithm},
           .schedule = schedule(op, root, device),
           .pieces = std::move(pieces),
           .segments = count,
@@ -80,6 +93,13 @@ Line::Line(Device device) : stream(device), end(std::make_shared<Event>(device))
 }
 
 Line& Group::State::line(Device device) { return lines.try_emplace(device, device).first->second; }
+
+DeviceRanks& Group::State::ranks(Line& line, Device device) const {
+  const double seconds = std::chrono::duration<double>(member.timeout).count();
+  if (!line.ranks) line.ranks = backend(device.type).make_ranks(device, member.size, seconds);
+  RINGLET_CHECK(line.ranks, "[all_reduce] ", device, " runs no ranks by one launch");
+  return *line.ranks;
+}
 
 void Group::State::run(const Collective& collective, const Stream& stream) {
   if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
@@ -118,6 +138,8 @@ Prepared Group::State::prepare(Collective collective, Around around) {
                 itemsize(collective.call.dtype);
   const Device device = collective.buffer.device();
   Line& line = this->line(device);
+  if (member.rank == 0 && is_in_kernel(collective.call.algorithm))
+    collective.ranks = &ranks(line, device);
   auto begin = std::make_shared<Event>(device), end = std::make_shared<Event>(device);
   begin->record();
   if (!is_capturing()) line.end = end;  // what is captured has no place in the line

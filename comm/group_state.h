@@ -16,6 +16,7 @@
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/queue.h"
+#include "ringlet/core/device_ranks.h"
 
 namespace ringlet::comm {
 
@@ -32,6 +33,7 @@ struct Line {
   std::uint64_t id;  // no other line of the process has it
   Stream stream;
   std::shared_ptr<Event> end;
+  std::unique_ptr<DeviceRanks> ranks;  // rank 0's; null before the first collective of theirs
 };
 
 /// What else is done on the thread that runs a collective, and the tensors of that.
@@ -69,7 +71,7 @@ struct Group::State {
 
   ~State() { queue->drain(); }
 
-  Algorithm algorithm(Device device) const;
+  Algorithm algorithm(Op op, Device device) const;
   bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
   Transport& transport_of(Device device) { return uses_nccl(device) ? *nccl : *transport; }
   Schedule schedule(Op op, int root, Device device) const;
@@ -84,6 +86,7 @@ struct Group::State {
   /// Of a task that failed: its tensors go behind what it has given the device.
   void fail_task(const Prepared& prepared, const std::exception& error);
   Line& line(Device device);
+  DeviceRanks& ranks(Line& line, Device device) const;
 
   Prepared prepare(Collective collective, Around around);
   Work::State task(Prepared prepared);

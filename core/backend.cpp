@@ -6,6 +6,7 @@
 #include <ostream>
 #include <utility>
 
+#include "ringlet/core/device_ranks.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/memory_limit.h"
 #include "ringlet/core/quote.h"
@@ -32,6 +33,8 @@ void check_exists(Device device) {
 }
 
 }  // namespace
+
+std::unique_ptr<DeviceRanks> Backend::make_ranks(Device, int, double) { return nullptr; }
 
 void ensure_registered() {
   [[maybe_unused]] static const bool once = (register_cpu(), register_cuda(), true);

@@ -12,6 +12,8 @@
 
 namespace ringlet {
 
+class DeviceRanks;
+
 /// A piece of device memory; on a CPU of a process with peers, in a memfd that they can map.
 struct Block {
   std::byte* data = nullptr;
@@ -94,6 +96,9 @@ class Backend {
   virtual void* stream(Device) { return nullptr; }
   /// Whether that is captured, by whatever thread.
   virtual bool is_captured(Device) { return false; }
+  /// Ranks that share the device (core/device_ranks.h), of which one waits at most `seconds` for
+  /// another. May be made in a capture. Null where the device type has none.
+  virtual std::unique_ptr<DeviceRanks> make_ranks(Device device, int ranks, double seconds);
   virtual MemoryStats memory(Device device) const = 0;
   /// A sidecar of `nbytes` in this block comes into use, or (less than 0) goes.
   virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;

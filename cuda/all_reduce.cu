@@ -13,10 +13,8 @@ template <class T, CombineOp op, Route route>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     all_reduce_blocks(const __grid_constant__ AllReduceRun run) {
   const int block = static_cast<int>(blockIdx.x), blocks = run.plan.blocks;
-  const DeviceBlock device(run.view.across_devices);
-  AllReduceBlock<T, op, route, DeviceBlock>(device, run, run.first_rank + block / blocks,
-                                            block % blocks)
-      .run();
+  const DeviceBlock device;
+  AllReduceBlock<T, op, route, DeviceBlock>(device, run, block / blocks, block % blocks).run();
 }
 
 // ---- launchers ----------------------------------------------------------------------------
@@ -58,11 +56,11 @@ bool is_packed(const PeerView& view, std::size_t itemsize) {
 
 }  // namespace
 
-int most_all_reduce_blocks(Device device, int local_ranks) {
+int most_all_reduce_blocks(Device device, int ranks) {
   int multiprocessors = 0;
   RINGLET_CUDA(
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device.index));
-  return multiprocessors / local_ranks;  // a block fits on each, whatever the dtype
+  return multiprocessors / ranks;  // a block fits on each, whatever the dtype
 }
 
 AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges, DType dtype,
@@ -74,22 +72,19 @@ AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges, 
 }
 
 void all_reduce(const PeerView& view, const AllReducePlan& plan, DType dtype, CombineOp op,
-                double scale, int first_rank, int local_ranks, double seconds, Device device) {
+                double scale, int launched, double seconds, Device device) {
   RINGLET_CHECK_EQ(plan.ranks, view.ranks, "[all_reduce] ranks of the plan and the view");
-  RINGLET_CHECK(0 <= first_rank && 1 <= local_ranks && first_rank + local_ranks <= view.ranks,
-                "[all_reduce] ranks [", first_rank, ", ", first_rank + local_ranks, ") of ",
-                view.ranks);
+  RINGLET_CHECK(1 <= launched && launched <= view.ranks, "[all_reduce] a launch of ", launched,
+                " of ", view.ranks, " ranks");
   RINGLET_CHECK(scale == 1 || (is_floating(dtype) && op == CombineOp::sum), "[all_reduce] scale ",
                 scale, ": only sums of floating types take one other than 1");
   RINGLET_CHECK(0 < seconds && seconds < 1e9, "[all_reduce] waits of ", seconds, " s");
   check_all_reduce(view);
   if (plan.edge[plan.ranks] == 0) return;
-  const AllReduceRun run{view,       plan,
-                         first_rank, is_packed(view, itemsize(dtype)),
-                         scale,      static_cast<std::uint64_t>(1e9 * seconds)};
+  const AllReduceRun run{view, plan, is_packed(view, itemsize(dtype)), scale,
+                         static_cast<std::uint64_t>(1e9 * seconds)};
   launch<Blocks::all_at_once>("all_reduce", device, kernel_of(dtype, op, plan.route),
-                              static_cast<unsigned>(local_ranks * plan.blocks), kBlockThreads, 0,
-                              run);
+                              static_cast<unsigned>(launched * plan.blocks), kBlockThreads, 0, run);
 }
 
 void check_all_reduce(const PeerView& view) {

@@ -15,8 +15,6 @@ requires(kWidth > 1) inline constexpr int kAtOnce<Values<S, kWidth>> = kWidth < 
 
 class DeviceBlock {
  public:
-  __device__ explicit DeviceBlock(bool across_devices) : across_devices_(across_devices) {}
-
   template <class S, int kWidth, class X>
   __device__ __forceinline__ static Values<S, kWidth> load(const X* from) {
     Values<S, kWidth> values;
@@ -67,19 +65,13 @@ class DeviceBlock {
     return __syncthreads_and(i >= n || body(i));
   }
 
-  __device__ __forceinline__ std::uint32_t acquire(const std::uint32_t* flag) const {
+  __device__ __forceinline__ static std::uint32_t acquire(const std::uint32_t* flag) {
     std::uint32_t value;
-    if (across_devices_)
-      asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-    else
-      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
     return value;
   }
-  __device__ __forceinline__ void release(std::uint32_t* flag, std::uint32_t value) const {
-    if (across_devices_)
-      asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-    else
-      asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+  __device__ __forceinline__ static void release(std::uint32_t* flag, std::uint32_t value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
   }
 
   __device__ __forceinline__ static std::uint64_t now() {
@@ -145,8 +137,6 @@ class DeviceBlock {
                  "r"(word.z), "r"(word.w)
                  : "memory");
   }
-
-  bool across_devices_;
 };
 
 }  // namespace ringlet::cuda

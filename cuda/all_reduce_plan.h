@@ -17,13 +17,12 @@
 #include <span>
 #include <string>
 
+#include "ringlet/core/device_ranks.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/host_device.h"
 #include "ringlet/cuda/peer_view.h"
 
 namespace ringlet::cuda {
-
-enum class Route : std::uint8_t { ring, direct };
 
 /// Elements [begin, begin + count) of the data.
 struct Part {

@@ -20,7 +20,6 @@ namespace ringlet::cuda {
 struct AllReduceRun {
   PeerView view;
   AllReducePlan plan;
-  int first_rank;                  // of those that the launch runs
   bool packed;                     // every rank's data begins at a multiple of 16 bytes
   double scale;                    // of the sums
   std::uint64_t wait_nanoseconds;  // the longest wait for a peer

@@ -17,6 +17,7 @@
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/release_order.h"
 #include "ringlet/cuda/stream.h"
+#include "ringlet/cuda/virtual_ranks.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet {
@@ -101,6 +102,10 @@ class CudaBackend final : public Backend {
   }
   bool is_captured(Device device) override {
     return cuda::is_capturing(cuda::current_stream(device));
+  }
+  std::unique_ptr<DeviceRanks> make_ranks(Device device, int ranks, double seconds) override {
+    return std::make_unique<cuda::VirtualRanks>(device, ranks,
+                                                cuda::VirtualRanksOptions{.seconds = seconds});
   }
   MemoryStats memory(Device device) const override { return of(device).allocator.stats(); }
   void count_sidecar(Device device, const Block&, std::ptrdiff_t nbytes) override {

@@ -1,6 +1,5 @@
-// Where the ranks of an in-kernel collective find each other: plain pointers, every one of them
-// good on every device that runs a rank. They may lie in one GPU's memory (virtual ranks), in that
-// of several with peer access, or be mapped from other processes.
+// Where the ranks of an in-kernel collective find each other: plain pointers into the memory of the
+// GPU that they share.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,6 @@ inline constexpr int kMostPeers = 32;
 
 struct PeerView {
   int ranks;
-  /// Ranks run on several devices: flags are then raised for all of the system to see.
-  bool across_devices;
   /// (n) of each rank, read by its peers and written by itself alone.
   void* data[kMostPeers];
   /// Partial sums of each rank, likewise: AllReducePlan::staging() of them, at multiples of 16
@@ -25,7 +22,7 @@ struct PeerView {
   /// collective to the next, so that nobody resets them. A rank's own column is what its blocks
   /// begin from.
   std::uint32_t* flags[kMostPeers];
-  /// Host memory that the devices see; 0 until a wait takes too long, then the word of a Stall.
+  /// Host memory that the device sees; 0 until a wait takes too long, then the word of a Stall.
   std::uint64_t* error;
 };
 

@@ -4,7 +4,7 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/check.h"
-#include "ringlet/cuda/stream.h"
+#include "ringlet/cuda/graph.h"
 
 namespace ringlet::cuda {
 namespace {
@@ -40,25 +40,35 @@ VirtualRanks::VirtualRanks(Device device, int ranks, VirtualRanksOptions options
     : device_(device),
       options_(options),
       blocks_(blocks_of(device, ranks)),
-      flags_(device, static_cast<std::size_t>(ranks) * flags_of(ranks, blocks_) * 4),
-      staging_(device, static_cast<std::size_t>(ranks) *
-                           staging_bytes(ranks, blocks_, options.most_chunk_bytes)) {
+      own_(device),
+      ended_(device) {
   const DeviceGuard guard(device);
+  const BesideCapture beside;
+  const StreamGuard on(own_);
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t flags = flags_of(ranks, blocks_);
+  const std::size_t staging = staging_bytes(ranks, blocks_, options.most_chunk_bytes);
+  flags_.emplace(device, n * flags * sizeof(std::uint32_t));
+  staging_.emplace(device, n * staging);
   error_.reset(pinned_word());
   *error_ = 0;
-  RINGLET_CUDA(cudaMemsetAsync(flags_.data(), 0, flags_.nbytes(), current_stream(device)));
   view_.ranks = ranks;
   view_.error = error_.get();
-  const std::size_t staging = staging_bytes(ranks, blocks_, options.most_chunk_bytes);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    view_.flags[rank] = flags_.as<std::uint32_t>() + r * flags_of(ranks, blocks_);
-    view_.staging[rank] = staging_.as<std::byte>() + r * staging;
+  for (std::size_t r = 0; r < n; ++r) {
+    view_.flags[r] = flags_->as<std::uint32_t>() + r * flags;
+    view_.staging[r] = staging_->as<std::byte>() + r * staging;
   }
+  const cudaStream_t stream = current_stream(device);
+  RINGLET_CUDA(cudaMemsetAsync(flags_->data(), 0, flags_->nbytes(), stream));
+  RINGLET_CUDA(cudaStreamSynchronize(stream));  // what is captured could not wait for it
 }
 
-// The word goes after the last kernel that may write it.
-VirtualRanks::~VirtualRanks() { cudaStreamSynchronize(current_stream(device_)); }
+// Word and memory go behind the last launch and the last replay that use them.
+VirtualRanks::~VirtualRanks() {
+  cudaEventSynchronize(ended_.get());
+  const cudaStream_t stream = current_stream(device_);
+  if (!is_capturing(stream)) cudaStreamSynchronize(stream);
+}
 
 PeerView VirtualRanks::view(std::span<void* const> data) const {
   RINGLET_CHECK_EQ(static_cast<int>(data.size()), view_.ranks, "[all_reduce] ranks");
@@ -71,7 +81,9 @@ void VirtualRanks::all_reduce(std::span<void* const> data, std::span<const std::
                               DType dtype, Route route, CombineOp op, double scale) {
   const AllReducePlan plan =
       plan_all_reduce(route, edges, dtype, blocks_, options_.most_chunk_bytes);
-  cuda::all_reduce(view(data), plan, dtype, op, scale, 0, view_.ranks, options_.seconds, device_);
+  cuda::all_reduce(view(data), plan, dtype, op, scale, view_.ranks, options_.seconds, device_);
+  const cudaStream_t stream = current_stream(device_);
+  if (!is_capturing(stream)) ended_.record(stream);
 }
 
 void VirtualRanks::synchronize() const {

@@ -1,10 +1,13 @@
-// Ranks of one device, which one launch runs: what they share, and their all-reduce.
+// Ranks of one GPU, which one launch runs: what they share, and their all-reduce.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
+#include "ringlet/core/stream.h"
 #include "ringlet/cuda/all_reduce.h"
+#include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
 
 namespace ringlet::cuda {
@@ -14,18 +17,16 @@ struct VirtualRanksOptions {
   std::int64_t most_chunk_bytes = kMostChunkBytes;
 };
 
-/// Not for several threads, nor streams, at once.
-class VirtualRanks {
+/// Graphs that its all-reduces were captured in go first.
+class VirtualRanks final : public DeviceRanks {
  public:
   VirtualRanks(Device device, int ranks, VirtualRanksOptions options = {});
-  ~VirtualRanks();
+  ~VirtualRanks() override;
   VirtualRanks(const VirtualRanks&) = delete;
   VirtualRanks& operator=(const VirtualRanks&) = delete;
 
-  /// In place, in the order of the current stream; see cuda/all_reduce.h. data[r] is rank r's, of
-  /// edges.back() elements; piece r is [edges[r], edges[r + 1]), as in plan_all_reduce.
   void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges, DType dtype,
-                  Route route, CombineOp op = CombineOp::sum, double scale = 1);
+                  Route route, CombineOp op = CombineOp::sum, double scale = 1) override;
   /// Waits for the current stream; throws where a rank waited too long.
   void synchronize() const;
 
@@ -40,9 +41,11 @@ class VirtualRanks {
   Device device_;
   VirtualRanksOptions options_;
   int blocks_;                                     // of a rank, at most
-  Workspace flags_;                                // (ranks, blocks, ranks) u32
-  Workspace staging_;                              // (ranks, blocks, slots, chunk) f64 at most
+  ringlet::Stream own_;                            // whose memory no capture has
+  std::optional<Workspace> flags_;                 // (ranks, blocks, ranks) u32
+  std::optional<Workspace> staging_;               // (ranks, blocks, slots, chunk) f64 at most
   std::unique_ptr<std::uint64_t, Release> error_;  // pinned
+  Event ended_;                                    // the last launch that no graph has
   PeerView view_{};
 };
 

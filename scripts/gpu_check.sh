@@ -12,8 +12,9 @@
 #              on the CPU and on the GPU, where RINGLET_DATA has it
 #   programs   the tests of the programs, which then compute on the GPU; ranks that are processes, over NCCL
 #   comm       collectives of tensors on the GPU and the strategies over them, ranks as threads;
-#              collectives and strategies of two, four and eight ranks, timed
-#   memcheck racecheck initcheck        the kernels' tests under compute-sanitizer, six files at a time
+#              collectives (by steps and as one launch, beside copies) and strategies of two, four and
+#              eight ranks, timed
+#   memcheck racecheck initcheck synccheck    the kernels' tests under compute-sanitizer, six files at a time
 #   bench      every kernel and product alone, a step at three lengths, where its time goes
 #   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
 #   peers      a step of ours, of Sentence Transformers and of PyTorch in turn
@@ -280,10 +281,11 @@ kernel_tests() {
   echo dropout.cpp graph.cpp storage.cpp tensor.cpp
 }
 
-# Those whose kernels have shared memory, in which alone threads can race for racecheck.
+# Files of kernels with shared memory, in which alone threads can race for racecheck.
+sharing() { python3 scripts/kernel_resources.py shared "$build"/cuda/*.ptxas; }
 race_tests() {
   local sharing file
-  sharing=$(python3 scripts/kernel_resources.py shared "$build"/cuda/*.ptxas) || return
+  sharing=$(sharing) || return
   for file in $(kernel_tests); do
     grep -qx "${file%.cpp}" <<<"$sharing" && echo "$file"
   done
@@ -303,6 +305,11 @@ sanitize() {
       --print-limit 20 "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
   done
   for file in $(device_tests); do
+    if [ "$tool" = racecheck ] && ! sharing | grep -qx "${file%_device.cpp}"; then
+      skip "$tool, $file" "its kernels have no shared memory, so racecheck would see nothing; tests/cuda/${file%_device.cpp}.cpp, \
+of the slice kernels, looks for races on the host"
+      continue
+    fi
     limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
       --print-limit 20 "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
   done
@@ -312,6 +319,7 @@ sanitize() {
 slice_memcheck() { sanitize memcheck $(kernel_tests); }
 slice_racecheck() { sanitize racecheck $(race_tests); }
 slice_initcheck() { sanitize initcheck $(kernel_tests); }
+slice_synccheck() { sanitize synccheck $(race_tests); }
 
 # measure NAME PROGRAM ARGS...: a bench program, whose JSON is kept as the figures NAME.
 measure() {
@@ -390,7 +398,7 @@ slice_peers() {
     --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"
 }
 
-slices=(build kernels models train programs comm memcheck racecheck initcheck bench attention peers)
+slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench attention peers)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_libraries

@@ -184,12 +184,33 @@ def strategies(figures):
 
 
 def collectives(figures):
-    text = head("op", "ranks", "MiB", "algorithm", "transport", "algbw GB/s", "busbw GB/s", "p50 us", "p99 us")
+    text = head("op", "ranks", "MiB", "algorithm", "transport", "algbw GB/s", "busbw GB/s", "p50 us", "p99 us",
+                "% of the copy bound")
+    left_out = {}
     for _, run in beginning(figures, "collectives_"):
+        left_out.update(run.get("left_out", {}))
         for r in run["rows"]:
             text += row(r["op"], r["ranks"], f"{r['bytes'] / 2**20:g}", r["algorithm"], r["transport"],
-                        f"{r['algbw']:.1f}", f"{r['busbw']:.1f}", f"{r['p50_us']:.1f}", f"{r['p99_us']:.1f}")
-    return text
+                        f"{r['algbw']:.1f}", f"{r['busbw']:.1f}", f"{r['p50_us']:.1f}", f"{r['p99_us']:.1f}",
+                        shown(share_of_copy(r), ".1f"))
+    return text + "".join(f"\nNo {name} ring and direct: {why}.\n" for name, why in left_out.items())
+
+
+def share_of_copy(collective):
+    """In % of how fast the bytes that must move are copied; None where no copy was measured."""
+    return 100 * collective["of_copy"] if "of_copy" in collective else None
+
+
+def collectives_goals(figures):
+    """Of each number of ranks the better in-kernel way, at the largest size: beyond the cache."""
+    found = []
+    for name, run in beginning(figures, "collectives_"):
+        rows = [r for r in run["rows"] if r["op"] == "all_reduce"]
+        most = max((r["bytes"] for r in rows), default=0)
+        shares = [share_of_copy(r) for r in rows if r["bytes"] == most and r["algorithm"].startswith("in-kernel-")]
+        found.append((f"{name}: in-kernel all-reduce of {most / 2**20:g} MiB, % of the copy bound", ">= 50",
+                      max((share for share in shares if share is not None), default=None)))
+    return found
 
 
 def goals(figures):
@@ -217,7 +238,7 @@ def goals(figures):
         share = [100 * rate / copy_rate(figures["bandwidth"]) for name, rate in rates.items()
                  if name.split("/")[-1] == op]
         found.append((f"{op}: % of a copy's GB/s", ">= 80", min(share, default=None)))
-    return found + attention_goals(attention(figures))
+    return found + collectives_goals(figures) + attention_goals(attention(figures))
 
 
 def attention_goals(table):
@@ -258,7 +279,7 @@ def check_goals(slices):
     """The same of checks that passed or did not, {slice: [result]}."""
     found = []
     for what, names in (("tests", ("kernels", "models", "train", "programs", "comm")),
-                        ("compute-sanitizer", ("memcheck", "racecheck", "initcheck"))):
+                        ("compute-sanitizer", ("memcheck", "racecheck", "initcheck", "synccheck"))):
         results = [result for name in names for result in slices.get(name, [])]
         ran = [result for result in results if result != "skipped"]
         found.append((f"{what}: files that fail", "<= 0", len(ran) - ran.count("passed") if ran else None))

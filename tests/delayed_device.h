@@ -26,8 +26,8 @@ class DelayedDevice final : public HostDevice {
  public:
   static constexpr int kDevices = 4;
 
-  explicit DelayedDevice(unsigned seed = 1) : streams_(seed) {
-    for (int i = 0; i < kDevices; ++i) memories_.emplace_back(*this, Device{DeviceType::cuda, i});
+  explicit DelayedDevice(unsigned seed = 1, int devices = kDevices) : streams_(seed) {
+    for (int i = 0; i < devices; ++i) memories_.emplace_back(*this, Device{DeviceType::cuda, i});
   }
   ~DelayedDevice() override { run_all(); }
 
@@ -36,7 +36,7 @@ class DelayedDevice final : public HostDevice {
   /// How many copies from the host they were given.
   int uploads() const { return uploads_; }
 
-  int device_count() const override { return kDevices; }
+  int device_count() const override { return static_cast<int>(memories_.size()); }
 
   Block allocate(Device device, std::size_t nbytes) override {
     const std::lock_guard lock(mutex_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/core/device_ranks.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"
@@ -71,12 +72,59 @@ class HostDevice : public Backend {
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
 
+  std::unique_ptr<DeviceRanks> make_ranks(Device device, int ranks, double) override {
+    return std::make_unique<OwnRanks>(device, ranks);
+  }
+
  protected:
   using Call = std::function<void()>;
   virtual void give(Device device, Call call) = 0;
 
  private:
   inline static HostDevice* installed = nullptr;
+
+  /// One call for all ranks, of the CPU's sums.
+  struct OwnRanks final : DeviceRanks {
+    OwnRanks(Device device, int ranks) : device(device), ranks(ranks) {}
+    void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges, DType dtype,
+                    Route route, CombineOp op, double scale) override {
+      const auto n = static_cast<std::size_t>(ranks);
+      RINGLET_CHECK(data.size() == n && edges.size() == n + 1, "data of ", data.size(), " ranks, ",
+                    edges.size(), " edges, of ", n, " ranks");
+      const std::vector<std::byte*> own = bytes_of(data);
+      const std::vector<std::int64_t> ends(edges.begin(), edges.end());
+      installed->give(device, [own, ends, dtype, route, op, scale] {
+        for (std::size_t piece = 0; piece < own.size(); ++piece)
+          reduce(own, piece, ends, route, {nullptr, nullptr, 0, 0, op, scale, dtype});
+      });
+    }
+
+    static std::vector<std::byte*> bytes_of(std::span<void* const> data) {
+      std::vector<std::byte*> bytes;
+      for (void* const each : data) bytes.push_back(static_cast<std::byte*>(each));
+      return bytes;
+    }
+    /// Added on its way round to its owner, or in rank order.
+    static void reduce(const std::vector<std::byte*>& data, std::size_t piece,
+                       const std::vector<std::int64_t>& edges, Route route, CombineArgs args) {
+      const std::size_t itemsize = ringlet::itemsize(args.dtype);
+      const std::size_t offset = static_cast<std::size_t>(edges[piece]) * itemsize;
+      const std::size_t first = route == Route::ring ? piece + 1 : 0;
+      std::vector<const void*> sources;
+      for (std::size_t i = 0; i < data.size(); ++i)
+        sources.push_back(data[(first + i) % data.size()] + offset);
+      args.n = edges[piece + 1] - edges[piece];
+      std::vector<std::byte> sum(static_cast<std::size_t>(args.n) * itemsize);
+      args.out = sum.data();
+      args.sources = sources.data();
+      args.count = static_cast<int>(sources.size());
+      combine_kernel(args, Device{});
+      for (std::byte* to : data) std::memcpy(to + offset, sum.data(), sum.size());
+    }
+
+    Device device;
+    int ranks;
+  };
 
   // A weight that counts as rounded is read where cuda/rounded.h keeps it. A call cannot hold the
   // storage that other forms are kept of.

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "ringlet/comm/in_kernel.h"
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -29,6 +30,10 @@ class ThreadTransport final : public BoardTransport {
     if (message.device.type != device.type)
       end(str("[", name(message.call.op), "] rank ", peer, "'s tensor is on ", message.device,
               ", rank ", rank(), "'s on ", device));
+    if (message.device != device && is_in_kernel(message.call.algorithm))
+      end(str("[all_reduce] rank ", peer, "'s tensor is on ", message.device, ", rank ", rank(),
+              "'s on ", device, ", and ", name(message.call.algorithm),
+              " is for ranks that share a GPU: choose ring or direct"));
     if (message.ready) message.ready->make_wait(device);
     return message.device == device || !message.ready ? message.address : fetched(message);
   }

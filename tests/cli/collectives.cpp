@@ -16,4 +16,23 @@ TEST_CASE("collectives measures nothing at all, then one element and up") {
   for (const auto& row : written["rows"])
     if (row["algorithm"] == "direct") direct.push_back(row["bytes"]);
   CHECK(direct == std::vector<std::int64_t>{0, 4, 16, 64});
+  // The copies are what the others are measured by.
+  for (const auto& row : written["rows"]) CHECK(row.contains("of_copy") == (row["bytes"] > 0));
+}
+
+TEST_CASE(
+    "collectives says in a line why no row is of one launch, and refuses to measure only those") {
+  const TemporaryFolder folder;
+  const std::string rows = (folder / "rows.json").string();
+  const std::string why =
+      "they are for ranks that share a GPU (--device cuda), and these are on a CPU";
+  const std::vector<std::string> few = {"-b",        "4",     "-e",       "4",      "--rounds", "1",
+                                        "--seconds", "0.001", "--no-mpi", "--json", rows};
+  const Outcome all = run_program(RINGLET_COLLECTIVES, few);
+  CHECK_EQ(all.code, 0);
+  CHECK(all.out.find("\nNo in-kernel ring and direct: " + why + ".\n") != std::string::npos);
+  CHECK_EQ(nlohmann::json::parse(ringlet::read_file(rows))["left_out"]["in-kernel"], why);
+  const Outcome alone = run_program(RINGLET_COLLECTIVES, {"--algorithm", "in-kernel"});
+  CHECK_EQ(alone.code, 2);
+  CHECK_EQ(alone.err, "collectives: --algorithm in-kernel: " + why + "\n");
 }

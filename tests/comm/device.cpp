@@ -21,6 +21,9 @@ bool on_a_gpu() {
 }
 
 const std::vector<Algorithm> kAlgorithms = {Algorithm::direct, Algorithm::ring};
+/// Of ranks that share the device; on a CPU these are the others.
+const std::vector<Algorithm> kOfOneDevice = {
+    Algorithm::direct, Algorithm::ring, Algorithm::in_kernel_direct, Algorithm::in_kernel_ring};
 
 void expect_sum(const Tensor& actual, int ranks, const char* what) {
   const auto sum = [&](std::int64_t i) { return sum_over_ranks(ranks, i); };
@@ -68,6 +71,38 @@ TEST_CASE("a tensor may go before its collective has run on the device") {
       2);
 }
 
+TEST_CASE("in one launch: the bits of ring and direct, whose schedule the ranks' bytes sent are") {
+  if (!on_a_gpu()) return;
+  for (const auto& [in_kernel, algorithm] : {std::pair(Algorithm::in_kernel_ring, Algorithm::ring),
+                                             {Algorithm::in_kernel_direct, Algorithm::direct}})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      launch(
+          [&](const Group& group) {
+            const Tensor steps = fraction(group.rank(), dtype), once = steps.clone();
+            const Group by_steps = group.subgroup({0, 1, 2}, {.algorithm = algorithm});
+            by_steps.all_reduce(steps, ReduceOp::avg).wait();
+            group.all_reduce(once, ReduceOp::avg).wait();
+            expect_same_bits(once, steps, str(name(group.options().algorithm), ", ", dtype));
+            RINGLET_CHECK_EQ(by_steps.stats().bytes_sent > 0, group.stats().bytes_sent > 0, "sent");
+          },
+          3, {.group = {.algorithm = in_kernel}});
+}
+
+TEST_CASE("in one launch: ranks on different GPUs are refused") {
+  if (!on_a_gpu() || backend(default_device().type).device_count() < 2) return;
+  const GroupOptions options{.algorithm = Algorithm::in_kernel_ring};
+  CHECK_THROWS_WITH_AS(launch(
+                           [](const Group& group) {
+                             const Device own{default_device().type, group.rank()};
+                             group.all_reduce(numbered(group.rank(), 100).to(own)).wait();
+                           },
+                           2, {.group = options}),
+                       doctest::Contains("[all_reduce] rank 1's tensor is on cuda:1, rank 0's on "
+                                         "cuda:0, and in-kernel-ring is for ranks that share a "
+                                         "GPU: choose ring or direct"),
+                       Error);
+}
+
 TEST_CASE("tensors of a CPU and of a GPU do not meet in a collective") {
   if (!on_a_gpu()) return;
   CHECK_THROWS_WITH_AS(launch(
@@ -81,7 +116,7 @@ TEST_CASE("tensors of a CPU and of a GPU do not meet in a collective") {
 
 TEST_CASE("together(): one thread runs all ranks, to the bits of ranks in threads") {
   constexpr int kRanks = 3;
-  for (const Algorithm algorithm : kAlgorithms)
+  for (const Algorithm algorithm : kOfOneDevice)
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const GroupOptions options{.algorithm = algorithm, .segment_bytes = 512};
       std::vector<Tensor> apart(kRanks), sums;
@@ -117,7 +152,7 @@ TEST_CASE("together(): what it cannot run is refused") {
 TEST_CASE("a graph of the collectives of all ranks sums anew at every replay") {
   if (!on_a_gpu()) return;
   constexpr int kRanks = 4;
-  for (const Algorithm algorithm : kAlgorithms)
+  for (const Algorithm algorithm : kOfOneDevice)
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const auto ranks = local_ranks(kRanks, {.algorithm = algorithm, .segment_bytes = 512});
       std::vector<Tensor> buffers;

@@ -23,13 +23,23 @@ struct Setting {
   int ranks;
 };
 
-std::vector<Setting> settings() {
+std::vector<Setting> settings(const std::vector<Algorithm>& algorithms = {Algorithm::direct,
+                                                                          Algorithm::ring}) {
   std::vector<Setting> all;
   for (const TransportKind transport : transports())
-    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring})
+    for (const Algorithm algorithm : algorithms)
       for (const int ranks : {1, 2, 3, 4, 5})
         if (transport != TransportKind::gloo || ranks == 2 || ranks == 3)
           all.push_back({transport, algorithm, ranks});
+  return all;
+}
+
+/// Those that have an all-reduce of their own for the device that tensors are made on.
+std::vector<Setting> all_reduce_settings() {
+  std::vector<Setting> all = settings();
+  if (default_device().type == DeviceType::cpu) return all;
+  for (const Setting& setting : settings({Algorithm::in_kernel_direct, Algorithm::in_kernel_ring}))
+    if (setting.transport == TransportKind::thread) all.push_back(setting);
   return all;
 }
 
@@ -92,7 +102,7 @@ std::int64_t end_of(const Pieces& pieces) { return pieces.back().offset + pieces
 }  // namespace
 
 TEST_CASE("all_reduce: every dtype, any length, unaligned") {
-  for (const Setting& setting : settings())
+  for (const Setting& setting : all_reduce_settings())
     with_ranks(setting, [](const Group& group) {
       const int n = group.size();
       for (const DType dtype : kDTypes)
@@ -116,7 +126,7 @@ TEST_CASE("all_reduce: every dtype, any length, unaligned") {
 
 // One that is added to a sum of 16 bits vanishes; several together do not.
 TEST_CASE("sums of bf16 and f16 are rounded once, whatever their way") {
-  for (const Setting& setting : settings()) {
+  for (const Setting& setting : all_reduce_settings()) {
     if (setting.ranks % 2 == 0) continue;  // the exact sum has 16 bits with an even number of ones
     with_ranks(setting, [](const Group& group) {
       const int n = group.size();
@@ -144,7 +154,7 @@ TEST_CASE("sums of bf16 and f16 are rounded once, whatever their way") {
 }
 
 TEST_CASE("all_reduce of several tensors, end to end or apart") {
-  for (const Setting& setting : settings())
+  for (const Setting& setting : all_reduce_settings())
     with_ranks(setting, [](const Group& group) {
       const auto summed = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
       const std::uint64_t before = group.stats().collectives;
@@ -283,7 +293,7 @@ TEST_CASE("direct adds in rank order: its bits are those of the loop over ranks"
 }
 
 TEST_CASE("every algorithm gives the same bits on every rank and run to run") {
-  for (const Setting& setting : settings()) {
+  for (const Setting& setting : all_reduce_settings()) {
     if (setting.ranks != 3) continue;
     std::vector<std::vector<float>> results;
     std::mutex mutex;
@@ -363,7 +373,7 @@ TEST_CASE("a work runs on without its group") {
 }
 
 TEST_CASE("a collective moves the version of what it writes on at once, and not once more") {
-  for (const Setting& setting : settings()) {
+  for (const Setting& setting : all_reduce_settings()) {
     if (setting.ranks == 1) continue;
     std::latch noted(1);
     with_ranks(setting, [&](const Group& group) {
@@ -470,6 +480,25 @@ TEST_CASE("native: gloo has no reduce-scatter, and the other transports have not
 }
 #endif
 
+TEST_CASE(
+    "in-kernel algorithms are for threads of one process, all of whose CPU tensors go by steps") {
+  CHECK_THROWS_WITH_AS(
+      launch([](const Group&) {}, 2,
+             {.group = {.transport = TransportKind::shm, .algorithm = Algorithm::in_kernel_ring}}),
+      doctest::Contains("[group] in-kernel-ring is for ranks that are threads of one process, and "
+                        "these meet over shm: choose ring or direct"),
+      InputError);
+  for (const Algorithm algorithm : {Algorithm::in_kernel_ring, Algorithm::in_kernel_direct})
+    launch(
+        [](const Group& group) {
+          const Tensor sum = numbered(group.rank(), 100).to(Device{});
+          group.all_reduce(sum).wait();
+          expect(
+              sum, 0, 100, [](std::int64_t i) { return sum_over_ranks(2, i); }, "of a CPU");
+        },
+        2, {.group = {.algorithm = algorithm}});
+}
+
 TEST_CASE("a group of one returns at once from everything") {
   const Group group;
   CHECK(group.rank() == 0);
@@ -505,6 +534,7 @@ TEST_CASE("what a group refuses, on the rank that asked, before anything is sent
   CHECK_THROWS_AS(group.subgroup({1}), Error);
   CHECK_THROWS_AS(parse_transport("tcp"), InputError);
   CHECK(parse_algorithm("ring") == Algorithm::ring);
+  CHECK(parse_algorithm("in-kernel-direct") == Algorithm::in_kernel_direct);
   CHECK(parse_transport("auto") == TransportKind::automatic);
   CHECK(parse_transport("nccl") == TransportKind::nccl);
 }

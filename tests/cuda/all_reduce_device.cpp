@@ -139,8 +139,8 @@ TEST_CASE("cuda: on a GPU, a rank that nobody launches ends the others, and is n
     VirtualRanks ranks(default_device(), 2);
     const OnDevice<float> device(inputs_of<float>(2, 1000, 1), 0);
     const auto plan = plan_all_reduce(route, edges_of(1000, 2), DType::f32, 4);
-    all_reduce(ranks.view(device.data()), plan, DType::f32, CombineOp::sum, 1, /*first_rank=*/0,
-               /*local_ranks=*/1, /*seconds=*/0.2, default_device());
+    all_reduce(ranks.view(device.data()), plan, DType::f32, CombineOp::sum, 1, /*launched=*/1,
+               /*seconds=*/0.2, default_device());
     const char* line = "[all_reduce] rank 0 waited too long for rank 1 in step 0, segment 0";
     CHECK_THROWS_WITH_AS(ranks.synchronize(), line, Error);
     CHECK_THROWS_WITH_AS(
@@ -156,7 +156,7 @@ TEST_CASE("cuda: on a GPU, blocks that cannot all run at once are refused") {
   void* const both[] = {const_cast<std::byte*>(data.bytes()), const_cast<std::byte*>(data.bytes())};
   const auto plan = plan_all_reduce(Route::direct, edges_of(n, 2), DType::f32, 100'000);
   CHECK_THROWS_AS(
-      all_reduce(ranks.view(both), plan, DType::f32, CombineOp::sum, 1, 0, 2, 1, default_device()),
+      all_reduce(ranks.view(both), plan, DType::f32, CombineOp::sum, 1, 2, 1, default_device()),
       Error);
   CHECK_NOTHROW(ranks.synchronize());
 }
@@ -169,28 +169,28 @@ TEST_CASE("cuda: an in-kernel all-reduce refuses what it cannot do, before it ru
   view.error = &error;
   view.data[0] = elements, view.data[1] = elements + 16;
   const auto plan = plan_all_reduce(Route::ring, edges_of(16, 2), DType::f32, 1);
-  const auto line = [&](DType dtype, CombineOp op, double scale, int first, int local,
+  const auto line = [&](DType dtype, CombineOp op, double scale, int launched,
                         double seconds) -> std::string {
     try {
-      all_reduce(view, plan, dtype, op, scale, first, local, seconds, Device{DeviceType::cuda, 0});
+      all_reduce(view, plan, dtype, op, scale, launched, seconds, Device{DeviceType::cuda, 0});
     } catch (const Error& refused) {
       return refused.what();
     }
     return "";
   };
-  CHECK(line(DType::i32, CombineOp::sum, 0.5, 0, 2, 1) ==
+  CHECK(line(DType::i32, CombineOp::sum, 0.5, 2, 1) ==
         "[all_reduce] scale 0.5: only sums of floating types take one other than 1");
-  CHECK(line(DType::f32, CombineOp::max, 0.5, 0, 2, 1) ==
+  CHECK(line(DType::f32, CombineOp::max, 0.5, 2, 1) ==
         "[all_reduce] scale 0.5: only sums of floating types take one other than 1");
-  CHECK(line(DType::f32, CombineOp::sum, 1, 1, 2, 1) == "[all_reduce] ranks [1, 3) of 2");
-  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 0) == "[all_reduce] waits of 0 s");
+  CHECK(line(DType::f32, CombineOp::sum, 1, 3, 1) == "[all_reduce] a launch of 3 of 2 ranks");
+  CHECK(line(DType::f32, CombineOp::sum, 1, 2, 0) == "[all_reduce] waits of 0 s");
   view.data[1] = reinterpret_cast<std::byte*>(elements) + 2;
-  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 1) ==
+  CHECK(line(DType::f32, CombineOp::sum, 1, 2, 1) ==
         "[all_reduce] rank 1's elements lie at an address that 4 does not divide");
   error = Stall{1, 0, 2, 3}.word();
-  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 1) ==
+  CHECK(line(DType::f32, CombineOp::sum, 1, 2, 1) ==
         "[all_reduce] rank 1 waited too long for rank 0 in step 2, segment 3");
   view.ranks = 3;
-  CHECK(line(DType::f32, CombineOp::sum, 1, 0, 2, 1) ==
+  CHECK(line(DType::f32, CombineOp::sum, 1, 2, 1) ==
         "[all_reduce] ranks of the plan and the view: 2 != 3");
 }

@@ -1,0 +1,82 @@
+// The contenders of the collectives bench on a GPU that ranks share, of host memory and behind the
+// host; on a CPU tests/cli runs the program itself.
+#include <doctest/doctest.h>
+
+#include "../delayed_device.h"
+#include "ringlet/bench/collectives_contenders.h"
+#include "ringlet/comm/launch.h"
+
+using namespace ringlet;
+using namespace ringlet::bench;
+
+namespace {
+
+CollectivesOptions options_of(int ranks) {
+  CollectivesOptions options;
+  options.ranks = ranks;
+  options.device = {DeviceType::cuda, 0};
+  options.transport = comm::TransportKind::thread;
+  options.begin = options.end = 4000;
+  options.seconds = 0.001;
+  options.mpi = false;
+  return options;
+}
+
+struct Result {
+  std::string algorithm;
+  std::int64_t wrong;
+  bool timed;
+  bool operator==(const Result&) const = default;
+};
+
+std::vector<Result> run(const CollectivesOptions& options, const std::string& op) {
+  std::vector<Result> results;
+  const auto rank_main = [&](const comm::Group& world) {
+    for (const auto& contender : make_contenders(options, world)) {
+      if (!contender->can(op)) continue;
+      const Measurement measured = contender->run(op, options.begin, /*check=*/true);
+      if (world.rank() == 0)
+        results.push_back({contender->algorithm(), measured.wrong, measured.seconds.size() >= 3});
+    }
+  };
+  comm::launch(rank_main, options.ranks, {.ranks = comm::Ranks::threads});
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that share a GPU reduce in one launch, too, beside steps and copies") {
+  const DelayedDevice one(1, /*devices=*/1);
+  for (const int ranks : {2, 4, 8}) {
+    const CollectivesOptions options = options_of(ranks);
+    CHECK(options.share_a_gpu());
+    CHECK(options.why_not_in_kernel() == "");
+    CHECK(run(options, "all_reduce") == std::vector<Result>{{"direct", 0, true},
+                                                            {"ring", 0, true},
+                                                            {"in-kernel-direct", 0, true},
+                                                            {"in-kernel-ring", 0, true},
+                                                            {"copy", 0, true}});
+  }
+  CHECK(run(options_of(2), "all_gather") ==
+        std::vector<Result>{{"direct", 0, true}, {"ring", 0, true}, {"copy", 0, true}});
+}
+
+TEST_CASE("where no GPU is shared the in-kernel algorithms say why they are not measured") {
+  CollectivesOptions options = options_of(33);
+  options.device = {};
+  CHECK(options.why_not_in_kernel() ==
+        "they are for ranks that share a GPU (--device cuda), and these are on a CPU");
+  options.device = {DeviceType::cuda, 0};
+  {
+    const DelayedDevice one(1, /*devices=*/1);
+    CHECK(options.why_not_in_kernel() == "a launch takes 32 ranks at most, and these are 33");
+    options.ranks = 2;
+    options.transport = comm::TransportKind::nccl;
+    CHECK(options.why_not_in_kernel() ==
+          "they are for ranks that meet over thread, and these do over nccl");
+  }
+  const DelayedDevice four;
+  CHECK(options.why_not_in_kernel() ==
+        "they are for ranks that share a GPU, and of these there are 4: CUDA_VISIBLE_DEVICES=0 "
+        "leaves one");
+}
