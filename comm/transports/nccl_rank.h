@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ringlet/comm/transports/nccl_communicator.h"
+#include "ringlet/comm/transports/nccl_replays.h"
 #include "ringlet/comm/transports/nccl_watchdog.h"
 
 namespace ringlet::comm {
@@ -24,6 +25,7 @@ class NcclRank {
 
  private:
   void meet();
+  void note_captured();
 
   Membership membership_;
   Transport& host_;
@@ -33,6 +35,7 @@ class NcclRank {
   std::shared_ptr<Event> begun_;  // null in a capture
   std::optional<NcclCommunicator> communicator_;
   std::optional<NcclWatchdog> watchdog_;
+  std::shared_ptr<NcclReplays> captured_;  // of the graph that is captured
 };
 
 std::unique_ptr<Engine> make_nccl_engine(NcclRank& rank);

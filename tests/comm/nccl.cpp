@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "ranks.h"
+#include "ringlet/core/graph.h"
 #include "ringlet/cuda/nccl_library.h"
 #include "ringlet/tests/fake_nccl.h"
 
@@ -54,6 +55,23 @@ struct Gpus {
 using Groups = std::vector<FakeNccl::Group>;
 FakeNccl::Asked send(int peer, std::size_t nbytes) { return {"send", peer, nbytes}; }
 FakeNccl::Asked receive(int peer, std::size_t nbytes) { return {"receive", peer, nbytes}; }
+
+/// A rank's tensor on a GPU of its own, and its graph of two collectives that sum it.
+struct RankGraph {
+  explicit RankGraph(const Group& group)
+      : device{DeviceType::cuda, group.rank()}, x(zeros({1003}, DType::f32, device)) {
+    const auto sum = [&] {
+      group.all_reduce(x).wait();
+      group.broadcast(x, 1).wait();
+    };
+    group.all_reduce(x).wait();  // makes the communicator
+    graph = capture(device, sum);
+    group.barrier();  // what others give cuda:0 is not for rank 0's graph
+  }
+  Device device;
+  Tensor x;  // (1003)
+  std::unique_ptr<DeviceGraph> graph;
+};
 
 /// Collectives until one fails, for a minute at most.
 void go_on(const Group& group) {
@@ -285,6 +303,72 @@ TEST_CASE("nccl: a collective that its GPU does not end ends by the deadline") {
   CHECK(message.starts_with("[all_reduce] collective 1 (f32, 100): rank "));
   CHECK(message.find(" waited 1 s for cuda:0 to end it; all ranks came") != message.npos);
   CHECK((1s <= took && took < 15s));
+  gpus.check_all_aborted(2);
+}
+
+TEST_CASE("nccl: graphs of ranks with a GPU each sum anew at every replay") {
+  for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring, Algorithm::native}) {
+    Gpus gpus;
+    gpus.run(
+        [&](const Group& group) {
+          RankGraph own(group);
+          const Tensor mine = numbered(group.rank(), 1003).to(own.device);
+          group.barrier();  // the stream of cuda:0 is rank 0's from now on
+          for (int round = 0; round < 3; ++round) {
+            own.x.copy_(mine);
+            own.graph->replay();
+            const auto sum = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
+            expect(own.x, 0, 1003, sum, "replayed");
+            group.all_reduce(own.x).wait();  // and between replays as ever
+          }
+        },
+        3, {.algorithm = algorithm, .segment_bytes = 512});
+    CHECK(gpus.nccl.destroyed() == 3);
+    CHECK(gpus.nccl.misused() == 0);
+  }
+}
+
+TEST_CASE("nccl: a rank that does not replay its graph ends the others' by the deadline") {
+  Gpus gpus;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string message = gpus.failure(
+      [](const Group& group) {
+        const RankGraph own(group);
+        own.graph->replay();
+        while (group.rank() == 1 && !group.alarm()->raised()) std::this_thread::sleep_for(1ms);
+        own.graph->replay();
+        own.x.to_vector();  // waits for the GPU, until the watchdog ends its work
+        own.graph->replay();
+      },
+      3, {.timeout = 1s});
+  const auto took = std::chrono::steady_clock::now() - start;
+  CAPTURE(message);
+  CHECK(
+      message.starts_with("[graph] replay 2, of [all_reduce] collective 2 (f32, 1003) and 1 more: "
+                          "rank "));
+  CHECK(message.find(" to end it; ranks present: 0, 2; missing: 1") != message.npos);
+  CHECK((1s <= took && took < 15s));
+  gpus.check_all_aborted(3);
+}
+
+TEST_CASE("nccl: what fails in a replay ends all ranks, and is said at the next one") {
+  Gpus gpus;
+  const std::string message = gpus.failure(
+      [&](const Group& group) {
+        const RankGraph own(group);
+        own.graph->replay();
+        group.barrier();
+        if (group.rank() == 1) gpus.nccl.fail_on_device(1);
+        const auto end = std::chrono::steady_clock::now() + 20s;
+        while (std::chrono::steady_clock::now() < end) {
+          own.graph->replay();
+          own.x.to_vector();
+        }
+      },
+      2);
+  CAPTURE(message);
+  CHECK(message.starts_with("[graph] replay "));
+  CHECK(message.find("NCCL on rank 1: remote process exited") != message.npos);
   gpus.check_all_aborted(2);
 }
 
