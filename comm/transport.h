@@ -67,6 +67,9 @@ class Transport {
   /// Waits until no peer reads the buffer any more; the group has failed.
   virtual void abandon() noexcept = 0;
 
+  /// Whether a collective may be captured already: what the first makes, no capture may.
+  virtual bool is_ready_for_capture() const { return true; }
+
   /// Null where there is none.
   virtual Engine* engine() { return nullptr; }
 };

@@ -17,6 +17,7 @@ class NcclRank {
   int rank() const { return membership_.rank; }
   int size() const { return membership_.size; }
 
+  bool has_communicator() const { return communicator_.has_value(); }
   /// Returns when all ranks have come to the same call. The first makes the communicator.
   void enter(const Call& call, Device device);
   void group(const NcclCommunicator::Calls& calls);

@@ -2,6 +2,7 @@
 // it end. That its sums are right is tests/comm/group.cpp's business, on a delayed device.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -304,6 +305,31 @@ TEST_CASE("nccl: a collective that its GPU does not end ends by the deadline") {
   CHECK(message.find(" waited 1 s for cuda:0 to end it; all ranks came") != message.npos);
   CHECK((1s <= took && took < 15s));
   gpus.check_all_aborted(2);
+}
+
+TEST_CASE("nccl: a group's first collective is not captured, and the group goes on") {
+  Gpus gpus;
+  std::atomic<int> refused{0};
+  gpus.run(
+      [&](const Group& group) {
+        const Device own{DeviceType::cuda, group.rank()};
+        const Tensor x = full({100}, 1, DType::f32, own);
+        try {
+          capture(own, [&] { group.all_reduce(x).wait(); });
+        } catch (const Error& error) {
+          refused += std::string(error.what()) ==
+                     "[all_reduce] the group's first collective of tensors on a GPU makes its "
+                     "communicator, which cannot be captured: run one before the capture";
+        }
+        group.barrier();
+        group.all_reduce(x).wait();
+        const auto graph = capture(own, [&] { group.all_reduce(x).wait(); });
+        graph->replay();
+        expect(
+            x, 0, 100, [](std::int64_t) { return 4; }, "summed twice");
+      },
+      2);
+  CHECK(refused == 2);
 }
 
 TEST_CASE("nccl: graphs of ranks with a GPU each sum anew at every replay") {
