@@ -22,7 +22,8 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
   RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
                 " bytes");
-  state_->member = {std::move(store), std::move(alarm), rank, size, options.timeout, id};
+  state_->member = {std::move(store), std::move(alarm), rank, size, options.timeout, id,
+                    options.on_note};
   state_->options = options;
   state_->asked_for = options.transport;
   if (options.timed) {

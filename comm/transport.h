@@ -82,7 +82,10 @@ struct Membership {
   int size;
   Timeout timeout;
   std::string id;
+  std::function<void(const std::string&)> on_note = {};  // may be empty
 
+  /// On the rank of the group that is the first with this topic.
+  void note(const std::string& topic, const std::string& line) const;
   std::string key(const std::string& what) const { return id + "/" + what; }
   /// The value of a key that another rank sets; throws when the alarm is raised or after the
   /// timeout, saying what it waited for.

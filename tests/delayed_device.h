@@ -84,6 +84,8 @@ class DelayedDevice final : public HostDevice {
     download->point = streams_.last(current(device));
     return download;
   }
+  bool has_link(Device, Device) override { return has_links_; }
+  void cut_links() { has_links_ = false; }
   bool runs_behind() const override { return true; }
   void synchronize(Device) override {
     check_not_capturing("waiting for the device");
@@ -305,6 +307,7 @@ class DelayedDevice final : public HostDevice {
 
   std::recursive_mutex mutex_;  // trimming waits for all work
   DelayedStreams streams_;
+  std::atomic<bool> has_links_{true};
   std::atomic<int> ran_dry_{0}, uploads_{0};
   std::deque<Memory> memories_;
 };
