@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "ranks.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/cuda/nccl_library.h"
+#include "ringlet/tests/comm/environment.h"
 #include "ringlet/tests/fake_nccl.h"
 
 using namespace ringlet;
@@ -151,6 +153,22 @@ TEST_CASE("nccl: one communicator for a group, made for its first tensor on a GP
   CHECK(gpus.nccl.destroyed() == 3);
   CHECK(gpus.nccl.aborted() == 0);
   CHECK(gpus.nccl.misused() == 0);
+}
+
+TEST_CASE("nccl: ranks in one process are told once that kernels should be loaded before") {
+  Gpus gpus;
+  for (const char* loading : {"LAZY", "EAGER"}) {
+    std::mutex mutex;
+    std::vector<std::string> notes;
+    const auto note = [&](const std::string& line) {
+      const std::lock_guard lock(mutex);
+      notes.push_back(line);
+    };
+    with_environment({{"CUDA_MODULE_LOADING", loading}},
+                     [&] { gpus.run([](const Group&) {}, 3, {.on_note = note}); });
+    REQUIRE(notes.size() == (loading == std::string("LAZY") ? 1 : 0));
+    if (!notes.empty()) CHECK(notes[0].find("set CUDA_MODULE_LOADING=EAGER") != notes[0].npos);
+  }
 }
 
 TEST_CASE("nccl: a group's tensors are on one GPU of each rank") {
