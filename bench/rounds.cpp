@@ -96,7 +96,8 @@ comm::GroupOptions group_options(const ThroughputOptions& options) {
   return {.transport = options.transport,
           .algorithm = options.algorithm,
           .timed = options.device.type != DeviceType::cpu,
-          .trace = options.trace ? &std::cerr : nullptr};
+          .trace = options.trace ? &std::cerr : nullptr,
+          .on_note = [](const std::string& line) { std::cerr << line << std::endl; }};
 }
 
 // Of all ranks, on rank 0.

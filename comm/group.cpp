@@ -3,10 +3,25 @@
 #include <algorithm>
 
 #include "ringlet/comm/group_state.h"
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/in_kernel.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
+namespace {
+
+// CUDA loads a kernel when it is first launched, and may wait for what runs meanwhile: in one
+// process for a collective that waits for the very rank that cannot launch its part. Ranks in
+// processes of their own wait for their own GPU alone, whose collective the others end.
+void note_lazy_loading(const Membership& member) {
+  if (environment_variable("CUDA_MODULE_LOADING").value_or("") != "EAGER")
+    member.note("loading", str("[group] ", member.id,
+                               ": ranks in one process over nccl may wait "
+                               "for each other for ever while CUDA loads a kernel: set "
+                               "CUDA_MODULE_LOADING=EAGER before the program starts"));
+}
+
+}  // namespace
 
 void Work::wait() const {
   if (!state_) return;
@@ -23,7 +38,8 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
   RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
                 " bytes");
-  state_->member = {std::move(store), std::move(alarm), rank, size, options.timeout, id};
+  state_->member = {std::move(store), std::move(alarm), rank, size, options.timeout, id,
+                    options.on_note};
   state_->options = options;
   state_->asked_for = options.transport;
   if (options.timed) {
@@ -37,6 +53,7 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
   if (options.transport != TransportKind::nccl) state_->options.transport = state_->host_kind;
   if (state_->options.transport != TransportKind::thread)
     state_->nccl = make_nccl_transport(state_->member, *state_->transport);
+  if (state_->nccl && state_->host_kind == TransportKind::thread) note_lazy_loading(state_->member);
   if (options.algorithm == Algorithm::native && options.transport != TransportKind::nccl &&
       !state_->transport->engine())
     fail_input("[group] ", name(state_->options.transport),

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -68,6 +69,8 @@ struct GroupOptions {
   bool timed = false;
   /// Prints each step of each collective of this rank as a table (throughput --trace).
   std::ostream* trace = nullptr;
+  /// Told, in a line, what is slower or riskier here than it could be; once, on one of the ranks.
+  std::function<void(const std::string&)> on_note = {};
 };
 
 /// Counted since the group was made.

@@ -210,6 +210,7 @@ Work Group::State::start(Collective collective, Around around) {
                 name(collective.call.op),
                 "] ranks in threads of their own cannot be captured, together() they can");
   const std::lock_guard lock(calls);
+  if (captured && !gathered) check_ready_for_capture(collective);
   Prepared prepared = prepare(std::move(collective), std::move(around));
   Work work;
   if (gathered) {
@@ -225,9 +226,16 @@ Work Group::State::start(Collective collective, Around around) {
   return work;
 }
 
+// Before anything is counted: no rank has come to the collective, and the group can go on.
+void Group::State::check_ready_for_capture(const Collective& collective) {
+  queue->wait_for_all();
+  RINGLET_CHECK(nccl->is_ready_for_capture(), "[", name(collective.call.op),
+                "] the group's first collective of tensors on a GPU makes its communicator, which "
+                "cannot be captured: run one before the capture");
+}
+
 // What is captured is given to the device by the thread that captures.
 void Group::State::run_here(Task& task) {
-  queue->wait_for_all();
   task.run();
   task.run = nullptr;
   task.done = true;

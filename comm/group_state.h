@@ -94,6 +94,7 @@ struct Group::State {
   Work start(Collective collective, Around around = {});
   Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);
+  void check_ready_for_capture(const Collective& collective);
   void run_here(Task& task);
 };
 

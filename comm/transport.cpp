@@ -43,6 +43,10 @@ TransportKind best(const Membership& membership) {
 
 }  // namespace
 
+void Membership::note(const std::string& topic, const std::string& line) const {
+  if (store->add(key("noted " + topic), 1) == 1 && on_note) on_note(line);
+}
+
 std::string Membership::get(const std::string& what, const std::string& meaning) const {
   const auto deadline = Clock::now() + timeout;
   while (true) {

@@ -67,6 +67,9 @@ class Transport {
   /// Waits until no peer reads the buffer any more; the group has failed.
   virtual void abandon() noexcept = 0;
 
+  /// Whether a collective may be captured already: what the first makes, no capture may.
+  virtual bool is_ready_for_capture() const { return true; }
+
   /// Null where there is none.
   virtual Engine* engine() { return nullptr; }
 };
@@ -79,7 +82,10 @@ struct Membership {
   int size;
   Timeout timeout;
   std::string id;
+  std::function<void(const std::string&)> on_note = {};  // may be empty
 
+  /// On the rank of the group that is the first with this topic.
+  void note(const std::string& topic, const std::string& line) const;
   std::string key(const std::string& what) const { return id + "/" + what; }
   /// The value of a key that another rank sets; throws when the alarm is raised or after the
   /// timeout, saying what it waited for.

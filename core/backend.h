@@ -78,6 +78,9 @@ class Backend {
                      std::size_t nbytes) {
     copy(to, to_device, from, from_device, nbytes);
   }
+  /// Whether copies from `from` to `to`, another of the type, take a link between the two; else
+  /// they go through memory of the host.
+  virtual bool has_link(Device /*to*/, Device /*from*/) { return true; }
   /// Waits for all work of the device, whoever gave it.
   virtual void synchronize(Device device) = 0;
   // These are of a device that never runs behind.

@@ -10,6 +10,7 @@ namespace {
 
 thread_local bool capturing_here = false;
 thread_local std::vector<std::function<void()>> after_capture_here;
+thread_local std::vector<std::shared_ptr<ReplayObserver>> observers_here;
 thread_local bool shapes_recur_here = false;
 
 class CapturingScope {
@@ -24,10 +25,28 @@ class AfterCapture {
  public:
   AfterCapture() = default;
   ~AfterCapture() {
+    observers_here.clear();
     for (const auto& call : std::exchange(after_capture_here, {})) call();
   }
   AfterCapture(const AfterCapture&) = delete;
   AfterCapture& operator=(const AfterCapture&) = delete;
+};
+
+class ObservedGraph final : public DeviceGraph {
+ public:
+  ObservedGraph(std::unique_ptr<DeviceGraph> graph,
+                std::vector<std::shared_ptr<ReplayObserver>> observers)
+      : observers_(std::move(observers)), graph_(std::move(graph)) {}
+  void replay() override {
+    for (const auto& observer : observers_) observer->begin_replay();
+    graph_->replay();
+    for (const auto& observer : observers_) observer->end_replay();
+  }
+  std::size_t nodes() const override { return graph_->nodes(); }
+
+ private:
+  std::vector<std::shared_ptr<ReplayObserver>> observers_;
+  std::unique_ptr<DeviceGraph> graph_;
 };
 
 }  // namespace
@@ -48,7 +67,15 @@ std::unique_ptr<DeviceGraph> capture(Device device, const std::function<void()>&
     captured.abandon_capture(device);
     throw;
   }
-  return captured.end_capture(device);
+  auto graph = captured.end_capture(device);
+  auto observers = std::exchange(observers_here, {});
+  if (observers.empty()) return graph;
+  return std::make_unique<ObservedGraph>(std::move(graph), std::move(observers));
+}
+
+void observe_replays(std::shared_ptr<ReplayObserver> observer) {
+  RINGLET_CHECK(capturing_here, "[graph] replays are observed from within their capture");
+  observers_here.push_back(std::move(observer));
 }
 
 ShapesRecur::ShapesRecur() : before_(std::exchange(shapes_recur_here, true)) {}

@@ -32,6 +32,19 @@ void check_not_capturing(const char* what, Device device);
 /// behind other work, or that behind it.
 void run_after_capture(std::function<void()> call);
 
+/// Who is told when a graph is given to the device.
+class ReplayObserver {
+ public:
+  virtual ~ReplayObserver() = default;
+  /// Before a replay, on the thread and the stream that it is given on; what this throws, replay()
+  /// throws with nothing given.
+  virtual void begin_replay() = 0;
+  /// Behind it.
+  virtual void end_replay() = 0;
+};
+/// In a capture: of each replay of its graph, as long as that lives.
+void observe_replays(std::shared_ptr<ReplayObserver> observer);
+
 /// For a scope, the shapes that this thread's work has will come again: what is tried out once for
 /// each of them may take its time.
 class ShapesRecur {

@@ -33,6 +33,9 @@ Storage::Storage(std::size_t nbytes, Device device, std::function<void(std::byte
                 " cannot be made when they are looked at");
 }
 
+Storage::Storage(std::size_t nbytes, Device device, std::string why)
+    : nbytes_(nbytes), device_(device), why_none_(std::move(why)), unfilled_(true) {}
+
 Storage::~Storage() {
   for (const Sidecar& sidecar : sidecars_) count(sidecar.value, false);
   count(mirror_.value, false);
@@ -57,6 +60,7 @@ void Storage::give_back() {
 }
 
 void Storage::fill() const {
+  if (!why_none_.empty()) throw Error(why_none_);
   const std::lock_guard lock(fill_mutex_);
   if (!unfilled_) return;
   Backend& memory = backend(device_.type);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "ringlet/core/backend.h"
@@ -35,6 +36,8 @@ class Storage {
   /// Bytes of a CPU that nobody may ever look at: the first look takes memory for them and calls
   /// `fill`.
   Storage(std::size_t nbytes, Device device, std::function<void(std::byte*)> fill);
+  /// No bytes: whoever looks for them gets an Error that says `why`.
+  Storage(std::size_t nbytes, Device device, std::string why);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -106,6 +109,7 @@ class Storage {
   Device device_;
   std::function<void()> release_;
   mutable std::function<void(std::byte*)> fill_;
+  std::string why_none_;  // empty: there are bytes
   mutable std::atomic<bool> unfilled_{false};
   mutable std::mutex fill_mutex_;
   std::atomic<std::uint64_t> version_{0};

@@ -76,6 +76,8 @@ class CudaBackend final : public Backend {
                                      cuda::current_stream(to_device)));
   }
 
+  bool has_link(Device to, Device from) override { return cuda::enable_peer_access(to, from); }
+
   void synchronize(Device device) override {
     check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);

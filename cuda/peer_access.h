@@ -6,7 +6,8 @@
 namespace ringlet::cuda {
 
 /// From the first call on copies from `from` to `to` go over the link between them, where there is
-/// one; elsewhere the driver takes them through pinned memory of the host. False there.
+/// one. False elsewhere: there cudaMemcpyPeerAsync stages them through memory of the host, which
+/// the driver has for that.
 bool enable_peer_access(Device to, Device from);
 
 }  // namespace ringlet::cuda

@@ -48,6 +48,8 @@ use_headers() {
   local folder
   folder=$(cd "$1" && pwd) || return 1
   export PKG_CONFIG_LIBDIR=$folder/pkgconfig
+  # For nccl.h, which no package names; the toolkit's goes before it.
+  export CPLUS_INCLUDE_PATH=${CPLUS_INCLUDE_PATH:+$CPLUS_INCLUDE_PATH:}$folder/include
   # What is installed goes before what was packed.
   export PATH=$PATH:$folder/bin LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder/lib
   [ -n "${RINGLET_DATA:-}" ] || [ ! -d "$folder/data" ] || export RINGLET_DATA=$folder/data

@@ -12,7 +12,7 @@ headers() {
   done
   cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
   for entry in /usr/local/cuda/include/nccl.h /usr/include/nccl.h; do
-    [ ! -f "$entry" ] || cp -L "$entry" "$to/include/"
+    [ ! -f "$entry" ] || { cp -L "$entry" "$to/include/" && break; }
   done
 }
 

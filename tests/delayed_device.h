@@ -9,6 +9,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -85,6 +86,8 @@ class DelayedDevice final : public HostDevice {
     download->point = streams_.last(current(device));
     return download;
   }
+  bool has_link(Device, Device) override { return has_links_; }
+  void cut_links() { has_links_ = false; }
   bool runs_behind() const override { return true; }
   void synchronize(Device) override {
     check_not_capturing("waiting for the device");
@@ -101,14 +104,14 @@ class DelayedDevice final : public HostDevice {
   }
   std::unique_ptr<DeviceGraph> end_capture(Device device) override {
     const std::lock_guard lock(mutex_);
-    auto graph = std::make_unique<Captured>(*this, device, streams_.end_capture());
+    auto graph = std::make_unique<Captured>(*this, device, streams_.end_capture(current(device)));
     const std::size_t left = of(device).allocator.end_capture();
     RINGLET_CHECK(left == 0, "[graph] ", left, " bytes outlive the capture");
     return graph;
   }
   void abandon_capture(Device device) override {
     const std::lock_guard lock(mutex_);
-    streams_.abandon_capture();
+    streams_.abandon_capture(current(device));
     of(device).allocator.end_capture();
   }
 
@@ -136,6 +139,15 @@ class DelayedDevice final : public HostDevice {
     auto& own = *static_cast<Stream*>(stream);
     streams_.give(own, {std::move(call), true}, std::move(after));
     return streams_.last(own);
+  }
+  /// Behind what the stream was given before; of a captured one, at each replay again.
+  void meet_on(void* stream, DelayedStreams::Meeting meeting) {
+    auto& own = *static_cast<Stream*>(stream);
+    {
+      const std::lock_guard lock(mutex_);
+      if (streams_.captures(own)) return streams_.meet(own, std::move(meeting));
+    }
+    give_to(stream, {}, meeting(give_to(stream, {})));
   }
   Point promise() {
     const std::lock_guard lock(mutex_);
@@ -174,22 +186,20 @@ class DelayedDevice final : public HostDevice {
     Point point;
   };
 
-  /// A replay that is not done when it goes has the nodes.
   struct Captured final : DeviceGraph {
     Captured(DelayedDevice& owner, Device device, DelayedStreams::Graph graph)
-        : owner(owner),
-          device(device),
-          graph(std::make_shared<const DelayedStreams::Graph>(std::move(graph))) {
+        : owner(owner), device(device), graph(std::move(graph)) {
       owner.of(device).allocator.add_graph();
     }
-    ~Captured() override { owner.of(device).allocator.remove_graph(); }
-    void replay() override {
-      owner.give(device, [&streams = owner.streams_, graph = graph] { streams.run(*graph); });
+    ~Captured() override {
+      DelayedStreams::forget(graph);
+      owner.of(device).allocator.remove_graph();
     }
-    std::size_t nodes() const override { return graph->size(); }
+    void replay() override { owner.replay(device, graph); }
+    std::size_t nodes() const override { return graph.size(); }
     DelayedDevice& owner;
     Device device;
-    std::shared_ptr<const DelayedStreams::Graph> graph;
+    DelayedStreams::Graph graph;
   };
 
   struct OwnStream final : DeviceStream {
@@ -250,6 +260,32 @@ class DelayedDevice final : public HostDevice {
     return stream ? *stream : *of(device).stream;
   }
 
+  /// Its nodes are of no stream: what orders them is what they were captured behind.
+  void replay(Device device, const DelayedStreams::Graph& graph) {
+    Stream& stream = current(device);
+    std::map<const DelayedStreams::Node*, Point> now;
+    std::vector<Point> ends;
+    for (const Point& node : graph) {
+      std::vector<Point> after;
+      for (const Point& before : node->after) after.push_back(now.at(before.get()));
+      if (after.empty()) after.push_back(last(stream));
+      ends.push_back(give_beside(node->work, after));
+      // Without the lock: who is met takes it behind their own.
+      if (node->meeting) ends.push_back(give_beside({}, node->meeting(ends.back())));
+      now[node.get()] = ends.back();
+    }
+    const std::lock_guard lock(mutex_);
+    streams_.give(stream, {{}, true}, ends);
+  }
+  Point last(Stream& stream) {
+    const std::lock_guard lock(mutex_);
+    return streams_.last(stream);
+  }
+  Point give_beside(DelayedStreams::Work work, std::vector<Point> after) {
+    const std::lock_guard lock(mutex_);
+    return streams_.give_beside(std::move(work), std::move(after));
+  }
+
   void give(Device device, Call call) override {
     const std::lock_guard lock(mutex_);
     streams_.give(current(device), {std::move(call), true});
@@ -273,6 +309,7 @@ class DelayedDevice final : public HostDevice {
 
   std::recursive_mutex mutex_;  // trimming waits for all work
   DelayedStreams streams_;
+  std::atomic<bool> has_links_{true};
   std::atomic<int> ran_dry_{0}, uploads_{0};
   std::deque<Memory> memories_;
 };

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <set>
 #include <utility>
@@ -26,6 +25,9 @@ class DelayedStreams {
   };
   struct Node;
   using Point = std::shared_ptr<Node>;
+  /// What a stream does with others than its device: told the point where it comes there, each time
+  /// that the device is given it, this says for what it then waits.
+  using Meeting = std::function<std::vector<Point>(const Point& arrived)>;
   struct Stream {
     std::deque<Point> waiting;
     Point last = {};    // null: nothing was given yet
@@ -35,9 +37,10 @@ class DelayedStreams {
     Work work = {};
     Stream* stream = nullptr;
     std::vector<Point> after = {};  // of other streams
-    bool captured = false;
+    Stream* capture = nullptr;      // that it is part of, by the stream that it began with
     bool done = false;
     bool promised = false;
+    Meeting meeting = {};  // of what is captured; behind `work`
   };
   /// In the order in which they were captured.
   using Graph = std::vector<Point>;
@@ -48,18 +51,34 @@ class DelayedStreams {
 
   /// The end of what the stream was given; null where it was given nothing.
   Point last(Stream& stream) const {
-    return captures(stream) ? capture_->at(&stream) : stream.last;
+    const Capture* capture = capture_of(stream);
+    return capture ? capture->ends.at(&stream) : stream.last;
   }
 
   /// Behind what the stream was given before, and behind the points `after`. A stream that waits
   /// for what is captured is captured, too.
   void give(Stream& stream, Work work, std::vector<Point> after = {}) {
     std::erase(after, nullptr);
-    const auto is_captured = [](const Point& point) { return point->captured; };
-    if (captures(stream) || std::any_of(after.begin(), after.end(), is_captured))
-      return add_to_graph(stream, std::move(work), std::move(after));
+    const auto captured =
+        std::find_if(after.begin(), after.end(), [](const Point& point) { return point->capture; });
+    Stream* capture = captured != after.end() ? (*captured)->capture : nullptr;
+    if (capture || captures(stream))
+      return add_to_graph(capture, stream, {std::move(work), nullptr, std::move(after)});
     stream.last = std::make_shared<Node>(Node{std::move(work), &stream, std::move(after)});
     stream.waiting.push_back(stream.last);
+  }
+
+  /// For a captured stream: a meeting behind what it was given before.
+  void meet(Stream& stream, Meeting meeting) {
+    Node node;
+    node.meeting = std::move(meeting);
+    add_to_graph(nullptr, stream, std::move(node));
+  }
+  /// One of no stream.
+  Point give_beside(Work work, std::vector<Point> after) {
+    std::erase(after, nullptr);
+    kept_.push_back(std::make_shared<Node>(Node{std::move(work), nullptr, std::move(after)}));
+    return kept_.back();
   }
 
   /// A point that nobody comes to before keep(), which somebody else calls; what waits for it
@@ -104,12 +123,14 @@ class DelayedStreams {
     Stream* next = nullptr;
     for (Stream& stream : streams_)
       if (is_ready(stream) && (!next || stream.turn > next->turn)) next = &stream;
-    const auto kept =
-        std::find_if(kept_.begin(), kept_.end(), [](auto& at) { return is_ready(*at); });
-    if (!next && kept == kept_.end()) return false;
-    if (kept != kept_.end() && (!next || turn_of_kept_ > next->turn)) {
-      const Point node = *kept;
-      kept_.erase(kept);
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+      if (is_ready(*kept_[i])) kept.push_back(i);
+    if (!next && kept.empty()) return false;
+    if (!kept.empty() && (!next || turn_of_kept_ > next->turn)) {
+      const std::size_t chosen = kept[random_() % kept.size()];
+      const Point node = kept_[chosen];
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(chosen));
       run(*node);
     } else {
       const Point node = next->waiting.front();
@@ -120,46 +141,55 @@ class DelayedStreams {
   }
 
   void begin_capture(Stream& stream) {
-    capture_.emplace();
-    captured_.clear();
-    add_to_graph(stream, {}, {});
-    origin_ = &stream;
+    captures_.emplace(&stream, Capture{});
+    add_to_graph(&stream, stream, {});
   }
   /// Error where the stream that the capture began with does not wait for all that was captured.
-  Graph end_capture() {
+  Graph end_capture(Stream& origin) {
+    const Capture capture = std::move(captures_.at(&origin));
+    captures_.erase(&origin);
     std::set<const Node*> joined;
-    need(capture_->at(origin_), joined);
-    abandon_capture();
-    RINGLET_CHECK_EQ(joined.size(), captured_.size(), "[graph] nodes that the end waits for");
-    return std::exchange(captured_, {});
+    need(capture.ends.at(&origin), joined);
+    RINGLET_CHECK_EQ(joined.size(), capture.graph.size(), "[graph] nodes that the end waits for");
+    return capture.graph;
   }
-  void abandon_capture() { capture_.reset(); }
-  void run(const Graph& graph) {
-    Graph left = graph;
-    while (!left.empty()) {
-      const std::set<Point> waiting(left.begin(), left.end());
-      std::vector<std::size_t> able;
-      for (std::size_t i = 0; i < left.size(); ++i)
-        if (std::none_of(left[i]->after.begin(), left[i]->after.end(),
-                         [&](const Point& point) { return waiting.contains(point); }))
-          able.push_back(i);
-      const auto chosen = left.begin() + static_cast<std::ptrdiff_t>(able[random_() % able.size()]);
-      if ((*chosen)->work.call) (*chosen)->work.call();
-      left.erase(chosen);
-    }
+  void abandon_capture(Stream& origin) {
+    forget(captures_.at(&origin).graph);
+    captures_.erase(&origin);
   }
-
-  bool captures(Stream& stream) const { return capture_ && capture_->contains(&stream); }
+  /// Its meetings, when it goes: events may know points of it still.
+  static void forget(const Graph& graph) {
+    for (const Point& node : graph) node->meeting = nullptr;
+  }
+  bool captures(const Stream& stream) const { return capture_of(stream) != nullptr; }
 
  private:
-  void add_to_graph(Stream& stream, Work work, std::vector<Point> after) {
-    RINGLET_CHECK(capture_, "[device] what was captured is waited for outside of its graph");
-    for (const Point& point : after)
-      RINGLET_CHECK(point->captured, "[device] a graph waits for what is outside of it");
-    Point& last = (*capture_)[&stream];
-    if (last) after.push_back(last);
-    last = std::make_shared<Node>(Node{std::move(work), nullptr, std::move(after), true});
-    captured_.push_back(last);
+  /// One that has not ended.
+  struct Capture {
+    std::map<const Stream*, Point> ends = {};  // of the streams in it
+    Graph graph = {};
+  };
+
+  const Capture* capture_of(const Stream& stream) const {
+    for (const auto& [origin, capture] : captures_)
+      if (capture.ends.contains(&stream)) return &capture;
+    return nullptr;
+  }
+  /// To the capture that began with `origin`; null: to the one that the stream is in.
+  void add_to_graph(Stream* origin, Stream& stream, Node node) {
+    for (auto& [began, capture] : captures_)
+      if (!origin && capture.ends.contains(&stream)) origin = began;
+    const auto found = captures_.find(origin);
+    RINGLET_CHECK(found != captures_.end(),
+                  "[device] what was captured is waited for outside of its graph");
+    auto& [ends, graph] = found->second;
+    for (const Point& point : node.after)
+      RINGLET_CHECK(point->capture == origin, "[device] a graph waits for what is outside of it");
+    Point& last = ends[&stream];
+    if (last) node.after.push_back(last);
+    node.capture = origin;
+    last = std::make_shared<Node>(std::move(node));
+    graph.push_back(last);
   }
 
   /// The point, what it comes behind, and so on.
@@ -205,10 +235,8 @@ class DelayedStreams {
   std::deque<Stream> streams_;  // none ever goes
   std::deque<Point> kept_;      // of no stream
   unsigned turn_of_kept_ = 0;
-  int promises_ = 0;                                 // not kept yet
-  std::optional<std::map<Stream*, Point>> capture_;  // the streams in it, and where they end
-  Graph captured_;
-  Stream* origin_ = nullptr;
+  int promises_ = 0;  // not kept yet
+  std::map<Stream*, Capture> captures_;
 };
 
 }  // namespace ringlet

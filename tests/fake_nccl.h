@@ -1,9 +1,11 @@
 // NCCL on the device of delayed_device.h: a group is work of its stream that begins behind what the
 // stream was given, lasts until all its sends and receives have met their peers', and moves their
 // bytes some time in between. As the real one it takes a group at once and gives it to the stream
-// later, takes no other call of the communicator meanwhile, and waits for ever for who never comes.
+// later, takes no other call of the communicator meanwhile, waits for ever for who never comes, and
+// does not abort while there are graphs with its groups.
 #pragma once
 
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -11,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "delayed_device.h"
@@ -103,6 +106,7 @@ class FakeNccl {
     std::vector<Point> promised;
     int joints = 0;
     bool gone = false;
+    std::shared_ptr<const int> graphs = std::make_shared<int>();  // each that has its groups, too
   };
 
   inline static FakeNccl* installed = nullptr;
@@ -142,18 +146,22 @@ class FakeNccl {
   }
 
   void give(const Open& group) {
-    Communicator& communicator = *group.communicator;
-    const Point arrived = device_.give_to(group.stream, {});
-    std::vector<Point> moved;
-    Group asked;
-    for (const Call& call : group.calls) {
-      const bool to_peer = call.what == "send" || call.what == "receive";
-      asked.push_back({call.what, to_peer ? call.peer : -1, call.count * size_of(call.type)});
-      moved.push_back(to_peer ? meet(communicator, call, arrived)
-                              : join(communicator, call, arrived));
-    }
-    device_.give_to(group.stream, {}, moved);
-    groups_[communicator.rank].push_back(std::move(asked));
+    device_.meet_on(
+        group.stream, [this, group, graph = group.communicator->graphs](const Point& arrived) {
+          const std::lock_guard lock(mutex_);
+          Communicator& communicator = *group.communicator;
+          std::vector<Point> moved;
+          if (communicator.gone) return moved;  // kernels of a replay that see it at once
+          Group asked;
+          for (const Call& call : group.calls) {
+            const bool to_peer = call.what == "send" || call.what == "receive";
+            asked.push_back({call.what, to_peer ? call.peer : -1, call.count * size_of(call.type)});
+            moved.push_back(to_peer ? meet(communicator, call, arrived)
+                                    : join(communicator, call, arrived));
+          }
+          groups_[communicator.rank].push_back(std::move(asked));
+          return moved;
+        });
   }
 
   Point promise(Communicator& communicator) {
@@ -314,11 +322,15 @@ class FakeNccl {
   }
   static ncclResult_t abort(ncclComm_t handle) {
     FakeNccl& self = *installed;
-    const std::lock_guard lock(self.mutex_);
     Communicator& communicator = of(handle);
     ++self.aborted_;
-    if (std::exchange(communicator.gone, true)) return self.misuse();
-    for (const Point& point : communicator.promised) self.device_.keep(point, {}, {});
+    {
+      const std::lock_guard lock(self.mutex_);
+      if (std::exchange(communicator.gone, true)) return self.misuse();
+      for (const Point& point : communicator.promised) self.device_.keep(point, {}, {});
+    }
+    while (communicator.graphs.use_count() > 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return ncclSuccess;
   }
   static ncclResult_t finalize(ncclComm_t handle) {
@@ -380,7 +392,7 @@ class FakeNccl {
   }
 
   DelayedDevice& device_;
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;  // replays come from the device
   std::uint64_t ids_ = 0;
   std::map<std::string, World> worlds_;
   std::deque<std::unique_ptr<Communicator>> communicators_;  // those that are gone, too

@@ -45,7 +45,8 @@ class Reading {
 }  // namespace
 
 std::shared_ptr<Board> join_board(const Membership& membership) {
-  const auto& [store, alarm, rank, size, timeout, id] = membership;
+  const auto& store = membership.store;
+  const int rank = membership.rank, size = membership.size;
   std::shared_ptr<Board> board;
   if (rank == 0) {
     board = Board::make(size);

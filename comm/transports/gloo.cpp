@@ -3,8 +3,8 @@
 // itself, so that sizes are known to agree before bytes move.
 #include "ringlet/comm/transports/gloo.h"
 
-#include "ringlet/comm/transports/gloo_places.h"
 #include "ringlet/comm/transports/gloo_watchdog.h"
+#include "ringlet/comm/transports/store_places.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -20,7 +20,7 @@ class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(const Membership& membership)
       : membership_(membership),
-        places_(membership_),
+        places_(membership_, "place"),
         watchdog_(membership.alarm, places_),
         peers_(static_cast<std::size_t>(membership.size)),
         context_(connect_gloo(membership_)),
@@ -177,7 +177,7 @@ class GlooTransport final : public Transport {
   }
 
   Membership membership_;
-  GlooPlaces places_;
+  StorePlaces places_;
   GlooWatchdog watchdog_;
   std::vector<Peer> peers_;
   std::shared_ptr<::gloo::rendezvous::Context> context_;

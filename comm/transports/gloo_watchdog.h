@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "ringlet/comm/transports/gloo.h"
-#include "ringlet/comm/transports/gloo_places.h"
+#include "ringlet/comm/transports/store_places.h"
 #include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
@@ -18,7 +18,7 @@ namespace ringlet::comm {
 /// Ends a wait inside gloo when the alarm is raised, and says where this rank is.
 class GlooWatchdog {
  public:
-  GlooWatchdog(std::shared_ptr<Alarm> alarm, GlooPlaces& places)
+  GlooWatchdog(std::shared_ptr<Alarm> alarm, StorePlaces& places)
       : alarm_(std::move(alarm)), places_(places) {}
   ~GlooWatchdog() {
     {
@@ -62,7 +62,7 @@ class GlooWatchdog {
   }
 
   std::shared_ptr<Alarm> alarm_;
-  GlooPlaces& places_;
+  StorePlaces& places_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;

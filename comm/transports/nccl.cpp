@@ -111,6 +111,8 @@ class NcclTransport final : public Transport {
     buffer_ = {};
   }
 
+  bool is_ready_for_capture() const override { return rank_.has_communicator(); }
+
   Engine* engine() override { return engine_.get(); }
 
  private:

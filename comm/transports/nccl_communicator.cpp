@@ -100,9 +100,15 @@ std::string NcclCommunicator::async_error() {
   return is_taken(state) ? "" : words(state);
 }
 
+// Nobody calls it any more once it is taken: NCCL waits for graphs with its collectives to go, and
+// whoever has them must hear meanwhile why.
 void NcclCommunicator::abort() noexcept {
-  const std::lock_guard lock(mutex_);
-  handle_.abort();
+  NcclHandle taken;
+  {
+    const std::lock_guard lock(mutex_);
+    taken = std::move(handle_);
+  }
+  taken.abort();
 }
 
 void NcclCommunicator::wait_until_taken(const std::string& where, const char* file, int line) {

@@ -26,7 +26,8 @@ class NcclCommunicator {
   void group(const std::string& where, const Calls& calls);
   /// What went wrong on the device, in NCCL's words; empty where nothing did.
   std::string async_error();
-  /// Ends its work on the device. Any thread, any number of times.
+  /// Ends its work on the device, and waits until no graph has any. Any thread, any number of
+  /// times.
   void abort() noexcept;
 
  private:

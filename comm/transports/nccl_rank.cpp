@@ -3,6 +3,7 @@
 #include "ringlet/comm/collectives.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/graph.h"
 
 namespace ringlet::comm {
 
@@ -20,9 +21,19 @@ void NcclRank::enter(const Call& call, Device device) {
     meet();  // NCCL's kernels must not wait on a GPU where another rank still makes its part
     watchdog_.emplace(membership_, *communicator_);
   }
-  // What is captured runs later, any number of times: no time is measured of it.
   begun_ = backend(device.type).is_captured(device) ? nullptr : std::make_shared<Event>(device);
-  if (begun_) begun_->record();
+  if (!begun_) return note_captured();
+  begun_->record();
+}
+
+// It runs later, any number of times, each of which is watched.
+void NcclRank::note_captured() {
+  if (!captured_) {
+    captured_ = std::make_shared<NcclReplays>(membership_, *watchdog_, device_, call_);
+    observe_replays(captured_);
+    run_after_capture([this] { captured_.reset(); });
+  }
+  captured_->add_one();
 }
 
 // Empty messages carry the call, and a rank hears from its neighbour: where neighbours agree, all

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ringlet/comm/transports/nccl_communicator.h"
+#include "ringlet/comm/transports/nccl_replays.h"
 #include "ringlet/comm/transports/nccl_watchdog.h"
 
 namespace ringlet::comm {
@@ -16,6 +17,7 @@ class NcclRank {
   int rank() const { return membership_.rank; }
   int size() const { return membership_.size; }
 
+  bool has_communicator() const { return communicator_.has_value(); }
   /// Returns when all ranks have come to the same call. The first makes the communicator.
   void enter(const Call& call, Device device);
   void group(const NcclCommunicator::Calls& calls);
@@ -24,6 +26,7 @@ class NcclRank {
 
  private:
   void meet();
+  void note_captured();
 
   Membership membership_;
   Transport& host_;
@@ -33,6 +36,7 @@ class NcclRank {
   std::shared_ptr<Event> begun_;  // null in a capture
   std::optional<NcclCommunicator> communicator_;
   std::optional<NcclWatchdog> watchdog_;
+  std::shared_ptr<NcclReplays> captured_;  // of the graph that is captured
 };
 
 std::unique_ptr<Engine> make_nccl_engine(NcclRank& rank);

@@ -1,5 +1,7 @@
 #include "ringlet/comm/transports/nccl_watchdog.h"
 
+#include <algorithm>
+
 #include "ringlet/core/error.h"
 #include "ringlet/core/thread.h"
 
@@ -8,6 +10,8 @@ namespace ringlet::comm {
 NcclWatchdog::NcclWatchdog(const Membership& membership, NcclCommunicator& communicator)
     : membership_(membership),
       communicator_(communicator),
+      replays_(membership_, "replays"),
+      publish_at_(Clock::now() + replays_.interval()),
       thread_(start_thread([this] { run(); })) {}
 
 NcclWatchdog::~NcclWatchdog() {
@@ -22,8 +26,16 @@ NcclWatchdog::~NcclWatchdog() {
 void NcclWatchdog::watch(const Call& call, std::shared_ptr<const Event> begun,
                          std::shared_ptr<const Event> ended) {
   const std::lock_guard lock(mutex_);
-  last_ = call;
+  last_ = {call, nullptr, nullptr};
   watched_.push_back({call, std::move(begun), std::move(ended)});
+}
+
+void NcclWatchdog::watch_replay(const Call& first, int count, std::shared_ptr<const Event> begun,
+                                std::shared_ptr<const Event> ended) {
+  const std::lock_guard lock(mutex_);
+  replays_.enter({++replayed_, 0});
+  last_ = {first, nullptr, nullptr, replayed_, count};
+  watched_.push_back({first, std::move(begun), std::move(ended), replayed_, count});
 }
 
 void NcclWatchdog::run() {
@@ -46,10 +58,37 @@ void NcclWatchdog::look() {
   if (membership_.alarm->raised()) return;
   const std::optional<Watched> first = oldest();
   if (const std::string error = communicator_.async_error(); !error.empty())
-    return end_by_nccl(membership_, describe_collective(first ? first->call : last_), error);
+    return end_by_nccl(membership_, describe(first ? *first : last_), error);
+  publish();
   if (!first || !first->since || Clock::now() - *first->since <= membership_.timeout) return;
-  membership_.alarm->raise(str(describe_collective(first->call), ": ", waited(membership_), " for ",
-                               first->ended->device(), " to end it; all ranks came"));
+  membership_.alarm->raise(str(describe(*first), ": ", waited(membership_), " for ",
+                               first->ended->device(), " to end it", presence(*first)));
+}
+
+std::string NcclWatchdog::describe(const Watched& watched) {
+  const std::string call = describe_collective(watched.call);
+  if (watched.replay == 0) return call;
+  const std::string more = watched.count > 1 ? str(" and ", watched.count - 1, " more") : "";
+  return str("[graph] replay ", watched.replay, ", of ", call, more);
+}
+
+std::string NcclWatchdog::presence(const Watched& watched) const {
+  std::vector<Place> places;  // before a collective, the ranks have met
+  if (watched.replay > 0) places = replays_.of_all();
+  const bool all_came = std::all_of(places.begin(), places.end(), [&](const Place& place) {
+    return place.sequence >= watched.replay;
+  });
+  return all_came ? "; all ranks came" : comm::presence(watched.replay, places);
+}
+
+void NcclWatchdog::publish() noexcept {
+  if (Clock::now() < publish_at_) return;
+  publish_at_ = Clock::now() + replays_.interval();
+  try {
+    replays_.publish();
+  } catch (const std::exception&) {
+    // The store is gone: the alarm says so.
+  }
 }
 
 // Events are asked without the lock: on the way of who gives the device its work.

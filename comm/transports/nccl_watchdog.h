@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "ringlet/comm/transports/nccl_communicator.h"
+#include "ringlet/comm/transports/store_places.h"
 #include "ringlet/core/stream.h"
 
 namespace ringlet::comm {
@@ -28,17 +29,26 @@ class NcclWatchdog {
   /// `begun` and those before it are done: what it waits for on this rank is no peer's fault.
   void watch(const Call& call, std::shared_ptr<const Event> begun,
              std::shared_ptr<const Event> ended);
+  /// The same of a graph with `count` collectives, of which `first` is the first. Its time is that
+  /// of all of it, what it computes included.
+  void watch_replay(const Call& first, int count, std::shared_ptr<const Event> begun,
+                    std::shared_ptr<const Event> ended);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Watched {
     Call call;
     std::shared_ptr<const Event> begun, ended;
+    std::uint64_t replay = 0;  // the how manieth of the group's graphs; 0: none
+    int count = 1;             // of collectives
     std::optional<Clock::time_point> since = {};
   };
 
   void run();
   void look();
+  static std::string describe(const Watched& watched);
+  std::string presence(const Watched& watched) const;
+  void publish() noexcept;
   std::optional<Watched> oldest();
 
   const Membership& membership_;
@@ -46,7 +56,11 @@ class NcclWatchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
-  Call last_;
+  Watched last_;
+  // Ranks come to replays without comparing their calls: each says here how many it has given.
+  StorePlaces replays_;
+  std::uint64_t replayed_ = 0;
+  Clock::time_point publish_at_;
   std::deque<Watched> watched_;
   std::thread thread_;
 };

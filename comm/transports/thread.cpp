@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ringlet/comm/in_kernel.h"
 #include "ringlet/comm/transports/board.h"
@@ -22,7 +23,8 @@ struct PeerEvents {
 
 class ThreadTransport final : public BoardTransport {
  public:
-  using BoardTransport::BoardTransport;
+  explicit ThreadTransport(const Membership& membership)
+      : BoardTransport(membership, join_board(membership)), membership_(membership) {}
 
  private:
   const std::byte* view(int peer, const Message& message) override {
@@ -42,11 +44,20 @@ class ThreadTransport final : public BoardTransport {
   const std::byte* fetched(const Message& message) {
     check_not_capturing("a copy between devices");
     const Device device = buffer().device();
+    look_for_link(device, message.device);
     Tensor copy = empty({static_cast<std::int64_t>(message.nbytes)}, DType::u8, device);
     std::byte* to = copy.mutable_bytes();
     backend(device.type).fetch(to, device, message.address, message.device, message.nbytes);
     fetched_.push_back(std::move(copy));
     return to;
+  }
+
+  void look_for_link(Device to, Device from) {
+    if (!looked_for_.insert({to, from}).second || backend(to.type).has_link(to, from)) return;
+    membership_.note("links",
+                     str("[group] ", membership_.id, ": ", to, " has no peer access to ", from,
+                         ": copies between such GPUs go through pinned memory of "
+                         "the host; `ringlet info` shows which read each other's"));
   }
 
   const Event* mark_ready(int peer, std::uint64_t slot) override {
@@ -79,6 +90,8 @@ class ThreadTransport final : public BoardTransport {
 
   bool must_stage(const Tensor&) const override { return false; }
 
+  Membership membership_;
+  std::set<std::pair<Device, Device>> looked_for_;
   std::map<std::pair<int, Device>, std::shared_ptr<PeerEvents>> events_;
   std::vector<Tensor> fetched_;
 };
@@ -86,7 +99,7 @@ class ThreadTransport final : public BoardTransport {
 }  // namespace
 
 std::unique_ptr<Transport> make_thread_transport(const Membership& membership) {
-  return std::make_unique<ThreadTransport>(membership, join_board(membership));
+  return std::make_unique<ThreadTransport>(membership);
 }
 
 }  // namespace ringlet::comm

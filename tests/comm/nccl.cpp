@@ -2,11 +2,15 @@
 // it end. That its sums are right is tests/comm/group.cpp's business, on a delayed device.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "ranks.h"
+#include "ringlet/core/graph.h"
 #include "ringlet/cuda/nccl_library.h"
+#include "ringlet/tests/comm/environment.h"
 #include "ringlet/tests/fake_nccl.h"
 
 TEST_SUITE_BEGIN("host");
@@ -56,6 +60,23 @@ struct Gpus {
 using Groups = std::vector<FakeNccl::Group>;
 FakeNccl::Asked send(int peer, std::size_t nbytes) { return {"send", peer, nbytes}; }
 FakeNccl::Asked receive(int peer, std::size_t nbytes) { return {"receive", peer, nbytes}; }
+
+/// A rank's tensor on a GPU of its own, and its graph of two collectives that sum it.
+struct RankGraph {
+  explicit RankGraph(const Group& group)
+      : device{DeviceType::cuda, group.rank()}, x(zeros({1003}, DType::f32, device)) {
+    const auto sum = [&] {
+      group.all_reduce(x).wait();
+      group.broadcast(x, 1).wait();
+    };
+    group.all_reduce(x).wait();  // makes the communicator
+    graph = capture(device, sum);
+    group.barrier();  // what others give cuda:0 is not for rank 0's graph
+  }
+  Device device;
+  Tensor x;  // (1003)
+  std::unique_ptr<DeviceGraph> graph;
+};
 
 /// Collectives until one fails, for a minute at most.
 void go_on(const Group& group) {
@@ -134,6 +155,22 @@ TEST_CASE("nccl: one communicator for a group, made for its first tensor on a GP
   CHECK(gpus.nccl.destroyed() == 3);
   CHECK(gpus.nccl.aborted() == 0);
   CHECK(gpus.nccl.misused() == 0);
+}
+
+TEST_CASE("nccl: ranks in one process are told once that kernels should be loaded before") {
+  Gpus gpus;
+  for (const char* loading : {"LAZY", "EAGER"}) {
+    std::mutex mutex;
+    std::vector<std::string> notes;
+    const auto note = [&](const std::string& line) {
+      const std::lock_guard lock(mutex);
+      notes.push_back(line);
+    };
+    with_environment({{"CUDA_MODULE_LOADING", loading}},
+                     [&] { gpus.run([](const Group&) {}, 3, {.on_note = note}); });
+    REQUIRE(notes.size() == (loading == std::string("LAZY") ? 1 : 0));
+    if (!notes.empty()) CHECK(notes[0].find("set CUDA_MODULE_LOADING=EAGER") != notes[0].npos);
+  }
 }
 
 TEST_CASE("nccl: a group's tensors are on one GPU of each rank") {
@@ -287,6 +324,97 @@ TEST_CASE("nccl: a collective that its GPU does not end ends by the deadline") {
   CHECK(message.starts_with("[all_reduce] collective 1 (f32, 100): rank "));
   CHECK(message.find(" waited 1 s for cuda:0 to end it; all ranks came") != message.npos);
   CHECK((1s <= took && took < 15s));
+  gpus.check_all_aborted(2);
+}
+
+TEST_CASE("nccl: a group's first collective is not captured, and the group goes on") {
+  Gpus gpus;
+  std::atomic<int> refused{0};
+  gpus.run(
+      [&](const Group& group) {
+        const Device own{DeviceType::cuda, group.rank()};
+        const Tensor x = full({100}, 1, DType::f32, own);
+        try {
+          capture(own, [&] { group.all_reduce(x).wait(); });
+        } catch (const Error& error) {
+          refused += std::string(error.what()) ==
+                     "[all_reduce] the group's first collective of tensors on a GPU makes its "
+                     "communicator, which cannot be captured: run one before the capture";
+        }
+        group.barrier();
+        group.all_reduce(x).wait();
+        const auto graph = capture(own, [&] { group.all_reduce(x).wait(); });
+        graph->replay();
+        expect(
+            x, 0, 100, [](std::int64_t) { return 4; }, "summed twice");
+      },
+      2);
+  CHECK(refused == 2);
+}
+
+TEST_CASE("nccl: graphs of ranks with a GPU each sum anew at every replay") {
+  for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring, Algorithm::native}) {
+    Gpus gpus;
+    gpus.run(
+        [&](const Group& group) {
+          RankGraph own(group);
+          const Tensor mine = numbered(group.rank(), 1003).to(own.device);
+          group.barrier();  // the stream of cuda:0 is rank 0's from now on
+          for (int round = 0; round < 3; ++round) {
+            own.x.copy_(mine);
+            own.graph->replay();
+            const auto sum = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
+            expect(own.x, 0, 1003, sum, "replayed");
+            group.all_reduce(own.x).wait();  // and between replays as ever
+          }
+        },
+        3, {.algorithm = algorithm, .segment_bytes = 512});
+    CHECK(gpus.nccl.destroyed() == 3);
+    CHECK(gpus.nccl.misused() == 0);
+  }
+}
+
+TEST_CASE("nccl: a rank that does not replay its graph ends the others' by the deadline") {
+  Gpus gpus;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string message = gpus.failure(
+      [](const Group& group) {
+        const RankGraph own(group);
+        own.graph->replay();
+        while (group.rank() == 1 && !group.alarm()->raised()) std::this_thread::sleep_for(1ms);
+        own.graph->replay();
+        own.x.to_vector();  // waits for the GPU, until the watchdog ends its work
+        own.graph->replay();
+      },
+      3, {.timeout = 1s});
+  const auto took = std::chrono::steady_clock::now() - start;
+  CAPTURE(message);
+  CHECK(
+      message.starts_with("[graph] replay 2, of [all_reduce] collective 2 (f32, 1003) and 1 more: "
+                          "rank "));
+  CHECK(message.find(" to end it; ranks present: 0, 2; missing: 1") != message.npos);
+  CHECK((1s <= took && took < 15s));
+  gpus.check_all_aborted(3);
+}
+
+TEST_CASE("nccl: what fails in a replay ends all ranks, and is said at the next one") {
+  Gpus gpus;
+  const std::string message = gpus.failure(
+      [&](const Group& group) {
+        const RankGraph own(group);
+        own.graph->replay();
+        group.barrier();
+        if (group.rank() == 1) gpus.nccl.fail_on_device(1);
+        const auto end = std::chrono::steady_clock::now() + 20s;
+        while (std::chrono::steady_clock::now() < end) {
+          own.graph->replay();
+          own.x.to_vector();
+        }
+      },
+      2);
+  CAPTURE(message);
+  CHECK(message.starts_with("[graph] replay "));
+  CHECK(message.find("NCCL on rank 1: remote process exited") != message.npos);
   gpus.check_all_aborted(2);
 }
 

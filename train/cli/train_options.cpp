@@ -217,9 +217,11 @@ void check_devices(const TrainOptions& options, train::Strategy strategy, bool l
 }
 
 comm::GroupOptions group_options(const TrainOptions& options) {
-  return with_timeout({.transport = comm::parse_transport(options.transport),
-                       .algorithm = comm::parse_algorithm(options.algorithm)},
-                      options.timeout);
+  return with_timeout(
+      {.transport = comm::parse_transport(options.transport),
+       .algorithm = comm::parse_algorithm(options.algorithm),
+       .on_note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }},
+      options.timeout);
 }
 
 void check_batch(const TrainOptions& options, const TrainingData& data, int devices) {

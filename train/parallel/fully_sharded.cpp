@@ -155,7 +155,7 @@ class Gatherer final : public UnitSharding {
       const auto [offset, count] = mine(state);
       state.shard.copy_(share_unit(*state.unit).slice(offset, offset + count));
       for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-        items_[i].slot->parameter.set_tensor(placeholder(*items_[i].slot));
+        items_[i].slot->parameter.set_tensor(placeholder(state.elsewhere, *items_[i].slot));
         whole_[u].frozen |= !items_[i].state->requires_grad;
       }
     }
@@ -203,9 +203,7 @@ class Gatherer final : public UnitSharding {
   void unit_complete(State& state) override {
     const auto unit = static_cast<std::size_t>(&state - states_.data());
     if (!state.unit->layer) return;
-    RINGLET_CHECK(whole_[unit].in_use, "[fsdp] '", state.unit->name,
-                  "' is a unit, but its parameters were used without calling it: choose a module "
-                  "around it (FullyShardedOptions::units)");
+    RINGLET_CHECK(whole_[unit].in_use, used_without_call(*state.unit));
     if (!whole_[unit].frozen) release(unit);
   }
 
@@ -262,7 +260,7 @@ class Gatherer final : public UnitSharding {
     const State& state = states_[unit];
     if (std::exchange(whole.in_use, false))
       for (std::size_t i = state.first_item; i < state.last_item; ++i)
-        items_[i].slot->parameter.set_tensor(placeholder(*items_[i].slot));
+        items_[i].slot->parameter.set_tensor(placeholder(state.elsewhere, *items_[i].slot));
     whole.data = Tensor();
   }
 

@@ -39,12 +39,13 @@ struct FullyShardedOptions {
 ///
 /// A module that is a unit gathers its parameters before its forward and before its backward; what
 /// lies outside every unit is gathered when the outermost module that holds it is entered, and kept
-/// until backward ends. In between a parameter reads as NaN, and so does its gradient once it is
-/// summed: only the optimizer sees it. Every call of the module is collective: all ranks make the
-/// same ones (encode does so by itself, whatever texts each rank has), with or without gradients.
-/// A module whose weights were not read yet (from_pretrained) is sharded without ever being whole
-/// on a rank. After a forward or a hook of it that threw on all ranks alike they may go on; after a
-/// backward that threw they are refused to. It stays sharded when this object goes.
+/// until backward ends. To look at a parameter in between is an Error, and so it is to look at its
+/// gradient once that is summed: only the optimizer sees it. Every call of the module is
+/// collective: all ranks make the same ones (encode does so by itself, whatever texts each rank
+/// has), with or without gradients. A module whose weights were not read yet (from_pretrained) is
+/// sharded without ever being whole on a rank. After a forward or a hook of it that threw on all
+/// ranks alike they may go on; after a backward that threw they are refused to. It stays sharded
+/// when this object goes.
 class FullySharded {
  public:
   using Options = FullyShardedOptions;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/train/parallel/released.h"
 
 namespace ringlet::train {
 namespace {
@@ -30,8 +29,12 @@ UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group gro
   }
   const DType dtype = items_.front().slot->parameter.dtype();
   const Device device = items_.front().slot->parameter.device();
-  elsewhere_ =
-      released_storage(static_cast<std::size_t>(arena_->numel()) * itemsize(dtype), device);
+  const std::size_t nbytes = static_cast<std::size_t>(arena_->numel()) * itemsize(dtype);
+  for (State& state : states_)
+    state.elsewhere = std::make_shared<Storage>(nbytes, device, used_without_call(*state.unit));
+  summed_ = std::make_shared<Storage>(nbytes, device,
+                                      str("[", name, "] a gradient was looked at once it was ",
+                                          "summed: each rank has a piece, for its optimizer"));
   if (switches_.gradients) {
     arena_->drop_grad();
     shard_grads_ = zeros({local}, dtype, device);
@@ -50,9 +53,19 @@ UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group gro
   }
 }
 
-Tensor UnitSharding::placeholder(const nn::Slot& slot) const {
+std::string UnitSharding::used_without_call(const nn::Unit& unit) {
+  if (!unit.layer)
+    return "[fsdp] parameters outside every unit were used without calling the module that holds "
+           "them";
+  return str("[fsdp] '", unit.name,
+             "' is a unit, but its parameters were used without calling it: choose a module "
+             "around it (FullyShardedOptions::units)");
+}
+
+Tensor UnitSharding::placeholder(const std::shared_ptr<Storage>& bytes,
+                                 const nn::Slot& slot) const {
   const DType dtype = states_.front().shard.dtype();  // a whole parameter may be rounded
-  return Tensor(elsewhere_, static_cast<std::size_t>(slot.offset) * itemsize(dtype),
+  return Tensor(bytes, static_cast<std::size_t>(slot.offset) * itemsize(dtype),
                 slot.parameter.shape(), dtype);
 }
 
@@ -277,7 +290,7 @@ void UnitSharding::finish(State& state) {
     Item& item = items_[i];
     if (!std::exchange(item.pending, false)) continue;
     item.reduced = true;
-    if (switches_.gradients) item.state->grad_buffer = placeholder(*item.slot);
+    if (switches_.gradients) item.state->grad_buffer = placeholder(summed_, *item.slot);
   }
   state.grad = Tensor();
 }
@@ -288,7 +301,8 @@ void UnitSharding::leave_out_unwritten() {
     if (!item.pending || item.state->has_grad) continue;
     item.pending = false;
     item.state->has_grad = item.reduced;
-    if (item.reduced && switches_.gradients) item.state->grad_buffer = placeholder(*item.slot);
+    if (item.reduced && switches_.gradients)
+      item.state->grad_buffer = placeholder(summed_, *item.slot);
   }
 }
 

@@ -53,7 +53,8 @@ class UnitSharding : public RankStrategy {
     std::int64_t table_begin = 0, table_end = 0;  // elements of the unit
     // ---- sums of earlier backwards, to be added to ----
     bool holds_sum = false;
-    Tensor earlier;  // (my count) set aside while shard_grad is written
+    Tensor earlier;                      // (my count) set aside while shard_grad is written
+    std::shared_ptr<Storage> elsewhere;  // of parameters that are not whole
     std::int64_t numel() const { return unit->end - unit->begin; }
   };
   const comm::Piece& mine(const State& state) const {
@@ -64,8 +65,9 @@ class UnitSharding : public RankStrategy {
   }
   /// All gradients of the unit that this backward gives are there.
   virtual void unit_complete(State&) {}
-  /// A parameter whose bytes are elsewhere.
-  Tensor placeholder(const nn::Slot& slot) const;
+  static std::string used_without_call(const nn::Unit& unit);
+  /// A parameter or its gradient without bytes: to look at it is the Error of `bytes`.
+  Tensor placeholder(const std::shared_ptr<Storage>& bytes, const nn::Slot& slot) const;
   /// Unit bytes from every rank's piece, into `whole` (unit).
   comm::Work gather(const State& state, Tensor whole, const Tensor& piece) const;
 
@@ -88,7 +90,7 @@ class UnitSharding : public RankStrategy {
   Tensor shard_grads_;  // of all units, where gradients are sharded
   std::vector<State*> in_flight_;
   RowTables tables_;
-  std::shared_ptr<Storage> elsewhere_;
+  std::shared_ptr<Storage> summed_;
   bool reducing_ = false;
 };
 

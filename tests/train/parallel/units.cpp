@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "every_strategy.h"
+#include "ringlet/core/ops/matmul.h"
 #include "ringlet/train/parallel/memory_need.h"
 
 using namespace ringlet;
@@ -68,6 +69,23 @@ TEST_CASE("with chosen units FSDP ends with the bits of DDP over the same ones")
   }
 }
 
+TEST_CASE("under FSDP a matrix that is used without its unit's call is an error on the host") {
+  tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
+    const FullySharded parallel(*model.loss, group, {.units = kByClass});
+    int matrices = 0;
+    for (const nn::Parameter& parameter : model.loss->parameters()) {
+      const bool is_layers = parameter.name().find("encoder.layer.1.") != std::string::npos;
+      if (!is_layers || parameter.shape().dim() != 2) continue;
+      const Tensor x = zeros({3, parameter.shape()[1]});
+      CHECK(refusal([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
+                .find("[fsdp] 'encoder.layer.1' is a unit, but its parameters were used without "
+                      "calling it") == 0);
+      ++matrices;
+    }
+    CHECK(matrices == 6);
+  });
+}
+
 TEST_CASE("fewer units are whole for longer: what FSDP needs follows from the policy") {
   const auto whole = [](const nn::UnitPolicy& policy) {
     const tiny::Model model;
@@ -89,9 +107,10 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
     const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
     Loader loader(tiny::datasets(), model.encoder.tokenizer(),
                   tiny::loader_options(group.rank(), 2));
-    const Variable value = (*model.loss)(tiny::next(loader));
-    CHECK(refusal([&] { value.backward(); })
-              .find("'encoder.layer.2.intermediate.dense' is a unit, but its parameters were used "
+    const auto before = group.stats().collectives;
+    CHECK(refusal([&] { (*model.loss)(tiny::next(loader)); })
+              .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameters were used "
                     "without calling it") != std::string::npos);
+    CHECK(group.stats().collectives > before);
   });
 }

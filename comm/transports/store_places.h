@@ -1,4 +1,4 @@
-// How far each rank of a group over gloo has come.
+// How far each rank of a group has come, where no memory says it.
 #pragma once
 
 #include <algorithm>
@@ -6,18 +6,21 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "ringlet/comm/transports/gloo.h"
+#include "ringlet/comm/transport.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
 
 /// Where each rank is, as the group's store has it: each keeps its own place up to date while it
 /// lives, waiting or not.
-class GlooPlaces {
+class StorePlaces {
  public:
-  explicit GlooPlaces(const Membership& membership) : membership_(membership) {}
+  /// `what` tells those of one group apart.
+  StorePlaces(const Membership& membership, std::string what)
+      : membership_(membership), what_(std::move(what)) {}
 
   /// Of this rank; any thread.
   void enter(const Place& place) { entered_.store(place.word(), std::memory_order_relaxed); }
@@ -54,9 +57,10 @@ class GlooPlaces {
 
  private:
   static constexpr Timeout kPatience{1000};
-  std::string key(int rank) const { return membership_.key(str("place of rank ", rank)); }
+  std::string key(int rank) const { return membership_.key(str(what_, " of rank ", rank)); }
 
   const Membership& membership_;
+  std::string what_;
   std::atomic<std::uint64_t> entered_{0};
   std::uint64_t published_ = 0;
 };
