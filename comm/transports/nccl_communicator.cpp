@@ -148,7 +148,7 @@ ncclComm_t NcclCommunicator::open_handle() const {
 
 // NCCL's last words are of the thread that failed, and often say more than the code.
 std::string NcclCommunicator::words(ncclResult_t result) const {
-  const char* last = nccl().ncclGetLastError(handle_.get());
+  const char* last = nccl().ncclGetLastError(nullptr);  // it has one for all communicators
   const std::string code = nccl().ncclGetErrorString(result);
   return last && *last ? str(code, ": ", std::string(last, std::strcspn(last, "\n"))) : code;
 }
