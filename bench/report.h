@@ -12,9 +12,11 @@
 
 namespace ringlet::bench {
 
-/// The table, Markdown. Speed-ups are against the first row; the share of the machine is against
-/// the row of as many unconnected devices, if there is one.
+/// The table, Markdown. Speed-ups are over base_row(rows); the share of the machine is against the
+/// row of as many unconnected devices, if there is one.
 std::string to_markdown(const std::vector<Row>& rows);
+/// Of a GPU: whose steps were replayed as graphs, and whose were not.
+std::string replayed_line(const std::vector<Row>& rows);
 /// `settings` are written as they are, beside the rows; what is predicted with
 /// the row that it is of, and with the link that it comes from.
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,

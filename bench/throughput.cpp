@@ -89,7 +89,8 @@ std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options)
       {}};
   for (const Row& row : rows)
     chart.bars.push_back({fmt::format("{} x {}", row.strategy, row.devices), row.pairs_per_s(),
-                          fmt::format("{:.2f}x", row.pairs_per_s() / rows[0].pairs_per_s()), ""});
+                          fmt::format("{:.2f}x", row.pairs_per_s() / base_row(rows).pairs_per_s()),
+                          ""});
   return train::draw_bars(chart);
 }
 
@@ -175,7 +176,9 @@ int run(int argc, char** argv) {
     }
   std::optional<Predicted> predicted;
   if (link) predicted = predict(rows, config_of(*options), *link, *options);
-  fmt::print("\n{}{}", to_markdown(rows), prediction(predicted, plans));
+  fmt::print("\n{}", to_markdown(rows));
+  if (options->device.type != DeviceType::cpu) fmt::print("\n{}", replayed_line(rows));
+  fmt::print("{}", prediction(predicted, plans));
   if (!options->json.empty())
     write_json(options->json, rows, settings(*options, data.text), predicted);
   if (!options->svg.empty()) write_file(options->svg, draw(rows, *options));

@@ -92,6 +92,8 @@ def figures(arguments, row):
     kept = {name: row[name] for name in ("pairs_per_s", "peak_memory_bytes")}
     if arguments.device != "cpu":
         kept["peak_device_bytes"] = row["peak_device_bytes" if "peak_device_bytes" in row else "peak_tensor_bytes"]
+        if "a_step" in row:  # of ours: the share of its steps that were graphs
+            kept["replayed"] = row["a_step"]["replayed"]
     return kept
 
 
@@ -129,6 +131,14 @@ def median(sides, side):
     return statistics.median(sides[side]["pairs_per_s"])
 
 
+def replayed_line(runs):
+    """Whose steps of ours a GPU replays as graphs: `none`'s are what speed-ups are over."""
+    kinds = {"replayed as graphs": [], "launched op by op": []}
+    for strategy, sides in runs.items():
+        kinds["replayed as graphs" if max(sides[SIDES[0]]["replayed"]) > 0 else "launched op by op"].append(strategy)
+    return "ringlet's steps: " + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+
+
 def print_table(arguments, runs, cores):
     place = "GPUs" if arguments.device != "cpu" else f"{arguments.threads} thread(s) a device on core(s) {cores}"
     peak = "peak_memory_bytes" if arguments.device == "cpu" else "peak_device_bytes"
@@ -144,6 +154,8 @@ def print_table(arguments, runs, cores):
         peaks = [f"{max(sides[side][peak]) / 2**20:.0f}" for side in SIDES]
         print("| " + " | ".join([strategy, str(devices(arguments, strategy)), spread(ours, 3), spread(theirs, 3),
                                  ratio + "x", *ups, *peaks]) + " |")
+    if arguments.device != "cpu":
+        print("\n" + replayed_line(runs))
 
 
 def main():
