@@ -19,7 +19,7 @@ def row_of(command, replayed):
 
 
 def compared(*options):
-    """(what is printed, the commands of ours)"""
+    """(what is printed, the commands of ours, those of theirs)"""
     commands = []
 
     def run(_, command, environment, arguments, cores, more):
@@ -30,16 +30,26 @@ def compared(*options):
     with mock.patch.object(sys, "argv", ["compare", "--throughput", "throughput", "--rounds", "1", *options]), \
             mock.patch.object(compare_strategies, "run", run), contextlib.redirect_stdout(printed):
         compare_strategies.main()
-    return printed.getvalue(), [command for command in commands if command[0] == "throughput"]
+    ours, theirs = ([command for command in commands if (command[0] == "throughput") == is_ours]
+                    for is_ours in (True, False))
+    return printed.getvalue(), ours, theirs
 
 
 class Compared(unittest.TestCase):
     def test_the_line_says_whose_steps_are_replayed(self):
-        text, _ = compared("--device", "cuda", "--strategies", "none", "ddp", "fsdp")
+        text, _, _ = compared("--device", "cuda", "--strategies", "none", "ddp", "fsdp")
         self.assertIn("ringlet's steps: replayed as graphs: none; launched op by op: ddp, fsdp\n", text)
 
+    def test_what_changes_a_step_of_ours_reaches_it_and_not_theirs(self):
+        options = ["--transport", "nccl", "--algorithm", "ring", "--step-graphs", "off"]
+        _, ours, theirs = compared("--device", "cuda", "--strategies", "none", "ddp", *options)
+        for command in ours:
+            self.assertEqual([word for word in command if word in options], options)
+        for command in theirs:
+            self.assertNotIn("--transport", command)
+
     def test_steps_of_a_cpu_are_no_graphs_and_nothing_is_said(self):
-        text, _ = compared("--strategies", "none", "ddp")
+        text, _, _ = compared("--strategies", "none", "ddp")
         self.assertNotIn("replayed", text)
 
 
