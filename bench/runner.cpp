@@ -55,7 +55,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       splits_batch_(plan.strategy == train::Strategy::dp),
       dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
-                devices_of(plan, options), options.dtype),
+                devices_of(plan, options), options.dtype, {.timed = true}),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column);

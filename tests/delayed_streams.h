@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -149,6 +150,9 @@ class DelayedStreams {
     }
   }
 
+  /// How much work that computes was done so far.
+  std::uint64_t computed() const { return computed_; }
+
   bool captures(Stream& stream) const { return capture_ && capture_->contains(&stream); }
 
  private:
@@ -185,8 +189,9 @@ class DelayedStreams {
     return std::all_of(node.after.begin(), node.after.end(),
                        [](const Point& point) { return point->done; });
   }
-  static void run(Node& node) {
+  void run(Node& node) {
     if (node.work.call) node.work.call();
+    if (node.work.computes) ++computed_;
     node.work = {};
     node.after.clear();
     node.done = true;
@@ -205,6 +210,7 @@ class DelayedStreams {
   std::deque<Stream> streams_;  // none ever goes
   std::deque<Point> kept_;      // of no stream
   unsigned turn_of_kept_ = 0;
+  std::uint64_t computed_ = 0;
   int promises_ = 0;                                 // not kept yet
   std::optional<std::map<Stream*, Point>> capture_;  // the streams in it, and where they end
   Graph captured_;
