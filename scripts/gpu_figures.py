@@ -218,6 +218,39 @@ def goals(figures):
     return found + attention_goals(attention(figures))
 
 
+def of_the_copy(figures, ranks):
+    """In %, of the largest all-reduce by our best algorithm; it and the copy beside it move as many bytes."""
+    rows = [r for r in figures.get(f"collectives_{ranks}", {}).get("rows", []) if r["op"] == "all_reduce"]
+    rows = [r for r in rows if r["bytes"] == max(r["bytes"] for r in rows)]
+    copies = [r["p50_us"] for r in rows if r["algorithm"] == "copy"]
+    ours = [r["p50_us"] for r in rows if r["algorithm"] not in ("copy", "native")]
+    return 100 * copies[0] / min(ours) if copies and ours else None
+
+
+def share_hidden(figures, ranks, strategy):
+    for r in figures.get(f"strategies_{ranks}", {}).get("rows", []):
+        if r["strategy"] == strategy and "overlap" in r:
+            return 100 * r["overlap"]
+    return None
+
+
+def parallel_goals(figures):
+    """As goals(), of several ranks."""
+    equal = [result for name, result in figures.get("checks", {}).items()
+             if name.startswith("train/parallel/equality.cpp") and result != "skipped"]
+    killed = "seconds of a run in which a rank is killed"
+    found = [("strategies to the bits of ranks in turn: files that fail", "<= 0",
+              len(equal) - equal.count("passed") if equal else None),
+             (killed, "<= 60", figures.get("said", {}).get(killed))]
+    for ranks in (2, 4, 8):
+        found.append((f"all-reduce of {ranks} ranks: % of the copy's rate", ">= 50", of_the_copy(figures, ranks)))
+    for ranks in (2, 4):
+        for strategy in ("ddp", "fsdp"):
+            found.append((f"{strategy}, {ranks} ranks: % of collectives hidden", ">= 50",
+                          share_hidden(figures, ranks, strategy)))
+    return found
+
+
 def attention_goals(table):
     found = []
     total = {key: {p: sum(t) for p, t in times.items() if None not in t} for key, times in table.items()}
@@ -265,7 +298,7 @@ def check_goals(slices):
 
 def markdown(figures, slices):
     parts = []
-    if found := check_goals(slices) + goals(figures):
+    if found := check_goals(slices) + goals(figures) + parallel_goals(figures):
         parts.append(("Goals", goals_table(found)))
     if any(name.startswith("step_") for name in figures):
         parts.append(("Steps", steps(figures)))
