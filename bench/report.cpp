@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "ringlet/core/file.h"
 
@@ -156,9 +155,10 @@ std::string replayed_line(const std::vector<Row>& rows) {
 
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
                 const std::map<std::string, std::string>& settings,
-                const std::optional<Predicted>& predicted) {
+                const std::optional<Predicted>& predicted, const nlohmann::ordered_json& machine) {
   nlohmann::ordered_json j;
   for (const auto& [key, value] : settings) j[key] = value;
+  if (!machine.is_null()) j["machine"] = machine;
   if (predicted) {
     j["link"] = to_json(predicted->link);
     j["modelled_from"] = predicted->from;

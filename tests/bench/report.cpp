@@ -8,6 +8,7 @@
 
 #include "../files.h"
 #include "ringlet/core/file.h"
+#include "ringlet/train/cli/machine.h"
 
 using ringlet::bench::Measurement;
 using ringlet::bench::Row;
@@ -43,8 +44,38 @@ TEST_CASE("the report says whose steps are replayed as graphs, and whose are lau
   CHECK_EQ(replayed_line({rows[1]}), "Launched op by op: `ddp`.\n");
   CHECK_EQ(replayed_line({rows[0]}), "Replayed as graphs: `none`.\n");
   const TemporaryFolder folder;
-  write_json(folder / "rows.json", rows, {}, {});
+  write_json(folder / "rows.json", rows, {}, {}, nullptr);
   const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
   CHECK_EQ(json["replayed"], nlohmann::json{"none"});
   CHECK_EQ(json["rows"][2]["speedup"], 0.5);
+  CHECK_FALSE(json.contains("machine"));
+}
+
+TEST_CASE("the report describes the GPUs that it was measured on, and what joins them") {
+  using ringlet::cli::Link;
+  const ringlet::cuda::Info info{
+      "13.0",
+      "90a",
+      "13.0",
+      "13.1.0",
+      "2.27.5",
+      {{"H200", 9, 0, 132, 1 << 30, {false, true}}, {"H100", 9, 0, 114, 1 << 29, {true, false}}}};
+  const ringlet::Device cuda0{ringlet::DeviceType::cuda, 0}, cuda1{ringlet::DeviceType::cuda, 1};
+  const std::vector<Link> links{{cuda0, cuda1, true, 3e11, ""}, {cuda1, cuda0, false, 0, "rain"}};
+  const TemporaryFolder folder;
+  write_json(folder / "rows.json", {row_of("ddp", 2, 100)}, {{"transport", "nccl"}}, {},
+             ringlet::cli::machine_json(info, links));
+  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
+  CHECK_EQ(json["transport"], "nccl");
+  const auto& machine = json["machine"];
+  CHECK_EQ(machine["gpus"].size(), 2);
+  CHECK_EQ(machine["gpus"][0]["model"], "H200");
+  CHECK_EQ(machine["gpus"][1]["model"], "H100");
+  CHECK_EQ(machine["gpus"][1]["peers"], nlohmann::json({true, false}));
+  CHECK_EQ(machine["cuda"]["driver"], "13.0");
+  CHECK_EQ(machine["cuda"]["nccl"], "2.27.5");
+  CHECK_EQ(machine["links"][0]["from"], "cuda:0");
+  CHECK_EQ(machine["links"][0]["to"], "cuda:1");
+  CHECK_EQ(machine["links"][0]["bytes_per_second"], 3e11);
+  CHECK_EQ(machine["links"][1]["error"], "rain");
 }
