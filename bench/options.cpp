@@ -44,7 +44,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       "where a step of the first rank goes, kernel by kernel, and what each needs at least");
   app.add_option(
          "--step-graphs", o.step_graphs,
-         "auto or off: whether a GPU's steps are captured and replayed; a profile's are not")
+         "auto or off: whether a GPU's steps are captured and replayed; those of a profile and of "
+         "several devices are not")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
   app.add_option("--idle-steps", o.idle_steps,

@@ -27,18 +27,19 @@ struct Medians {
   double step;
 };
 
-const Row* find_row(const std::vector<Row>& rows, const std::string& strategy) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Row& row) { return row.strategy == strategy; });
-  return found == rows.end() ? nullptr : &*found;
+/// A row whose steps are launched as those of several devices are.
+const Row& row_to_model_from(const std::vector<Row>& rows, const Row& none) {
+  const Row* side = find_row(rows, "unconnected");
+  return !Medians(none).apart() && side && Medians(*side).apart() ? *side : none;
 }
 
-DeviceStep device_of(const Medians& alone, const ThroughputOptions& options) {
+DeviceStep device_of(const Row& row, const ThroughputOptions& options) {
+  const Medians alone(row);
   const Measurement& mean = alone.all.mean;
   const bool apart = alone.apart();
-  DeviceStep device =
-      measured_step(mean.pairs, alone.step / 1e3, apart ? alone.phase(kForward) / 1e3 : 1,
-                    apart ? alone.phase(kBackward) / 1e3 : 2, alone.phase(kOptimizer) / 1e3);
+  DeviceStep device = measured_step(
+      mean.pairs / row.devices, alone.step / 1e3, apart ? alone.phase(kForward) / 1e3 : 1,
+      apart ? alone.phase(kBackward) / 1e3 : 2, alone.phase(kOptimizer) / 1e3);
   device.bf16 = options.dtype == DType::bf16;
   if (options.per_column)
     device.forwards = static_cast<int>(std::lround(mean.sentences / mean.pairs));
@@ -59,14 +60,26 @@ Excess excess_of(const Medians& row, const Medians& alone, const Step& modelled)
   return excess;
 }
 
+// What replaying saves one device, several have not.
+std::string launched_text(const Predicted& predicted) {
+  if (predicted.launched == 0) return "";
+  if (predicted.from != "none")
+    return fmt::format(
+        " That of `none` is replayed as a graph, those of several devices are not: launched op by "
+        "op beside the others it takes {:.2f} times as long.",
+        predicted.launched);
+  return " It is replayed as a graph, those of several devices are not: what launching them costs "
+         "counts as compute.";
+}
+
 std::string step_line(const Predicted& predicted) {
   const DeviceStep& device = predicted.device;
   const auto& [bytes, seconds] = predicted.link.all_reduce.front();
   std::string out = fmt::format(
-      "\nModelled from the step of `none` (forward {:.1f}, backward {:.1f}, optimizer {:.1f} ms) "
+      "\nModelled from the step of `{}` (forward {:.1f}, backward {:.1f}, optimizer {:.1f} ms) "
       "and all-reduces of {} ranks in this run: {:g} KiB in {:.1f} us, {:g} MiB at {:.2f} GB/s a "
       "rank.{}",
-      1e3 * device.forward_s, 1e3 * device.backward_s, 1e3 * device.optimizer_s,
+      predicted.from, 1e3 * device.forward_s, 1e3 * device.backward_s, 1e3 * device.optimizer_s,
       predicted.link.ranks, bytes / 1024, 1e6 * seconds,
       predicted.link.all_reduce.back().first / 1048576, predicted.link.rate() / 1e9,
       predicted.phases ? ""
@@ -75,7 +88,7 @@ std::string step_line(const Predicted& predicted) {
   if (predicted.unconnected > 0)
     out += fmt::format(" Unconnected devices compute {:.2f} times as long as one alone.",
                        predicted.unconnected);
-  return out + "\n\n";
+  return out + launched_text(predicted) + "\n\n";
 }
 
 std::string line(const PredictedRow& row, int devices) {
@@ -120,18 +133,21 @@ Predicted predict(const std::vector<Row>& rows, const models::EncoderConfig& con
                   const LinkTimes& link, const ThroughputOptions& options) {
   const Row* none = find_row(rows, "none");
   RINGLET_CHECK(none, "[predict] no row none");
-  const Medians alone(*none);
-  Predicted out{link, device_of(alone, options), alone.apart(), 0, {}};
+  const Row& from = row_to_model_from(rows, *none);
+  const Medians alone(from), replayed(*none);
+  Predicted out{link, from.strategy, device_of(from, options), 0, alone.apart(), 0, {}};
+  if (replayed.all.mean.replayed > 0) out.launched = alone.step / replayed.step;
   // A batch reads a row for each token at most; a GPU's gradient of the table goes as a whole.
   const bool cpu = options.device.type == DeviceType::cpu;
-  const Network network = network_of(config, 4, cpu ? alone.all.mean.real_tokens : 0);
+  const Network network =
+      network_of(config, 4, cpu ? alone.all.mean.real_tokens / from.devices : 0);
   const Link modelled = link_of(link, options);
-  if (const Row* side = find_row(rows, "unconnected"); side && alone.apart())
+  if (const Row* side = find_row(rows, "unconnected"); side && side != &from && alone.apart())
     out.unconnected = Medians(*side).both() / alone.both();
   for (const Strategy strategy :
        {Strategy::dp, Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
     const Step step = model_step(out.device, network, modelled, strategy, link.ranks);
-    PredictedRow row{strategy, link.ranks * out.device.seconds() / step.seconds(), {}};
+    PredictedRow row{strategy, link.ranks * replayed.step / 1e3 / step.seconds(), {}};
     if (const Row* measured = find_row(rows, train::strategy_name(strategy)))
       row.measured = {measured->pairs_per_s() / none->pairs_per_s(),
                       excess_of(Medians(*measured), alone, step)};
@@ -147,9 +163,9 @@ std::string to_markdown(const Predicted& predicted) {
   for (const PredictedRow& row : predicted.rows) out += line(row, predicted.link.ranks);
   return out +
          "\nTo blame: the largest of four terms, which add up to what a step takes longer than the "
-         "modelled one. data: waiting for it beyond `none`; optimizer: its phase, less ZeRO's "
-         "gathers, beyond a device's share of that of `none`; collectives: exposed beyond the "
-         "modelled; compute: what is left, forward and backward slower than alone.\n";
+         "modelled one. data: waiting for it beyond that step's; optimizer: its phase, less "
+         "ZeRO's gathers, beyond a device's share of that step's; collectives: exposed beyond the "
+         "modelled; compute: what is left, forward and backward slower than in it.\n";
 }
 
 }  // namespace ringlet::bench

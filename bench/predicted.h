@@ -17,16 +17,16 @@ namespace ringlet::bench {
 /// By how many ms a measured step is longer than the modelled one. The terms add up to the
 /// difference.
 struct Excess {
-  /// What the others leave: forward and backward, less the waits in them, over those of `none`.
+  /// What the others leave: forward and backward, less the waits in them, over those modelled from.
   /// Devices that share a machine, collectives beside compute, batches of more tokens.
   double compute = 0;
   /// exposed_ms, waiting for slower ranks included, over what the model leaves exposed.
   double collectives = 0;
-  /// The phase over a device's share of that of `none`. Behind the update ZeRO-1 and ZeRO-2 gather
-  /// parameters: of the exposed ms those, in the model's proportion, do not count here. 0 where
-  /// phases are not apart.
+  /// The phase over a device's share of that modelled from. Behind the update ZeRO-1 and ZeRO-2
+  /// gather parameters: of the exposed ms those, in the model's proportion, do not count here. 0
+  /// where phases are not apart.
   double optimizer = 0;
-  /// The phase over that of `none`.
+  /// The phase over that of the step modelled from.
   double data = 0;
 
   using Terms = std::array<std::pair<const char*, double>, 4>;
@@ -48,7 +48,11 @@ struct PredictedRow {
 
 struct Predicted {
   LinkTimes link;
-  DeviceStep device;       // of `none`
+  /// `none`; `unconnected` where that has phases and `none`, being replayed, has not: a step of
+  /// several devices is launched op by op, as one of `unconnected` is.
+  std::string from;
+  DeviceStep device;       // of a device of that row
+  double launched = 0;     // its time over that of a replayed `none`; 0: `none` is not replayed
   bool phases = true;      // of which are known; else forward and backward are taken as 1 : 2
   double unconnected = 0;  // its forward and backward over those of `none`; 0: not known
   std::vector<PredictedRow> rows;  // dp, ddp, zero1, zero2, fsdp on link.ranks devices

@@ -1,9 +1,9 @@
 #include "report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "ringlet/core/file.h"
 
@@ -18,6 +18,17 @@ double share_of_machine(const Row& row, const std::vector<Row>& rows) {
     if (!other.together && other.devices == row.devices && row.devices > 1)
       return row.pairs_per_s() / other.pairs_per_s();
   return 0;
+}
+
+double speedup(const Row& row, const std::vector<Row>& rows) {
+  return row.pairs_per_s() / base_row(rows).pairs_per_s();
+}
+
+std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed) {
+  std::vector<std::string> names;
+  for (const Row& row : rows)
+    if ((summary(row).mean.replayed > 0) == replayed) names.push_back(row.strategy);
+  return names;
 }
 
 double mebibytes(double bytes) { return bytes / kMiB; }
@@ -92,7 +103,7 @@ std::string to_markdown(const std::vector<Row>& rows) {
     out += fmt::format(
         "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {} | "
         "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {:.0f} |\n",
-        row.strategy, row.devices, row.dtype, rate, rate / rows[0].pairs_per_s(),
+        row.strategy, row.devices, row.dtype, rate, speedup(row, rows),
         share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.mean.exposed_ms,
         row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.mean.wire_bytes / 1e6),
         1e3 * all.mean.sentences / ms, 1e3 * all.mean.real_tokens / ms,
@@ -130,15 +141,30 @@ std::string to_markdown(const std::vector<Row>& rows) {
          "not.\n";
 }
 
+std::string replayed_line(const std::vector<Row>& rows) {
+  const std::vector<std::string> replayed = strategies_of(rows, true);
+  const std::vector<std::string> launched = strategies_of(rows, false);
+  std::string line;
+  if (!replayed.empty())
+    line = fmt::format("Replayed as graphs: `{}`", fmt::join(replayed, "`, `"));
+  if (!launched.empty())
+    line += fmt::format("{}aunched op by op: `{}`", line.empty() ? "L" : "; l",
+                        fmt::join(launched, "`, `"));
+  return line + ".\n";
+}
+
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
                 const std::map<std::string, std::string>& settings,
-                const std::optional<Predicted>& predicted) {
+                const std::optional<Predicted>& predicted, const nlohmann::ordered_json& machine) {
   nlohmann::ordered_json j;
   for (const auto& [key, value] : settings) j[key] = value;
+  if (!machine.is_null()) j["machine"] = machine;
   if (predicted) {
     j["link"] = to_json(predicted->link);
+    j["modelled_from"] = predicted->from;
     j["modelled_speedup"] = speedups(*predicted);
   }
+  j["replayed"] = strategies_of(rows, true);
   j["rows"] = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     const Summary all = summary(row);
@@ -149,7 +175,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["dtype"] = row.dtype;
     r["algorithm"] = row.algorithm;
     r["pairs_per_s"] = row.pairs_per_s();
-    r["speedup"] = row.pairs_per_s() / rows[0].pairs_per_s();
+    r["speedup"] = speedup(row, rows);
     if (predicted) add_predicted(r, row, *predicted);
     if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
     r["peak_memory_bytes"] = all.mean.peak_memory_bytes;

@@ -53,4 +53,15 @@ double Row::pairs_per_s() const {
   return 1e3 * all.mean.pairs / median(all.step_ms);
 }
 
+const Row* find_row(const std::vector<Row>& rows, const std::string& strategy) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Row& row) { return row.strategy == strategy; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+const Row& base_row(const std::vector<Row>& rows) {
+  const Row* none = find_row(rows, "none");
+  return none ? *none : rows[0];
+}
+
 }  // namespace ringlet::bench

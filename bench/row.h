@@ -20,6 +20,11 @@ struct Row {
   double pairs_per_s() const;
 };
 
+/// Null where there is none of this strategy.
+const Row* find_row(const std::vector<Row>& rows, const std::string& strategy);
+/// What speed-ups are over: `none`, whose steps are replayed where a device can; else the first.
+const Row& base_row(const std::vector<Row>& rows);
+
 /// All rounds of a row as one.
 struct Summary {
   std::vector<double> step_ms;

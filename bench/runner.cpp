@@ -55,12 +55,12 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       splits_batch_(plan.strategy == train::Strategy::dp),
       dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
-                devices_of(plan, options), options.dtype),
+                devices_of(plan, options), options.dtype, {.timed = true}),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column);
-  // Ranks in threads are not captured, and what they are compared with is not, either.
-  if (device_.type == DeviceType::cpu || options.profile || options.devices > 1) return;
+  // Steps of ranks in threads are not captured. What their speed-ups are over is one device's best.
+  if (device_.type == DeviceType::cpu || options.profile || plan.devices > 1) return;
   graphs_.emplace(
       source_->loss(), optimizer_, device_,
       train::StepGraphsOptions{train::parse_step_graphs(options.step_graphs), options.dtype,

@@ -11,6 +11,7 @@
 #include "report.h"
 #include "ringlet.h"
 #include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/cli/machine.h"
 #include "runner.h"
 #include "step_memory.h"
 
@@ -89,7 +90,8 @@ std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options)
       {}};
   for (const Row& row : rows)
     chart.bars.push_back({fmt::format("{} x {}", row.strategy, row.devices), row.pairs_per_s(),
-                          fmt::format("{:.2f}x", row.pairs_per_s() / rows[0].pairs_per_s()), ""});
+                          fmt::format("{:.2f}x", row.pairs_per_s() / base_row(rows).pairs_per_s()),
+                          ""});
   return train::draw_bars(chart);
 }
 
@@ -109,10 +111,20 @@ std::map<std::string, std::string> settings(const ThroughputOptions& options,
           {"batch_per_device", std::to_string(options.batch)},
           {"data", data},
           {"device", str(options.device)},
+          {"transport", std::string(comm::name(options.transport))},
+          {"algorithm", std::string(comm::name(options.algorithm))},
+          {"step_graphs", options.step_graphs},
+          {"commit", cli::commit()},
           {"matmul_precision", options.precision},
           {"threads_per_device", std::to_string(options.threads)},
           {"ranks_per_gpu", std::to_string(ranks_per_gpu(options))},
           {options.device.type == DeviceType::cpu ? "isa" : "gpu", kernels_of(options.device)}};
+}
+
+/// The GPUs of this machine, and what joins them; null on a CPU. Some hundred ms a link.
+nlohmann::ordered_json machine(const ThroughputOptions& options) {
+  if (options.device.type == DeviceType::cpu) return nullptr;
+  return cli::machine_json(cuda::info(), cli::check_links(options.device.type));
 }
 
 bool has_several(const std::vector<Plan>& plans) {
@@ -175,9 +187,11 @@ int run(int argc, char** argv) {
     }
   std::optional<Predicted> predicted;
   if (link) predicted = predict(rows, config_of(*options), *link, *options);
-  fmt::print("\n{}{}", to_markdown(rows), prediction(predicted, plans));
+  fmt::print("\n{}", to_markdown(rows));
+  if (options->device.type != DeviceType::cpu) fmt::print("\n{}", replayed_line(rows));
+  fmt::print("{}", prediction(predicted, plans));
   if (!options->json.empty())
-    write_json(options->json, rows, settings(*options, data.text), predicted);
+    write_json(options->json, rows, settings(*options, data.text), predicted, machine(*options));
   if (!options->svg.empty()) write_file(options->svg, draw(rows, *options));
   return 0;
 }

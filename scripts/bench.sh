@@ -5,7 +5,8 @@
 # --device cuda builds the kernels for the GPUs that CUDA_VISIBLE_DEVICES leaves; where there is no nvcc
 # or no GPU that ends with 2. --peers: behind the table ours and Sentence Transformers' own (plain, DP on
 # GPUs, DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there;
-# their JSON lies beside that of the table, report.peers.json.
+# their JSON lies beside that of the table, report.peers.json. Ours has the same --transport,
+# --algorithm and --step-graphs in both.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 cd "$root"
@@ -49,8 +50,19 @@ strategies_of_peers() {
   done
 }
 
+# Options that change what is trained, which the peers' scripts have none of.
+not_of_peers() {
+  local option argument found=()
+  for option in --data --histogram --matmul-precision --max-length --padded --recipe; do
+    for argument in "${arguments[@]}"; do
+      [[ $argument != "$option" && $argument != "$option="* ]] || found+=("$option")
+    done
+  done
+  [ ${#found[@]} -eq 0 ] || printf ', %s' "${found[@]}"
+}
+
 compare_peers() {
-  local python=${PYTHON:-python3} missing model strategies options=() devices=1 option value json
+  local python=${PYTHON:-python3} missing model strategies options=() devices=1 option value json without
   missing=$("$python" -c 'import importlib.util as known
 names = "torch", "sentence_transformers", "datasets", "accelerate"
 print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
@@ -70,7 +82,9 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
     options+=(--threads "$(value_of --threads-per-device 1)")
     [ "$(nproc)" -lt 2 ] || devices=2
   fi
-  for option in --steps --warmup; do
+  without=$(not_of_peers)
+  [ -z "$without" ] || echo "the peers' table is without ${without#, }" >&2
+  for option in --steps --warmup --transport --algorithm --step-graphs; do
     value=$(value_of $option '')
     [ -z "$value" ] || options+=("$option" "$value")
   done

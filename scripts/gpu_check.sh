@@ -230,7 +230,7 @@ shared_gpu_figures() {
   local ranks steps=${STEPS:-40}
   for ranks in 2 4; do
     measure "strategies_$ranks" throughput --devices "$ranks" --model "${MODEL:-minilm-l6}" \
-      --strategy none,dp,ddp,zero1,fsdp --dtype bf16 --warmup $((steps / 2)) --steps "$steps"
+      --strategy none,unconnected,dp,ddp,zero1,fsdp --dtype bf16 --warmup $((steps / 2)) --steps "$steps"
   done
   for ranks in 2 4 8; do
     measure "collectives_$ranks" collectives --ranks "$ranks" --op all_reduce -b 1M -e "${LARGEST:-256M}" -f 4

@@ -201,16 +201,12 @@ def share_of_copy(collective):
     return 100 * collective["of_copy"] if "of_copy" in collective else None
 
 
-def collectives_goals(figures):
-    """Of each number of ranks the better in-kernel way, at the largest size: beyond the cache."""
-    found = []
-    for name, run in beginning(figures, "collectives_"):
-        rows = [r for r in run["rows"] if r["op"] == "all_reduce"]
-        most = max((r["bytes"] for r in rows), default=0)
-        shares = [share_of_copy(r) for r in rows if r["bytes"] == most and r["algorithm"].startswith("in-kernel-")]
-        found.append((f"{name}: in-kernel all-reduce of {most / 2**20:g} MiB, % of the copy bound", ">= 50",
-                      max((share for share in shares if share is not None), default=None)))
-    return found
+def in_kernel(figures, ranks):
+    """The better way's share_of_copy() at the largest size, beyond the cache."""
+    rows = [r for r in figures.get(f"collectives_{ranks}", {}).get("rows", []) if r["op"] == "all_reduce"]
+    most = max((r["bytes"] for r in rows), default=0)
+    shares = [share_of_copy(r) for r in rows if r["bytes"] == most and r["algorithm"].startswith("in-kernel-")]
+    return max((share for share in shares if share is not None), default=None)
 
 
 def goals(figures):
@@ -238,7 +234,31 @@ def goals(figures):
         share = [100 * rate / copy_rate(figures["bandwidth"]) for name, rate in rates.items()
                  if name.split("/")[-1] == op]
         found.append((f"{op}: % of a copy's GB/s", ">= 80", min(share, default=None)))
-    return found + collectives_goals(figures) + attention_goals(attention(figures))
+    return found + attention_goals(attention(figures))
+
+
+def share_hidden(figures, ranks, strategy):
+    for r in figures.get(f"strategies_{ranks}", {}).get("rows", []):
+        if r["strategy"] == strategy and "overlap" in r:
+            return 100 * r["overlap"]
+    return None
+
+
+def parallel_goals(figures):
+    """As goals(), of several ranks."""
+    equal = [result for name, result in figures.get("checks", {}).items()
+             if name.startswith("train/parallel/equality.cpp") and result != "skipped"]
+    killed = "seconds of a run in which a rank is killed"
+    found = [("strategies to the bits of ranks in turn: files that fail", "<= 0",
+              len(equal) - equal.count("passed") if equal else None),
+             (killed, "<= 60", figures.get("said", {}).get(killed))]
+    for ranks in (2, 4, 8):
+        found.append((f"in-kernel all-reduce of {ranks} ranks: % of the copy bound", ">= 50", in_kernel(figures, ranks)))
+    for ranks in (2, 4):
+        for strategy in ("ddp", "fsdp"):
+            found.append((f"{strategy}, {ranks} ranks: % of collectives hidden", ">= 50",
+                          share_hidden(figures, ranks, strategy)))
+    return found
 
 
 def attention_goals(table):
@@ -288,7 +308,7 @@ def check_goals(slices):
 
 def markdown(figures, slices):
     parts = []
-    if found := check_goals(slices) + goals(figures):
+    if found := check_goals(slices) + goals(figures) + parallel_goals(figures):
         parts.append(("Goals", goals_table(found)))
     if any(name.startswith("step_") for name in figures):
         parts.append(("Steps", steps(figures)))

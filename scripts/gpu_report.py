@@ -29,6 +29,8 @@ def entry_of(name, code, seconds, lines):
         entry["end"] = lines[-60:]
     elif result == "passed":
         entry["last"] = lines[-3:]
+        if said := [line.partition("MESSAGE: figure: ")[2] for line in lines if "MESSAGE: figure: " in line]:
+            entry["figures"] = {what: float(value) for what, value in (line.rsplit(" = ", 1) for line in said)}
         if skips := [line.partition("skipped: ")[2] for line in lines if "MESSAGE: skipped: " in line]:
             entry["reason"] = f"but {len(skips)} cases skipped, the first: {skips[0]}"
     return entry
@@ -73,6 +75,13 @@ def table_of(slices):
     return text
 
 
+def checks_of(slices):
+    """What each check ended with, and what those that passed said they measured: figures of goals."""
+    checks = [check for part in slices for check in part["checks"]]
+    said = {what: value for check in checks for what, value in check.get("figures", {}).items()}
+    return {"checks": {check["check"]: check["result"] for check in checks}, "said": said}
+
+
 def results_of(slices):
     return {part["slice"]: [check["result"] for check in part["checks"]] for part in slices}
 
@@ -98,7 +107,7 @@ def write(results, out):
     text = f"Commit {here()['commit']}\n\nGPU: {here()['gpu']}\n\n"
     if others:
         text += f"Of another commit or GPU, so not here: {', '.join(others)}.\n\n"
-    save(f"{out}/gpu_check.md", text + gpu_figures.markdown(figures, results_of(slices)) + "## Checks\n\n" + table_of(slices))
+    save(f"{out}/gpu_check.md", text + gpu_figures.markdown({**figures, **checks_of(slices)}, results_of(slices)) + "## Checks\n\n" + table_of(slices))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -88,6 +89,16 @@ class DelayedDevice final : public HostDevice {
   }
   bool has_link(Device, Device) override { return has_links_; }
   void cut_links() { has_links_ = false; }
+  /// By work that is done: kTick each, however long the host is at it or at anything else.
+  static constexpr double kTick = 1e-3;
+  std::unique_ptr<DeviceTime> device_time(Device device) override {
+    check_not_capturing("a point in the device's time");
+    const std::lock_guard lock(mutex_);
+    auto time = std::make_unique<Ticks>(*this);
+    streams_.give(current(device), {[this, at = time->at] { *at = streams_.computed(); }});
+    time->point = streams_.last(current(device));
+    return time;
+  }
   bool runs_behind() const override { return true; }
   void synchronize(Device) override {
     check_not_capturing("waiting for the device");
@@ -183,6 +194,18 @@ class DelayedDevice final : public HostDevice {
     }
     DelayedDevice& owner;
     std::shared_ptr<std::vector<std::byte>> bytes;
+    Point point;
+  };
+
+  struct Ticks final : DeviceTime {
+    explicit Ticks(DelayedDevice& owner) : owner(owner) {}
+    double seconds_since(const DeviceTime& earlier) const override {
+      std::unique_lock lock(owner.mutex_);
+      owner.wait_for(point, lock);
+      return kTick * static_cast<double>(*at - *dynamic_cast<const Ticks&>(earlier).at);
+    }
+    DelayedDevice& owner;
+    std::shared_ptr<std::uint64_t> at = std::make_shared<std::uint64_t>(0);
     Point point;
   };
 

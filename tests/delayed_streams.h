@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -163,6 +164,9 @@ class DelayedStreams {
   }
   bool captures(const Stream& stream) const { return capture_of(stream) != nullptr; }
 
+  /// How much work that computes was done so far.
+  std::uint64_t computed() const { return computed_; }
+
  private:
   /// One that has not ended.
   struct Capture {
@@ -215,8 +219,9 @@ class DelayedStreams {
     return std::all_of(node.after.begin(), node.after.end(),
                        [](const Point& point) { return point->done; });
   }
-  static void run(Node& node) {
+  void run(Node& node) {
     if (node.work.call) node.work.call();
+    if (node.work.computes) ++computed_;
     node.work = {};
     node.after.clear();
     node.done = true;
@@ -235,6 +240,7 @@ class DelayedStreams {
   std::deque<Stream> streams_;  // none ever goes
   std::deque<Point> kept_;      // of no stream
   unsigned turn_of_kept_ = 0;
+  std::uint64_t computed_ = 0;
   int promises_ = 0;  // not kept yet
   std::map<Stream*, Capture> captures_;
 };

@@ -20,6 +20,9 @@ SCRIPTS = {"none": "sentence_transformers_trainer.py", "dp": "sentence_transform
            "ddp": "sentence_transformers_trainer.py", "fsdp": "sentence_transformers_step.py"}
 SIDES = ("ringlet", "Sentence Transformers")
 
+# What says how ours speak to each other and launch their steps.
+FORWARDED = ("--transport", "--algorithm", "--step-graphs")
+
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -38,6 +41,8 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="of each device that is a CPU")
     parser.add_argument("--cores", help="for taskset, such as 0,1 (default: the first devices x threads)")
+    for option in FORWARDED:
+        parser.add_argument(option, help="of ours, as throughput has it")
     parser.add_argument("--deadline", type=int, default=3600, metavar="SECONDS", help="of each run")
     parser.add_argument("--json", metavar="FILE")
     return completed(parser.parse_args())
@@ -58,12 +63,17 @@ def completed(arguments):
     return arguments
 
 
+def forwarded(arguments):
+    values = {option: getattr(arguments, option[2:].replace("-", "_")) for option in FORWARDED}
+    return [word for option, value in values.items() if value is not None for word in (option, value)]
+
+
 def commands(arguments, strategy):
     """(command, environment) of either side."""
     count = devices(arguments, strategy)
     same = ["--strategy", strategy, "--model", arguments.model, "--batch", str(arguments.batch),
             "--dtype", arguments.dtype]
-    ours = [arguments.throughput, *same, "--rounds", "1", "--devices", str(count)]
+    ours = [arguments.throughput, *same, "--rounds", "1", "--devices", str(count), *forwarded(arguments)]
     launcher = [] if strategy in ("none", "dp") else [
         "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
     theirs = [arguments.python, *launcher, str(HERE / SCRIPTS[strategy]), *same]
@@ -92,6 +102,8 @@ def figures(arguments, row):
     kept = {name: row[name] for name in ("pairs_per_s", "peak_memory_bytes")}
     if arguments.device != "cpu":
         kept["peak_device_bytes"] = row["peak_device_bytes" if "peak_device_bytes" in row else "peak_tensor_bytes"]
+        if "a_step" in row:  # of ours: the share of its steps that were graphs
+            kept["replayed"] = row["a_step"]["replayed"]
     return kept
 
 
@@ -129,11 +141,20 @@ def median(sides, side):
     return statistics.median(sides[side]["pairs_per_s"])
 
 
+def replayed_line(runs):
+    """Whose steps of ours a GPU replays as graphs: `none`'s are what speed-ups are over."""
+    kinds = {"replayed as graphs": [], "launched op by op": []}
+    for strategy, sides in runs.items():
+        kinds["replayed as graphs" if max(sides[SIDES[0]]["replayed"]) > 0 else "launched op by op"].append(strategy)
+    return "ringlet's steps: " + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+
+
 def print_table(arguments, runs, cores):
     place = "GPUs" if arguments.device != "cpu" else f"{arguments.threads} thread(s) a device on core(s) {cores}"
     peak = "peak_memory_bytes" if arguments.device == "cpu" else "peak_device_bytes"
     of = "a process" if arguments.device == "cpu" else "the first GPU"
-    print(f"\n{arguments.model} {arguments.dtype}, batch {arguments.batch} a device, {place}, "
+    options = "".join(f"{word} " for word in forwarded(arguments))
+    print(f"\n{arguments.model} {arguments.dtype}, batch {arguments.batch} a device, {place}, {options}"
           f"{arguments.rounds} rounds of {arguments.steps} steps: median (min-max)\n")
     print("| strategy | devices | ringlet pairs/s | Sentence Transformers pairs/s | ringlet is faster by "
           f"| speed-up of ringlet | of theirs | peak MiB of {of}, ringlet | theirs |\n" + "|---" * 9 + "|")
@@ -144,6 +165,8 @@ def print_table(arguments, runs, cores):
         peaks = [f"{max(sides[side][peak]) / 2**20:.0f}" for side in SIDES]
         print("| " + " | ".join([strategy, str(devices(arguments, strategy)), spread(ours, 3), spread(theirs, 3),
                                  ratio + "x", *ups, *peaks]) + " |")
+    if arguments.device != "cpu":
+        print("\n" + replayed_line(runs))
 
 
 def main():

@@ -87,6 +87,18 @@ TEST_CASE("the bytes that a rank sends are those that were counted") {
   CHECK(counted == 3);
 }
 
+TEST_CASE("the step of one device is one whose phases are apart: not a GPU's replayed one") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "report.json").string();
+  ringlet::write_file(file, R"({"rows": [{"strategy": "none", "devices": 1, "dtype": "bf16",
+    "pairs_per_s": 9000, "step_ms": {"median": 3, "data": 0}}, {"strategy": "unconnected",
+    "devices": 2, "dtype": "bf16", "pairs_per_s": 12800,
+    "step_ms": {"median": 5, "forward": 1, "backward": 3, "optimizer": 1}}]})");
+  const auto device = ringlet::bench::read_measured_step(file);
+  CHECK(device.samples == doctest::Approx(32));
+  CHECK(device.backward_s == doctest::Approx(3e-3));
+}
+
 TEST_CASE("an encoder's network is that of its parameters") {
   for (const char* name : {"minilm-l6", "tiny"}) {
     CAPTURE(name);
@@ -135,8 +147,9 @@ TEST_CASE("a file of the model that says something else is refused with the plac
     "measured": [{"network": "z", "link": "y", "rows": []}]})",
           "measured 1: expected rows", measured);
   const auto step = [&](const Entry&) { ringlet::bench::read_measured_step(file); };
-  refused(R"({"rows": [{"strategy": "ddp"}]})", "expected a row of strategy none or unconnected",
-          step);
+  const char* phases = "expected a row of strategy none or unconnected, with phases";
+  refused(R"({"rows": [{"strategy": "ddp"}]})", phases, step);
+  refused(R"({"rows": [{"strategy": "none", "step_ms": {"median": 3}}]})", phases, step);
   refused(R"({"rows": [{"strategy": "none", "devices": 1, "dtype": "f32", "pairs_per_s": 1,
     "step_ms": {"median": 5, "forward": 1, "backward": 1, "optimizer": 5}}]})",
           "rows 1: expected a step that takes time", step);

@@ -353,10 +353,16 @@ TEST_CASE("throughput measures where the tests are run, and says where that is")
 
 TEST_CASE("throughput measures the device that it is told, and says which") {
   const TemporaryFolder folder;
-  const Measured run = measured(
-      folder, {"--model", "tiny", "--strategy", "none,dp,ddp", "--device", "cpu:1", "--profile"},
-      "2");
+  const Measured run = measured(folder,
+                                {"--model", "tiny", "--strategy", "none,dp,ddp", "--device",
+                                 "cpu:1", "--profile", "--transport", "shm"},
+                                "2");
   CHECK_EQ(run.json["device"], "cpu:1");
+  CHECK_EQ(run.json["transport"], "shm");
+  CHECK_EQ(run.json["algorithm"], "auto");
+  const auto info = nlohmann::json::parse(::run({"info", "--json"}).out);
+  CHECK_EQ(run.json["commit"], info["commit"]);
+  CHECK_NE(info["commit"], "");
   CHECK_EQ(run.json["rows"].size(), 3);
   for (const auto& row : run.json["rows"]) {
     CHECK(row["pairs_per_s"] > 0);

@@ -22,7 +22,7 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/links.h"
+#include "ringlet/train/cli/machine.h"
 
 namespace ringlet::cli {
 namespace {
@@ -103,53 +103,18 @@ Json devices() {
   return list;
 }
 
-Json gpus(const cuda::Info& cuda) {
-  Json list = Json::array();
-  for (const cuda::Gpu& gpu : cuda.gpus)
-    list.push_back({{"name", fmt::format("cuda:{}", list.size())},
-                    {"model", gpu.name},
-                    {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
-                    {"multiprocessors", gpu.multiprocessors},
-                    {"memory_bytes", gpu.memory_bytes},
-                    {"peers", gpu.peers}});
-  return list;
-}
-
-/// Null in a build without CUDA; versions are empty where there is nothing.
-Json cuda_versions(const cuda::Info& cuda) {
-  if (cuda.toolkit.empty()) return nullptr;
-  return {{"toolkit", cuda.toolkit},
-          {"architectures", cuda.architectures},
-          {"driver", cuda.driver},
-          {"cublas", cuda.cublas},
-          {"nccl", cuda.nccl}};
-}
-
-/// A checked copy each.
-Json links() {
-  Json list = Json::array();
-  for (const Link& link : check_links(DeviceType::cuda)) {
-    Json shown{{"from", str(link.from)}, {"to", str(link.to)}, {"right", link.right}};
-    if (link.error.empty())
-      shown["bytes_per_second"] = link.bytes_per_second;
-    else
-      shown["error"] = link.error;
-    list.push_back(shown);
-  }
-  return list;
-}
-
 Json collect() {
   const auto count = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
   const cuda::Info cuda = cuda::info();
   Json all_devices = devices();
-  for (const Json& gpu : gpus(cuda)) all_devices.push_back(gpu);
+  for (const Json& gpu : gpus_json(cuda)) all_devices.push_back(gpu);
   return {{"version", RINGLET_VERSION},
+          {"commit", commit()},
           {"compiler", compiler()},
           {"devices", all_devices},
-          {"cuda", cuda_versions(cuda)},
-          {"links", links()},
+          {"cuda", versions_json(cuda)},
+          {"links", links_json(check_links(DeviceType::cuda))},
           {"processor",
            {{"name", cpuinfo("model name")},
             {"count", ::sysconf(_SC_NPROCESSORS_ONLN)},
@@ -205,8 +170,8 @@ std::string shown_cuda(const Json& cuda) {
 }
 
 void print_text(const Json& info) {
-  fmt::print("ringlet {}, built with {}\n", info["version"].get<std::string>(),
-             info["compiler"].get<std::string>());
+  fmt::print("ringlet {}, commit {}, built with {}\n", info["version"].get<std::string>(),
+             info["commit"].get<std::string>(), info["compiler"].get<std::string>());
   bool cuda = false;
   for (const Json& device : info["devices"]) {
     cuda = cuda || device.contains("model");

@@ -21,6 +21,7 @@ struct StrategyOptions {
   double bucket_cap_mb = 25;          // ddp: MiB; its first bucket is 1 MiB at most
   bool reshard_after_forward = true;  // fsdp
   bool prefetch = true;               // fsdp
+  bool timed = false;                 // dp: whether seconds_exchanging() counts
 };
 
 /// Puts a strategy on a module while it lives (FSDP: as long as the module lives).
@@ -36,8 +37,8 @@ class AttachedStrategy {
 
   /// More than 0: backward reduces nothing (see NoSync).
   const std::shared_ptr<int>& paused() const { return paused_; }
-  /// Under dp: in adding up gradients and sending parameters, so far; elsewhere 0 (see
-  /// comm::GroupStats).
+  /// Under dp, where it is timed: in adding up gradients and sending parameters, so far; elsewhere
+  /// 0 (see comm::GroupStats).
   double seconds_exchanging() const { return exchanging_ ? exchanging_() : 0; }
 
  private:

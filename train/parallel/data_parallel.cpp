@@ -125,8 +125,8 @@ class TransformerParts final : public models::TransformerRunner {
 
 }  // namespace
 
-DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices)
-    : replicas_(std::make_shared<Replicas>(module, std::move(devices))) {
+DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, Options options)
+    : replicas_(std::make_shared<Replicas>(module, std::move(devices), options.timed)) {
   std::size_t place = 0;
   std::set<const nn::Module*> seen;  // one that is held in several places
   module.visit([&](const std::string&, nn::Module& below) {
@@ -136,8 +136,8 @@ DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices)
   });
 }
 
-DataParallel::DataParallel(models::Loss& loss, std::vector<Device> devices)
-    : DataParallel(static_cast<nn::Module&>(loss), std::move(devices)) {
+DataParallel::DataParallel(models::Loss& loss, std::vector<Device> devices, Options options)
+    : DataParallel(static_cast<nn::Module&>(loss), std::move(devices), options) {
   loss_ = std::make_shared<LossParts>(loss, replicas_);
 }
 

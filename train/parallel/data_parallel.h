@@ -21,6 +21,11 @@ namespace ringlet::train {
 
 class Replicas;
 
+struct DataParallelOptions {
+  /// Counts the seconds of seconds_exchanging(), which takes points in the first device's time.
+  bool timed = false;
+};
+
 /// While it lives, the loss deals the rows of its batches out to the devices, near-equal in tokens,
 /// as a Loader deals them to ranks. Its value is the sum of theirs: no embedding leaves its device.
 /// Backward adds the replicas' gradients to those of the first device, in the order of the devices.
@@ -32,9 +37,10 @@ class Replicas;
 /// outlive this object.
 class DataParallel {
  public:
-  DataParallel(models::Loss& loss, std::vector<Device> devices);
+  using Options = DataParallelOptions;
+  DataParallel(models::Loss& loss, std::vector<Device> devices, Options options = {});
   /// Any other module: the same by sum().
-  DataParallel(nn::Module& module, std::vector<Device> devices);
+  DataParallel(nn::Module& module, std::vector<Device> devices, Options options = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
@@ -53,7 +59,9 @@ class DataParallel {
   [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
   /// How many no_sync() are alive.
   const std::shared_ptr<int>& paused() const;
-  /// In adding up gradients and sending parameters, so far; nothing computes meanwhile.
+  /// In adding up gradients and sending parameters, so far, by the first device's clock, which
+  /// computes nothing meanwhile: its waits for slower devices count. Waits for the device; 0 unless
+  /// Options::timed.
   double seconds_exchanging() const;
 
  private:

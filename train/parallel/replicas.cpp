@@ -1,10 +1,11 @@
 #include "ringlet/train/parallel/replicas.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
+
 #include "ringlet/autograd/engine.h"
 #include "ringlet/autograd/node.h"
+#include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/processors.h"
@@ -42,20 +43,6 @@ void follow_settings(nn::Module& module, nn::Module& copy) {
   }
 }
 
-/// Adds the time of a scope.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double& seconds_;
-  Clock::time_point start_ = Clock::now();
-};
-
 /// Backward of a value that came from several devices. Its inputs are the leaves that their
 /// backwards write to.
 struct ParallelNode final : autograd::Node {
@@ -69,11 +56,12 @@ struct ParallelNode final : autograd::Node {
 
 }  // namespace
 
-Replicas::Replicas(nn::Module& module, std::vector<Device> devices)
+Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed)
     : module_(module),
       devices_(std::move(devices)),
       arena_(nn::pack(module)),
-      workers_(devices_.size()) {
+      workers_(devices_.size()),
+      clock_(timed ? std::make_shared<comm::DeviceClock>() : nullptr) {
   RINGLET_CHECK(!devices_.empty() && arena_->data().defined(),
                 "[dp] needs at least one device and one parameter");
   RINGLET_CHECK(!arena_->sharding(), "[dp] the module has a strategy already");
@@ -112,6 +100,8 @@ void Replicas::add_replica(Device device) {
   replicas_.push_back(std::move(replica));
 }
 
+double Replicas::seconds_exchanging() const { return clock_ ? clock_->seconds() : 0; }
+
 // ---- forward ------------------------------------------------------------------------------
 
 // The optimizer wrote to the first device.
@@ -126,7 +116,7 @@ void Replicas::send_parameters() {
   if (arena_->data().storage()->is_shared_outside())
     for (const Replica& replica : replicas_) replica.data.storage()->share_outside();
   if (std::exchange(sent_, arena_->data().version()) == arena_->data().version()) return;
-  const Stopwatch watch(seconds_);
+  const comm::DeviceClock::Scope timed(clock_.get(), devices_[0]);
   on_devices([&](std::size_t d) {
     if (d == 0) return;
     Tensor& data = replicas_[d - 1].data;
@@ -248,7 +238,7 @@ std::vector<Replicas::Range> Replicas::reached() const {
 
 // Each device's thread adds up its part of every range, in the order of the devices.
 void Replicas::reduce() {
-  const Stopwatch watch(seconds_);
+  const comm::DeviceClock::Scope timed(clock_.get(), devices_[0]);
   if (!replicas_.empty()) add_replicas();
   for (Own& own : own_) add_earlier(own);
 }

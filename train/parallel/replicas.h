@@ -9,13 +9,18 @@
 #include "ringlet/nn/arena.h"
 #include "ringlet/train/parallel/workers.h"
 
+namespace ringlet::comm {
+class DeviceClock;
+}
+
 namespace ringlet::train {
 
 /// Copies of a module on the devices after the first, which is the module's own. Their parameters
 /// follow the module's; backward adds their gradients to its.
 class Replicas : public std::enable_shared_from_this<Replicas> {
  public:
-  Replicas(nn::Module& module, std::vector<Device> devices);
+  /// `timed`: seconds_exchanging() counts.
+  Replicas(nn::Module& module, std::vector<Device> devices, bool timed);
 
   const std::vector<Device>& devices() const { return devices_; }
   /// The module itself, then its copies.
@@ -33,8 +38,9 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
 
   /// More than 0: backward leaves gradients on their devices.
   const std::shared_ptr<int>& paused() const { return paused_; }
-  /// In adding up gradients and sending parameters, so far.
-  double seconds_exchanging() const { return seconds_; }
+  /// In adding up gradients and sending parameters, so far, by the first device's clock; waits for
+  /// it.
+  double seconds_exchanging() const;
 
  private:
   struct Replica {
@@ -74,7 +80,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   Workers workers_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
   std::uint64_t sent_ = 0;
-  double seconds_ = 0;
+  std::shared_ptr<comm::DeviceClock> clock_;  // null unless timed
   bool running_ = false;
 };
 

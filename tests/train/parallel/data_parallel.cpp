@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <string>
 
+#include "../../delayed_device.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
@@ -78,7 +80,7 @@ TEST_CASE("any module trains by sum(): the bits of its devices one after the oth
   models::Convnet net, alone;
   for (std::size_t i = 0; i < net.parameters().size(); ++i)
     alone.parameters()[i].mutable_tensor().copy_(net.parameters()[i].tensor());
-  DataParallel parallel(static_cast<nn::Module&>(net), devices);
+  DataParallel parallel(static_cast<nn::Module&>(net), devices, {.timed = true});
   Sgd optimizer(net, {.lr = 0.1}), other(alone, {.lr = 0.1});
   for (std::int64_t step = 0; step < 3; ++step) {
     const Generator before = default_generator();
@@ -122,4 +124,32 @@ TEST_CASE("any module trains by sum(): the bits of its devices one after the oth
     other.zero_grad();
   }
   CHECK(parallel.seconds_exchanging() > 0);
+}
+
+TEST_CASE("exchanging takes what the first device is at it, not the host that gives it the work") {
+  const DeviceType type = default_device().type;
+  if (type == DeviceType::cpu || !dynamic_cast<const DelayedDevice*>(&backend(type))) {
+    MESSAGE("skipped: needs --device delayed, whose clock counts its work");
+    return;
+  }
+  const std::vector<Device> devices = tiny::devices(2);
+  const GeneratorGuard guard({3, 0, 0});
+  models::Convnet net;
+  const auto step = [&](DataParallel& parallel) {
+    const Part part = part_of(normal({5, 1, 28, 28}), 0, 3, 0);
+    parallel
+        .sum([&](nn::Module& replica, std::size_t d) {
+          return part_of_loss(dynamic_cast<models::Convnet&>(replica), part, devices[d]);
+        })
+        .backward();
+    return parallel.seconds_exchanging();
+  };
+  {
+    DataParallel parallel(static_cast<nn::Module&>(net), devices, {.timed = true});
+    const double ticks = step(parallel) / DelayedDevice::kTick;
+    CHECK(ticks >= 3);  // parameters sent, gradients fetched, a sum at least
+    CHECK(std::abs(ticks - std::round(ticks)) < 1e-6);
+  }
+  DataParallel parallel(static_cast<nn::Module&>(net), devices);
+  CHECK(step(parallel) == 0);
 }

@@ -3,6 +3,7 @@
 
 #include "../../delayed_device.h"
 #include "every_strategy.h"
+#include "ringlet/tests/comm/ranks.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -16,7 +17,8 @@ const DelayedDevice* counting_device() {
 }
 
 /// Of all ranks in the steps behind the first two.
-int dry_steps(const DelayedDevice& device, const tiny::Parallel& parallel) {
+int dry_steps(const DelayedDevice& device, const tiny::Parallel& parallel,
+              comm::TransportKind transport) {
   std::atomic<int> begin{0}, end{0};
   comm::launch(
       [&](const comm::Group& group) {
@@ -40,20 +42,23 @@ int dry_steps(const DelayedDevice& device, const tiny::Parallel& parallel) {
         end = device.ran_dry();
         group.barrier();
       },
-      2);
+      2, {.group = {.transport = transport}});
   return end - begin;
 }
 
 }  // namespace
 
-TEST_CASE("a steady step under any strategy does not wait for the device") {
+TEST_CASE("a steady step under any strategy, over any transport, does not wait for the device") {
   const DelayedDevice* device = counting_device();
   if (!device) {
     MESSAGE("skipped: needs --device delayed, which counts");
     return;
   }
-  for (const tiny::Parallel& parallel : tiny::every_strategy()) {
-    CAPTURE(parallel.name);
-    CHECK(dry_steps(*device, parallel) == 0);
+  for (const comm::TransportKind transport : comm::transports()) {
+    for (const tiny::Parallel& parallel : tiny::every_strategy()) {
+      CAPTURE(name(transport));
+      CAPTURE(parallel.name);
+      CHECK(dry_steps(*device, parallel, transport) == 0);
+    }
   }
 }

@@ -1,0 +1,81 @@
+// What the throughput bench says of rows that were made up.
+#include "ringlet/bench/report.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "../files.h"
+#include "ringlet/core/file.h"
+#include "ringlet/train/cli/machine.h"
+
+using ringlet::bench::Measurement;
+using ringlet::bench::Row;
+
+namespace {
+
+Row row_of(const std::string& strategy, int devices, double ms, double replayed = 0) {
+  Measurement one;
+  one.step_ms = {ms};
+  one.phase_ms[0] = {1};
+  one.pairs = 32.0 * devices;
+  one.real_tokens = one.padded_tokens = 900;
+  one.replayed = replayed;
+  return {strategy, devices, "f32", "", true, {one}};
+}
+
+}  // namespace
+
+TEST_CASE("speed-ups are over the step of one device, wherever in the table it is") {
+  const std::vector<Row> rows{row_of("ddp", 2, 100), row_of("none", 1, 50, 1),
+                              row_of("fsdp", 2, 200)};
+  const std::string table = to_markdown(rows);
+  CAPTURE(table);
+  CHECK(table.find("| ddp | 2 | f32 | 640.00 | 1.000 |") != std::string::npos);
+  CHECK(table.find("| none | 1 | f32 | 640.00 | 1.000 |") != std::string::npos);
+  CHECK(table.find("| fsdp | 2 | f32 | 320.00 | 0.500 |") != std::string::npos);
+}
+
+TEST_CASE("the report says whose steps are replayed as graphs, and whose are launched op by op") {
+  const std::vector<Row> rows{row_of("none", 1, 50, 0.97), row_of("ddp", 2, 100),
+                              row_of("fsdp", 2, 200)};
+  CHECK_EQ(replayed_line(rows), "Replayed as graphs: `none`; launched op by op: `ddp`, `fsdp`.\n");
+  CHECK_EQ(replayed_line({rows[1]}), "Launched op by op: `ddp`.\n");
+  CHECK_EQ(replayed_line({rows[0]}), "Replayed as graphs: `none`.\n");
+  const TemporaryFolder folder;
+  write_json(folder / "rows.json", rows, {}, {}, nullptr);
+  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
+  CHECK_EQ(json["replayed"], nlohmann::json{"none"});
+  CHECK_EQ(json["rows"][2]["speedup"], 0.5);
+  CHECK_FALSE(json.contains("machine"));
+}
+
+TEST_CASE("the report describes the GPUs that it was measured on, and what joins them") {
+  using ringlet::cli::Link;
+  const ringlet::cuda::Info info{
+      "13.0",
+      "90a",
+      "13.0",
+      "13.1.0",
+      "2.27.5",
+      {{"H200", 9, 0, 132, 1 << 30, {false, true}}, {"H100", 9, 0, 114, 1 << 29, {true, false}}}};
+  const ringlet::Device cuda0{ringlet::DeviceType::cuda, 0}, cuda1{ringlet::DeviceType::cuda, 1};
+  const std::vector<Link> links{{cuda0, cuda1, true, 3e11, ""}, {cuda1, cuda0, false, 0, "rain"}};
+  const TemporaryFolder folder;
+  write_json(folder / "rows.json", {row_of("ddp", 2, 100)}, {{"transport", "nccl"}}, {},
+             ringlet::cli::machine_json(info, links));
+  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
+  CHECK_EQ(json["transport"], "nccl");
+  const auto& machine = json["machine"];
+  CHECK_EQ(machine["gpus"].size(), 2);
+  CHECK_EQ(machine["gpus"][0]["model"], "H200");
+  CHECK_EQ(machine["gpus"][1]["model"], "H100");
+  CHECK_EQ(machine["gpus"][1]["peers"], nlohmann::json({true, false}));
+  CHECK_EQ(machine["cuda"]["driver"], "13.0");
+  CHECK_EQ(machine["cuda"]["nccl"], "2.27.5");
+  CHECK_EQ(machine["links"][0]["from"], "cuda:0");
+  CHECK_EQ(machine["links"][0]["to"], "cuda:1");
+  CHECK_EQ(machine["links"][0]["bytes_per_second"], 3e11);
+  CHECK_EQ(machine["links"][1]["error"], "rain");
+}

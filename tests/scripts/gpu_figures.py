@@ -1,0 +1,77 @@
+"""What scripts/gpu_report.py keeps and makes of checks and figures that were made up."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import gpu_report
+
+EQUALITY = "train/parallel/equality.cpp, cuda"
+KILLED = "MESSAGE: figure: seconds of a run in which a rank is killed = 4.25"
+
+
+def collective(ranks, size, algorithm, p50):
+    return {"op": "all_reduce", "ranks": ranks, "bytes": size, "algorithm": algorithm, "transport": "thread",
+            "algbw": 1, "busbw": 1, "p50_us": p50, "p99_us": p50}
+
+
+def strategy(name, ranks, overlap):
+    return {"strategy": name, "devices": ranks, "pairs_per_s": 1, "exposed_ms": 1, "peak_tensor_bytes": 1,
+            "overlap": overlap, "step_ms": {"median": 1, "min": 1, "max": 1}}
+
+
+def report(checks, figures):
+    """The Markdown of checks, (slice, name, code, log), and figures, {name: JSON}."""
+    with tempfile.TemporaryDirectory() as folder, \
+            mock.patch.dict(os.environ, {"COMMIT": "c", "GPU": "g"}), contextlib.redirect_stdout(io.StringIO()):
+        log = f"{folder}/log"
+        for part, name, code, text in checks:
+            pathlib.Path(log).write_text(text + "\n")
+            gpu_report.add(folder, part, name, str(code), "1", log)
+        for name, figure in figures.items():
+            pathlib.Path(f"{folder}/{name}.figures").write_text(json.dumps(figure))
+        gpu_report.write(folder, folder)
+        return pathlib.Path(f"{folder}/gpu_check.md").read_text()
+
+
+class Goals(unittest.TestCase):
+    def test_of_what_did_not_run_nothing_is_said_but_that(self):
+        text = report([], {})
+        for what in ("strategies to the bits of ranks in turn: files that fail | <= 0",
+                     "seconds of a run in which a rank is killed | <= 60",
+                     "all-reduce of 2 ranks: % of the copy's rate | >= 50",
+                     "all-reduce of 8 ranks: % of the copy's rate | >= 50",
+                     "ddp, 2 ranks: % of collectives hidden | >= 50",
+                     "fsdp, 4 ranks: % of collectives hidden | >= 50"):
+            self.assertIn(f"| {what} | not measured | - |", text)
+
+    def test_collectives_are_held_against_the_copies_beside_them(self):
+        rows = [collective(4, 2**20, "direct", 1), collective(4, 2**20, "copy", 1),
+                collective(4, 2**28, "direct", 400), collective(4, 2**28, "ring", 250),
+                collective(4, 2**28, "native", 100), collective(4, 2**28, "copy", 200)]
+        text = report([("comm", "collectives_4", 0, "")], {"collectives_4": {"rows": rows}})
+        self.assertIn("| all-reduce of 4 ranks: % of the copy's rate | >= 50 | 80.00 | yes |", text)
+
+    def test_strategies_say_how_much_they_hide_and_whose_bits_they_have(self):
+        rows = [strategy("none", 1, 0), strategy("ddp", 2, 0.75), strategy("fsdp", 2, 0.25)]
+        text = report([("comm", "strategies_2", 0, ""), ("comm", EQUALITY, 1, "FAILURE")],
+                      {"strategies_2": {"ranks_per_gpu": "1", "rows": rows}})
+        self.assertIn("| ddp, 2 ranks: % of collectives hidden | >= 50 | 75.00 | yes |", text)
+        self.assertIn("| fsdp, 2 ranks: % of collectives hidden | >= 50 | 25.00 | no |", text)
+        self.assertIn("| strategies to the bits of ranks in turn: files that fail | <= 0 | 1.00 | no |", text)
+
+    def test_what_a_test_says_it_measured_is_a_figure_where_it_passed(self):
+        goal = "| seconds of a run in which a rank is killed | <= 60 |"
+        self.assertIn(goal + " 4.25 | yes |", report([("programs", "cli/nccl.cpp, cuda", 0, KILLED)], {}))
+        self.assertIn(goal + " not measured | - |", report([("programs", "cli/nccl.cpp, cuda", 1, KILLED)], {}))
+
+
+if __name__ == "__main__":
+    unittest.main()
