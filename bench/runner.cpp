@@ -72,7 +72,6 @@ void Runner::start_timing() {
   before_ = group_.stats();
   exchanged_before_ = strategy_.seconds_exchanging();
   used_before_ = resource_use();
-  system_allocations_before_ = memory_stats(device_).system_allocations;
   if (graphs_) replayed_before_ = graphs_->replayed();
 }
 
@@ -129,7 +128,11 @@ void Runner::run_phases(Times& times) {
 void Runner::timed_step(StepProfile* profile) {
   Times times;
   const auto run = [&](bool again) { times = step(again); };
+  const std::uint64_t allocations = memory_stats(device_).system_allocations;
+  const std::size_t captured = graphs_ ? graphs_->captured() : 0;
   profile ? profile->run(run) : run(false);
+  if (!graphs_ || graphs_->captured() == captured)  // else it has made a bucket's graph
+    system_allocations_ += memory_stats(device_).system_allocations - allocations;
   times_.push_back(std::move(times));
   losses_.push_back(loss_);
   count_step();
@@ -185,8 +188,7 @@ Measurement Runner::measured() {
   out.memory = memory;
   if (!dealt_out_ && most_tokens_ > 0)
     out.on_paper = step_memory(source_->model().config(), most_tokens_, dtype_, device_.type);
-  out.system_allocations =
-      static_cast<double>(memory.system_allocations - system_allocations_before_) / steps;
+  out.system_allocations = static_cast<double>(system_allocations_) / steps;
   if (graphs_) out.replayed = static_cast<double>(graphs_->replayed() - replayed_before_) / steps;
   out.hf_rows_per_pair = source_->hf_rows_per_pair();
   if (together_ && group_.size() > 1) {
@@ -199,9 +201,9 @@ Measurement Runner::measured() {
 
 bool Runner::replay(int steps) {
   for (int i = 0; i < steps; ++i) {
-    const std::size_t replayed = graphs_->replayed(), captured = graphs_->captured();
+    const std::size_t replayed = graphs_->replayed();
     step(false);
-    if (graphs_->replayed() == replayed || graphs_->captured() > captured) return false;
+    if (graphs_->replayed() == replayed) return false;
   }
   return true;
 }

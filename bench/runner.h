@@ -86,11 +86,11 @@ class Runner {
   // Of the timed steps:
   std::vector<Times> times_;
   std::vector<Tensor> losses_;
+  std::uint64_t system_allocations_ = 0;  // behind the first of a bucket
   // Before the first timed step:
   comm::GroupStats before_;
   double exchanged_before_ = 0;
   ResourceUse used_before_;
-  std::uint64_t system_allocations_before_ = 0;
   std::size_t replayed_before_ = 0;
 };
 
