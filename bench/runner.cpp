@@ -52,7 +52,6 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       source_(make_source(options, {group.rank(), group.size(), plan.devices / group.size()})),
       group_(group),
       together_(plan.together),
-      splits_batch_(plan.strategy == train::Strategy::dp),
       dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
                 devices_of(plan, options), options.dtype),
@@ -84,17 +83,11 @@ Runner::Times Runner::step(bool again) {
     batch_ = &source_->next();
     if (!first) count_tokens();  // in the first backward there are no moments yet
   }
-  // Graphs take their numbers, and the devices of dp their rows, from the host's batch.
-  if (!again && !graphs_) moved_ = splits_batch_ ? *batch_ : as_graphs_have_it().to(device_);
+  // Graphs take their numbers from the host's batch.
+  if (!again && !graphs_) moved_ = source_->loss().placed(*batch_, device_);
   run_batch(times);
   times[4] = device_time(device_);
   return times;
-}
-
-models::PackedBatch Runner::as_graphs_have_it() {
-  if (device_.type == DeviceType::cpu) return *batch_;
-  const auto key = train::step_key(*batch_, dtype_, source_->loss().training());
-  return key ? models::filled_up(*batch_, key->tokens) : *batch_;
 }
 
 void Runner::run_batch(Times& times) {
@@ -139,7 +132,7 @@ void Runner::timed_step(StepProfile* profile) {
 }
 
 void Runner::count_tokens() {
-  const std::int64_t filled = graphs_ ? models::token_bucket(batch_->tokens()) : 0;
+  const std::int64_t filled = device_.type == DeviceType::cpu ? 0 : models::bucket_of(*batch_);
   most_tokens_ = std::max({most_tokens_, batch_->tokens(), filled});
 }
 

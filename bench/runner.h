@@ -53,9 +53,6 @@ class Runner {
 
   /// `again`: with the batch of the step before.
   Times step(bool again);
-  /// The batch, filled up to its bucket on a GPU: a profile, whose steps are no graphs, has its
-  /// shapes from there, too.
-  models::PackedBatch as_graphs_have_it();
   /// From forward to update, phase by phase or, on a GPU, as one.
   void run_batch(Times& times);
   void run_graph();
@@ -73,7 +70,6 @@ class Runner {
   std::unique_ptr<Source> source_;
   comm::Group group_;
   bool together_;
-  bool splits_batch_;
   bool dealt_out_;  // the model or its state, over several devices
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;

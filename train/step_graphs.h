@@ -51,7 +51,8 @@ class StepGraphs {
   /// until the next step.
   Tensor run(const models::PackedBatch& batch, const Work& work);
 
-  /// The same without a graph and on the batch as it is; `why` is noted.
+  /// The same without a graph and on the batch as it is, of a loss that has not said that it takes
+  /// a filled-up one; `why` is noted.
   Tensor run_eagerly(const models::PackedBatch& batch, const Work& work, const std::string& why);
 
   std::size_t captured() const { return captured_; }  // graphs so far

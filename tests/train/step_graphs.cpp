@@ -3,7 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <mutex>
+#include <set>
+
 #include "graph_steps.h"
+#include "ringlet/core/ops/embedding.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
@@ -43,6 +48,22 @@ struct OwnLoss final : models::Loss {
   }
   std::shared_ptr<models::Loss> inner;
   bool reads;
+};
+
+/// How many tokens encoders are given.
+struct TokenCounts final : KernelObserver {
+  TokenCounts() { kernel_observer = this; }
+  ~TokenCounts() { kernel_observer = nullptr; }
+  TokenCounts(const TokenCounts&) = delete;
+  TokenCounts& operator=(const TokenCounts&) = delete;
+  void before(const char* name, const void* args, Device) override {
+    if (std::string(name) != "embedding_sum_layer_norm") return;
+    const std::lock_guard lock(mutex);  // dp has a thread per device
+    seen.insert(static_cast<const EmbeddingSumArgs*>(args)->tokens);
+  }
+  void after(const char*, const void*, Device) override {}
+  std::mutex mutex;
+  std::set<std::int64_t> seen;
 };
 
 struct Trained {
@@ -142,6 +163,35 @@ TEST_CASE("a loss that says nothing, or reads on the host, is never captured") {
   CHECK(
       note_of(true) ==
       "steps are not captured as graphs: [graph] a copy to or from the device cannot be captured");
+}
+
+TEST_CASE("batches of steps that are never captured are filled up, too, if their loss takes that") {
+  const GraphDevice graphs;
+  const auto counts_of = [&](const TrainingArguments& arguments, bool own) {
+    const models::SentenceEncoder encoder = encoder_on(graphs.device);
+    const auto loss = std::make_shared<models::SoftmaxLoss>(encoder, 3);
+    OwnLoss owned(loss, /*reads=*/false);
+    const TokenCounts counts;
+    train_steps(own ? static_cast<models::Loss&>(owned) : *loss, {words::dataset(48, 3)},
+                arguments);
+    REQUIRE(!counts.seen.empty());
+    return counts.seen;
+  };
+  const auto fills = [&](const TrainingArguments& arguments, bool own) {
+    const std::set<std::int64_t> counts = counts_of(arguments, own);
+    return std::all_of(counts.begin(), counts.end(),
+                       [](std::int64_t n) { return n % models::kBucketStep == 0; });
+  };
+  TrainingArguments arguments = arguments_of();
+  arguments.gradient_accumulation = 2;
+  CHECK(fills(arguments, /*own=*/false));
+  CHECK(!fills(arguments, /*own=*/true));  // it has not said that it takes them
+  arguments = arguments_of();
+  CHECK(!fills(arguments, /*own=*/true));
+  arguments.strategy = Strategy::dp;
+  arguments.devices = {graphs.device, graphs.device};
+  arguments.batch_size = 4;
+  CHECK(fills(arguments, /*own=*/false));
 }
 
 TEST_CASE("hooks, gradients that are there and watched kernels are never passed over") {

@@ -89,7 +89,7 @@ TEST_CASE("units that cannot be are refused, naming why") {
     const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
     Loader loader(tiny::datasets(), model.encoder.tokenizer(),
                   tiny::loader_options(group.rank(), 2));
-    const Variable value = (*model.loss)(tiny::next(loader));
+    const Variable value = (*model.loss)(tiny::next(*model.loss, loader));
     CHECK(refusal([&] { value.backward(); })
               .find("'encoder.layer.2.intermediate.dense' is a unit, but its parameters were used "
                     "without calling it") != std::string::npos);
