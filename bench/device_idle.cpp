@@ -8,7 +8,7 @@
 namespace ringlet::bench {
 namespace {
 
-constexpr int kTries = 10;  // batches of new shapes are captured, not replayed
+constexpr int kTries = 10;  // batches of new shapes run and are captured
 constexpr double kMillisecond = 1e6;
 
 DeviceIdle idle_of(const std::vector<cuda::Interval>& work, int steps) {

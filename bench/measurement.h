@@ -42,7 +42,7 @@ struct Measurement {
   double mapped_bytes = 0;  // by tensors and scratch
   double threads_started = 0;
   double context_switches = 0;
-  double system_allocations = 0;  // of the device's memory
+  double system_allocations = 0;  // of the device's memory, behind a bucket's first step
   double replayed = 0;            // 1 where every step was a graph's
 
   std::string to_text() const;

@@ -52,7 +52,6 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       source_(make_source(options, {group.rank(), group.size(), plan.devices / group.size()})),
       group_(group),
       together_(plan.together),
-      splits_batch_(plan.strategy == train::Strategy::dp),
       dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
                 devices_of(plan, options), options.dtype, {.timed = true}),
@@ -72,7 +71,6 @@ void Runner::start_timing() {
   before_ = group_.stats();
   exchanged_before_ = strategy_.seconds_exchanging();
   used_before_ = resource_use();
-  system_allocations_before_ = memory_stats(device_).system_allocations;
   if (graphs_) replayed_before_ = graphs_->replayed();
 }
 
@@ -85,17 +83,11 @@ Runner::Times Runner::step(bool again) {
     batch_ = &source_->next();
     if (!first) count_tokens();  // in the first backward there are no moments yet
   }
-  // Graphs take their numbers, and the devices of dp their rows, from the host's batch.
-  if (!again && !graphs_) moved_ = splits_batch_ ? *batch_ : as_graphs_have_it().to(device_);
+  // Graphs take their numbers from the host's batch.
+  if (!again && !graphs_) moved_ = source_->loss().placed(*batch_, device_);
   run_batch(times);
   times[4] = device_time(device_);
   return times;
-}
-
-models::PackedBatch Runner::as_graphs_have_it() {
-  if (device_.type == DeviceType::cpu) return *batch_;
-  const auto key = train::step_key(*batch_, dtype_, source_->loss().training());
-  return key ? models::filled_up(*batch_, key->tokens) : *batch_;
 }
 
 void Runner::run_batch(Times& times) {
@@ -129,14 +121,18 @@ void Runner::run_phases(Times& times) {
 void Runner::timed_step(StepProfile* profile) {
   Times times;
   const auto run = [&](bool again) { times = step(again); };
+  const std::uint64_t allocations = memory_stats(device_).system_allocations;
+  const std::size_t captured = graphs_ ? graphs_->captured() : 0;
   profile ? profile->run(run) : run(false);
+  if (!graphs_ || graphs_->captured() == captured)  // else it has made a bucket's graph
+    system_allocations_ += memory_stats(device_).system_allocations - allocations;
   times_.push_back(std::move(times));
   losses_.push_back(loss_);
   count_step();
 }
 
 void Runner::count_tokens() {
-  const std::int64_t filled = graphs_ ? models::token_bucket(batch_->tokens()) : 0;
+  const std::int64_t filled = device_.type == DeviceType::cpu ? 0 : models::bucket_of(*batch_);
   most_tokens_ = std::max({most_tokens_, batch_->tokens(), filled});
 }
 
@@ -185,8 +181,7 @@ Measurement Runner::measured() {
   out.memory = memory;
   if (!dealt_out_ && most_tokens_ > 0)
     out.on_paper = step_memory(source_->model().config(), most_tokens_, dtype_, device_.type);
-  out.system_allocations =
-      static_cast<double>(memory.system_allocations - system_allocations_before_) / steps;
+  out.system_allocations = static_cast<double>(system_allocations_) / steps;
   if (graphs_) out.replayed = static_cast<double>(graphs_->replayed() - replayed_before_) / steps;
   out.hf_rows_per_pair = source_->hf_rows_per_pair();
   if (together_ && group_.size() > 1) {
@@ -199,9 +194,9 @@ Measurement Runner::measured() {
 
 bool Runner::replay(int steps) {
   for (int i = 0; i < steps; ++i) {
-    const std::size_t replayed = graphs_->replayed(), captured = graphs_->captured();
+    const std::size_t replayed = graphs_->replayed();
     step(false);
-    if (graphs_->replayed() == replayed || graphs_->captured() > captured) return false;
+    if (graphs_->replayed() == replayed) return false;
   }
   return true;
 }

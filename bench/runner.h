@@ -53,9 +53,6 @@ class Runner {
 
   /// `again`: with the batch of the step before.
   Times step(bool again);
-  /// The batch, filled up to its bucket on a GPU: a profile, whose steps are no graphs, has its
-  /// shapes from there, too.
-  models::PackedBatch as_graphs_have_it();
   /// From forward to update, phase by phase or, on a GPU, as one.
   void run_batch(Times& times);
   void run_graph();
@@ -73,7 +70,6 @@ class Runner {
   std::unique_ptr<Source> source_;
   comm::Group group_;
   bool together_;
-  bool splits_batch_;
   bool dealt_out_;  // the model or its state, over several devices
   train::AttachedStrategy strategy_;
   train::AdamW optimizer_;
@@ -86,11 +82,11 @@ class Runner {
   // Of the timed steps:
   std::vector<Times> times_;
   std::vector<Tensor> losses_;
+  std::uint64_t system_allocations_ = 0;  // behind the first of a bucket
   // Before the first timed step:
   comm::GroupStats before_;
   double exchanged_before_ = 0;
   ResourceUse used_before_;
-  std::uint64_t system_allocations_before_ = 0;
   std::size_t replayed_before_ = 0;
 };
 

@@ -13,6 +13,7 @@ CapturedGraph::CapturedGraph(Device device, const Graph& graph, CachingAllocator
       nodes_(graph.nodes()),
       exec_(device, graph),
       allocator_(allocator) {
+  exec_.upload(stream_);
   allocator_.add_graph();
 }
 

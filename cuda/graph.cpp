@@ -40,6 +40,10 @@ GraphExec& GraphExec::operator=(GraphExec&& other) noexcept {
   std::swap(exec_, other.exec_);
   return *this;
 }
+void GraphExec::upload(cudaStream_t stream) const {
+  const DeviceGuard guard(device_);
+  RINGLET_CUDA(cudaGraphUpload(exec_, stream));
+}
 void GraphExec::launch(cudaStream_t stream) const {
   const DeviceGuard guard(device_);
   RINGLET_CUDA(cudaGraphLaunch(exec_, stream));

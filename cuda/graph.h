@@ -37,6 +37,8 @@ class GraphExec {
   GraphExec(GraphExec&& other) noexcept;
   GraphExec& operator=(GraphExec&& other) noexcept;
 
+  /// Takes the device's memory for it, which the first launch would else do.
+  void upload(cudaStream_t stream) const;
   void launch(cudaStream_t stream) const;
 
  private:

@@ -31,6 +31,11 @@ inline constexpr std::int64_t length_class(std::int64_t longest) {
   return length;
 }
 
+/// The tokens that a batch is filled up to; 0 where it has no bucket.
+inline std::int64_t bucket_of(const PackedBatch& batch) {
+  return length_class(batch.max_length) > 0 ? token_bucket(batch.tokens()) : 0;
+}
+
 /// The batch, which lies on the CPU and has a sentence at least, with `tokens` tokens: dummies
 /// behind the last sentence belong to it as padding does. Nobody attends to them, no embedding
 /// counts them, so their gradients are zeros. `lengths` is defined, `max_length` that of real

@@ -76,7 +76,7 @@ Tensor SentenceTask::run(const models::PackedBatch& batch) {
     check_reached(on_device);
     return value.tensor();
   };
-  if (!graphs_) return work(device_ == Device() ? batch : batch.to(device_));
+  if (!graphs_) return work(loss_.placed(batch, device_));
   const models::Loss& loss = loss_.loss_of(batch);
   if (loss.is_capturable()) return graphs_->run(batch, work);
   return graphs_->run_eagerly(batch, work,

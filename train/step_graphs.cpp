@@ -59,71 +59,85 @@ Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
   const auto key = step_key(batch, options_.dtype, module_.training());
   if (!key) return update(work(batch.to(device_)));
   const models::PackedBatch filled = models::filled_up(batch, key->tokens);
-  // Gradients that are there are added to, and who watches kernels wants to see them.
-  const bool adds = std::any_of(parameters_.begin(), parameters_.end(), has_grad);
-  if (gave_up_ || adds || kernel_observer.load() != nullptr)
-    return update(work(filled.to(device_)));
+  if (!may_be_graph()) return update(work(filled.to(device_)));
   if (Addresses now = addresses(); now != addresses_) {
     steps_.clear();
     addresses_ = std::move(now);
   }
   Step& step = steps_.find(*key, [] { return Step{}; });
-  if (step.reached.empty()) {
+  if (step.graph) {
+    step.inputs.fill_(filled);
+    if (prepare_replay(step)) return replay(step);
+  } else {
     step.inputs = filled.to(device_);
-    return run_first(step, work);
   }
-  step.inputs.fill_(filled);
-  return run_again(step, work);
+  return run_first(step, work);
 }
 
+bool StepGraphs::may_be_graph() {
+  // Gradients that are there are added to, and who watches kernels wants to see them.
+  const bool adds = std::any_of(parameters_.begin(), parameters_.end(), has_grad);
+  if (gave_up_ || adds || kernel_observer.load() != nullptr) return false;
+  const std::string why = why_not();
+  if (!why.empty()) give_up(why);
+  return why.empty();
+}
+
+// The capture is part of this step, so that all memory a bucket ever takes, that of the graph as
+// the device runs it included, is taken with the bucket's first batch. A bucket that never comes
+// again has it for nothing: a step's time on the host, once.
 Tensor StepGraphs::run_first(Step& step, const Work& work) {
-  const ShapesRecur recur;
-  const Tensor loss = work(step.inputs);
+  Tensor loss;
+  {
+    const ShapesRecur recur;
+    loss = work(step.inputs);
+  }
   step.loss = empty_like(loss);
   step.reached = reached();
-  return update(loss);
+  update(loss);
+  if (const std::string why = capture_step(step, work); !why.empty()) give_up(why);
+  return loss;
 }
 
-Tensor StepGraphs::run_again(Step& step, const Work& work) {
-  std::string why = why_not();
-  if (why.empty()) {
-    set_reached(step.reached);
-    optimizer_.prepare_step();
-    // Where others are updated alike now, a graph would find the wrong numbers.
-    if (step.graph && step.plan != optimizer_.plan()) step.graph.reset();
-    if (!step.graph) why = capture_step(step, work);
-  }
-  if (!why.empty()) {
-    module_.zero_grad();
-    const models::PackedBatch inputs = step.inputs;
-    give_up(why);
-    return update(work(inputs));
-  }
-  step.graph->replay();
-  ++replayed_;
-  set_reached(step.reached);
-  optimizer_.count_replay();
-  return step.loss;
-}
-
+// Behind the step itself, whose gradients, update and generator it leaves as they are.
 std::string StepGraphs::capture_step(Step& step, const Work& work) {
+  const Generator generator = default_generator();
   // Other forms of parameters that evaluating has left would be read by every replay.
   drop_sidecars();
   module_.zero_grad();
+  std::string why;
   try {
     step.graph = capture(device_, [&] {
       step.loss.copy_(work(step.inputs));
       RINGLET_CHECK(reached() == step.reached,
                     "batches of the same shapes reached different parameters");
-      optimizer_.launch_step();
-      drop_sidecars();  // the forms that were made here go with their memory
+      optimizer_.launch_step();  // as it was prepared for the step
+      drop_sidecars();           // the forms that were made here go with their memory
     });
+    step.plan = optimizer_.plan();
+    ++captured_;
   } catch (const Error& error) {
-    return error.what();
+    why = error.what();
   }
-  step.plan = optimizer_.plan();
-  ++captured_;
-  return "";
+  set_reached(step.reached);
+  default_generator() = generator;
+  return why;
+}
+
+// False where others are updated alike than when it was captured: it would find the wrong numbers.
+bool StepGraphs::prepare_replay(const Step& step) {
+  set_reached(step.reached);
+  optimizer_.prepare_step();
+  if (step.plan == optimizer_.plan()) return true;
+  module_.zero_grad();
+  return false;
+}
+
+Tensor StepGraphs::replay(Step& step) {
+  step.graph->replay();
+  ++replayed_;
+  optimizer_.count_replay();
+  return step.loss;
 }
 
 Tensor StepGraphs::update(Tensor loss) {

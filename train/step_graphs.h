@@ -35,9 +35,10 @@ class StepGraphs {
   /// A graph for each key; the one that was not used for longest goes.
   static constexpr std::size_t kMostGraphs = 24;
 
-  /// Gives the device a batch's forward and backward and returns the loss, (). What it does on the
-  /// host is done when a step is captured and is not done again, but for gradients, which are
-  /// defined after each step. A batch of the same shapes reaches the same parameters.
+  /// Gives the device a batch's forward and backward and returns the loss, (). With a key's first
+  /// batch it is called twice, to run and to be captured, and not again: what it does on the host
+  /// beside is not done with the others, but for gradients, which are defined after each step. A
+  /// batch of the same shapes reaches the same parameters.
   using Work = std::function<Tensor(const models::PackedBatch& on_device)>;
 
   /// Of steps of `optimizer` on `module`, which lies on `device`; both outlive this.
@@ -45,11 +46,13 @@ class StepGraphs {
              StepGraphsOptions options = {});
 
   /// `work` on a batch that lies on the CPU, and then the optimizer's prepare_step and launch_step:
-  /// finish_step is left to the caller. The first batch of a key runs as it is, which makes plans
-  /// and memory; the second is captured. The loss is valid until the next step.
+  /// finish_step is left to the caller. The first batch of a key runs, which makes plans, and is
+  /// captured then; the others are replayed and take no memory from the device. The loss is valid
+  /// until the next step.
   Tensor run(const models::PackedBatch& batch, const Work& work);
 
-  /// The same without a graph and on the batch as it is; `why` is noted.
+  /// The same without a graph and on the batch as it is, of a loss that has not said that it takes
+  /// a filled-up one; `why` is noted.
   Tensor run_eagerly(const models::PackedBatch& batch, const Work& work, const std::string& why);
 
   std::size_t captured() const { return captured_; }  // graphs so far
@@ -66,11 +69,13 @@ class StepGraphs {
   /// What a graph has as numbers: another one makes it wrong.
   using Addresses = std::vector<const void*>;
 
+  bool may_be_graph();
   Tensor run_first(Step& step, const Work& work);
-  Tensor run_again(Step& step, const Work& work);
-  Tensor update(Tensor loss);
   /// Empty, or why there is no graph.
   std::string capture_step(Step& step, const Work& work);
+  bool prepare_replay(const Step& step);
+  Tensor replay(Step& step);
+  Tensor update(Tensor loss);
   void give_up(const std::string& why);
   Addresses addresses() const;
   std::vector<bool> reached() const;

@@ -47,9 +47,8 @@ struct TrainingArguments {
   /// f32, or bf16 for the activations of every Transformer in the task.
   DType dtype = DType::f32;
   std::uint64_t seed = 42;
-  /// Of sentence tasks on one GPU: whether a whole step is captured once for each shape of a batch,
-  /// and replayed. Batches are filled up to such shapes either way: the bits are the
-  /// same.
+  /// Of sentence tasks on one GPU: whether a whole step is captured with the first batch of each
+  /// shape, and replayed. Batches are filled up to such shapes either way: the bits are the same.
   StepGraphMode step_graphs = StepGraphMode::automatic;
 
   /// How several devices train together. dp takes `devices`, the others the trainer's group; a

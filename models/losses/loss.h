@@ -25,6 +25,14 @@ class Loss : public nn::Module {
   Variable run_here(const PackedBatch& batch) {
     return enter([&] { return forward(batch); });
   }
+  /// The batch, which lies on the CPU, as a step on `device` takes it: on a GPU, where plans and
+  /// memory are kept for shapes, filled up to its bucket (token_bucket.h), if the loss says that it
+  /// may be (is_capturable); as it is for a runner, which moves its parts itself.
+  PackedBatch placed(const PackedBatch& batch, Device device) {
+    return runner_ ? batch : placed_here(batch, device);
+  }
+  /// Without asking the runner.
+  PackedBatch placed_here(const PackedBatch& batch, Device device);
   /// Who runs this loss from now on; null: itself.
   void set_runner(LossRunner* runner) { runner_ = runner; }
   /// Rows that a batch of data set `dataset`, of `columns` texts a row, must have for the loss to
@@ -34,7 +42,8 @@ class Loss : public nn::Module {
   }
   /// Whether forward gives the device the same work for all batches of the same shapes, with
   /// numbers from the batch's tensors alone, reads nothing back, and takes tokens behind a
-  /// sentence's length (PackedBatch::lengths) for padding: then a training step may be captured.
+  /// sentence's length (PackedBatch::lengths) for padding: then batches may be filled up, and a
+  /// training step captured.
   virtual bool is_capturable() const { return false; }
   /// The one that this batch is for, where a loss holds several: all parameters below it must get
   /// a gradient.

@@ -65,6 +65,19 @@ TEST_CASE("classes of longest sentences: 32 to 512, none beyond") {
   CHECK(length_class(513) == 0);
 }
 
+TEST_CASE("a batch has a bucket where both its tokens and its longest sentence do") {
+  PackedBatch batch;
+  batch.token_ids = zeros({65}, DType::i32, Device{});
+  batch.max_length = 40;
+  CHECK(bucket_of(batch) == 128);
+  batch.max_length = 513;
+  CHECK(bucket_of(batch) == 0);
+  batch.token_ids = zeros({3073}, DType::i32, Device{});
+  batch.max_length = 512;
+  CHECK(bucket_of(batch) == 0);
+  CHECK(bucket_of(PackedBatch()) == 0);
+}
+
 TEST_CASE_FIXTURE(OnCpu, "a batch is filled up behind its last sentence, as padding of it") {
   BatchBuilder builder(2);
   const std::vector<std::int32_t> first{5, 6}, second{7, 8, 9};

@@ -94,7 +94,7 @@ std::vector<float> train_steps(Device device, bool mirrored, StepGraphMode mode,
       const Tensor loss = graphs.run(batch_of(step, step % 3 == 2), [&](const auto& batch) {
         Tensor value = work(batch);
         const nn::Parameter bias = model.loss->parameters().front();
-        if (step == 0) bias.grad().fill_(NAN);
+        if (step == 0 && !is_capturing()) bias.grad().fill_(NAN);
         return value;
       });
       seen.push_back(loss.item<float>());

@@ -3,7 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include "graph_device.h"
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "graph_steps.h"
+#include "ringlet/core/ops/embedding.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
@@ -15,14 +20,6 @@ using namespace ringlet;
 using namespace ringlet::train;
 
 namespace {
-
-StepGraphs::Work work_of(models::Loss& loss) {
-  return [&](const models::PackedBatch& on_device) {
-    const Variable value = loss(on_device);
-    value.backward();
-    return value.tensor();
-  };
-}
 
 /// An encoder with a loss for each of two data sets.
 struct Setup {
@@ -51,6 +48,22 @@ struct OwnLoss final : models::Loss {
   }
   std::shared_ptr<models::Loss> inner;
   bool reads;
+};
+
+/// How many tokens encoders are given.
+struct TokenCounts final : KernelObserver {
+  TokenCounts() { kernel_observer = this; }
+  ~TokenCounts() { kernel_observer = nullptr; }
+  TokenCounts(const TokenCounts&) = delete;
+  TokenCounts& operator=(const TokenCounts&) = delete;
+  void before(const char* name, const void* args, Device) override {
+    if (std::string(name) != "embedding_sum_layer_norm") return;
+    const std::lock_guard lock(mutex);  // dp has a thread per device
+    seen.insert(static_cast<const EmbeddingSumArgs*>(args)->tokens);
+  }
+  void after(const char*, const void*, Device) override {}
+  std::mutex mutex;
+  std::set<std::int64_t> seen;
 };
 
 struct Trained {
@@ -84,18 +97,6 @@ TrainingArguments arguments_of(DType dtype = DType::f32) {
           .weight_decay = 0.01,
           .dtype = dtype,
           .eval_each_epoch = false};
-}
-
-models::PackedBatch batch_of(std::size_t rows, std::int32_t salt, std::size_t length = 5) {
-  models::BatchBuilder builder(2);
-  for (std::size_t row = 0; row < rows; ++row) {
-    std::vector<std::int32_t> first(length, words::kA), second(length, words::kB);
-    first[row % length] = words::kA + (salt + static_cast<std::int32_t>(row)) % 4;
-    const std::span<const std::int32_t> texts[] = {first, second};
-    builder.add_row(texts, static_cast<std::int64_t>(row));
-    builder.add_label(static_cast<std::int64_t>(row % 3));
-  }
-  return builder.build();
 }
 
 }  // namespace
@@ -164,116 +165,48 @@ TEST_CASE("a loss that says nothing, or reads on the host, is never captured") {
       "steps are not captured as graphs: [graph] a copy to or from the device cannot be captured");
 }
 
-TEST_CASE("a step that is replayed allocates nothing; another shape has a graph of its own") {
-  const GraphDevice device;
-  const models::SentenceEncoder encoder = encoder_on(device.device);
-  models::SoftmaxLoss loss(encoder, 3);
-  AdamW optimizer(loss, {.lr = 0, .max_grad_norm = 1});
-  std::vector<std::string> notes;
-  StepGraphs graphs(loss, optimizer, device.device,
-                    {.on_note = [&](const std::string& line) { notes.push_back(line); }});
-  const auto step = [&](const models::PackedBatch& batch) {
-    const double value = graphs.run(batch, work_of(loss)).item<double>();
-    optimizer.finish_step();
-    optimizer.zero_grad();
-    return value;
+TEST_CASE("batches of steps that are never captured are filled up, too, if their loss takes that") {
+  const GraphDevice graphs;
+  const auto counts_of = [&](const TrainingArguments& arguments, bool own) {
+    const models::SentenceEncoder encoder = encoder_on(graphs.device);
+    const auto loss = std::make_shared<models::SoftmaxLoss>(encoder, 3);
+    OwnLoss owned(loss, /*reads=*/false);
+    const TokenCounts counts;
+    train_steps(own ? static_cast<models::Loss&>(owned) : *loss, {words::dataset(48, 3)},
+                arguments);
+    REQUIRE(!counts.seen.empty());
+    return counts.seen;
   };
-  step(batch_of(4, 0));
-  CHECK(graphs.captured() == 0);
-  step(batch_of(4, 1));
-  CHECK(graphs.captured() == 1);
-  const MemoryStats before = memory_stats(device.device);
-  CHECK(before.graphs > 0);
-  // Nothing moves at a rate of 0, so a batch has the same loss whenever it comes.
-  const double first = step(batch_of(4, 2));
-  CHECK(step(batch_of(4, 3, 6)) != first);  // other lengths, the same bucket
-  CHECK(step(batch_of(4, 2)) == first);
-  const MemoryStats after = memory_stats(device.device);
-  CHECK(after.allocations == before.allocations);
-  CHECK(after.reserved == before.reserved);
-  CHECK(graphs.replayed() == 4);
-
-  for (int i = 0; i < 3; ++i) step(batch_of(5, i));
-  CHECK(graphs.captured() == 2);
-  CHECK(memory_stats(device.device).graphs == before.graphs);  // it is shared
-  CHECK(step(batch_of(4, 2)) == first);
-
-  // A batch beyond the buckets has none.
-  const auto replayed = graphs.replayed();
-  for (int i = 0; i < 3; ++i) step(batch_of(250, i, 7));
-  CHECK(graphs.replayed() == replayed);
-
-  // A parameter is frozen, which the graphs would train on.
-  loss.parameter("classifier.bias").set_requires_grad(false);
-  CHECK(step(batch_of(4, 2)) == first);
-  CHECK(graphs.replayed() == replayed);
-  CHECK(notes.empty());
-}
-
-TEST_CASE("as many graphs as there may be: the one that was not used for longest goes") {
-  const GraphDevice device;
-  const models::SentenceEncoder encoder = encoder_on(device.device);
-  models::SoftmaxLoss loss(encoder, 3);
-  AdamW optimizer(loss, {.lr = 0});
-  StepGraphs graphs(loss, optimizer, device.device);
-  const auto captures = [&](std::size_t rows) {
-    const std::size_t before = graphs.captured();
-    for (int i = 0; i < 2; ++i) {
-      graphs.run(batch_of(rows, 0), work_of(loss));
-      optimizer.finish_step();
-      optimizer.zero_grad();
-    }
-    return graphs.captured() - before;
+  const auto fills = [&](const TrainingArguments& arguments, bool own) {
+    const std::set<std::int64_t> counts = counts_of(arguments, own);
+    return std::all_of(counts.begin(), counts.end(),
+                       [](std::int64_t n) { return n % models::kBucketStep == 0; });
   };
-  for (std::size_t rows = 1; rows <= StepGraphs::kMostGraphs; ++rows) CHECK(captures(rows) == 1);
-  CHECK(captures(1) == 0);
-  CHECK(captures(StepGraphs::kMostGraphs + 1) == 1);  // 2 goes
-  CHECK(captures(1) == 0);
-  CHECK(captures(2) == 1);
-}
-
-TEST_CASE("the first step of a key knows that its shapes come again") {
-  const GraphDevice device;
-  const models::SentenceEncoder encoder = encoder_on(device.device);
-  models::SoftmaxLoss loss(encoder, 3);
-  AdamW optimizer(loss);
-  StepGraphs graphs(loss, optimizer, device.device);
-  std::vector<bool> recurred;
-  for (int i = 0; i < 3; ++i) {
-    graphs.run(batch_of(4, 0), [&](const models::PackedBatch& on_device) {
-      recurred.push_back(shapes_recur());
-      const Variable value = loss(on_device);
-      value.backward();
-      return value.tensor();
-    });
-    optimizer.finish_step();
-    optimizer.zero_grad();
-  }
-  CHECK(recurred == std::vector<bool>{true, false});  // the second is captured, the third replayed
-  CHECK(!shapes_recur());
+  TrainingArguments arguments = arguments_of();
+  arguments.gradient_accumulation = 2;
+  CHECK(fills(arguments, /*own=*/false));
+  CHECK(!fills(arguments, /*own=*/true));  // it has not said that it takes them
+  arguments = arguments_of();
+  CHECK(!fills(arguments, /*own=*/true));
+  arguments.strategy = Strategy::dp;
+  arguments.devices = {graphs.device, graphs.device};
+  arguments.batch_size = 4;
+  CHECK(fills(arguments, /*own=*/false));
 }
 
 TEST_CASE("hooks, gradients that are there and watched kernels are never passed over") {
   const GraphDevice device;
-  const models::SentenceEncoder encoder = encoder_on(device.device);
-  models::SoftmaxLoss loss(encoder, 3);
-  AdamW optimizer(loss, {.lr = 0, .max_grad_norm = 1});
-  std::vector<std::string> notes;
-  StepGraphs graphs(loss, optimizer, device.device,
-                    {.on_note = [&](const std::string& line) { notes.push_back(line); }});
-  const auto step = [&] {
-    graphs.run(batch_of(4, 0), work_of(loss));
-    optimizer.finish_step();
-  };
-  const nn::Parameter weight = loss.parameter("classifier.weight");
-  for (int i = 0; i < 3; ++i) step(), loss.zero_grad();
-  CHECK(graphs.replayed() == 2);
-  step();
+  GraphSteps steps(device.device);
+  const models::PackedBatch batch = pairs_of(4, 0);
+  const nn::Parameter weight = steps.loss.parameter("classifier.weight");
+  for (int i = 0; i < 3; ++i) steps.step(batch);
+  CHECK(steps.graphs.replayed() == 2);
+  steps.run(batch);
   const std::vector<float> once = weight.grad().to_vector();
-  step();  // adds to it
+  steps.run(batch);  // adds to it
   CHECK(weight.grad().to_vector()[0] == doctest::Approx(2 * once[0]));
-  CHECK(graphs.replayed() == 3);
-  loss.zero_grad();
+  CHECK(steps.graphs.replayed() == 3);
+  steps.optimizer.zero_grad();
 
   struct Watcher final : KernelObserver {
     void before(const char*, const void*, Device) override { ++calls; }
@@ -281,29 +214,28 @@ TEST_CASE("hooks, gradients that are there and watched kernels are never passed 
     int calls = 0;
   } watcher;
   kernel_observer = &watcher;
-  step();
+  steps.step(batch);
   kernel_observer = nullptr;
   CHECK(watcher.calls > 10);
-  CHECK(graphs.replayed() == 3);
-  loss.zero_grad();
+  CHECK(steps.graphs.replayed() == 3);
 
   int ready = 0;
   const auto hook = weight.register_ready_hook([&] { ++ready; });
-  for (int i = 0; i < 3; ++i) step(), loss.zero_grad();
+  for (int i = 0; i < 3; ++i) steps.step(batch);
   CHECK(ready == 3);
-  REQUIRE(notes.size() == 1);
-  CHECK(notes[0].find("hooks of 'classifier.weight'") != std::string::npos);
+  REQUIRE(steps.notes.size() == 1);
+  CHECK(steps.notes[0].find("hooks of 'classifier.weight'") != std::string::npos);
 }
 
 TEST_CASE("keys of steps: what fits no bucket has none, and all that a graph fixes is in them") {
-  const models::PackedBatch batch = batch_of(4, 0);
+  const models::PackedBatch batch = pairs_of(4, 0);
   const auto key = step_key(batch, DType::f32, true);
   REQUIRE(key.has_value());
   CHECK(key->tokens == 64);
   CHECK(key->length_class == 32);
-  CHECK(step_key(batch_of(4, 1, 6), DType::f32, true) == key);
-  CHECK(step_key(batch_of(5, 0), DType::f32, true) != key);
-  CHECK(step_key(batch_of(4, 0, 9), DType::f32, true) != key);
+  CHECK(step_key(pairs_of(4, 1, 6), DType::f32, true) == key);
+  CHECK(step_key(pairs_of(5, 0), DType::f32, true) != key);
+  CHECK(step_key(pairs_of(4, 0, 9), DType::f32, true) != key);
   CHECK(step_key(batch, DType::bf16, true) != key);
   CHECK(step_key(batch, DType::f32, false) != key);
   models::PackedBatch other = batch;
@@ -318,7 +250,7 @@ TEST_CASE("keys of steps: what fits no bucket has none, and all that a graph fix
   other = batch;
   other.max_length = 513;
   CHECK(!step_key(other, DType::f32, true));
-  CHECK(!step_key(batch_of(250, 0, 7), DType::f32, true));
+  CHECK(!step_key(pairs_of(250, 0, 7), DType::f32, true));
   CHECK(!step_key(models::BatchBuilder(2).build(), DType::f32, true));
   CHECK(parse_step_graphs("auto") == StepGraphMode::automatic);
   CHECK(parse_step_graphs("off") == StepGraphMode::off);

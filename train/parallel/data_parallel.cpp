@@ -50,7 +50,8 @@ class LossParts final : public models::LossRunner {
     if (!autograd::grad_enabled()) return loss_.run_here(batch);
     const Dealt dealt = deal(batch, losses_.size());
     return replicas_->sum([&](std::size_t d) {
-      return losses_[d]->run_here(batch.select(dealt[d]).to(replicas_->devices()[d]));
+      return losses_[d]->run_here(
+          losses_[d]->placed_here(batch.select(dealt[d]), replicas_->devices()[d]));
     });
   }
 

@@ -45,12 +45,12 @@ void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
     };
     {
       const NoSync no_sync(paused);
-      const Variable value = (*model.loss)(tiny::next(loader));
+      const Variable value = (*model.loss)(tiny::next(*model.loss, loader));
       look();
       value.backward();
       look();
     }
-    const Variable value = (*model.loss)(tiny::next(loader));
+    const Variable value = (*model.loss)(tiny::next(*model.loss, loader));
     look();
     value.backward();
     look();

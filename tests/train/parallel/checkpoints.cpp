@@ -181,7 +181,7 @@ void save_twice(const Way& way, const std::filesystem::path& folder, const comm:
   AdamW optimizer(*model.loss, tiny::adamw());
   Loader loader(tiny::datasets(), model.encoder.tokenizer(),
                 tiny::loader_options(group.rank(), group.size()));
-  (*model.loss)(tiny::next(loader)).backward();
+  (*model.loss)(tiny::next(*model.loss, loader)).backward();
   optimizer.step();
   const auto before = group.stats().bytes_sent;
   save_checkpoint(folder / "good", *model.loss, optimizer, {});
@@ -330,7 +330,7 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
   };
   AdamW optimizer(*model.loss, tiny::adamw());
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-  const models::PackedBatch batch = tiny::next(loader);
+  const models::PackedBatch batch = tiny::next(*alone.loss, loader);
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const tiny::Model* each : {&std::as_const(model), &alone})
       each->encoder.transformer()->set_compute_dtype(dtype);

@@ -31,7 +31,7 @@ void train_through_failures(tiny::Model& model, const LoaderOptions& options) {
   AdamW optimizer(*model.loss, tiny::adamw());
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
   for (int step = 0; step < tiny::kSteps; ++step) {
-    const models::PackedBatch batch = tiny::next(loader);
+    const models::PackedBatch batch = tiny::next(*model.loss, loader);
     // A loss of another data set, too: it must not count as one that ran.
     for (std::size_t dataset = 0; dataset < 3; ++dataset) {
       models::PackedBatch bad = broken(batch);
@@ -82,7 +82,7 @@ void train_through_hooks(tiny::Model& model, const LoaderOptions& options) {
   AdamW optimizer(*model.loss, tiny::adamw());
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
   for (int step = 0; step < tiny::kSteps; ++step) {
-    const models::PackedBatch batch = tiny::next(loader);
+    const models::PackedBatch batch = tiny::next(*model.loss, loader);
     // The first two data sets are alike: a loss that came to its end in vain must not count.
     models::PackedBatch other = batch;
     if (batch.dataset < 2) other.dataset = 1 - batch.dataset;
@@ -223,7 +223,7 @@ TEST_CASE("a forward that threw keeps no unit whole under FSDP" * doctest::test_
     const FullySharded parallel(*model.loss, group, {.poison = true});
     Loader loader(tiny::datasets(), model.encoder.tokenizer(),
                   tiny::loader_options(group.rank(), 2));
-    const models::PackedBatch batch = broken(tiny::next(loader));
+    const models::PackedBatch batch = broken(tiny::next(*model.loss, loader));
     const auto before = group.stats().collectives;
     CHECK_THROWS_AS((*model.loss)(batch), Error);
     CHECK(group.stats().collectives > before);
@@ -241,7 +241,7 @@ TEST_CASE("after a backward that threw the strategy refuses to go on, and says w
       AdamW optimizer(*model.loss, tiny::adamw());
       Loader loader(tiny::datasets(), model.encoder.tokenizer(),
                     tiny::loader_options(group.rank(), 2));
-      const models::PackedBatch batch = tiny::next(loader);
+      const models::PackedBatch batch = tiny::next(*model.loss, loader);
       const Thrower thrower(model, 1);
       const Variable value = (*model.loss)(batch);
       CHECK_THROWS_WITH_AS(value.backward(), "the hook throws", Error);
@@ -259,7 +259,7 @@ TEST_CASE("a backward that threw leaves no gradients on any device of a DataPara
     const DataParallel parallel(*model.loss, tiny::devices(2));
     AdamW optimizer(*model.loss, tiny::adamw());
     Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-    const models::PackedBatch batch = tiny::next(loader);
+    const models::PackedBatch batch = tiny::next(*model.loss, loader);
     if (throws) {
       const Variable value = (*model.loss)(batch);
       model.loss->arena()->data().storage()->bump_version();  // written to: backward notices

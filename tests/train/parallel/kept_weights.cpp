@@ -40,7 +40,7 @@ void train_encoding(tiny::Model& model, const LoaderOptions& options) {
   check_encodings(model, alone);
   for (int step = 0; step < 3; ++step) {
     const std::vector<float> before = encode(model);
-    (*model.loss)(tiny::next(loader)).backward();
+    (*model.loss)(tiny::next(*model.loss, loader)).backward();
     optimizer.step();
     optimizer.zero_grad();
     CHECK(encode(model) != before);
@@ -77,7 +77,7 @@ std::size_t kept_in_bf16(
   AdamW optimizer(*model.loss, tiny::adamw());
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
   for (int step = 0; step < 2; ++step) {
-    (*model.loss)(tiny::next(loader)).backward();
+    (*model.loss)(tiny::next(*model.loss, loader)).backward();
     optimizer.step();
     optimizer.zero_grad();
   }

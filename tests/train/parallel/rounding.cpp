@@ -223,7 +223,7 @@ Used follow(const std::vector<Moment>& moments, const tiny::Parallel& parallel,
     for (const nn::Parameter& parameter : parameters_of(*model.loss))
       sharding->assign(parameter, tensor(before.parameters[p++], parameter.shape()));
     if (step > 0) optimizer.load_state(before.state);
-    (*model.loss)(tiny::next(loader)).backward();
+    (*model.loss)(tiny::next(*model.loss, loader)).backward();
     optimizer.step();
     optimizer.zero_grad();
     Moment found;

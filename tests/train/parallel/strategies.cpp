@@ -282,7 +282,7 @@ TEST_CASE("replicas start every forward from the first device's buffers") {
   };
   for (const float step : {0.f, 1.f, 2.f}) {
     seen.clear();
-    (*loss)(tiny::next(loader)).backward();
+    (*loss)(tiny::next(*loss, loader)).backward();
     CHECK(seen == std::set<float>{step});
     loss->zero_grad();
   }
@@ -300,7 +300,7 @@ TEST_CASE("replicas compute in what the module computes in by now") {
     if (!set_before) compute_in_bf16();
     AdamW optimizer(*model.loss, tiny::adamw());
     Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-    (*model.loss)(tiny::next(loader)).backward();
+    (*model.loss)(tiny::next(*model.loss, loader)).backward();
     optimizer.step();
     return tiny::bits(*model.loss);
   };

@@ -101,10 +101,10 @@ inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t
           .world_size = static_cast<std::size_t>(world_size)};
 }
 
-/// On the device that tensors are made on.
-inline models::PackedBatch next(train::Loader& loader) {
+/// On the device that tensors are made on, as a Trainer has it there.
+inline models::PackedBatch next(models::Loss& loss, train::Loader& loader) {
   const models::PackedBatch* batch = loader.next();
-  return (batch ? *batch : *loader.next()).to(default_device());
+  return loss.placed(batch ? *batch : *loader.next(), default_device());
 }
 
 /// The backwards of a step, one after the other; true: under no_sync.
@@ -120,7 +120,7 @@ inline void train_rank(Model& model, const train::LoaderOptions& options,
     for (const bool pause : backwards) {
       std::optional<train::NoSync> no_sync;
       if (pause) no_sync.emplace(paused);
-      (*model.loss)(next(loader)).backward();
+      (*model.loss)(next(*model.loss, loader)).backward();
     }
     optimizer.step();
     optimizer.zero_grad();
@@ -176,7 +176,8 @@ inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Loo
       std::vector<Gradients> ranks;
       for (train::Loader& of_rank : loaders) {
         model.loss->zero_grad();
-        for (auto each = begin; each != end; ++each) (*model.loss)(next(of_rank)).backward();
+        for (auto each = begin; each != end; ++each)
+          (*model.loss)(next(*model.loss, of_rank)).backward();
         Gradients& mine = ranks.emplace_back();
         for (const nn::Parameter& parameter : model.loss->parameters())
           if (parameter.grad().defined()) mine[parameter.state().get()] = parameter.grad().clone();

@@ -108,7 +108,7 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
     Loader loader(tiny::datasets(), model.encoder.tokenizer(),
                   tiny::loader_options(group.rank(), 2));
     const auto before = group.stats().collectives;
-    CHECK(refusal([&] { (*model.loss)(tiny::next(loader)); })
+    CHECK(refusal([&] { (*model.loss)(tiny::next(*model.loss, loader)); })
               .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameters were used "
                     "without calling it") != std::string::npos);
     CHECK(group.stats().collectives > before);

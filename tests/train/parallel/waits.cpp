@@ -31,7 +31,7 @@ int dry_steps(const DelayedDevice& device, const tiny::Parallel& parallel,
           group.barrier();
           if (step == 2) begin = device.ran_dry();
           group.barrier();
-          (*model.loss)(tiny::next(loader)).backward();
+          (*model.loss)(tiny::next(*model.loss, loader)).backward();
           optimizer.prepare_step();
           optimizer.launch_step();
           optimizer.end_step();

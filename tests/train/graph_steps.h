@@ -1,0 +1,73 @@
+// Steps of a small loss under train::StepGraphs, where steps are captured.
+#pragma once
+
+#include "graph_device.h"
+#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/train/optimizer.h"
+#include "ringlet/train/step_graphs.h"
+
+namespace ringlet {
+
+inline train::StepGraphs::Work work_of(models::Loss& loss) {
+  return [&](const models::PackedBatch& on_device) {
+    const Variable value = loss(on_device);
+    value.backward();
+    return value.tensor();
+  };
+}
+
+/// Pairs of `length` tokens each, labelled by row; `salt` makes other pairs.
+inline models::PackedBatch pairs_of(std::size_t rows, std::int32_t salt, std::size_t length = 5) {
+  models::BatchBuilder builder(2);
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::vector<std::int32_t> first(length, words::kA), second(length, words::kB);
+    first[row % length] = words::kA + (salt + static_cast<std::int32_t>(row)) % 4;
+    const std::span<const std::int32_t> texts[] = {first, second};
+    builder.add_row(texts, static_cast<std::int64_t>(row));
+    builder.add_label(static_cast<std::int64_t>(row % 3));
+  }
+  return builder.build();
+}
+
+/// An encoder with a classifier, and its steps one by one.
+struct GraphSteps {
+  /// Nothing moves at a rate of 0, so a batch has the same loss whenever it comes.
+  static train::AdamWOptions still() { return {.lr = 0, .max_grad_norm = 1}; }
+
+  explicit GraphSteps(Device device) : GraphSteps(encoder_on(device), device, still()) {}
+  GraphSteps(models::SentenceEncoder encoder, Device device, train::AdamWOptions adamw,
+             train::StepGraphMode mode = train::StepGraphMode::automatic)
+      : seed({6, 0, 0}),
+        loss(std::move(encoder), 3),
+        optimizer(loss, std::move(adamw)),
+        graphs(loss, optimizer, device, {.mode = mode, .on_note = [this](const std::string& line) {
+                                           notes.push_back(line);
+                                         }}) {}
+
+  /// Forward to update; gradients stay. Returns the loss.
+  double run(const models::PackedBatch& batch) { return run(batch, work_of(loss)); }
+  double run(const models::PackedBatch& batch, const train::StepGraphs::Work& work) {
+    const double value = graphs.run(batch, work).item<double>();
+    optimizer.finish_step();
+    return value;
+  }
+  double step(const models::PackedBatch& batch) {
+    const double value = run(batch);
+    optimizer.zero_grad();
+    return value;
+  }
+  std::vector<float> values() const {
+    std::vector<float> all;
+    for (const nn::Parameter& parameter : loss.parameters())
+      for (const float value : parameter.tensor().to_vector()) all.push_back(value);
+    return all;
+  }
+
+  GeneratorGuard seed;
+  std::vector<std::string> notes;
+  models::SoftmaxLoss loss;
+  train::AdamW optimizer;
+  train::StepGraphs graphs;
+};
+
+}  // namespace ringlet
