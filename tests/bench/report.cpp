@@ -11,7 +11,9 @@
 #include "ringlet/train/cli/machine.h"
 
 using ringlet::bench::Measurement;
+using ringlet::bench::replayed_line;
 using ringlet::bench::Row;
+using ringlet::bench::write_json;
 
 namespace {
 

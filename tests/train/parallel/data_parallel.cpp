@@ -15,6 +15,7 @@
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/train/optimizer.h"
+#include "tiny.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
