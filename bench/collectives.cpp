@@ -73,8 +73,7 @@ void write_json(const CollectivesOptions& options, const std::vector<Row>& rows)
                             {"wrong", row.wrong}});
     if (const auto share = of_copy(row, rows)) json["rows"].back()["of_copy"] = *share;
   }
-  if (const std::string why = options.why_not_in_kernel(); !why.empty())
-    json["left_out"]["in-kernel"] = why;
+  for (const auto& [what, why] : options.left_out()) json["left_out"][what] = why;
   write_file(options.json, json.dump(2) + "\n");
 }
 
@@ -104,9 +103,9 @@ void measure(const CollectivesOptions& options, const comm::Group& world) {
   }
   if (world.rank() != 0) return;
   print(rows);
-  if (const std::string why = options.why_not_in_kernel();
-      options.algorithm == "all" && !why.empty())
-    fmt::print("No in-kernel ring and direct: {}.\n", why);
+  if (options.algorithm == "all")
+    for (const auto& [what, why] : options.left_out())
+      fmt::print("No {} ring and direct: {}.\n", what, why);
   if (!options.json.empty()) write_json(options, rows);
   for (const Row& row : rows)
     RINGLET_CHECK_EQ(row.wrong, 0, row.op, " of ", row.bytes, " bytes, ", row.algorithm,

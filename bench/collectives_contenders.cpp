@@ -58,7 +58,7 @@ class GroupContender final : public Contender {
 
   Measurement run(const std::string& op, std::int64_t bytes, bool check) override {
     Measurement measurement;
-    exercise_->prepare(bytes);
+    exercise_->prepare(bytes, group_.options().algorithm == comm::Algorithm::native);
     if (check) {
       const std::int64_t mine = exercise_->wrong(op, group_);
       for (const std::string& count : world_.all_gather_bytes(std::to_string(mine)))
@@ -116,10 +116,8 @@ std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions
     add(options.transport, comm::Algorithm::in_kernel_direct);
     add(options.transport, comm::Algorithm::in_kernel_ring);
   }
-  const bool on_cpu = options.device.type == DeviceType::cpu;
   const bool native = all || options.algorithm == "native";
-  // NCCL takes no two ranks of one GPU.
-  if (!on_cpu && backend(options.device.type).device_count() >= world.size()) {
+  if (options.why_not_nccl().empty()) {
     if (all) {
       add(comm::TransportKind::nccl, comm::Algorithm::direct);
       add(comm::TransportKind::nccl, comm::Algorithm::ring);
@@ -127,7 +125,8 @@ std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions
     if (native) add(comm::TransportKind::nccl, comm::Algorithm::native);
   }
 #if defined(RINGLET_BENCH_GLOO)
-  if (native && on_cpu) add(comm::TransportKind::gloo, comm::Algorithm::native);
+  if (native && options.device.type == DeviceType::cpu)
+    add(comm::TransportKind::gloo, comm::Algorithm::native);
 #endif
   if (options.mpi)
     if (auto mpi = make_mpi_contender(options, world)) contenders.push_back(std::move(mpi));
@@ -149,8 +148,9 @@ Exercise::Exercise(const CollectivesOptions& options, const comm::Group& world)
   other_ = zeros({most}, dtype_, device);
 }
 
-void Exercise::prepare(std::int64_t bytes) {
-  const std::int64_t n = bytes / static_cast<std::int64_t>(itemsize(dtype_));
+void Exercise::prepare(std::int64_t bytes, bool even) {
+  std::int64_t n = bytes / static_cast<std::int64_t>(itemsize(dtype_));
+  if (even) n -= n % size_;
   pieces_ = comm::even_pieces(n, size_);
   buffer_ = memory_.slice(0, n);
   buffer_.zero_();  // sums of sums stay finite, and no denormals slow them down

@@ -38,8 +38,9 @@ std::unique_ptr<Contender> make_mpi_contender(const CollectivesOptions& options,
 class Exercise {
  public:
   Exercise(const CollectivesOptions& options, const comm::Group& world);
-  /// Of `bytes` in all (all_gather and reduce_scatter: of all ranks together).
-  void prepare(std::int64_t bytes);
+  /// Of `bytes` in all (all_gather and reduce_scatter: of all ranks together); `even`: of as many
+  /// less as it takes for ranks to have pieces alike, as libraries want them.
+  void prepare(std::int64_t bytes, bool even = false);
   Device device() const { return memory_.device(); }
   void run(const std::string& op, const comm::Group& group);
   /// Wrong values of one run on values that name their source.

@@ -4,6 +4,7 @@
 
 #include "device_option.h"
 #include "parse.h"
+#include "ringlet/comm/transport.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/peer_view.h"
@@ -40,6 +41,26 @@ std::string CollectivesOptions::why_not_in_kernel() const {
     return str("they are for ranks that meet over thread, and these do over ",
                comm::name(transport));
   return "";
+}
+
+std::string CollectivesOptions::why_not_nccl() const {
+  if (device.type == DeviceType::cpu) return "it is for tensors on GPUs, and these are on a CPU";
+  if (const int gpus = backend(device.type).device_count(); gpus < ranks)
+    return str("it takes no two ranks of one GPU, and of these there are ", gpus);
+  try {
+    comm::check_nccl();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<std::pair<std::string, std::string>> CollectivesOptions::left_out() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  if (const std::string why = why_not_in_kernel(); !why.empty()) all.emplace_back("in-kernel", why);
+  if (device.type == DeviceType::cpu) return all;
+  if (const std::string why = why_not_nccl(); !why.empty()) all.emplace_back("nccl", why);
+  return all;
 }
 
 std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
@@ -99,6 +120,9 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
     o.transport = comm::TransportKind::thread;
   if (const std::string why = o.why_not_in_kernel(); o.algorithm == "in-kernel" && !why.empty())
     fail_input("--algorithm in-kernel: ", why);
+  if (!on_cpu && o.algorithm == "native")
+    if (const std::string why = o.why_not_nccl(); !why.empty())
+      fail_input("--algorithm native: ", why);
   o.mpi = !no_mpi && o.algorithm == "all" && on_cpu;
   if (o.begin < 0 || o.end < o.begin)
     fail_input("--begin ", o.begin, " --end ", o.end, ": expected a range of sizes");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringlet/comm/group.h"
@@ -32,6 +33,10 @@ struct CollectivesOptions {
   bool share_a_gpu() const;
   /// Why in-kernel algorithms cannot be measured; empty where they can.
   std::string why_not_in_kernel() const;
+  /// The same of collectives over NCCL.
+  std::string why_not_nccl() const;
+  /// What "--algorithm all" leaves out, by name, and why.
+  std::vector<std::pair<std::string, std::string>> left_out() const;
 };
 
 /// Empty when help was asked for and printed. Throws InputError.

@@ -61,6 +61,28 @@ TEST_CASE("ranks that share a GPU reduce in one launch, too, beside steps and co
         std::vector<Result>{{"direct", 0, true}, {"ring", 0, true}, {"copy", 0, true}});
 }
 
+TEST_CASE("ranks that share a GPU leave NCCL out, and one line says so") {
+  const DelayedDevice one(1, /*devices=*/1);
+  const CollectivesOptions options = options_of(2);
+  const std::string why = "it takes no two ranks of one GPU, and of these there are 1";
+  CHECK(options.why_not_nccl() == why);
+  CHECK(options.left_out() == std::vector<std::pair<std::string, std::string>>{{"nccl", why}});
+}
+
+TEST_CASE("pieces are even where a library wants them so") {
+  const CollectivesOptions options = options_of(3);
+  const DelayedDevice one(1, /*devices=*/1);
+  const auto rank_main = [&](const comm::Group& world) {
+    Exercise exercise(options, world);
+    exercise.prepare(options.begin, /*even=*/true);  // 999 of 1000 elements
+    const auto before = world.stats().bytes_sent;
+    exercise.run("all_gather", world);
+    RINGLET_CHECK_EQ(world.stats().bytes_sent - before, std::size_t{2 * 333 * sizeof(float)},
+                     "of pieces alike");
+  };
+  comm::launch(rank_main, options.ranks, {.ranks = comm::Ranks::threads});
+}
+
 TEST_CASE("where no GPU is shared the in-kernel algorithms say why they are not measured") {
   CollectivesOptions options = options_of(33);
   options.device = {};
