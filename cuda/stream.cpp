@@ -32,13 +32,20 @@ struct Found {
   std::string why_none;
 };
 
+std::string why_none_of(cudaError_t status) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+    return "there is no NVIDIA driver here";
+  return str(cudaGetErrorString(status), " (", cudaGetErrorName(status), ')');
+}
+
 const Found& found_devices() {
   static const auto* const found = [] {
     auto* devices = new Found;
     const cudaError_t status = cudaGetDeviceCount(&devices->count);
     if (status != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
-      *devices = {0, str(cudaGetErrorString(status), " (", cudaGetErrorName(status), ')')};
+      *devices = {0, why_none_of(status)};
     }
     devices->count = std::min(devices->count, kMostDevices);
     return devices;

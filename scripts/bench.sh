@@ -7,8 +7,10 @@
 # GPUs, DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there;
 # their JSON lies beside that of the table, report.peers.json. Ours has the same --transport,
 # --algorithm and --step-graphs in both.
+# Beside --peers the options are those of build/bench/throughput, whose --help names them.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
+! help_wanted "$@" || exit 0
 cd "$root"
 
 peers=no arguments=()

@@ -29,6 +29,7 @@
 # there was no time for one.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
+help_wanted "$@" && exit
 cd "$root"
 build=$root/build-gpu
 results=$root/build-gpu-results

@@ -3,6 +3,12 @@
 # and Python to DIR, for scripts/gpu_check.sh on a machine that has no packages: libraries, Meson,
 # ninja, pkg-config, and the real data of RINGLET_DATA where that is set.
 set -uo pipefail
+. "$(dirname "$0")/setup.sh"
+help_wanted "$@" && exit
+if [ $# -ne 1 ]; then
+  echo "expected one folder: scripts/gpu_pack.sh DIR" >&2
+  exit 2
+fi
 architecture=$(gcc -print-multiarch)
 
 headers() {
@@ -68,7 +74,7 @@ zlib -L${pcfiledir}/../lib -lz
 PACKAGES
 }
 
-to=${1:?needs a folder}
+to=$1
 mkdir -p "$to/include" "$to/lib" "$to/pkgconfig" "$to/bin" || exit 1
 headers "$to" && libraries "$to" && programs "$to" && pkg_config_files "$to" || exit 1
 git rev-parse HEAD >"$to/commit"

@@ -1,6 +1,11 @@
 # Sourced by the scripts beside it: what must be installed, and how a build folder is made.
 # Debian 12 is what this is tested on; Ubuntu 24.04 has the same packages but is untested.
 
+# What a script says at its top, where that is asked for: help_wanted "$@" && exit.
+help_wanted() {
+  case ${1:-} in -h | --help) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" ;; *) false ;; esac
+}
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 build_packages=(g++ meson ninja-build pkg-config libcli11-dev libfmt-dev

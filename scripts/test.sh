@@ -9,10 +9,7 @@ set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 cd "$root"
 
-if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
-  sed -n '2,7s/^# \?//p' "$0"
-  exit
-fi
+help_wanted "$@" && exit
 quick=false
 if [ "${1:-}" = quick ]; then
   quick=true
