@@ -11,8 +11,8 @@
 using namespace ringlet;
 using namespace ringlet::comm;
 
-TEST_CASE_FIXTURE(OnCpu,
-                  "GPUs without a link between them are said once in a group, others never") {
+TEST_CASE("GPUs without a link between them are said once in a group, others never" *
+          doctest::test_suite("host")) {
   for (const bool cut : {false, true}) {
     DelayedDevice device(5);
     if (cut) device.cut_links();
