@@ -399,8 +399,9 @@ TEST_CASE("from a folder to shards and back to a folder, no rank holds the model
           peak = memory_stats({}).peak - before;
         },
         kRanks, {.ranks = comm::Ranks::threads});
-    // All ranks together: the shards of data and gradients once, a whole unit or two on each.
-    CHECK(peak < 2 * parameters + kRanks * (2 * unit + (1 << 16)));
+    // All ranks together: the shards of data and gradients once, a whole unit or two on each, as it
+    // was read and in one piece, and one that the first to be done has gathered to write it.
+    CHECK(peak < 2 * parameters + kRanks * (2 * unit + (1 << 16)) + unit);
     CHECK(peak < kRanks * parameters);
     // Rounded once, the weights are what they were.
     const SafeTensors first = SafeTensors::open(folder / "model");
