@@ -104,7 +104,8 @@ TEST_CASE("a capture that fails behind its bucket's first step leaves that step 
     CHECK(values == std::get<1>(expected));
     REQUIRE(notes.size() == 1);
     CHECK(notes[0].starts_with("steps are not captured as graphs: "));
-    CHECK_MESSAGE(notes[0].find(why) != std::string::npos, notes[0]);
+    const std::string& note = notes[0];
+    CHECK_MESSAGE(note.find(why) != std::string::npos, note);
   };
   check_same("limit", [&](const auto& work) {
     set_memory_limit(device.device, memory_stats(device.device).allocated);
