@@ -107,6 +107,7 @@ class HostDevice : public Backend {
     /// Added on its way round to its owner, or in rank order.
     static void reduce(const std::vector<std::byte*>& data, std::size_t piece,
                        const std::vector<std::int64_t>& edges, Route route, CombineArgs args) {
+      if (edges[piece] == edges[piece + 1]) return;
       const std::size_t itemsize = ringlet::itemsize(args.dtype);
       const std::size_t offset = static_cast<std::size_t>(edges[piece]) * itemsize;
       const std::size_t first = route == Route::ring ? piece + 1 : 0;
