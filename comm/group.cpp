@@ -28,6 +28,7 @@ void Work::wait() const {
   state_->queue->wait(*state_->task);
   const DeviceClock::Scope waited(state_->waited.get(), state_->end->device());
   state_->end->make_wait();
+  state_->tensors.clear();
 }
 
 bool Work::done() const { return !state_ || state_->task->done; }

@@ -97,6 +97,7 @@ Work Group::State::all_reduce(const Tensor& tensor, ReduceOp op, Around around) 
   start(plan(Op::reduce_scatter, wide, pieces, op), {widen, {}, {tensor}});
   const auto round =
       convert(announced(tensor, own), wide.slice(own.offset, own.offset + own.count));
+  around.tensors.push_back(wide);
   return start(std::move(spread), {round, std::move(around.after), std::move(around.tensors)});
 }
 

@@ -217,7 +217,10 @@ Work Group::State::start(Collective collective, Around around) {
     gathered->push_back(std::move(prepared));
     return work;
   }
+  std::vector<Tensor> tensors;
+  if (captured) tensors = prepared.around.tensors;
   work.state_ = std::make_shared<Work::State>(task(std::move(prepared)));
+  work.state_->tensors = std::move(tensors);
   if (captured) {
     run_here(*work.state_->task);
   } else {

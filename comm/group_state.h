@@ -25,6 +25,9 @@ struct Work::State {
   std::shared_ptr<Task> task;
   std::shared_ptr<Event> end;           // recorded when the task is done
   std::shared_ptr<DeviceClock> waited;  // null: nobody asks
+  /// Of a captured collective, until a stream has waited for it: no event of a capture says when
+  /// their memory is free.
+  std::vector<Tensor> tensors = {};
 };
 
 /// A group's stream on a device, and where its latest collective ends there.

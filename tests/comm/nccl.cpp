@@ -352,6 +352,30 @@ TEST_CASE("nccl: a group's first collective is not captured, and the group goes 
   CHECK(refused == 2);
 }
 
+TEST_CASE("nccl: a captured collective's own memory is not given out again before its wait") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {  // bf16 goes round the ring in f32
+    Gpus gpus;
+    gpus.run(
+        [&](const Group& group) {
+          const Device own{DeviceType::cuda, group.rank()};
+          const Tensor a = full({500}, 1, dtype, own), b = full({700}, 1, dtype, own);
+          const auto sum = [&] { return group.all_reduce(std::vector{a, b}); };
+          sum().wait();
+          const auto graph = capture(own, [&] {
+            const Work work = sum();
+            for (const DType other : {DType::f32, DType::bf16}) full({1200}, 9, other, own);
+            work.wait();
+          });
+          for (int i = 0; i < 6; ++i) graph->replay();
+          expect(
+              a, 0, 500, [](std::int64_t) { return 128; }, "summed seven times");
+          expect(
+              b, 0, 700, [](std::int64_t) { return 128; }, "summed seven times");
+        },
+        2, {.algorithm = Algorithm::ring});
+  }
+}
+
 TEST_CASE("nccl: graphs of ranks with a GPU each sum anew at every replay") {
   for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring, Algorithm::native}) {
     Gpus gpus;
