@@ -37,6 +37,12 @@ def wants_a_device(file, text):
     return not file.startswith("cuda/") or "default_device()" in text or "on_gpu.h" in text
 
 
+def is_empty_there(text):
+    """A slice that runs such a file would find no test in it."""
+    cases = text.count("TEST_CASE")
+    return 'TEST_SUITE_BEGIN("host")' not in text and 0 < cases == text.count('test_suite("host")')
+
+
 root = sys.argv[1]
 commands = commands_on_the_gpu(root)
 files = {os.path.relpath(path, f"{root}/tests"): open(path, encoding="utf-8").read()
@@ -46,4 +52,7 @@ forgotten = [file for file in wanted if not is_run(file, commands)]
 print(f"{len(wanted) - len(forgotten)} of {len(wanted)} files are run on a GPU")
 for file in forgotten:
     print(f"tests/{file}: no slice of scripts/gpu_check.sh runs it, and it does not begin the suite \"host\"")
-sys.exit(1 if forgotten or not wanted else 0)
+empty = sorted(file for file, text in files.items() if is_empty_there(text))
+for file in empty:
+    print(f"tests/{file}: every case is of the suite \"host\", which the file itself is to begin")
+sys.exit(1 if forgotten or empty or not wanted else 0)

@@ -11,8 +11,9 @@
 using namespace ringlet;
 using namespace ringlet::comm;
 
-TEST_CASE("GPUs without a link between them are said once in a group, others never" *
-          doctest::test_suite("host")) {
+TEST_SUITE_BEGIN("host");
+
+TEST_CASE("GPUs without a link between them are said once in a group, others never") {
   for (const bool cut : {false, true}) {
     DelayedDevice device(5);
     if (cut) device.cut_links();
