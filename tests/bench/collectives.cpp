@@ -6,6 +6,8 @@
 #include "ringlet/bench/collectives_contenders.h"
 #include "ringlet/comm/launch.h"
 
+TEST_SUITE_BEGIN("host");
+
 using namespace ringlet;
 using namespace ringlet::bench;
 

@@ -1,4 +1,5 @@
-// The table's rows on several GPUs, real or delayed; on a CPU tests/cli runs the program itself.
+// The table's rows on several GPUs, which are delayed ones; on a CPU tests/cli runs the program
+// itself.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -6,6 +7,8 @@
 #include "../delayed_device.h"
 #include "../files.h"
 #include "ringlet/bench/runner.h"
+
+TEST_SUITE_BEGIN("host");
 
 using namespace ringlet;
 using namespace ringlet::bench;
