@@ -172,8 +172,6 @@ constexpr std::size_t kSmallest = std::size_t{1} << 14;  // of copies; the large
 void Ceilings::measure_cpu(Device device) {
   f32_flops_ = measure_flops(device, DType::f32);
   bf16_flops_ = measure_flops(device, DType::bf16);
-  // Six products of bf16 tiles are one of f32.
-  if (cpu::isa() == cpu::Isa::amx) f32_flops_ = std::max(f32_flops_, bf16_flops_ / 6);
   for (std::size_t nbytes = kSmallest; nbytes <= std::size_t{1} << 27; nbytes *= 2)
     copies_.push_back({2.0 * static_cast<double>(nbytes), measure_copy(device, nbytes)});
 }

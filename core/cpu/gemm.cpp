@@ -16,7 +16,7 @@ using NumberKernel = PanelKernel<MultiplyAdd<S>, NumberPacking<S>>;
 DType counts_as(const GemmOperand& x) { return x.rounded ? DType::bf16 : x.dtype; }
 
 // The unit for these operands, if there is one.
-GemmUnit unit_of(const GemmOperand& a, const GemmOperand& b, Index k) {
+GemmUnit unit_of(const GemmOperand& a, const GemmOperand& b) {
   if (counts_as(a) != counts_as(b)) return nullptr;
   if (counts_as(a) == DType::bf16) return gemm_units.bf16;
   switch (matmul_precision()) {
@@ -25,7 +25,7 @@ GemmUnit unit_of(const GemmOperand& a, const GemmOperand& b, Index k) {
     case MatmulPrecision::high:
       return gemm_units.high;
     default:
-      return k >= 32 ? gemm_units.highest : nullptr;
+      return nullptr;
   }
 }
 
@@ -55,7 +55,7 @@ void write_block(const void* context, const GemmBlock<T>& block) {
 
 void gemm(Device device, Index m, Index n, Index k, float alpha, const GemmOperand& a,
           const GemmOperand& b, const GemmEpilogue<float>& epilogue) {
-  if (const GemmUnit unit = unit_of(a, b, k)) return unit(device, m, n, k, alpha, a, b, epilogue);
+  if (const GemmUnit unit = unit_of(a, b)) return unit(device, m, n, k, alpha, a, b, epilogue);
   multiply_blocked<NumberKernel<float>>(device, m, n, k, alpha, a, b, epilogue);
 }
 

@@ -11,7 +11,6 @@ namespace ringlet::cpu::RINGLET_ISA {
   }
 RINGLET_DEFINE_UNIT(multiply_bf16, 1)
 RINGLET_DEFINE_UNIT(multiply_high, 2)
-RINGLET_DEFINE_UNIT(multiply_highest, 3)
 #undef RINGLET_DEFINE_UNIT
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -2,10 +2,11 @@
 // 8 bits each, so a product of f32 is one of several products of tiles:
 //   kPlanes 1: operands rounded to bf16
 //   kPlanes 2: three products; left out are parts up to 3 * 2^-16 of |a b|
-//   kPlanes 3: six products; a number is the sum of its planes, left out is up to 2^-23 of |a b|
-// A sum of k products takes 17 + (1, 3 or 6) ceil(k / 32) roundings.
-// Numbers below 2^-110 lose their lower planes, which are denormal. An infinity meets zeros in the
-// other operand's lower planes, so its sums are NaN.
+// A sum of k products takes 17 + (1 or 3) ceil(k / 32) roundings.
+// Numbers below 2^-118 lose their lower plane, which is denormal. An infinity meets zeros in the
+// other operand's lower plane, so its sums are NaN.
+// Three planes, six products, would be as exact as f32. They are not here: they are no faster than
+// FMA, and slower where two threads share a core's tiles (bench/results/cpu.md).
 #pragma once
 
 #include "ringlet/core/cpu/gemm_blocks.h"
@@ -91,8 +92,6 @@ template <int kPlanes>
 inline constexpr PlanePair kPlanePairs[] = {{0, 0}};
 template <>
 inline constexpr PlanePair kPlanePairs<2>[] = {{0, 1}, {1, 0}, {0, 0}};
-template <>
-inline constexpr PlanePair kPlanePairs<3>[] = {{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}};
 
 template <class Tiles, int kOfPlanes>
 struct TileKernel {
@@ -137,7 +136,7 @@ struct TileKernel {
         }
         for (std::int64_t d = 0; d < depths;
              d += kTileLines, x += kPlane * kPlanes, y += kPlane * kPlanes)
-#pragma GCC unroll 6
+#pragma GCC unroll 3
           for (const PlanePair pair : kPlanePairs<kOfPlanes>)
             tiles.multiply(x + pair.a * kPlane, y + pair.b * kPlane);
         tiles.store(to, ldc);

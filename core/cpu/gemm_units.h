@@ -12,9 +12,8 @@ using GemmUnit = void (*)(Device device, std::int64_t m, std::int64_t n, std::in
 
 /// Where one is null there is none, and FMA does.
 struct GemmUnits {
-  GemmUnit bf16 = nullptr;     // of bf16, and MatmulPrecision::medium of f32, which it rounds
-  GemmUnit high = nullptr;     // of f32
-  GemmUnit highest = nullptr;  // of f32, no less exact than k FMAs in a chain where k >= 32
+  GemmUnit bf16 = nullptr;  // of bf16, and MatmulPrecision::medium of f32, which it rounds
+  GemmUnit high = nullptr;  // of f32
 };
 extern GemmUnits gemm_units;
 
@@ -28,7 +27,6 @@ RINGLET_DECLARE_UNIT(multiply_bf16)
 namespace amx {
 RINGLET_DECLARE_UNIT(multiply_bf16)
 RINGLET_DECLARE_UNIT(multiply_high)
-RINGLET_DECLARE_UNIT(multiply_highest)
 }  // namespace amx
 #undef RINGLET_DECLARE_UNIT
 

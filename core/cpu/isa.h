@@ -1,7 +1,7 @@
 // Which instruction set the CPU kernels use. Every kernel file is compiled once per set, in a
 // namespace of its own, and the processor's CPUID feature bits choose among them at start.
 // avx512_bf16 is avx512 with products of bf16 by VDPBF16PS, amx is avx512 with products of bf16
-// and f32 by tiles.
+// by tiles, and of f32 where less than f32 is asked.
 #pragma once
 
 #include <string_view>

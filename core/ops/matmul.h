@@ -11,12 +11,11 @@
 
 namespace ringlet {
 
-/// How exact products of f32 by f32 are, PyTorch's names. highest: f32 (with AMX six products of
-/// bf16 planes where k >= 32, as exact but for magnitudes below 2^-110, and an infinity becomes
-/// NaN). high: what is faster and nearly as exact, where kernels have it; f32 elsewhere. medium:
-/// operands rounded to bf16 where that is faster (on CUDA always), sums in f32; f32
-/// elsewhere. On CUDA high is TF32: operands rounded to 11 bits, PyTorch's meaning of it. For the
-/// whole process; the default is highest.
+/// How exact products of f32 by f32 are, PyTorch's names. highest: f32. high: what is faster and
+/// nearly as exact, where kernels have it, f32 elsewhere: with AMX three products of bf16 planes
+/// (an infinity becomes NaN), on CUDA TF32, operands rounded to 11 bits, PyTorch's meaning of it.
+/// medium: operands rounded to bf16 where that is faster (on CUDA always), sums in f32; f32
+/// elsewhere. For the whole process; the default is highest.
 enum class MatmulPrecision { highest, high, medium };
 void set_matmul_precision(MatmulPrecision precision);
 MatmulPrecision matmul_precision();
@@ -83,7 +82,7 @@ struct MatmulOptions {
 
 /// How long a weight stays as it is. kept: more products will meet it unchanged, as where nothing
 /// learns. From the second product on a CPU then has it packed in a sidecar of its storage, which
-/// takes 4 bytes a number in f32 and 2 in bf16 (6 in planes of AMX, 4 where bf16 is computed in
+/// takes 4 bytes a number in f32, planes of AMX too, and 2 in bf16 (4 where that is computed in
 /// f32), its columns made a multiple of a tile's 32 or 48, and goes when the storage is written or
 /// let go. None is made where memory is limited (set_memory_limit). On CUDA it is an f32 weight of
 /// bf16 products that is kept, rounded, in 2 bytes a number, of changing weights too: a step's

@@ -78,9 +78,7 @@ Json libraries() {
 Json matmul_precisions() {
   switch (cpu::isa()) {
     case cpu::Isa::amx:
-      return {{"highest", "six AMX products"},
-              {"high", "three AMX products"},
-              {"medium", "one AMX product"}};
+      return {{"highest", "f32"}, {"high", "three AMX products"}, {"medium", "one AMX product"}};
     case cpu::Isa::avx512_bf16:
       return {{"highest", "f32"}, {"high", "f32"}, {"medium", "bf16 (VDPBF16PS)"}};
     default:
