@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/pinned.h"
 
 namespace ringlet::cuda {
 
@@ -26,12 +27,8 @@ class Downloads::Started final : public Download {
   std::unique_ptr<Slot> slot_;
 };
 
-Downloads::Slot::Slot(Device device, std::size_t nbytes) : nbytes(nbytes), arrived(device) {
-  const DeviceGuard guard(device);
-  void* pinned = nullptr;
-  RINGLET_CUDA(cudaHostAlloc(&pinned, nbytes, cudaHostAllocPortable));
-  data = static_cast<std::byte*>(pinned);
-}
+Downloads::Slot::Slot(Device device, std::size_t nbytes)
+    : nbytes(nbytes), arrived(device), data(allocate_pinned(device, nbytes)) {}
 Downloads::Slot::~Slot() { cudaFreeHost(data); }
 
 // One that was let go before its bytes had come is written to until they have.

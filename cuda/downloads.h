@@ -29,8 +29,8 @@ class Downloads {
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
     std::size_t nbytes;
-    std::byte* data = nullptr;
     Event arrived;
+    std::byte* data;
   };
   class Started;
   std::unique_ptr<Slot> take(std::size_t nbytes);

@@ -5,21 +5,15 @@
 #include <utility>
 
 #include "ringlet/cuda/check.h"
+#include "ringlet/cuda/pinned.h"
 
 namespace ringlet::cuda {
 
-std::byte* Staging::pinned(Device device, std::size_t nbytes) {
-  const DeviceGuard guard(device);
-  void* data = nullptr;
-  RINGLET_CUDA(cudaHostAlloc(&data, nbytes, cudaHostAllocPortable));
-  return static_cast<std::byte*>(data);
-}
-
 Staging::Staging(Device device)
     : device_(device),
-      slots_{Slot{pinned(device, kSlot), Event(device)},
-             Slot{pinned(device, kSlot), Event(device)}},
-      ring_data_(pinned(device, kRing)) {}
+      slots_{Slot{allocate_pinned(device, kSlot), Event(device)},
+             Slot{allocate_pinned(device, kSlot), Event(device)}},
+      ring_data_(allocate_pinned(device, kRing)) {}
 
 Staging::~Staging() {
   for (const Slot& slot : slots_) cudaFreeHost(slot.data);

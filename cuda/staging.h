@@ -32,7 +32,6 @@ class Staging {
     std::byte* data = nullptr;  // kSlot pinned bytes
     Event free;                 // when the device is done with them
   };
-  static std::byte* pinned(Device device, std::size_t nbytes);
   Event take_event();
 
   std::mutex mutex_;
