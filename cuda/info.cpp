@@ -2,9 +2,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <fstream>
+
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/cublas_lt.h"
+#include "ringlet/cuda/driver_release.h"
 #include "ringlet/cuda/nccl_library.h"
 #include "ringlet/cuda/stream.h"
 
@@ -15,6 +18,13 @@ std::string driver_version() {
   int version = 0;  // 0 without a driver
   if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return "";
   return str(version / 1000, '.', version % 1000 / 10);
+}
+
+std::string driver_release() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  return release_in(line);
 }
 
 template <class Version>
@@ -43,7 +53,7 @@ Gpu gpu(int index, int count) {
 }  // namespace
 
 Info info() {
-  Info all{RINGLET_CUDA_TOOLKIT, RINGLET_CUDA_ARCH, driver_version(), "", "", {}};
+  Info all{RINGLET_CUDA_TOOLKIT, RINGLET_CUDA_ARCH, driver_version(), driver_release(), "", "", {}};
   const int count = device_count();
   for (int i = 0; i < count; ++i) all.gpus.push_back(gpu(i, count));
   if (count == 0) return all;

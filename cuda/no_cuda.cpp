@@ -9,4 +9,6 @@ void register_cuda() {}
 
 cuda::Info cuda::info() { return {}; }
 
+cuda::ProductTimings cuda::product_timings(Device) { return {}; }
+
 }  // namespace ringlet

@@ -7,6 +7,7 @@
 #include "ringlet/core/graph.h"
 #include "ringlet/core/recently_used.h"
 #include "ringlet/cuda/graph.h"
+#include "ringlet/cuda/info.h"
 #include "ringlet/cuda/product_algorithm.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"
@@ -14,9 +15,6 @@
 namespace ringlet::cuda {
 namespace {
 
-// Shapes that come this often, or are known to, are worth timing; batches of ever new lengths are
-// not.
-constexpr int kUsesBeforeTiming = 50;
 constexpr int kTimedChoices = 8;
 constexpr std::size_t kMostProducts = 4096;
 
@@ -24,8 +22,7 @@ struct Product {
   ProductDescriptors descriptors;
   cublasLtMatmulHeuristicResult_t choice{};
   bool possible = false;
-  bool timed = false;
-  int uses = 0;
+  TimedOnce timed{};
 };
 
 std::uint32_t alignment_of(const void* pointer) {
@@ -36,6 +33,10 @@ std::uint32_t alignment_of(const void* pointer) {
 // Those of one device.
 class Products {
  public:
+  ProductTimings timings() {
+    const std::lock_guard lock(mutex_);
+    return timings_;
+  }
   bool run(const ProductKey& key, const ProductPointers& at, cudaStream_t stream) {
     if (is_due(key, stream)) time(key);
     // Descriptors hold the address of the bias or the sums from call to call.
@@ -64,27 +65,33 @@ class Products {
   bool is_due(const ProductKey& key, cudaStream_t stream) {
     const std::lock_guard lock(mutex_);
     Product& product = find(key);
-    if (!product.possible || product.timed || is_capturing(stream)) return false;
-    product.timed = ++product.uses == kUsesBeforeTiming || shapes_recur();
-    return product.timed;
+    return product.possible && product.timed.is_due(is_capturing(stream), shapes_recur());
   }
 
   // Other threads go on with the first choice meanwhile, whose bits are the same.
   void time(const ProductKey& key) {
     const ProductDescriptors descriptors(key);
-    const auto choices = descriptors.algorithms(key, kTimedChoices);
-    const auto first = [&] {
+    auto choices = descriptors.algorithms(key, kTimedChoices);
+    {
       const std::lock_guard lock(mutex_);
-      return find(key).choice;
-    }();
-    const auto fastest = fastest_alike(descriptors, key, first, choices);
+      choices.insert(choices.begin(), find(key).choice);
+    }
+    const TimedChoice found = time_choices(descriptors, key, choices);
     const std::lock_guard lock(mutex_);
-    find(key).choice = fastest;
+    find(key).choice = choices[found.index];
+    if (found.alike > 0) timings_.add(found, choices.size());
   }
 
   std::mutex mutex_;
+  ProductTimings timings_;
   RecentlyUsed<ProductKey, Product> products_{kMostProducts};
 };
+
+// Never destroyed: the driver may go first.
+Products& products_of(Device device) {
+  static auto* const products = new std::array<Products, kMostDevices>;
+  return (*products)[static_cast<std::size_t>(device.index)];
+}
 
 // The plan as far as the library sees it.
 MatmulPlan seen(MatmulPlan plan) {
@@ -94,9 +101,9 @@ MatmulPlan seen(MatmulPlan plan) {
 
 }  // namespace
 
+ProductTimings product_timings(Device device) { return products_of(device).timings(); }
+
 bool run_product(const MatmulPlan& plan, const ProductPointers& at, Device device) {
-  // Never destroyed: the driver may go first.
-  static auto* const products = new std::array<Products, kMostDevices>;
   const ProductKey key{seen(plan),
                        device,
                        plan.dtype == DType::f32 ? matmul_precision() : MatmulPrecision::highest,
@@ -105,7 +112,7 @@ bool run_product(const MatmulPlan& plan, const ProductPointers& at, Device devic
                        alignment_of(at.out),
                        alignment_of(at.sums ? at.sums : at.bias)};
   const cudaStream_t stream = current_stream(device);
-  const bool done = (*products)[static_cast<std::size_t>(device.index)].run(key, at, stream);
+  const bool done = products_of(device).run(key, at, stream);
   RINGLET_CHECK(done || plan.has_epilogue(), "[matmul] cuBLASLt has no algorithm for ",
                 plan.out.columns, " x ", plan.out.rows, " x ", plan.k, " of ", plan.dtype, " into ",
                 plan.product, " on ", device);

@@ -8,6 +8,7 @@
 #include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/matmul_plan.h"
 #include "ringlet/cuda/product.h"
+#include "ringlet/cuda/product_choice.h"
 
 namespace ringlet::cuda {
 
@@ -46,11 +47,10 @@ class ProductDescriptors {
   CublasLtOwner<cublasLtMatrixLayout_t> out_;
 };
 
-/// The fastest of `choices` whose bits are those of `first`, or `first`: which one it is may change
-/// from run to run, results do not. Waits for the device.
-cublasLtMatmulHeuristicResult_t fastest_alike(
-    const ProductDescriptors& descriptors, const ProductKey& key,
-    const cublasLtMatmulHeuristicResult_t& first,
-    const std::vector<cublasLtMatmulHeuristicResult_t>& choices);
+/// Times `choices`, the one in use first, on numbers whose products show another order of sums.
+/// Which of those with its bits is the fastest may change from run to run, results do not. Waits
+/// for the device. Nothing is timed where there is no room for a trial.
+TimedChoice time_choices(const ProductDescriptors& descriptors, const ProductKey& key,
+                         const std::vector<cublasLtMatmulHeuristicResult_t>& choices);
 
 }  // namespace ringlet::cuda

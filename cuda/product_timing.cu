@@ -181,24 +181,14 @@ class Trial {
 
 }  // namespace
 
-cublasLtMatmulHeuristicResult_t fastest_alike(
-    const ProductDescriptors& descriptors, const ProductKey& key,
-    const cublasLtMatmulHeuristicResult_t& first,
-    const std::vector<cublasLtMatmulHeuristicResult_t>& choices) {
-  if (choices.size() < 2 || key.plan.k < kLeastTimedSum || !has_room(key)) return first;
+TimedChoice time_choices(const ProductDescriptors& descriptors, const ProductKey& key,
+                         const std::vector<cublasLtMatmulHeuristicResult_t>& choices) {
+  if (choices.size() < 2 || key.plan.k < kLeastTimedSum || !has_room(key)) return {};
   Trial trial(descriptors, key);
-  if (!trial.ready()) return first;  // no room: the first is good, too
-  trial.prepare(first);
-  cublasLtMatmulHeuristicResult_t best = first;
-  std::optional<float> least = trial.milliseconds_if_alike(first);
-  if (!least) return first;
-  for (const auto& choice : choices) {
-    const std::optional<float> taken = trial.milliseconds_if_alike(choice);
-    if (!taken || *taken >= *least) continue;
-    least = taken;
-    best = choice;
-  }
-  return best;
+  if (!trial.ready()) return {};  // no room: the first is good, too
+  trial.prepare(choices.front());
+  return fastest_alike(choices.size(),
+                       [&](std::size_t i) { return trial.milliseconds_if_alike(choices[i]); });
 }
 
 }  // namespace ringlet::cuda

@@ -59,6 +59,7 @@ TEST_CASE("the report describes the GPUs that it was measured on, and what joins
       "13.0",
       "90a",
       "13.0",
+      "580.95.05",
       "13.1.0",
       "2.27.5",
       {{"H200", 9, 0, 132, 1 << 30, {false, true}}, {"H100", 9, 0, 114, 1 << 29, {true, false}}}};
@@ -75,6 +76,7 @@ TEST_CASE("the report describes the GPUs that it was measured on, and what joins
   CHECK_EQ(machine["gpus"][1]["model"], "H100");
   CHECK_EQ(machine["gpus"][1]["peers"], nlohmann::json({true, false}));
   CHECK_EQ(machine["cuda"]["driver"], "13.0");
+  CHECK_EQ(machine["cuda"]["driver_release"], "580.95.05");
   CHECK_EQ(machine["cuda"]["nccl"], "2.27.5");
   CHECK_EQ(machine["links"][0]["from"], "cuda:0");
   CHECK_EQ(machine["links"][0]["to"], "cuda:1");

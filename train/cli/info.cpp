@@ -162,9 +162,13 @@ std::string shown_cuda(const Json& cuda) {
     const auto version = cuda[what].get<std::string>();
     return version.empty() ? std::string("none") : version;
   };
+  const std::string release = or_none("driver_release");
+  const std::string driver = release == "none"
+                                 ? or_none("driver")
+                                 : fmt::format("{} (up to CUDA {})", release, or_none("driver"));
   return fmt::format("built with {} for {}; here: driver {}, cuBLAS {}, NCCL {}",
-                     or_none("toolkit"), or_none("architectures"), or_none("driver"),
-                     or_none("cublas"), or_none("nccl"));
+                     or_none("toolkit"), or_none("architectures"), driver, or_none("cublas"),
+                     or_none("nccl"));
 }
 
 void print_text(const Json& info) {

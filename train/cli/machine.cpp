@@ -26,6 +26,7 @@ Json versions_json(const cuda::Info& info) {
   return {{"toolkit", info.toolkit},
           {"architectures", info.architectures},
           {"driver", info.driver},
+          {"driver_release", info.release},
           {"cublas", info.cublas},
           {"nccl", info.nccl}};
 }
