@@ -28,6 +28,32 @@ TEST_CASE("cosine_similarity of rows: alike, opposite, across, zero") {
   CHECK_THROWS_AS(cosine_similarity(a, zeros({4, 3})), Error);
 }
 
+TEST_CASE("gradients of cosine_similarity are its slopes, and only those that are asked for") {
+  const GeneratorGuard guard({.seed = 2});
+  const Tensor a = normal({3, 70}).to(DType::f64), b = normal({3, 70}).to(DType::f64);
+  const Tensor grad = tensor({1.f, -2.f, 0.5f}).to(DType::f64);
+  const CosineSimilarityGradients both =
+      cosine_similarity_backward(grad, a, b, kCosineEps, true, true);
+  // Along a direction d the slope is grad . d: central differences are off by step^2 and by u /
+  // step.
+  const Tensor d = normal({3, 70}).to(DType::f64);
+  const double step = 1e-5;
+  const auto loss = [&](const Tensor& x, const Tensor& y) {
+    return sum(mul(cosine_similarity(x, y), grad)).item<double>();
+  };
+  const Tensor small = mul(d, full({1}, step, DType::f64));
+  CHECK(sum(mul(both.a, d)).item<double>() ==
+        doctest::Approx((loss(add(a, small), b) - loss(sub(a, small), b)) / (2 * step))
+            .epsilon(1e-8));
+  CHECK(sum(mul(both.b, d)).item<double>() ==
+        doctest::Approx((loss(a, add(b, small)) - loss(a, sub(b, small))) / (2 * step))
+            .epsilon(1e-8));
+  const CosineSimilarityGradients one =
+      cosine_similarity_backward(grad, a, b, kCosineEps, true, false);
+  CHECK(one.a.to_vector<double>() == both.a.to_vector<double>());
+  CHECK_FALSE(one.b.defined());
+}
+
 TEST_CASE("a row has the same bits whatever stands around it, in every width") {
   const GeneratorGuard guard({.seed = 1});
   for (std::int64_t columns : {1, 7, 16, 33, 64, 100, 384}) {

@@ -1,10 +1,23 @@
 #include <doctest/doctest.h>
 
+#include <numeric>
+
 #include "attention_cases.h"
 #include "ringlet/cuda/attention_bias.h"
 #include "warp_emulation.h"
 
 using namespace ringlet;
+
+namespace {
+
+/// Sentences of every length from 1 to `last`.
+std::vector<std::int32_t> up_to(std::int32_t last) {
+  std::vector<std::int32_t> lengths(static_cast<std::size_t>(last));
+  std::iota(lengths.begin(), lengths.end(), 1);
+  return lengths;
+}
+
+}  // namespace
 
 TEST_CASE("the emulated m16n8k16 is a product of matrices") {
   struct Lane {
@@ -44,12 +57,20 @@ TEST_CASE("attention on tensor cores, run on the host, is the CPU's") {
            AttentionCase{{130, 64}, {}, 2, 64, 0, true, DType::bf16},
            AttentionCase{{350}, {}, 1, 32, 0.1f, true, DType::bf16},
            AttentionCase{{200}, {9}, 1, 64, 0.1f, true, DType::bf16},
+           AttentionCase{{512}, {}, 1, 32, 0, true, DType::bf16},
+           AttentionCase{up_to(65), {}, 1, 32, 0.2f, true, DType::bf16},
        }) {
     CAPTURE(c.lengths[0]);
     CAPTURE(c.size);
     const AttentionInputs in = inputs_of(c);
     check_errors(errors_of(c, in, by_tiles(in), 0x1p-8));
   }
+}
+
+TEST_CASE("attention without tensor cores, run on the host, takes the longest sentence") {
+  const AttentionCase c{{512}, {}, 1, 64, 0, true, DType::f32};
+  const AttentionInputs in = inputs_of(c);
+  check_errors(errors_of(c, in, by_rows(in), 0));
 }
 
 TEST_CASE("attention without tensor cores, run on the host, is the CPU's") {
@@ -59,6 +80,7 @@ TEST_CASE("attention without tensor cores, run on the host, is the CPU's") {
              AttentionCase{{3, 0, 15, 33}, {}, 3, 5, 0.3f, true, dtype},
              AttentionCase{{40, 17}, {20, 5}, 1, 131, 0.5f, true, dtype},
              AttentionCase{{210}, {}, 1, 32, 0, true, dtype},
+             AttentionCase{{65, 1, 64}, {}, 1, 64, 0.1f, true, dtype},
          }) {
       CAPTURE(c.size);
       CAPTURE(static_cast<int>(dtype));
