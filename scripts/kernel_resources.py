@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 # Their kernels are for other work than an encoder's step in f32 or bf16.
-OTHER_FILES = {"convolution", "cosine_similarity", "device_time", "max_pool", "product_timing", "sort", "topk"}
+OTHER_FILES = {"convolution", "device_time", "max_pool", "product_timing", "topk"}
 # For rows that do not begin or end at 16 bytes, which no model here has.
 UNALIGNED = re.compile(r"embedding_short_runs<\w+, false>|normalize_in_registers<\w+, \d+, false,")
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")

@@ -84,7 +84,7 @@ release_tests() {
 format_check() {
   heading "format"
   local tool files
-  mapfile -t files < <(git ls-files '*.h' '*.cpp' '*.cu')
+  mapfile -t files < <(git ls-files '*.h' '*.cpp' '*.cu' '*.cuh')
   if [ ${#files[@]} -eq 0 ]; then  # clang-format would be content with none
     failed=$((failed + 1))
     failures+=("format: git lists no file")
