@@ -20,9 +20,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
                                    pairs, sentences, peak_memory_bytes, memory, on_paper,
                                    hf_rows_per_pair, exposed_ms, collectives_ms, wire_bytes,
-                                   algorithm, processors, times, idle, data_wait_ms, page_faults,
-                                   mapped_bytes, threads_started, context_switches,
-                                   system_allocations, replayed)
+                                   rank_variance_ms2, algorithm, processors, times, idle,
+                                   data_wait_ms, page_faults, mapped_bytes, threads_started,
+                                   context_switches, system_allocations, replayed)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -35,6 +35,20 @@ namespace {
 void combine(std::vector<double>& all, const std::vector<double>& one, bool together, double n) {
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i] = together ? std::max(all[i], one[i]) : all[i] + one[i] / n;
+}
+
+// Batches of a step are alike, so what steps of all ranks have in common is left out.
+double variance_between(const std::vector<Measurement>& ranks) {
+  const auto n = static_cast<double>(ranks.size());
+  const std::size_t steps = ranks[0].step_ms.size();
+  double squares = 0;
+  for (std::size_t step = 0; step < steps; ++step) {
+    double all = 0;
+    for (const Measurement& rank : ranks) all += rank.step_ms[step] / n;
+    for (const Measurement& rank : ranks)
+      squares += (rank.step_ms[step] - all) * (rank.step_ms[step] - all) / (n - 1);
+  }
+  return squares / static_cast<double>(steps);
 }
 
 }  // namespace
@@ -60,6 +74,7 @@ std::optional<double> overlap(const Measurement& measured) {
 Measurement merge(const std::vector<Measurement>& ranks, bool together) {
   const auto n = static_cast<double>(ranks.size());
   Measurement all = ranks[0];
+  if (!together && ranks.size() > 1) all.rank_variance_ms2 = variance_between(ranks);
   if (!together) {
     for (double& ms : all.step_ms) ms /= n;
     for (std::vector<double>& values : all.phase_ms)

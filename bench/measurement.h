@@ -32,6 +32,8 @@ struct Measurement {
   double exposed_ms = 0;              // per step: waiting for collectives; adding up under dp
   double collectives_ms = 0;          // per step: in collectives, hidden or not; 0 under dp
   double wire_bytes = 0;              // per step: sent by one rank
+  /// Of unconnected devices: between those of a step, the mean over the steps.
+  double rank_variance_ms2 = 0;
   std::string algorithm;
   std::vector<std::string> processors;  // that threads keep to: each set once, "0-1", "3"
   StepTimes times;                      // of a step of the first rank, where it was profiled

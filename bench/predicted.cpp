@@ -7,6 +7,7 @@
 
 #include "ringlet/core/error.h"
 #include "scaling_network.h"
+#include "spread.h"
 
 namespace ringlet::bench {
 namespace {
@@ -31,6 +32,12 @@ struct Medians {
 const Row& row_to_model_from(const std::vector<Row>& rows, const Row& none) {
   const Row* side = find_row(rows, "unconnected");
   return !Medians(none).apart() && side && Medians(*side).apart() ? *side : none;
+}
+
+/// The row that says how ranks stray.
+const Row& row_of_spread(const std::vector<Row>& rows, const Row& none) {
+  const Row* side = find_row(rows, "unconnected");
+  return side && side->devices > 1 ? *side : none;
 }
 
 DeviceStep device_of(const Row& row, const ThroughputOptions& options) {
@@ -72,6 +79,18 @@ std::string launched_text(const Predicted& predicted) {
          "counts as compute.";
 }
 
+std::string stragglers_text(const Predicted& predicted) {
+  const double spread = predicted.device.spread;
+  if (spread == 0) return "";
+  return fmt::format(
+      " A rank's step strays by {:.1f} % ({}), so the slowest of {} is expected to take {:.1f} % "
+      "longer than the mean.",
+      100 * spread,
+      predicted.stray == "none" ? "that of `none`, by its rounds"
+                                : "between those of `unconnected`",
+      predicted.link.ranks, 100 * spread * expected_maximum(predicted.link.ranks));
+}
+
 std::string step_line(const Predicted& predicted) {
   const DeviceStep& device = predicted.device;
   const auto& [bytes, seconds] = predicted.link.all_reduce.front();
@@ -88,7 +107,7 @@ std::string step_line(const Predicted& predicted) {
   if (predicted.unconnected > 0)
     out += fmt::format(" Unconnected devices compute {:.2f} times as long as one alone.",
                        predicted.unconnected);
-  return out + launched_text(predicted) + "\n\n";
+  return out + launched_text(predicted) + stragglers_text(predicted) + "\n\n";
 }
 
 std::string line(const PredictedRow& row, int devices) {
@@ -134,8 +153,11 @@ Predicted predict(const std::vector<Row>& rows, const models::EncoderConfig& con
   const Row* none = find_row(rows, "none");
   RINGLET_CHECK(none, "[predict] no row none");
   const Row& from = row_to_model_from(rows, *none);
+  const Row& stray = row_of_spread(rows, *none);
   const Medians alone(from), replayed(*none);
-  Predicted out{link, from.strategy, device_of(from, options), 0, alone.apart(), 0, {}};
+  Predicted out{link, from.strategy, device_of(from, options), 0, alone.apart(), 0, stray.strategy,
+                {}};
+  out.device.spread = spread(stray);
   if (replayed.all.mean.replayed > 0) out.launched = alone.step / replayed.step;
   // A batch reads a row for each token at most; a GPU's gradient of the table goes as a whole.
   const bool cpu = options.device.type == DeviceType::cpu;

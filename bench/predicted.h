@@ -51,10 +51,12 @@ struct Predicted {
   /// `none`; `unconnected` where that has phases and `none`, being replayed, has not: a step of
   /// several devices is launched op by op, as one of `unconnected` is.
   std::string from;
-  DeviceStep device;       // of a device of that row
+  DeviceStep device;       // of a device of that row, but for the spread
   double launched = 0;     // its time over that of a replayed `none`; 0: `none` is not replayed
   bool phases = true;      // of which are known; else forward and backward are taken as 1 : 2
   double unconnected = 0;  // its forward and backward over those of `none`; 0: not known
+  /// The row that device.spread is of: `unconnected`, else `none`.
+  std::string stray = "none";
   std::vector<PredictedRow> rows;  // dp, ddp, zero1, zero2, fsdp on link.ranks devices
 
   /// Null where nothing is predicted for the row.

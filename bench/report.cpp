@@ -206,6 +206,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
       if (!all.phase_ms[phase].empty()) r["step_ms"][kPhases[phase]] = median(all.phase_ms[phase]);
     r["steps_ms"] = all.step_ms;
+    if (const double stray = spread(row); stray > 0) r["spread"] = stray;
     r["processors"] = row.rounds.back().processors;
     r["a_step"] = {{"data_wait_ms", all.mean.data_wait_ms},
                    {"page_faults", all.mean.page_faults},

@@ -1,6 +1,9 @@
 #include "row.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "spread.h"
 
 namespace ringlet::bench {
 namespace {
@@ -37,6 +40,7 @@ Summary summary(const Row& row) {
     all.mean.exposed_ms += round.exposed_ms / n;
     all.mean.collectives_ms += round.collectives_ms / n;
     all.mean.wire_bytes += round.wire_bytes / n;
+    all.mean.rank_variance_ms2 += round.rank_variance_ms2 / n;
     all.mean.peak_memory_bytes = std::max(all.mean.peak_memory_bytes, round.peak_memory_bytes);
     if (round.memory.peak >= all.mean.memory.peak) all.mean.memory = round.memory;
     if (round.on_paper.total() > all.mean.on_paper.total()) all.mean.on_paper = round.on_paper;
@@ -46,6 +50,17 @@ Summary summary(const Row& row) {
     add(all.mean.times, round.times, n);
   }
   return all;
+}
+
+double spread(const Row& row) {
+  if (!row.together) {
+    const Summary all = summary(row);
+    return std::sqrt(all.mean.rank_variance_ms2) / mean(all.step_ms);
+  }
+  if (row.devices > 1) return 0;
+  std::vector<std::vector<double>> rounds;
+  for (const Measurement& round : row.rounds) rounds.push_back(round.step_ms);
+  return spread_over_rounds(rounds);
 }
 
 double Row::pairs_per_s() const {

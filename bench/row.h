@@ -33,4 +33,9 @@ struct Summary {
 };
 Summary summary(const Row& row);
 
+/// How a rank's step strays from that of the others in the same step, standard deviation over mean:
+/// of unconnected devices as they did, of one device as spread_over_rounds() has it. 0 where the
+/// row does not tell.
+double spread(const Row& row);
+
 }  // namespace ringlet::bench

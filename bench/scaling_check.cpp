@@ -82,7 +82,7 @@ std::vector<Check> check_strategy_table(const Entry& data, const Entry& table) {
   const std::vector<StrategyRow> rows = strategy_rows(table);
   DeviceStep device;
   if (table.has("throughput")) {
-    device = read_measured_step(table.file("throughput"));
+    device = read_measured_step(table.file("throughput"), read_rounds(table));
   } else {
     device.samples = table.number("samples");
     device.optimizer_s = table.number("optimizer_ms") / 1e3;

@@ -1,9 +1,11 @@
 #include "scaling_data.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ringlet/core/error.h"
 #include "scaling_network.h"
+#include "spread.h"
 
 namespace ringlet::bench {
 namespace {
@@ -20,7 +22,28 @@ std::vector<std::pair<double, double>> read_timed(const std::filesystem::path& c
   return points;
 }
 
+double spread_of(const Entry& row, int rounds) {
+  const std::vector<double> steps = row.numbers("steps_ms");
+  const std::size_t each = steps.size() / static_cast<std::size_t>(rounds);
+  if (each * static_cast<std::size_t>(rounds) != steps.size())
+    row.refuse(str("expected steps_ms of ", rounds, " rounds"));
+  std::vector<std::vector<double>> apart;
+  for (auto step = steps.begin(); step != steps.end(); step += static_cast<std::ptrdiff_t>(each))
+    apart.emplace_back(step, step + static_cast<std::ptrdiff_t>(each));
+  return spread_over_rounds(apart) * std::sqrt(row.count("devices"));
+}
+
+double read_spread(const std::vector<Entry>& rows, int rounds) {
+  for (const char* strategy : {"unconnected", "none"})
+    for (const Entry& row : rows)
+      if (row.text("strategy") == strategy && (rounds > 1 || row.has("spread")))
+        return row.has("spread") ? row.number("spread") : spread_of(row, rounds);
+  return 0;
+}
+
 }  // namespace
+
+int read_rounds(const Entry& entry) { return entry.has("rounds") ? entry.count("rounds") : 1; }
 
 Link read_link(const Entry& data, const std::string& name) {
   const Entry entry = data.at("links").at(name);
@@ -56,7 +79,7 @@ Network read_network(const Entry& data, const std::string& name) {
   return network_of(config, entry.number("gradient_bytes"), entry.number("rows"));
 }
 
-DeviceStep read_measured_step(const std::filesystem::path& throughput) {
+DeviceStep read_measured_step(const std::filesystem::path& throughput, int rounds) {
   const Entry file = Entry::read(throughput);
   const std::vector<Entry> rows = file.list("rows");
   for (const char* strategy : {"none", "unconnected"})
@@ -71,6 +94,7 @@ DeviceStep read_measured_step(const std::filesystem::path& throughput) {
         row.refuse("expected a step that takes time");
       DeviceStep device = measured_step(samples, median, forward, backward, optimizer);
       device.bf16 = row.text("dtype") == "bf16";
+      device.spread = read_spread(rows, rounds);
       return device;
     }
   file.refuse("expected a row of strategy none or unconnected, with phases");
@@ -90,7 +114,7 @@ Machine read_machine(const Entry& data, const Entry& entry) {
   }
   DeviceStep& device = machine.device;
   if (entry.has("throughput")) {
-    device = read_measured_step(entry.file("throughput"));
+    device = read_measured_step(entry.file("throughput"), read_rounds(entry));
     return machine;
   }
   device.samples = entry.number("samples");

@@ -4,6 +4,7 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
+#include "spread.h"
 
 namespace ringlet::bench {
 namespace {
@@ -43,7 +44,8 @@ class Model {
         n_(n),
         streams_(link.share),
         forward_s_(slowest * device.forward_s),
-        backward_s_(slowest * device.backward_s) {
+        backward_s_(slowest * device.backward_s),
+        late_(device.spread * expected_maximum(n)) {
     streams_.compute((device.accumulations - 1) * (forward_s_ + backward_s_));
   }
 
@@ -57,14 +59,14 @@ class Model {
         return step(1);
       case train::Strategy::ddp:
         ddp();
-        return step(1);
+        return step_of_slowest(1);
       case train::Strategy::zero1:
       case train::Strategy::zero2:
         zero();
-        return step(n_);
+        return step_of_slowest(n_);
       case train::Strategy::fsdp:
         fsdp();
-        return step(n_);
+        return step_of_slowest(n_);
     }
     return {};
   }
@@ -72,7 +74,16 @@ class Model {
  private:
   Step step(int shards) const {
     return {streams_.computed(), streams_.exposed(), device_.optimizer_s / shards, sent_,
-            gather_s_};
+            gather_s_,           straggler_s_};
+  }
+
+  // As for ranks that meet once a step, as DDP's do. Those of ZeRO and FSDP meet more often, and
+  // may wait longer.
+  Step step_of_slowest(int shards) {
+    Step all = step(shards);
+    all.straggler_s = late_ * (all.compute_s + all.optimizer_s);
+    all.exposed_s += all.straggler_s;
+    return all;
   }
 
   double all_reduce(double bytes) { return streams_.start(passes(2, bytes)); }
@@ -97,6 +108,8 @@ class Model {
   // One after the other through the first device, and nothing computes meanwhile.
   void dp() {
     streams_.compute(forward_s_ + backward_s_);
+    straggler_s_ = late_ * streams_.computed();
+    streams_.compute(straggler_s_);
     const double copies = device_.forwards * (n_ - 1.0);
     const double gradients = copies * link_.copy(network_.bytes());
     streams_.wait(streams_.start(link_.shared_memory ? gradients : 2 * gradients));
@@ -167,8 +180,10 @@ class Model {
   int n_;
   Streams streams_;
   double forward_s_, backward_s_;
+  double late_;  // the slowest rank's, over the mean
   double sent_ = 0;
   double gather_s_ = 0;
+  double straggler_s_ = 0;
 };
 
 }  // namespace

@@ -71,6 +71,8 @@ struct DeviceStep {
   int forwards = 1;   // 2: each column of a pair apart, and with it what FSDP and DP send
   /// Computing of the slowest of several ranks, where their batches are unlike, over the mean.
   double slowest = 1;
+  /// Of a rank's step, from those of the others in the same step: standard deviation over mean.
+  double spread = 0;
 
   double seconds() const { return accumulations * (forward_s + backward_s) + optimizer_s; }
 };
@@ -87,6 +89,9 @@ struct Step {
   double optimizer_s = 0;  // a share of it where its state is sharded
   double sent_bytes = 0;   // by one device; by the first one under DP
   double gather_s = 0;     // of exposed_s: parameters, behind the update of ZeRO-1 and ZeRO-2
+  /// By how much the slowest rank's step is expected to be longer than the mean: the others wait so
+  /// long, in exposed_s; under DP, whose threads meet behind forward and backward, in compute_s.
+  double straggler_s = 0;
 
   double seconds() const { return compute_s + exposed_s + optimizer_s; }
 };

@@ -26,12 +26,13 @@ std::string markdown(const Prediction& prediction) {
   std::string out = fmt::format(
       "\n### {} over {}\n\nThe step of one device, {} ({}): {:g} pairs, forward {:.2f} ms, "
       "backward "
-      "{:.2f} ms, optimizer {:.2f} ms.\n\n"
+      "{:.2f} ms, optimizer {:.2f} ms{}.\n\n"
       "| strategy | devices | pairs/s, modelled | speed-up, modelled | step ms, modelled | exposed "
       "ms, modelled | optimizer ms, modelled | MB sent, modelled "
       "|\n|---|---|---|---|---|---|---|---|\n",
       machine.name, machine.link.name, machine.basis, machine.source, std::round(one.samples),
-      1e3 * one.forward_s, 1e3 * one.backward_s, 1e3 * one.optimizer_s);
+      1e3 * one.forward_s, 1e3 * one.backward_s, 1e3 * one.optimizer_s,
+      one.spread > 0 ? fmt::format("; a rank's strays by {:.1f} %", 100 * one.spread) : "");
   for (const Point& point : prediction.points)
     out += fmt::format("| {} | {} | {:.{}f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.0f} |\n",
                        train::strategy_name(point.strategy), point.devices, point.rate,
@@ -99,6 +100,7 @@ Json json(const Prediction& prediction) {
                                {"compute_ms", 1e3 * point.step.compute_s},
                                {"exposed_ms", 1e3 * point.step.exposed_s},
                                {"optimizer_ms", 1e3 * point.step.optimizer_s},
+                               {"straggler_ms", 1e3 * point.step.straggler_s},
                                {"sent_bytes", point.step.sent_bytes}});
   return out;
 }

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <numbers>
 #include <string>
 
 #include "ringlet/bench/scaling_network.h"
@@ -72,9 +74,17 @@ Phases as_modelled(const Step& step) {
           1e3 * step.exposed_s};
 }
 
-PredictedRow beside(Strategy strategy, const Phases& ms) {
-  const Predicted predicted =
-      predict({row_of("none", 1, kAlone), row_of(strategy_name(strategy), 2, ms)});
+/// Of two that differ by 22 ms in each step.
+Row side_by_side() {
+  Row row = row_of("unconnected", 2, kAlone);
+  row.rounds[0].rank_variance_ms2 = 242;
+  return row;
+}
+
+PredictedRow beside(Strategy strategy, const Phases& ms, std::vector<Row> others = {}) {
+  others.push_back(row_of("none", 1, kAlone));
+  others.push_back(row_of(strategy_name(strategy), 2, ms));
+  const Predicted predicted = predict(others);
   const PredictedRow* row = predicted.find(row_of(strategy_name(strategy), 2, ms));
   REQUIRE(row);
   REQUIRE(row->measured);
@@ -105,6 +115,42 @@ TEST_CASE("a step that takes what the model says is as fast as predicted, and no
     for (const auto& [term, ms] : row.measured->excess.terms())
       CHECK(ms == doctest::Approx(0).scale(1).epsilon(1e-6));
   }
+}
+
+TEST_CASE("ranks that stray as unconnected ones do wait as modelled, and nothing is beyond") {
+  const Predicted stray = predict({row_of("none", 1, kAlone), side_by_side()});
+  CHECK(stray.stray == "unconnected");
+  CHECK(stray.device.spread == doctest::Approx(std::sqrt(242) / 341));
+  const double late = stray.device.spread / std::sqrt(std::numbers::pi);
+  for (const Strategy strategy : kAll) {
+    CAPTURE(strategy_name(strategy));
+    const Step step = modelled(stray, strategy);
+    CHECK(step.straggler_s > 0.9 * late * 0.3);
+    const PredictedRow row = beside(strategy, as_modelled(step), {side_by_side()});
+    CHECK(row.speedup == doctest::Approx(2 * 0.341 / step.seconds()));
+    CHECK(row.measured->speedup == doctest::Approx(row.speedup));
+    for (const auto& [term, ms] : row.measured->excess.terms())
+      CHECK(ms == doctest::Approx(0).scale(1).epsilon(1e-6));
+    // Who does not know that they stray blames what waits: under DP its own computing.
+    const Excess blamed = beside(strategy, as_modelled(step)).measured->excess;
+    CHECK(std::string(blamed.blame()) == (strategy == Strategy::dp ? "compute" : "collectives"));
+    CHECK(blamed.sum() == doctest::Approx(1e3 * step.straggler_s));
+  }
+  CHECK(to_markdown(stray).find("strays by 4.6 % (between those of `unconnected`), so the slowest "
+                                "of 2 is expected to take 2.6 % longer") != std::string::npos);
+}
+
+TEST_CASE("without unconnected devices ranks stray as one device's rounds do") {
+  Row none = row_of("none", 1, kAlone);
+  CHECK(predict({none}).device.spread == 0);
+  CHECK(to_markdown(predict({none})).find("strays") == std::string::npos);
+  none.rounds.push_back(none.rounds[0]);
+  none.rounds[0].step_ms = {330, 352};
+  none.rounds[1].step_ms = {352, 330};
+  const Predicted predicted = predict({none});
+  CHECK(predicted.stray == "none");
+  CHECK(predicted.device.spread == doctest::Approx(22 / 341.0));
+  CHECK(to_markdown(predicted).find("that of `none`, by its rounds") != std::string::npos);
 }
 
 TEST_CASE("each term is to blame for the ms that it alone has beyond the model, or has not") {

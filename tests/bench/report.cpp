@@ -53,6 +53,17 @@ TEST_CASE("the report says whose steps are replayed as graphs, and whose are lau
   CHECK_FALSE(json.contains("machine"));
 }
 
+TEST_CASE("the report says how the ranks stray, where a row tells") {
+  Row side = row_of("unconnected", 2, 100);
+  side.together = false;
+  side.rounds[0].rank_variance_ms2 = 9;
+  const TemporaryFolder folder;
+  write_json(folder / "rows.json", {row_of("none", 1, 50), side}, {}, {}, nullptr);
+  const auto rows = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  CHECK_FALSE(rows[0].contains("spread"));
+  CHECK(rows[1]["spread"].get<double>() == doctest::Approx(0.03));
+}
+
 TEST_CASE("the report describes the GPUs that it was measured on, and what joins them") {
   using ringlet::cli::Link;
   const ringlet::cuda::Info info{

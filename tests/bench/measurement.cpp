@@ -1,0 +1,50 @@
+// Ranks' measurements as one, and how far apart they were.
+#include "ringlet/bench/measurement.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "ringlet/bench/row.h"
+
+TEST_SUITE_BEGIN("host");
+
+using ringlet::bench::Measurement;
+using ringlet::bench::merge;
+using ringlet::bench::Row;
+using ringlet::bench::spread;
+
+namespace {
+
+Measurement rank_of(const std::vector<double>& step_ms) {
+  Measurement rank;
+  rank.step_ms = step_ms;
+  return rank;
+}
+
+}  // namespace
+
+TEST_CASE("unconnected devices stray as far as they differ in a step, not as steps differ") {
+  const Measurement alike = merge({rank_of({100, 200}), rank_of({100, 200})}, false);
+  CHECK(alike.rank_variance_ms2 == 0);
+  // Variances of 200, 0 and 200 between two of a step.
+  const Measurement apart = merge({rank_of({90, 200, 310}), rank_of({110, 200, 290})}, false);
+  CHECK(apart.rank_variance_ms2 == doctest::Approx(400 / 3.0));
+  CHECK(Measurement::from_text(apart.to_text()).rank_variance_ms2 == apart.rank_variance_ms2);
+  const Row row{"unconnected", 2, "f32", "", false, {apart, alike}};
+  CHECK(spread(row) == doctest::Approx(std::sqrt(200 / 3.0) / 180));
+  const Measurement three = merge({rank_of({90}), rank_of({100}), rank_of({110})}, false);
+  CHECK(three.rank_variance_ms2 == doctest::Approx(100));
+}
+
+TEST_CASE("one device strays as its rounds differ; ranks that wait for each other do not tell") {
+  const Row twice{"none", 1, "f32", "", true, {rank_of({90, 210}), rank_of({110, 190})}};
+  CHECK(spread(twice) == doctest::Approx(20 / 150.0));
+  CHECK(spread({"none", 1, "f32", "", true, {rank_of({90, 210})}}) == 0);
+  const Measurement together = merge({rank_of({90, 200}), rank_of({110, 200})}, true);
+  CHECK(together.rank_variance_ms2 == 0);
+  CHECK(spread({"ddp", 2, "f32", "", true, {together, together}}) == 0);
+  CHECK(spread({"unconnected", 1, "f32", "", false, {merge({rank_of({90})}, false)}}) == 0);
+}
+
+TEST_SUITE_END();
