@@ -60,6 +60,8 @@ std::string markdown(const Reference& reference) {
     }
     out += "\n";
   }
+  out += "\nWhy they differ:\n\n";
+  for (const std::string& reason : reference.reasons) out += "- " + reason + "\n";
   return out;
 }
 
@@ -127,7 +129,7 @@ Prediction predict(Machine machine) {
 
 Reference read_reference(const Entry& data) {
   const Entry entry = data.at("reference");
-  Reference reference{entry.text("source"), {}, {}};
+  Reference reference{entry.text("source"), {}, {}, entry.texts("reasons")};
   for (const char* strategy : {"dp", "ddp", "fsdp"})
     reference.ratios.push_back({strategy, entry.at("ratios").number(strategy)});
   for (const Entry& machine : entry.list("machines"))

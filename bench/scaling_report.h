@@ -26,11 +26,12 @@ struct Prediction {
 /// The strategies that the machine can run on each of its numbers of devices.
 Prediction predict(Machine machine);
 
-/// The reference's table: what it published, and the same ratios modelled.
+/// The reference's table: what it published, the same ratios modelled, and why they differ.
 struct Reference {
   std::string source;
   std::vector<std::pair<std::string, double>> ratios;  // by strategy
   std::vector<Prediction> modelled;                    // on its four devices
+  std::vector<std::string> reasons;                    // for the difference
 };
 Reference read_reference(const Entry& data);
 

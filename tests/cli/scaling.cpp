@@ -14,6 +14,7 @@ TEST_CASE("scaling says of every figure that it is modelled, and writes and draw
   REQUIRE_EQ(outcome.code, 0);
   CHECK(outcome.out.find("| strategy | devices | pairs/s, modelled | speed-up, modelled |") !=
         std::string::npos);
+  CHECK(outcome.out.find("Why they differ:\n\n- bytes") != std::string::npos);
   const auto written = nlohmann::json::parse(ringlet::read_file(json));
   CHECK(written["machines"].size() > 1);
   for (const auto& point : written["machines"][0]["modelled"])
