@@ -114,7 +114,7 @@ if [[ $device == cuda* ]]; then
     fail "--device $device: there is no nvcc in the PATH or /usr/local/cuda/bin to build kernels with"
   architectures=$(gpu_architectures) || true
   [ -n "$architectures" ] || fail "--device $device: nvidia-smi tells of no GPU that is visible here"
-  echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
+  [ -n "${BUILD:-}" ] || echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
   build_options+=(-Dcuda=enabled "-Dgpu_arch=$architectures")
   # Milliseconds each; before those that are timed, most shapes of a batch have been captured.
   defaults=(--warmup 100 --steps 200)

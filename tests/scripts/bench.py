@@ -99,6 +99,13 @@ class Forwarded(unittest.TestCase):
         self.assertEqual(value_of(ran["peers"], "--throughput"), "other/bench/throughput")
         self.assertIn("meson", run()[0])
 
+    def test_gpu_check_runs_it_on_one_gpu_and_with_ranks_that_share_it(self):
+        done = subprocess.run(["bash", str(SCRIPTS / "gpu_check.sh"), "table"], env={**os.environ, "DRY_RUN": "1"},
+                              text=True, capture_output=True, check=True)
+        for devices in (1, 2):
+            self.assertIn(f"scripts/bench.sh --device cuda --devices {devices} ", done.stdout)
+        self.assertIn("table_2_processes: ", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()
