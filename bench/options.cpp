@@ -1,17 +1,61 @@
 #include "options.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "device_option.h"
+#include "first_ranks.h"
 #include "parse.h"
+#include "ringlet/comm/environment.h"
+#include "ringlet/comm/host.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/parallel.h"
 
 namespace ringlet::bench {
+namespace {
+
+// Ranks that a row has no use for wait so long for it; of one that is gone they hear at once.
+constexpr std::chrono::hours kLongestRow{24};
+
+/// A launcher says how many devices there are, a process for each.
+void take_launched(ThroughputOptions& options, int ranks) {
+  if (options.devices != 0 && options.devices != ranks)
+    fail_input("--devices ", options.devices, ": the launcher started ", ranks,
+               " ranks, a process for each device");
+  options.devices = ranks;
+  for (const std::string& strategy : options.strategies)
+    if (strategy == "dp")
+      fail_input("--strategy dp: has its devices in one process, and a launcher started ", ranks,
+                 "; expected all, none, unconnected, ddp, zero1, zero2 or fsdp");
+}
+
+}  // namespace
 
 Device ThroughputOptions::device_of(int rank) const {
-  if (device.type == DeviceType::cpu) return device;
+  if (device.type == DeviceType::cpu || is_launched()) return device;
   return device_of_rank(device, rank);
+}
+
+int ThroughputOptions::ranks_per_gpu() const {
+  if (device.type == DeviceType::cpu) return 1;
+  if (!is_launched()) {
+    const int there = backend(device.type).device_count();
+    return (devices + there - 1) / there;
+  }
+  std::ptrdiff_t most = 1;
+  for (const std::string& gpu : gpus)
+    most = std::max(most, std::count(gpus.begin(), gpus.end(), gpu));
+  return static_cast<int>(most);
+}
+
+void ThroughputOptions::join(const comm::Group& launched) {
+  if (launched.size() == 1) return;
+  world = first_ranks(launched, launched.size(), {.timeout = kLongestRow});
+  share_here = comm::Environment::read().local_world_size / static_cast<double>(world.size());
+  if (threads == 0) threads = threads_per_device();
+  set_threads_per_device(threads);
+  if (device.type != DeviceType::cpu)
+    gpus = world.all_gather_bytes(comm::host_name() + ' ' + backend(device.type).bus_id(device));
 }
 
 std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
@@ -22,17 +66,18 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option(
          "--strategy", o.strategies,
          "rows: none, unconnected, dp, ddp, zero1, zero2, fsdp; all is none, and on several "
-         "devices all others but zero2")
+         "devices all others but zero2, under a launcher without dp")
       ->delimiter(',')
       ->check(CLI::IsMember({"all", "none", "unconnected", "dp", "ddp", "zero1", "zero2", "fsdp"}))
       ->capture_default_str();
   add_device_option(app, device);
   app.add_option("--devices", o.devices,
-                 "devices of each row but none (default: at most two CPU devices, one GPU); ranks "
-                 "that have more than there are GPUs share them")
+                 "devices of each row but none (default: at most two CPU devices, one GPU; under a "
+                 "launcher its ranks); ranks that have more than there are GPUs share them")
       ->check(CLI::Range(1, 1024));
   app.add_option("--transport", transport,
-                 "auto, shm or gloo; of GPUs, whose ranks are threads, auto or nccl")
+                 "auto, shm or gloo; of GPUs, whose ranks are threads unless a launcher started "
+                 "them, auto or nccl")
       ->capture_default_str();
   app.add_option("--algorithm", algorithm,
                  "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
@@ -90,10 +135,11 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--svg", o.svg, "draw the rows as bars to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
   o.device = use_device(device);
+  const int launched = comm::Environment::read().world_size, processors = threads_per_device();
+  if (launched > 1) take_launched(o, launched);
   if (o.device.type != DeviceType::cpu) o.devices = std::max(o.devices, 1);
-  const int processors = threads_per_device();
   if (o.devices == 0) o.devices = std::min(2, processors);
-  if (o.threads == 0) o.threads = std::max(1, processors / o.devices);
+  if (o.threads == 0 && launched == 1) o.threads = std::max(1, processors / o.devices);
   o.dtype = parse_dtype(dtype);
   o.transport = comm::parse_transport(transport);
   if (o.transport == comm::TransportKind::nccl && o.device.type == DeviceType::cpu)

@@ -15,7 +15,8 @@ namespace ringlet::bench {
 struct ThroughputOptions {
   std::vector<std::string> strategies{"all"};
   Device device;    // of the first rank; on a CPU of all of them, a process each
-  int devices = 0;  // on entry 0: two where there are two processors, else one; one GPU
+  int devices = 0;  // on entry 0: two where there are two processors, else one; one GPU; under a
+                    // launcher as many as it started
   std::string model = "mpnet-base";
   std::int64_t batch = 32;
   std::int64_t max_length = 384;
@@ -38,8 +39,19 @@ struct ThroughputOptions {
   int idle_steps = 10;
   std::string json;
   std::string svg;
+  /// The ranks, where a launcher started several: a process for each device. Else of one.
+  comm::Group world;
+  std::vector<std::string> gpus;  // of each of those: "gpu01 0000:3b:00.0"
+  double share_here = 1;          // of those, how many are on this host
 
+  bool is_launched() const { return world.size() > 1; }
+  /// Whether this process prints and writes.
+  bool speaks() const { return world.rank() == 0; }
   Device device_of(int rank) const;
+  /// 1 where each has its own, and on a CPU.
+  int ranks_per_gpu() const;
+  /// From now on the ranks are those of `launched`, if they are several; each calls it.
+  void join(const comm::Group& launched);
 };
 
 /// Empty when help was asked for and printed. Throws InputError.

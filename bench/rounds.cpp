@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "first_ranks.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/backend.h"
@@ -137,10 +138,19 @@ std::string on_processes(const ThroughputOptions& options, int ranks, int device
   return result.read();
 }
 
+// What a launcher started are the ranks; those that this has no use for wait. All are told.
+std::string on_launched(const ThroughputOptions& options, int ranks, const MeasureRank& measure) {
+  const comm::Group group = first_ranks(options.world, ranks, group_options(options));
+  reset_peak_resident();
+  const std::string text = options.world.rank() < ranks ? measure(group) : "";
+  return options.world.all_gather_bytes(text)[0];
+}
+
 }  // namespace
 
 std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureRank& measure,
                      int devices_each) {
+  if (options.is_launched()) return on_launched(options, ranks, measure);
   return options.device.type == DeviceType::cpu
              ? on_processes(options, ranks, devices_each, measure)
              : on_threads(options, ranks, measure);
@@ -149,7 +159,8 @@ std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureR
 Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
   const bool on_gpus = options.device.type != DeviceType::cpu;
   const bool records = on_gpus && last && !options.profile && plan.ranks() == 1;
-  for (int i = 0; on_gpus && i < plan.devices; ++i) reset_peak_memory(options.device_of(i));
+  const bool in_this_process = on_gpus || options.is_launched();  // as were the rows before
+  for (int i = 0; in_this_process && i < plan.devices; ++i) reset_peak_memory(options.device_of(i));
   const auto measure = [&](const comm::Group& group) {
     return gathered(measure_rank(options, plan, group, records ? options.idle_steps : 0), plan,
                     group);
@@ -159,7 +170,8 @@ Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool l
 }
 
 double on_device(const ThroughputOptions& options, double (*measure)(Device device)) {
-  if (options.device.type != DeviceType::cpu) return measure(options.device);
+  if (options.device.type != DeviceType::cpu || options.is_launched())
+    return measure(options.device);
   return std::stod(on_ranks(
       options, 1, [&](const comm::Group&) { return std::to_string(measure(options.device)); }));
 }

@@ -225,7 +225,8 @@ std::vector<Plan> plan_rows(const ThroughputOptions& options) {
     }
     add("none");
     if (options.devices > 1)
-      for (const char* each : {"unconnected", "dp", "ddp", "zero1", "fsdp"}) add(each);
+      for (const std::string each : {"unconnected", "dp", "ddp", "zero1", "fsdp"})
+        if (each != "dp" || !options.is_launched()) add(each);
   }
   return rows;
 }

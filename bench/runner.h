@@ -25,7 +25,8 @@ struct Plan {
   int devices = 1;
   bool together = true;  // false: ranks train side by side and exchange nothing
 
-  /// Processes that run it, on GPUs threads: dp has its devices in one.
+  /// Processes that run it, on GPUs threads unless a launcher started them: dp has its devices in
+  /// one.
   int ranks() const { return strategy == train::Strategy::dp ? 1 : devices; }
 };
 
@@ -92,11 +93,13 @@ class Runner {
 
 /// Warms up and times one round on all ranks of a row, in processes of its own, so that one model
 /// is in memory at a time and the next row starts afresh; a GPU's round runs in this process, as a
-/// child could not use the driver of its parent. Throws what went wrong on any rank.
+/// child could not use the driver of its parent, and so does that of ranks that a launcher started,
+/// each of which calls it. Throws what went wrong on any rank.
 /// `last`: nothing is timed behind it, so a GPU's records are taken, too.
 Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last);
 
-/// What `measure` gives on the first of so many ranks, placed and joined as those of a round.
+/// What `measure` gives on the first of so many ranks, placed and joined as those of a round; all
+/// that a launcher started call it.
 using MeasureRank = std::function<std::string(const comm::Group&)>;
 std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureRank& measure,
                      int devices_each = 1);

@@ -24,7 +24,8 @@ struct Environment {
   bool store_in_launcher = false;
   bool launched = false;
 
-  /// Which of this host's `count` GPUs is the rank's own; ranks beyond them share.
+  /// Which of the `count` GPUs that this process sees is the rank's own: of one that a launcher
+  /// shows it alone that one. Ranks that see the same GPUs and are more than those share.
   int gpu(int count) const { return local_rank % count; }
 
   /// One rank where no launcher is found. InputError names the variable and what was expected.

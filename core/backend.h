@@ -81,6 +81,9 @@ class Backend {
   /// Whether copies from `from` to `to`, another of the type, take a link between the two; else
   /// they go through memory of the host.
   virtual bool has_link(Device /*to*/, Device /*from*/) { return true; }
+  /// "0000:3b:00.0", where the device is on its host, whatever a process calls it; empty where that
+  /// is not known.
+  virtual std::string bus_id(Device) const { return ""; }
   /// Waits for all work of the device, whoever gave it.
   virtual void synchronize(Device device) = 0;
   // These are of a device that never runs behind.

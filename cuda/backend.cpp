@@ -78,6 +78,12 @@ class CudaBackend final : public Backend {
 
   bool has_link(Device to, Device from) override { return cuda::enable_peer_access(to, from); }
 
+  std::string bus_id(Device device) const override {
+    std::array<char, 32> id{};
+    RINGLET_CUDA(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device.index));
+    return id.data();
+  }
+
   void synchronize(Device device) override {
     check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);

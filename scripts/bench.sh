@@ -7,15 +7,23 @@
 # GPUs, DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there;
 # their JSON lies beside that of the table, report.peers.json. Ours has the same --transport,
 # --algorithm and --step-graphs in both.
-# Beside --peers the options are those of build/bench/throughput, whose --help names them.
+# --processes: a process for each device, as `ringlet run` starts them, on GPUs over NCCL, in both tables; all
+# but dp, whose devices are those of one process. Without it ranks on GPUs are threads of one.
+# BUILD=DIR takes what has been configured in DIR, and looks for no packages.
+# Beside --peers and --processes the options are those of build/bench/throughput, whose --help names them.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 ! help_wanted "$@" || exit 0
 cd "$root"
 
-peers=no arguments=()
+build=${BUILD:-build}
+peers=no processes=no arguments=()
 for argument; do
-  if [ "$argument" = --peers ]; then peers=yes; else arguments+=("$argument"); fi
+  case $argument in
+    --peers) peers=yes ;;
+    --processes) processes=yes ;;
+    *) arguments+=("$argument") ;;
+  esac
 done
 
 # value_of OPTION DEFAULT: what the arguments say.
@@ -65,6 +73,7 @@ not_of_peers() {
 
 compare_peers() {
   local python=${PYTHON:-python3} missing model strategies options=() devices=1 option value json without
+  [ $processes = no ] || options+=(--launcher "$build/train/cli/ringlet")
   missing=$("$python" -c 'import importlib.util as known
 names = "torch", "sentence_transformers", "datasets", "accelerate"
 print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
@@ -92,7 +101,7 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
   done
   json=$(value_of --json '')
   [ -z "$json" ] || options+=(--json "${json%.json}.peers.json")
-  "$python" bench/peers/compare_strategies.py --throughput build/bench/throughput --device "$device" \
+  "$python" bench/peers/compare_strategies.py --throughput "$build/bench/throughput" --device "$device" \
     --devices "$(value_of --devices $devices)" --model "$model" --dtype "$(value_of --dtype f32)" \
     --batch "$(value_of --batch 32)" --rounds "$(value_of --rounds 2)" "${options[@]}"
 }
@@ -105,18 +114,39 @@ if [[ $device == cuda* ]]; then
     fail "--device $device: there is no nvcc in the PATH or /usr/local/cuda/bin to build kernels with"
   architectures=$(gpu_architectures) || true
   [ -n "$architectures" ] || fail "--device $device: nvidia-smi tells of no GPU that is visible here"
-  echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
+  [ -n "${BUILD:-}" ] || echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
   build_options+=(-Dcuda=enabled "-Dgpu_arch=$architectures")
   # Milliseconds each; before those that are timed, most shapes of a batch have been captured.
   defaults=(--warmup 100 --steps 200)
 fi
-require_packages "${build_packages[@]}" "${bench_packages[@]}"
-configure build "${build_options[@]}" >&2
-ninja -C build bench/throughput >&2
-throughput=(build/bench/throughput "${arguments[@]}")
+if [ -z "${BUILD:-}" ]; then
+  require_packages "${build_packages[@]}" "${bench_packages[@]}"
+  configure build "${build_options[@]}" >&2
+fi
+programs=(bench/throughput)
+[ $processes = no ] || programs+=(train/cli/ringlet)
+ninja -C "$build" "${programs[@]}" >&2
+throughput=("$build/bench/throughput" "${arguments[@]}")
 for ((i = 0; i < ${#defaults[@]}; i += 2)); do
   [ -n "$(value_of "${defaults[i]}" '')" ] || throughput+=("${defaults[@]:i:2}")
 done
-[ $peers = yes ] || exec "${throughput[@]}"
-"${throughput[@]}"
-compare_peers
+
+# As many processes as --devices says, else one for each GPU, or two where there are two processors.
+processes() {
+  if [[ $device == cuda* ]]; then
+    value_of --devices gpu
+  else
+    value_of --devices $(($(nproc) < 2 ? 1 : 2))
+  fi
+}
+
+# One process speaks; the launcher says in front of each line which.
+measure() {
+  if [ $processes = no ]; then
+    "${throughput[@]}"
+  else
+    "$build/train/cli/ringlet" run --nproc-per-node "$(processes)" "${throughput[@]}" | sed -u 's/^\[0] //'
+  fi
+}
+measure
+[ $peers = no ] || compare_peers

@@ -16,6 +16,7 @@
 #              eight ranks, timed
 #   memcheck racecheck initcheck synccheck    the kernels' tests under compute-sanitizer, six files at a time
 #   bench      every kernel and product alone, a step at three lengths, where its time goes
+#   table      scripts/bench.sh itself, as one pastes it: one GPU; two ranks that share it; two processes that do
 #   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
 #   peers      a step of ours, of Sentence Transformers and of PyTorch in turn
 # HEADERS is what scripts/gpu_pack.sh packed. ONLY picks checks by name, for what a call had no time
@@ -376,6 +377,33 @@ slice_bench() {
   measure profile_384_tokens throughput "${long[@]}" --steps 3 --profile
 }
 
+# table NAME ARGS...: scripts/bench.sh over this build, whose JSON is kept as the figures NAME.
+table() {
+  local name=$1
+  shift
+  limit=180 check "$name" env "BUILD=$build" scripts/bench.sh --device "$device" "$@" --json "$results/$name.figures"
+}
+
+# Processes that share the GPU are hosts to NCCL, each its own, with a loopback between them; so are those of
+# tests/comm/rank_program.cpp, whose settings these are.
+as_hosts_of_their_own() {
+  limited env NCCL_SOCKET_IFNAME=lo NCCL_NET=Socket NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_MNNVL_ENABLE=0 \
+    NCCL_CUMEM_ENABLE=0 NCCL_MAX_NCHANNELS=2 NCCL_ALGO=Ring NCCL_PROTO=Simple CUDA_MODULE_LOADING=EAGER \
+    CUDA_DEVICE_MAX_CONNECTIONS=32 "$build/train/ringlet" run --nproc-per-node 2 \
+    sh -c 'NCCL_HOSTID=rank-$RANK exec "$@"' sh "$@"
+}
+
+# Beside one GPU alone these are labelled: ranks that share one say what they do, not how fast as many are.
+slice_table() {
+  local steps=${STEPS:-40} shared=${MODEL:-minilm-l6} few
+  few=$((steps < 10 ? steps : 10))
+  table table_1 --devices 1 --model "$model" --warmup $((steps / 2)) --steps "$steps"
+  table table_2 --devices 2 --model "$shared" --warmup $((steps / 2)) --steps "$steps" --rounds 1
+  limit=180 check table_2_processes as_hosts_of_their_own "$build/bench/throughput" --device "$device" --devices 2 \
+    --model "$shared" --strategy none,ddp,fsdp --warmup $((few / 2)) --steps "$few" --rounds 1 --idle-steps 0 \
+    --json "$results/table_2_processes.figures"
+}
+
 has_python() {
   "$python" -c "import $1" >/dev/null 2>&1 || { skip "$2" "$python has no $1"; return 1; }
 }
@@ -407,7 +435,7 @@ slice_peers() {
     --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"
 }
 
-slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench attention peers)
+slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench table attention peers)
 [ $# -gt 0 ] || set -- "${slices[@]}"
 [ -z "${HEADERS:-}" ] || use_headers "$HEADERS" || exit 2
 find_libraries

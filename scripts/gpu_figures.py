@@ -167,16 +167,21 @@ def beginning(figures, start):
     return [(name, run) for name, run in figures.items() if name.startswith(start)]
 
 
+def tables(figures):
+    """Of throughput alone, and of scripts/bench.sh."""
+    return [run for start in ("strategies_", "table_") for _, run in beginning(figures, start)]
+
+
 def strategies(figures):
-    text = head("strategy", "ranks", "ranks that share a GPU", "pairs/s", "step ms (min-max)",
+    text = head("strategy", "ranks", "they are", "ranks that share a GPU", "pairs/s", "step ms (min-max)",
                 "exposed ms of collectives", "% of collectives hidden", "MB sent by a rank a step",
                 "peak MiB of tensors")
-    for _, run in beginning(figures, "strategies_"):
+    for run in tables(figures):
         for r in run["rows"]:
             ms = r["step_ms"]
             shared = 1 if r["strategy"] == "none" else run["ranks_per_gpu"]
             hidden = 100 * r["overlap"] if "overlap" in r else None
-            text += row(r["strategy"], r["devices"], shared, f"{r['pairs_per_s']:.1f}",
+            text += row(r["strategy"], r["devices"], run.get("ranks", "threads"), shared, f"{r['pairs_per_s']:.1f}",
                         f"{ms['median']:.2f} ({ms['min']:.2f}-{ms['max']:.2f})", f"{r['exposed_ms']:.2f}",
                         shown(hidden, ".0f"), f"{r.get('wire_bytes', 0) / 1e6:.0f}",
                         f"{r['peak_tensor_bytes'] / 2**20:.0f}")
@@ -318,7 +323,7 @@ def markdown(figures, slices):
     if "peers" in figures:
         cut = ", of the rounds there was time for" if figures["peers"].get("cut_short") else ""
         parts.append((f"Beside PyTorch{cut}", peers(figures["peers"])))
-    if beginning(figures, "strategies_"):
+    if tables(figures):
         parts.append(("Strategies", strategies(figures)))
     if beginning(figures, "collectives_"):
         parts.append(("Collectives", collectives(figures)))

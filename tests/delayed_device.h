@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,8 +29,13 @@ class DelayedDevice final : public HostDevice {
  public:
   static constexpr int kDevices = 4;
 
-  explicit DelayedDevice(unsigned seed = 1, int devices = kDevices) : streams_(seed) {
-    for (int i = 0; i < devices; ++i) memories_.emplace_back(*this, Device{DeviceType::cuda, i});
+  explicit DelayedDevice(unsigned seed = 1, int devices = kDevices)
+      : DelayedDevice(seed, std::vector<std::string>(static_cast<std::size_t>(devices))) {}
+  /// A device for each bus id.
+  DelayedDevice(unsigned seed, std::vector<std::string> bus_ids)
+      : bus_ids_(std::move(bus_ids)), streams_(seed) {
+    for (std::size_t i = 0; i < bus_ids_.size(); ++i)
+      memories_.emplace_back(*this, Device{DeviceType::cuda, static_cast<int>(i)});
   }
   ~DelayedDevice() override { run_all(); }
 
@@ -39,6 +45,7 @@ class DelayedDevice final : public HostDevice {
   int uploads() const { return uploads_; }
 
   int device_count() const override { return static_cast<int>(memories_.size()); }
+  std::string bus_id(Device device) const override { return bus_ids_[index(device)]; }
 
   Block allocate(Device device, std::size_t nbytes) override {
     const std::lock_guard lock(mutex_);
@@ -330,7 +337,8 @@ class DelayedDevice final : public HostDevice {
     streams_.run_all(pause(lock));
   }
 
-  std::recursive_mutex mutex_;  // trimming waits for all work
+  std::recursive_mutex mutex_;              // trimming waits for all work
+  const std::vector<std::string> bus_ids_;  // empty where none was given
   DelayedStreams streams_;
   std::atomic<bool> has_links_{true};
   std::atomic<int> ran_dry_{0}, uploads_{0};

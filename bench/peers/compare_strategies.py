@@ -27,6 +27,8 @@ FORWARDED = ("--transport", "--algorithm", "--step-graphs")
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--throughput", required=True, metavar="PROGRAM", help="a built bench/throughput")
+    parser.add_argument("--launcher", metavar="PROGRAM", help="a built ringlet: of ours, too, each device of ddp and "
+                        "fsdp is a process (default: on GPUs a thread of one)")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--strategies", nargs="+", choices=tuple(SCRIPTS),
@@ -74,9 +76,13 @@ def commands(arguments, strategy):
     same = ["--strategy", strategy, "--model", arguments.model, "--batch", str(arguments.batch),
             "--dtype", arguments.dtype]
     ours = [arguments.throughput, *same, "--rounds", "1", "--devices", str(count), *forwarded(arguments)]
-    launcher = [] if strategy in ("none", "dp") else [
-        "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
-    theirs = [arguments.python, *launcher, str(HERE / SCRIPTS[strategy]), *same]
+    theirs = [str(HERE / SCRIPTS[strategy]), *same]
+    if strategy not in ("none", "dp"):
+        launched = ["--nproc-per-node", str(count)]
+        theirs = ["-m", "torch.distributed.run", "--standalone", *launched, *theirs]
+        if arguments.launcher:
+            ours = [arguments.launcher, "run", *launched, *ours]
+    theirs = [arguments.python, *theirs]
     if arguments.device != "cpu":
         there = ["--device", arguments.device]
         # As many as there are ranks: the Trainer of one process takes all that it sees.

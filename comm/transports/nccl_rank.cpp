@@ -1,6 +1,7 @@
 #include "ringlet/comm/transports/nccl_rank.h"
 
 #include "ringlet/comm/collectives.h"
+#include "ringlet/comm/transports/nccl_gpus.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -16,6 +17,7 @@ void NcclRank::enter(const Call& call, Device device) {
                 device, " in a group whose tensors are on ", device_);
   meet();
   if (!communicator_) {
+    check_gpus(membership_, gpu_place(device));
     device_ = device;
     communicator_.emplace(membership_, device);
     meet();  // NCCL's kernels must not wait on a GPU where another rank still makes its part

@@ -7,6 +7,10 @@
 #include "../delayed_device.h"
 #include "../files.h"
 #include "ringlet/bench/runner.h"
+#include "ringlet/comm/launch.h"
+#if defined(RINGLET_TESTS_NCCL)
+#include "../fake_nccl.h"
+#endif
 
 TEST_SUITE_BEGIN("host");
 
@@ -50,6 +54,34 @@ void run_rows(const ThroughputOptions& options) {
 }
 
 }  // namespace
+
+#if defined(RINGLET_TESTS_NCCL)
+// Threads stand in for the processes, which NCCL's own stand-in could not join.
+TEST_CASE("rows of ranks that a launcher started, each on the GPU that it sees, over NCCL") {
+  if (has_backend(DeviceType::cuda)) return;
+  DelayedDevice delayed(1, {"0000:01:00.0", "0000:02:00.0"});
+  const FakeNccl nccl(delayed);
+  const TemporaryFolder folder;
+  const auto rank_main = [&](const comm::Group& launched) {
+    ThroughputOptions options = options_for({DeviceType::cuda, launched.rank()}, 2, folder);
+    const DefaultDeviceGuard on(options.device);
+    options.transport = comm::TransportKind::nccl;
+    options.join(launched);
+    CHECK(options.speaks() == (launched.rank() == 0));
+    CHECK(options.device_of(1) == options.device);
+    CHECK(options.gpus.size() == 2);
+    CHECK(options.gpus[1].ends_with(" 0000:02:00.0"));
+    CHECK(options.ranks_per_gpu() == 1);
+    for (const Plan& plan : plan_rows(options)) CHECK(plan.name != "dp");
+    run_rows(options);
+    options.gpus[1] = options.gpus[0];
+    CHECK(options.ranks_per_gpu() == 2);
+  };
+  comm::launch(rank_main, 2);
+  CHECK(nccl.made() == 2 * 3);  // for ddp, zero1 and fsdp
+  CHECK(nccl.misused() == 0);
+}
+#endif
 
 TEST_CASE("rows of several GPUs, a rank on each; of more ranks than GPUs, some share one") {
   if (has_backend(DeviceType::cuda)) return;

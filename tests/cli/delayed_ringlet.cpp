@@ -1,8 +1,23 @@
-// Linked into `ringlet` for its tests: devices that stand in for a GPU's, there before main().
+// Linked into `ringlet` for its tests: devices that stand in for a GPU's, there before main(), of
+// one host. As with the driver CUDA_VISIBLE_DEVICES says which a process sees, "2,0".
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "ringlet/tests/delayed_device.h"
 
 namespace {
 
-const ringlet::DelayedDevice devices;
+std::vector<std::string> visible_bus_ids() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::istringstream numbers(visible ? visible : "0,1,2,3");
+  std::vector<std::string> ids;
+  for (std::string number; std::getline(numbers, number, ',');)
+    ids.push_back("0000:0" + number + ":00.0");
+  return ids;
+}
+
+const ringlet::DelayedDevice devices(1, visible_bus_ids());
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Ranks that are processes and share one GPU, over NCCL's sockets: each says that it is a host of
-// its own, or NCCL would refuse the second. RINGLET_RANK_PROGRAM is tests/comm/rank_program.cpp.
+// its own, or the second is refused. RINGLET_RANK_PROGRAM is tests/comm/rank_program.cpp.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/cli/training.h"
 
 using ringlet::str;
 
@@ -41,6 +42,21 @@ TEST_CASE("two and four processes on one GPU sum over NCCL to a CPU's bits") {
       CHECK(outcome.out.find(str("rank ", rank, " of ", ranks, ": a CPU's bits, over nccl")) !=
             std::string::npos);
   }
+}
+
+TEST_CASE("two processes on one GPU that are no hosts of their own are told so before NCCL is") {
+  if (!has_gpu()) return;
+  const TemporaryFolder folder;
+  std::vector<std::string> command{
+      "-u", "NCCL_HOSTID",  "CUDA_VISIBLE_DEVICES=0", RINGLET_PROGRAM, "run", "--nproc-per-node",
+      "2",  RINGLET_PROGRAM};
+  const auto training = tiny_training(folder / "out", 1, {"--strategy", "ddp", "--device", "cuda"});
+  command.insert(command.end(), training.begin(), training.end());
+  const Outcome outcome = run_program("env", command);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.find("rank 0 (on its cuda:0) and rank 1 (on its cuda:0) share the GPU ") !=
+        std::string::npos);
 }
 
 TEST_CASE("a process that is killed ends the others, whose GPUs wait for it") {

@@ -347,6 +347,8 @@ TEST_CASE("throughput measures where the tests are run, and says where that is")
   const TemporaryFolder folder;
   const Measured run = measured(folder, {"--model", "tiny", "--strategy", "none,dp,ddp"}, "2");
   CHECK_EQ(run.json["device"], ringlet::str(ringlet::default_device()));
+  const bool on_cpu = ringlet::default_device().type == ringlet::DeviceType::cpu;
+  CHECK_EQ(run.json["ranks"], on_cpu ? "processes" : "threads");
   CHECK_EQ(run.json["rows"].size(), 3);
   for (const auto& row : run.json["rows"]) CHECK(row["pairs_per_s"] > 0);
 }

@@ -16,25 +16,33 @@ def make_program(path, text):
     path.chmod(0o755)
 
 
-def bench(*options):
-    """(the arguments of throughput, those of compare_strategies.py, stderr)"""
+def run(*options, build="build", **variables):
+    """(what ran, bench.sh's process): the arguments of each program that did."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "scripts").mkdir()
         for name in ("bench.sh", "setup.sh"):
             shutil.copy(SCRIPTS / name, root / "scripts" / name)
+        keep = 'printf "%s\\n" "$@" >{}.txt\n'
         for name in ("meson", "ninja"):
-            make_program(root / "bin" / name, "")
+            make_program(root / "bin" / name, keep.format(name))
         make_program(root / "bin/dpkg-query", "echo installed")
-        make_program(root / "build/bench/throughput", 'printf "%s\\n" "$@" >throughput.txt')
+        make_program(root / build / "bench/throughput", keep.format("throughput") + 'echo "a row"; exit "${CODE:-0}"')
+        make_program(root / build / "train/cli/ringlet",  # the program begins at its fourth word
+                     keep.format("ringlet") + 'set -o pipefail; "${@:4}" | sed "s/^/[0] /"')
         make_program(root / "python", '[ "$1" = -c ] || printf "%s\\n" "${@:2}" >peers.txt')
-        environment = {**os.environ, "PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PYTHON": str(root / "python")}
+        environment = {**os.environ, "PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PYTHON": str(root / "python"),
+                       **variables}
         done = subprocess.run(["bash", str(root / "scripts/bench.sh"), *options], env=environment, text=True,
                               capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
-        ran = [root / name for name in ("throughput.txt", "peers.txt")]
-        ours, peers = (path.read_text().splitlines() if path.exists() else None for path in ran)
-        return ours, peers, done.stderr
+        return {path.stem: path.read_text().splitlines() for path in root.glob("*.txt")}, done
+
+
+def bench(*options):
+    """(the arguments of throughput, those of compare_strategies.py, stderr)"""
+    ran, done = run(*options)
+    assert done.returncode == 0, done.stderr
+    return ran["throughput"], ran.get("peers"), done.stderr
 
 
 def value_of(arguments, option):
@@ -66,6 +74,37 @@ class Forwarded(unittest.TestCase):
         _, peers, errors = bench("--peers", "--padded", "--histogram=lengths.json")
         self.assertIsNotNone(peers)
         self.assertIn("the peers' table is without --histogram, --padded\n", errors)
+
+    def test_processes_are_started_by_the_launcher_and_speak_as_one_program(self):
+        ran, done = run("--processes", "--devices", "3", "--model", "tiny", "--peers")
+        self.assertEqual(ran["ringlet"][:4], ["run", "--nproc-per-node", "3", "build/bench/throughput"])
+        self.assertEqual(ran["throughput"][:4], ["--devices", "3", "--model", "tiny"])
+        self.assertNotIn("--processes", ran["throughput"] + ran["peers"])
+        self.assertEqual(value_of(ran["peers"], "--launcher"), "build/train/cli/ringlet")
+        self.assertIn("train/cli/ringlet", ran["ninja"])
+        self.assertEqual((done.stdout, done.returncode), ("a row\n", 0))
+        self.assertNotIn("ringlet", run("--peers")[0])
+
+    def test_a_table_that_fails_fails_and_no_peers_follow(self):
+        for options in ([], ["--processes"]):
+            ran, done = run("--peers", *options, CODE="3")
+            self.assertEqual(done.returncode, 3)
+            self.assertNotIn("peers", ran)
+
+    def test_a_build_that_is_there_is_taken_as_it_is(self):
+        ran, done = run("--peers", build="other", BUILD="other")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(ran["ninja"][:2], ["-C", "other"])
+        self.assertNotIn("meson", ran)
+        self.assertEqual(value_of(ran["peers"], "--throughput"), "other/bench/throughput")
+        self.assertIn("meson", run()[0])
+
+    def test_gpu_check_runs_it_on_one_gpu_and_with_ranks_that_share_it(self):
+        done = subprocess.run(["bash", str(SCRIPTS / "gpu_check.sh"), "table"], env={**os.environ, "DRY_RUN": "1"},
+                              text=True, capture_output=True, check=True)
+        for devices in (1, 2):
+            self.assertIn(f"scripts/bench.sh --device cuda --devices {devices} ", done.stdout)
+        self.assertIn("table_2_processes: ", done.stdout)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def row_of(command, replayed):
     """As throughput has it; of theirs there are no graphs."""
     row = {"pairs_per_s": 100.0, "peak_memory_bytes": 1, "peak_tensor_bytes": 2,
            "devices": 1 if "none" in command else 2}
-    return {**row, "a_step": {"replayed": replayed}} if "throughput" in command[0] else row
+    return {**row, "a_step": {"replayed": replayed}} if "throughput" in command else row
 
 
 def compared(*options):
@@ -30,7 +30,7 @@ def compared(*options):
     with mock.patch.object(sys, "argv", ["compare", "--throughput", "throughput", "--rounds", "1", *options]), \
             mock.patch.object(compare_strategies, "run", run), contextlib.redirect_stdout(printed):
         compare_strategies.main()
-    ours, theirs = ([command for command in commands if (command[0] == "throughput") == is_ours]
+    ours, theirs = ([command for command in commands if ("throughput" in command) == is_ours]
                     for is_ours in (True, False))
     return printed.getvalue(), ours, theirs
 
@@ -47,6 +47,14 @@ class Compared(unittest.TestCase):
             self.assertEqual([word for word in command if word in options], options)
         for command in theirs:
             self.assertNotIn("--transport", command)
+
+    def test_a_launcher_starts_ours_where_a_device_has_a_process(self):
+        _, ours, theirs = compared("--strategies", "none", "ddp", "fsdp", "--launcher", "ringlet")
+        self.assertEqual(ours[0][0], "throughput")
+        for command in ours[1:]:
+            self.assertEqual(command[:5], ["ringlet", "run", "--nproc-per-node", "2", "throughput"])
+        for command in theirs:
+            self.assertNotIn("ringlet", command)
 
     def test_steps_of_a_cpu_are_no_graphs_and_nothing_is_said(self):
         text, _, _ = compared("--strategies", "none", "ddp")

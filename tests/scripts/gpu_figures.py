@@ -67,6 +67,15 @@ class Goals(unittest.TestCase):
         self.assertIn("| fsdp, 2 ranks: % of collectives hidden | >= 50 | 25.00 | no |", text)
         self.assertIn("| strategies to the bits of ranks in turn: files that fail | <= 0 | 1.00 | no |", text)
 
+    def test_ranks_that_share_a_gpu_are_labelled_and_so_are_processes(self):
+        rows = [strategy("none", 1, 0), strategy("ddp", 2, 0.5)]
+        text = report([("table", "table_2", 0, ""), ("table", "table_2_processes", 0, "")],
+                      {"table_2": {"ranks": "threads", "ranks_per_gpu": "2", "rows": rows},
+                       "table_2_processes": {"ranks": "processes", "ranks_per_gpu": "2", "rows": rows}})
+        self.assertIn("| ddp | 2 | threads | 2 | ", text)
+        self.assertIn("| ddp | 2 | processes | 2 | ", text)
+        self.assertEqual(text.count("| none | 1 | "), 2)
+
     def test_what_a_test_says_it_measured_is_a_figure_where_it_passed(self):
         goal = "| seconds of a run in which a rank is killed | <= 60 |"
         self.assertIn(goal + " 4.25 | yes |", report([("programs", "cli/nccl.cpp, cuda", 0, KILLED)], {}))

@@ -1,7 +1,6 @@
 #include "ringlet/train/cli/existing_device.h"
 
 #include "ringlet/comm/environment.h"
-#include "ringlet/comm/host.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 
@@ -14,14 +13,8 @@ Device existing_device(const std::string& name) {
     fail_input("--device ", name, ": there are ", backend(device.type).device_count(),
                " CUDA devices, the first is cuda:0");
   const comm::Environment rank = comm::Environment::read();
-  if (name == "cuda" && rank.world_size > 1) {
-    // NCCL takes two processes of one GPU only where it is told that they are on two hosts.
-    const int count = backend(device.type).device_count();
-    if (rank.local_rank >= count && !comm::environment_variable("NCCL_HOSTID"))
-      fail_input("--device cuda: local rank ", rank.local_rank, ": expected at most ", count,
-                 " ranks on this host, one for each CUDA device");
-    device.index = rank.gpu(count);
-  }
+  if (name == "cuda" && rank.world_size > 1)
+    device.index = rank.gpu(backend(device.type).device_count());
   return device;
 }
 

@@ -1,0 +1,65 @@
+#include "host_memory.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string>
+
+#include "ringlet/core/error.h"
+#include "step_memory.h"
+
+namespace ringlet::bench {
+namespace {
+
+std::size_t available_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("MemAvailable:")) return std::stoull(line.substr(13)) * 1024;
+  return SIZE_MAX;
+}
+
+/// Weights, gradients and two moments that the ranks of this row hold together, and what is whole
+/// on each of them while its unit is in use.
+double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
+  const double embeddings = static_cast<double>(
+      (config.vocab_size + config.max_position_embeddings) * config.hidden_size);
+  const double parameters = layer_parameters(config) + embeddings;
+  const double layer = layer_parameters(config) / static_cast<double>(config.num_hidden_layers);
+  const double two_units = embeddings + layer, three_units = embeddings + 2 * layer;
+  const int n = plan.devices;
+  switch (plan.strategy) {
+    case train::Strategy::none:
+      return 16 * parameters * n;  // unconnected devices, too
+    case train::Strategy::dp:
+      return (16 + 8.0 * (n - 1)) * parameters;
+    case train::Strategy::ddp:
+      return 16 * parameters * n;
+    case train::Strategy::zero1:
+      return (8.0 * n + 8) * parameters;
+    case train::Strategy::zero2:
+      return (4.0 * n + 12) * parameters + 4.0 * n * two_units;
+    case train::Strategy::fsdp:
+      return 16 * parameters + 4.0 * n * (two_units + three_units);
+  }
+  return 0;
+}
+
+}  // namespace
+
+double layer_parameters(const models::EncoderConfig& config) {
+  return static_cast<double>(config.num_hidden_layers * layer_weights(config));
+}
+
+void check_memory(const std::vector<Plan>& plans, const models::EncoderConfig& config,
+                  double share_here) {
+  const auto available = static_cast<double>(available_memory());
+  for (const Plan& plan : plans) {
+    const double needed = state_bytes(plan, config) * (plan.devices > 1 ? share_here : 1);
+    if (needed > available)
+      fail_input("--strategy ", plan.name, ": weights, gradients and optimizer state of ",
+                 plan.devices, " device(s) need ", fmt::format("{:.1f}", needed / 1e9),
+                 " GB, available are ", fmt::format("{:.1f}", available / 1e9), " GB");
+  }
+}
+
+}  // namespace ringlet::bench

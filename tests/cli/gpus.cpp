@@ -1,0 +1,84 @@
+// Which GPU each process of a launcher has, where processes see other GPUs than their host does:
+// RINGLET_PROGRAM is tests/cli/delayed_ringlet.cpp.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/backend.h"
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/cli/training.h"
+
+TEST_SUITE_BEGIN("host");
+
+namespace {
+
+const std::string kModel = std::string(RINGLET_TESTS_DIR) + "/oracles/mpnet";
+
+/// On two ranks, behind what sets the variables of each: "NCCL_HOSTID=$RANK".
+Outcome on_two_ranks(const std::string& variables, const std::vector<std::string>& command) {
+  std::vector<std::string> all{"run",
+                               "--nproc-per-node",
+                               "2",
+                               "env",
+                               "-u",
+                               "NCCL_HOSTID",
+                               "sh",
+                               "-c",
+                               variables + " exec \"$0\" \"$@\"",
+                               RINGLET_PROGRAM};
+  all.insert(all.end(), command.begin(), command.end());
+  return run(all);
+}
+
+std::vector<std::string> encode(const TemporaryFolder& folder, const std::string& name) {
+  ringlet::write_file(folder / "lines", "a dog\ntwo cats\na\n");
+  return {"encode",   (folder / "lines").string(), "--model",  kModel,
+          "--output", (folder / name).string(),    "--device", "cuda"};
+}
+
+Outcome train(const TemporaryFolder& folder, const std::string& variables) {
+  return on_two_ranks(variables,
+                      tiny_training(folder / "out", 1, {"--strategy", "ddp", "--device", "cuda"}));
+}
+
+}  // namespace
+
+TEST_CASE("each process of a launcher may see one GPU alone, or fewer than there are processes") {
+  const TemporaryFolder folder;
+  REQUIRE_EQ(run(encode(folder, "alone.npy")).code, 0);
+  for (const char* variables :
+       {"CUDA_VISIBLE_DEVICES=$LOCAL_RANK", "CUDA_VISIBLE_DEVICES=3", "CUDA_VISIBLE_DEVICES=2,1"}) {
+    CAPTURE(variables);
+    const Outcome outcome = on_two_ranks(variables, encode(folder, "two.npy"));
+    INFO(outcome.err);
+    CHECK_EQ(outcome.code, 0);
+    CHECK((ringlet::read_file(folder / "two.npy") == ringlet::read_file(folder / "alone.npy")));
+  }
+}
+
+TEST_CASE("two processes of a strategy that share a GPU are told which, and that is bad input") {
+  const TemporaryFolder folder;
+  const Outcome outcome = train(folder, "CUDA_VISIBLE_DEVICES=3");
+  CHECK_EQ(outcome.code, 2);
+  CHECK_MESSAGE(outcome.err.find("rank 0 (on its cuda:0) and rank 1 (on its cuda:0) share the GPU "
+                                 "0000:03:00.0 of ") != std::string::npos,
+                outcome.err);
+}
+
+TEST_CASE("processes with a GPU each, or on hosts of their own to NCCL, are left to NCCL") {
+  if (ringlet::has_backend(ringlet::DeviceType::cuda)) {
+    MESSAGE("skipped: NCCL would take the GPU that is here for those that stand in for it");
+    return;
+  }
+  const TemporaryFolder folder;
+  for (const char* variables : {"CUDA_VISIBLE_DEVICES=$LOCAL_RANK", "CUDA_VISIBLE_DEVICES=2,1",
+                                "CUDA_VISIBLE_DEVICES=3 NCCL_HOSTID=rank-$RANK"}) {
+    CAPTURE(variables);
+    const Outcome outcome = train(folder, variables);
+    CHECK_NE(outcome.code, 0);  // which finds no GPU here
+    CHECK_MESSAGE(outcome.err.find("NCCL") != std::string::npos, outcome.err);
+    CHECK_MESSAGE(outcome.err.find("share the GPU") == std::string::npos, outcome.err);
+  }
+}
+
+TEST_SUITE_END();

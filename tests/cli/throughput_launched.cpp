@@ -1,0 +1,95 @@
+// The throughput table of ranks that a launcher started: a process for each device, one of which
+// speaks. On a GPU each would need one of its own.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/error.h"
+#include "ringlet/tests/cli/program.h"
+
+TEST_SUITE_BEGIN("host");
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Outcome launched_table(const Words& more) {
+  Words command{"run", "--nproc-per-node", "2", RINGLET_THROUGHPUT, "--model", "tiny", "--batch",
+                "2",   "--rounds",         "1", "--steps",          "2"};
+  command.insert(command.end(), more.begin(), more.end());
+  return run(command);
+}
+
+int times(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("under a launcher the ranks of the table are its processes, and one writes it") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "rows.json").string();
+  const Outcome outcome =
+      launched_table({"--devices", "2", "--threads-per-device", "1", "--json", file});
+  INFO(outcome.err);
+  REQUIRE_EQ(outcome.code, 0);
+  CHECK_EQ(times(outcome.out, "| strategy | devices | dtype |"), 1);
+  CHECK_EQ(times(outcome.out, "the ranks are the 2 processes of a launcher\n"), 1);
+  CHECK_EQ(times(outcome.out, "\n[1] "), 0);
+  const auto table = nlohmann::json::parse(ringlet::read_file(file));
+  CHECK_EQ(table["ranks"], "processes");
+  CHECK_EQ(table["threads_per_device"], "1");
+  CHECK_EQ(table["link"]["ranks"], 2);
+  Words strategies;
+  for (const auto& row : table["rows"]) {
+    strategies.push_back(row["strategy"]);
+    CAPTURE(strategies.back());
+    CHECK_EQ(row["devices"], strategies.back() == "none" ? 1 : 2);
+    CHECK(row["pairs_per_s"] > 0);
+    const bool together = strategies.back() != "none" && strategies.back() != "unconnected";
+    CHECK_EQ(row["algorithm"], together ? "direct over shm" : "");
+    CHECK_EQ(row.contains("wire_bytes"), together);
+  }
+  CHECK_EQ(strategies, Words{"none", "unconnected", "ddp", "zero1", "fsdp"});
+}
+
+#if defined(RINGLET_TESTS_GLOO)
+TEST_CASE("processes of a launcher speak as they are told to") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "rows.json").string();
+  const Outcome outcome = launched_table(
+      {"--strategy", "zero2", "--transport", "gloo", "--algorithm", "ring", "--json", file});
+  INFO(outcome.err);
+  REQUIRE_EQ(outcome.code, 0);
+  const auto table = nlohmann::json::parse(ringlet::read_file(file));
+  CHECK_EQ(table["rows"].at(0)["algorithm"], "ring over gloo");
+}
+#endif
+
+TEST_CASE("what processes of a launcher cannot measure is refused in one line") {
+  const auto refused = [](const Words& more, const std::string& line) {
+    const Outcome outcome = launched_table(more);
+    CHECK_EQ(outcome.code, 2);
+    CHECK_MESSAGE(outcome.err.find("throughput: " + line + "\n") != std::string::npos, outcome.err);
+    CHECK_EQ(outcome.out, "");
+  };
+  refused({"--devices", "3"},
+          "--devices 3: the launcher started 2 ranks, a process for each device");
+  refused({"--strategy", "none,dp"},
+          "--strategy dp: has its devices in one process, and a launcher started 2; expected all, "
+          "none, unconnected, ddp, zero1, zero2 or fsdp");
+}
+
+TEST_CASE("a file that the speaking process cannot write ends all, before anything is measured") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "absent" / "rows.json").string();
+  const Outcome outcome = launched_table({"--json", file});
+  CHECK_EQ(outcome.code, 2);
+  CHECK_EQ(times(outcome.out, "| strategy |"), 0);
+  CHECK_MESSAGE(outcome.err.find(file) != std::string::npos, outcome.err);
+}
+
+TEST_SUITE_END();
