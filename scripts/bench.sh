@@ -1,26 +1,28 @@
 #!/bin/bash
 # Installs what is missing, builds, and runs the throughput benchmark with the arguments given:
 #   scripts/bench.sh --steps 3
-#   scripts/bench.sh --device cuda --devices 4 --peers --json report.json
+#   scripts/bench.sh --device cuda --devices 4
 # --device cuda builds the kernels for the GPUs that CUDA_VISIBLE_DEVICES leaves; where there is no nvcc
-# or no GPU that ends with 2. --peers: behind the table ours and Sentence Transformers' own (plain, DP on
-# GPUs, DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there;
-# their JSON lies beside that of the table, report.peers.json. Ours has the same --transport,
-# --algorithm and --step-graphs in both.
+# or no GPU that ends with 2. Its figures lie in report.json, unless --json FILE says otherwise.
+# --peers, the default on GPUs: behind the table ours and Sentence Transformers' own (plain, DP on GPUs,
+# DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there; their JSON
+# lies beside that of the table, report.peers.json. Ours has the same --transport, --algorithm and
+# --step-graphs in both. --no-peers: the table alone.
 # --processes: a process for each device, as `ringlet run` starts them, on GPUs over NCCL, in both tables; all
 # but dp, whose devices are those of one process. Without it ranks on GPUs are threads of one.
 # BUILD=DIR takes what has been configured in DIR, and looks for no packages.
-# Beside --peers and --processes the options are those of build/bench/throughput, whose --help names them.
+# Beside --peers, --no-peers and --processes the options are those of build/bench/throughput, whose --help names them.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 ! help_wanted "$@" || exit 0
 cd "$root"
 
 build=${BUILD:-build}
-peers=no processes=no arguments=()
+peers= processes=no arguments=()
 for argument; do
   case $argument in
     --peers) peers=yes ;;
+    --no-peers) peers=no ;;
     --processes) processes=yes ;;
     *) arguments+=("$argument") ;;
   esac
@@ -118,6 +120,8 @@ if [[ $device == cuda* ]]; then
   build_options+=(-Dcuda=enabled "-Dgpu_arch=$architectures")
   # Milliseconds each; before those that are timed, most shapes of a batch have been captured.
   defaults=(--warmup 100 --steps 200)
+  [ -n "$(value_of --json '')" ] || arguments+=(--json report.json)
+  peers=${peers:-yes}
 fi
 if [ -z "${BUILD:-}" ]; then
   require_packages "${build_packages[@]}" "${bench_packages[@]}"
@@ -149,4 +153,4 @@ measure() {
   fi
 }
 measure
-[ $peers = no ] || compare_peers
+[ "${peers:-no}" = no ] || compare_peers

@@ -370,6 +370,8 @@ slice_bench() {
   measure bandwidth kernels --model "$model" --dtype bf16 --batch "${LARGE:-4096}" \
     '--benchmark_filter=/(adamw|layer_norm|gelu|residual_dropout_layer_norm|copy)'
   measure step_bf16 throughput "${step[@]}" --steps "$steps" --dtype bf16
+  check scaling_from_step "$build/bench/scaling" --machine "H200, bf16, mpnet-base" --throughput "$results/step_bf16.figures" \
+    --devices 1,2,4,8
   measure step_f32 throughput "${step[@]}" --steps "$steps" --dtype f32
   measure step_50_tokens throughput "${step[@]}" --steps "$steps" --dtype bf16 --histogram "$logs/25.json"
   measure step_384_tokens throughput "${long[@]}" --steps $((steps < 20 ? steps : 20))
@@ -381,7 +383,7 @@ slice_bench() {
 table() {
   local name=$1
   shift
-  limit=180 check "$name" env "BUILD=$build" scripts/bench.sh --device "$device" "$@" --json "$results/$name.figures"
+  limit=270 check "$name" env "BUILD=$build" scripts/bench.sh --device "$device" "$@" --json "$results/$name.figures"
 }
 
 # Processes that share the GPU are hosts to NCCL, each its own, with a loopback between them; so are those of
@@ -397,8 +399,8 @@ as_hosts_of_their_own() {
 slice_table() {
   local steps=${STEPS:-40} shared=${MODEL:-minilm-l6} few
   few=$((steps < 10 ? steps : 10))
-  table table_1 --devices 1 --model "$model" --warmup $((steps / 2)) --steps "$steps"
-  table table_2 --devices 2 --model "$shared" --warmup $((steps / 2)) --steps "$steps" --rounds 1
+  PYTHON=$python table table_1 --devices 1 --model "$model" --warmup $((steps / 2)) --steps "$steps"
+  table table_2 --devices 2 --no-peers --model "$shared" --warmup $((steps / 2)) --steps "$steps" --rounds 1
   limit=180 check table_2_processes as_hosts_of_their_own "$build/bench/throughput" --device "$device" --devices 2 \
     --model "$shared" --strategy none,ddp,fsdp --warmup $((few / 2)) --steps "$few" --rounds 1 --idle-steps 0 \
     --json "$results/table_2_processes.figures"

@@ -5,8 +5,10 @@ CHECKS = {"attention_pytorch": "attention of PyTorch"}
 # Whose files are whole after every round.
 KEPT_BY_ROUND = ("peers",)
 
-# Checks whose figures are what they print.
-PRINTED = {"products_bf16": "bf16", "products_f32": "f32", "products_tf32": "f32 as TF32"}
+# Checks whose figures are what they print, and what they are.
+PRINTED = {"products_bf16": "Products of bf16", "products_f32": "Products of f32",
+           "products_tf32": "Products of f32 as TF32",
+           "scaling_from_step": "Several devices, modelled from this one's step"}
 
 # (layers, hidden size), for the share of the matrix peak.
 SIZES = {"mpnet-base": (12, 768), "bert-base": (12, 768), "minilm-l6": (6, 384), "tiny": (2, 128)}
@@ -333,7 +335,7 @@ def markdown(figures, slices):
         parts.append(("Bandwidth", bandwidth(figures["bandwidth"])))
     if "kernels" in figures:
         parts.append(("Ops of a step", kernels(figures["kernels"])))
-    for name, dtype in PRINTED.items():
+    for name, title in PRINTED.items():
         if name in figures:
-            parts.append((f"Products of {dtype}", "```\n" + "\n".join(figures[name]["printed"]) + "\n```\n"))
+            parts.append((title, "```\n" + "\n".join(figures[name]["printed"]) + "\n```\n"))
     return "".join(f"## {title}\n\n{text}\n" for title, text in parts)

@@ -16,7 +16,7 @@ def make_program(path, text):
     path.chmod(0o755)
 
 
-def run(*options, build="build", **variables):
+def run(*options, build="build", gpus=False, **variables):
     """(what ran, bench.sh's process): the arguments of each program that did."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -27,6 +27,9 @@ def run(*options, build="build", **variables):
         for name in ("meson", "ninja"):
             make_program(root / "bin" / name, keep.format(name))
         make_program(root / "bin/dpkg-query", "echo installed")
+        if gpus:
+            make_program(root / "bin/nvcc", "")
+            make_program(root / "bin/nvidia-smi", 'printf "0, GPU-a, 8.0\\n1, GPU-b, 8.9\\n"')
         make_program(root / build / "bench/throughput", keep.format("throughput") + 'echo "a row"; exit "${CODE:-0}"')
         make_program(root / build / "train/cli/ringlet",  # the program begins at its fourth word
                      keep.format("ringlet") + 'set -o pipefail; "${@:4}" | sed "s/^/[0] /"')
@@ -43,6 +46,22 @@ def bench(*options):
     ran, done = run(*options)
     assert done.returncode == 0, done.stderr
     return ran["throughput"], ran.get("peers"), done.stderr
+
+
+class OnGpus(unittest.TestCase):
+    def test_one_command_has_the_peers_and_leaves_files_to_attach(self):
+        ran, done = run("--device", "cuda", "--devices", "2", gpus=True, CUDA_VISIBLE_DEVICES="GPU-b,GPU-a")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("-Dgpu_arch=89,80", ran["meson"])
+        self.assertEqual(value_of(ran["throughput"], "--json"), "report.json")
+        self.assertEqual(value_of(ran["peers"], "--json"), "report.peers.json")
+        self.assertEqual(value_of(ran["peers"], "--devices"), "2")
+
+    def test_peers_and_the_file_are_what_the_options_say(self):
+        ran, _ = run("--device=cuda", "--no-peers", "--json", "mine.json", gpus=True, CUDA_VISIBLE_DEVICES="0")
+        self.assertEqual(ran["throughput"].count("--json"), 1)
+        self.assertEqual(value_of(ran["throughput"], "--json"), "mine.json")
+        self.assertNotIn("peers", ran)
 
 
 def value_of(arguments, option):
