@@ -53,6 +53,47 @@ TEST_CASE("a GPU per rank: what comes from another one is fetched first") {
         4, {.group = {.algorithm = algorithm, .segment_bytes = 512}});
 }
 
+TEST_CASE("a GPU per rank: what is gathered or broadcast is fetched to its place") {
+  constexpr int kRanks = 4;
+  if (!on_a_gpu() || backend(default_device().type).device_count() < kRanks) return;
+  for (const Algorithm algorithm : kAlgorithms)
+    launch(
+        [](const Group& group) {
+          const Device own{default_device().type, group.rank()};
+          const Pieces pieces = even_pieces(1003, kRanks);
+          const auto [first, count] = pieces[static_cast<std::size_t>(group.rank())];
+          const Tensor x = numbered(group.rank(), 1003).to(own);
+          const Tensor part = x.slice(first, first + count).clone(), all = x.clone();
+          const Tensor sent = x.clone();
+          const auto temporaries = [&](const std::function<void()>& calls) {
+            group.barrier();  // nobody makes tensors meanwhile
+            const std::uint64_t before = memory_stats(own).allocations;
+            calls();
+            const std::uint64_t after = memory_stats(own).allocations;
+            group.barrier();
+            return after - before;
+          };
+          RINGLET_CHECK_EQ(temporaries([&] {
+                             group.all_gather(all, part, pieces).wait();
+                             group.broadcast(sent, 2).wait();
+                           }),
+                           std::uint64_t{0}, "temporaries of rank ", group.rank());
+          // What is added comes from the others' memory: all that is to be received of a sum.
+          RINGLET_CHECK_EQ(temporaries([&] { group.all_reduce(x).wait(); }),
+                           std::uint64_t{kRanks - 1}, "summands of rank ", group.rank());
+          for (int rank = 0; rank < kRanks; ++rank) {
+            const auto [offset, n] = pieces[static_cast<std::size_t>(rank)];
+            expect(
+                all, offset, offset + n, [&](std::int64_t i) { return element(rank, i); },
+                "all_gather");
+          }
+          expect(
+              sent, 0, 1003, [](std::int64_t i) { return element(2, i); }, "broadcast");
+          expect_sum(x, kRanks, "all_reduce");
+        },
+        kRanks, {.group = {.transport = TransportKind::thread, .algorithm = algorithm}});
+}
+
 TEST_CASE("a tensor may go before its collective has run on the device") {
   if (!on_a_gpu()) return;
   launch(
