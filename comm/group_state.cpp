@@ -210,7 +210,10 @@ Work Group::State::start(Collective collective, Around around) {
                 name(collective.call.op),
                 "] ranks in threads of their own cannot be captured, together() they can");
   const std::lock_guard lock(calls);
-  if (captured && !gathered) check_ready_for_capture(collective);
+  if (captured && !gathered) {
+    check_ready_for_capture(collective);
+    keep_replays_in_line(collective.buffer.device());
+  }
   Prepared prepared = prepare(std::move(collective), std::move(around));
   Work work;
   if (gathered) {
@@ -227,21 +230,6 @@ Work Group::State::start(Collective collective, Around around) {
     queue->push(work.state_->task);
   }
   return work;
-}
-
-// Before anything is counted: no rank has come to the collective, and the group can go on.
-void Group::State::check_ready_for_capture(const Collective& collective) {
-  queue->wait_for_all();
-  RINGLET_CHECK(nccl->is_ready_for_capture(), "[", name(collective.call.op),
-                "] the group's first collective of tensors on a GPU makes its communicator, which "
-                "cannot be captured: run one before the capture");
-}
-
-// What is captured is given to the device by the thread that captures.
-void Group::State::run_here(Task& task) {
-  task.run();
-  task.run = nullptr;
-  task.done = true;
 }
 
 void Group::State::run_now(Collective collective) {

@@ -97,7 +97,11 @@ struct Group::State {
   Work start(Collective collective, Around around = {});
   Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);
+
+  struct ReplaysInLine;
+  bool replays_in_line = false;  // of the graph that is captured
   void check_ready_for_capture(const Collective& collective);
+  void keep_replays_in_line(Device device);
   void run_here(Task& task);
 };
 

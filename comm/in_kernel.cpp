@@ -35,7 +35,7 @@ void launch_for_all(const RankPart& part) {
   const Collective& collective = *part.collective;
   std::vector<Transmission> all;
   for (int peer = 1; peer < part.size; ++peer) all.push_back({peer, 0, collective.buffer.nbytes()});
-  part.transport->receive(all, /*in_place=*/true, [&](std::span<const std::byte* const> views) {
+  part.transport->receive(all, /*in_place=*/false, [&](std::span<const std::byte* const> views) {
     if (collective.buffer.numel() == 0) return;
     std::vector<void*> data{announced_bytes(collective.buffer)};
     for (const std::byte* view : views) data.push_back(const_cast<std::byte*>(view));

@@ -71,9 +71,13 @@ DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);
 }
 
+// Groups have such streams, for collectives: their few blocks would queue behind those of products
+// that fill the device, while other ranks wait.
 Stream::Stream(Device device) : device_(device) {
   const DeviceGuard guard(device);
-  RINGLET_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  int lowest = 0, highest = 0;
+  RINGLET_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  RINGLET_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest));
 }
 Stream::~Stream() {
   if (stream_) cudaStreamDestroy(stream_);

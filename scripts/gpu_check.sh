@@ -323,6 +323,11 @@ of the slice kernels, looks for races on the host"
     limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
       --print-limit 20 "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
   done
+  # Collectives of ranks that are threads: what they share between streams and release.
+  if [ "$tool" = memcheck ] || [ "$tool" = initcheck ]; then
+    limit=${EACH:-300} check_beside "$tool, comm/device.cpp" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      --print-limit 20 "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/device.cpp"
+  fi
   wait
   unset RINGLET_CUDA_EXACT
 }

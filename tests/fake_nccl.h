@@ -36,9 +36,12 @@ class FakeNccl {
   explicit FakeNccl(DelayedDevice& device) : device_(device) {
     installed = this;
     has_fake_nccl = true;
+    functions().patience = std::chrono::seconds(10);
     comm::set_nccl(&functions());
   }
   ~FakeNccl() {
+    ends_ = true;
+    while (ending_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     comm::set_nccl(nullptr);
     has_fake_nccl = false;
     installed = nullptr;
@@ -58,8 +61,15 @@ class FakeNccl {
   int destroyed() const { return destroyed_; }
 
   // What goes wrong from now on.
-  void never_finish_making() { stalled_ = true; }
+  /// What a communicator is asked for stays under way.
+  void never_finish() { stalled_ = true; }
   void refuse_to_make() { refuses_ = true; }
+  void refuse_groups() { refuses_groups_ = true; }
+  /// Who aborts or destroys comes back when this goes, or after 20 s.
+  void hold_up_ends(std::chrono::milliseconds patience) {
+    ends_ = false;
+    functions().patience = patience;
+  }
   /// What the rank sends is lost.
   void lose_sends_of(int rank) { lost_.insert(rank); }
   void fail_on_device(int rank) {
@@ -131,6 +141,7 @@ class FakeNccl {
     return ncclSuccess;
   }
   static ncclResult_t start_group() {
+    if (installed->refuses_groups_) return ncclInvalidUsage;
     open() = {};
     return ncclSuccess;
   }
@@ -322,6 +333,7 @@ class FakeNccl {
   }
   static ncclResult_t abort(ncclComm_t handle) {
     FakeNccl& self = *installed;
+    const Ending here(self);
     Communicator& communicator = of(handle);
     ++self.aborted_;
     {
@@ -331,6 +343,7 @@ class FakeNccl {
     }
     while (communicator.graphs.use_count() > 1)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    self.hold_up();
     return ncclSuccess;
   }
   static ncclResult_t finalize(ncclComm_t handle) {
@@ -342,13 +355,31 @@ class FakeNccl {
   }
   static ncclResult_t destroy(ncclComm_t handle) {
     FakeNccl& self = *installed;
-    const std::lock_guard lock(self.mutex_);
-    ++self.destroyed_;
-    return std::exchange(of(handle).gone, true) ? self.misuse() : ncclSuccess;
+    const Ending here(self);
+    {
+      const std::lock_guard lock(self.mutex_);
+      ++self.destroyed_;
+      if (std::exchange(of(handle).gone, true)) return self.misuse();
+    }
+    self.hold_up();
+    return ncclSuccess;
+  }
+  /// For a scope, a call that ends a communicator.
+  struct Ending {
+    explicit Ending(FakeNccl& self) : self(self) { ++self.ending_; }
+    ~Ending() { --self.ending_; }
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+    FakeNccl& self;
+  };
+  void hold_up() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!ends_ && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
-  static const comm::NcclFunctions& functions() {
-    static const comm::NcclFunctions all = [] {
+  static comm::NcclFunctions& functions() {
+    static comm::NcclFunctions all = [] {
       comm::NcclFunctions f{};
       f.ncclGetUniqueId = make_id;
       f.ncclCommInitRankConfig = make;
@@ -399,7 +430,8 @@ class FakeNccl {
   std::map<int, std::vector<Group>> groups_;
   std::set<int> lost_;
   std::atomic<bool> stalled_{false};
-  std::atomic<bool> refuses_{false};
+  std::atomic<bool> refuses_{false}, refuses_groups_{false}, ends_{true};
+  std::atomic<int> ending_{0};
   std::atomic<int> misused_{0}, made_{0}, aborted_{0}, destroyed_{0};
 };
 

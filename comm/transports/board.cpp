@@ -85,10 +85,12 @@ void BoardTransport::send(std::span<const Transmission> sends) {
   for (const Transmission& send : sends) publish(send);
 }
 
-void BoardTransport::receive(std::span<const Transmission> receives, bool /*in_place*/,
+void BoardTransport::receive(std::span<const Transmission> receives, bool in_place,
                              const UseViews& use) {
   views_.clear();
-  for (const Transmission& receive : receives) views_.push_back(receive_one(receive));
+  for (const Transmission& receive : receives)
+    views_.push_back(
+        receive_one(receive, in_place ? announced_bytes(buffer_) + receive.offset : nullptr));
   {
     const Reading reading(board_->seat(rank_));
     check_alarm();  // a peer that failed waits for readers, but not for those that begin later
@@ -136,7 +138,7 @@ Tensor BoardTransport::staged(const Transmission& send) {
   return staged_.back();
 }
 
-const std::byte* BoardTransport::receive_one(const Transmission& receive) {
+const std::byte* BoardTransport::receive_one(const Transmission& receive, std::byte* place) {
   Lane& lane = board_->lane(receive.peer, rank_);
   const std::uint64_t released = lane.released.load(std::memory_order_relaxed);
   wait(receive.peer, [&] { return lane.published.load() > released; });
@@ -145,7 +147,7 @@ const std::byte* BoardTransport::receive_one(const Transmission& receive) {
   if (message.step != step_ || message.nbytes != receive.nbytes)
     end(str(describe_step(call_, step_), ": rank ", receive.peer, " sent ", message.nbytes,
             " bytes in step ", message.step, ", rank ", rank_, " expects ", receive.nbytes));
-  return receive.nbytes ? view(receive.peer, message) : nullptr;
+  return receive.nbytes ? view(receive.peer, message, place) : nullptr;
 }
 
 void BoardTransport::finish() {

@@ -20,8 +20,9 @@ class BoardTransport : public Transport {
   void abandon() noexcept override;
 
  protected:
-  /// Where this rank reads what a peer published.
-  virtual const std::byte* view(int peer, const Message& message) = 0;
+  /// Where this rank reads what a peer published. What must be copied for that may be copied to
+  /// `place`, unless null.
+  virtual const std::byte* view(int peer, const Message& message, std::byte* place) = 0;
   /// Of a buffer on a device: an event for what was given to it before the message `slot` to
   /// `peer`, and one for what reads the peer's messages so far. Null on a CPU.
   virtual const Event* mark_ready(int /*peer*/, std::uint64_t /*slot*/) { return nullptr; }
@@ -37,7 +38,7 @@ class BoardTransport : public Transport {
 
  private:
   void publish(const Transmission& send);
-  const std::byte* receive_one(const Transmission& receive);
+  const std::byte* receive_one(const Transmission& receive, std::byte* place);
   void wait_for_readers();
   void order_behind_readers();
   Tensor staged(const Transmission& send);

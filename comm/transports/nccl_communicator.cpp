@@ -15,8 +15,6 @@ using Clock = std::chrono::steady_clock;
 // connections that are to be made seconds.
 constexpr int kAskedAtOnce = 1000;
 constexpr auto kAskedEvery = std::chrono::microseconds(200);
-// For the end, which other ranks may take part in late.
-constexpr Timeout kPatience{5000};
 
 // An id is bytes; stores keep text.
 std::string to_text(const ncclUniqueId& id) {
@@ -35,6 +33,8 @@ ncclUniqueId to_id(const std::string& text) {
   return id;
 }
 
+double seconds_of(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
+
 bool is_taken(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
 ncclUniqueId agree_on_id(const Membership& membership) {
@@ -51,7 +51,9 @@ ncclUniqueId agree_on_id(const Membership& membership) {
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
-    : membership_(membership), device_(device) {
+    : membership_(membership),
+      device_(device),
+      handle_(device, [this](const std::string& what) { tell(what); }) {
   const NcclFunctions& functions = nccl();
   const ncclUniqueId id = agree_on_id(membership);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -60,7 +62,7 @@ NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
   ncclComm_t handle = nullptr;
   const ncclResult_t made =
       functions.ncclCommInitRankConfig(&handle, membership.size, id, membership.rank, &config);
-  handle_ = NcclHandle(handle);
+  handle_.own(handle);
   const std::string where = str("[group] ", membership.id, ": a communicator on ", device);
   if (!is_taken(made)) end(where, made);
   wait_until_taken(where);
@@ -68,9 +70,14 @@ NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
 
 NcclCommunicator::~NcclCommunicator() {
   try {
-    if (handle_ && !membership_.alarm->raised() &&
-        is_taken(nccl().ncclCommFinalize(handle_.get())) && outcome(kPatience) == ncclSuccess)
-      handle_.destroy();
+    if (!handle_ || membership_.alarm->raised() ||
+        !is_taken(nccl().ncclCommFinalize(handle_.get())))
+      return;
+    const ncclResult_t finalized = outcome(membership_.timeout);
+    if (finalized == ncclSuccess) handle_.destroy();
+    if (finalized == ncclInProgress && !membership_.alarm->raised())
+      tell(str("ncclCommFinalize has not come to its end in ", seconds_of(membership_.timeout),
+               " s: aborted"));
   } catch (const std::exception&) {
     // What is left is aborted; who can be told has been.
   }
@@ -79,15 +86,17 @@ NcclCommunicator::~NcclCommunicator() {
 void NcclCommunicator::group(const std::string& where, const Calls& calls) {
   const auto stream = static_cast<cudaStream_t>(backend(device_.type).stream(device_));
   const NcclFunctions& functions = nccl();
-  ncclResult_t ended;
+  ncclResult_t taken;
   {
     const std::lock_guard lock(mutex_);
     const ncclComm_t handle = open_handle();
-    functions.ncclGroupStart();
-    calls(functions, handle, stream);
-    ended = functions.ncclGroupEnd();  // says what was wrong with the calls, too
+    taken = functions.ncclGroupStart();
+    if (taken == ncclSuccess) {
+      calls(functions, handle, stream);
+      taken = functions.ncclGroupEnd();  // says what was wrong with the calls, too
+    }
   }
-  if (!is_taken(ended)) end(where, ended);
+  if (!is_taken(taken)) end(where, taken);
   wait_until_taken(where);
 }
 
@@ -100,15 +109,9 @@ std::string NcclCommunicator::async_error() {
   return is_taken(state) ? "" : words(state);
 }
 
-// Nobody calls it any more once it is taken: NCCL waits for graphs with its collectives to go, and
-// whoever has them must hear meanwhile why.
 void NcclCommunicator::abort() noexcept {
-  NcclHandle taken;
-  {
-    const std::lock_guard lock(mutex_);
-    taken = std::move(handle_);
-  }
-  taken.abort();
+  const std::lock_guard lock(mutex_);
+  handle_.abort();
 }
 
 void NcclCommunicator::wait_until_taken(const std::string& where, const char* file, int line) {
@@ -153,6 +156,12 @@ std::string NcclCommunicator::words(ncclResult_t result) const {
   return last && *last ? str(code, ": ", std::string(last, std::strcspn(last, "\n"))) : code;
 }
 
+void NcclCommunicator::tell(const std::string& what) const {
+  if (membership_.on_note)
+    membership_.on_note(str("[group] ", membership_.id, ": the end of rank ", membership_.rank,
+                            "'s communicator on ", device_, ": ", what));
+}
+
 void NcclCommunicator::end(const std::string& where, ncclResult_t result, const char* file,
                            int line) const {
   end_by_nccl(membership_, where, str(words(result), " (", file, ':', line, ')'));
@@ -167,8 +176,7 @@ void end_by_nccl(const Membership& membership, const std::string& where, const s
 }
 
 std::string waited(const Membership& membership) {
-  return str("rank ", membership.rank, " waited ",
-             std::chrono::duration<double>(membership.timeout).count(), " s");
+  return str("rank ", membership.rank, " waited ", seconds_of(membership.timeout), " s");
 }
 
 }  // namespace ringlet::comm

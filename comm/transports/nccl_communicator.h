@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "ringlet/comm/transport.h"
-#include "ringlet/comm/transports/nccl_functions.h"
+#include "ringlet/comm/transports/nccl_handle.h"
 
 namespace ringlet::comm {
 
@@ -16,7 +16,8 @@ class NcclCommunicator {
 
   /// Of `device`; all ranks make it together, with what rank 0 says in the store.
   NcclCommunicator(const Membership& membership, Device device);
-  /// The device is done with what it was given, or the group has failed.
+  /// The device is done with what it was given, or the group has failed. Peers may take part in the
+  /// end late, by the group's timeout; what is under way then is aborted.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -26,8 +27,7 @@ class NcclCommunicator {
   void group(const std::string& where, const Calls& calls);
   /// What went wrong on the device, in NCCL's words; empty where nothing did.
   std::string async_error();
-  /// Ends its work on the device, and waits until no graph has any. Any thread, any number of
-  /// times.
+  /// Ends its work on the device, soon. Any thread, any number of times.
   void abort() noexcept;
 
  private:
@@ -40,6 +40,7 @@ class NcclCommunicator {
   ncclResult_t state();
   ncclComm_t open_handle() const;
   std::string words(ncclResult_t result) const;
+  void tell(const std::string& what) const;
 
   const Membership& membership_;
   Device device_;

@@ -1,10 +1,9 @@
-// NCCL's functions, found when the first collective of tensors on GPUs needs them, and what owns a
-// communicator of it.
+// NCCL's functions, found when the first collective of tensors on GPUs needs them.
 #pragma once
 
 #include <nccl.h>
 
-#include <utility>
+#include <chrono>
 
 #define RINGLET_NCCL_FUNCTIONS(X) \
   X(ncclAllGather)                \
@@ -30,38 +29,13 @@ struct NcclFunctions {
 #define RINGLET_MEMBER(function) decltype(&::function) function;
   RINGLET_NCCL_FUNCTIONS(RINGLET_MEMBER)
 #undef RINGLET_MEMBER
+  /// How long one that ends a communicator is waited for; NCCL itself sets no limit.
+  std::chrono::milliseconds patience{10'000};
 };
 
 /// Error where there is no library, or one that is too old.
 const NcclFunctions& nccl();
 /// Puts others in their place, while no group is there; null: NCCL's own again.
 void set_nccl(const NcclFunctions* functions);
-
-/// Owns a communicator, which it aborts unless it was destroyed before.
-class NcclHandle {
- public:
-  NcclHandle() = default;
-  explicit NcclHandle(ncclComm_t handle) : handle_(handle) {}
-  ~NcclHandle() { abort(); }
-  NcclHandle(NcclHandle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  NcclHandle& operator=(NcclHandle&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-
-  ncclComm_t get() const { return handle_; }
-  explicit operator bool() const { return handle_ != nullptr; }
-  /// Ends its work on the device; the first call alone does.
-  void abort() noexcept {
-    if (const ncclComm_t handle = std::exchange(handle_, nullptr)) nccl().ncclCommAbort(handle);
-  }
-  /// Its work is done, as ncclCommFinalize says.
-  void destroy() noexcept {
-    if (const ncclComm_t handle = std::exchange(handle_, nullptr)) nccl().ncclCommDestroy(handle);
-  }
-
- private:
-  ncclComm_t handle_ = nullptr;
-};
 
 }  // namespace ringlet::comm

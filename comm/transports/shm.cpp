@@ -51,7 +51,7 @@ class ShmTransport final : public BoardTransport {
 
  private:
   // The allocator never closes a descriptor, so a mapping stays right as long as the peer lives.
-  const std::byte* view(int peer, const Message& message) override {
+  const std::byte* view(int peer, const Message& message, std::byte*) override {
     const auto key = std::pair(peer, message.fd);
     auto found = mappings_.find(key);
     if (found == mappings_.end())

@@ -27,7 +27,7 @@ class ThreadTransport final : public BoardTransport {
       : BoardTransport(membership, join_board(membership)), membership_(membership) {}
 
  private:
-  const std::byte* view(int peer, const Message& message) override {
+  const std::byte* view(int peer, const Message& message, std::byte* place) override {
     const Device device = buffer().device();
     if (message.device.type != device.type)
       end(str("[", name(message.call.op), "] rank ", peer, "'s tensor is on ", message.device,
@@ -37,19 +37,20 @@ class ThreadTransport final : public BoardTransport {
               "'s on ", device, ", and ", name(message.call.algorithm),
               " is for ranks that share a GPU: choose ring or direct"));
     if (message.ready) message.ready->make_wait(device);
-    return message.device == device || !message.ready ? message.address : fetched(message);
+    return message.device == device || !message.ready ? message.address : fetched(message, place);
   }
 
-  // A copy on this rank's device, which lasts as long as the views.
-  const std::byte* fetched(const Message& message) {
+  // A copy on this rank's device, at `place`, or as long as the views last where that is null.
+  const std::byte* fetched(const Message& message, std::byte* place) {
     check_not_capturing("a copy between devices");
     const Device device = buffer().device();
     look_for_link(device, message.device);
-    Tensor copy = empty({static_cast<std::int64_t>(message.nbytes)}, DType::u8, device);
-    std::byte* to = copy.mutable_bytes();
-    backend(device.type).fetch(to, device, message.address, message.device, message.nbytes);
-    fetched_.push_back(std::move(copy));
-    return to;
+    if (!place) {
+      fetched_.push_back(empty({static_cast<std::int64_t>(message.nbytes)}, DType::u8, device));
+      place = fetched_.back().mutable_bytes();
+    }
+    backend(device.type).fetch(place, device, message.address, message.device, message.nbytes);
+    return place;
   }
 
   void look_for_link(Device to, Device from) {

@@ -59,13 +59,28 @@ TEST_CASE("two processes on one GPU that are no hosts of their own are told so b
         std::string::npos);
 }
 
+// What the other rank says itself, behind the end of its communicator: the launcher would end it,
+// too.
 TEST_CASE("a process that is killed ends the others, whose GPUs wait for it") {
   if (!has_gpu()) return;
   const auto start = std::chrono::steady_clock::now();
-  const Outcome outcome = share_gpu("2", {"1"});
+  const Outcome outcome = share_gpu("2", {"1", "kill"});
+  CAPTURE(outcome.err);
   CHECK(outcome.code == 128 + SIGKILL);
   CHECK(outcome.err.find("rank 1") != std::string::npos);
+  CHECK(outcome.err.find("[0] rank_program: ") != std::string::npos);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   CHECK(took < std::chrono::seconds(60));
   MESSAGE("figure: seconds of a run in which a rank is killed = ", took.count());
+}
+
+TEST_CASE("a process that stops ends the others by the group's timeout") {
+  if (!has_gpu()) return;
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = share_gpu("2", {"1", "stop"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.code != 0);
+  CHECK(outcome.err.find("[0] rank_program: ") != std::string::npos);
+  CHECK(outcome.err.find(" waited 10 s for ") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(90));
 }

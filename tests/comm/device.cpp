@@ -20,6 +20,13 @@ bool on_a_gpu() {
   return false;
 }
 
+bool has_graphs() {
+  if (!on_a_gpu()) return false;
+  const std::string why = why_no_graphs(default_device());
+  if (!why.empty()) MESSAGE("skipped: " << why);
+  return why.empty();
+}
+
 const std::vector<Algorithm> kAlgorithms = {Algorithm::direct, Algorithm::ring};
 /// Of ranks that share the device; on a CPU these are the others.
 const std::vector<Algorithm> kOfOneDevice = {
@@ -51,6 +58,47 @@ TEST_CASE("a GPU per rank: what comes from another one is fetched first") {
           }
         },
         4, {.group = {.algorithm = algorithm, .segment_bytes = 512}});
+}
+
+TEST_CASE("a GPU per rank: what is gathered or broadcast is fetched to its place") {
+  constexpr int kRanks = 4;
+  if (!on_a_gpu() || backend(default_device().type).device_count() < kRanks) return;
+  for (const Algorithm algorithm : kAlgorithms)
+    launch(
+        [](const Group& group) {
+          const Device own{default_device().type, group.rank()};
+          const Pieces pieces = even_pieces(1003, kRanks);
+          const auto [first, count] = pieces[static_cast<std::size_t>(group.rank())];
+          const Tensor x = numbered(group.rank(), 1003).to(own);
+          const Tensor part = x.slice(first, first + count).clone(), all = x.clone();
+          const Tensor sent = x.clone();
+          const auto temporaries = [&](const std::function<void()>& calls) {
+            group.barrier();  // nobody makes tensors meanwhile
+            const std::uint64_t before = memory_stats(own).allocations;
+            calls();
+            const std::uint64_t after = memory_stats(own).allocations;
+            group.barrier();
+            return after - before;
+          };
+          RINGLET_CHECK_EQ(temporaries([&] {
+                             group.all_gather(all, part, pieces).wait();
+                             group.broadcast(sent, 2).wait();
+                           }),
+                           std::uint64_t{0}, "temporaries of rank ", group.rank());
+          // What is added comes from the others' memory: all that is to be received of a sum.
+          RINGLET_CHECK_EQ(temporaries([&] { group.all_reduce(x).wait(); }),
+                           std::uint64_t{kRanks - 1}, "summands of rank ", group.rank());
+          for (int rank = 0; rank < kRanks; ++rank) {
+            const auto [offset, n] = pieces[static_cast<std::size_t>(rank)];
+            expect(
+                all, offset, offset + n, [&](std::int64_t i) { return element(rank, i); },
+                "all_gather");
+          }
+          expect(
+              sent, 0, 1003, [](std::int64_t i) { return element(2, i); }, "broadcast");
+          expect_sum(x, kRanks, "all_reduce");
+        },
+        kRanks, {.group = {.transport = TransportKind::thread, .algorithm = algorithm}});
 }
 
 TEST_CASE("a tensor may go before its collective has run on the device") {
@@ -151,7 +199,7 @@ TEST_CASE("together(): what it cannot run is refused") {
 }
 
 TEST_CASE("a graph of the collectives of all ranks sums anew at every replay") {
-  if (!on_a_gpu()) return;
+  if (!has_graphs()) return;
   constexpr int kRanks = 4;
   for (const Algorithm algorithm : kOfOneDevice)
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -180,7 +228,7 @@ TEST_CASE("a graph of the collectives of all ranks sums anew at every replay") {
 }
 
 TEST_CASE("a rank in a thread of its own cannot be captured") {
-  if (!on_a_gpu()) return;
+  if (!has_graphs()) return;
   const std::vector<Group> ranks = local_ranks(2);
   const Tensor x = zeros({4});
   CHECK_THROWS_WITH_AS(capture(default_device(), [&] { ranks[0].all_reduce(x); }),

@@ -2,6 +2,7 @@
 // it end. That its sums are right is tests/comm/group.cpp's business, on a delayed device.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -55,6 +56,21 @@ struct Gpus {
   Device before = default_device();
   DelayedDevice device{7};
   FakeNccl nccl{device};
+};
+
+/// What a group says of itself.
+struct Notes {
+  std::function<void(const std::string&)> taker() {
+    return [this](const std::string& line) {
+      const std::lock_guard lock(mutex);
+      lines.push_back(line);
+    };
+  }
+  bool have(const std::string& line) const {
+    return std::find(lines.begin(), lines.end(), line) != lines.end();
+  }
+  std::mutex mutex;
+  std::vector<std::string> lines;
 };
 
 using Groups = std::vector<FakeNccl::Group>;
@@ -160,16 +176,12 @@ TEST_CASE("nccl: one communicator for a group, made for its first tensor on a GP
 TEST_CASE("nccl: ranks in one process are told once that kernels should be loaded before") {
   Gpus gpus;
   for (const char* loading : {"LAZY", "EAGER"}) {
-    std::mutex mutex;
-    std::vector<std::string> notes;
-    const auto note = [&](const std::string& line) {
-      const std::lock_guard lock(mutex);
-      notes.push_back(line);
-    };
+    Notes notes;
     with_environment({{"CUDA_MODULE_LOADING", loading}},
-                     [&] { gpus.run([](const Group&) {}, 3, {.on_note = note}); });
-    REQUIRE(notes.size() == (loading == std::string("LAZY") ? 1 : 0));
-    if (!notes.empty()) CHECK(notes[0].find("set CUDA_MODULE_LOADING=EAGER") != notes[0].npos);
+                     [&] { gpus.run([](const Group&) {}, 3, {.on_note = notes.taker()}); });
+    const auto& lines = notes.lines;
+    REQUIRE(lines.size() == (loading == std::string("LAZY") ? 1 : 0));
+    if (!lines.empty()) CHECK(lines[0].find("set CUDA_MODULE_LOADING=EAGER") != lines[0].npos);
   }
 }
 
@@ -398,6 +410,65 @@ TEST_CASE("nccl: graphs of ranks with a GPU each sum anew at every replay") {
   }
 }
 
+TEST_CASE("nccl: a replay goes behind the collectives that were called before it") {
+  for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring, Algorithm::native}) {
+    Gpus gpus;
+    gpus.run(
+        [&](const Group& group) {
+          RankGraph own(group);
+          const Tensor mine = numbered(group.rank(), 1003).to(own.device);
+          const Tensor many = numbered(group.rank() + 3, 2000).to(own.device), y = many.clone();
+          group.barrier();
+          for (int round = 0; round < 9; ++round) {
+            own.x.copy_(mine);
+            Tensor(y).copy_(many);
+            // Until this rank comes, the others' are in their queues.
+            if (group.rank() == round % 3) std::this_thread::sleep_for(10ms);
+            const Work work = group.all_reduce(y);
+            own.graph->replay();
+            work.wait();
+            const auto sum = [&](std::int64_t i) { return sum_over_ranks(3, i); };
+            expect(own.x, 0, 1003, sum, "replayed");
+            const auto rest = [&](std::int64_t i) { return sum_over_ranks(6, i) - sum(i); };
+            expect(y, 0, 2000, rest, "called before");
+          }
+        },
+        3, {.algorithm = algorithm, .segment_bytes = 512});
+    CHECK(gpus.nccl.groups(0).size() == gpus.nccl.groups(1).size());
+    CHECK(gpus.nccl.misused() == 0);
+  }
+}
+
+TEST_CASE("nccl: a replay waits on the device for what other streams were given before") {
+  Gpus gpus;
+  const DelayedDevice::Point computed = gpus.device.promise();
+  gpus.run(
+      [&](const Group& group) {
+        const RankGraph own(group);
+        const Tensor y = zeros({100}, DType::f32, own.device);
+        const Stream beside(own.device);
+        Work work;
+        {
+          const StreamGuard on(beside);
+          gpus.device.give_to(gpus.device.stream(own.device), {}, {computed});
+          work = group.all_reduce(y);
+        }
+        own.graph->replay();
+        const Event replayed(own.device);
+        replayed.record();
+        const auto end = std::chrono::steady_clock::now() + 200ms;
+        while (std::chrono::steady_clock::now() < end && !replayed.done())
+          std::this_thread::yield();
+        const bool waited = !replayed.done();
+        group.barrier();
+        gpus.device.keep(computed, {}, {});
+        RINGLET_CHECK(waited, "the replay has not waited");
+        work.wait();
+        own.x.to_vector();
+      },
+      2);
+}
+
 TEST_CASE("nccl: a rank that does not replay its graph ends the others' by the deadline") {
   Gpus gpus;
   const auto start = std::chrono::steady_clock::now();
@@ -464,7 +535,7 @@ TEST_CASE("nccl: what a collective waits for on its own rank is nobody's delay")
 
 TEST_CASE("nccl: a communicator that is not made in time is given up") {
   Gpus gpus;
-  gpus.nccl.never_finish_making();
+  gpus.nccl.never_finish();
   const std::string message = gpus.failure(
       [](const Group& group) { group.all_reduce(zeros({100})).wait(); }, 2, {.timeout = 1s});
   CHECK(message.starts_with("[group] world: a communicator on cuda:0: rank "));
@@ -481,6 +552,65 @@ TEST_CASE("nccl: an error says which call's it is") {
   CHECK(message.starts_with("[group] world: a communicator on cuda:0: NCCL on rank "));
   CHECK(message.find(": invalid usage (") != message.npos);
   CHECK(message.find("nccl_communicator.cpp:") != message.npos);
+}
+
+TEST_CASE("nccl: a group of calls that NCCL does not begin is an error") {
+  Gpus gpus;
+  gpus.nccl.refuse_groups();
+  const std::string message =
+      gpus.failure([](const Group& group) { group.all_reduce(zeros({100})).wait(); }, 2);
+  CAPTURE(message);
+  CHECK(message.starts_with("[all_reduce] collective 1 (f32, 100): NCCL on rank "));
+  CHECK(message.find(": invalid usage (") != message.npos);
+}
+
+TEST_CASE("nccl: who waits for the timeout at the end aborts, and says so") {
+  Gpus gpus;
+  Notes notes;
+  const auto start = std::chrono::steady_clock::now();
+  gpus.run(
+      [&](const Group& group) {
+        const Tensor x = zeros({100});
+        group.all_reduce(x).wait();
+        x.to_vector();
+        group.barrier();
+        if (group.rank() == 0) gpus.nccl.never_finish();
+        group.barrier();
+      },
+      2, {.timeout = 1s, .on_note = notes.taker()});
+  const auto took = std::chrono::steady_clock::now() - start;
+  CHECK((1s <= took && took < 5s));
+  gpus.check_all_aborted(2);
+  for (const int rank : {0, 1})
+    CHECK(notes.have(str("[group] world: the end of rank ", rank, "'s communicator on cuda:0: ",
+                         "ncclCommFinalize has not come to its end in 1 s: aborted")));
+}
+
+TEST_CASE("nccl: an end that NCCL does not come back from holds nobody up") {
+  for (const bool fails : {false, true}) {
+    Gpus gpus;
+    Notes notes;
+    gpus.nccl.hold_up_ends(100ms);
+    const auto start = std::chrono::steady_clock::now();
+    const std::string message = gpus.failure(
+        [&](const Group& group) {
+          group.all_reduce(zeros({100})).wait();
+          group.barrier();
+          if (fails && group.rank() == 1) gpus.nccl.fail_on_device(1);
+          if (fails) go_on(group);
+        },
+        2, {.on_note = notes.taker()});
+    const auto took = std::chrono::steady_clock::now() - start;
+    CAPTURE(message);
+    CHECK((message == "nothing failed") == !fails);
+    CHECK(took < 10s);
+    for (const int rank : {0, 1})
+      CHECK(notes.have(str("[group] world: the end of rank ", rank, "'s communicator on cuda:0: ",
+                           fails ? "ncclCommAbort" : "ncclCommDestroy",
+                           " has not come back in 0.1 s: left behind")));
+    while (gpus.nccl.aborted() + gpus.nccl.destroyed() < 2) std::this_thread::yield();
+    CHECK(gpus.nccl.aborted() == (fails ? 2 : 0));
+  }
 }
 
 TEST_CASE("nccl: a library that is too old is refused in one line") {

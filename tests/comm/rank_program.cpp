@@ -8,8 +8,8 @@
 //   stop RANK               that rank stops (SIGSTOP)
 //   sleep                   waits for ever
 //   group                   makes a Group by init_from_env() and adds up all ranks' numbers
-//   nccl [RANK]             all ranks share one GPU and sum there what they sum on a CPU, too; then
-//                           that rank kills itself while the others go on
+//   nccl [RANK kill|stop]   all ranks share one GPU and sum there what they sum on a CPU, too; then
+//                           that rank kills or stops itself while the others go on, and wait 10 s
 #include <signal.h>
 #include <unistd.h>
 
@@ -109,12 +109,14 @@ void sum_over_nccl(const std::vector<std::string>& arguments) {
   const Device gpu{DeviceType::cuda, 0};
   std::cout << "rank " << world.rank() << " of " << world.size() << ": a CPU's bits, over "
             << name(world.transport(gpu)) << std::endl;
-  if (arguments.size() < 2) return;
+  if (arguments.size() < 3) return;
   const Tensor x = zeros({1000}, DType::f32, gpu);
-  world.all_reduce(x).wait();
+  world.all_reduce(x).wait();  // all have made their communicators
+  const Group last = world.subgroup(all, {.timeout = 10s});
+  last.all_reduce(x).wait();
   x.to_vector();
-  if (world.rank() == std::stoi(arguments[1])) ::raise(SIGKILL);
-  while (true) world.all_reduce(x).wait();
+  if (world.rank() == std::stoi(arguments[1])) ::raise(arguments[2] == "stop" ? SIGSTOP : SIGKILL);
+  while (true) last.all_reduce(x).wait();
 }
 
 void run(const std::vector<std::string>& arguments) {
