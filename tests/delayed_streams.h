@@ -66,6 +66,10 @@ class DelayedStreams {
     if (capture || captures(stream))
       return add_to_graph(capture, stream, {std::move(work), nullptr, std::move(after)});
     stream.last = std::make_shared<Node>(Node{std::move(work), &stream, std::move(after)});
+    if (stream.waiting.empty()) {
+      stream.turn = static_cast<unsigned>(random_());
+      busy_.push_back(&stream);
+    }
     stream.waiting.push_back(stream.last);
   }
 
@@ -105,16 +109,14 @@ class DelayedStreams {
     std::set<const Node*> needed;
     if (point) need(point, needed);
     bool busy = false;
-    for (const Stream& stream : streams_)
-      for (const Point& node : stream.waiting)
+    for (const Stream* stream : busy_)
+      for (const Point& node : stream->waiting)
         busy = busy || (node->work.computes && !needed.contains(node.get()));
     while (point && !point->done) run_or_pause(pause);
     return busy;
   }
   void run_all(const std::function<void()>& pause) {
-    const auto is_empty = [](const Stream& stream) { return stream.waiting.empty(); };
-    while (!kept_.empty() || !std::all_of(streams_.begin(), streams_.end(), is_empty))
-      run_or_pause(pause);
+    while (!kept_.empty() || !busy_.empty()) run_or_pause(pause);
   }
   /// Some of the work that can be done, of the stream whose turn it is: streams run far ahead of
   /// each other. False where there is none.
@@ -122,8 +124,8 @@ class DelayedStreams {
     constexpr unsigned kTurn = 16;
     if (random_() % kTurn == 0) draw_turns();
     Stream* next = nullptr;
-    for (Stream& stream : streams_)
-      if (is_ready(stream) && (!next || stream.turn > next->turn)) next = &stream;
+    for (Stream* stream : busy_)
+      if (is_ready(*stream->waiting.front()) && (!next || stream->turn > next->turn)) next = stream;
     std::vector<std::size_t> kept;
     for (std::size_t i = 0; i < kept_.size(); ++i)
       if (is_ready(*kept_[i])) kept.push_back(i);
@@ -136,6 +138,7 @@ class DelayedStreams {
     } else {
       const Point node = next->waiting.front();
       next->waiting.pop_front();
+      if (next->waiting.empty()) std::erase(busy_, next);
       run(*node);
     }
     return true;
@@ -212,9 +215,6 @@ class DelayedStreams {
     }
   }
 
-  static bool is_ready(const Stream& stream) {
-    return !stream.waiting.empty() && is_ready(*stream.waiting.front());
-  }
   static bool is_ready(const Node& node) {
     return std::all_of(node.after.begin(), node.after.end(),
                        [](const Point& point) { return point->done; });
@@ -233,11 +233,12 @@ class DelayedStreams {
   }
   void draw_turns() {
     turn_of_kept_ = static_cast<unsigned>(random_());
-    for (Stream& stream : streams_) stream.turn = static_cast<unsigned>(random_());
+    for (Stream* stream : busy_) stream->turn = static_cast<unsigned>(random_());
   }
 
   std::mt19937 random_;
   std::deque<Stream> streams_;  // none ever goes
+  std::vector<Stream*> busy_;   // those with work: a program makes thousands, and few have any
   std::deque<Point> kept_;      // of no stream
   unsigned turn_of_kept_ = 0;
   std::uint64_t computed_ = 0;

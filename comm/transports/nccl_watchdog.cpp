@@ -58,7 +58,7 @@ void NcclWatchdog::look() {
   if (membership_.alarm->raised()) return;
   const std::optional<Watched> first = oldest();
   if (const std::string error = communicator_.async_error(); !error.empty())
-    return end_by_nccl(membership_, describe(first ? *first : last_), error);
+    return end_by_nccl(membership_, describe(first ? *first : last_given()), error);
   publish();
   if (!first || !first->since || Clock::now() - *first->since <= membership_.timeout) return;
   membership_.alarm->raise(str(describe(*first), ": ", waited(membership_), " for ",
@@ -89,6 +89,11 @@ void NcclWatchdog::publish() noexcept {
   } catch (const std::exception&) {
     // The store is gone: the alarm says so.
   }
+}
+
+NcclWatchdog::Watched NcclWatchdog::last_given() {
+  const std::lock_guard lock(mutex_);
+  return last_;
 }
 
 // Events are asked without the lock: on the way of who gives the device its work.

@@ -50,6 +50,7 @@ class NcclWatchdog {
   std::string presence(const Watched& watched) const;
   void publish() noexcept;
   std::optional<Watched> oldest();
+  Watched last_given();
 
   const Membership& membership_;
   NcclCommunicator& communicator_;

@@ -160,6 +160,7 @@ TEST_CASE("a rank that does not come is named after the timeout") {
 
 TEST_CASE("where all ranks came and one goes no further, it is said how far each is") {
   for (const TransportKind kind : transports()) {
+    if (kind == TransportKind::nccl) continue;  // its ranks meet over one of the others
     const auto store = make_memory_store();
     const auto alarm = make_local_alarm();
     std::promise<std::string> said;

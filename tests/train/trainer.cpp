@@ -9,6 +9,7 @@
 #include "../files.h"
 #include "../oracle.h"
 #include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/core/device_time.h"
 #include "ringlet/core/file.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/checkpoint.h"
@@ -74,7 +75,9 @@ TEST_CASE("the rate of every step is the schedule's") {
   std::vector<double> rates;
   trainer.set_callbacks({.on_step = [&](const StepReport& report) {
     rates.push_back(report.lr);
-    CHECK((words::values(*loss) == start) == (report.step == 1));  // a warm-up begins at 0
+    // A warm-up begins at 0. A device that runs behind reports a step when it has the next already.
+    if (!runs_behind(default_device()))
+      CHECK((words::values(*loss) == start) == (report.step == 1));
   }});
   trainer.train();
   CHECK(rates == std::vector<double>{0, 0.25, 0.5, 0.25});

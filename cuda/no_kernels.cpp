@@ -1,0 +1,41 @@
+// The stub of a build for no GPU architecture: the host's side of the device without its kernels.
+#include "ringlet/core/error.h"
+#include "ringlet/cuda/all_reduce.h"
+#include "ringlet/cuda/device_time.h"
+#include "ringlet/cuda/product_algorithm.h"
+#include "ringlet/cuda/register.h"
+
+#define RINGLET_DEFINE_EMPTY_FAMILY(family) \
+  void register_##family() {}
+
+namespace ringlet::cuda {
+namespace {
+
+[[noreturn]] void fail_without_kernels(const char* name) {
+  fail("[", name, "] this build has no kernels for GPUs: configure with -Dgpu_arch=…");
+}
+
+}  // namespace
+
+RINGLET_CUDA_FAMILIES(RINGLET_DEFINE_EMPTY_FAMILY)
+
+int most_all_reduce_blocks(Device, int) { fail_without_kernels("all_reduce"); }
+AllReducePlan plan_all_reduce(Route, std::span<const std::int64_t>, DType, int, std::int64_t) {
+  fail_without_kernels("all_reduce");
+}
+void all_reduce(const PeerView&, const AllReducePlan&, DType, CombineOp, double, int, double,
+                Device) {
+  fail_without_kernels("all_reduce");
+}
+void check_all_reduce(const PeerView&) { fail_without_kernels("all_reduce"); }
+
+std::unique_ptr<DeviceTime> device_time(Device) { fail_without_kernels("device_time"); }
+void hold(Device, double) { fail_without_kernels("hold"); }
+
+cublasLtMatmulHeuristicResult_t fastest_alike(const ProductDescriptors&, const ProductKey&,
+                                              const cublasLtMatmulHeuristicResult_t&,
+                                              const std::vector<cublasLtMatmulHeuristicResult_t>&) {
+  fail_without_kernels("matmul");
+}
+
+}  // namespace ringlet::cuda
