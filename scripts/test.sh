@@ -101,8 +101,8 @@ format_check() {
 # One build with clang serves the sanitizers and the fuzzers alike.
 sanitizer_tests() {
   heading "address and undefined behaviour sanitizers"
-  # All instruction sets are the same sources; one is enough to watch them.
-  local options=(-Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled -Dcuda=disabled
+  # All instruction sets are the same sources; one is enough to watch them. Of CUDA, the host's side.
+  local options=(-Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled -Dcuda=auto -Dgpu_arch=
     -Dtests=enabled -Disa=avx2)
   unset RINGLET_DATA  # the release build reads the real data; here it would take too long
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
@@ -120,19 +120,20 @@ sanitizer_tests() {
 thread_tests() {
   heading "thread sanitizer on what has threads"
   build threads build-threads -Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled \
-    -Dcuda=disabled -Dtests=enabled -Disa= -Dgloo=disabled -Db_sanitize=thread -- \
-    tests/core/core_tests tests/comm/comm_tests \
-    tests/train/train_tests tests/train/parallel_tests || return
+    -Dcuda=auto -Dgpu_arch= -Dtests=enabled -Disa= -Dgloo=disabled -Db_sanitize=thread -- \
+    tests/comm/comm_tests tests/thread_tests || return
   export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a pool of its own
   # It cannot follow threads that a forked child starts beyond the first.
-  check "thread sanitizer: core" build-threads/tests/core/core_tests --source-file='*parallel*' \
+  check "thread sanitizer: core" build-threads/tests/thread_tests --source-file='*core/parallel.cpp' \
     --test-case-exclude='threads that do not start*'
-  # Ranks as threads, over both transports that share memory; gloo itself is not instrumented.
+  # Ranks as threads, over the transports that share memory; gloo itself is not instrumented.
   check "thread sanitizer: comm" build-threads/tests/comm/comm_tests \
     --source-file-exclude='*processes*'
-  check "thread sanitizer: strategies" build-threads/tests/train/parallel_tests \
+  check "thread sanitizer: comm on a delayed device" build-threads/tests/comm/comm_tests --device delayed:1
+  check "thread sanitizer: strategies" build-threads/tests/thread_tests \
     --test-case='under ring ten*,a thread and a replica*,*one all-reduce per bucket*,*gathers each unit*,*no_sync*,forwards that threw*,no write overtakes*'
-  check "thread sanitizer: loader" build-threads/tests/train/train_tests --source-file='*loader*'
+  check "thread sanitizer: loader" build-threads/tests/thread_tests \
+    --source-file='*train/loader.cpp,*bounded_queue.cpp'
 }
 
 leak_check() {
