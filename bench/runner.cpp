@@ -54,7 +54,9 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       together_(plan.together),
       dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
       strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
-                devices_of(plan, options), options.dtype, {.timed = true}),
+                devices_of(plan, options), options.dtype,
+                {.timed = true,
+                 .on_note = [](const std::string& line) { std::cerr << line << std::endl; }}),
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column);

@@ -10,6 +10,7 @@
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
+#include "ringlet/core/without_link.h"
 
 namespace ringlet::comm {
 namespace {
@@ -55,10 +56,7 @@ class ThreadTransport final : public BoardTransport {
 
   void look_for_link(Device to, Device from) {
     if (!looked_for_.insert({to, from}).second || backend(to.type).has_link(to, from)) return;
-    membership_.note("links",
-                     str("[group] ", membership_.id, ": ", to, " has no peer access to ", from,
-                         ": copies between such GPUs go through pinned memory of "
-                         "the host; `ringlet info` shows which read each other's"));
+    membership_.note("links", str("[group] ", membership_.id, ": ", without_link(to, from)));
   }
 
   const Event* mark_ready(int peer, std::uint64_t slot) override {

@@ -253,7 +253,8 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   arguments.strategy_options = {
       .bucket_cap_mb = options.bucket_cap_mb.value_or(usual.bucket_cap_mb),
       .reshard_after_forward = options.reshard_after_forward.value_or(usual.reshard_after_forward),
-      .prefetch = options.prefetch.value_or(usual.prefetch)};
+      .prefetch = options.prefetch.value_or(usual.prefetch),
+      .on_note = group_options(options).on_note};
   if (options.resume) arguments.resume_from = arguments.output;
   for (const Source& source : data.sources)
     if (source.loss == LossKind::mnrl) arguments.no_duplicates = true;

@@ -33,8 +33,8 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
   if (strategy == Strategy::dp) {
     auto* loss = dynamic_cast<models::Loss*>(&module);
     if (!loss) fail_input("strategy dp: expected a loss over batches of sentences");
-    const auto parallel =
-        std::make_shared<DataParallel>(*loss, devices, DataParallelOptions{options.timed});
+    const auto parallel = std::make_shared<DataParallel>(
+        *loss, devices, DataParallelOptions{options.timed, options.on_note});
     exchanging_ = [parallel] { return parallel->seconds_exchanging(); };
     keep(parallel);
   } else if (strategy == Strategy::ddp) {

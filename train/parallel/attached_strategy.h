@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct StrategyOptions {
   bool reshard_after_forward = true;  // fsdp
   bool prefetch = true;               // fsdp
   bool timed = false;                 // dp: whether seconds_exchanging() counts
+  std::function<void(const std::string&)> on_note = {};  // dp, as the group's of the others
 };
 
 /// Puts a strategy on a module while it lives (FSDP: as long as the module lives).

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "ringlet/core/without_link.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/loader.h"
@@ -124,10 +125,22 @@ class TransformerParts final : public models::TransformerRunner {
   std::vector<models::Transformer*> copies_;  // one per device
 };
 
+// Parameters go from the first device to the others, gradients back.
+void note_links(const std::vector<Device>& devices, const DataParallelOptions& options) {
+  if (!options.on_note) return;
+  for (const Device device : devices) {
+    Backend& memory = backend(device.type);
+    if (device == devices[0]) continue;
+    if (memory.has_link(devices[0], device) && memory.has_link(device, devices[0])) continue;
+    return options.on_note("[dp] " + without_link(devices[0], device));
+  }
+}
+
 }  // namespace
 
 DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, Options options)
     : replicas_(std::make_shared<Replicas>(module, std::move(devices), options.timed)) {
+  note_links(replicas_->devices(), options);
   std::size_t place = 0;
   std::set<const nn::Module*> seen;  // one that is held in several places
   module.visit([&](const std::string&, nn::Module& below) {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ringlet/models/losses/loss.h"
@@ -24,6 +25,8 @@ class Replicas;
 struct DataParallelOptions {
   /// Counts the seconds of seconds_exchanging(), which takes points in the first device's time.
   bool timed = false;
+  /// Gets a line where one of the devices and the first do not read each other's memory.
+  std::function<void(const std::string&)> on_note = {};
 };
 
 /// While it lives, the loss deals the rows of its batches out to the devices, near-equal in tokens,

@@ -154,3 +154,23 @@ TEST_CASE("exchanging takes what the first device is at it, not the host that gi
   DataParallel parallel(static_cast<nn::Module&>(net), devices);
   CHECK(step(parallel) == 0);
 }
+
+TEST_CASE("GPUs that do not read the first one's memory are said once, as a group says them" *
+          doctest::test_suite("host")) {
+  const std::vector<Device> devices{
+      {DeviceType::cuda, 0}, {DeviceType::cuda, 0}, {DeviceType::cuda, 1}, {DeviceType::cuda, 2}};
+  for (const bool cut : {false, true}) {
+    DelayedDevice device(5);
+    if (cut) device.cut_links();
+    models::Convnet net;
+    net.to(devices[0]);
+    std::vector<std::string> notes;
+    const auto note = [&](const std::string& line) { notes.push_back(line); };
+    const DataParallel parallel(static_cast<nn::Module&>(net), devices, {.on_note = note});
+    REQUIRE(notes.size() == (cut ? 1 : 0));
+    if (cut)
+      CHECK(notes[0] ==
+            "[dp] cuda:0 has no peer access to cuda:1: copies between such GPUs go through pinned "
+            "memory of the host; `ringlet info` shows which read each other's");
+  }
+}
