@@ -56,9 +56,11 @@ void check_memory(const std::vector<Plan>& plans, const models::EncoderConfig& c
   for (const Plan& plan : plans) {
     const double needed = state_bytes(plan, config) * (plan.devices > 1 ? share_here : 1);
     if (needed > available)
-      fail_input("--strategy ", plan.name, ": weights, gradients and optimizer state of ",
-                 plan.devices, " device(s) need ", fmt::format("{:.1f}", needed / 1e9),
-                 " GB, available are ", fmt::format("{:.1f}", available / 1e9), " GB");
+      fail_input(
+          "--strategy ", plan.name, ": weights, gradients and optimizer state of ", plan.devices,
+          plan.devices > 1 && share_here < 1 ? " devices need of this host " : " device(s) need ",
+          fmt::format("{:.1f}", needed / 1e9), " GB, available are ",
+          fmt::format("{:.1f}", available / 1e9), " GB");
   }
 }
 

@@ -25,7 +25,7 @@ struct Measurement {
   double padded_tokens = 0;
   double pairs = 0;                   // rows of two texts or more, trained per step
   double sentences = 0;               // per step: the texts of these rows
-  std::size_t peak_memory_bytes = 0;  // of the largest process
+  std::size_t peak_memory_bytes = 0;  // of the largest process; 0: not known of this row
   MemoryStats memory;                 // of the allocator with the highest peak
   StepMemory on_paper;                // of the largest batch; nothing where a model is dealt out
   double hf_rows_per_pair = 1;        // dataset rows counted per pair trained

@@ -102,13 +102,15 @@ std::string to_markdown(const std::vector<Row>& rows) {
     const double share = share_of_machine(row, rows);
     out += fmt::format(
         "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {} | "
-        "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {:.0f} |\n",
+        "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {} |\n",
         row.strategy, row.devices, row.dtype, rate, speedup(row, rows),
         share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.mean.exposed_ms,
         row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.mean.wire_bytes / 1e6),
         1e3 * all.mean.sentences / ms, 1e3 * all.mean.real_tokens / ms,
         1e3 * all.mean.padded_tokens / ms, rate * all.mean.hf_rows_per_pair,
-        static_cast<double>(all.mean.peak_memory_bytes) / kMiB);
+        all.mean.peak_memory_bytes > 0
+            ? fmt::format("{:.0f}", static_cast<double>(all.mean.peak_memory_bytes) / kMiB)
+            : "-");
   }
   for (const Row& row : rows) {
     const Summary all = summary(row);
@@ -178,7 +180,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["speedup"] = speedup(row, rows);
     if (predicted) add_predicted(r, row, *predicted);
     if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
-    r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
+    if (all.mean.peak_memory_bytes > 0) r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
     r["peak_tensor_bytes"] = all.mean.memory.peak;
     r["memory"] = to_json(all.mean.memory);
     if (all.mean.on_paper.total() > 0) r["memory_on_paper"] = to_json(all.mean.on_paper);

@@ -129,6 +129,9 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
 }
 
 std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vector<Plan>& plans) {
+  // A launcher's process has the rows of all, and keeps memory of those before.
+  const bool mixes_peaks =
+      options.is_launched() && options.device.type == DeviceType::cpu && plans.size() > 1;
   std::vector<Row> rows;
   for (const Plan& plan : plans)
     rows.push_back(
@@ -138,6 +141,7 @@ std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vecto
       const bool last = round + 1 == options.rounds && i + 1 == plans.size();
       rows[i].rounds.push_back(run_round(options, plans[i], last));
       rows[i].algorithm = rows[i].rounds.back().algorithm;
+      if (mixes_peaks) rows[i].rounds.back().peak_memory_bytes = 0;
     }
   return rows;
 }

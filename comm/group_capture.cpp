@@ -7,7 +7,8 @@
 namespace ringlet::comm {
 
 /// Ranks must give NCCL one order, and what a graph receives lies in the slots of all others: a
-/// replay waits for what was called before, on the host and on the device.
+/// replay waits for what was called before, on the host and on the device. Goes, with its graph,
+/// before the group.
 struct Group::State::ReplaysInLine final : ReplayObserver {
   ReplaysInLine(State& group, Device device) : group(group), device(device) {}
   void begin_replay() override {

@@ -32,9 +32,8 @@ void check_all_reduce(const PeerView&) { fail_without_kernels("all_reduce"); }
 std::unique_ptr<DeviceTime> device_time(Device) { fail_without_kernels("device_time"); }
 void hold(Device, double) { fail_without_kernels("hold"); }
 
-cublasLtMatmulHeuristicResult_t fastest_alike(const ProductDescriptors&, const ProductKey&,
-                                              const cublasLtMatmulHeuristicResult_t&,
-                                              const std::vector<cublasLtMatmulHeuristicResult_t>&) {
+TimedChoice time_choices(const ProductDescriptors&, const ProductKey&,
+                         const std::vector<cublasLtMatmulHeuristicResult_t>&) {
   fail_without_kernels("matmul");
 }
 

@@ -1,6 +1,7 @@
 #include "ringlet/cuda/product.h"
 
 #include <array>
+#include <cstring>
 #include <mutex>
 
 #include "ringlet/core/error.h"
@@ -28,6 +29,15 @@ struct Product {
 std::uint32_t alignment_of(const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer) | kMostAlignment;
   return static_cast<std::uint32_t>(address & -address);
+}
+
+/// That of the same algorithm is not there twice.
+void put_first(std::vector<cublasLtMatmulHeuristicResult_t>& choices,
+               const cublasLtMatmulHeuristicResult_t& first) {
+  std::erase_if(choices, [&](const auto& choice) {
+    return std::memcmp(&choice.algo, &first.algo, sizeof(first.algo)) == 0;
+  });
+  choices.insert(choices.begin(), first);
 }
 
 // Those of one device.
@@ -74,7 +84,7 @@ class Products {
     auto choices = descriptors.algorithms(key, kTimedChoices);
     {
       const std::lock_guard lock(mutex_);
-      choices.insert(choices.begin(), find(key).choice);
+      put_first(choices, find(key).choice);
     }
     const TimedChoice found = time_choices(descriptors, key, choices);
     const std::lock_guard lock(mutex_);

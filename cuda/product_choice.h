@@ -37,7 +37,7 @@ struct TimedChoice {
 /// Of many products.
 struct ProductTimings {
   int products = 0;     // that were timed
-  int choices = 0;      // of them all, the first of each twice
+  int choices = 0;      // of them all
   int alike = 0;        // of those, with the first's bits
   int faster = 0;       // products that got another than the first
   double first_ms = 0;  // the sum of what the first ones take

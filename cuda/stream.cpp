@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "ringlet/core/error.h"
@@ -42,6 +43,10 @@ std::string why_none_of(cudaError_t status) {
 const Found& found_devices() {
   static const auto* const found = [] {
     auto* devices = new Found;
+    if (std::string_view(RINGLET_CUDA_ARCH).empty()) {
+      devices->why_none = "this build has no kernels for GPUs: configure with -Dgpu_arch=…";
+      return devices;
+    }
     const cudaError_t status = cudaGetDeviceCount(&devices->count);
     if (status != cudaSuccess) {
       static_cast<void>(cudaGetLastError());

@@ -8,7 +8,7 @@
 # DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there; their JSON
 # lies beside that of the table, report.peers.json. Ours has the same --transport, --algorithm and
 # --step-graphs in both. --no-peers: the table alone.
-# --processes: a process for each device, as `ringlet run` starts them, on GPUs over NCCL, in both tables; all
+# --processes: a process for each of --devices, as `ringlet run` starts them, on GPUs over NCCL, in both tables; all
 # but dp, whose devices are those of one process. Without it ranks on GPUs are threads of one.
 # BUILD=DIR takes what has been configured in DIR, and looks for no packages.
 # Beside --peers, --no-peers and --processes the options are those of build/bench/throughput, whose --help names them.
@@ -74,7 +74,7 @@ not_of_peers() {
 }
 
 compare_peers() {
-  local python=${PYTHON:-python3} missing model strategies options=() devices=1 option value json without
+  local python=${PYTHON:-python3} missing model strategies options=() option value json without
   [ $processes = no ] || options+=(--launcher "$build/train/cli/ringlet")
   missing=$("$python" -c 'import importlib.util as known
 names = "torch", "sentence_transformers", "datasets", "accelerate"
@@ -93,7 +93,6 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
   fi
   if [ "$device" = cpu ]; then
     options+=(--threads "$(value_of --threads-per-device 1)")
-    [ "$(nproc)" -lt 2 ] || devices=2
   fi
   without=$(not_of_peers)
   [ -z "$without" ] || echo "the peers' table is without ${without#, }" >&2
@@ -104,13 +103,14 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
   json=$(value_of --json '')
   [ -z "$json" ] || options+=(--json "${json%.json}.peers.json")
   "$python" bench/peers/compare_strategies.py --throughput "$build/bench/throughput" --device "$device" \
-    --devices "$(value_of --devices $devices)" --model "$model" --dtype "$(value_of --dtype f32)" \
+    --devices "$devices" --model "$model" --dtype "$(value_of --dtype f32)" \
     --batch "$(value_of --batch 32)" --rounds "$(value_of --rounds 2)" "${options[@]}"
 }
 
 device=$(value_of --device cpu)
 build_options=(-Dbench=enabled)
 defaults=(--threads-per-device 1) # one-core devices, however many cores there are
+devices=$(($(nproc) < 2 ? 1 : 2))
 if [[ $device == cuda* ]]; then
   command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] ||
     fail "--device $device: there is no nvcc in the PATH or /usr/local/cuda/bin to build kernels with"
@@ -121,8 +121,11 @@ if [[ $device == cuda* ]]; then
   # Milliseconds each; before those that are timed, most shapes of a batch have been captured.
   defaults=(--warmup 100 --steps 200)
   [ -n "$(value_of --json '')" ] || arguments+=(--json report.json)
+  [ $processes = no ] || [ -n "$(value_of --devices '')" ] || fail "--processes: expected --devices N, one for each GPU"
+  devices=1
   peers=${peers:-yes}
 fi
+devices=$(value_of --devices "$devices")
 if [ -z "${BUILD:-}" ]; then
   require_packages "${build_packages[@]}" "${bench_packages[@]}"
   configure build "${build_options[@]}" >&2
@@ -135,21 +138,12 @@ for ((i = 0; i < ${#defaults[@]}; i += 2)); do
   [ -n "$(value_of "${defaults[i]}" '')" ] || throughput+=("${defaults[@]:i:2}")
 done
 
-# As many processes as --devices says, else one for each GPU, or two where there are two processors.
-processes() {
-  if [[ $device == cuda* ]]; then
-    value_of --devices gpu
-  else
-    value_of --devices $(($(nproc) < 2 ? 1 : 2))
-  fi
-}
-
 # One process speaks; the launcher says in front of each line which.
 measure() {
   if [ $processes = no ]; then
     "${throughput[@]}"
   else
-    "$build/train/cli/ringlet" run --nproc-per-node "$(processes)" "${throughput[@]}" | sed -u 's/^\[0] //'
+    "$build/train/cli/ringlet" run --nproc-per-node "$devices" "${throughput[@]}" | sed -u 's/^\[0] //'
   fi
 }
 measure

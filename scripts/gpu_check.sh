@@ -289,10 +289,7 @@ kernel_tests() {
 sharing() { python3 scripts/kernel_resources.py shared "$build"/cuda/*.ptxas; }
 race_tests() {
   local sharing file
-  if ! ls "$build"/cuda/*.ptxas >/dev/null 2>&1; then
-    echo "gpu_check.sh: no $build/cuda/*.ptxas: run the slice build first" >&2
-    return 1
-  fi
+  ls "$build"/cuda/*.ptxas >/dev/null 2>&1 || return
   sharing=$(sharing) || return
   for file in $(kernel_tests); do
     grep -qx "${file%.cpp}" <<<"$sharing" && echo "$file"
@@ -332,9 +329,14 @@ of the slice kernels, looks for races on the host"
   unset RINGLET_CUDA_EXACT
 }
 slice_memcheck() { sanitize memcheck $(kernel_tests); }
-slice_racecheck() { sanitize racecheck $(race_tests); }
+race_check() {
+  local files
+  files=$(race_tests) || { skip "$1" "there are no kernels' logs of a build: run the slice build first"; return; }
+  sanitize "$1" $files
+}
+slice_racecheck() { race_check racecheck; }
 slice_initcheck() { sanitize initcheck $(kernel_tests); }
-slice_synccheck() { sanitize synccheck $(race_tests); }
+slice_synccheck() { race_check synccheck; }
 
 # measure NAME PROGRAM ARGS...: a bench program, whose JSON is kept as the figures NAME.
 measure() {

@@ -175,7 +175,7 @@ def tables(figures):
 
 
 def strategies(figures):
-    text = head("strategy", "ranks", "they are", "ranks that share a GPU", "pairs/s", "step ms (min-max)",
+    text = head("strategy", "ranks", "ranks are", "ranks that share a GPU", "pairs/s", "step ms (min-max)",
                 "exposed ms of collectives", "% of collectives hidden", "MB sent by a rank a step",
                 "peak MiB of tensors")
     for run in tables(figures):
@@ -183,7 +183,7 @@ def strategies(figures):
             ms = r["step_ms"]
             shared = 1 if r["strategy"] == "none" else run["ranks_per_gpu"]
             hidden = 100 * r["overlap"] if "overlap" in r else None
-            text += row(r["strategy"], r["devices"], run.get("ranks", "threads"), shared, f"{r['pairs_per_s']:.1f}",
+            text += row(r["strategy"], r["devices"], run.get("ranks", "-"), shared, f"{r['pairs_per_s']:.1f}",
                         f"{ms['median']:.2f} ({ms['min']:.2f}-{ms['max']:.2f})", f"{r['exposed_ms']:.2f}",
                         shown(hidden, ".0f"), f"{r.get('wire_bytes', 0) / 1e6:.0f}",
                         f"{r['peak_tensor_bytes'] / 2**20:.0f}")

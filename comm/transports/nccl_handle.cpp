@@ -34,7 +34,6 @@ NcclHandle::~NcclHandle() {
 
 void NcclHandle::end(const char* name, ncclResult_t (*call)(ncclComm_t)) noexcept {
   const ncclComm_t handle = std::exchange(handle_, nullptr);
-  if (!handle) return;
   ending_ = name;
   try {
     std::packaged_task<void()> task([handle, call, device = device_] {

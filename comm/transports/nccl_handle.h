@@ -10,9 +10,9 @@
 
 namespace ringlet::comm {
 
-/// Aborts its communicator unless it was destroyed before. Either is done in a thread of its own:
-/// NCCL joins threads there that may wait for a peer for ever, and an abort waits until no graph
-/// has work of the communicator's.
+/// Aborts its communicator, if it has one, unless it was destroyed before. Either is done in a
+/// thread of its own: NCCL joins threads there that may wait for a peer for ever, and an abort
+/// waits until no graph has work of the communicator's.
 class NcclHandle {
  public:
   using Tell = std::function<void(const std::string&)>;
@@ -29,9 +29,13 @@ class NcclHandle {
   ncclComm_t get() const { return handle_; }
   explicit operator bool() const { return handle_ != nullptr; }
   /// Ends its work on the device, soon; the first call alone does. It is gone for this process.
-  void abort() noexcept { end("ncclCommAbort", nccl().ncclCommAbort); }
+  void abort() noexcept {
+    if (handle_) end("ncclCommAbort", nccl().ncclCommAbort);
+  }
   /// The same of one whose work is done, as ncclCommFinalize says.
-  void destroy() noexcept { end("ncclCommDestroy", nccl().ncclCommDestroy); }
+  void destroy() noexcept {
+    if (handle_) end("ncclCommDestroy", nccl().ncclCommDestroy);
+  }
 
  private:
   void end(const char* name, ncclResult_t (*call)(ncclComm_t)) noexcept;

@@ -16,8 +16,7 @@ namespace {
 void choose_units() {
 #if defined(RINGLET_HAS_AVX512)
   if (isa() == Isa::avx512_bf16) gemm_units.bf16 = avx512_bf16::multiply_bf16;
-  if (isa() == Isa::amx)
-    gemm_units = {amx::multiply_bf16, amx::multiply_high};
+  if (isa() == Isa::amx) gemm_units = {amx::multiply_bf16, amx::multiply_high};
 #endif
 }
 

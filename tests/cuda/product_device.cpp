@@ -23,9 +23,7 @@ TEST_CASE("cuda: timing a product leaves its bits, and is done once") {
             before.to(DType::f32).to_vector());  // this one times
       CHECK(matmul(a, b, form).to(DType::f32).to_vector() == before.to(DType::f32).to_vector());
       const cuda::ProductTimings now = cuda::product_timings(default_device());
-      CHECK(now.products <= timed + 1);
-      CHECK(now.alike <= now.choices);
-      CHECK(now.ms <= now.first_ms);
+      CHECK(now.products == timed + 1);  // cuBLASLt has several algorithms for such a shape
       const int added = now.products - timed;
       MESSAGE(added, " timed; so far ", now.alike, " of ", now.choices,
               " algorithms have the first one's bits");

@@ -1,5 +1,7 @@
 #include "ringlet/train/cli/existing_device.h"
 
+#include <fmt/format.h>
+
 #include "ringlet/comm/environment.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
@@ -13,8 +15,15 @@ Device existing_device(const std::string& name) {
     fail_input("--device ", name, ": there are ", backend(device.type).device_count(),
                " CUDA devices, the first is cuda:0");
   const comm::Environment rank = comm::Environment::read();
-  if (name == "cuda" && rank.world_size > 1)
-    device.index = rank.gpu(backend(device.type).device_count());
+  if (name != "cuda" || rank.world_size <= 1) return device;
+  const int count = backend(device.type).device_count();
+  device.index = rank.gpu(count);
+  // One that sees few of several may be shown another than its neighbours.
+  if (rank.local_rank == count && count > 1)
+    fmt::print(stderr,
+               "{}: the ranks of this host are more than the {} CUDA devices that they see, and "
+               "share them\n",
+               name, count);
   return device;
 }
 

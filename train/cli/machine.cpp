@@ -23,12 +23,9 @@ Json gpus_json(const cuda::Info& info) {
 
 Json versions_json(const cuda::Info& info) {
   if (info.toolkit.empty()) return nullptr;
-  return {{"toolkit", info.toolkit},
-          {"architectures", info.architectures},
-          {"driver", info.driver},
-          {"driver_release", info.release},
-          {"cublas", info.cublas},
-          {"nccl", info.nccl}};
+  return {{"toolkit", info.toolkit}, {"architectures", info.architectures},
+          {"driver", info.driver},   {"driver_release", info.release},
+          {"cublas", info.cublas},   {"nccl", info.nccl}};
 }
 
 Json links_json(const std::vector<Link>& links) {

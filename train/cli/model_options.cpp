@@ -23,9 +23,10 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   command
-      .add_option("--matmul-precision", options.matmul_precision,
-                  "Of f32 products, PyTorch's names: highest, high (TF32 on a GPU; f32 where kernels "
-                  "have nothing between) or medium (operands rounded to bf16 where that is faster)")
+      .add_option(
+          "--matmul-precision", options.matmul_precision,
+          "Of f32 products, PyTorch's names: highest, high (TF32 on a GPU; f32 where kernels "
+          "have nothing between) or medium (operands rounded to bf16 where that is faster)")
       ->check(CLI::IsMember({"highest", "high", "medium"}))
       ->capture_default_str();
   command.add_option("--max-length", options.max_length, "Cut texts to so many tokens")

@@ -131,8 +131,10 @@ void note_links(const std::vector<Device>& devices, const DataParallelOptions& o
   for (const Device device : devices) {
     Backend& memory = backend(device.type);
     if (device == devices[0]) continue;
-    if (memory.has_link(devices[0], device) && memory.has_link(device, devices[0])) continue;
-    return options.on_note("[dp] " + without_link(devices[0], device));
+    if (!memory.has_link(devices[0], device))
+      return options.on_note("[dp] " + without_link(devices[0], device));
+    if (!memory.has_link(device, devices[0]))
+      return options.on_note("[dp] " + without_link(device, devices[0]));
   }
 }
 
