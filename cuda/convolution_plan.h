@@ -1,9 +1,9 @@
 // Convolution as matrix products whose operands are never stored: which element of the image, the
 // gradient or the weight stands at (m, k) and (k, n), and which output at (m, n).
 //
-//   forward            y (O, B P)           = weight (O, C kh kw) x patches (C kh kw, B P)
-//   gradient of x      grad_x (C, B H W)    = weight^T (C, O kh kw) x grad's patches (O kh kw, B H
-//   W) gradient of weight (O, C kh kw)         = grad (O, B P) x patches^T (B P, C kh kw)
+//   forward             y (O, B P) = weight (O, C kh kw) x patches (C kh kw, B P)
+//   gradient of x       (C, B H W) = weight^T (C, O kh kw) x patches of grad (O kh kw, B H W)
+//   gradient of weight  (O, C kh kw) = grad (O, B P) x patches^T (B P, C kh kw)
 #pragma once
 
 #include "ringlet/core/ops/convolution.h"

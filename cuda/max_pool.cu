@@ -1,8 +1,8 @@
 #include "ringlet/core/ops/max_pool.h"
 
 #include "ringlet/cuda/dispatch.h"
-#include "ringlet/cuda/divider.h"
 #include "ringlet/cuda/launch.h"
+#include "ringlet/cuda/max_pool_plan.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/scatter.h"
 #include "ringlet/cuda/types.cuh"
@@ -10,26 +10,18 @@
 namespace ringlet::cuda {
 namespace {
 
-struct Pool {
-  std::int64_t outputs;  // of all planes
-  Divider out_pixels, out_width;
-  std::int64_t pixels, width, kernel, stride;
-};
-
 // Of equal elements the first wins, NaN beats all.
 template <class T>
-__global__ void pool_windows(T* y, std::int32_t* indices, const T* x, Pool p) {
+__global__ void pool_windows(T* y, std::int32_t* indices, const T* x, MaxPoolPlan p) {
   using S = compute_t<T>;
   grid_stride(p.outputs, [&](std::int64_t i) {
-    const Division plane = divide(i, p.out_pixels);
-    const Division out = divide(plane.remainder, p.out_width);
-    const T* in = x + plane.quotient * p.pixels;
-    const std::int64_t first = (out.quotient * p.width + out.remainder) * p.stride;
-    std::int64_t best = first;
-    S largest = to_compute(in[first]);
+    const PoolWindow window = window_of(p, i);
+    const T* in = x + window.plane;
+    std::int64_t best = window.first;
+    S largest = to_compute(in[best]);
     for (std::int64_t ky = 0; ky < p.kernel; ++ky)
       for (std::int64_t kx = 0; kx < p.kernel; ++kx) {
-        const std::int64_t at = first + ky * p.width + kx;
+        const std::int64_t at = window.at(p, ky, kx);
         const S value = to_compute(in[at]);
         const bool larger = value > largest || (value != value && largest == largest);
         best = larger ? at : best;
@@ -41,17 +33,10 @@ __global__ void pool_windows(T* y, std::int32_t* indices, const T* x, Pool p) {
 }
 
 void max_pool2d(const MaxPool2dArgs& args, Device device) {
-  const std::int64_t out_pixels = args.out_height * args.out_width;
-  const Pool pool{args.planes * out_pixels,
-                  Divider(out_pixels),
-                  Divider(args.out_width),
-                  args.height * args.width,
-                  args.width,
-                  args.kernel,
-                  args.stride};
+  const MaxPoolPlan plan(args);
   dispatch_floating("max_pool2d", args.dtype, [&]<class T>() {
-    launch("max_pool2d", device, pool_windows<T>, grid_for(pool.outputs), kThreads, 0,
-           static_cast<T*>(args.y), args.indices, static_cast<const T*>(args.x), pool);
+    launch("max_pool2d", device, pool_windows<T>, grid_for(plan.outputs), kThreads, 0,
+           static_cast<T*>(args.y), args.indices, static_cast<const T*>(args.x), plan);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "ringlet/core/ops/pooling.h"
 
 #include "ringlet/cuda/dispatch.h"
+#include "ringlet/cuda/pooling_plan.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/rows.cuh"
 
@@ -14,32 +15,10 @@ __device__ __forceinline__ S count_of(std::int64_t tokens) {
   return tokens > 0 ? static_cast<S>(tokens) : static_cast<S>(kSmallestCount);
 }
 
-// A thread has kPack<T> columns of one sentence, and goes through its tokens in order.
-struct Piece {
-  std::int64_t sentence;
-  std::int64_t column;
-  std::int64_t begin;  // its first token
-  std::int64_t end;    // behind the last that counts
-  std::int64_t limit;  // behind the last
-};
-
-template <int V, class Args>
-std::int64_t count_pieces(const Args& args) {
-  return args.sentences * ((args.columns + V - 1) / V);
-}
-
-template <int V, class Args>
-__device__ __forceinline__ Piece piece_of(const Args& args, std::int64_t i) {
-  const std::int64_t per_sentence = (args.columns + V - 1) / V;
-  const std::int64_t s = i / per_sentence, begin = args.cu_seqlens[s];
-  const std::int64_t limit = args.cu_seqlens[s + 1];
-  return {s, i % per_sentence * V, begin, args.lengths ? begin + args.lengths[s] : limit, limit};
-}
-
 // ---- forward ------------------------------------------------------------------------------
 
 template <bool kVector, class T, class S, int V>
-__device__ __forceinline__ void mean_columns(const PoolingArgs& args, const Piece& piece,
+__device__ __forceinline__ void mean_columns(const PoolingArgs& args, const PoolingPiece& piece,
                                              S (&out)[V]) {
   const T* const x = static_cast<const T*>(args.x);
   S total[V] = {}, value[V];
@@ -57,7 +36,7 @@ __device__ __forceinline__ void mean_columns(const PoolingArgs& args, const Piec
 // The first of equal maxima; NaN is larger than anything, as in PyTorch. `out` holds the first
 // token's columns.
 template <bool kVector, class T, class S, int V>
-__device__ __forceinline__ void max_columns(const PoolingArgs& args, const Piece& piece,
+__device__ __forceinline__ void max_columns(const PoolingArgs& args, const PoolingPiece& piece,
                                             S (&out)[V]) {
   const T* const x = static_cast<const T*>(args.x);
   std::int32_t place[V];
@@ -85,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) pool_sentences(PoolingArgs args, std
   using S = compute_t<T>;
   constexpr int V = kPack<T>;
   grid_stride(pieces, [&](std::int64_t i) {
-    const Piece piece = piece_of<V>(args, i);
+    const PoolingPiece piece = piece_of<V>(args, i);
     S out[V];
     if (args.mode == PoolingMode::mean) {
       mean_columns<kVector, T>(args, piece, out);
@@ -123,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
   using S = compute_t<T>;
   constexpr int V = kPack<T>;
   grid_stride(pieces, [&](std::int64_t i) {
-    const Piece piece = piece_of<V>(args, i);
+    const PoolingPiece piece = piece_of<V>(args, i);
     const std::int64_t at = piece.sentence * args.columns;
     S grad[V];
     load_row<kVector>(static_cast<const S*>(args.grad) + at, piece.column, args.columns, grad);

@@ -1,0 +1,36 @@
+// Who pools what: a thread has a few neighbouring columns of one sentence, and goes through its
+// tokens in order.
+#pragma once
+
+#include <cstdint>
+
+#include "ringlet/core/host_device.h"
+
+namespace ringlet::cuda {
+
+struct PoolingPiece {
+  std::int64_t sentence;
+  std::int64_t column;  // the first of them
+  std::int64_t begin;   // its first token
+  std::int64_t end;     // behind the last that counts
+  std::int64_t limit;   // behind the last
+};
+
+/// `Args` has sentences, columns, cu_seqlens (sentences + 1) and lengths (sentences), null where
+/// all tokens of a sentence count; pieces have `kColumns` columns, the last of a sentence what is
+/// left.
+template <int kColumns, class Args>
+RINGLET_HOST_DEVICE std::int64_t count_pieces(const Args& args) {
+  return args.sentences * ((args.columns + kColumns - 1) / kColumns);
+}
+
+template <int kColumns, class Args>
+RINGLET_HOST_DEVICE PoolingPiece piece_of(const Args& args, std::int64_t i) {
+  const std::int64_t per_sentence = (args.columns + kColumns - 1) / kColumns;
+  const std::int64_t s = i / per_sentence, begin = args.cu_seqlens[s];
+  const std::int64_t limit = args.cu_seqlens[s + 1];
+  return {s, i % per_sentence * kColumns, begin, args.lengths ? begin + args.lengths[s] : limit,
+          limit};
+}
+
+}  // namespace ringlet::cuda
