@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <mutex>
-#include <source_location>
 #include <utility>
 
 #include "ringlet/core/device_time.h"
@@ -120,12 +119,12 @@ void take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, st
 }
 
 void check_cupti(const Cupti& cupti, CUptiResult status, const char* what,
-                 std::source_location at = std::source_location::current()) {
+                 const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   if (status == CUPTI_SUCCESS) return;
   const char* words = nullptr;
   cupti.cuptiGetResultString(status, &words);
   fail("[cupti] ", what, ": ", words ? words : "failed", " (status ", static_cast<int>(status),
-       ", ", at.file_name(), ':', at.line(), ')');
+       ", ", file, ':', line, ')');
 }
 
 class CuptiRecording final : public ActivityRecording {
