@@ -14,11 +14,11 @@ namespace {
 
 const std::string kModel = std::string(RINGLET_TESTS_DIR) + "/oracles/mpnet";
 
-/// On two ranks, behind what sets the variables of each: "NCCL_HOSTID=$RANK".
-Outcome on_two_ranks(const std::string& variables, const std::vector<std::string>& command) {
+/// On as many ranks, behind what sets the variables of each: "NCCL_HOSTID=$RANK".
+Outcome on_ranks(int ranks, const std::string& variables, const std::vector<std::string>& command) {
   std::vector<std::string> all{"run",
                                "--nproc-per-node",
-                               "2",
+                               std::to_string(ranks),
                                "env",
                                "-u",
                                "NCCL_HOSTID",
@@ -37,8 +37,8 @@ std::vector<std::string> encode(const TemporaryFolder& folder, const std::string
 }
 
 Outcome train(const TemporaryFolder& folder, const std::string& variables) {
-  return on_two_ranks(variables,
-                      tiny_training(folder / "out", 1, {"--strategy", "ddp", "--device", "cuda"}));
+  return on_ranks(2, variables,
+                  tiny_training(folder / "out", 1, {"--strategy", "ddp", "--device", "cuda"}));
 }
 
 }  // namespace
@@ -49,10 +49,25 @@ TEST_CASE("each process of a launcher may see one GPU alone, or fewer than there
   for (const char* variables :
        {"CUDA_VISIBLE_DEVICES=$LOCAL_RANK", "CUDA_VISIBLE_DEVICES=3", "CUDA_VISIBLE_DEVICES=2,1"}) {
     CAPTURE(variables);
-    const Outcome outcome = on_two_ranks(variables, encode(folder, "two.npy"));
+    const Outcome outcome = on_ranks(2, variables, encode(folder, "two.npy"));
     INFO(outcome.err);
     CHECK_EQ(outcome.code, 0);
     CHECK((ringlet::read_file(folder / "two.npy") == ringlet::read_file(folder / "alone.npy")));
+  }
+}
+
+TEST_CASE("where processes share the GPUs that they see, one of them says so") {
+  const TemporaryFolder folder;
+  const std::string line = "the ranks of this host are more than the 2 CUDA devices that they see";
+  for (const int ranks : {2, 3}) {
+    CAPTURE(ranks);
+    const Outcome outcome =
+        on_ranks(ranks, "CUDA_VISIBLE_DEVICES=2,1", encode(folder, "shared.npy"));
+    INFO(outcome.err);
+    CHECK_EQ(outcome.code, 0);
+    const std::size_t first = outcome.err.find(line);
+    CHECK_EQ(first != std::string::npos, ranks == 3);
+    if (ranks == 3) CHECK_EQ(outcome.err.find(line, first + 1), std::string::npos);
   }
 }
 

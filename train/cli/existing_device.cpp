@@ -20,10 +20,11 @@ Device existing_device(const std::string& name) {
   device.index = rank.gpu(count);
   // One that sees few of several may be shown another than its neighbours.
   if (rank.local_rank == count && count > 1)
-    fmt::print(stderr,
-               "{}: the ranks of this host are more than the {} CUDA devices that they see, and "
-               "share them\n",
-               name, count);
+    fmt::print(
+        stderr,
+        "--device {}: the ranks of this host are more than the {} CUDA devices that they see, and "
+        "share them\n",
+        name, count);
   return device;
 }
 
