@@ -111,7 +111,6 @@ class Gatherer final : public UnitSharding {
     Tensor data;  // (bytes of its layout) u8, while it is whole or on its way
     std::optional<comm::Work> gathering;
     bool in_use = false;  // parameters point into it
-    bool frozen = false;  // some parameter gets no gradient, which would say when its use is over
   };
 
   void make_layouts() {
@@ -154,10 +153,8 @@ class Gatherer final : public UnitSharding {
       // One unit at a time is whole; parameters that were mapped from a file were not in memory.
       const auto [offset, count] = mine(state);
       state.shard.copy_(share_unit(*state.unit).slice(offset, offset + count));
-      for (std::size_t i = state.first_item; i < state.last_item; ++i) {
+      for (std::size_t i = state.first_item; i < state.last_item; ++i)
         items_[i].slot->parameter.set_tensor(placeholder(state.elsewhere, *items_[i].slot));
-        whole_[u].frozen |= !items_[i].state->requires_grad;
-      }
     }
     arena_->drop_data();
   }
@@ -204,7 +201,8 @@ class Gatherer final : public UnitSharding {
     const auto unit = static_cast<std::size_t>(&state - states_.data());
     if (!state.unit->layer) return;
     RINGLET_CHECK(whole_[unit].in_use, used_without_call(*state.unit));
-    if (!whole_[unit].frozen) release(unit);
+    // A frozen parameter gets no gradient, which would mark its last use.
+    if (std::ranges::all_of(items_of(state), &Item::reached)) release(unit);
   }
 
   void enter_layer(std::size_t unit, int direction) {

@@ -98,9 +98,8 @@ void UnitSharding::after_step() {
   if (switches_.parameters) return;
   std::vector<comm::Work> works;
   for (const State& state : states_) {
-    const bool updated = std::any_of(items_.begin() + static_cast<std::ptrdiff_t>(state.first_item),
-                                     items_.begin() + static_cast<std::ptrdiff_t>(state.last_item),
-                                     [](const Item& item) { return item.state->has_grad; });
+    const bool updated =
+        std::ranges::any_of(items_of(state), [](const Item& item) { return item.state->has_grad; });
     if (!updated) continue;
     works.push_back(
         gather(state, arena_->data().slice(state.unit->begin, state.unit->end), state.shard));
@@ -310,10 +309,7 @@ void UnitSharding::backward_ends() {
   leave_out_unwritten();
   if (std::exchange(reducing_, false)) {
     for (State& state : states_) {
-      const auto first = items_.begin();
-      const bool pending = std::any_of(first + static_cast<std::ptrdiff_t>(state.first_item),
-                                       first + static_cast<std::ptrdiff_t>(state.last_item),
-                                       [](const Item& item) { return item.pending; });
+      const bool pending = std::ranges::any_of(items_of(state), &Item::pending);
       if (pending && !state.launched) reduce(state);
     }
     while (!in_flight_.empty()) finish(*in_flight_.front());

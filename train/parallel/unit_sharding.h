@@ -63,6 +63,9 @@ class UnitSharding : public RankStrategy {
   State& state_of(const nn::Unit& unit) {
     return states_[static_cast<std::size_t>(&unit - arena_->units().data())];
   }
+  std::span<Item> items_of(const State& state) {
+    return std::span(items_).subspan(state.first_item, state.last_item - state.first_item);
+  }
   /// All gradients of the unit that this backward gives are there.
   virtual void unit_complete(State&) {}
   static std::string used_without_call(const nn::Unit& unit);

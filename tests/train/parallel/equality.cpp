@@ -60,6 +60,37 @@ TEST_CASE("what several backwards of a step have summed is added up, under every
   }
 }
 
+TEST_CASE("parameters that are frozen after wrapping and thawed later follow requires_grad") {
+  using Names = std::function<bool(const std::string&)>;
+  const std::vector<Names> frozen{
+      // Backward needs these after the layer's last gradient.
+      [](const std::string& name) { return name.find("attention") != std::string::npos; },
+      [](const std::string& name) { return name.starts_with("encoder.layer.1."); },
+      [](const std::string& name) { return name.starts_with("encoder."); }};
+  for (std::size_t i = 0; i < frozen.size(); ++i) {
+    std::vector<tiny::Bits> first;
+    for (const tiny::Parallel& parallel : tiny::every_strategy()) {
+      CAPTURE(i);
+      CAPTURE(parallel.name);
+      const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
+        const tiny::Attached attached = parallel.attach(model, group);
+        AdamW optimizer(*model.loss, tiny::adamw());
+        Loader loader(tiny::datasets(), model.encoder.tokenizer(),
+                      tiny::loader_options(group.rank(), group.size()));
+        for (const bool freezes : {false, true, true, false, true, false}) {
+          for (const nn::NamedParameter& named : model.loss->named_parameters())
+            if (frozen[i](named.name)) named.parameter.set_requires_grad(!freezes);
+          (*model.loss)(tiny::next(*model.loss, loader)).backward();
+          optimizer.step();
+          optimizer.zero_grad();
+        }
+      });
+      if (first.empty()) first = ranks;
+      for (const tiny::Bits& bits : ranks) CHECK(bits == first[0]);
+    }
+  }
+}
+
 TEST_CASE("computed in bf16, parameters that are gathered rounded change no bit") {
   using tiny::parallel;
   constexpr DType kHalf = DType::bf16;
