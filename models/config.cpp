@@ -7,6 +7,7 @@
 #include "ringlet/core/file.h"
 #include "ringlet/core/quote.h"
 #include "ringlet/core/relative_position.h"
+#include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
 
 namespace ringlet::models {
@@ -71,16 +72,20 @@ EncoderConfig sized(Architecture architecture, std::int64_t layers, std::int64_t
 
 }  // namespace
 
-EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path) {
-  const json j = parse_json_file(path);
-  const std::string source = path.string();
-  const auto type = get<std::string>(j, "model_type", source);
+EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path,
+                                       std::vector<std::string>* unused_keys) {
+  JsonObject j(path);
+  const auto type = j.get<std::string>("model_type");
   if (type != "bert" && type != "mpnet")
-    fail_input(source, ": model_type ", quote(type), " is not supported; expected bert or mpnet");
+    fail_input(j.source(), ": model_type ", quote(type),
+               " is not supported; expected bert or mpnet");
 
   EncoderConfig c = sized(type == "bert" ? Architecture::bert : Architecture::mpnet, 12, 768, 12);
-  if (type == "mpnet") c.layer_norm_eps = 1e-12;  // the default of transformers' MPNetConfig
-  const auto read = [&](const char* key, auto& value) { value = get_or(j, key, value, source); };
+  if (type == "mpnet") {  // the defaults of transformers' MPNetConfig
+    c.layer_norm_eps = 1e-12;
+    c.max_position_embeddings = 512;
+  }
+  const auto read = [&](const char* key, auto& value) { value = j.get_or(key, value); };
   read("vocab_size", c.vocab_size);
   read("hidden_size", c.hidden_size);
   read("num_hidden_layers", c.num_hidden_layers);
@@ -95,14 +100,16 @@ EncoderConfig EncoderConfig::from_file(const std::filesystem::path& path) {
   read("attention_probs_dropout_prob", c.attention_probs_dropout_prob);
   read("initializer_range", c.initializer_range);
   if (type == "mpnet") c.type_vocab_size = 0;
+  check_sizes(c, j.source());
 
-  const auto activation = get_or<std::string>(j, "hidden_act", "gelu", source);
-  if (activation != "gelu")
-    fail_input(source, ": hidden_act ", quote(activation), " is not supported; expected gelu");
-  const auto positions = get_or<std::string>(j, "position_embedding_type", "absolute", source);
-  if (positions != "absolute")
-    fail_input(source, ": position_embedding_type ", quote(positions), " is not supported");
-  check_sizes(c, source);
+  j.require("hidden_act", "gelu");
+  j.require("position_embedding_type", "absolute");
+  for (const char* decoders : {"is_decoder", "add_cross_attention", "is_encoder_decoder"})
+    j.require(decoders, false);
+  for (const char* layers : {"pruned_heads", "per_layer_config", "quantization_config"})
+    j.require(layers, json::object());
+  j.ignore(kHarmlessConfigKeys);
+  if (unused_keys != nullptr) j.name_unused(*unused_keys);
   return c;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace ringlet::models {
 
@@ -25,9 +26,11 @@ struct EncoderConfig {
   double attention_probs_dropout_prob = 0.1;
   double initializer_range = 0.02;
 
-  /// Reads config.json; an unknown model_type, an activation other than exact GELU or sizes that
-  /// do not fit each other are InputError.
-  static EncoderConfig from_file(const std::filesystem::path& path);
+  /// Reads config.json; an unknown model_type, an activation other than exact GELU, a decoder or
+  /// sizes that do not fit each other are InputError. Keys without effect that may change results
+  /// elsewhere are appended to `unused_keys`, as "FILE: 'key'".
+  static EncoderConfig from_file(const std::filesystem::path& path,
+                                 std::vector<std::string>* unused_keys = nullptr);
   /// The text of config.json, as transformers writes it.
   std::string to_json() const;
   /// "mpnet-base", "bert-base", "minilm-l6" or "tiny"; InputError with these names otherwise.

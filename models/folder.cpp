@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ringlet/core/quote.h"
 #include "ringlet/core/safetensors.h"
+#include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
 #include "ringlet/nn/arena.h"
 
@@ -18,9 +20,6 @@ using nlohmann::ordered_json;
 
 constexpr const char* kSentenceConfig = "sentence_bert_config.json";
 
-// The last part of "sentence_transformers.models.Transformer" and of its newer spellings.
-std::string class_of(const std::string& type) { return type.substr(type.rfind('.') + 1); }
-
 Pooling parse_pooling(const std::string& mode, const std::string& source) {
   if (mode == "mean") return Pooling::mean;
   if (mode == "cls") return Pooling::cls;
@@ -30,43 +29,86 @@ Pooling parse_pooling(const std::string& mode, const std::string& source) {
 }
 
 // Newer files name the mode; older ones have a flag for each.
-Pooling read_pooling(const json& j, const std::string& source) {
-  if (j.contains("pooling_mode")) {
-    const json& mode = j["pooling_mode"];
-    if (mode.is_array() && mode.size() == 1 && mode[0].is_string())
-      return parse_pooling(mode[0], source);
-    return parse_pooling(get<std::string>(j, "pooling_mode", source), source);
-  }
-  static const std::map<std::string, std::string> flags{{"pooling_mode_mean_tokens", "mean"},
-                                                        {"pooling_mode_cls_token", "cls"},
-                                                        {"pooling_mode_max_tokens", "max"}};
+Pooling read_pooling(JsonObject& j) {
+  static const std::map<std::string, std::string> modes{
+      {"pooling_mode_mean_tokens", "mean"},
+      {"pooling_mode_cls_token", "cls"},
+      {"pooling_mode_max_tokens", "max"},
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+      {"pooling_mode_weightedmean_tokens", "weightedmean"},
+      {"pooling_mode_lasttoken", "lasttoken"}};
   std::vector<std::string> on;
-  for (const auto& [key, value] : j.items())
-    if (key.starts_with("pooling_mode_") && value == true)
-      on.push_back(flags.contains(key) ? flags.at(key) : key);
-  if (on.size() != 1) fail_input(source, ": expected exactly one pooling mode, found ", on.size());
-  return parse_pooling(on[0], source);
+  for (const auto& [flag, mode] : modes)
+    if (j.get_or(flag, false)) on.push_back(mode);
+  if (j.has("pooling_mode")) {
+    const auto mode = j.get<json>("pooling_mode");
+    const bool list = mode.is_array() && mode.size() == 1 && mode[0].is_string();
+    return parse_pooling(list ? mode[0].get<std::string>() : j.get<std::string>("pooling_mode"),
+                         j.source());
+  }
+  if (on.size() != 1)
+    fail_input(j.source(), ": expected exactly one pooling mode, found ", on.size());
+  return parse_pooling(on[0], j.source());
 }
 
 void read_transformer(const fs::path& folder, SentenceSettings& settings) {
   settings.transformer = folder;
   const fs::path path = folder / kSentenceConfig;
   if (!path_exists(path)) return;
-  const json j = parse_json_file(path);
-  settings.do_lower_case = get_or(j, "do_lower_case", false, path.string());
-  if (!j.contains("max_seq_length") || j["max_seq_length"].is_null()) return;
-  const auto length = get<std::int64_t>(j, "max_seq_length", path.string());
-  if (length < 1) fail_input(path.string(), ": max_seq_length: expected 1 or more, got ", length);
-  settings.max_seq_length = length;
+  JsonObject j(path);
+  settings.do_lower_case = j.get_or("do_lower_case", false);
+  if (j.has("max_seq_length")) {
+    const auto length = j.get<std::int64_t>("max_seq_length");
+    if (length < 1) fail_input(j.source(), ": max_seq_length: expected 1 or more, got ", length);
+    settings.max_seq_length = length;
+  }
+  j.require("transformer_task", "feature-extraction");
+  j.require("module_output_name", "token_embeddings");
+  j.require("modality_config",
+            {{"text", {{"method", "forward"}, {"method_output_name", "last_hidden_state"}}}});
+  for (const char* key : {"model_args", "model_kwargs"}) {
+    if (!j.has(key)) continue;
+    JsonObject arguments(j.get<json>(key), j.source() + ": " + key);
+    arguments.ignore(kHarmlessModelKeys);
+    arguments.refuse_unused();
+  }
+  j.ignore(kHarmlessTransformerKeys);
+  j.refuse_unused();
 }
 
 void read_pooling_module(const fs::path& path, SentenceSettings& settings) {
-  const json j = parse_json_file(path);
-  settings.pooling = read_pooling(j, path.string());
-  settings.include_prompt = get_or(j, "include_prompt", true, path.string());
+  JsonObject j(path);
+  settings.pooling = read_pooling(j);
+  settings.include_prompt = j.get_or("include_prompt", true);
   if (!settings.include_prompt && !settings.config.default_prompt().empty())
     fail_input(path.string(), ": include_prompt: false is not supported with a default prompt (",
                quote(*settings.config.default_prompt_name), ")");
+  j.ignore(kHarmlessPoolingKeys);
+  j.refuse_unused();
+}
+
+void read_normalize(const fs::path& path, SentenceSettings& settings) {
+  settings.normalize = true;
+  if (!path_exists(path)) return;
+  JsonObject j(path);
+  for (const char* key : {"module_input_name", "module_output_name"})
+    j.require(key, "sentence_embedding");
+  j.name_unused(settings.unused_keys);
+}
+
+/// The folder of a module, whose type must be `expected`.
+fs::path module_folder(const fs::path& folder, JsonObject& module, const std::string& expected) {
+  const auto type = module.get<std::string>("type");
+  const std::string name = type.substr(type.rfind('.') + 1);
+  if (!type.starts_with("sentence_transformers.") || name != expected)
+    fail_input(module.source(), ": ", quote(name == expected ? type : name),
+               " is not supported; expected ", expected,
+               ", of Sentence Transformers' Transformer, Pooling and Normalize in this order");
+  const auto path = module.get<std::string>("path");
+  for (const fs::path& part : fs::path(path))
+    if (part == ".." || part == "/")
+      fail_input(module.source(), ": path ", quote(path), ": expected a folder in this folder");
+  return path.empty() ? folder : folder / path;
 }
 
 void replace_suffix(std::string& name, const std::string& from, const std::string& to) {
@@ -136,23 +178,23 @@ SentenceSettings read_settings(const fs::path& folder) {
   const json modules = json::parse(read_file(list), nullptr, false);
   if (!modules.is_array() || modules.empty())
     fail_input(list.string(), ": expected a list of modules");
-  settings.config = read_sentence_config(folder);
-  for (const json& module : modules) {
-    if (!module.is_object()) fail_input(list.string(), ": expected a list of objects");
-    const std::string type = class_of(get<std::string>(module, "type", list.string()));
-    const auto name = get<std::string>(module, "path", list.string());
-    const fs::path path = name.empty() ? folder : folder / name;
-    if (type == "Transformer") {
-      read_transformer(path, settings);
-    } else if (type == "Pooling") {
-      read_pooling_module(path / "config.json", settings);
-    } else if (type == "Normalize") {
-      settings.normalize = true;
-    } else {
-      fail_input(list.string(), ": module ", quote(type),
-                 " is not supported; expected Transformer, Pooling and Normalize");
-    }
+  settings.config = read_sentence_config(folder, settings.unused_keys);
+  constexpr const char* kTypes[] = {"Transformer", "Pooling", "Normalize"};
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    JsonObject module(modules[i], str(list.string(), ": module ", i));
+    if (i >= std::size(kTypes)) fail_input(module.source(), ": expected no module after Normalize");
+    const fs::path path = module_folder(folder, module, kTypes[i]);
+    if (const auto name = module.get<std::string>("name"); !names.insert(name).second)
+      fail_input(module.source(), ": a module before it has the name ", quote(name), ", too");
+    if (i == 0) read_transformer(path, settings);
+    if (i == 1) read_pooling_module(path / "config.json", settings);
+    if (i == 2) read_normalize(path / "config.json", settings);
+    module.ignore(kHarmlessModuleKeys);
+    module.name_unused(settings.unused_keys);
   }
+  if (modules.size() == 1)
+    fail_input(list.string(), ": expected Pooling as module 1, the list ends before it");
   return settings;
 }
 

@@ -21,6 +21,8 @@ struct SentenceSettings {
   std::int64_t max_seq_length = 0;  // 0: not said
   bool do_lower_case = false;
   std::filesystem::path transformer = {};  // the folder of config.json and the weights
+  /// Keys of the files without effect, "FILE: 'key'" each.
+  std::vector<std::string> unused_keys = {};
 };
 
 /// True for a folder. Of the names of EncoderConfig::named InputError, where a folder that holds no
@@ -28,8 +30,9 @@ struct SentenceSettings {
 bool names_folder(const std::string& model);
 
 /// Reads modules.json, the pooling's config, sentence_bert_config.json and
-/// config_sentence_transformers.json. Modules and pooling modes other than mean, cls and max are
-/// InputError, and so is a default prompt that the pooling should leave out.
+/// config_sentence_transformers.json. Modules other than Transformer, Pooling and Normalize in this
+/// order are InputError, and so are pooling modes other than mean, cls and max, and a default
+/// prompt that the pooling should leave out.
 SentenceSettings read_settings(const std::filesystem::path& folder);
 
 /// Writes the same files, in the layout that every version reads.

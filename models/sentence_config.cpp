@@ -1,6 +1,7 @@
 #include "ringlet/models/sentence_config.h"
 
 #include "ringlet/core/quote.h"
+#include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
 
 namespace ringlet::models {
@@ -14,23 +15,32 @@ std::string SentenceConfig::default_prompt() const {
   return default_prompt_name ? prompts.at(*default_prompt_name) : std::string();
 }
 
-SentenceConfig read_sentence_config(const std::filesystem::path& folder) {
+SentenceConfig read_sentence_config(const std::filesystem::path& folder,
+                                    std::vector<std::string>& unused_keys) {
   const std::filesystem::path path = folder / kSentenceConfigFile;
   SentenceConfig config;
   if (!path_exists(path)) return config;
-  const nlohmann::json j = parse_json_file(path);
-  const std::string source = path.string();
-  const auto prompts = get_or(j, "prompts", nlohmann::json::object(), source);
-  if (!prompts.is_object()) fail_input(source, ": 'prompts': expected an object of texts by name");
+  JsonObject j(path);
+  const std::string& source = j.source();
+  const auto prompts = j.get_or("prompts", nlohmann::json::object());
+  JsonObject texts(prompts, source + ": 'prompts'");
   for (const auto& [name, text] : prompts.items())
-    config.prompts[name] = get_or<std::string>(prompts, name.c_str(), "", source + ": 'prompts'");
-  config.similarity_fn_name = get_or(j, "similarity_fn_name", config.similarity_fn_name, source);
-  if (const auto found = j.find("default_prompt_name"); found != j.end() && !found->is_null()) {
-    config.default_prompt_name = get<std::string>(j, "default_prompt_name", source);
+    config.prompts[name] = texts.get_or<std::string>(name, "");
+  config.similarity_fn_name = j.get_or("similarity_fn_name", config.similarity_fn_name);
+  if (j.has("default_prompt_name")) {
+    config.default_prompt_name = j.get<std::string>("default_prompt_name");
     if (!config.prompts.contains(*config.default_prompt_name))
       fail_input(source, ": 'default_prompt_name': no prompt is named ",
                  quote(*config.default_prompt_name));
   }
+  if (j.has("truncate_dim")) {
+    config.truncate_dim = j.get<std::int64_t>("truncate_dim");
+    if (*config.truncate_dim < 1)
+      fail_input(source, ": truncate_dim: expected 1 or more, got ", *config.truncate_dim);
+  }
+  j.require("model_type", "SentenceTransformer");
+  j.ignore(kHarmlessSentenceConfigKeys);
+  j.name_unused(unused_keys);
   return config;
 }
 
@@ -42,6 +52,7 @@ void write_sentence_config(const std::filesystem::path& folder, const SentenceCo
   j["default_prompt_name"] = nullptr;
   if (config.default_prompt_name) j["default_prompt_name"] = *config.default_prompt_name;
   j["similarity_fn_name"] = config.similarity_fn_name;
+  if (config.truncate_dim) j["truncate_dim"] = *config.truncate_dim;
   write_file(folder / kSentenceConfigFile, j.dump(2));
 }
 

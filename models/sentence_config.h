@@ -1,11 +1,13 @@
-// config_sentence_transformers.json: what goes before texts that are embedded, and what compares
-// embeddings.
+// config_sentence_transformers.json: the prompt before texts that are embedded, how much of an
+// embedding is kept, and what compares embeddings.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ringlet::models {
 
@@ -13,14 +15,17 @@ struct SentenceConfig {
   std::map<std::string, std::string> prompts = {};  // text by name
   std::optional<std::string> default_prompt_name = {};
   std::string similarity_fn_name = "cosine";
+  std::optional<std::int64_t> truncate_dim = {};  // leading columns of an embedding; unset: all
 
   /// What goes before every text that is embedded; empty: nothing.
   std::string default_prompt() const;
 };
 
 /// What a folder without the file has is the default. InputError names the file and the key of a
-/// wrong type, or of a default prompt that is not among the prompts.
-SentenceConfig read_sentence_config(const std::filesystem::path& folder);
+/// wrong type, or of a default prompt that is not among the prompts. Keys without effect are
+/// appended to `unused_keys`, as "FILE: 'key'".
+SentenceConfig read_sentence_config(const std::filesystem::path& folder,
+                                    std::vector<std::string>& unused_keys);
 void write_sentence_config(const std::filesystem::path& folder, const SentenceConfig& config);
 
 }  // namespace ringlet::models

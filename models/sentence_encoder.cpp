@@ -22,7 +22,8 @@ struct SentenceEncoder::State {
   Tokenizer tokenizer;
   Pooling pooling = Pooling::mean;
   bool normalize = false;
-  std::vector<std::string> unused;
+  std::vector<std::string> unused;       // weights
+  std::vector<std::string> unused_keys;  // of JSON files
   bool forward_per_column = false;
   bool include_prompt = true;
   SentenceConfig config = {};
@@ -87,7 +88,7 @@ SentenceEncoder::SentenceEncoder(const EncoderConfig& config, Tokenizer tokenize
 SentenceEncoder::SentenceEncoder(std::shared_ptr<Transformer> transformer, Tokenizer tokenizer,
                                  Pooling pooling, bool normalize)
     : state_(std::make_shared<State>(
-          State{std::move(transformer), std::move(tokenizer), pooling, normalize, {}})) {
+          State{std::move(transformer), std::move(tokenizer), pooling, normalize, {}, {}})) {
   check_vocabulary(config(), state_->tokenizer, "model");
   const std::int64_t limit = state_->tokenizer.max_length();
   set_max_seq_length(limit > 0 ? std::min(limit, config().max_tokens()) : config().max_tokens());
@@ -95,8 +96,9 @@ SentenceEncoder::SentenceEncoder(std::shared_ptr<Transformer> transformer, Token
 
 SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& folder,
                                                  Device device) {
-  const SentenceSettings settings = read_settings(folder);
-  const EncoderConfig config = EncoderConfig::from_file(settings.transformer / "config.json");
+  SentenceSettings settings = read_settings(folder);
+  const EncoderConfig config =
+      EncoderConfig::from_file(settings.transformer / "config.json", &settings.unused_keys);
   Tokenizer tokenizer = Tokenizer::from_pretrained(settings.transformer);
   check_vocabulary(config, tokenizer, folder.string());
   check_case(settings, tokenizer);
@@ -114,6 +116,7 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& fo
   transformer->to(device);
   SentenceEncoder encoder(transformer, std::move(tokenizer), settings.pooling, settings.normalize);
   encoder.state_->unused = std::move(unused);
+  encoder.state_->unused_keys = std::move(settings.unused_keys);
   encoder.state_->include_prompt = settings.include_prompt;
   encoder.state_->config = settings.config;
   if (settings.max_seq_length > 0)
@@ -227,5 +230,6 @@ Device SentenceEncoder::device() const {
   return state_->transformer->parameters().front().device();
 }
 std::span<const std::string> SentenceEncoder::unused_names() const { return state_->unused; }
+std::span<const std::string> SentenceEncoder::unused_keys() const { return state_->unused_keys; }
 
 }  // namespace ringlet::models

@@ -74,6 +74,9 @@ class SentenceEncoder {
   Device device() const;
   /// Names in the folder that the model has no use for (an LM head, an unused pooler).
   std::span<const std::string> unused_names() const;
+  /// Keys of the folder's JSON files that have no effect here and may have one elsewhere, as
+  /// "FILE: 'key'".
+  std::span<const std::string> unused_keys() const;
 
  private:
   struct State;

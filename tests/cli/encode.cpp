@@ -60,7 +60,7 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
                 "--threads-per-device: Value 0 not in range 1 to 4096");
 }
 
-TEST_CASE("weights without use, a language model's head and a pooler, are told in one line") {
+TEST_CASE("weights without use are named in one line, a key without effect in another") {
   const TemporaryFolder folder;
   const fs::path model = folder / "model";
   fs::copy(oracle("bert"), model, fs::copy_options::recursive);
@@ -83,6 +83,13 @@ TEST_CASE("weights without use, a language model's head and a pooler, are told i
   }
   ringlet::save_safetensors(model / "model.safetensors", tensors);
   CHECK_EQ(errors(), line + " cls.predictions.bias" + pooler);
+
+  const std::string config = (model / "config.json").string();
+  nlohmann::json json = nlohmann::json::parse(ringlet::read_file(config));
+  json["rope_theta"] = 10000;
+  ringlet::write_file(config, json.dump());
+  CHECK_EQ(errors(), config + ": 'rope_theta': the key has no effect here\n" + line +
+                         " cls.predictions.bias" + pooler);
 }
 
 TEST_CASE("the default prompt of a folder goes before each line") {

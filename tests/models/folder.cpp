@@ -49,7 +49,7 @@ std::string same(const std::string& name) { return name; }
 
 nlohmann::json module(const std::string& type, const std::string& path) {
   return {
-      {"idx", 0}, {"name", "0"}, {"path", path}, {"type", "sentence_transformers.models." + type}};
+      {"idx", 0}, {"name", type}, {"path", path}, {"type", "sentence_transformers.models." + type}};
 }
 
 /// The embeddings are equal to the bit: the weights are, and so is what is computed.
@@ -174,15 +174,142 @@ TEST_CASE("pickled weights are refused with the line that converts them") {
 TEST_CASE("modules and pooling modes that are not known are refused by name") {
   const ModelFolder folder("bert");
   folder.write("1_Pooling/config.json", {{"pooling_mode_lasttoken", true}});
-  check_refused(
-      folder, "1_Pooling/config.json",
-      "pooling mode 'pooling_mode_lasttoken' is not supported; expected mean, cls or max");
+  check_refused(folder, "1_Pooling/config.json",
+                "pooling mode 'lasttoken' is not supported; expected mean, cls or max");
   folder.write("1_Pooling/config.json",
                {{"pooling_mode_cls_token", true}, {"pooling_mode_max_tokens", true}});
   check_refused(folder, "1_Pooling/config.json", "expected exactly one pooling mode, found 2");
-  folder.write("modules.json", {module("Transformer", ""), module("Dense", "2_Dense")});
-  check_refused(folder, "modules.json",
-                "module 'Dense' is not supported; expected Transformer, Pooling and Normalize");
+}
+
+TEST_CASE("modules are followed in the one order that is supported, others refused by position") {
+  const nlohmann::json transformer = module("Transformer", ""),
+                       pooling = module("Pooling", "1_Pooling"),
+                       normalize = module("Normalize", "2_Normalize");
+  const ModelFolder folder("mpnet");
+  const auto refused = [&](const nlohmann::json& modules, const std::string& line) {
+    folder.write("modules.json", modules);
+    check_refused(folder, "modules.json", line);
+  };
+  const auto unsupported = [](const std::string& name, const std::string& expected) {
+    return "'" + name + "' is not supported; expected " + expected +
+           ", of Sentence Transformers' Transformer, Pooling and Normalize in this order";
+  };
+  // In Python the first of these differs by 0.8 of the largest value; the second one fails.
+  refused({transformer, normalize, pooling}, "module 1: " + unsupported("Normalize", "Pooling"));
+  refused(nlohmann::json::array({transformer}),
+          "expected Pooling as module 1, the list ends before it");
+  refused({pooling, transformer}, "module 0: " + unsupported("Pooling", "Transformer"));
+  refused({transformer, pooling, module("Dense", "2_Dense")},
+          "module 2: " + unsupported("Dense", "Normalize"));
+  refused({transformer, pooling, normalize, normalize},
+          "module 3: expected no module after Normalize");
+  nlohmann::json custom = pooling;
+  custom["type"] = "custom.Pooling";
+  refused({transformer, custom}, "module 1: " + unsupported("custom.Pooling", "Pooling"));
+  nlohmann::json same_name = pooling;
+  same_name["name"] = "Transformer";
+  refused({transformer, same_name}, "module 1: a module before it has the name 'Transformer', too");
+  for (const std::string path : {"/1_Pooling", "../1_Pooling"})
+    refused({transformer, module("Pooling", path)},
+            "module 1: path '" + path + "': expected a folder in this folder");
+  folder.write("modules.json", {transformer, pooling, normalize});
+  check_same(folder.load(), load("mpnet"));
+}
+
+TEST_CASE("keys of published folders are not named") {
+  // Of bert-base-uncased, MiniLM, multilingual BERT, e5, bge, gte and transformers 5.23's defaults.
+  const nlohmann::json published = nlohmann::json::parse(R"({
+    "_name_or_path": "nreimers/MiniLM-L6-H384-uncased", "architectures": ["BertModel"],
+    "attention_probs_dropout_prob": 0.1, "gradient_checkpointing": false, "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1, "initializer_range": 0.02, "layer_norm_eps": 1e-12,
+    "model_type": "bert", "position_embedding_type": "absolute", "transformers_version": "4.8.2",
+    "type_vocab_size": 2, "use_cache": true, "classifier_dropout": null, "torch_dtype": "float16",
+    "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}, "directionality": "bidi",
+    "pooler_fc_size": 768, "pooler_num_attention_heads": 12, "pooler_num_fc_layers": 3,
+    "pooler_size_per_head": 128, "pooler_type": "first_token_transform", "output_past": true,
+    "return_dict": true, "output_hidden_states": false, "output_attentions": false,
+    "dtype": "float32", "chunk_size_feed_forward": 0, "is_encoder_decoder": false,
+    "problem_type": null, "pruned_heads": {}, "is_decoder": false, "add_cross_attention": false,
+    "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true, "torchscript": false,
+    "max_length": 20, "num_beams": 1, "temperature": 1.0, "finetuning_task": null})");
+  const ModelFolder folder("bert");
+  nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
+  config.update(published);
+  folder.write("config.json", config);
+  folder.write("config_sentence_transformers.json",
+               {{"__version__", {{"sentence_transformers", "2.0.0"}}}});
+  folder.write("sentence_bert_config.json", {{"max_seq_length", 64}, {"do_lower_case", false}});
+  nlohmann::json pooling{{"word_embedding_dimension", 384}, {"include_prompt", true}};
+  for (const char* mode : {"cls_token", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens",
+                           "lasttoken", "mean_tokens"})
+    pooling[str("pooling_mode_", mode)] = mode == std::string("mean_tokens");
+  folder.write("1_Pooling/config.json", pooling);
+  CHECK(folder.load().unused_keys().empty());
+}
+
+TEST_CASE("every key of a folder is followed, harmless, refused or named once") {
+  const auto with = [](const ModelFolder& folder, const std::string& file, const char* key,
+                       const nlohmann::json& value) {
+    nlohmann::json json = nlohmann::json::parse(read_file(folder / file));
+    (json.is_array() ? json[1] : json)[key] = value;
+    folder.write(file, json);
+  };
+  const auto keys = [](const SentenceEncoder& encoder) {
+    const auto named = encoder.unused_keys();
+    return std::vector<std::string>(named.begin(), named.end());
+  };
+  for (const char* name : {"bert", "mpnet"}) CHECK(keys(load(name)).empty());
+
+  const ModelFolder folder("mpnet");
+  folder.write("2_Normalize/config.json", {{"module_input_name", "sentence_embedding"}});
+  std::vector<std::string> expected;
+  for (const std::string file : {"config_sentence_transformers.json", "modules.json",
+                                 "2_Normalize/config.json", "config.json"}) {
+    with(folder, file, "new_key", 1);
+    with(folder, file, "unset_key", nullptr);
+    const std::string place = file == "modules.json" ? ": module 1" : "";
+    expected.push_back((folder / file).string() + place + ": 'new_key'");
+  }
+  CHECK(keys(folder.load()) == expected);
+  // Python's classes refuse the keys of these files that they do not know.
+  for (const std::string file : {"1_Pooling/config.json", "sentence_bert_config.json"}) {
+    const ModelFolder other("mpnet");
+    with(other, file, "new_key", 1);
+    check_refused(other, file, "'new_key' is not a known key");
+  }
+
+  struct Refusal {
+    const char *file, *key;
+    nlohmann::json value;
+    const char* expected;
+  };
+  const nlohmann::json some{{"0", nlohmann::json::array({1})}};
+  for (const auto& [file, key, value, supported] : {
+           // In Python a decoder is causal: 0.29 of the largest value.
+           Refusal{"config.json", "is_decoder", true, "false"},
+           Refusal{"config.json", "add_cross_attention", true, "false"},
+           Refusal{"config.json", "is_encoder_decoder", true, "false"},
+           Refusal{"config.json", "hidden_act", "gelu_new", "\"gelu\""},
+           Refusal{"config.json", "position_embedding_type", "relative_key", "\"absolute\""},
+           Refusal{"config.json", "pruned_heads", some, "{}"},
+           Refusal{"config.json", "per_layer_config", some, "{}"},
+           Refusal{"config_sentence_transformers.json", "model_type", "SparseEncoder",
+                   "\"SentenceTransformer\""},
+           Refusal{"sentence_bert_config.json", "transformer_task", "fill-mask",
+                   "\"feature-extraction\""},
+           Refusal{"sentence_bert_config.json", "module_output_name", "sentence_embedding",
+                   "\"token_embeddings\""},
+       }) {
+    const ModelFolder other("bert");
+    with(other, file, key, value);
+    check_refused(other, file,
+                  str(key, " ", value.dump(), " is not supported; expected ", supported));
+    // The default, or no value, is what is done anyway.
+    with(other, file, key, nlohmann::json::parse(supported));
+    check_same(other.load(), load("bert"));
+    with(other, file, key, nullptr);
+    CHECK(keys(other.load()).empty());
+  }
 }
 
 TEST_CASE("the default prompt goes before every text that is embedded, and survives saving") {

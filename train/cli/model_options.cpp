@@ -51,6 +51,8 @@ void apply(const ModelOptions& options, const models::SentenceEncoder& encoder) 
 models::SentenceEncoder open_model(const ModelOptions& options, bool tell) {
   const Device device = use_device(options);
   auto encoder = models::SentenceEncoder::from_pretrained(options.model, device);
+  for (const std::string& key : encoder.unused_keys())
+    if (tell) fmt::print(stderr, "{}: the key has no effect here\n", key);
   std::string unused;
   for (const std::string& name : encoder.unused_names()) unused += " " + shown(name);
   if (tell && !unused.empty())
