@@ -31,7 +31,8 @@ struct DataParallelOptions {
 
 /// While it lives, the loss deals the rows of its batches out to the devices, near-equal in tokens,
 /// as a Loader deals them to ranks. Its value is the sum of theirs: no embedding leaves its device.
-/// Backward adds the replicas' gradients to those of the first device, in the order of the devices.
+/// Backward adds the replicas' gradients to those of the first device, in the order of the devices;
+/// a device whose part does not use a parameter adds zero. requires_grad is the module's own.
 /// Parameters go to the replicas before the next forward; devices of one memory share them.
 /// A backward that throws leaves no gradients behind. Without gradients the transformer below deals
 /// its rows out, so that encode and evaluators use all devices, too, with the bits of one.

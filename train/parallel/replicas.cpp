@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "ringlet/autograd/engine.h"
 #include "ringlet/autograd/node.h"
@@ -73,8 +74,9 @@ Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed)
     if (d > 0) keep_to(devices_[d]);
   });
   modules_.push_back(&module);
-  for (const nn::Parameter& parameter : module.parameters())
-    own_.push_back({parameter.state().get(), false, {}});
+  for (const nn::Unit& unit : arena_->units())
+    for (const nn::Slot& slot : unit.slots)
+      own_.push_back({slot.parameter, slot.parameter.state().get(), false, {}});
   for (std::size_t d = 1; d < devices_.size(); ++d) add_replica(devices_[d]);
 }
 
@@ -136,10 +138,17 @@ void Replicas::send_buffers() {
       update_buffer(own.tensor(), seen_from(own.device(), first.tensor()));
 }
 
+void Replicas::send_settings() {
+  for (std::size_t d = 1; d < modules_.size(); ++d) follow_settings(module_, *modules_[d]);
+  for (const Replica& replica : replicas_)
+    for (std::size_t i = 0; i < own_.size(); ++i)
+      replica.parameters[i].set_requires_grad(own_[i].state->requires_grad);
+}
+
 void Replicas::run(const std::function<void(std::size_t)>& part) {
   send_parameters();
   send_buffers();
-  for (std::size_t d = 1; d < modules_.size(); ++d) follow_settings(module_, *modules_[d]);
+  send_settings();
   Generator generator = default_generator();
   generator.keys = nullptr;  // of one device
   const bool gradients = autograd::grad_enabled();
@@ -160,29 +169,46 @@ void Replicas::run(const std::function<void(std::size_t)>& part) {
 
 Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {
   std::vector<Variable> values(devices_.size());
-  std::vector<Variable> leaves;
+  std::vector<std::vector<Variable>> used(devices_.size());
   run([&](std::size_t d) {
     const autograd::LeafRecorder recorder;
     if (modules_[d]->training() != module_.training()) modules_[d]->train(module_.training());
     values[d] = part(d);
-    if (d == 0) leaves = recorder.leaves();
+    used[d] = recorder.leaves();
   });
   Tensor sum = values[0].tensor().clone();
   for (std::size_t d = 1; d < values.size(); ++d)
     axpby(sum, 1, values[d].tensor().to(devices_[0]), 1);
   if (!autograd::grad_enabled()) return Variable(sum);
-  return autograd::record<ParallelNode>(sum, leaves, [&](ParallelNode& node) {
+  return autograd::record<ParallelNode>(sum, leaves(used), [&](ParallelNode& node) {
     node.replicas = shared_from_this();
     node.values = std::move(values);
   });
 }
 
+// The first device's leaves, and its parameters that another device's part alone uses.
+std::vector<Variable> Replicas::leaves(const std::vector<std::vector<Variable>>& used) const {
+  std::vector<Variable> all = used[0];
+  std::set<const autograd::VariableState*> states;
+  for (const std::vector<Variable>& of_device : used)
+    for (const Variable& leaf : of_device) states.insert(leaf.state().get());
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    if (states.contains(own_[i].state)) continue;
+    const bool elsewhere = std::ranges::any_of(replicas_, [&](const Replica& replica) {
+      return states.contains(replica.parameters[i].state().get());
+    });
+    if (elsewhere) all.push_back(own_[i].parameter);
+  }
+  return all;
+}
+
 // ---- backward -----------------------------------------------------------------------------
 
 void Replicas::backward(const std::vector<Variable>& values, const Tensor& grad) {
-  for (Own& own : own_) set_sum_aside(own);
+  set_sums_aside();
   try {
     on_devices([&](std::size_t d) {
+      if (!values[d].requires_grad()) return;  // the other devices' do
       // Only the first device's leaves are known outside; their hooks are the outer backward's.
       autograd::run_backward(values[d], grad.to(devices_[d]),
                              autograd::BackwardOptions{.retain_graph = false, .fire_hooks = false});
@@ -191,16 +217,46 @@ void Replicas::backward(const std::vector<Variable>& values, const Tensor& grad)
     forget_gradients();
     throw;
   }
-  for (Own& own : own_) take_back(own);
+  even_out();
   if (*paused_ == 0) reduce();
 }
 
 // As on a rank, the first device's next gradient begins with zero, too.
-void Replicas::set_sum_aside(Own& own) {
-  if (!own.state->has_grad) own.earlier = Tensor();  // zero_grad since
-  if (!std::exchange(own.reduced, false) || !own.state->has_grad) return;
-  own.earlier = own.state->grad_buffer.clone();
-  own.state->has_grad = false;
+void Replicas::set_sums_aside() {
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    Own& own = own_[i];
+    const bool reduced = std::exchange(own.reduced, false);
+    if (!own.state->has_grad) {  // zero_grad since
+      own.earlier = Tensor();
+      for (const Replica& replica : replicas_) replica.parameters[i].zero_grad();
+    } else if (reduced) {
+      own.earlier = own.state->grad_buffer.clone();
+      own.state->has_grad = false;
+    }
+  }
+}
+
+// A gradient that some device has is zero on the devices whose parts do not use the parameter.
+void Replicas::even_out() {
+  std::vector<std::vector<Tensor>> missing(devices_.size());
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    const auto state_on = [&](std::size_t d) {
+      return d == 0 ? own_[i].state : replicas_[d - 1].parameters[i].state().get();
+    };
+    bool elsewhere = false;
+    for (std::size_t d = 1; d < devices_.size(); ++d) elsewhere |= state_on(d)->has_grad;
+    if (!elsewhere && !own_[i].state->has_grad) {
+      take_back(own_[i]);
+      continue;
+    }
+    for (std::size_t d = 0; d < devices_.size(); ++d)
+      if (!std::exchange(state_on(d)->has_grad, true))
+        missing[d].push_back(state_on(d)->grad_buffer);
+  }
+  if (std::ranges::all_of(missing, &std::vector<Tensor>::empty)) return;
+  on_devices([&](std::size_t d) {
+    for (Tensor& grad : missing[d]) grad.zero_();
+  });
 }
 
 // Of a parameter that the backward did not reach.

@@ -55,11 +55,12 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   };
   /// A parameter on the first device.
   struct Own {
+    nn::Parameter parameter;
     autograd::VariableState* state;
     bool reduced = false;  // its gradient is the sum over all devices
     Tensor earlier;        // such a sum of an earlier backward, which the next one is added to
   };
-  static void set_sum_aside(Own& own);
+  void set_sums_aside();
   static void take_back(Own& own);
   static void add_earlier(Own& own);
   void forget_gradients();
@@ -67,6 +68,9 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   void on_devices(const std::function<void(std::size_t)>& job);
   void send_parameters();
   void send_buffers();
+  void send_settings();
+  std::vector<Variable> leaves(const std::vector<std::vector<Variable>>& used) const;
+  void even_out();
   std::vector<Range> reached() const;
   void reduce();
   void add_replicas();
@@ -76,7 +80,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   std::shared_ptr<nn::Arena> arena_;
   std::vector<Replica> replicas_;     // of the devices after the first
   std::vector<nn::Module*> modules_;  // one per device
-  std::vector<Own> own_;
+  std::vector<Own> own_;              // in the order of the arena
   Workers workers_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
   std::uint64_t sent_ = 0;

@@ -4,12 +4,15 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <string>
 
 #include "../../delayed_device.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/ops/random.h"
@@ -42,6 +45,21 @@ Variable part_of_loss(models::Convnet& net, const Part& part, Device device) {
   return autograd::cross_entropy(net(Variable(part.images.to(device)), part.positions.to(device)),
                                  part.labels.to(device), 5.0);
 }
+
+/// A parameter for everybody, and some of which a device's part may use one.
+struct Experts : nn::Layer<Experts> {
+  std::shared_ptr<nn::Module> blank_copy(nn::Cloner&) const override {
+    return std::make_shared<Experts>();
+  }
+  Variable forward(std::size_t expert, double scale) {
+    const Variable x(full({4}, scale, DType::f32, shared.device()));
+    return autograd::sum(autograd::mul(autograd::mul(x, shared), experts[expert]));
+  }
+  nn::Parameter shared = register_parameter("shared", ones({4}));
+  std::vector<nn::Parameter> experts{register_parameter("expert.0", ones({4})),
+                                     register_parameter("expert.1", ones({4})),
+                                     register_parameter("expert.2", ones({4}))};
+};
 
 }  // namespace
 
@@ -125,6 +143,53 @@ TEST_CASE("any module trains by sum(): the bits of its devices one after the oth
     other.zero_grad();
   }
   CHECK(parallel.seconds_exchanging() > 0);
+}
+
+TEST_CASE("gradients that only some devices have are summed, whatever the first one's part uses") {
+  Experts net;
+  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(3));
+  constexpr int kNone = -1;
+  // Each device's part uses one expert or none; its gradients are the device's number from 1 on.
+  const auto backward = [&](std::array<int, 3> experts) {
+    parallel
+        .sum([&](nn::Module& replica, std::size_t d) {
+          if (experts[d] == kNone) return Variable(zeros({}));
+          return dynamic_cast<Experts&>(replica)(static_cast<std::size_t>(experts[d]),
+                                                 static_cast<double>(d + 1));
+        })
+        .backward();
+  };
+  const auto grads = [&] {
+    std::vector<float> all;
+    for (const nn::Parameter& parameter : net.parameters())
+      all.push_back(parameter.grad().defined() ? parameter.grad().to_vector()[3] : 0);
+    return all;
+  };
+  using Grads = std::vector<float>;
+  backward({0, 1, 2});
+  CHECK(grads() == Grads{6, 1, 2, 3});
+  backward({1, 2, 0});  // added to the sums
+  CHECK(grads() == Grads{12, 4, 3, 5});
+  {
+    const NoSync no_sync = parallel.no_sync();
+    backward({kNone, kNone, 0});
+  }
+  backward({kNone, 1, kNone});
+  CHECK(grads() == Grads{17, 7, 5, 5});
+  net.zero_grad();
+  {
+    const NoSync no_sync = parallel.no_sync();
+    backward({0, 1, 2});
+  }
+  net.zero_grad();  // also of what lies on the other devices
+  backward({1, 0, 0});
+  CHECK(grads() == Grads{6, 5, 1, 0});
+  CHECK_FALSE(net.experts[2].grad().defined());
+  net.zero_grad();
+  net.experts[1].set_requires_grad(false);
+  backward({0, 1, 2});
+  CHECK(grads() == Grads{6, 1, 0, 3});
+  CHECK_FALSE(net.experts[1].grad().defined());
 }
 
 TEST_CASE("exchanging takes what the first device is at it, not the host that gives it the work") {
