@@ -56,7 +56,10 @@ Tensor Variable::grad() const {
   return state.has_grad ? state.grad_buffer : Tensor();
 }
 
-void Variable::zero_grad() const { leaf(state_).has_grad = false; }
+void Variable::zero_grad() const {
+  VariableState& state = leaf(state_);
+  state.has_grad = state.partial = false;
+}
 
 void Variable::set_grad_buffer(Tensor buffer) const {
   VariableState& state = leaf(state_);

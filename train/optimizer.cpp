@@ -69,6 +69,16 @@ void Optimizer::check_arena() const {
                   "' was packed into another arena after its optimizer was made");
 }
 
+void Optimizer::check_summed() const {
+  for (const Slot& slot : slots_) {
+    const autograd::VariableState& state = *slot.place.parameter.state();
+    RINGLET_CHECK(!state.has_grad || !state.partial, "[optimizer] the gradient of '",
+                  slot.place.name,
+                  "' is not summed: run a step's last backward without no_sync, or discard it with "
+                  "zero_grad()");
+  }
+}
+
 void Optimizer::refresh_slices() {
   std::vector<nn::LocalSlice> slices = arena_->local_slices();
   const bool same =

@@ -150,6 +150,7 @@ class Optimizer {
     Generator generator;               // before
   };
   void check_arena() const;
+  void check_summed() const;
   std::vector<Span> spans() const;
   void refresh_slices();
   void ensure_moments();

@@ -15,6 +15,7 @@ Device Optimizer::device() const {
 void Optimizer::prepare_step() {
   check_arena();
   refresh_slices();
+  check_summed();
   ensure_moments();
   for (Slot& slot : slots_) slot.updated = slot.place.parameter.grad().defined();
   plan_runs();
@@ -153,6 +154,7 @@ double Optimizer::clip_grad_norm(double max_norm) {
   check_steps();
   check_arena();
   refresh_slices();
+  check_summed();
   launch_norm(max_norm);
   checked_ = HostCopy(clip_);
   if (is_refused()) {

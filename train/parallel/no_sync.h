@@ -7,7 +7,7 @@
 namespace ringlet::train {
 
 /// While it lives, gradients add up on each rank alone and nothing is sent. The next backward
-/// without it reduces all that has come together.
+/// without it reduces all that has come together; until then an optimizer refuses to step.
 class NoSync {
  public:
   explicit NoSync(std::shared_ptr<int> paused) : paused_(std::move(paused)) { ++*paused_; }

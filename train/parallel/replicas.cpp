@@ -219,6 +219,7 @@ void Replicas::backward(const std::vector<Variable>& values, const Tensor& grad)
   }
   even_out();
   if (*paused_ == 0) reduce();
+  for (const Own& own : own_) own.state->partial = own.state->has_grad && !own.reduced;
 }
 
 // As on a rank, the first device's next gradient begins with zero, too.

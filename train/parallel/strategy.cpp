@@ -134,6 +134,11 @@ void RankStrategy::share_buffers() const {
   }
 }
 
+void RankStrategy::backward_ends() {
+  for (const Item& item : items_) item.state->partial = item.pending;
+  running_ = false;
+}
+
 void RankStrategy::backward_failed() noexcept { broken_ = broken_ || running_; }
 
 void RankStrategy::check_usable() const {

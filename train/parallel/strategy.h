@@ -31,7 +31,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   const std::shared_ptr<int>& paused() const { return paused_; }
   const comm::Group& group() const { return group_; }
 
-  void backward_ends() override { running_ = false; }
+  void backward_ends() override;
   void backward_failed() noexcept override;
 
   int rank() const override { return group_.rank(); }

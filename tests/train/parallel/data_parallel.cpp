@@ -181,6 +181,12 @@ TEST_CASE("gradients that only some devices have are summed, whatever the first 
     const NoSync no_sync = parallel.no_sync();
     backward({0, 1, 2});
   }
+  Sgd optimizer(net, {.lr = 1});
+  CHECK_THROWS_WITH_AS(
+      optimizer.step(),
+      "[optimizer] the gradient of 'shared' is not summed: run a step's last backward without "
+      "no_sync, or discard it with zero_grad()",
+      Error);
   net.zero_grad();  // also of what lies on the other devices
   backward({1, 0, 0});
   CHECK(grads() == Grads{6, 5, 1, 0});

@@ -532,3 +532,41 @@ TEST_CASE("gradients are sums, also those of several backwards, with and without
     }
   }
 }
+
+TEST_CASE("a step is refused while no_sync has left gradients that were not summed") {
+  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+    for (const int n : {1, 2}) {
+      CAPTURE(strategy_name(strategy));
+      CAPTURE(n);
+      launch(n, [&](const comm::Group& group) {
+        Stack stack(1, 8);
+        const AttachedStrategy attached(strategy, stack, group, {});
+        Sgd optimizer(stack, {.lr = 1});
+        const auto backward = [&](bool pauses) {
+          std::optional<NoSync> no_sync;
+          if (pauses) no_sync.emplace(attached.paused());
+          stack(Variable(ones({8}))).backward();
+        };
+        const auto value = [&] {
+          nn::WholeParameters whole(stack);
+          return whole(stack.all[0]->other).to_vector()[5];
+        };
+        const std::string refused =
+            "[optimizer] the gradient of 'line.0.weight' is not summed: run a step's last backward "
+            "without no_sync, or discard it with zero_grad()";
+        backward(true);
+        CHECK(message([&] { optimizer.step(); }) == refused);
+        CHECK(message([&] { optimizer.clip_grad_norm(1); }) == refused);
+        CHECK(value() == 1);
+        backward(false);
+        optimizer.step();
+        CHECK(value() == 1 - 2 * n);
+        backward(true);  // added to a sum
+        CHECK(message([&] { optimizer.step(); }) == refused);
+        optimizer.zero_grad();
+        backward(false);
+        optimizer.step();
+        CHECK(value() == 1 - 3 * n);
+      });
+    }
+}
