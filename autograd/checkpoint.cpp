@@ -26,6 +26,7 @@ struct Checkpoint final : Node {
     // The leaves' gradients are written by the inner run; only their hooks are the outer one's.
     run_backward(output, grad, BackwardOptions{.retain_graph = false, .fire_hooks = false});
     if (x_requires_grad && input.grad().defined()) grads[0].set(input.grad());
+    for (std::size_t i = input.grad().defined() ? 1 : 0; i < grads.size(); ++i) grads[i].skip();
   }
 };
 

@@ -88,8 +88,10 @@ class Engine {
     RINGLET_CHECK(!node.released_, "[backward] ", node.name(),
                   " was used by a backward inside this one");
     if (here.grad.defined()) {
-      Gradients grads = slots(node);
+      Gradients grads(node);
+      point_at_sums(grads);
       node.backward(here.grad, grads);
+      grads.check_written();
     }
     here.grad = Tensor();
     // Without its edges a used node lets go of its parents, so that what they saved is freed as
@@ -103,18 +105,13 @@ class Engine {
     }
   }
 
-  Gradients slots(Node& node) {
-    Gradients grads(node.edges_.size());
-    for (std::size_t i = 0; i < grads.size(); ++i) {
-      const Edge& edge = node.edges_[i];
-      grads[i].needed_ = edge.node || edge.leaf;
-      grads[i].leaf_ = edge.leaf.get();
-      if (!edge.node) continue;
-      Pending& pending = nodes_.at(edge.node.get());
-      grads[i].pending_ = &pending.grad;
-      grads[i].owned_ = &pending.owned;
+  void point_at_sums(Gradients& grads) {
+    for (Gradient& grad : grads.all_) {
+      if (!grad.maker_) continue;
+      Pending& pending = nodes_.at(grad.maker_);
+      grad.pending_ = &pending.grad;
+      grad.owned_ = &pending.owned;
     }
-    return grads;
   }
 
   void complete(VariableState& leaf) {
@@ -125,7 +122,7 @@ class Engine {
   }
 
   BackwardOptions options_;
-  std::unordered_map<Node*, Pending> nodes_;
+  std::unordered_map<const Node*, Pending> nodes_;
   std::unordered_map<VariableState*, std::int64_t> leaf_uses_;
   std::map<std::shared_ptr<LeafObserver>, std::vector<VariableState*>> observers_;
   std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, Earlier> ready_;
@@ -136,6 +133,8 @@ void run_backward(const Variable& root, const Tensor& grad, BackwardOptions opti
   Tensor start = grad;
   if (start.defined()) {
     check_shape("backward", "the given gradient", start, root.shape());
+    check_same_device("backward", root.tensor(), start);
+    start = start.to(root.dtype());
   } else {
     RINGLET_CHECK_EQ(root.numel(), std::int64_t{1},
                      "[backward] without a gradient the variable must be one element");

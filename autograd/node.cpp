@@ -85,23 +85,61 @@ const Tensor& Saved::tensor(const Node& reader) const {
   return now;
 }
 
+Gradients::Gradients(const Node& node) : node_(node), all_(node.edges_.size()) {
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    const Edge& edge = node.edges_[i];
+    all_[i].needed_ = edge.node || edge.leaf;
+    all_[i].node_ = &node;
+    all_[i].input_ = i;
+    all_[i].maker_ = edge.node.get();
+    all_[i].leaf_ = edge.leaf.get();
+  }
+}
+
+Gradient& Gradients::operator[](std::size_t input) {
+  RINGLET_CHECK(input < size(), "[", node_.name(), "] gradient of input ", input,
+                ": the number of inputs is ", size());
+  return all_[input];
+}
+
+void Gradients::check_written() const {
+  for (const Gradient& one : all_)
+    RINGLET_CHECK(!one.needed_ || one.written_, one.description(),
+                  " is needed, and backward does not set it");
+}
+
+std::string Gradient::description() const {
+  if (!node_) return "[backward] gradient";
+  const std::string of = str("[", node_->name(), "] gradient of input ", input_);
+  return leaf_ && !leaf_->name.empty() ? of + " (parameter " + leaf_->name + ")" : of;
+}
+
+void Gradient::check_fits(const Shape& shape, Device device) const {
+  RINGLET_CHECK(needed_ && !written_, description(), " is written once, where needed");
+  const Shape& expected = leaf_ ? leaf_->data.shape() : maker_->shape_;
+  const Device expected_device = leaf_ ? leaf_->data.device() : maker_->device_;
+  RINGLET_CHECK(shape == expected, description(), " is ", shape, ", expected ", expected);
+  RINGLET_CHECK(device == expected_device, description(), " is on ", device, ", expected ",
+                expected_device);
+}
+
 Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
-  RINGLET_CHECK(needed_ && !written_, "[backward] a gradient is written once, where needed");
+  check_fits(shape, device);
   written_ = true;
   if (leaf_) {
     if (!leaf_->grad_buffer.defined())
       if (const auto observer = leaf_->observer.lock()) observer->needs_grad_buffer(*leaf_);
     if (!leaf_->grad_buffer.defined()) leaf_->grad_buffer = empty_like(leaf_->data);
-    check_shape("backward", "a leaf's gradient", leaf_->grad_buffer, shape);
     leaf_->dense = leaf_->dense || !rows_known_;
     const double beta = leaf_->has_grad ? 1 : 0;
     leaf_->has_grad = true;
     return {leaf_->grad_buffer, beta};
   }
+  RINGLET_CHECK(dtype == maker_->dtype_, description(), " is ", dtype, ", expected ",
+                maker_->dtype_);
   // Memory that nobody else can reach is the engine's from here on.
   const bool alone = pending_->defined() && pending_->storage().use_count() == 1 &&
-                     !pending_->storage()->is_shared_outside() && pending_->dtype() == dtype &&
-                     pending_->shape() == shape;
+                     !pending_->storage()->is_shared_outside();
   *owned_ = *owned_ || alone;
   if (pending_->defined() && *owned_) return {*pending_, 1};
   Tensor out = empty(shape, dtype, device);
@@ -122,8 +160,10 @@ void Gradient::only_rows(const Tensor& rows) {
 }
 
 void Gradient::set(Tensor grad) {
-  RINGLET_CHECK(needed_ && !written_, "[backward] a gradient is written once, where needed");
+  RINGLET_CHECK(grad.defined(), description(), " is an undefined tensor; see Gradient::skip");
+  if (!leaf_) grad = grad.to(maker_->dtype_);
   if (!leaf_ && !pending_->defined()) {
+    check_fits(grad.shape(), grad.device());
     written_ = true;
     *pending_ = std::move(grad);
     *owned_ = false;

@@ -21,10 +21,12 @@
 
 namespace ringlet::autograd {
 
-/// Where the gradient of one input of a node goes.
+/// Where the gradient of one input of a node goes. It has the input's shape and device, or set()
+/// and sink() throw; set() converts its dtype to the input's. A needed one is set, written or
+/// skipped.
 class Gradient {
  public:
-  /// False when nobody wants it; then skip the work.
+  /// False if no leaf requires it; then skip the work.
   bool needed() const { return needed_; }
 
   /// A place to write to: `out = gradient + beta * out`, beta 0 or 1 (with 0, out holds garbage).
@@ -41,10 +43,19 @@ class Gradient {
   /// Hands over a finished gradient (it may share storage with anything; one that shares with
   /// nothing may be added to in place).
   void set(Tensor grad);
+  /// Leaves it out, like None in PyTorch: it is zero, or backward has written it elsewhere.
+  void skip() { written_ = true; }
 
  private:
   friend class Engine;
+  friend class Gradients;
+  /// "[snake] gradient of input 1 (parameter rate)"
+  std::string description() const;
+  void check_fits(const Shape& shape, Device device) const;
   bool needed_ = false;
+  const Node* node_ = nullptr;   // whose backward passes it on; null: the caller of backward()
+  std::size_t input_ = 0;        // of that node
+  const Node* maker_ = nullptr;  // of the input, an inner variable
   VariableState* leaf_ = nullptr;
   Tensor* pending_ = nullptr;  // the sum so far of an inner variable's gradient
   bool* owned_ = nullptr;      // whether that sum is the engine's alone
@@ -52,8 +63,19 @@ class Gradient {
   bool rows_known_ = false;
 };
 
-/// One per input, in the order given to `record`.
-using Gradients = std::vector<Gradient>;
+/// One per input, in the order given to `record`; any other index throws.
+class Gradients {
+ public:
+  Gradient& operator[](std::size_t input);
+  std::size_t size() const { return all_.size(); }
+
+ private:
+  friend class Engine;
+  explicit Gradients(const Node& node);
+  void check_written() const;
+  const Node& node_;
+  std::vector<Gradient> all_;
+};
 
 /// An input of a node: the node that made it, or a leaf that requires a gradient, or neither.
 struct Edge {
@@ -78,9 +100,15 @@ class Node {
 
  private:
   friend class Engine;
+  friend class Gradient;
+  friend class Gradients;
   friend void connect(Node& node, std::initializer_list<Variable> inputs);
   friend void connect(Node& node, const std::vector<Variable>& inputs);
+  friend Variable attach(Tensor data, std::shared_ptr<Node> node);
   std::vector<Edge> edges_;
+  Shape shape_;  // of the output, and so of its gradient
+  DType dtype_ = DType::f32;
+  Device device_;
   std::uint64_t sequence_;
   bool released_ = false;
 };

@@ -98,6 +98,9 @@ void Variable::set_observer(std::weak_ptr<LeafObserver> observer) const {
 }
 
 Variable attach(Tensor data, std::shared_ptr<Node> node) {
+  node->shape_ = data.shape();
+  node->dtype_ = data.dtype();
+  node->device_ = data.device();
   Variable out(std::move(data));
   out.state_->requires_grad = true;
   out.state_->node = std::move(node);

@@ -143,6 +143,93 @@ struct Wrong final : Node {
 
 }  // namespace
 
+namespace {
+
+// A program's own op, whose backward does as the test says.
+struct Custom final : Node {
+  std::function<void(const Tensor&, Gradients&)> rule;
+  const char* name() const override { return "custom"; }
+  void backward(const Tensor& grad, Gradients& grads) override { rule(grad, grads); }
+};
+
+Variable custom(const Variable& x, const Variable& bias,
+                std::function<void(const Tensor&, Gradients&)> rule) {
+  return record<Custom>(add(x.tensor(), bias.tensor()), {x, bias},
+                        [&](Custom& node) { node.rule = std::move(rule); });
+}
+
+// The message of a backward through custom(x, bias), x an inner variable (5, 3) or a leaf.
+std::string complaint(std::function<void(const Tensor&, Gradients&)> rule, bool inner = true) {
+  const Variable leaf(ones({5, 3}), true), bias(ones({3}), true);
+  bias.set_name("head.bias");
+  try {
+    sum(custom(inner ? leaf * 1 : leaf, bias, std::move(rule))).backward();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+// In PyTorch: "Function CustomBackward returned an invalid gradient at index 0 - got [3] but
+// expected shape compatible with [5, 3]".
+TEST_CASE("a gradient of the wrong shape is an error that names the op and the input") {
+  const auto narrow_grad = [](const Tensor&, Gradients& grads) {
+    grads[0].set(ones({3}));
+    grads[1].set(ones({3}));
+  };
+  const std::string expected = "[custom] gradient of input 0 is (3,), expected (5, 3)";
+  CHECK(complaint(narrow_grad) == expected);
+  CHECK(complaint(narrow_grad, false) == expected);
+  CHECK(complaint([](const Tensor& grad, Gradients& grads) {
+          grads[0].set(grad);
+          grads[1].set(grad);
+        }) == "[custom] gradient of input 1 (parameter head.bias) is (5, 3), expected (3,)");
+  CHECK(complaint([](const Tensor&, Gradients& grads) {
+          grads[0].sink({3, 5}, DType::f32, Device{});
+        }) == "[custom] gradient of input 0 is (3, 5), expected (5, 3)");
+  CHECK(complaint([](const Tensor&, Gradients& grads) {
+          grads[0].sink({5, 3}, DType::f64, Device{});
+        }) == "[custom] gradient of input 0 is f64, expected f32");
+}
+
+TEST_CASE("a gradient on another device is an error, one of another dtype is converted") {
+  const Device other{DeviceType::cpu, 1};
+  CHECK(complaint([&](const Tensor& grad, Gradients& grads) { grads[0].set(grad.to(other)); }) ==
+        "[custom] gradient of input 0 is on cpu:1, expected " + str(Device{}));
+  // As in PyTorch: the op below receives its output's dtype.
+  DType received = DType::u8;
+  const Variable x(ones({2}), true), bias(ones({2}), true);
+  const auto pass_on = [&](const Tensor& grad, Gradients& grads) {
+    received = grad.dtype();
+    for (std::size_t i : {0, 1}) grads[i].set(grad);
+  };
+  const auto widen = [](const Tensor& grad, Gradients& grads) {
+    for (std::size_t i : {0, 1}) grads[i].set(grad.to(DType::f64));
+  };
+  sum(custom(custom(x, bias, pass_on), bias, widen)).backward();
+  CHECK(received == DType::f32);
+  CHECK(x.grad().dtype() == DType::f32);
+  custom(x, bias, pass_on).backward(ones({2}, DType::f64));
+  CHECK(received == DType::f32);
+}
+
+TEST_CASE("a needed gradient that backward leaves out, and one beyond the inputs, are errors") {
+  const auto forgets = [](const Tensor& grad, Gradients& grads) { grads[0].set(grad); };
+  CHECK(complaint(forgets) ==
+        "[custom] gradient of input 1 (parameter head.bias) is needed, and backward does not set "
+        "it");
+  CHECK(complaint([&](const Tensor& grad, Gradients& grads) {
+          forgets(grad, grads);
+          grads[1].skip();
+        }) == "none");
+  CHECK(complaint([](const Tensor& grad, Gradients& grads) { grads[2].set(grad); }) ==
+        "[custom] gradient of input 2: the number of inputs is 2");
+  CHECK(complaint([](const Tensor&, Gradients& grads) { grads[0].set({}); }) ==
+        "[custom] gradient of input 0 is an undefined tensor; see Gradient::skip");
+}
+
 TEST_CASE("gradcheck finds a wrong gradient and says where") {
   const Variable x(tensor({1.0, 2.0}), true);
   const auto twice = [](const std::vector<Variable>& in) {

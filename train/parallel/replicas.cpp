@@ -50,8 +50,9 @@ struct ParallelNode final : autograd::Node {
   std::shared_ptr<Replicas> replicas;
   std::vector<Variable> values;  // one per device
   const char* name() const override { return "data_parallel"; }
-  void backward(const Tensor& grad, autograd::Gradients&) override {
+  void backward(const Tensor& grad, autograd::Gradients& grads) override {
     replicas->backward(values, grad);
+    for (std::size_t i = 0; i < grads.size(); ++i) grads[i].skip();
   }
 };
 
