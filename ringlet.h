@@ -74,6 +74,7 @@
 #include "ringlet/models/batch.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/models/folder.h"
+#include "ringlet/models/losses/columns.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"

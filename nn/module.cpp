@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ringlet/autograd/node.h"
+#include "ringlet/core/nearest.h"
 #include "ringlet/core/random.h"
 
 namespace ringlet::nn {
@@ -18,12 +19,17 @@ std::string join(const std::string& prefix, const std::string& name) {
 template <class Named>
 autograd::Variable find_named(const char* what, const std::vector<Named>& all,
                               const std::string& name) {
-  std::string near;
+  std::vector<std::string> known, namesakes;
   const std::string last = name.substr(name.rfind('.') + 1);
-  for (const auto& [known, handle] : all) {
-    if (known == name) return handle;
-    if (known.ends_with(last) && near.size() < 200) near += (near.empty() ? "" : ", ") + known;
+  for (const auto& [one, handle] : all) {
+    if (one == name) return handle;
+    known.push_back(one);
+    if (one.ends_with(last)) namesakes.push_back(one);
   }
+  const std::vector<std::string> misspelt = nearest(name, known);
+  std::string near;
+  for (const std::string& one : misspelt.empty() ? namesakes : misspelt)
+    if (near.size() < 200) near += (near.empty() ? "" : ", ") + one;
   fail("no ", what, " '", name, "'", near.empty() ? "" : "; near: ", near);
 }
 

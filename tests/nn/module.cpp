@@ -61,6 +61,11 @@ TEST_CASE("parameters have dotted names, in the order of registration") {
   CHECK(net.parameter("layer.1.bias") == net.second->bias);
   CHECK_THROWS_WITH_AS(net.parameter("layer.7.bias"),
                        "no parameter 'layer.7.bias'; near: layer.0.bias, layer.1.bias", Error);
+  CHECK_THROWS_WITH_AS(net.parameter("layer.1.weigth"),
+                       "no parameter 'layer.1.weigth'; near: layer.1.weight", Error);
+  CHECK_THROWS_WITH_AS(net.parameter("bias"),
+                       "no parameter 'bias'; near: layer.0.bias, layer.1.bias", Error);
+  CHECK_THROWS_WITH_AS(net.parameter("momentum"), "no parameter 'momentum'", Error);
 }
 
 TEST_CASE("paths go from the outermost module, by the first way to each") {

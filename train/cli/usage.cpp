@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ringlet/train/cli/nearest.h"
+#include "ringlet/core/nearest.h"
 
 namespace ringlet::cli {
 namespace {
@@ -28,11 +28,11 @@ std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
       known.push_back(subcommand->get_name());
   }
   const std::string name = unknown.substr(0, unknown.find('='));
-  const std::string near = nearest(name, known);
+  const std::vector<std::string> near = nearest(name, known);
   const char* what = is_option(name) ? "option" : known.empty() ? "argument" : "command";
   return fmt::format("unknown {} '{}'{}", what, name,
                      near.empty() ? fmt::format("; {} --help lists what there is", full_name(app))
-                                  : fmt::format("; did you mean {}?", near));
+                                  : fmt::format("; did you mean {}?", near.front()));
 }
 
 }  // namespace

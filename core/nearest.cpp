@@ -1,9 +1,8 @@
-#include "ringlet/train/cli/nearest.h"
+#include "ringlet/core/nearest.h"
 
 #include <algorithm>
-#include <vector>
 
-namespace ringlet::cli {
+namespace ringlet {
 namespace {
 
 /// Edits from a to b, two neighbours swapped counting as one (optimal string alignment).
@@ -30,16 +29,17 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest(std::string_view name, std::span<const std::string> known) {
-  std::string best;
-  std::size_t best_distance = name.size() / 3 + 1;
+std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known) {
+  std::vector<std::string> best;
+  std::size_t fewest = name.size() / 3;
   for (const std::string& candidate : known) {
     const std::size_t edits = distance(name, candidate);
-    if (edits >= best_distance) continue;
-    best_distance = edits;
-    best = candidate;
+    if (edits > fewest) continue;
+    if (edits < fewest) best.clear();
+    fewest = edits;
+    best.push_back(candidate);
   }
   return best;
 }
 
-}  // namespace ringlet::cli
+}  // namespace ringlet
