@@ -1,6 +1,7 @@
 #!/bin/sh
 # installed.sh headers|meson|cmake BUILD PROJECT: installs BUILD into a temporary folder and checks
-# its headers, or builds PROJECT against it and runs its program. Exit code 77: skipped.
+# its headers, or builds PROJECT against it and runs its program, with CMake the README's too. Exit
+# code 77: skipped.
 set -eu
 part=$1 build=$2 project=$3
 for tool in meson pkg-config $(test "$part" = cmake && echo cmake); do
@@ -31,6 +32,15 @@ check_headers() {
   return $status
 }
 
+# The first block of a language in the README.
+readme() { awk "/^\`\`\`/ { if (on) exit; on = \$0 == \"\`\`\`$1\"; next } on" "$project/../../../README.md"; }
+
+build_with_cmake() {
+  cmake -S "$1" -B "$2"
+  cmake --build "$2"
+  grep -q -e -O3 "$2/CMakeFiles/lab.dir/flags.make" || { echo "not optimised"; exit 1; }
+}
+
 case $part in
   headers) check_headers ;;
   meson)
@@ -39,8 +49,15 @@ case $part in
     "$work/build/lab"
     ;;
   cmake)
-    cmake -S "$project" -B "$work/build" -DCMAKE_BUILD_TYPE=Release
-    cmake --build "$work/build"
+    build_with_cmake "$project" "$work/build"
     "$work/build/lab"
+    mkdir "$work/readme"
+    readme cmake > "$work/readme/CMakeLists.txt"
+    readme cpp > "$work/readme/main.cpp"
+    build_with_cmake "$work/readme" "$work/built"
+    # Its model is a placeholder: one line names it, and the exit code is 2.
+    "$work/built/lab" 2> "$work/error" && { echo "README: expected exit code 2, got 0"; exit 1; }
+    test $? = 2 && grep -q "^path/to/mpnet-base: " "$work/error" && test "$(wc -l < "$work/error")" = 1 ||
+      { echo "README: expected one line and exit code 2:"; cat "$work/error"; exit 1; }
     ;;
 esac
