@@ -203,7 +203,8 @@ class StepCases {
   }
 
   EmbeddingIds embedding_ids() const {
-    const Tensor& index = batch_.token_index;
+    const bool mpnet = config_.architecture == models::Architecture::mpnet;
+    const Tensor& index = mpnet ? batch_.mpnet_index : batch_.token_index;
     const auto first = static_cast<double>(config_.first_position());
     EmbeddingIds ids{batch_.token_ids, add(index, scalar_like(first, index)), {}};
     if (config_.type_vocab_size > 0) ids.type = zeros_like(index);

@@ -51,9 +51,9 @@ void embedding(const EmbeddingArgs& args, Device device) {
 // ---- backward -----------------------------------------------------------------------------
 
 __global__ void embedding_keys(const std::int32_t* ids, std::uint32_t* keys, std::int32_t* tokens,
-                               std::int64_t count, std::int64_t rows) {
+                               std::int64_t count, std::int64_t rows, std::int32_t padding) {
   grid_stride(count, [&](std::int64_t t) {
-    keys[t] = embedding_key(ids[t], rows);
+    keys[t] = embedding_key(ids[t] == padding ? -1 : ids[t], rows);
     tokens[t] = static_cast<std::int32_t>(t);
   });
 }
@@ -89,7 +89,7 @@ void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
     auto* const sorted = keys + args.tokens;
     auto* const tokens = memory.as<std::int32_t>() + 2 * args.tokens;
     launch("embedding_backward", device, embedding_keys, grid_for(args.tokens), kThreads, 0,
-           args.ids, keys, tokens, args.tokens, rows);
+           args.ids, keys, tokens, args.tokens, rows, args.padding);
     sort_pairs(device, keys, sorted, tokens, args.next, args.tokens, key_bits(rows));
     add_runs(EmbeddingRuns<T>{static_cast<S*>(args.grad_weight), static_cast<const T*>(args.grad),
                               sorted, args.next, args.tokens, rows, args.columns, args.beta != 0},

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/models/config.h"
 
 namespace ringlet::models {
 namespace {
@@ -12,10 +13,10 @@ Tensor ints(const std::vector<std::int32_t>& values, const Shape& shape) {
   return tensor(values, shape, Device{});
 }
 
-constexpr Tensor PackedBatch::*kParts[] = {&PackedBatch::token_ids, &PackedBatch::token_index,
-                                           &PackedBatch::positions, &PackedBatch::cu_seqlens,
-                                           &PackedBatch::lengths,   &PackedBatch::sentence_ids,
-                                           &PackedBatch::labels};
+constexpr Tensor PackedBatch::*kParts[] = {&PackedBatch::token_ids,    &PackedBatch::token_index,
+                                           &PackedBatch::mpnet_index,  &PackedBatch::positions,
+                                           &PackedBatch::cu_seqlens,   &PackedBatch::lengths,
+                                           &PackedBatch::sentence_ids, &PackedBatch::labels};
 
 /// visit(part, offset) for each tensor that is there, side by side; returns the bytes of all.
 template <class Visit>
@@ -84,6 +85,7 @@ PackedBatch PackedBatch::column(std::int64_t c) const {
   out.columns = 1;
   out.token_ids = token_ids.slice(begin, end);
   out.token_index = token_index.slice(begin, end);
+  out.mpnet_index = mpnet_index.slice(begin, end);
   out.positions = positions.slice(begin, end);
   out.cu_seqlens = sub(starts, scalar_like(begin, starts));
   if (lengths.defined()) out.lengths = lengths.slice(first, last);
@@ -96,11 +98,13 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto real = lengths.defined() ? lengths.to_vector<std::int32_t>() : std::vector<int>();
   const auto tokens_of = [](const Tensor& of) { return of.to_vector<std::int32_t>(); };
   const auto ids = tokens_of(token_ids), index = tokens_of(token_index);
+  const auto mpnet = tokens_of(mpnet_index);
   const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
   PackedBatch out = *this;
   out.rows = static_cast<std::int64_t>(chosen.size());
   out.max_length = out.real_tokens = out.padded_tokens = 0;
-  std::vector<std::int32_t> new_ids, new_index, new_place, new_starts{0}, new_real, new_names;
+  std::vector<std::int32_t> new_ids, new_index, new_mpnet, new_place, new_starts{0}, new_real,
+      new_names;
   for (std::int64_t c = 0; c < columns; ++c) {
     std::int64_t longest = 0;
     for (const std::size_t row : chosen) {
@@ -111,6 +115,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
       };
       append(new_ids, ids, 1);
       append(new_index, index, 1);
+      append(new_mpnet, mpnet, 1);
       append(new_place, place, 2);
       new_starts.push_back(static_cast<std::int32_t>(new_ids.size()));
       new_names.push_back(names[s]);
@@ -124,6 +129,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto tokens = static_cast<std::int64_t>(new_ids.size());
   out.token_ids = ints(new_ids, {tokens});
   out.token_index = ints(new_index, {tokens});
+  out.mpnet_index = ints(new_mpnet, {tokens});
   out.positions = ints(new_place, {tokens, 2});
   out.cu_seqlens = ints(new_starts, {out.sentences() + 1});
   out.sentence_ids = ints(new_names, {out.sentences()});
@@ -153,7 +159,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   batch.rows = static_cast<std::int64_t>(ids_[0].sentences.size());
   batch.global_rows = global_rows ? global_rows : batch.rows;
 
-  std::vector<std::int32_t> ids, index, positions, starts{0}, lengths, sentence_ids;
+  std::vector<std::int32_t> ids, index, mpnet, positions, starts{0}, lengths, sentence_ids;
   for (std::size_t c = 0; c < ids_.size(); ++c) {
     std::size_t longest = 0;
     for (const Sentence& s : ids_[c].sentences) longest = std::max(longest, s.end - s.begin);
@@ -161,9 +167,11 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
       const std::size_t length = s.end - s.begin;
       const auto id =
           static_cast<std::int32_t>(s.global_row * batch.columns + static_cast<std::int64_t>(c));
+      std::int32_t counted = 0;
       for (std::size_t t = 0; t < (padded ? longest : length); ++t) {
         ids.push_back(t < length ? ids_[c].tokens[s.begin + t] : pad_id);
         index.push_back(static_cast<std::int32_t>(t));
+        mpnet.push_back(ids.back() == kMpnetPadding ? -1 : counted++);
         positions.insert(positions.end(), {id, static_cast<std::int32_t>(t)});
       }
       starts.push_back(static_cast<std::int32_t>(ids.size()));
@@ -177,6 +185,7 @@ PackedBatch BatchBuilder::build(std::int64_t global_rows, bool padded, std::int3
   const auto tokens = static_cast<std::int64_t>(ids.size());
   batch.token_ids = ints(ids, {tokens});
   batch.token_index = ints(index, {tokens});
+  batch.mpnet_index = ints(mpnet, {tokens});
   batch.positions = ints(positions, {tokens, 2});
   batch.cu_seqlens = ints(starts, {batch.sentences() + 1});
   batch.sentence_ids = ints(sentence_ids, {batch.sentences()});

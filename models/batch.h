@@ -16,6 +16,7 @@ namespace ringlet::models {
 struct PackedBatch {
   Tensor token_ids;     // (T) i32
   Tensor token_index;   // (T) i32, place of each token in its sentence
+  Tensor mpnet_index;   // (T) i32, the same among tokens other than MPNet's padding, which has -1
   Tensor positions;     // (T, 2) i32, sentence id and token_index: what counts dropout masks
   Tensor cu_seqlens;    // (S + 1) i32, where sentences start; S = columns * rows
   Tensor lengths;       // (S) i32, real tokens of each sentence; undefined: no padding

@@ -10,6 +10,10 @@ namespace ringlet::models {
 
 enum class Architecture { bert, mpnet };
 
+/// The id that MPNet in transformers takes for padding where it counts positions and trains its
+/// tables, whatever pad_token_id is.
+inline constexpr std::int32_t kMpnetPadding = 1;
+
 struct EncoderConfig {
   Architecture architecture = Architecture::mpnet;
   std::int64_t vocab_size = 30527;
@@ -37,9 +41,13 @@ struct EncoderConfig {
   static EncoderConfig named(const std::string& name);
   static bool is_name(const std::string& name);
 
-  /// MPNet counts positions from pad_token_id + 1, BERT from 0.
+  /// The word whose embedding is zero at first and gets no gradient.
+  std::int64_t padding_id() const {
+    return architecture == Architecture::mpnet ? kMpnetPadding : pad_token_id;
+  }
+  /// MPNet counts positions from kMpnetPadding + 1, BERT from 0.
   std::int64_t first_position() const {
-    return architecture == Architecture::mpnet ? pad_token_id + 1 : 0;
+    return architecture == Architecture::mpnet ? kMpnetPadding + 1 : 0;
   }
   /// Longest text in tokens.
   std::int64_t max_tokens() const { return max_position_embeddings - first_position(); }

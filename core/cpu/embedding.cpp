@@ -29,6 +29,7 @@ void embedding(const EmbeddingArgs& args, Device device) {
 void chain_tokens(const EmbeddingBackwardArgs& args) {
   memset(args.first, 0xff, static_cast<std::size_t>(args.rows) * sizeof(std::int32_t));
   for (std::int64_t t = args.tokens - 1; t >= 0; --t) {
+    if (args.ids[t] == args.padding) continue;
     args.next[t] = args.first[args.ids[t]];
     args.first[args.ids[t]] = static_cast<std::int32_t>(t);
   }

@@ -40,7 +40,8 @@ Tensor embedding(const Tensor& weight, const Tensor& ids, DType dtype) {
   return out;
 }
 
-void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids) {
+void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids,
+                             std::int32_t padding) {
   if (!grad_weight) return;
   const Tensor& table = grad_weight.out;
   check_same_device("embedding", table, grad);
@@ -53,8 +54,8 @@ void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const 
   Tensor next = empty({ids.numel()}, DType::i32, grad.device());
   embedding_backward_kernel(
       {grad_weight.bytes(), grad_weight.beta, grad.bytes(), ids.data<std::int32_t>(),
-       first.mutable_data<std::int32_t>(), next.mutable_data<std::int32_t>(), ids.numel(), rows,
-       columns, grad.dtype()},
+       first.mutable_data<std::int32_t>(), next.mutable_data<std::int32_t>(), padding, ids.numel(),
+       rows, columns, grad.dtype()},
       grad.device());
 }
 
@@ -111,8 +112,8 @@ void embedding_sum_layer_norm_backward(EmbeddingAccumulators into, const Tensor&
                                        const DropoutKey& key, const Tensor& positions) {
   const Tensor grad_sum = layer_norm_dropout_backward(grad, normalized, rstd, weight, key,
                                                       positions, into.weight, into.bias);
-  embedding_backward_into(into.word, grad_sum, ids.word);
-  embedding_backward_into(into.position, grad_sum, ids.position);
+  embedding_backward_into(into.word, grad_sum, ids.word, ids.word_padding);
+  embedding_backward_into(into.position, grad_sum, ids.position, ids.position_padding);
   embedding_backward_into(into.type, grad_sum, ids.type);
 }
 

@@ -26,6 +26,7 @@ struct EmbeddingBackwardArgs {
   const std::int32_t* ids;  // (T)
   std::int32_t* first;      // (V) workspace
   std::int32_t* next;       // (T) workspace
+  std::int32_t padding;     // the id whose tokens are left out; -1: none
   std::int64_t tokens;
   std::int64_t rows;  // V
   std::int64_t columns;
@@ -58,8 +59,10 @@ inline Tensor embedding(const Tensor& weight, const Tensor& ids) {
 }
 /// grad_weight = sum over the tokens of each id, in token order from +0, plus beta * grad_weight;
 /// with beta 0, rows of no token become 0, with 1 they are not touched. A GPU adds up an id of many
-/// tokens in several sums, in an order that its own tokens alone decide.
-void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids);
+/// tokens in several sums, in an order that its own tokens alone decide. Tokens of the id
+/// `padding` add nothing, as those of PyTorch's padding_idx.
+void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const Tensor& ids,
+                             std::int32_t padding = -1);
 
 /// The tables of an encoder and which row of each every token takes.
 struct EmbeddingTables {
@@ -71,6 +74,8 @@ struct EmbeddingIds {
   Tensor word;      // (T)
   Tensor position;  // (T)
   Tensor type;      // (T), undefined as the table
+  /// Rows that get no gradient; -1: none.
+  std::int32_t word_padding = -1, position_padding = -1;
 };
 
 /// y = dropout(layer_norm(word[ids] + position[position_ids] + type[type_ids])), in `dtype`.

@@ -72,13 +72,20 @@ TEST_CASE("ids of few tokens and of many add up all of them") {
     }
 }
 
-TEST_CASE("embedding_backward_into sums rows by id; beta keeps or clears the rest") {
+TEST_CASE(
+    "embedding_backward_into sums rows by id, but for padding; beta keeps or clears the rest") {
   const Tensor grad = tensor({1.f, 2.f, 10.f, 20.f, 100.f, 200.f}).view({3, 2});
   Tensor out = full({4, 2}, 7);
   embedding_backward_into({out, 1}, grad, row_tensor({3, 1, 3}));
   CHECK(out.to_vector() == std::vector<float>{7, 7, 17, 27, 7, 7, 108, 209});
   embedding_backward_into({out, 0}, grad, row_tensor({3, 1, 3}));
   CHECK(out.to_vector() == std::vector<float>{0, 0, 10, 20, 0, 0, 101, 202});
+  for (const auto& [beta, rest] : {std::pair(0., 0.f), std::pair(1., 7.f)}) {
+    out.fill_(7);
+    embedding_backward_into({out, beta}, grad, row_tensor({3, 1, 3}), /*padding=*/3);
+    CHECK(out.to_vector() ==
+          std::vector<float>{rest, rest, rest + 10, rest + 20, rest, rest, rest, rest});
+  }
   embedding_backward_into({out, 0}, zeros({0, 2}), row_tensor({}));
   CHECK(out.to_vector() == std::vector<float>(8, 0));
 }

@@ -143,6 +143,41 @@ TEST_CASE("sentence embeddings are those of SentenceTransformer.encode") {
   }
 }
 
+// In MPNet such a token has position 1 and is not counted; in both it trains neither table.
+TEST_CASE("a text that spells the padding token has transformers' embedding and gradients") {
+  const Oracle oracle("folders");
+  for (const std::string name : {"mpnet", "bert"}) {
+    CAPTURE(name);
+    const SentenceEncoder encoder = load(name);
+    const std::string pad = name == "mpnet" ? "<pad>" : "[PAD]";
+    const std::vector<std::string> texts{"a " + pad + " dog runs", pad,
+                                         "two " + pad + pad + " cats sleep " + pad + " here",
+                                         "the dog " + pad, "no padding in here"};
+    const std::string c = "padding/" + name + "/";
+    check_close(encoder.encode(texts), oracle.tensor(c + "embeddings"), 1e-5);
+    for (const bool padded : {false, true}) {
+      CAPTURE(padded);
+      BatchBuilder builder;
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        const std::vector<std::int32_t> ids = encoder.tokenizer().encode(texts[i]).ids;
+        const std::span<const std::int32_t> column(ids);
+        builder.add_row({&column, 1}, static_cast<std::int64_t>(i));
+      }
+      const auto pad_id = static_cast<std::int32_t>(encoder.config().pad_token_id);
+      encoder.transformer()->zero_grad();
+      const Variable embeddings =
+          encoder(builder.build(0, padded, pad_id).to(default_device()));  // (5, H)
+      check_close(embeddings.tensor(), oracle.tensor(c + "embeddings"), 1e-5);
+      embeddings.backward(oracle.tensor(c + "grad").to(default_device()));
+      for (const std::string table : {"word", "position"}) {
+        const Tensor grad =
+            encoder.transformer()->parameter("embeddings." + table + "_embeddings.weight").grad();
+        check_close(grad.slice(0, 6), oracle.tensor(c + table + "_grad"), 1e-4, table);
+      }
+    }
+  }
+}
+
 TEST_CASE("a packed batch equals a padded one, dropout on") {
   struct Run {
     Tensor loss;
