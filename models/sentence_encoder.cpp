@@ -161,7 +161,8 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
     forwards = sharding->forwards_together(forwards);
   batches.resize(static_cast<std::size_t>(forwards), {sentences.size(), sentences.size()});
 
-  Tensor out = empty({static_cast<std::int64_t>(texts.size()), dimension()}, DType::f32, Device{});
+  const std::int64_t columns = encoded_dimension();
+  Tensor out = empty({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
   for (const auto [begin, end] : batches) {
     BatchBuilder builder;
     for (std::size_t d = begin; d < end; ++d) {
@@ -172,7 +173,7 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
     for (std::size_t d = begin; d < end; ++d)
       for (const std::size_t place : sentences.places(d))
         out[static_cast<std::int64_t>(place)].copy_(
-            embeddings[static_cast<std::int64_t>(d - begin)]);
+            embeddings[static_cast<std::int64_t>(d - begin)].slice(0, columns));
   }
   return out;
 }
@@ -218,6 +219,9 @@ const EncoderConfig& SentenceEncoder::config() const { return state_->transforme
 Pooling SentenceEncoder::pooling() const { return state_->pooling; }
 bool SentenceEncoder::normalize() const { return state_->normalize; }
 const SentenceConfig& SentenceEncoder::sentence_config() const { return state_->config; }
+std::int64_t SentenceEncoder::encoded_dimension() const {
+  return std::min(dimension(), state_->config.truncate_dim.value_or(dimension()));
+}
 std::int64_t SentenceEncoder::max_seq_length() const { return state_->tokenizer.max_length(); }
 
 void SentenceEncoder::set_max_seq_length(std::int64_t tokens) const {

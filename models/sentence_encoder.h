@@ -48,11 +48,12 @@ class SentenceEncoder {
   /// Transformers computes them; only for comparisons.
   void set_forward_per_column(bool on) const;
 
-  /// Embeddings (texts, H), f32, on the CPU; without dropout, whatever the mode. The folder's
-  /// default prompt goes before each text (training has none, as in Python). Where parameters
-  /// are sharded all ranks call it together, each with its own texts, few or many or none.
+  /// Embeddings (texts, encoded_dimension()), f32, on the CPU; without dropout, whatever the mode.
+  /// The folder's default prompt goes before each text and its truncate_dim cuts each embedding,
+  /// after normalisation (training has neither, as in Python). Where parameters are sharded all
+  /// ranks call it together, each with its own texts, few or many or none.
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
-  Tensor encode(std::string_view text) const;  // (H)
+  Tensor encode(std::string_view text) const;  // (encoded_dimension())
 
   /// The encoder around another transformer, a copy of this one's (see Module::clone).
   SentenceEncoder around(std::shared_ptr<Transformer> transformer) const;
@@ -71,6 +72,8 @@ class SentenceEncoder {
   std::int64_t max_seq_length() const;
   void set_max_seq_length(std::int64_t tokens) const;
   std::int64_t dimension() const { return config().hidden_size; }
+  /// Columns of what encode() returns: dimension(), or the folder's truncate_dim where less.
+  std::int64_t encoded_dimension() const;
   Device device() const;
   /// Names in the folder that the model has no use for (an LM head, an unused pooler).
   std::span<const std::string> unused_names() const;

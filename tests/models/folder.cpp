@@ -312,6 +312,42 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
   }
 }
 
+TEST_CASE("MPNet's positions do not follow pad_token_id, as in transformers") {
+  const Oracle oracle("folders");
+  for (const int id : {0, 5}) {
+    CAPTURE(id);
+    const ModelFolder folder("mpnet");
+    nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
+    config["pad_token_id"] = id;
+    folder.write("config.json", config);
+    const SentenceEncoder encoder = folder.load();
+    CHECK(encoder.config().max_tokens() == 132);  // of 134 positions
+    check_close(encoder.encode(oracle_sentences()),
+                oracle.tensor(str("pad_token_id/", id, "/embeddings")), 1e-5);
+  }
+}
+
+TEST_CASE("truncate_dim cuts embeddings after normalisation, and survives saving") {
+  const Oracle oracle("folders");
+  for (const int columns : {5, 1000}) {
+    CAPTURE(columns);
+    const ModelFolder folder("mpnet");
+    folder.write("config_sentence_transformers.json", {{"truncate_dim", columns}});
+    const SentenceEncoder encoder = folder.load();
+    const Tensor expected = oracle.tensor(str("truncate_dim/", columns, "/embeddings"));
+    CHECK(encoder.encoded_dimension() == expected.size(1));
+    check_close(encoder.encode(oracle_sentences()), expected, 1e-5);
+    const TemporaryFolder saved;
+    encoder.save(saved / "model");
+    CHECK(nlohmann::json::parse(read_file(
+              saved / "model/config_sentence_transformers.json"))["truncate_dim"] == columns);
+  }
+  const ModelFolder folder("mpnet");
+  folder.write("config_sentence_transformers.json", {{"truncate_dim", 0}});
+  check_refused(folder, "config_sentence_transformers.json",
+                "truncate_dim: expected 1 or more, got 0");
+}
+
 TEST_CASE("the default prompt goes before every text that is embedded, and survives saving") {
   const ModelFolder folder("mpnet");
   const nlohmann::json prompts{{"query", "a question: "}, {"passage", ""}};

@@ -147,7 +147,7 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
       share(first ? read_texts(options.input) : std::vector<std::string>(), world);
   const models::SentenceEncoder model = open_model(options.model, first);
   const std::unique_ptr<Sink> sink =
-      first ? open_sink(options, texts.size(), model.dimension()) : nullptr;
+      first ? open_sink(options, texts.size(), model.encoded_dimension()) : nullptr;
   const auto start = std::chrono::steady_clock::now();
   double tokenizing_s = 0;
   for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
@@ -160,7 +160,7 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
   if (!first) return;
   sink->commit();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_summary(options, texts.size(), model.dimension(), seconds.count(), tokenizing_s);
+  print_summary(options, texts.size(), model.encoded_dimension(), seconds.count(), tokenizing_s);
 }
 
 }  // namespace

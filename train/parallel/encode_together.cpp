@@ -31,14 +31,14 @@ Tensor encode_together(const models::SentenceEncoder& model, std::span<const std
   const std::vector<std::size_t>& mine = dealt.parts[static_cast<std::size_t>(group.rank())];
   std::vector<std::string> my_texts;
   for (const std::size_t d : mine) my_texts.push_back(texts[dealt.places[d].front()]);
-  const Tensor embeddings = model.encode(my_texts, options);  // (mine, H)
-  Tensor distinct = zeros({static_cast<std::int64_t>(dealt.places.size()), model.dimension()},
-                          DType::f32, Device{});
+  const Tensor embeddings = model.encode(my_texts, options);  // (mine, columns)
+  const std::int64_t columns = embeddings.size(1);
+  Tensor distinct =
+      zeros({static_cast<std::int64_t>(dealt.places.size()), columns}, DType::f32, Device{});
   for (std::size_t i = 0; i < mine.size(); ++i)
     distinct[static_cast<std::int64_t>(mine[i])].copy_(embeddings[static_cast<std::int64_t>(i)]);
   gather_rows(distinct, group);
-  Tensor all = empty({static_cast<std::int64_t>(texts.size()), model.dimension()}, DType::f32,
-                     Device{});  // (texts, H)
+  Tensor all = empty({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
   for (std::size_t d = 0; d < dealt.places.size(); ++d)
     for (const std::size_t place : dealt.places[d])
       all[static_cast<std::int64_t>(place)].copy_(distinct[static_cast<std::int64_t>(d)]);
