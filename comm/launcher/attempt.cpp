@@ -1,5 +1,6 @@
 #include "ringlet/comm/launcher/attempt.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 
 /// Ranks that hear the alarm end by themselves, with a message that a signal would cut off.
 constexpr auto kHearing = std::chrono::seconds(3);
+/// The longest grace after a failure: no rank has anything left to save.
+constexpr Timeout kGraceOfFailure = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -61,13 +64,13 @@ bool Attempt::over() {
   return nodes_.all_at(point);
 }
 
-/// A signal to the launcher is one to the ranks; the second one means at once.
+/// A signal to the launcher is one to the ranks; a second one is SIGKILL. The launcher sends the
+/// first only once: a rank that saves its state may end by the default action of a repetition.
 void Attempt::pass_on(int number) {
   ranks_.send(stopped_by_ == 0 ? number : SIGKILL);
   if (stopped_by_ != 0) return;
   stopped_by_ = number;
-  terminate_at_ = Clock::now() + options_.grace / 2;
-  kill_at_ = Clock::now() + options_.grace;
+  if (!failed_) kill_at_ = Clock::now() + options_.grace;
 }
 
 /// The attempt has failed, on all nodes; which rank was first, the store knows.
@@ -75,9 +78,10 @@ void Attempt::fail_because(const std::string& seen) {
   failed_ = true;
   alarm_->raise(seen);
   root_ = blamed_rank(*alarm_);
+  if (stopped_by_ != 0) return;  // the ranks have their signal and their deadline
   terminate_at_ = Clock::now();
   if (ranks_listen()) terminate_at_ += kHearing;
-  kill_at_ = terminate_at_ + options_.grace;
+  kill_at_ = terminate_at_ + std::min(options_.grace, kGraceOfFailure);
 }
 
 /// Whether ranks have joined the store, and so heard the alarm.

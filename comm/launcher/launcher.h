@@ -33,8 +33,9 @@ struct LauncherOptions {
   std::filesystem::path log_dir = {};
   /// With log_dir: what goes to the screen, too, by local rank.
   std::vector<Streams> tee = {};
-  /// Between SIGTERM and SIGKILL.
-  Timeout grace = std::chrono::seconds(5);
+  /// Between a signal that is passed on to the ranks and SIGKILL: torchrun's, and the KillWait of
+  /// Slurm. After a failure it is at most 5 s, from SIGTERM.
+  Timeout grace = std::chrono::seconds(30);
   /// Longest wait for the other nodes' launchers.
   Timeout join_timeout = std::chrono::minutes(10);
   /// How long a node's launcher may be silent before the others end their ranks.

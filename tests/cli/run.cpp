@@ -197,6 +197,25 @@ TEST_CASE("signals go to the ranks, and stop the launcher") {
   }
 }
 
+TEST_CASE("a signal comes once, with time to save; a failure ends the peers within seconds") {
+  // `train` saves after the first SIGTERM, and a second one would end it.
+  Background saving(run_command(
+      {"--nproc-per-node", "2"},
+      shell("trap 'trap - TERM; sleep 3; echo saved; exit 0' TERM; echo pid $$; while :; do sleep "
+            "0.05; done")));
+  // A rank that ignores SIGTERM does not hold up a job that has failed.
+  Background failing(
+      run_command({"--nproc-per-node", "2"},
+                  shell("trap '' TERM; [ $RANK = 0 ] || exit 7; echo pid $$; while :; "
+                        "do sleep 0.05; done")));
+  REQUIRE(saving.says("pid ", 2));
+  saving.signal(SIGTERM);
+  CHECK_EQ(saving.wait(), 128 + SIGTERM);
+  CHECK_EQ(Background::count(saving.out(), "saved"), 2);
+  CHECK_EQ(failing.wait(15), 7);
+  CHECK(all_gone(pids_in(saving.out() + failing.out())));
+}
+
 TEST_CASE("a second signal means at once") {
   Background job(run_command({"--nproc-per-node", "2", "--grace", "600"},
                              shell("trap '' INT TERM; echo pid $$; while :; do sleep 0.05; done")));

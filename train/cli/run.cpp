@@ -36,7 +36,7 @@ struct RunOptions {
   std::filesystem::path log_dir;
   std::string tee;
   bool standalone = false;
-  double grace = 5;
+  double grace = 30;
   double node_timeout = 30;
   bool no_pin = false;
   bool no_python = false;
@@ -208,7 +208,9 @@ void add_run(CLI::App& app, int& argc, char** argv) {
   command->add_flag("--standalone", options->standalone, "One node and a free port: the default");
   command->add_flag("--no-python,--no_python", options->no_python,
                     "torchrun's; every program is run as it is");
-  add("--grace", options->grace, "Seconds between SIGTERM and SIGKILL")
+  add("--grace", options->grace,
+      "Seconds between a signal to this command, which the ranks get, too, and SIGKILL; after a "
+      "failure at most 5")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   add("--node-timeout", options->node_timeout,
