@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -68,14 +69,15 @@ class ForkedStore final : public Store {
 
   std::string get(const std::string& key, Timeout timeout) override {
     const auto deadline = Clock::now() + timeout;
-    while (true) {
+    constexpr std::chrono::microseconds kFirstNap{20}, kLongestNap{1000};
+    for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
       {
         const SharedLock lock(shelf_->mutex);
         if (const auto value = find(key); value.data()) return {value.begin(), value.end()};
       }
       RINGLET_CHECK(Clock::now() < deadline, "[store] nobody set '", key, "' within ",
                     std::chrono::duration<double>(timeout).count(), " s");
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(nap);
     }
   }
 
