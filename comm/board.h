@@ -42,6 +42,7 @@ struct Seat {
   alignas(64) std::atomic<std::uint32_t> asleep;
   std::atomic<std::uint32_t> doorbell;
   std::atomic<std::uint32_t> reading;  // 1 while this rank reads its peers' bytes
+  std::atomic<std::uint32_t> left;     // 1 once this rank's group has been destroyed
   std::atomic<std::int32_t> process;
   // The collective that this rank is in; `sequence` is 0 while the words are being written.
   std::atomic<std::uint64_t> sequence;

@@ -32,8 +32,12 @@ struct Environment {
   static Environment read();
 };
 
-/// The counter in which a rank tells the launcher that it hears the alarm.
+/// The counter of ranks that receive the alarm.
 inline constexpr const char* kRanksThatJoined = "ranks that joined";
+/// Records in the store, for the launcher, that `rank` receives the alarm.
+void record_joined(Store& store, int rank);
+/// Whether it has recorded so.
+bool has_joined(Store& store, int rank);
 
 /// The world that the environment describes, over a TCP store with the job token of RINGLET_TOKEN
 /// or RINGLET_TOKEN_FILE; a world of one when the program was not launched. A launched program

@@ -34,7 +34,7 @@ class Session {
             environment.store_in_launcher ? str("attempt ", environment.restart_count) : "world",
         .name = str("rank ", environment.rank),
         .timeout = timeout});
-    store_->add(kRanksThatJoined, 1);
+    record_joined(*store_, environment.rank);
   }
 
   /// The others may still need the store; they are waited for, but not for long.
@@ -80,6 +80,15 @@ void share_processors(const Group& world) {
 }
 
 }  // namespace
+
+void record_joined(Store& store, int rank) {
+  store.add(str(kRanksThatJoined, ": ", rank), 1);
+  store.add(kRanksThatJoined, 1);
+}
+
+bool has_joined(Store& store, int rank) {
+  return store.add(str(kRanksThatJoined, ": ", rank), 0) > 0;
+}
 
 Group init_from_env(GroupOptions options) {
   const Environment environment = Environment::read();

@@ -55,7 +55,7 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
     try {
       return store->get(key(what), slice);
     } catch (const Error& error) {
-      if (alarm->raised()) throw Error(alarm->cause());
+      if (alarm->raised()) fail(alarm->cause(), "; rank ", rank, " was making the group ", id);
       if (Clock::now() >= deadline)
         fail("[group] ", id, ": rank ", rank, " waited ",
              std::chrono::duration<double>(timeout).count(), " s for ", meaning, " of ", size,

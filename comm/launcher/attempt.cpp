@@ -37,13 +37,10 @@ JobEnd Attempt::run() {
   while (!over()) {
     ranks_.wait(signals_, kLauncherTick);
     for (int number; (number = signals_.next()) != 0;) pass_on(number);
-    ranks_.attend([&](LocalRank& rank) {
-      if (*rank.exit_code != 0 && !failed_ && stopped_by_ == 0)
-        fail_because(str("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ", host_name(),
-                         ") ", rank.process.how_it_ended()));
-    });
+    ranks_.attend([&](LocalRank& rank) { end_of(rank); });
     if (!failed_ && alarm_->raised()) fail_because(alarm_->cause());
     if (!failed_ && nodes_.broken()) fail_because(nodes_.cause());
+    if (!failed_ && !absent_.empty() && ranks_listen()) fail_because(absent_);
     hurry();
   }
   if (stopped_by_ != 0) {
@@ -52,8 +49,22 @@ JobEnd Attempt::run() {
   }
   if (nodes_.broken()) nodes_.stop(nodes_.cause());  // a node that was silent may listen later
   if (!failed_) return {};
-  return {report_first_failure({attempt_, *alarm_, ranks_, root_, options_.grace + kInStep}, nodes_,
-                               screen_.err)};
+  return {report_first_failure({attempt_, *alarm_, ranks_, root_, done_, options_.grace + kInStep},
+                               nodes_, screen_.err)};
+}
+
+/// A rank of this node has ended, in time or not.
+void Attempt::end_of(LocalRank& rank) {
+  if (stopped_by_ != 0) return;
+  const std::string end = str("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ",
+                              host_name(), ") ", rank.process.how_it_ended());
+  if (*rank.exit_code != 0) {
+    if (!failed_) fail_because(end);
+    return;
+  }
+  if (!signalled_) done_.push_back(rank.rank);
+  if (ever_joined(rank.rank)) return;
+  absent_ = str(end, " before it joined the group of all ranks");
 }
 
 bool Attempt::over() {
@@ -93,11 +104,22 @@ bool Attempt::ranks_listen() const {
   }
 }
 
+/// Whether a rank that has ended was in the group. One that joined and left ended in order, as far
+/// as the launcher knows; the peers notice if they still need it.
+bool Attempt::ever_joined(int rank) const {
+  try {
+    return has_joined(*alarm_, rank);
+  } catch (const Error&) {  // the store is gone: that is an alarm, too
+    return true;
+  }
+}
+
 void Attempt::hurry() {
   if (!failed_ && stopped_by_ == 0) return;
   const auto now = Clock::now();
   if (now >= terminate_at_) {
     ranks_.send(SIGTERM);
+    signalled_ = true;
     terminate_at_ = Clock::time_point::max();
   }
   if (now >= kill_at_) ranks_.send(SIGKILL);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ringlet/comm/launcher/local_ranks.h"
 #include "ringlet/comm/launcher/nodes.h"
@@ -33,8 +34,10 @@ class Attempt {
 
   bool over();
   void pass_on(int number);
+  void end_of(LocalRank& rank);
   void fail_because(const std::string& seen);
   bool ranks_listen() const;
+  bool ever_joined(int rank) const;
   void hurry();
 
   const LauncherOptions& options_;
@@ -46,8 +49,11 @@ class Attempt {
   LocalRanks ranks_;
   bool failed_ = false;
   bool arrived_ = false;
+  bool signalled_ = false;  // the ranks have been sent SIGTERM
   int stopped_by_ = 0;
   std::optional<int> root_;  // the rank that was first to fail
+  std::vector<int> done_;    // ranks that exited with 0 before any signal
+  std::string absent_;       // one of them, described, that joined no group; empty: none
   Clock::time_point terminate_at_ = Clock::time_point::max();
   Clock::time_point kill_at_ = Clock::time_point::max();
 };

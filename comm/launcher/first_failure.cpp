@@ -34,6 +34,14 @@ int ask_for_exit_code(const std::string& key, Nodes& nodes, Timeout patience) {
   }
 }
 
+/// The peers may have failed for want of these.
+std::string those_done(const FailedAttempt& failed) {
+  std::string list;
+  for (const int rank : failed.done)
+    if (rank != failed.root) list += str(list.empty() ? "" : ", ", rank);
+  return list.empty() ? "" : str("; had exited with code 0: rank ", list);
+}
+
 void print_tail(const LocalRank& root, std::ostream& err) {
   const auto& lines = root.err.tail().empty() ? root.out.tail() : root.err.tail();
   if (lines.empty()) return;
@@ -60,6 +68,7 @@ int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream
   err << "ringlet: first to fail: " << (named ? "" : str("rank ", *root, ": ")) << cause;
   if (here != nullptr && rank_named_first(failed.alarm.culprit()))
     err << "; it " << here->process.how_it_ended();
+  err << those_done(failed);
   err << '\n';
   if (here != nullptr) print_tail(*here, err);
   err.flush();

@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <optional>
+#include <vector>
 
 #include "ringlet/comm/launcher/local_ranks.h"
 #include "ringlet/comm/launcher/nodes.h"
@@ -17,12 +18,13 @@ struct FailedAttempt {
   int attempt;
   const TcpStore& alarm;
   const LocalRanks& ranks;
-  std::optional<int> root;  // the rank that was blamed first
-  Timeout patience;         // for the node where it ran
+  std::optional<int> root;       // the rank that was blamed first
+  const std::vector<int>& done;  // ranks of this node that exited with 0 by themselves
+  Timeout patience;              // for the node where it ran
 };
 
-/// Prints who was first to fail and, on its node, what it last said. The job's exit code: that
-/// rank's, on all nodes.
+/// Prints which rank was first to fail, the local ranks that had exited with 0 and, on its node,
+/// its last lines. The job's exit code: that rank's, on all nodes.
 int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err);
 
 }  // namespace ringlet::comm

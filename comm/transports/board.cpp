@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 #include "ringlet/core/error.h"
@@ -68,6 +69,12 @@ BoardTransport::BoardTransport(const Membership& membership, std::shared_ptr<Boa
       size_(membership.size),
       timeout_(membership.timeout) {
   board_->seat(rank_).process.store(getpid());
+}
+
+// Every collective of this rank has ended: a peer that waits for one more waits in vain. Where an
+// exception ends this rank, the alarm is about to give it as the cause.
+BoardTransport::~BoardTransport() {
+  if (std::uncaught_exceptions() == 0) board_->seat(rank_).left.store(1);
 }
 
 void BoardTransport::begin(const Call& call, const Tensor& buffer) {
@@ -212,6 +219,7 @@ void BoardTransport::wait(int peer, const Ready& ready) {
     if (there) return;
     check_alarm();
     check_peer(peer);
+    check_not_left(peer, ready);
     if (Clock::now() - start > timeout_) timed_out(peer);
   }
 }
@@ -225,6 +233,12 @@ void BoardTransport::check_peer(int peer) const {
   Call theirs;
   if (board_->read_posted(peer, theirs) && theirs.sequence == call_.sequence && theirs != call_)
     end(describe_mismatch(peer, theirs, rank_, call_));
+}
+
+// The message may have been the last that the peer published before it left.
+template <class Ready>
+void BoardTransport::check_not_left(int peer, const Ready& ready) const {
+  if (board_->seat(peer).left.load() && !ready()) end(describe_left(call_, step_, rank_, peer));
 }
 
 void BoardTransport::end(const std::string& cause) const {

@@ -12,6 +12,7 @@ namespace ringlet::comm {
 class BoardTransport : public Transport {
  public:
   BoardTransport(const Membership& membership, std::shared_ptr<Board> board);
+  ~BoardTransport() override;
 
   void begin(const Call& call, const Tensor& buffer) override;
   void send(std::span<const Transmission> sends) override;
@@ -46,6 +47,8 @@ class BoardTransport : public Transport {
   void wait(int peer, const Ready& ready);
   void check_alarm() const;
   void check_peer(int peer) const;
+  template <class Ready>
+  void check_not_left(int peer, const Ready& ready) const;
   [[noreturn]] void timed_out(int peer) const;
 
   std::shared_ptr<Alarm> alarm_;

@@ -25,7 +25,10 @@ class GlooTransport final : public Transport {
         peers_(static_cast<std::size_t>(membership.size)),
         context_(connect_gloo(membership_)),
         engine_(make_gloo_engine(membership_, context_)) {}
-  ~GlooTransport() override { abandon(); }
+  ~GlooTransport() override {
+    record_left(membership_);
+    abandon();
+  }
 
   void begin(const Call& call, const Tensor& buffer) override {
     check_alarm();
@@ -153,6 +156,7 @@ class GlooTransport final : public Transport {
     } catch (const ::gloo::Exception& error) {
       watchdog_.watch(nullptr);
       if (Clock::now() - start >= membership_.timeout) timed_out(rank);
+      if (has_left(membership_, rank)) end(describe_left(call_, step_, membership_.rank, rank));
       end_by_gloo(
           *membership_.alarm,
           str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),

@@ -15,6 +15,12 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
 std::unique_ptr<Engine> make_gloo_engine(const Membership& membership,
                                          std::shared_ptr<::gloo::Context> context);
 
+/// Records in the store that this rank leaves the group, before its connections close. Not where an
+/// exception ends the rank: the alarm is about to give it as the cause.
+void record_left(const Membership& membership) noexcept;
+/// Whether `rank` has recorded so.
+bool has_left(const Membership& membership, int rank) noexcept;
+
 /// Ends the group because gloo failed in `where`, unless the alarm soon says what the matter is:
 /// what ended a peer is often heard just after its connection is lost.
 [[noreturn]] void end_by_gloo(Alarm& alarm, const std::string& where, const char* what);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -57,6 +58,10 @@ class Ticks final : public ::gloo::transport::tcp::Handler {
   Socket event_ = make_wakeup();
   std::shared_ptr<::gloo::transport::tcp::Device> device_;  // its loop ends before the event
 };
+
+std::string left_key(const Membership& membership, int rank) {
+  return membership.key(str("left by rank ", rank));
+}
 
 /// Until every rank is connected with every other: one that left before would end the others.
 void meet(const Membership& membership) {
@@ -122,6 +127,23 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
   } catch (const ::gloo::Exception& error) {
     end_by_gloo(*membership.alarm, str("[group] ", membership.id, ": rank ", membership.rank),
                 error.what());
+  }
+}
+
+void record_left(const Membership& membership) noexcept {
+  if (std::uncaught_exceptions() > 0 || membership.alarm->raised()) return;
+  try {
+    membership.store->add(left_key(membership, membership.rank), 1);
+  } catch (const std::exception&) {
+    // The store is gone: the alarm says so.
+  }
+}
+
+bool has_left(const Membership& membership, int rank) noexcept {
+  try {
+    return membership.store->add(left_key(membership, rank), 0) > 0;
+  } catch (const std::exception&) {
+    return false;
   }
 }
 

@@ -91,6 +91,9 @@ class GlooEngine final : public Engine {
     try {
       body();
     } catch (const ::gloo::Exception& error) {
+      for (int rank = 0; rank < membership_.size; ++rank)
+        if (has_left(membership_, rank))
+          membership_.alarm->raise(describe_left(call, 0, membership_.rank, rank));
       end_by_gloo(*membership_.alarm, describe_step(call, 0), error.what());
     }
   }

@@ -41,6 +41,12 @@ Outcome launch(const std::vector<std::string>& options, const std::vector<std::s
 
 std::vector<std::string> shell(const std::string& script) { return {"sh", "-c", script}; }
 
+#if defined(RINGLET_TESTS_GLOO)
+constexpr bool has_gloo = true;
+#else
+constexpr bool has_gloo = false;
+#endif
+
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
@@ -214,6 +220,55 @@ TEST_CASE("a signal comes once, with time to save; a failure ends the peers with
   CHECK_EQ(Background::count(saving.out(), "saved"), 2);
   CHECK_EQ(failing.wait(15), 7);
   CHECK(all_gone(pids_in(saving.out() + failing.out())));
+}
+
+TEST_CASE("a rank that exits with 0 while its peers need it ends them, long before the timeout") {
+  struct Setting {
+    const char *when, *transport;
+  };
+  for (const auto& [when, transport] : {Setting{"before", "auto"}, Setting{"after", "shm"},
+                                        Setting{"after", has_gloo ? "gloo" : "shm"}}) {
+    CAPTURE(when);
+    Outcome outcome;
+    const double seconds = seconds_of([&] {
+      outcome = launch({"--nproc-per-node", "3"}, {rank_program, "early", "1", when, transport});
+    });
+    CHECK_EQ(outcome.code, 1);
+    CHECK(seconds < 30);
+    CHECK(contains(outcome.err, "ringlet: first to fail: rank "));
+    if (when == std::string("before")) {
+      CHECK(contains(outcome.err,
+                     " exited with code 0 before it joined the group of all ranks; rank "));
+      CHECK(contains(outcome.err, " was making the group world\n"));
+    } else {
+      // Two collectives belong to init_from_env(), two sums came.
+      CHECK(contains(outcome.err, "[all_reduce] collective 5 (f32, 100), step 0: rank "));
+      CHECK(contains(outcome.err,
+                     " waits for rank 1, which has left the group; it exited with code "
+                     "1; had exited with code 0: rank 1\n"));
+    }
+    CHECK_EQ(
+        launch({"--nproc-per-node", "3"}, {rank_program, "early", "1", "apart", transport}).code,
+        0);
+  }
+}
+
+TEST_CASE("a rank that exits with 0 on one node ends its peers on the other") {
+  for (const char* when : {"before", "after"}) {
+    if (!has_gloo && when == std::string("after")) continue;
+    CAPTURE(when);
+    const std::string port = free_port();
+    const std::vector<std::string> program{rank_program, "early", "1", when};
+    Background first(node_command(port, "0", {}, program));
+    Background second(node_command(port, "1", {}, program));
+    CHECK_EQ(first.wait(30), 1);
+    CHECK_EQ(second.wait(30), 1);
+    CHECK(contains(first.err(), when == std::string("before")
+                                    ? " exited with code 0 before it joined the group of all ranks"
+                                    : "step 0: rank 0 waits for rank 1, which has left the group"));
+    if (when == std::string("after"))
+      CHECK(contains(second.err(), "which has left the group; had exited with code 0: rank 1\n"));
+  }
 }
 
 TEST_CASE("a second signal means at once") {

@@ -191,6 +191,39 @@ TEST_CASE("a rank that leaves without a word is named, too") {
   CHECK_MESSAGE(message.starts_with("rank 1 exited with code 7; rank 0 was in ["), message);
 }
 
+TEST_CASE("a rank that returns early ends the peers that wait for it, long before the timeout") {
+  for (const Ranks ranks : {Ranks::threads, Ranks::processes})
+    for (const TransportKind transport : transports())
+      for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring}) {
+        if (ranks == Ranks::processes && transport == TransportKind::thread) continue;
+        CAPTURE(name(transport));
+        const auto run = [&](bool peers_go_on) {
+          launch(
+              [&](const Group& group) {
+                for (int i = 0; i < 2; ++i) group.all_reduce(zeros({1000})).wait();
+                if (group.rank() == 1) return;
+                if (peers_go_on) group.all_reduce(zeros({1000})).wait();
+              },
+              3,
+              {.ranks = ranks,
+               .group = {.transport = transport,
+                         .algorithm = algorithm,
+                         .timeout = std::chrono::seconds(60)}});
+        };
+        run(false);
+        const auto start = Clock::now();
+        std::string message;
+        try {
+          run(true);
+        } catch (const Error& error) {
+          message = error.what();
+        }
+        CHECK_MESSAGE(message.starts_with("[all_reduce] collective 3 (f32, 1000), step "), message);
+        CHECK_MESSAGE(message.ends_with(" waits for rank 1, which has left the group"), message);
+        CHECK(Clock::now() - start < std::chrono::seconds(30));
+      }
+}
+
 TEST_CASE("a group may end on one rank while a peer is still making it") {
   for (const GroupOptions& options : process_settings())
     launch(

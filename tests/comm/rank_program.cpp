@@ -8,6 +8,9 @@
 //   stop RANK               that rank stops (SIGSTOP)
 //   sleep                   waits for ever
 //   group                   makes a Group by init_from_env() and adds up all ranks' numbers
+//   early RANK before|after|apart [TRANSPORT]
+//                           that rank ends with 0 before it joins the group, or after two sums: the
+//                           others go on to a third ("apart": they do not, and end a second later)
 //   nccl [RANK kill|stop]   all ranks share one GPU and sum there what they sum on a CPU, too; then
 //                           that rank kills or stops itself while the others go on, and wait 10 s
 #include <signal.h>
@@ -17,6 +20,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -62,6 +66,20 @@ void add_up() {
   std::cout << "rank " << world.rank() << ": the sum is " << values[0] << " over " << values[1]
             << ", " << name(world.options().transport) << ", " << Device::best() << " with "
             << threads_per_device() << " threads" << std::endl;
+}
+
+void end_early(const std::vector<std::string>& arguments) {
+  const bool me = environment_variable("RANK") == arguments.at(1);
+  const std::string& when = arguments.at(2);
+  if (me && when == "before") return;
+  const TransportKind transport =
+      arguments.size() > 3 ? parse_transport(arguments[3]) : TransportKind::automatic;
+  const Group world = init_from_env({.transport = transport, .timeout = kPatience});
+  const Tensor x = zeros({100});
+  for (int i = 0; i < 2; ++i) world.all_reduce(x).wait();
+  if (me) return;
+  if (when == "apart") return std::this_thread::sleep_for(1s);
+  world.all_reduce(x).wait();
 }
 
 // Processes that share a GPU take turns on it, and to NCCL they are hosts with a loopback between
@@ -121,6 +139,7 @@ void sum_over_nccl(const std::vector<std::string>& arguments) {
 
 void run(const std::vector<std::string>& arguments) {
   if (arguments.at(0) == "group") return add_up();
+  if (arguments.at(0) == "early") return end_early(arguments);
   if (arguments.at(0) == "nccl") return sum_over_nccl(arguments);
   const Environment here = Environment::read();
   if (here.world_size == 1) {
@@ -139,7 +158,7 @@ void run(const std::vector<std::string>& arguments) {
                     .scope = str("attempt ", here.restart_count),
                     .name = str("rank ", here.rank),
                     .timeout = kPatience});
-    store.add(kRanksThatJoined, 1);
+    record_joined(store, here.rank);
     const auto meet_at = [&](const char* point) {
       store.set(str(point, here.rank), "");
       for (int rank = 0; rank < here.world_size; ++rank) store.get(str(point, rank), kPatience);
