@@ -51,10 +51,21 @@ Pooling read_pooling(JsonObject& j) {
   return parse_pooling(on[0], j.source());
 }
 
+/// The settings of the transformer in Sentence Transformers, under the names of all its releases;
+/// the first file that is there and not empty. Empty: none.
+fs::path transformer_settings(const fs::path& folder) {
+  for (const std::string kind :
+       {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
+    fs::path path = folder / ("sentence_" + kind + "_config.json");
+    if (path_exists(path) && !JsonObject(path).empty()) return path;
+  }
+  return {};
+}
+
 void read_transformer(const fs::path& folder, SentenceSettings& settings) {
   settings.transformer = folder;
-  const fs::path path = folder / kSentenceConfig;
-  if (!path_exists(path)) return;
+  const fs::path path = transformer_settings(folder);
+  if (path.empty()) return;
   JsonObject j(path);
   settings.do_lower_case = j.get_or("do_lower_case", false);
   if (j.has("max_seq_length")) {
@@ -154,22 +165,20 @@ Tensor weight(const SafeTensors& file, const std::string& name) {
   return Tensor(std::make_shared<Storage>(nbytes, Device{}, convert), 0, shape, DType::f32);
 }
 
-}  // namespace
-
-bool names_folder(const std::string& model) {
-  if (!folder_exists(model)) return false;
-  const fs::path folder = model;
-  const bool holds_model =
-      path_exists(folder / "config.json") || path_exists(folder / "modules.json");
-  if (EncoderConfig::is_name(model) && !holds_model)
-    fail_input(model,
-               ": is a built-in model, but a folder of that name is in the way, and there "
-               "is no model in it; rename the folder, or run elsewhere");
-  return true;
+/// Files that change what transformers makes of the weights.
+void check_weight_files(SentenceSettings& settings) {
+  if (const fs::path adapter = settings.transformer / "adapter_config.json"; path_exists(adapter))
+    fail_input(adapter.string(), ": adapters are not supported; merge them into the weights");
+  const fs::path path = settings.transformer / "model.safetensors.index.json";
+  if (!path_exists(path)) return;
+  JsonObject index(path);
+  index.has("weight_map");  // core/safetensors.h reads it
+  index.ignore(kHarmlessIndexKeys);
+  index.name_unused(settings.unused_keys);
 }
 
-SentenceSettings read_settings(const fs::path& folder) {
-  if (!folder_exists(folder)) fail_input(folder.string(), ": no such folder");
+/// All of read_settings() but check_weight_files().
+SentenceSettings read_modules(const fs::path& folder) {
   SentenceSettings settings;
   settings.transformer = folder;
   const fs::path list = folder / "modules.json";
@@ -195,6 +204,27 @@ SentenceSettings read_settings(const fs::path& folder) {
   }
   if (modules.size() == 1)
     fail_input(list.string(), ": expected Pooling as module 1, the list ends before it");
+  return settings;
+}
+
+}  // namespace
+
+bool names_folder(const std::string& model) {
+  if (!folder_exists(model)) return false;
+  const fs::path folder = model;
+  const bool holds_model =
+      path_exists(folder / "config.json") || path_exists(folder / "modules.json");
+  if (EncoderConfig::is_name(model) && !holds_model)
+    fail_input(model,
+               ": is a built-in model, but a folder of that name is in the way, and there "
+               "is no model in it; rename the folder, or run elsewhere");
+  return true;
+}
+
+SentenceSettings read_settings(const fs::path& folder) {
+  if (!folder_exists(folder)) fail_input(folder.string(), ": no such folder");
+  SentenceSettings settings = read_modules(folder);
+  check_weight_files(settings);
   return settings;
 }
 

@@ -31,8 +31,8 @@ bool names_folder(const std::string& model);
 
 /// Reads modules.json, the pooling's config, sentence_bert_config.json and
 /// config_sentence_transformers.json. Modules other than Transformer, Pooling and Normalize in this
-/// order are InputError, and so are pooling modes other than mean, cls and max, and a default
-/// prompt that the pooling should leave out.
+/// order are InputError, and so are pooling modes other than mean, cls and max, a default prompt
+/// that the pooling should leave out, and adapters of the weights.
 SentenceSettings read_settings(const std::filesystem::path& folder);
 
 /// Writes the same files, in the layout that every version reads.

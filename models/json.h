@@ -30,6 +30,7 @@ class JsonObject {
                    path.string()) {}
 
   const std::string& source() const { return source_; }
+  bool empty() const { return object_.empty(); }
   /// True for a key with a value other than null.
   bool has(const std::string& key) {
     known_.insert(key);

@@ -247,6 +247,17 @@ TEST_CASE("keys of published folders are not named") {
   CHECK(folder.load().unused_keys().empty());
 }
 
+TEST_CASE("files beside the usual ones that Python follows are followed or refused") {
+  const ModelFolder folder("mpnet");
+  folder.write("sentence_roberta_config.json", {{"max_seq_length", 12}});
+  check_same(folder.load(), load("mpnet"));  // behind sentence_bert_config.json
+  folder.write("sentence_bert_config.json", nlohmann::json::object());
+  CHECK(folder.load().max_seq_length() == 12);
+  folder.write("adapter_config.json", {{"peft_type", "LORA"}});
+  check_refused(folder, "adapter_config.json",
+                "adapters are not supported; merge them into the weights");
+}
+
 TEST_CASE("every key of a folder is followed, harmless, refused or named once") {
   const auto with = [](const ModelFolder& folder, const std::string& file, const char* key,
                        const nlohmann::json& value) {
@@ -271,6 +282,12 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
     expected.push_back((folder / file).string() + place + ": 'new_key'");
   }
   CHECK(keys(folder.load()) == expected);
+  const ModelFolder sharded("bert");
+  sharded.write("model.safetensors.index.json",
+                {{"weight_map", {}}, {"metadata", {{"total_size", 1}}}, {"new_key", 1}});
+  CHECK(keys(sharded.load()) ==
+        std::vector<std::string>{(sharded / "model.safetensors.index.json").string() +
+                                 ": 'new_key'"});
   // Python's classes refuse the keys of these files that they do not know.
   for (const std::string file : {"1_Pooling/config.json", "sentence_bert_config.json"}) {
     const ModelFolder other("mpnet");
@@ -378,6 +395,10 @@ TEST_CASE("the default prompt goes before every text that is embedded, and survi
   CHECK(config["default_prompt_name"] == "query");
   CHECK(config["similarity_fn_name"] == "dot");
 
+  folder.write("config_sentence_transformers.json", {{"similarity_fn_name", "maxsim"}});
+  check_refused(folder, "config_sentence_transformers.json",
+                "similarity_fn_name 'maxsim' is not supported; expected cosine, dot, euclidean or "
+                "manhattan");
   set("title");
   check_refused(folder, "config_sentence_transformers.json",
                 "'default_prompt_name': no prompt is named 'title'");
