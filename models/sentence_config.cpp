@@ -1,5 +1,7 @@
 #include "ringlet/models/sentence_config.h"
 
+#include <algorithm>
+
 #include "ringlet/core/quote.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
@@ -27,6 +29,10 @@ SentenceConfig read_sentence_config(const std::filesystem::path& folder,
   for (const auto& [name, text] : prompts.items())
     config.prompts[name] = texts.get_or<std::string>(name, "");
   config.similarity_fn_name = j.get_or("similarity_fn_name", config.similarity_fn_name);
+  constexpr const char* kSimilarities[] = {"cosine", "dot", "euclidean", "manhattan"};
+  if (std::ranges::count(kSimilarities, config.similarity_fn_name) == 0)
+    fail_input(source, ": similarity_fn_name ", quote(config.similarity_fn_name),
+               " is not supported; expected cosine, dot, euclidean or manhattan");
   if (j.has("default_prompt_name")) {
     config.default_prompt_name = j.get<std::string>("default_prompt_name");
     if (!config.prompts.contains(*config.default_prompt_name))

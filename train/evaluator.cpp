@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ringlet/core/quote.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"
@@ -55,6 +56,13 @@ const char* similarity_name(Similarity similarity) {
   return "manhattan";
 }
 
+Similarity named_similarity(const std::string& name) {
+  for (const Similarity similarity :
+       {Similarity::cosine, Similarity::dot, Similarity::euclidean, Similarity::manhattan})
+    if (name == similarity_name(similarity)) return similarity;
+  fail_input("unknown similarity ", quote(name), "; expected cosine, dot, euclidean or manhattan");
+}
+
 std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b) {
   RINGLET_CHECK(a.dim() == 2 && a.shape() == b.shape(), "[similarity] embeddings of shapes ",
                 a.shape(), " and ", b.shape());
@@ -80,7 +88,6 @@ EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const TextDataset& da
     : options_(std::move(options)) {
   if (dataset.columns().size() != 2 || dataset.target() != Target::score)
     fail_input(dataset.name(), ": expected two sentences and a score in each row");
-  RINGLET_CHECK(!options_.similarities.empty(), "[evaluator] no similarity to evaluate");
   for (std::size_t row = 0; row < dataset.size(); ++row) {
     const RowTexts texts = dataset.texts(row);
     first_.emplace_back(texts[0]);
@@ -99,12 +106,21 @@ Tensor EmbeddingSimilarityEvaluator::encode(const models::SentenceEncoder& model
   return encode_together(model, texts, options_.encode, group);
 }
 
-Metrics EmbeddingSimilarityEvaluator::evaluate(const Tensor& first, const Tensor& second,
+Metrics EmbeddingSimilarityEvaluator::evaluate(const models::SentenceEncoder& model,
                                                const EvaluationPoint& at) const {
+  const Similarity own = named_similarity(model.sentence_config().similarity_fn_name);
+  return correlate(encode(model, first_, at.group), encode(model, second_, at.group), own, at);
+}
+
+Metrics EmbeddingSimilarityEvaluator::correlate(const Tensor& first, const Tensor& second,
+                                                Similarity otherwise,
+                                                const EvaluationPoint& at) const {
   Metrics metrics;
   std::string header = "epoch,steps";
   std::vector<double> line{at.epoch, static_cast<double>(at.step)};
-  for (const Similarity similarity : options_.similarities) {
+  std::vector<Similarity> similarities = options_.similarities;
+  if (similarities.empty()) similarities.push_back(otherwise);
+  for (const Similarity similarity : similarities) {
     const std::vector<double> values = paired_similarities(similarity, first, second);
     const std::string name = similarity_name(similarity);
     const double r = pearson(values, scores_), rho = spearman(values, scores_);

@@ -19,6 +19,8 @@ namespace ringlet::train {
 /// The distances count negatively: more is more similar.
 enum class Similarity { cosine, dot, euclidean, manhattan };
 const char* similarity_name(Similarity similarity);
+/// The one of this name; InputError where there is none.
+Similarity named_similarity(const std::string& name);
 
 /// Of row i of `a` and row i of `b`, (n, H) f32 each, computed in f64.
 std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b);
@@ -27,8 +29,8 @@ std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, 
 class EmbeddingSimilarityEvaluator {
  public:
   struct Options {
-    std::string name = {};  // of the data, in metrics and file names
-    std::vector<Similarity> similarities = {Similarity::cosine};
+    std::string name = {};                      // of the data, in metrics and file names
+    std::vector<Similarity> similarities = {};  // empty: the model's similarity_fn_name
     models::EncodeOptions encode = {};
   };
   /// A file as read_dataset reads it; its name without the ending is the default name.
@@ -47,11 +49,13 @@ class EmbeddingSimilarityEvaluator {
   }
   /// "NAME_pearson_cosine", "NAME_spearman_cosine", …; appends a line to
   /// similarity_evaluation_NAME_results.csv where there is an output folder.
-  Metrics evaluate(const models::SentenceEncoder& model, const EvaluationPoint& at = {}) const {
-    return evaluate(encode(model, first_, at.group), encode(model, second_, at.group), at);
+  Metrics evaluate(const models::SentenceEncoder& model, const EvaluationPoint& at = {}) const;
+  /// The same for embeddings made elsewhere, (rows, H) of each column; by cosine where the options
+  /// name no similarity.
+  Metrics evaluate(const Tensor& first, const Tensor& second,
+                   const EvaluationPoint& at = {}) const {
+    return correlate(first, second, Similarity::cosine, at);
   }
-  /// The same for embeddings made elsewhere, (rows, H) of each column.
-  Metrics evaluate(const Tensor& first, const Tensor& second, const EvaluationPoint& at = {}) const;
 
   std::size_t size() const { return scores_.size(); }
   const std::string& name() const { return options_.name; }
@@ -59,6 +63,9 @@ class EmbeddingSimilarityEvaluator {
  private:
   Tensor encode(const models::SentenceEncoder& model, const std::vector<std::string>& texts,
                 const comm::Group& group) const;
+  /// By the similarities of the options, or by `otherwise` where there are none.
+  Metrics correlate(const Tensor& first, const Tensor& second, Similarity otherwise,
+                    const EvaluationPoint& at) const;
 
   Options options_;
   std::vector<std::string> first_, second_;

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.evaluation import EmbeddingSimilarityEvaluator
 
 from oracle import FOLDER, Oracle
 from texts import SENTENCES
@@ -41,6 +42,16 @@ def padding_case(oracle, name, token):
                word_grad=tables.word_embeddings.weight.grad[:6], position_grad=tables.position_embeddings.weight.grad[:6])
 
 
+def similarity_case(oracle, name):
+    """Of the first six sentences with the last six, by the similarity that the folder names."""
+    encoder = encoder_with("bert", "config_sentence_transformers.json", similarity_fn_name=name)
+    scores = [0.1, 0.9, 0.4, 0.3, 0.8, 0.6]
+    evaluator = EmbeddingSimilarityEvaluator(SENTENCES[:6], SENTENCES[6:], scores, write_csv=False)
+    metrics = evaluator(encoder)
+    oracle.add(f"similarity/{name}", scores=scores, pearson=metrics[f"pearson_{name}"],
+               spearman=metrics[f"spearman_{name}"])
+
+
 def main():
     oracle = Oracle(5)
     for token_id in (0, 5):
@@ -51,6 +62,8 @@ def main():
     for columns in (5, 1000):  # mpnet's folder normalises first
         encoder = encoder_with("mpnet", "config_sentence_transformers.json", truncate_dim=columns)
         oracle.add(f"truncate_dim/{columns}", embeddings=encode(encoder, SENTENCES))
+    for name in ("dot", "euclidean"):
+        similarity_case(oracle, name)
     oracle.save("folders.safetensors")
 
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "../files.h"
+#include "../oracle.h"
 #include "ringlet/core/file.h"
 #include "words.h"
 #include "words_loss.h"
@@ -56,6 +58,37 @@ TEST_CASE("scores have Sentence Transformers' names and table") {
       table.starts_with("epoch,steps,cosine_pearson,cosine_spearman,euclidean_pearson,"
                         "euclidean_spearman\n0.5,20,0.866"));
   CHECK(std::count(table.begin(), table.end(), '\n') == 3);
+}
+
+TEST_CASE("the similarity is the one that the model's folder names, unless options do") {
+  const Oracle oracle("folders");
+  std::vector<std::string> sentences;
+  std::ifstream lines(oracle_folder() + "/sentences.txt");
+  for (std::string line; std::getline(lines, line);) sentences.push_back(line);
+  REQUIRE(sentences.size() == 12);
+  for (const std::string name : {"dot", "euclidean"}) {
+    const TemporaryFolder folder;
+    std::filesystem::copy(oracle_folder() + "/bert", folder / "model",
+                          std::filesystem::copy_options::recursive);
+    write_file(folder / "model/config_sentence_transformers.json",
+               R"({"similarity_fn_name": ")" + name + R"("})");
+    const auto model = models::SentenceEncoder::from_pretrained(folder / "model");
+    const std::vector<double> scores =
+        oracle.tensor("similarity/" + name + "/scores").to_vector<double>();
+    TextDataset data("sts", {"sentence1", "sentence2"}, Target::score);
+    for (std::size_t i = 0; i < 6; ++i)
+      data.add_row(std::vector<std::string_view>{sentences[i], sentences[i + 6]}, scores[i]);
+    const Metrics metrics = EmbeddingSimilarityEvaluator(data, {}).evaluate(model);
+    REQUIRE(metrics.size() == 2);
+    CHECK(metrics[0].first == "pearson_" + name);
+    CHECK(metrics[0].second ==
+          doctest::Approx(oracle.scalar("similarity/" + name + "/pearson")).epsilon(1e-5));
+    CHECK(metrics[1].second ==
+          doctest::Approx(oracle.scalar("similarity/" + name + "/spearman")).epsilon(1e-12));
+    const Metrics cosine =
+        EmbeddingSimilarityEvaluator(data, {.similarities = {Similarity::cosine}}).evaluate(model);
+    CHECK(cosine[0].first == "pearson_cosine");
+  }
 }
 
 TEST_CASE("accuracy is counted over all rows, without dropout, and leaves the mode as it was") {

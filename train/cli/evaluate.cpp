@@ -1,4 +1,4 @@
-// `ringlet evaluate`: how well cosine similarities order scored pairs.
+// `ringlet evaluate`: how well the similarities of a model order scored pairs.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
