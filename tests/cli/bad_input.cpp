@@ -291,3 +291,8 @@ TEST_CASE_FIXTURE(Fixture, "more than the memory limit, or a limit that is no si
                           "found " + std::to_string(64 << 10)});
   check_refused_naming(train(data, {"--memory-limit", "4 parsecs"}), {"--memory-limit", "parsecs"});
 }
+
+TEST_CASE_FIXTURE(Fixture, "a trained model is not trained further on generated sentences") {
+  check_refused_naming(run({"train", "--model", model, "--output", output}),
+                       {"ringlet: --model " + model + ": ", "needs --data"});
+}

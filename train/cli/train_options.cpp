@@ -27,7 +27,8 @@ constexpr std::size_t kOwnDataEpochs = 4;
 
 void add_data_options(CLI::App& command, DataOptions& data) {
   command.add_option("--data", data.data,
-                     "FILE or FILE:LOSS, may be repeated; the project's own data if not given");
+                     "FILE or FILE:LOSS, may be repeated; random weights alone train on generated "
+                     "sentences without it");
   command.add_option("--loss", data.loss,
                      std::string("Loss of files that name none: ") + kLossNames +
                          "; by default what their columns call for");
@@ -180,6 +181,9 @@ void check(const TrainOptions& options, bool restarted) {
     models::EncoderConfig::named(options.model.model);
   } else if (!options.vocab.empty()) {
     fail_input("--vocab ", options.vocab, ": ", options.model.model, " has its own vocabulary");
+  } else if (options.data.data.empty()) {
+    fail_input("--model ", options.model.model,
+               ": a trained model needs --data; generated sentences are for random weights alone");
   }
   if (!options.data.loss.empty()) parse_loss(options.data.loss);
   if (options.arguments.momentum != 0 && options.optimizer != "sgd")
