@@ -8,15 +8,19 @@
 #include <system_error>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
 
 namespace ringlet::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// Files that other ranks try to write, and the lock.
+constexpr std::string_view kHidden = ".ringlet-";
+
 /// Makes a file and removes it: permissions alone say little to root or on a read-only disk.
 void try_file(std::string_view option, const fs::path& folder, const fs::path& wanted) {
-  std::string name = (folder / ".ringlet-XXXXXX").string();
+  std::string name = (folder / str(kHidden, "XXXXXX")).string();
   const int fd = ::mkstemp(name.data());
   if (fd < 0)
     fail_input(option, ' ', wanted.string(),
@@ -41,8 +45,10 @@ void check_writable_folder(std::string_view option, const fs::path& folder) {
 
 void check_new_folder(std::string_view option, const fs::path& folder) {
   std::error_code error;
-  if (fs::is_directory(folder, error) && !fs::is_empty(folder, error))
-    fail_input(option, ' ', folder.string(), ": the folder is not empty");
+  if (fs::is_directory(folder, error))
+    for (const fs::path& path : list_folder(folder))
+      if (!path.filename().string().starts_with(kHidden))
+        fail_input(option, ' ', folder.string(), ": the folder is not empty");
   check_writable_folder(option, folder);
 }
 

@@ -9,7 +9,7 @@ namespace ringlet::cli {
 /// A file can be created in `folder`, or in the nearest folder above it that exists. InputError
 /// that begins with `option` otherwise.
 void check_writable_folder(std::string_view option, const std::filesystem::path& folder);
-/// `folder` is writable and does not exist or is empty.
+/// `folder` is writable and does not exist or is empty, but for ringlet's own hidden files.
 void check_new_folder(std::string_view option, const std::filesystem::path& folder);
 /// `file` is no folder, and its folder exists and is writable.
 void check_output_file(std::string_view option, const std::filesystem::path& file);

@@ -1,18 +1,20 @@
 // `ringlet train`: text in, a trained Sentence Transformers folder out.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/models/tokenizer/trainer.h"
-#include "ringlet/train/checkpoint.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
+#include "ringlet/train/cli/output_lock.h"
 #include "ringlet/train/cli/train_rank.h"
 
 namespace ringlet::cli {
@@ -38,14 +40,20 @@ void share_processors(const TrainOptions& options, int devices) {
     set_threads_per_device(std::max(1, threads_per_device() / devices));
 }
 
+/// Ranks of the attempt before may still be ending.
+std::chrono::seconds patience(const comm::Environment& environment) {
+  return std::chrono::seconds(environment.restart_count > 0 ? 30 : 0);
+}
+
 void train_model(TrainOptions options) {
   const train::Strategy strategy = train::parse_strategy(options.strategy);
   const comm::Environment environment = comm::Environment::read();
   const bool launched = environment.world_size > 1;
-  const bool restarted = environment.restart_count > 0;
-  check(options, restarted);
-  if (restarted) options.resume = train::latest_checkpoint(options.arguments.output).has_value();
+  check(options);
   check_devices(options, strategy, launched);
+  std::optional<OutputLock> lock;
+  if (environment.rank == 0) lock.emplace(options.arguments.output, patience(environment));
+  check_output(options, environment);
   options.arguments.strategy = strategy;
   if (!launched) share_processors(options, options.devices);
   const Device device = use_device(options.model);

@@ -175,7 +175,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   command.add_flag("--no-progress", options.no_progress, "Say nothing until the end");
 }
 
-void check(const TrainOptions& options, bool restarted) {
+void check(const TrainOptions& options) {
   use_device(options.model);
   if (from_scratch(options)) {
     models::EncoderConfig::named(options.model.model);
@@ -190,11 +190,17 @@ void check(const TrainOptions& options, bool restarted) {
     fail_input("--momentum ", options.arguments.momentum, ": needs --optimizer sgd");
   if (options.optimizer == "sgd" && options.arguments.lr == 0)
     fail_input("--optimizer sgd: needs --lr; the rates by default are adamw's");
+  check_writable_folder("--output", options.arguments.output);
+}
+
+void check_output(TrainOptions& options, const comm::Environment& environment) {
   const fs::path& output = options.arguments.output;
-  if (!options.resume && !restarted) return check_new_folder("--output", output);
-  check_writable_folder("--output", output);
-  if (!train::latest_checkpoint(output) && !restarted)
+  const bool restarted = environment.restart_count > 0;
+  // What other ranks find there, rank 0 may have begun to write.
+  if (!options.resume && !restarted && environment.rank == 0) check_new_folder("--output", output);
+  if (options.resume && !restarted && !train::latest_checkpoint(output))
     fail_input("--resume: there is no checkpoint in ", output.string());
+  if (restarted) options.resume = train::latest_checkpoint(output).has_value();
 }
 
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "ringlet/comm/environment.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/training_data.h"
 #include "ringlet/train/trainer.h"
@@ -41,9 +42,12 @@ bool from_scratch(const TrainOptions& options);
 
 void add_train_options(CLI::App& command, TrainOptions& options);
 
-/// InputError for everything that can be known to be wrong before a file is read. After a
-/// launcher's restart the output folder holds what the attempt before has left.
-void check(const TrainOptions& options, bool restarted);
+/// InputError for everything that can be known to be wrong before a file is read.
+void check(const TrainOptions& options);
+/// InputError where --output is not new, or has no checkpoint for --resume. After a launcher's
+/// restart it holds what the attempt before has left, and --resume is set by that. Rank 0 has the
+/// folder's lock.
+void check_output(TrainOptions& options, const comm::Environment& environment);
 /// The same for what several devices cannot do; `launched`: this is one of several ranks.
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched);
 

@@ -1,0 +1,119 @@
+// One run at a time trains into an --output; its lock ends with its processes.
+#include <filesystem>
+
+#include "ringlet/tests/cli/background.h"
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/cli/training.h"
+
+TEST_SUITE_BEGIN("host");
+
+namespace fs = std::filesystem;
+using ringlet::read_file;
+
+namespace {
+
+std::vector<std::string> program(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RINGLET_PROGRAM);
+  return arguments;
+}
+
+/// A run that has written a checkpoint and goes on.
+struct Fixture {
+  TemporaryFolder folder;
+  fs::path output = folder / "out";
+
+  Background begin(std::vector<std::string> more) const {
+    more.insert(more.end(), {"--save-steps", "5"});
+    return Background(program(tiny_training(output, 4000, more)));
+  }
+  void wait_for_checkpoint() const {
+    REQUIRE(Background::until([&] { return fs::exists(output / "checkpoint-5"); }, 120));
+  }
+  Outcome second(std::vector<std::string> more) const {
+    more.insert(more.end(), {"--save-steps", "5"});
+    return run(tiny_training(output, 4000, more));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a second run with the same --output is refused while the first lives") {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--strategy", "ddp", "--devices", "2"}}) {
+    fs::remove_all(output);
+    const Background first = begin(more);
+    wait_for_checkpoint();
+    const std::string line = ringlet::str("--output ", output.string(),
+                                          ": another run writes to it (process ", first.pid());
+    for (const char* resume : {"--no-progress", "--resume"}) {
+      const Outcome refused = second({resume});
+      CHECK_EQ(refused.code, 2);
+      CHECK(refused.err.starts_with("ringlet: " + line));
+      CHECK_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1);
+    }
+    const Outcome launched = run([&] {
+      auto command = program(tiny_training(output, 4000, {"--strategy", "ddp", "--resume"}));
+      command.insert(command.begin(), {"run", "--nproc-per-node", "2"});
+      return command;
+    }());
+    CHECK_EQ(launched.code, 2);
+    CHECK(launched.err.find("[0] ringlet: " + line) != std::string::npos);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a lock does not outlive its run, however it ended") {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--strategy", "ddp", "--devices", "2"}}) {
+    fs::remove_all(output);
+    Background first = begin(more);
+    wait_for_checkpoint();
+    first.signal(SIGKILL);
+    CHECK_EQ(first.wait(), 1000 + SIGKILL);
+    CHECK(fs::exists(output / ".ringlet-lock"));
+    // Its ranks, if there are any, have been killed with it and may be ending.
+    REQUIRE(Background::until(
+        [&] {
+          return run_program("flock", {"-n", (output / ".ringlet-lock").string(), "true"}).code ==
+                 0;
+        },
+        20));
+    std::vector<std::string> resume = more;
+    resume.push_back("--resume");
+    const Outcome resumed =
+        run(tiny_training(output, 4000,
+                          [&] {
+                            resume.insert(resume.end(), {"--save-steps", "5"});
+                            return resume;
+                          }()),
+            {.signal = SIGTERM, .when = [&] {
+               return fs::exists(output / ".ringlet-lock") && fs::exists(output / "checkpoint-20");
+             }});
+    CHECK_EQ(resumed.code, 128 + SIGTERM);
+    CHECK_FALSE(fs::exists(output / ".ringlet-lock"));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "ranks that are started again wait for those that are still ending") {
+  fs::create_directory(output);
+  const std::string lock = (output / ".ringlet-lock").string();
+  const std::string ready = (folder / "ready").string();
+  const Background old({"flock", lock, "sh", "-c", "touch " + ready + "; exec sleep 1"});
+  REQUIRE(Background::until([&] { return fs::exists(ready); }));
+  CHECK_EQ(run(tiny_training(output, 2)).code, 2);
+  Background again(program(tiny_training(output, 2)),
+                   {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RESTART_COUNT", "1"}});
+  CHECK_EQ(again.wait(60), 0);
+  CHECK(fs::exists(output / "model"));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a run that is refused leaves no folder, and finds its own place again") {
+  const fs::path below = folder / "a/b/out";
+  CHECK_EQ(run(tiny_training(below.string() + "/", 1, {"--data", "absent.csv"})).code, 2);
+  CHECK_EQ(folder.entries(), 0);
+  CHECK_EQ(run(tiny_training(below.string() + "/", 1)).code, 0);
+  CHECK(fs::exists(below / "model"));
+  CHECK_FALSE(fs::exists(below / ".ringlet-lock"));
+}
+
+TEST_SUITE_END();
