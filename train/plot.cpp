@@ -79,8 +79,10 @@ void draw_series(Canvas& canvas, const Series& series, const Scale& x, const Sca
                  const std::string& classes) {
   Points run;
   const auto end_run = [&] {
-    if (run.size() == 1) run.push_back({run[0].first + 1, run[0].second});  // a dot
-    if (!run.empty()) canvas.polyline(thin(run), classes);
+    if (run.size() == 1)
+      canvas.dot(run[0].first, run[0].second, "dot " + classes);
+    else if (!run.empty())
+      canvas.polyline(thin(run), "line " + classes);
     run.clear();
   };
   for (std::size_t i = 0; i < series.x.size(); ++i) {
@@ -136,11 +138,10 @@ void draw_chart(Canvas& canvas, const LineChart& chart, double top) {
   const double legend_y = top + 48;
   std::size_t colour = 0;
   for (const Series& series : chart.series) {
-    const std::string classes =
-        str("line ", svg::colour_class(colour), series.faint ? " faint" : "");
+    const std::string classes = str(svg::colour_class(colour), series.faint ? " faint" : "");
     draw_series(canvas, series, x, y, classes);
     if (!series.name.empty())
-      legend = draw_legend_entry(canvas, legend, legend_y, series.name, classes);
+      legend = draw_legend_entry(canvas, legend, legend_y, series.name, "line " + classes);
     if (!series.faint) ++colour;
   }
   for (const Level& level : chart.levels) {

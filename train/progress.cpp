@@ -49,6 +49,8 @@ std::string format_count(double count) {
 Progress::Progress(std::ostream& out, std::int64_t total_steps, ProgressOptions options)
     : out_(out), total_(total_steps), options_(std::move(options)) {
   if (!options_.clock) options_.clock = steady_seconds;
+  if (options_.datasets.size() < 2) options_.datasets = {"loss"};
+  losses_.resize(options_.datasets.size(), std::numeric_limits<double>::quiet_NaN());
   last_time_ = now();
   shown_at_ = -std::numeric_limits<double>::infinity();
 }
@@ -59,13 +61,14 @@ Progress::~Progress() {
 
 double Progress::now() const { return options_.clock(); }
 
-void Progress::step(std::int64_t step, double loss, std::int64_t pairs, std::int64_t tokens) {
+void Progress::step(std::int64_t step, double loss, std::int64_t pairs, std::int64_t tokens,
+                    std::size_t dataset) {
   const double time = now();
   seconds_ += time - last_time_;
   last_time_ = time;
   step_ = step;
   ++steps_here_;
-  loss_ = loss;
+  losses_.at(dataset) = loss;
   pairs_ += pairs;
   tokens_ += tokens;
   const double every = options_.terminal ? options_.terminal_every : options_.plain_every;
@@ -80,7 +83,10 @@ void Progress::note(const std::string& line) {
 }
 
 std::string Progress::line() const {
-  std::string text = str("step ", step_, '/', total_, format("  loss %.4f", loss_));
+  std::string text = str("step ", step_, '/', total_);
+  for (std::size_t i = 0; i < losses_.size(); ++i)
+    if (!std::isnan(losses_[i]))
+      text += str("  ", options_.datasets[i], format(" %.4f", losses_[i]));
   if (seconds_ <= 0) return text;
   text += str("  ", format_count(static_cast<double>(pairs_) / seconds_), " pairs/s  ",
               format_count(static_cast<double>(tokens_) / seconds_), " tokens/s  ");

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 namespace ringlet::train {
 
@@ -21,9 +22,11 @@ struct ProgressOptions {
   double plain_every = 5;       ///< seconds between two plain lines
   /// Seconds since any fixed point; the steady clock unless given.
   std::function<double()> clock = {};
+  std::vector<std::string> datasets = {};  ///< of several data sets each one's latest loss is shown
 };
 
-/// "step 120/1000  loss 0.8123  312 pairs/s  8.1k tokens/s  2 min 30 s left".
+/// "step 120/1000  loss 0.8123  312 pairs/s  8.1k tokens/s  2 min 30 s left"; of several data sets
+/// "step 120/1000  nli 0.8123  sts 0.0312  …".
 class Progress {
  public:
   /// Shows nothing by itself; `out` must outlive it. Time counts from here.
@@ -32,9 +35,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// After each step; `pairs` and `tokens` are the step's own. The first and the last step are
-  /// always shown.
-  void step(std::int64_t step, double loss, std::int64_t pairs, std::int64_t tokens);
+  /// After each step; `pairs` and `tokens` are the step's own, `dataset` an index of the options'
+  /// names. The first and the last step are always shown.
+  void step(std::int64_t step, double loss, std::int64_t pairs, std::int64_t tokens,
+            std::size_t dataset = 0);
   /// Leaves out the time since the last step: evaluating and saving are no training.
   void skip_time();
   /// A line of its own, above the progress line.
@@ -55,7 +59,7 @@ class Progress {
   double seconds_ = 0;  // of all steps
   std::int64_t step_ = 0;
   std::int64_t steps_here_ = 0;  // a resumed run does not start at step 1
-  double loss_ = 0;
+  std::vector<double> losses_;   // the latest of each data set; NaN before its first
   std::int64_t pairs_ = 0;
   std::int64_t tokens_ = 0;
   std::size_t width_ = 0;  // of the line on the terminal

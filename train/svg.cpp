@@ -30,7 +30,7 @@ std::string colours(const Palette& palette) {
   std::string text;
   for (std::size_t i = 0; i < kColours; ++i) {
     text += str(".line.c", i, " { stroke: ", palette[i], " } ");
-    text += str(".bar.c", i, " { fill: ", palette[i], " }\n");
+    text += str(".bar.c", i, ", .dot.c", i, " { fill: ", palette[i], " }\n");
   }
   return text;
 }
@@ -99,6 +99,11 @@ void Canvas::line(double x1, double y1, double x2, double y2, std::string_view c
 void Canvas::rectangle(double x, double y, double width, double height, std::string_view classes) {
   body_ += str("<rect", attribute("class", classes), attribute("x", x), attribute("y", y),
                attribute("width", width), attribute("height", height), "/>\n");
+}
+
+void Canvas::dot(double x, double y, std::string_view classes) {
+  body_ += str("<circle", attribute("class", classes), attribute("cx", x), attribute("cy", y),
+               attribute("r", 3), "/>\n");
 }
 
 void Canvas::polyline(const std::vector<std::pair<double, double>>& points,

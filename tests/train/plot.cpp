@@ -72,7 +72,10 @@ TEST_CASE("a value that is not finite interrupts the line") {
 
 TEST_CASE("charts without points and with one point are drawn") {
   CHECK_EQ(count(draw_lines({"empty", "", "", {}, {}}), "<polyline"), 0);
-  CHECK_EQ(count(draw_lines({"dot", "", "", {{"", {3}, {5}}}, {}}), "<polyline"), 1);
+  const std::string dot = draw_lines({"dot", "", "", {{"", {3}, {5}}}, {}});
+  CHECK_EQ(count(dot, "<polyline"), 0);  // without a length
+  CHECK(contains(dot, "<circle class=\"dot c0\" cx=\"402.0\" cy=\"186.0\" r=\"3.0\"/>"));
+  CHECK(contains(dot, ".dot.c0 { fill: #0072b2 }"));
   CHECK_THROWS_WITH_AS(draw_lines({"", "", "", {{"s", {1, 2}, {1}}}, {}}),
                        "[draw_lines] series 's': 2 != 1", Error);
 }

@@ -61,3 +61,16 @@ TEST_CASE("time for evaluation does not count, and a resumed run counts its own 
   progress.step(12, 1, 10, 100);
   CHECK_EQ(progress.line(), "step 12/20  loss 1.0000  10.0 pairs/s  100 tokens/s  8 s left");
 }
+
+TEST_CASE("of several data sets the latest loss of each is shown") {
+  double time = 0;
+  std::ostringstream out;
+  Progress progress(out, 20, {.clock = [&] { return time += 1; }, .datasets = {"nli", "sts"}});
+  progress.step(1, 0.5, 10, 100, 0);
+  CHECK_EQ(progress.line(), "step 1/20  nli 0.5000  10.0 pairs/s  100 tokens/s  19 s left");
+  progress.step(2, 0.0625, 10, 100, 1);
+  progress.step(3, 0.25, 10, 100, 0);
+  CHECK_EQ(out.str().substr(0, out.str().find('\n')),
+           "step 1/20  nli 0.5000  10.0 pairs/s  100 tokens/s  19 s left");
+  CHECK(progress.line().starts_with("step 3/20  nli 0.2500  sts 0.0625  "));
+}
