@@ -49,18 +49,20 @@ void check_model(const SafeTensors& file, const NamedTensors& expected) {
 }
 
 /// The moments of every parameter, from the file, checked.
-std::vector<Optimizer::ParameterState> read_moments(const SafeTensors& file,
-                                                    const checkpoint::Json& updates,
-                                                    const nn::Module& module,
-                                                    const Optimizer& optimizer) {
+std::vector<Optimizer::ParameterState> read_moments(
+    const SafeTensors& file, const std::function<std::int64_t(const std::string&)>& updates_of,
+    const nn::Module& module, const Optimizer& optimizer) {
   std::vector<Optimizer::ParameterState> states;
   for (const nn::NamedParameter& named : module.named_parameters()) {
     Optimizer::ParameterState& state = states.emplace_back();
     state.name = named.name;
-    updates.at(named.name).get_to(state.steps);
-    if (state.steps == 0) continue;
+    state.steps = updates_of(named.name);
     for (const std::string& moment : optimizer.moment_names()) {
       const std::string name = named.name + '/' + moment;
+      if (state.steps == 0 && file.contains(name))
+        fail_input(file.path().string(), ": tensor ", quote(name), " of a parameter without an ",
+                   "update, by ", checkpoint::kState);
+      if (state.steps == 0) continue;
       check_tensor(file, name, named.parameter.tensor());
       state.moments.emplace_back(moment, file.load(name));
     }
@@ -152,9 +154,11 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
   const TrainerState state = read_trainer_state(folder);
   const SafeTensors model = SafeTensors::open(folder / kModel);
   check_model(model, saved_tensors(module));
-  const auto moments = checkpoint::read_json(folder, [&](const checkpoint::Json& json) {
-    return read_moments(SafeTensors::open(folder / kMoments), json.at("updates"), module,
-                        optimizer);
+  const auto moments = checkpoint::read_json(folder, [&](const auto& json, const auto& file) {
+    const auto updates_of = [&](const std::string& parameter) {
+      return checkpoint::updates_from_json(json, file, parameter, state.step);
+    };
+    return read_moments(SafeTensors::open(folder / kMoments), updates_of, module, optimizer);
   });
   const auto sharding = nn::sharding_of(module);
   for (const nn::NamedParameter& named : module.named_parameters()) {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -19,16 +18,11 @@
 
 namespace ringlet::train {
 
-/// Name to value, as text: equal texts are equal values.
-using UpdateArguments = std::map<std::string, std::string>;
-
 struct TrainerState {
   std::int64_t step = 0;  // updates done
   Position position;      // the next step's place in the data
   Generator generator;
-  std::string fingerprint;    // of the task
-  UpdateArguments arguments;  // what the trainer's updates depend on
-  std::int64_t total_steps = 0;
+  UpdateArguments arguments;  // the task's and the trainer's
   /// Loss since the last line of metrics.
   struct LossSum {
     double sum = 0;
@@ -39,7 +33,9 @@ struct TrainerState {
   LossSum epoch_loss;  // since the epoch began
   LossSum run_loss;    // since the first step
   std::int64_t lone_rows = 0;
-  std::vector<LossSum> dataset_losses;  // where there are several data sets
+  // Where there are several data sets, loss and run_loss of each.
+  std::vector<LossSum> dataset_losses;
+  std::vector<LossSum> dataset_run_losses;
 };
 
 /// Writes the folder `target`, whole or not at all; an older one there is replaced. Under a
@@ -59,8 +55,11 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
 
 /// "checkpoint-STEP" below `output`.
 std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step);
-/// The one of the largest step; none where there is none.
+/// The one of the largest step; none where there is none. A folder without trainer_state.json is no
+/// checkpoint: save_checkpoint leaves none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output);
+/// Folders that have the name of a later checkpoint and are none.
+std::vector<std::filesystem::path> later_strays(const std::filesystem::path& output);
 /// Removes what a run that was killed while it saved has left in `output`. Rank 0 alone calls it,
 /// and before anything is saved there.
 void remove_unfinished_checkpoints(const std::filesystem::path& output);

@@ -6,6 +6,7 @@
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/checkpoint_state.h"
 
 namespace ringlet::train {
 namespace {
@@ -22,12 +23,18 @@ std::optional<std::int64_t> step_of(const std::filesystem::path& folder) {
   return step;
 }
 
-std::map<std::int64_t, std::filesystem::path> all_checkpoints(const std::filesystem::path& output) {
-  std::map<std::int64_t, std::filesystem::path> found;
+using Folders = std::map<std::int64_t, std::filesystem::path>;
+
+/// Folders with a checkpoint's name, those with a state or those without.
+Folders find_folders(const std::filesystem::path& output, bool with_state) {
+  Folders found;
   for (const std::filesystem::path& path : list_folder(output))
-    if (const auto step = step_of(path); step && folder_exists(path)) found[*step] = path;
+    if (const auto step = step_of(path); step && folder_exists(path))
+      if (path_exists(path / checkpoint::kState) == with_state) found[*step] = path;
   return found;
 }
+
+Folders all_checkpoints(const std::filesystem::path& output) { return find_folders(output, true); }
 
 }  // namespace
 
@@ -39,6 +46,14 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
   const auto all = all_checkpoints(output);
   if (all.empty()) return std::nullopt;
   return all.rbegin()->second;
+}
+
+std::vector<std::filesystem::path> later_strays(const std::filesystem::path& output) {
+  const Folders all = all_checkpoints(output);
+  std::vector<std::filesystem::path> strays;
+  for (const auto& [step, path] : find_folders(output, false))
+    if (all.empty() || step > all.rbegin()->first) strays.push_back(path);
+  return strays;
 }
 
 void remove_unfinished_checkpoints(const std::filesystem::path& output) {

@@ -1,31 +1,65 @@
 #include "ringlet/train/checkpoint_state.h"
 
+#include <limits>
 #include <utility>
 
 namespace ringlet::train::checkpoint {
 namespace {
 
-Json to_json(const TrainerState::LossSum& loss) {
-  return {{"sum", loss.sum}, {"steps", loss.steps}};
+using LossSum = TrainerState::LossSum;
+
+Json to_json(const LossSum& loss) { return {{"sum", loss.sum}, {"steps", loss.steps}}; }
+
+Json to_json(const std::vector<LossSum>& losses) {
+  Json all = Json::array();
+  for (const LossSum& loss : losses) all.push_back(to_json(loss));
+  return all;
 }
 
-TrainerState::LossSum loss_sum_from(const Json& json) {
-  return {json.at("sum").get<double>(), json.at("steps").get<std::int64_t>()};
-}
+/// Values of one JSON object, checked.
+class Reader {
+ public:
+  Reader(const Json& json, const std::filesystem::path& file) : json_(json), file_(file) {}
+
+  /// A whole number that Number holds, 0 or more.
+  template <class Number>
+  void get(const char* key, Number& to) const {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Number>::max());
+    const Json& value = json_.at(key);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
+      fail_input(file_.string(), ": ", key, ": expected a whole number from 0 to ", kMost,
+                 ", found ", shown(value.dump()));
+    to = value.get<Number>();
+  }
+
+  void get(const char* key, LossSum& to) const { to = loss_sum(key, json_.at(key)); }
+
+  void get(const char* key, std::vector<LossSum>& to) const {
+    for (const Json& loss : json_.at(key)) to.push_back(loss_sum(key, loss));
+  }
+
+ private:
+  LossSum loss_sum(const char* key, const Json& json) const {
+    LossSum loss{.sum = json.at("sum").get<double>()};
+    Reader(json, file_).get("steps", loss.steps);
+    if (loss.steps == 0 && loss.sum != 0)
+      fail_input(file_.string(), ": ", key, ": expected a sum of 0 over 0 steps, found ", loss.sum);
+    return loss;
+  }
+
+  const Json& json_;
+  const std::filesystem::path& file_;
+};
 
 }  // namespace
 
 Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters) {
-  Json losses = Json::array();
-  for (const TrainerState::LossSum& loss : state.dataset_losses) losses.push_back(to_json(loss));
   Json updates = Json::object();
   for (const auto& parameter : parameters) updates[parameter.name] = parameter.steps;
   return {{"format", kFormat},
           {"step", state.step},
           {"epoch", state.position.epoch},
           {"step_in_epoch", state.position.step},
-          {"total_steps", state.total_steps},
-          {"data", state.fingerprint},
           {"arguments", state.arguments},
           {"generator",
            {{"seed", state.generator.seed},
@@ -35,28 +69,38 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
           {"epoch_loss", to_json(state.epoch_loss)},
           {"run_loss", to_json(state.run_loss)},
           {"lone_rows", state.lone_rows},
-          {"dataset_losses", std::move(losses)},
+          {"dataset_losses", to_json(state.dataset_losses)},
+          {"dataset_run_losses", to_json(state.dataset_run_losses)},
           {"updates", std::move(updates)}};
 }
 
-TrainerState from_json(const Json& json) {
+TrainerState from_json(const Json& json, const std::filesystem::path& file) {
   TrainerState state;
-  json.at("step").get_to(state.step);
-  json.at("epoch").get_to(state.position.epoch);
-  json.at("step_in_epoch").get_to(state.position.step);
-  json.at("total_steps").get_to(state.total_steps);
-  json.at("data").get_to(state.fingerprint);
+  const Reader reader(json, file), generator(json.at("generator"), file);
+  reader.get("step", state.step);
+  reader.get("epoch", state.position.epoch);
+  reader.get("step_in_epoch", state.position.step);
   json.at("arguments").get_to(state.arguments);
-  json.at("generator").at("seed").get_to(state.generator.seed);
-  json.at("generator").at("step").get_to(state.generator.step);
-  json.at("generator").at("draws").get_to(state.generator.draws);
-  state.loss = loss_sum_from(json.at("loss"));
-  state.epoch_loss = loss_sum_from(json.at("epoch_loss"));
-  state.run_loss = loss_sum_from(json.at("run_loss"));
-  json.at("lone_rows").get_to(state.lone_rows);
-  for (const Json& sum : json.at("dataset_losses"))
-    state.dataset_losses.push_back(loss_sum_from(sum));
+  generator.get("seed", state.generator.seed);
+  generator.get("step", state.generator.step);
+  generator.get("draws", state.generator.draws);
+  reader.get("loss", state.loss);
+  reader.get("epoch_loss", state.epoch_loss);
+  reader.get("run_loss", state.run_loss);
+  reader.get("lone_rows", state.lone_rows);
+  reader.get("dataset_losses", state.dataset_losses);
+  reader.get("dataset_run_losses", state.dataset_run_losses);
   return state;
+}
+
+std::int64_t updates_from_json(const Json& json, const std::filesystem::path& file,
+                               const std::string& parameter, std::int64_t steps) {
+  std::int64_t updates = 0;
+  Reader(json.at("updates"), file).get(parameter.c_str(), updates);
+  if (updates > steps)
+    fail_input(file.string(), ": updates of ", quote(parameter), ": expected at most its ", steps,
+               " steps, found ", updates);
+  return updates;
 }
 
 }  // namespace ringlet::train::checkpoint

@@ -13,13 +13,16 @@ namespace ringlet::train::checkpoint {
 
 using Json = nlohmann::ordered_json;
 
-inline constexpr int kFormat = 3;
+inline constexpr int kFormat = 4;
 inline constexpr const char* kState = "trainer_state.json";
 
 Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters);
-TrainerState from_json(const Json& json);
+TrainerState from_json(const Json& json, const std::filesystem::path& file);
+/// How often a parameter was updated within so many steps.
+std::int64_t updates_from_json(const Json& json, const std::filesystem::path& file,
+                               const std::string& parameter, std::int64_t steps);
 
-/// What `read` makes of the JSON of trainer_state.json.
+/// What `read` makes of the JSON of trainer_state.json, whose path it gets for its messages.
 template <class Read>
 auto read_json(const std::filesystem::path& folder, Read&& read) {
   const std::filesystem::path path = folder / kState;
@@ -29,7 +32,7 @@ auto read_json(const std::filesystem::path& folder, Read&& read) {
     if (json.at("format") != kFormat)
       fail_input(path.string(), ": expected format ", kFormat, ", found ",
                  shown(json.at("format").dump()));
-    return read(json);
+    return read(json, path);
   } catch (const Json::exception& error) {
     fail_input(path.string(), ": not a trainer's state: ", shown(error.what(), 200));
   }

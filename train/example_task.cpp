@@ -27,9 +27,11 @@ std::vector<std::size_t> ExampleSampler::rows(Position position) const {
   return rows;
 }
 
-std::string ExampleSampler::fingerprint() const {
-  return str(examples_, " examples, batches of ", rows_per_step(),
-             options_.shuffle ? ", shuffled" : "", ", seed ", options_.seed);
+UpdateArguments ExampleSampler::arguments() const {
+  return {{"examples", str(examples_)},
+          {kRowsOfAStep, str(rows_per_step())},
+          {"--seed", str(options_.seed)},
+          {kOrder, options_.shuffle ? "shuffled" : "as given"}};
 }
 
 }  // namespace ringlet::train

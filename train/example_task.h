@@ -39,7 +39,7 @@ class ExampleSampler {
   std::size_t steps_per_epoch() const;
   std::vector<std::size_t> rows(Position position) const;
   const ExampleOptions& options() const { return options_; }
-  std::string fingerprint() const;
+  UpdateArguments arguments() const;
 
  private:
   std::size_t rows_per_step() const {
@@ -65,7 +65,7 @@ class ExampleTask final : public TrainingTask {
   nn::Module& module() override { return module_; }
   std::size_t steps_per_epoch(std::size_t) const override { return sampler_.steps_per_epoch(); }
   void seek(Position position) override { position_ = position; }
-  std::string fingerprint() const override { return sampler_.fingerprint(); }
+  UpdateArguments arguments() const override { return sampler_.arguments(); }
 
   StepResult step() override {
     const std::vector<std::size_t> rows = sampler_.rows(position_);

@@ -48,8 +48,6 @@ struct LoaderOptions {
   std::size_t rows_per_step() const { return batch_size * accumulation * world_size * devices; }
 };
 
-using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
-
 /// Rows of a global batch for each of `parts`, none lost: near-equal in tokens, at most
 /// ceil(rows / parts) each, in ascending order. A pure function of its arguments.
 std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>& tokens,

@@ -5,6 +5,7 @@
 
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
+#include "ringlet/train/checkpoint_state.h"
 #include "ringlet/train/metrics.h"
 #include "ringlet/train/trainer_arguments.h"
 
@@ -20,18 +21,50 @@ void check_same_on_all_ranks(const std::filesystem::path& checkpoint, const comm
                  rank, " from ", all[rank]);
 }
 
+/// Unsigned: a damaged file's numbers may be of any size.
+std::uint64_t steps_of(const std::vector<TrainerState::LossSum>& losses) {
+  std::uint64_t steps = 0;
+  for (const TrainerState::LossSum& loss : losses) steps += static_cast<std::uint64_t>(loss.steps);
+  return steps;
+}
+
+/// Whether `step` steps end at `position`. Neither number is trusted: the loop ends by the step.
+bool ends_at(std::int64_t step, Position position, const BegunRun& begun) {
+  if (position.step >= begun.steps_per_epoch(position.epoch)) return false;
+  auto steps = static_cast<std::int64_t>(position.step);
+  for (std::size_t epoch = 0; epoch < position.epoch && steps <= step; ++epoch)
+    steps += static_cast<std::int64_t>(begun.steps_per_epoch(epoch));
+  return steps == step;
+}
+
 void check_same_run(const std::filesystem::path& folder, const TrainerState& saved,
-                    const TrainerState& begun) {
-  if (saved.fingerprint != begun.fingerprint)
-    fail_input(folder.string(), ": was trained on ", saved.fingerprint, "; now it would be ",
-               begun.fingerprint);
-  const std::size_t datasets = begun.dataset_losses.size(), sums = saved.dataset_losses.size();
-  if (sums != datasets)
-    fail_input(folder.string(), ": expected losses of ", datasets, " data sets, found ", sums);
-  if (saved.total_steps != begun.total_steps)
-    fail_input(folder.string(), ": was to run ", saved.total_steps, " steps; now it would be ",
-               begun.total_steps);
-  check_same_arguments(folder, saved.arguments, begun.arguments);
+                    const BegunRun& begun) {
+  check_same_arguments(folder, saved.arguments, begun.state.arguments);
+  const std::string file = (folder / checkpoint::kState).string();
+  const auto expect = [&](const char* name, auto expected, auto found) {
+    if (found != expected) fail_input(file, ": ", name, ": expected ", expected, ", found ", found);
+  };
+  if (saved.step > begun.total_steps)
+    fail_input(file, ": step: expected at most ", begun.total_steps, ", found ", saved.step);
+  const Position& at = saved.position;
+  if (!ends_at(saved.step, at, begun))
+    fail_input(file, ": step ", saved.step, " is not step ", at.step, " of epoch ", at.epoch,
+               " (step_in_epoch, epoch), each counted from 0");
+  const auto step = static_cast<std::uint64_t>(saved.step);
+  expect("generator's seed", begun.state.generator.seed, saved.generator.seed);
+  expect("generator's step", step, saved.generator.step);
+  expect("steps of run_loss", saved.step, saved.run_loss.steps);
+  expect("steps of epoch_loss", static_cast<std::int64_t>(at.step), saved.epoch_loss.steps);
+  if (saved.loss.steps > saved.step)
+    fail_input(file, ": steps of loss: expected at most ", saved.step, ", found ",
+               saved.loss.steps);
+  const std::size_t datasets = begun.state.dataset_losses.size();
+  expect("number of dataset_losses", datasets, saved.dataset_losses.size());
+  expect("number of dataset_run_losses", datasets, saved.dataset_run_losses.size());
+  if (datasets == 0) return;
+  expect("steps of dataset_losses", static_cast<std::uint64_t>(saved.loss.steps),
+         steps_of(saved.dataset_losses));
+  expect("steps of dataset_run_losses", step, steps_of(saved.dataset_run_losses));
 }
 
 }  // namespace
@@ -46,8 +79,8 @@ void prepare_output(const std::filesystem::path& output, std::int64_t step) {
     if (path.extension() == ".csv") trim_csv(path, step);
 }
 
-TrainerState resume(const std::filesystem::path& from, const TrainerState& begun,
-                    nn::Module& module, Optimizer& optimizer, const comm::Group& group) {
+TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
+                    Optimizer& optimizer, const comm::Group& group) {
   std::filesystem::path folder = from;
   if (const auto latest = latest_checkpoint(folder)) folder = *latest;
   check_same_on_all_ranks(folder, group);

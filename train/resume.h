@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 
 #include "ringlet/comm/group.h"
 #include "ringlet/train/checkpoint.h"
@@ -15,11 +16,18 @@ inline constexpr const char* kMetrics = "metrics.jsonl";
 /// rows behind `step` in the evaluators' tables: they are evaluated again. Rank 0 alone calls it.
 void prepare_output(const std::filesystem::path& output, std::int64_t step);
 
+/// The run that goes on: its state at its beginning, its steps and those of an epoch.
+struct BegunRun {
+  TrainerState state;
+  std::int64_t total_steps = 0;
+  std::function<std::size_t(std::size_t epoch)> steps_per_epoch;
+};
+
 /// The state in the checkpoint `from`, or the latest one in that folder, whose parameters and
-/// moments go to `module` and `optimizer`. InputError where it is of other data, arguments or
-/// steps than `begun`, a run's state at its beginning, or where ranks would take different ones;
-/// then nothing has been changed.
-TrainerState resume(const std::filesystem::path& from, const TrainerState& begun,
-                    nn::Module& module, Optimizer& optimizer, const comm::Group& group);
+/// moments go to `module` and `optimizer`. InputError where it is of other arguments than `begun`,
+/// where its numbers contradict each other, or where ranks would take different ones; then nothing
+/// has been changed.
+TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
+                    Optimizer& optimizer, const comm::Group& group);
 
 }  // namespace ringlet::train

@@ -101,21 +101,25 @@ void SentenceTask::check_reached(const models::PackedBatch& batch) {
 }
 
 std::vector<std::string> SentenceTask::dataset_names() const {
-  std::vector<std::string> names;
-  for (const auto& dataset : loader_.datasets()) names.push_back(dataset->name());
-  return names;
+  return short_names(loader_.datasets());
 }
 
-std::string SentenceTask::fingerprint() const {
+UpdateArguments SentenceTask::arguments() const {
   const LoaderOptions& options = loader_.options();
-  std::string text;
-  for (const auto& dataset : loader_.datasets())
-    text += str(dataset->name(), " (", dataset->size(), " rows), ");
-  return str(text, "batches of ", options.rows_per_step(),
-             options.dealing == Dealing::round_robin ? ", round robin" : ", proportional",
-             options.shuffle ? ", shuffled" : "", options.no_duplicates ? ", no duplicates" : "",
-             options.max_length > 0 ? str(", at most ", options.max_length, " tokens") : "",
-             options.padded ? ", padded" : "", ", seed ", options.seed);
+  UpdateArguments all{
+      {kRowsOfAStep, str(options.rows_per_step())},
+      {kOrder, options.shuffle ? "shuffled" : "as given"},
+      {"--dealing", options.dealing == Dealing::round_robin ? "round_robin" : "proportional"},
+      {"rows that share a text in a batch", options.no_duplicates ? "none" : "allowed"},
+      {"--max-length", options.max_length > 0 ? str(options.max_length) : "the tokenizer's"},
+      {"--padded", options.padded ? "true" : "false"},
+      {"--seed", str(options.seed)}};
+  for (std::size_t i = 0; i < loader_.datasets().size(); ++i) {
+    const TextDataset& dataset = *loader_.datasets()[i];
+    all[i == 0 ? "--data" : str("--data ", i + 1)] =
+        str(dataset.name(), " (", dataset.size(), " rows)");
+  }
+  return all;
 }
 
 }  // namespace ringlet::train

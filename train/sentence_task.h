@@ -26,7 +26,7 @@ class SentenceTask final : public TrainingTask {
   /// Throws, naming them, when parameters of the batch's loss got no gradient.
   StepResult step() override;
   bool use_graphs(std::shared_ptr<StepGraphs> graphs) override;
-  std::string fingerprint() const override;
+  UpdateArguments arguments() const override;
   std::vector<std::string> dataset_names() const override;
 
  private:

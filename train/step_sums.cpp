@@ -37,7 +37,10 @@ void StepSums::add(const StepResult& step) {
   state_.lone_rows += step.lone_rows;
   for (LossSum* sum : {&state_.loss, &state_.epoch_loss, &state_.run_loss})
     add_loss(*sum, step.loss);
-  if (!state_.dataset_losses.empty()) add_loss(state_.dataset_losses[step.dataset], step.loss);
+  if (!state_.dataset_losses.empty()) {
+    add_loss(state_.dataset_losses[step.dataset], step.loss);
+    add_loss(state_.dataset_run_losses[step.dataset], step.loss);
+  }
   since_metrics_.seconds += seconds;
   since_metrics_.rows += step.rows;
   since_metrics_.tokens += step.tokens;
@@ -71,5 +74,13 @@ Metrics StepSums::take_metrics(const std::vector<std::string>& datasets, double 
 double StepSums::take_epoch_loss() { return mean(std::exchange(state_.epoch_loss, {})); }
 
 double StepSums::run_loss() const { return state_.run_loss.steps > 0 ? mean(state_.run_loss) : 0; }
+
+Metrics StepSums::dataset_run_losses(const std::vector<std::string>& datasets) const {
+  Metrics losses;
+  for (std::size_t i = 0; i < state_.dataset_run_losses.size(); ++i)
+    if (const LossSum& loss = state_.dataset_run_losses[i]; loss.steps > 0)
+      losses.emplace_back(datasets[i], mean(loss));
+  return losses;
+}
 
 }  // namespace ringlet::train

@@ -28,6 +28,8 @@ class StepSums {
   double take_epoch_loss();
   /// The mean loss of all steps; 0 without one.
   double run_loss() const;
+  /// The same of each data set that had a step.
+  Metrics dataset_run_losses(const std::vector<std::string>& datasets) const;
 
  private:
   TrainerState& state_;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,13 @@ struct Position {
   std::size_t step = 0;  // in the epoch
   bool operator==(const Position&) const = default;
 };
+
+/// What the bits of a run depend on: name to value, as text. Equal texts are equal values. Names
+/// hold the option of `ringlet train` that sets the value.
+using UpdateArguments = std::map<std::string, std::string>;
+inline constexpr const char* kRowsOfAStep =
+    "rows of a step (--batch, --devices, --gradient-accumulation-steps)";
+inline constexpr const char* kOrder = "order (--no-shuffle)";
 
 struct StepResult {
   double loss = 0;  // mean over the step's rows; a task's step() leaves it to take_loss()
@@ -64,9 +72,9 @@ class TrainingTask {
   virtual StepResult step() = 0;
   /// The loss of the step that ran last, once: to be taken before the next one runs.
   StepLoss take_loss() { return StepLoss(std::exchange(losses_, {})); }
-  /// The data and how it is cut into steps, in words: what must agree to resume.
-  virtual std::string fingerprint() const = 0;
-  /// What StepResult::dataset counts; losses of several data sets are also logged apart.
+  /// The data and how it is cut into steps: what must agree to resume.
+  virtual UpdateArguments arguments() const = 0;
+  /// Names that StepResult::dataset is an index of; losses of several data sets are logged apart.
   virtual std::vector<std::string> dataset_names() const { return {}; }
 
   /// From now on step() has its forward and backward, and the update that follows, run by `graphs`;

@@ -100,6 +100,7 @@ struct TrainerCallbacks {
 struct TrainingResult {
   std::int64_t steps = 0;   // done in all, also before resuming
   double loss = 0;          // mean over all these steps
+  Metrics dataset_losses;   // where there are several data sets, the mean over each one's steps
   double seconds = 0;       // of training, without evaluating and saving
   double data_seconds = 0;  // of these, before steps had their batches
   std::int64_t rows = 0;

@@ -27,7 +27,7 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
     fail_input("devices: ", dp ? "dp needs at least one" : "only dp has several in one process");
   if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
     fail_input("strategy ", strategy_name(arguments.strategy), ": expected one rank, found ",
-               group.size());
+               group.size(), "; several need strategy ddp, zero1, zero2 or fsdp (--strategy ddp)");
 }
 
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group) {
@@ -70,36 +70,37 @@ std::string why_no_step_graphs(const TrainingArguments& arguments) {
   return "";
 }
 
-UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t warmup_steps) {
+UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t total_steps,
+                                 std::int64_t warmup_steps) {
   const auto exact = [](double value) { return fmt::format("{}", value); };
-  UpdateArguments all{{"dtype", str(arguments.dtype)},
-                      {"optimizer", optimizer_name(arguments.optimizer)},
-                      {"learning rate", exact(arguments.lr)},
-                      {"schedule", decay_name(arguments.schedule)},
-                      {"warm-up steps", std::to_string(warmup_steps)},
-                      {"weight decay", exact(arguments.weight_decay)},
-                      {"max gradient norm", exact(arguments.max_grad_norm)}};
-  if (arguments.optimizer == OptimizerKind::sgd) {
-    all["momentum"] = exact(arguments.momentum);
-  } else {
-    all["beta1"] = exact(arguments.beta1);
-    all["beta2"] = exact(arguments.beta2);
-    all["eps"] = exact(arguments.eps);
-  }
-  return all;
+  const std::string optimizer = arguments.optimizer == OptimizerKind::sgd
+                                    ? "sgd, --momentum " + exact(arguments.momentum)
+                                    : str("adamw, beta1 ", exact(arguments.beta1), ", beta2 ",
+                                          exact(arguments.beta2), ", eps ", exact(arguments.eps));
+  return {{"--dtype", str(arguments.dtype)},
+          {"--optimizer", optimizer},
+          {"--lr", exact(arguments.lr)},
+          {"--schedule", decay_name(arguments.schedule)},
+          {"steps (--epochs, --max-steps)", std::to_string(total_steps)},
+          {"warm-up steps (--warmup)", std::to_string(warmup_steps)},
+          {"--weight-decay", exact(arguments.weight_decay)},
+          {"largest gradient norm (--clip)", exact(arguments.max_grad_norm)}};
 }
 
 void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
                           const UpdateArguments& wanted) {
-  const auto check_same = [&](const std::string& name, const std::string& value) {
-    const auto found = saved.find(name);
-    if (found == saved.end()) fail_input(checkpoint.string(), ": does not say its ", name);
-    if (found->second != value)
-      fail_input(checkpoint.string(), ": was trained with ", name, ' ', shown(found->second),
-                 "; now it would be ", value);
+  UpdateArguments all = wanted;
+  all.insert(saved.begin(), saved.end());
+  const auto text = [](const UpdateArguments& of, const std::string& name) {
+    const auto found = of.find(name);
+    return found == of.end() ? "none" : found->second;
   };
-  check_same("optimizer", wanted.at("optimizer"));  // the others are not the same for each
-  for (const auto& [name, value] : wanted) check_same(name, value);
+  std::string differences;
+  for (const auto& [name, value] : all)
+    if (const std::string was = text(saved, name), is = text(wanted, name); was != is)
+      differences += str(differences.empty() ? "" : "; ", shown(name), ' ', shown(was, 200),
+                         ", now ", shown(is, 200));
+  if (!differences.empty()) fail_input(checkpoint.string(), ": was trained with ", differences);
 }
 
 }  // namespace ringlet::train

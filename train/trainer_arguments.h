@@ -23,8 +23,9 @@ std::string why_no_step_graphs(const TrainingArguments& arguments);
 
 /// What an update depends on beside the data: with another value, a resumed run would go on with
 /// other bits than the one that was stopped.
-UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t warmup_steps);
-/// InputError, naming the checkpoint and the first that differs.
+UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t total_steps,
+                                 std::int64_t warmup_steps);
+/// InputError, naming the checkpoint and all that differ.
 void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
                           const UpdateArguments& wanted);
 

@@ -56,19 +56,32 @@ Trainer::Run::Run(Trainer& trainer)
                                   ? arguments_.warmup_steps
                                   : warmup_steps_of(arguments_.warmup_ratio, total());
   schedule_ = Schedule(arguments_.schedule, total(), warmup);
-  state_.total_steps = total();
-  state_.fingerprint = task_.fingerprint();
-  state_.arguments = update_arguments(arguments_, warmup);
-  const std::size_t datasets = task_.dataset_names().size();
-  if (datasets > 1) state_.dataset_losses.resize(datasets);
-  if (!arguments_.resume_from.empty()) {
-    state_ = resume(arguments_.resume_from, state_, task_.module(), *optimizer_, trainer_.group_);
-    default_generator() = state_.generator;
+  state_.generator = default_generator();
+  state_.arguments = update_arguments(arguments_, total(), warmup);
+  state_.arguments.merge(task_.arguments());
+  if (const std::size_t datasets = task_.dataset_names().size(); datasets > 1) {
+    state_.dataset_losses.resize(datasets);
+    state_.dataset_run_losses.resize(datasets);
   }
+  if (!arguments_.resume_from.empty()) take_checkpoint();
   task_.seek(state_.position);
   if (arguments_.output.empty() || !writes()) return;
   prepare_output(arguments_.output, state_.step);
   metrics_.emplace(arguments_.output / kMetrics, state_.step);
+}
+
+void Trainer::Run::take_checkpoint() {
+  if (writes())
+    for (const std::filesystem::path& stray : later_strays(arguments_.resume_from))
+      note(stray.string() + ": is no checkpoint (no trainer_state.json) and is passed over");
+  const BegunRun begun{state_, total(),
+                       [this](std::size_t epoch) { return task_.steps_per_epoch(epoch); }};
+  state_ = resume(arguments_.resume_from, begun, task_.module(), *optimizer_, trainer_.group_);
+  default_generator() = state_.generator;
+}
+
+void Trainer::Run::note(const std::string& line) const {
+  if (trainer_.callbacks_.on_note) trainer_.callbacks_.on_note(line);
 }
 
 Trainer::Run::~Run() { task_.use_graphs(nullptr); }
@@ -82,18 +95,17 @@ TrainingResult Trainer::Run::operator()() {
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
   result_.steps = state_.step;
   result_.loss = sums_.run_loss();
+  result_.dataset_losses = sums_.dataset_run_losses(task_.dataset_names());
   result_.lone_rows = state_.lone_rows;
   return std::move(result_);
 }
 
 void Trainer::Run::use_graphs() {
   if (device_.type == DeviceType::cpu) return;
-  const auto note = [this](const std::string& line) {
-    if (trainer_.callbacks_.on_note) trainer_.callbacks_.on_note(line);
-  };
   std::string why = why_no_step_graphs(arguments_);
   if (why.empty()) {
-    const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype, note};
+    const StepGraphsOptions options{arguments_.step_graphs, arguments_.dtype,
+                                    [this](const std::string& line) { note(line); }};
     graphs_ = std::make_shared<StepGraphs>(task_.module(), *optimizer_, device_, options);
     if (task_.use_graphs(graphs_)) return;
     graphs_.reset();

@@ -33,6 +33,9 @@ class Trainer::Run {
     StepLoss loss;
   };
 
+  /// Goes on from a checkpoint.
+  void take_checkpoint();
+  void note(const std::string& line) const;
   /// Where there can be any, the task's steps, update included, are graphs from here on.
   void use_graphs();
   /// What one rank was told all do.

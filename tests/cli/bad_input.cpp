@@ -296,3 +296,52 @@ TEST_CASE_FIXTURE(Fixture, "a trained model is not trained further on generated 
   check_refused_naming(run({"train", "--model", model, "--output", output}),
                        {"ringlet: --model " + model + ": ", "needs --data"});
 }
+
+TEST_CASE_FIXTURE(Fixture, "a checkpoint whose numbers contradict each other") {
+  const fs::path state = folder / "run/checkpoint-4/trainer_state.json";
+  const auto train = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"train", "--model", "tiny", "--batch", "8", "--max-steps", "6", "--save-steps",
+                 "4", "--no-progress", "--output", (folder / "run").string()});
+    return run(more);
+  };
+  REQUIRE_EQ(train({}).code, 0);
+  fs::remove_all(folder / "run/checkpoint-6");
+  const auto good = nlohmann::ordered_json::parse(read_file(state));
+  for (const auto& [key, value] :
+       {std::pair("step", "9999"), std::pair("step", "-1"), std::pair("step", "1e30"),
+        std::pair("epoch", "1e15"), std::pair("epoch", "1000000000000000"),
+        std::pair("step_in_epoch", "3"), std::pair("step_in_epoch", "null")}) {
+    auto bad = good;
+    bad[key] = nlohmann::ordered_json::parse(value);
+    write_file(state, bad.dump());
+    check_refused_naming(train({"--resume"}), {"ringlet: " + state.string() + ": ", key});
+  }
+  write_file(state, good.dump());
+  const std::string stray = (folder / "run/checkpoint-35").string();
+  fs::create_directory(stray);
+  const Outcome resumed = train({"--resume"});
+  CHECK_EQ(resumed.code, 0);
+  CHECK_EQ(resumed.err, stray + ": is no checkpoint (no trainer_state.json) and is passed over\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "--resume with other options names each, its value then and now") {
+  const std::string run_folder = (folder / "run").string();
+  write_file(folder / "data.csv", std::string(kPairs) + "a,b,0\nc,d,1\ne,f,0\ng,h,1\n");
+  write_file(folder / "more.csv", std::string(kPairs) + "a,b,0\nc,d,1\n");
+  const auto train = [&](const std::string& data, std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"train", "--model", "tiny", "--data", (folder / data).string(), "--max-steps", "2",
+                 "--save-steps", "1", "--no-progress", "--output", run_folder});
+    return run(more);
+  };
+  REQUIRE_EQ(train("data.csv", {"--batch", "2"}).code, 0);
+  const std::string line = run_folder + "/checkpoint-2: was trained with ";
+  check_refused(train("data.csv", {"--batch", "1", "--lr", "0.5", "--resume"}),
+                line +
+                    "--lr 0.001, now 0.5; rows of a step (--batch, --devices, "
+                    "--gradient-accumulation-steps) 2, now 1");
+  check_refused(train("more.csv", {"--batch", "2", "--resume"}),
+                line + "--data " + (folder / "data.csv").string() + " (4 rows), now " +
+                    (folder / "more.csv").string() + " (2 rows)");
+}

@@ -30,14 +30,13 @@ struct Trained {
 const TrainerState kState{.step = 7,
                           .position = {2, 1},
                           .generator = {~std::uint64_t{0}, 7, 3},
-                          .fingerprint = "words",
-                          .arguments = {{"learning rate", "0.02"}},
-                          .total_steps = 20,
+                          .arguments = {{"--lr", "0.02"}},
                           .loss = {0.1, 3},
                           .epoch_loss = {0.2, 5},
                           .run_loss = {0.7, 7},
                           .lone_rows = 4,
-                          .dataset_losses = {{0.1, 2}, {0, 1}}};
+                          .dataset_losses = {{0.1, 2}, {0, 1}},
+                          .dataset_run_losses = {{0.5, 4}, {0.2, 3}}};
 
 /// A model that holds a module with a buffer twice.
 struct Counted : words::Loss {
@@ -83,6 +82,7 @@ TEST_CASE("a checkpoint brings back parameters, moments and state to the bit") {
   CHECK(state.run_loss == kState.run_loss);
   CHECK(state.lone_rows == kState.lone_rows);
   CHECK(state.dataset_losses == kState.dataset_losses);
+  CHECK(state.dataset_run_losses == kState.dataset_run_losses);
   CHECK(state.arguments == kState.arguments);
   const auto before = saved.optimizer.state(), after = optimizer.state();
   REQUIRE(before.size() == after.size());
@@ -181,11 +181,28 @@ TEST_CASE("a full disk leaves no part of a checkpoint, and the old one") {
   CHECK(load_checkpoint(folder / "c", *saved.loss, saved.optimizer).step == 7);
 }
 
+TEST_CASE("folders without a state are no checkpoints: neither the latest nor rotated away") {
+  TemporaryFolder folder;
+  for (const char* name : {"checkpoint-5", "checkpoint-10", "checkpoint-20", "checkpoint-35"})
+    std::filesystem::create_directory(folder / name);
+  CHECK_FALSE(latest_checkpoint(folder.path()).has_value());
+  CHECK(later_strays(folder.path()).size() == 4);
+  write_file(folder / "checkpoint-10" / "trainer_state.json", "");
+  write_file(folder / "checkpoint-35" / "notes.txt", "");
+  CHECK(latest_checkpoint(folder.path()) == checkpoint_path(folder.path(), 10));
+  CHECK(later_strays(folder.path()) ==
+        std::vector{folder / "checkpoint-20", folder / "checkpoint-35"});
+  rotate_checkpoints(folder.path(), 1);
+  CHECK(folder.entries() == 4);
+}
+
 TEST_CASE("the latest checkpoints are kept, by step and not by name") {
   TemporaryFolder folder;
   for (const char* name :
-       {"checkpoint-9", "checkpoint-10", "checkpoint-100", "checkpoint-x", "run"})
+       {"checkpoint-9", "checkpoint-10", "checkpoint-100", "checkpoint-x", "run"}) {
     std::filesystem::create_directory(folder / name);
+    write_file(folder / name / "trainer_state.json", "");
+  }
   CHECK(latest_checkpoint(folder.path()) == checkpoint_path(folder.path(), 100));
   rotate_checkpoints(folder.path(), 0);
   CHECK(folder.entries() == 5);

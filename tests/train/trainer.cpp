@@ -9,6 +9,7 @@
 #include "../files.h"
 #include "../oracle.h"
 #include "ringlet/autograd/functions/reduce.h"
+#include "ringlet/comm/launch.h"
 #include "ringlet/core/device_time.h"
 #include "ringlet/core/file.h"
 #include "ringlet/models/losses/multi_loss.h"
@@ -289,13 +290,20 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
   Trainer shorter(*loss, {words::dataset(20, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(
       shorter.train(),
-      (at + ": was trained on words (24 rows), batches of 4, proportional, shuffled, seed 42; now "
-            "it would be words (20 rows), batches of 4, proportional, shuffled, seed 42")
+      (at + ": was trained with --data words (24 rows), now words (20 rows); steps (--epochs, "
+            "--max-steps) 18, now 15")
           .c_str(),
       InputError);
   arguments.epochs = 4;
   Trainer longer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
-  CHECK_THROWS_WITH_AS(longer.train(), (at + ": was to run 18 steps; now it would be 24").c_str(),
+  CHECK_THROWS_WITH_AS(longer.train(),
+                       (at + ": was trained with steps (--epochs, --max-steps) 18, now 24").c_str(),
+                       InputError);
+  Trainer more(*loss, {words::dataset(24, 2), words::dataset(8, 2)}, words::tokenizer(), arguments);
+  CHECK_THROWS_WITH_AS(more.train(),
+                       (at + ": was trained with --data 2 none, now words (8 rows); steps "
+                             "(--epochs, --max-steps) 18, now 32")
+                           .c_str(),
                        InputError);
 }
 
@@ -310,7 +318,8 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
   };
   train();
   arguments.resume_from = folder / "out" / "checkpoint-4";
-  const auto refused = [&](auto TrainingArguments::*argument, auto value, const char* difference) {
+  const auto refused = [&](auto TrainingArguments::*argument, auto value,
+                           const std::string& difference) {
     const TrainingArguments before = arguments;
     arguments.*argument = value;
     const std::string line = arguments.resume_from.string() + ": was trained with " + difference;
@@ -318,17 +327,16 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
     arguments = before;
   };
   refused(&TrainingArguments::lr, 0.02 + 1e-12,  // every bit counts
-          "learning rate 0.02; now it would be 0.020000000001");
-  refused(&TrainingArguments::schedule, Decay::constant,
-          "schedule linear; now it would be constant");
-  refused(&TrainingArguments::warmup_steps, 3, "warm-up steps 2; now it would be 3");
-  refused(&TrainingArguments::weight_decay, 0.01, "weight decay 0; now it would be 0.01");
-  refused(&TrainingArguments::beta1, 0.8, "beta1 0.9; now it would be 0.8");
-  refused(&TrainingArguments::beta2, 0.99, "beta2 0.999; now it would be 0.99");
-  refused(&TrainingArguments::eps, 1e-6, "eps 1e-08; now it would be 1e-06");
-  refused(&TrainingArguments::max_grad_norm, 0.0, "max gradient norm 1; now it would be 0");
-  refused(&TrainingArguments::optimizer, OptimizerKind::sgd,
-          "optimizer adamw; now it would be sgd");
+          "--lr 0.02, now 0.020000000001");
+  refused(&TrainingArguments::schedule, Decay::constant, "--schedule linear, now constant");
+  refused(&TrainingArguments::warmup_steps, 3, "warm-up steps (--warmup) 2, now 3");
+  refused(&TrainingArguments::weight_decay, 0.01, "--weight-decay 0, now 0.01");
+  const std::string adamw = "--optimizer adamw, beta1 0.9, beta2 0.999, eps 1e-08, now ";
+  refused(&TrainingArguments::beta1, 0.8, adamw + "adamw, beta1 0.8, beta2 0.999, eps 1e-08");
+  refused(&TrainingArguments::beta2, 0.99, adamw + "adamw, beta1 0.9, beta2 0.99, eps 1e-08");
+  refused(&TrainingArguments::eps, 1e-6, adamw + "adamw, beta1 0.9, beta2 0.999, eps 1e-06");
+  refused(&TrainingArguments::max_grad_norm, 0.0, "largest gradient norm (--clip) 1, now 0");
+  refused(&TrainingArguments::optimizer, OptimizerKind::sgd, adamw + "sgd, --momentum 0");
   arguments.warmup_ratio = 0;
   arguments.warmup_steps = 2;  // the same, said in another way
   train();
@@ -340,9 +348,10 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
   arguments.optimizer = OptimizerKind::sgd;
   train();  // without momentum, so that there are no moments to read
   arguments.resume_from = folder / "out" / "checkpoint-4";
-  refused(&TrainingArguments::momentum, 0.5, "momentum 0; now it would be 0.5");
+  refused(&TrainingArguments::momentum, 0.5,
+          "--optimizer sgd, --momentum 0, now sgd, --momentum 0.5");
   refused(&TrainingArguments::optimizer, OptimizerKind::adamw,
-          "optimizer sgd; now it would be adamw");
+          "--optimizer sgd, --momentum 0, now adamw, beta1 0.9, beta2 0.999, eps 1e-08");
 }
 
 TEST_CASE("SGD's updates are those of the optimizer by hand") {
@@ -416,6 +425,42 @@ TEST_CASE("with a loss each, only the head of the batch's data set moves") {
   trainer.train();
   CHECK(nli->weight.tensor().to_vector() != nli_before);
   CHECK(other->weight.tensor().to_vector() == other_before);
+}
+
+TEST_CASE("losses of several data sets are apart, under the names of their files") {
+  TemporaryFolder folder;
+  const auto encoder = words::encoder();
+  models::MultiLoss loss(encoder, {words::loss(encoder, 2), words::loss(encoder, 2)});
+  TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.dealing = Dealing::round_robin;
+  arguments.epochs = 1;
+  Trainer trainer(
+      loss, {words::dataset(8, 2, "/data/a/train.csv"), words::dataset(8, 2, "b/train.jsonl")},
+      words::tokenizer(), arguments);
+  double sums[2] = {0, 0};
+  trainer.set_callbacks({.on_step = [&](const StepReport& report) {
+    sums[report.result.dataset] += report.result.loss;
+  }});
+  const TrainingResult result = trainer.train();
+  CHECK(result.steps == 4);
+  CHECK(result.dataset_losses == Metrics{{"train", sums[0] / 2}, {"train-2", sums[1] / 2}});
+  const std::string metrics = read_file(folder / "out" / "metrics.jsonl");
+  CHECK(metrics.find("\"loss_train\":") != std::string::npos);
+  CHECK(metrics.find("\"loss_train-2\":") != std::string::npos);
+  CHECK(metrics.find('/') == std::string::npos);
+}
+
+TEST_CASE("several ranks without a strategy are told which ones there are") {
+  comm::launch(
+      [](const comm::Group& group) {
+        const auto loss = words::loss(2);
+        CHECK_THROWS_WITH_AS(
+            Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), {.batch_size = 4}, group),
+            "strategy none: expected one rank, found 2; several need strategy ddp, zero1, zero2 or "
+            "fsdp (--strategy ddp)",
+            InputError);
+      },
+      2, {.ranks = comm::Ranks::threads});
 }
 
 TEST_CASE("any module trains on examples, given a collate function and a loss hook") {

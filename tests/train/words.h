@@ -43,9 +43,10 @@ inline std::string text(std::size_t i) {
 
 /// Pairs of texts; row i has label i % classes, or i.
 inline std::shared_ptr<ringlet::train::TextDataset> dataset(std::size_t rows,
-                                                            std::size_t classes = 0) {
+                                                            std::size_t classes = 0,
+                                                            const std::string& name = "words") {
   auto data = std::make_shared<ringlet::train::TextDataset>(
-      "words", std::vector<std::string>{"sentence1", "sentence2"}, ringlet::train::Target::label);
+      name, std::vector<std::string>{"sentence1", "sentence2"}, ringlet::train::Target::label);
   for (std::size_t i = 0; i < rows; ++i) {
     const std::string first = text(i), second = text(i * 7 + 3);
     data->add_row(std::vector<std::string_view>{first, second},

@@ -1,6 +1,8 @@
 #include "ringlet/train/data/dataset.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
 #include <utility>
 
 #include "ringlet/core/error.h"
@@ -61,6 +63,18 @@ void TextDataset::shrink_to_fit() {
   ends_.shrink_to_fit();
   labels_.shrink_to_fit();
   scores_.shrink_to_fit();
+}
+
+std::vector<std::string> short_names(const Datasets& datasets) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const auto& dataset : datasets) {
+    const std::string stem = std::filesystem::path(dataset->name()).stem().string();
+    std::string name = stem;
+    for (int number = 2; !taken.insert(name).second; ++number) name = str(stem, '-', number);
+    names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace ringlet::train

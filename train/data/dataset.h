@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,5 +72,11 @@ class TextDataset {
   std::vector<std::int32_t> labels_;
   std::vector<float> scores_;
 };
+
+using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
+
+/// Names for metrics: each file's without folder and ending. A name that an earlier data set has
+/// taken gets a number, "train-2".
+std::vector<std::string> short_names(const Datasets& datasets);
 
 }  // namespace ringlet::train

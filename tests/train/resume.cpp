@@ -1,0 +1,166 @@
+// Numbers of trainer_state.json, each replaced by others: a run goes on to the same bits, or is
+// refused in a line that names the checkpoint.
+#include "ringlet/train/resume.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "../files.h"
+#include "ringlet/core/file.h"
+#include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/train/trainer.h"
+#include "words.h"
+#include "words_loss.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::int64_t kSaved = 5;  // of 3 epochs of 4 steps
+
+/// A run of two data sets, or what is left of it behind the checkpoint.
+struct Training {
+  std::shared_ptr<words::Encoder> encoder = words::encoder();
+  models::MultiLoss loss{encoder, {words::loss(encoder, 2), words::loss(encoder, 3)}};
+
+  TrainingResult run(const TrainingArguments& arguments, std::int64_t stop_at = 0) {
+    Trainer trainer(loss, {words::dataset(8, 2), words::dataset(8, 3)}, words::tokenizer(),
+                    arguments);
+    trainer.set_callbacks({.on_step = [&](const StepReport& at) {
+      if (at.step == stop_at) trainer.stop(/*save=*/true);
+    }});
+    return trainer.train();
+  }
+};
+
+/// The message of the refusal; none where the run went on.
+std::optional<std::string> refusal(const TrainingArguments& arguments,
+                                   const std::vector<float>& expected) {
+  Training training;
+  const std::vector<float> before = words::values(training.loss);
+  try {
+    training.run(arguments);
+  } catch (const InputError& error) {
+    CHECK(words::values(training.loss) == before);
+    return error.what();
+  }
+  CHECK(words::values(training.loss) == expected);
+  return std::nullopt;
+}
+
+/// Where the numbers of a JSON value are.
+void find_numbers(const Json& json, const Json::json_pointer& at,
+                  std::vector<Json::json_pointer>& found) {
+  if (json.is_number()) found.push_back(at);
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items())
+    find_numbers(value, json.is_array() ? at / std::stoul(key) : at / key, found);
+}
+
+void remove(Json& json, const Json::json_pointer& at) {
+  Json& parent = json.at(at.parent_pointer());
+  if (parent.is_array())
+    parent.erase(std::stoul(at.back()));
+  else
+    parent.erase(at.back());
+}
+
+struct Fixture {
+  TemporaryFolder folder;
+  TrainingArguments arguments{
+      .output = folder / "out", .epochs = 3, .batch_size = 4, .lr = 0.02, .logging_steps = 2};
+  std::filesystem::path state = folder / "out" / str("checkpoint-", kSaved) / "trainer_state.json";
+  std::vector<float> expected;
+  Json saved;
+
+  Fixture() {
+    TrainingArguments whole = arguments;
+    whole.output.clear();
+    Training straight, stopped;
+    straight.run(whole);
+    expected = words::values(straight.loss);
+    stopped.run(arguments, kSaved);
+    saved = Json::parse(read_file(state));
+    arguments.resume_from = arguments.output;
+  }
+
+  std::optional<std::string> with(const Json& json) {
+    write_file(state, json.dump());
+    const std::optional<std::string> line = refusal(arguments, expected);
+    if (line) CHECK(line->starts_with(state.parent_path().string()));
+    if (line) CHECK(line->find('\n') == line->npos);
+    return line;
+  }
+  std::optional<std::string> with(const char* pointer, const Json& value) {
+    Json changed = saved;
+    changed.at(Json::json_pointer(pointer)) = value;
+    return with(changed);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture,
+                  "any number of a checkpoint's state replaced: the same bits, or a line") {
+  CHECK_FALSE(with(saved));
+  std::vector<Json::json_pointer> numbers;
+  find_numbers(saved, Json::json_pointer(), numbers);
+  REQUIRE(numbers.size() == 27);
+  for (const Json::json_pointer& at : numbers) {
+    CAPTURE(at.to_string());
+    for (const Json& value : {Json(-1), Json(0), Json(9999), Json(1e15), Json(1000000000000000),
+                              Json(1e30), Json(0.5), Json("5"), Json()}) {
+      CAPTURE(value.dump());
+      Json changed = saved;
+      if (changed.at(at) == value) continue;
+      changed.at(at) = value;
+      const auto line = with(changed);
+      // Nothing says how large a loss is, how many rows were lone or how many tensors were drawn.
+      const bool any_sum = at.back() == "sum" && value.is_number();
+      const bool any_count = (at.back() == "lone_rows" || at.back() == "draws") &&
+                             value.is_number_integer() && value >= 0;
+      if (!any_sum && !any_count) CHECK(line.has_value());
+    }
+    Json changed = saved;
+    remove(changed, at);
+    CHECK(with(changed).has_value());
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a refusal says which number it is, what was expected and what found") {
+  const std::string file = state.string();
+  CHECK(*with("/step", 9999) == file + ": step: expected at most 12, found 9999");
+  CHECK(*with("/step", -1) == file +
+                                  ": step: expected a whole number from 0 to 9223372036854775807, "
+                                  "found -1");
+  CHECK(*with("/step", 6) == file +
+                                 ": step 6 is not step 1 of epoch 1 (step_in_epoch, epoch), each "
+                                 "counted from 0");
+  CHECK(*with("/epoch", 1000000000000000) ==
+        file +
+            ": step 5 is not step 1 of epoch 1000000000000000 (step_in_epoch, epoch), each counted "
+            "from 0");
+  CHECK(*with("/generator/step", 0) == file + ": generator's step: expected 5, found 0");
+  CHECK(*with("/updates/embeddings.weight", 6) ==
+        file + ": updates of 'embeddings.weight': expected at most its 5 steps, found 6");
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a folder that only has a checkpoint's name is passed over with a line") {
+  std::filesystem::create_directory(folder / "out" / "checkpoint-35");
+  std::filesystem::create_directory(folder / "out" / "checkpoint-1");
+  Training training;
+  Trainer trainer(training.loss, {words::dataset(8, 2), words::dataset(8, 3)}, words::tokenizer(),
+                  arguments);
+  std::vector<std::string> lines;
+  trainer.set_callbacks({.on_note = [&](const std::string& line) { lines.push_back(line); }});
+  CHECK(trainer.train().steps == 12);
+  CHECK(words::values(training.loss) == expected);
+  REQUIRE(!lines.empty());
+  CHECK(lines[0] == (folder / "out" / "checkpoint-35").string() +
+                        ": is no checkpoint (no trainer_state.json) and is passed over");
+}
