@@ -341,3 +341,44 @@ TEST_CASE("several files train with the loss their columns call for or the one t
                 "--eval " + labels + ": expected pairs of sentences with scores");
   CHECK_FALSE(fs::exists(folder / "out"));
 }
+
+TEST_CASE("files of several folders are told apart by short names, in metrics, curves and tables") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    fs::create_directory(folder / name);
+    ringlet::write_file(folder / name / "train.csv",
+                        "sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,0\ng,h,1\n");
+    ringlet::write_file(folder / name / "dev.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\n");
+  }
+  const auto file = [&](const char* name) { return (folder / name).string(); };
+  const Outcome outcome =
+      run({"train", "--model", "tiny", "--batch", "2", "--max-steps", "4", "--data",
+           file("a/train.csv"), "--data", file("b/train.csv"), "--eval", file("a/dev.csv"),
+           "--eval", file("b/dev.csv"), "--output", file("out")});
+  REQUIRE_EQ(outcome.code, 0);
+  const fs::path metrics = folder / "out/metrics.jsonl";
+  CHECK_EQ(ringlet::read_file(metrics).find('/'), std::string::npos);
+  for (const char* name :
+       {"loss_train", "loss_train-2", "dev_spearman_cosine", "dev-2_spearman_cosine"})
+    CHECK(column(metrics, name).size() >= 1);
+  for (const char* name : {"dev", "dev-2"})
+    CHECK(fs::exists(folder / "out/eval" /
+                     ringlet::str("similarity_evaluation_", name, "_results.csv")));
+  const std::string curves = ringlet::read_file(folder / "out/curves.svg");
+  CHECK(curves.find(">loss_train-2</text>") != std::string::npos);
+  CHECK(curves.find(folder.path().string()) == std::string::npos);
+  CHECK(curves.find("<circle") != std::string::npos);  // one line of metrics
+  // Each loss for itself, at each step and at the end.
+  CHECK(outcome.err.find("step 4/4  train ") != std::string::npos);
+  CHECK(outcome.err.find("  train-2 ") != std::string::npos);
+  CHECK(outcome.out.find("4 steps, mean loss train ") == 0);
+  CHECK(outcome.out.find(", train-2 ") != std::string::npos);
+}
+
+TEST_CASE("a run without --data says what it trains on") {
+  const TemporaryFolder folder;
+  const Outcome outcome = run({"train", "--model", "tiny", "--batch", "8", "--max-steps", "1",
+                               "--output", (folder / "out").string()});
+  CHECK_EQ(outcome.code, 0);
+  CHECK(outcome.err.starts_with("no --data: trains on generated sentences\n"));
+}

@@ -66,21 +66,32 @@ std::string describe(const train::Metrics& metrics) {
   return text;
 }
 
+/// "0.8123", or "nli 0.8123, sts 0.0312": the mean over different losses is none of them.
+std::string mean_loss(const train::TrainingResult& result) {
+  if (result.dataset_losses.empty()) return fmt::format("{:.4f}", result.loss);
+  std::string text;
+  for (const auto& [name, loss] : result.dataset_losses)
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, loss);
+  return text;
+}
+
 /// Runs to the end; or, after SIGINT or SIGTERM on any rank, to the end of the step, saves and
 /// throws on all of them.
-train::TrainingResult run_training(train::Trainer& trainer, bool show) {
+train::TrainingResult run_training(train::Trainer& trainer,
+                                   const std::vector<std::string>& datasets, bool show) {
   const InterruptGuard signals;
   fs::path saved;  // the last checkpoint
   train::TrainingResult result;
   {
     train::Progress progress(std::cerr, trainer.total_steps(),
-                             {.terminal = ::isatty(STDERR_FILENO) == 1});
+                             {.terminal = ::isatty(STDERR_FILENO) == 1, .datasets = datasets});
     const auto stop_if_told = [&] {
       if (signals.caught()) trainer.stop(/*save=*/true);
     };
     train::TrainerCallbacks callbacks;
     callbacks.on_step = [&](const train::StepReport& at) {
-      if (show) progress.step(at.step, at.result.loss, at.result.rows, at.result.tokens);
+      const train::StepResult& step = at.result;
+      if (show) progress.step(at.step, step.loss, step.rows, step.tokens, step.dataset);
       stop_if_told();
     };
     callbacks.on_evaluate = [&](const train::EvaluationPoint& at, const train::Metrics& metrics) {
@@ -107,9 +118,8 @@ train::TrainingResult run_training(train::Trainer& trainer, bool show) {
 }
 
 void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDataset> dataset,
-                   const models::SentenceEncoder& encoder,
+                   const std::string& name, const models::SentenceEncoder& encoder,
                    const std::shared_ptr<models::SoftmaxLoss>& classifier) {
-  const std::string name = fs::path(dataset->name()).stem();
   if (dataset->target() == train::Target::score) {
     trainer.add_evaluator(
         [encoder, dev = train::EmbeddingSimilarityEvaluator(*dataset, {.name = name})](
@@ -145,10 +155,15 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
   const Losses losses = make_losses(plan.data, encoder);
   const train::TrainingArguments arguments = training_arguments(options, plan.data);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
-  for (const auto& dataset : plan.data.eval)
-    add_evaluator(trainer, dataset, encoder, losses.classifier);
+  const std::vector<std::string> names = train::short_names(plan.data.eval);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    add_evaluator(trainer, plan.data.eval[i], names[i], encoder, losses.classifier);
 
-  const train::TrainingResult result = run_training(trainer, first && !options.no_progress);
+  const bool show = first && !options.no_progress;
+  if (show && options.data.data.empty())
+    fmt::print(stderr, "no --data: trains on generated sentences\n");
+  const train::TrainingResult result =
+      run_training(trainer, train::short_names(plan.data.datasets()), show);
   const fs::path& output = arguments.output;
   if (first)  // of a run that was killed here
     remove_unfinished(
@@ -163,8 +178,8 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
         result.lone_rows);
   draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(
-      "{} steps, mean loss {:.4f}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg\n",
-      result.steps, result.loss,
+      "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg\n", result.steps,
+      mean_loss(result),
       result.rows == 0  // all were trained before
           ? "none left to train"
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",

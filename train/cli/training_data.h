@@ -44,7 +44,7 @@ struct Source {
 
 struct TrainingData {
   std::vector<Source> sources;
-  std::vector<std::shared_ptr<const train::TextDataset>> eval;
+  train::Datasets eval;
 
   train::Datasets datasets() const;
   std::vector<std::string> texts() const;
