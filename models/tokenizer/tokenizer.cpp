@@ -46,6 +46,13 @@ std::size_t Tokenizer::room(bool pair) const {
   return static_cast<std::size_t>(max_length_ - added);
 }
 
+/// The part of a text's ids that is kept.
+std::span<const std::int32_t> Tokenizer::cut(std::span<const std::int32_t> ids,
+                                             std::size_t length) const {
+  if (length >= ids.size()) return ids;
+  return model_->truncate_left ? ids.last(length) : ids.first(length);
+}
+
 void Tokenizer::append_words(std::string_view text, Scratch& scratch) const {
   BertPreTokenizer words(text);
   std::string_view word;
@@ -81,9 +88,8 @@ void Tokenizer::append_tokens(std::string_view text, Scratch& scratch) const {
 Encoding Tokenizer::encode(std::string_view text) const {
   Scratch scratch;
   append_tokens(text, scratch);
-  const std::size_t length = std::min(scratch.ids.size(), room(false));
   Encoding encoding;
-  model_->post_processor.append(std::span(scratch.ids).first(length), encoding);
+  model_->post_processor.append(cut(scratch.ids, room(false)), encoding);
   return encoding;
 }
 
@@ -93,6 +99,7 @@ Encoding Tokenizer::encode(std::string_view text, std::string_view pair) const {
   std::size_t first = scratch.ids.size();
   append_tokens(pair, scratch);
   const std::span<const std::int32_t> ids(scratch.ids);
+  const auto first_ids = ids.first(first);
   const auto second_ids = ids.subspan(first);
   std::size_t second = second_ids.size();
   const std::size_t limit = room(true);
@@ -105,15 +112,14 @@ Encoding Tokenizer::encode(std::string_view text, std::string_view pair) const {
     second = swapped ? shorter : longer;
   }
   Encoding encoding;
-  model_->post_processor.append(ids.first(first), second_ids.first(second), encoding);
+  model_->post_processor.append(cut(first_ids, first), cut(second_ids, second), encoding);
   return encoding;
 }
 
 void Tokenizer::append(std::string_view text, std::vector<std::int32_t>& ids) const {
   Scratch scratch;
   append_tokens(text, scratch);
-  const std::size_t length = std::min(scratch.ids.size(), room(false));
-  model_->post_processor.append(std::span(scratch.ids).first(length), ids);
+  model_->post_processor.append(cut(scratch.ids, room(false)), ids);
 }
 
 template <class Text>
@@ -127,8 +133,7 @@ PackedEncoding Tokenizer::pack(std::span<const Text> texts) const {
   for (const Text& text : texts) {
     scratch.ids.clear();
     append_tokens(text, scratch);
-    const std::size_t length = std::min(scratch.ids.size(), limit);
-    model_->post_processor.append(std::span(scratch.ids).first(length), joined);
+    model_->post_processor.append(cut(scratch.ids, limit), joined);
     RINGLET_CHECK(joined.ids.size() <= std::numeric_limits<std::int32_t>::max(),
                   "[Tokenizer] a batch has more than 2^31 - 1 tokens");
     batch.cu_seqlens.push_back(static_cast<std::int32_t>(joined.ids.size()));

@@ -59,6 +59,8 @@ struct TokenizerModel {
   SpecialTokens special;
   bool decoder_cleanup = true;
   std::int64_t max_length = 0;
+  /// A text that is too long keeps its end instead of its beginning.
+  bool truncate_left = false;
 };
 
 /// A value, cheap to copy; const members may be called from many threads at once.
@@ -75,8 +77,12 @@ class Tokenizer {
   static Tokenizer from_pieces(std::span<const std::string> pieces,
                                const TokenizerOptions& options = {},
                                std::string_view source = "vocabulary");
-  /// Reads a model folder: tokenizer.json, otherwise vocab.txt; tokenizer_config.json and
-  /// special_tokens_map.json, where present, have the last word on cleaning, roles and length.
+  /// Reads a model folder as transformers' AutoTokenizer does. The class that
+  /// tokenizer_config.json or config.json names decides: BertTokenizer and MPNetTokenizer take
+  /// vocabulary and added tokens alone from tokenizer.json (or vocab.txt) and the rest from
+  /// tokenizer_config.json; PreTrainedTokenizerFast and TokenizersBackend take all of
+  /// tokenizer.json and no cleaning from tokenizer_config.json. Without a class tokenizer.json
+  /// counts as it is, and the family of a vocab.txt is guessed.
   static Tokenizer from_pretrained(const std::filesystem::path& folder);
 
   /// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt, which
@@ -114,6 +120,7 @@ class Tokenizer {
   void append_segment(std::string_view text, Scratch& scratch) const;
   void append_words(std::string_view text, Scratch& scratch) const;
   std::size_t room(bool pair) const;
+  std::span<const std::int32_t> cut(std::span<const std::int32_t> ids, std::size_t length) const;
   template <class Text>
   PackedEncoding pack(std::span<const Text> texts) const;
 

@@ -1,16 +1,62 @@
+#include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "ringlet/models/tokenizer/added_token_json.h"
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
 namespace ringlet::models {
 namespace {
 
-std::optional<std::string> token_name(const JsonNode& root, const char* key) {
-  if (!root.has(key)) return std::nullopt;
-  const JsonNode token = root.at(key);
-  return token.value().is_object() ? token.at("content").text() : token.text();
+/// "left" is true, "right" false.
+bool is_left(const JsonNode& side) {
+  const std::string text = side.text();
+  if (text != "left" && text != "right") side.expected("left or right");
+  return text == "left";
+}
+
+AddedToken read_role(const JsonNode& node) {
+  AddedToken token;
+  if (node.value().is_null()) return token;
+  if (node.value().is_object()) {
+    token = read_added_token(node, true);
+    token.special = true;
+  } else {
+    token.content = node.text();
+  }
+  if (token.content.empty()) node.expected("text that is not empty");
+  return token;
+}
+
+std::vector<AddedToken> read_tokens(const JsonNode& list) {
+  std::vector<AddedToken> tokens;
+  for (std::size_t i = 0; i < list.array().value().size(); ++i) {
+    tokens.push_back(read_role(list.at(i)));
+  }
+  return tokens;
+}
+
+/// {"103": {"content": "[MASK]", ...}, ...}
+std::vector<AddedToken> read_decoder(const JsonNode& decoder) {
+  std::vector<AddedToken> tokens;
+  for (const auto& [key, value] : decoder.object().value().items()) {
+    AddedToken token = read_added_token(decoder.at(key.c_str()));
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token.id);
+    if (error != std::errc() || end != key.data() + key.size() || token.id < 0)
+      decoder.at(key.c_str()).expected("an id as the key");
+    tokens.push_back(std::move(token));
+  }
+  std::ranges::stable_sort(tokens, {}, &AddedToken::id);
+  return tokens;
+}
+
+void read_length(const JsonNode& length, TokenizerConfig& config) {
+  // Python writes int(1e30) where there is no limit.
+  const bool unlimited = length.value().is_number() && length.value().get<double>() > 1e9;
+  config.model_max_length = unlimited ? 0 : length.integer(1, kMostIds);
 }
 
 }  // namespace
@@ -19,26 +65,71 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   const nlohmann::json file = parse_json(text, source);
   const JsonNode root(file, source, "");
   TokenizerConfig config;
-  if (root.has("do_lower_case")) config.do_lower_case = root.at("do_lower_case").boolean();
-  if (root.has("tokenize_chinese_chars")) {
+  const auto present = [&](const char* key) { return root.object().value().contains(key); };
+  // Without a value these are no arguments that Python's classes take, hence at() and not has().
+  if (present("do_lower_case")) config.do_lower_case = root.at("do_lower_case").boolean();
+  if (present("tokenize_chinese_chars")) {
     config.tokenize_chinese_chars = root.at("tokenize_chinese_chars").boolean();
   }
-  if (root.value().contains("strip_accents")) {
+  if (present("strip_accents")) {
     config.strip_accents.emplace();
     if (root.has("strip_accents")) config.strip_accents = root.at("strip_accents").boolean();
   }
   if (root.has("tokenizer_class")) config.tokenizer_class = root.at("tokenizer_class").text();
-  if (root.has("model_max_length")) {
-    const JsonNode length = root.at("model_max_length");
-    // Python writes int(1e30) where there is no limit.
-    const bool unlimited = length.value().is_number() && length.value().get<double>() > 1e9;
-    config.model_max_length = unlimited ? 0 : length.integer(1, kMostIds);
+  for (const char* key : {"max_len", "model_max_length"}) {
+    if (root.has(key)) read_length(root.at(key), config);
   }
-  config.cls_token = token_name(root, "cls_token");
-  config.sep_token = token_name(root, "sep_token");
-  config.pad_token = token_name(root, "pad_token");
-  config.mask_token = token_name(root, "mask_token");
+  if (root.has("truncation_side")) config.truncate_left = is_left(root.at("truncation_side"));
+  if (root.has("padding_side") && is_left(root.at("padding_side"))) {
+    root.at("padding_side").expected("right: BERT counts positions from the padding on");
+  }
+  if (root.flag("split_special_tokens", false)) root.at("split_special_tokens").expected("false");
+  for (const char* key : kTokenRoles) {
+    if (!present(key)) continue;
+    config.roles[key] = read_role(root.at(key));
+    const bool typed = root.at(key).value().is_object() && root.at(key).has("__type");
+    config.role_texts[key] = typed ? std::string() : config.roles[key].content;
+  }
+  if (root.has("added_tokens_decoder")) {
+    config.added_tokens = read_decoder(root.at("added_tokens_decoder"));
+  }
+  if (root.has("extra_special_tokens") && !root.at("extra_special_tokens").value().empty()) {
+    config.extra_tokens = read_tokens(root.at("extra_special_tokens"));
+  }
+  if (root.has("additional_special_tokens")) {
+    config.additional_tokens = read_tokens(root.at("additional_special_tokens"));
+  }
   return config;
+}
+
+std::vector<AddedToken> parse_added_tokens(std::string_view text, const std::string& source) {
+  const nlohmann::json file = parse_json(text, source);
+  const JsonNode root(file, source, "");
+  std::vector<AddedToken> tokens;
+  for (const auto& [content, id] : root.object().value().items()) {
+    AddedToken token;
+    token.id = static_cast<std::int32_t>(root.at(content.c_str()).integer(0, kMostIds));
+    token.content = content;
+    tokens.push_back(std::move(token));
+  }
+  std::ranges::stable_sort(tokens, {}, &AddedToken::id);
+  return tokens;
+}
+
+void TokenizerConfig::update(const TokenizerConfig& other) {
+  const auto lay = [](auto& under, const auto& over) {
+    if (over) under = over;
+  };
+  lay(do_lower_case, other.do_lower_case);
+  lay(tokenize_chinese_chars, other.tokenize_chinese_chars);
+  lay(strip_accents, other.strip_accents);
+  lay(model_max_length, other.model_max_length);
+  lay(truncate_left, other.truncate_left);
+  lay(added_tokens, other.added_tokens);
+  for (const auto& [key, token] : other.roles) roles[key] = token;
+  for (const auto& [key, text] : other.role_texts) role_texts[key] = text;
+  if (!other.extra_tokens.empty()) extra_tokens = other.extra_tokens;
+  if (!other.additional_tokens.empty()) additional_tokens = other.additional_tokens;
 }
 
 }  // namespace ringlet::models

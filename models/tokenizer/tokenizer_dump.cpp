@@ -21,9 +21,15 @@ ordered_json dump_added_token(const AddedToken& token) {
           {"normalized", token.normalized}, {"special", token.special}};
 }
 
+/// Readers give ids in the order of the file.
+std::vector<AddedToken> by_id(std::vector<AddedToken> tokens) {
+  std::ranges::stable_sort(tokens, {}, &AddedToken::id);
+  return tokens;
+}
+
 ordered_json dump_added_tokens(const TokenizerModel& model) {
   ordered_json tokens = ordered_json::array();
-  for (const AddedToken& token : model.added_tokens) {
+  for (const AddedToken& token : by_id(model.added_tokens)) {
     ordered_json entry = {{"id", token.id}};
     entry.update(dump_added_token(token));
     tokens.push_back(std::move(entry));
@@ -103,6 +109,17 @@ bool same_tokens(const Template& a, const Template& b) {
                     });
 }
 
+bool is_added(const TokenizerModel& model, std::int32_t id) {
+  return std::ranges::any_of(model.added_tokens, [&](auto& token) { return token.id == id; });
+}
+
+/// A class adds the special tokens that it does not find.
+bool has_class_tokens(const TokenizerModel& model) {
+  const SpecialTokens& special = model.special;
+  const std::int32_t ids[] = {special.cls, special.sep, special.pad, special.unk, special.mask};
+  return std::ranges::all_of(ids, [&](std::int32_t id) { return is_added(model, id); });
+}
+
 /// Newer versions of transformers build the named class from vocabulary and settings and ignore
 /// the rest of tokenizer.json; what the class cannot express needs the one that reads it all.
 std::string tokenizer_class(const TokenizerModel& model) {
@@ -112,7 +129,7 @@ std::string tokenizer_class(const TokenizerModel& model) {
   const WordPieceOptions defaults;
   const WordPieceOptions& options = model.wordpiece.options();
   const bool expressible =
-      model.normalizer.clean_text && model.decoder_cleanup &&
+      model.normalizer.clean_text && model.decoder_cleanup && has_class_tokens(model) &&
       options.continuing_subword_prefix == defaults.continuing_subword_prefix &&
       options.max_input_chars_per_word == defaults.max_input_chars_per_word &&
       same_tokens(model.post_processor.single, usual.single) &&
@@ -123,8 +140,9 @@ std::string tokenizer_class(const TokenizerModel& model) {
 
 ordered_json dump_roles(const TokenizerModel& model) {
   ordered_json roles = ordered_json::object();
+  // Readers look for every token with a role in the text.
   const auto add = [&](const char* role, std::int32_t id) {
-    if (id >= 0) roles[role] = name(model, id);
+    if (is_added(model, id)) roles[role] = name(model, id);
   };
   if (is_mpnet(model)) {
     add("bos_token", model.special.cls);
@@ -141,8 +159,9 @@ ordered_json dump_roles(const TokenizerModel& model) {
 }  // namespace
 
 std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_length) {
+  const char* direction = model.truncate_left ? "Left" : "Right";
   const ordered_json truncation = max_length == 0 ? ordered_json(nullptr)
-                                                  : ordered_json{{"direction", "Right"},
+                                                  : ordered_json{{"direction", direction},
                                                                  {"max_length", max_length},
                                                                  {"strategy", "LongestFirst"},
                                                                  {"stride", 0}};
@@ -163,7 +182,7 @@ std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_le
 
 std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_length) {
   ordered_json decoder = ordered_json::object();
-  for (const AddedToken& token : model.added_tokens) {
+  for (const AddedToken& token : by_id(model.added_tokens)) {
     decoder[std::to_string(token.id)] = dump_added_token(token);
   }
   ordered_json config = {{"added_tokens_decoder", decoder}};
@@ -172,6 +191,7 @@ std::string dump_tokenizer_config(const TokenizerModel& model, std::int64_t max_
   config["strip_accents"] = dump_strip_accents(model.normalizer);
   config["tokenize_chinese_chars"] = model.normalizer.handle_chinese_chars;
   if (max_length > 0) config["model_max_length"] = max_length;
+  if (model.truncate_left) config["truncation_side"] = "left";
   if (is_mpnet(model)) config["model_input_names"] = {"input_ids", "attention_mask"};
   config["tokenizer_class"] = tokenizer_class(model);
   return config.dump(2) + "\n";

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
 #include "ringlet/core/quote.h"
+#include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
@@ -12,14 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::int32_t require(const Vocabulary& vocabulary, std::string_view token,
-                     std::string_view source) {
-  const std::int32_t id = vocabulary.find(token);
-  if (id == Vocabulary::kMissing) {
+constexpr const char* kConfigFile = "tokenizer_config.json";
+
+void require(const Vocabulary& vocabulary, std::string_view token, std::string_view source) {
+  if (vocabulary.find(token) == Vocabulary::kMissing) {
     fail_input(source, ": expected the special token ", quote(token),
                " in the vocabulary, it is not there");
   }
-  return id;
 }
 
 TokenizerFamily guess_family(const Vocabulary& vocabulary) {
@@ -27,101 +29,151 @@ TokenizerFamily guess_family(const Vocabulary& vocabulary) {
                                                         : TokenizerFamily::kMpnet;
 }
 
-struct Names {
-  std::string_view cls, sep, pad, mask;
-};
-
-constexpr std::string_view kUnknown = "[UNK]";  // in MPNet too: its "<unk>" is not used
-
-Names names_of(TokenizerFamily family) {
-  if (family == TokenizerFamily::kMpnet) return {"<s>", "</s>", "<pad>", "<mask>"};
-  return {"[CLS]", "[SEP]", "[PAD]", "[MASK]"};
-}
-
-void add_special(const Vocabulary& vocabulary, const SpecialTokens& special, bool lstrip_mask,
-                 std::vector<AddedToken>& tokens) {
-  for (const std::int32_t id : {special.cls, special.sep, special.pad, special.unk, special.mask}) {
-    if (id < 0) continue;
-    AddedToken token;
-    token.id = id;
-    token.content = vocabulary.piece(id);
-    token.lstrip = lstrip_mask && id == special.mask;
-    tokens.push_back(std::move(token));
-  }
-  std::sort(tokens.begin(), tokens.end(),
-            [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
-}
-
 TokenizerModel make_model(Vocabulary vocabulary, const TokenizerOptions& options,
-                          std::string_view source) {
+                          const std::string& source) {
   const TokenizerFamily family = options.family.value_or(guess_family(vocabulary));
-  const Names names = names_of(family);
   const bool mpnet = family == TokenizerFamily::kMpnet;
-  TokenizerModel model;
+  for (const char* name :
+       {mpnet ? "<s>" : "[CLS]", mpnet ? "</s>" : "[SEP]", mpnet ? "<pad>" : "[PAD]", "[UNK]"})
+    require(vocabulary, name, source);
+  TokenizerConfig config;
+  if (vocabulary.find(mpnet ? "<mask>" : "[MASK]") == Vocabulary::kMissing)
+    config.roles["mask_token"] = {};
+  TokenizerModel model = build_tokenizer_class(family, std::move(vocabulary), {}, config, source);
   model.normalizer = options.normalizer;
   model.max_length = options.max_length;
-  model.special = {require(vocabulary, names.cls, source), require(vocabulary, names.sep, source),
-                   require(vocabulary, names.pad, source), require(vocabulary, kUnknown, source),
-                   vocabulary.find(names.mask)};
-  add_special(vocabulary, model.special, mpnet, model.added_tokens);
-  model.post_processor = mpnet ? PostProcessor::roberta(model.special.cls, model.special.sep)
-                               : PostProcessor::bert(model.special.cls, model.special.sep);
-  const std::int32_t size = vocabulary.size();
-  model.wordpiece = WordPiece(std::move(vocabulary), size, {}, source);
   return model;
 }
 
-/// What the files beside a vocabulary say, the later one on top of the earlier.
-std::vector<std::pair<TokenizerConfig, std::string>> read_configs(const fs::path& folder) {
-  std::vector<std::pair<TokenizerConfig, std::string>> configs;
-  for (const char* name : {"special_tokens_map.json", "tokenizer_config.json"}) {
-    const fs::path path = folder / name;
-    if (!path_exists(path)) continue;
-    configs.emplace_back(parse_tokenizer_config(MappedFile(path).text(), path.string()),
-                         path.string());
+/// The settings in the order in which transformers lays them over each other.
+TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overrides) {
+  TokenizerConfig config;
+  if (const fs::path path = folder / kConfigFile; path_exists(path)) {
+    config = parse_tokenizer_config(MappedFile(path).text(), path.string());
   }
-  return configs;
+  config.update(overrides);
+  if (config.extra_tokens.empty()) config.extra_tokens = std::move(config.additional_tokens);
+  config.additional_tokens.clear();
+  // The older file counts where the newer key is not there.
+  const fs::path path = folder / "special_tokens_map.json";
+  if (config.added_tokens || !path_exists(path)) return config;
+  TokenizerConfig map = parse_tokenizer_config(MappedFile(path).text(), path.string());
+  map.extra_tokens.insert(map.extra_tokens.begin(), config.extra_tokens.begin(),
+                          config.extra_tokens.end());
+  config.update(map);
+  config.update(overrides);
+  return config;
 }
 
-void apply(const TokenizerConfig& config, BertNormalizer& normalizer) {
-  const bool followed = normalizer.strip_accents == normalizer.lowercase;
-  normalizer.lowercase = config.do_lower_case.value_or(normalizer.lowercase);
-  normalizer.handle_chinese_chars =
-      config.tokenize_chinese_chars.value_or(normalizer.handle_chinese_chars);
-  if (config.strip_accents) {
-    normalizer.strip_accents = config.strip_accents->value_or(normalizer.lowercase);
-  } else if (followed) {
-    normalizer.strip_accents = normalizer.lowercase;
-  }
-}
-
-void apply(const TokenizerConfig& config, const std::string& source, TokenizerModel& model) {
-  apply(config, model.normalizer);
-  const auto set = [&](const std::optional<std::string>& token, std::int32_t& id) {
-    if (token) id = require(model.wordpiece.vocabulary(), *token, source);
-  };
-  set(config.cls_token, model.special.cls);
-  set(config.sep_token, model.special.sep);
-  set(config.pad_token, model.special.pad);
-  set(config.mask_token, model.special.mask);
-  if (config.model_max_length) {
-    const std::int64_t added = model.post_processor.added(false);
-    model.max_length = *config.model_max_length;
-    if (model.max_length != 0 && model.max_length < added) {
-      fail_input(source, ": model_max_length: expected at least the ", added,
-                 " special tokens, got ", model.max_length);
+/// The tokens that transformers adds to those of a class, by id: of the newest source alone.
+std::vector<AddedToken> read_added(const fs::path& folder, const TokenizerConfig& config,
+                                   const TokenizerModel* file) {
+  if (config.added_tokens) return *config.added_tokens;
+  std::map<std::int32_t, AddedToken> tokens;
+  if (const fs::path path = folder / "added_tokens.json"; path_exists(path)) {
+    for (AddedToken& token : parse_added_tokens(MappedFile(path).text(), path.string())) {
+      const auto same = [&](const AddedToken& extra) { return extra.content == token.content; };
+      const auto named = [&](const auto& role) { return role.second == token.content; };
+      token.special = std::ranges::any_of(config.role_texts, named) ||
+                      std::ranges::any_of(config.extra_tokens, same);
+      token.normalized = !token.special;
+      tokens[token.id] = std::move(token);
     }
   }
+  if (file != nullptr) {
+    for (const AddedToken& token : file->added_tokens) tokens[token.id] = token;
+  }
+  std::vector<AddedToken> list;
+  for (auto& [id, token] : tokens) list.push_back(std::move(token));
+  return list;
 }
 
-TokenizerOptions options_from(const std::vector<std::pair<TokenizerConfig, std::string>>& configs) {
-  TokenizerOptions options;
-  for (const auto& [config, source] : configs) {
-    const std::string name = config.tokenizer_class.value_or("");
-    if (name.starts_with("MPNet")) options.family = TokenizerFamily::kMpnet;
-    if (name.starts_with("Bert")) options.family = TokenizerFamily::kBert;
+/// tokenizer_class of tokenizer_config.json or config.json, or the one of the model's type; with
+/// the file that names it. Empty where nothing does.
+std::pair<std::string, std::string> find_class(const fs::path& folder,
+                                               const TokenizerConfig& config) {
+  if (config.tokenizer_class) return {*config.tokenizer_class, (folder / kConfigFile).string()};
+  const fs::path path = folder / "config.json";
+  if (!path_exists(path)) return {};
+  const std::string source = path.string();
+  const nlohmann::json file = parse_json(MappedFile(path).text(), source);
+  const JsonNode root(file, source, "");
+  if (root.has("tokenizer_class")) return {root.at("tokenizer_class").text(), source};
+  const std::string type = root.has("model_type") ? root.at("model_type").text() : "";
+  if (type == "bert") return {"BertTokenizer", source};
+  if (type == "mpnet") return {"MPNetTokenizer", source};
+  return {};
+}
+
+/// Unset: a class that takes tokenizer.json as it is.
+std::optional<TokenizerFamily> family_of(const std::string& tokenizer_class,
+                                         const std::string& source) {
+  std::string name = tokenizer_class;
+  if (name.ends_with("Fast")) name.erase(name.size() - 4);
+  if (name == "BertTokenizer" || name == "DistilBertTokenizer" || name == "ElectraTokenizer") {
+    return TokenizerFamily::kBert;
   }
-  return options;
+  if (name == "MPNetTokenizer") return TokenizerFamily::kMpnet;
+  if (name != "PreTrainedTokenizer" && name != "TokenizersBackend") {
+    fail_input(source, ": tokenizer_class: expected BertTokenizer, MPNetTokenizer, ",
+               "PreTrainedTokenizerFast or TokenizersBackend, got ", quote(tokenizer_class));
+  }
+  return std::nullopt;
+}
+
+/// The pieces that words are made of.
+Vocabulary word_pieces(const WordPiece& wordpiece, const std::string& source) {
+  std::vector<std::string> pieces;
+  for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
+    pieces.emplace_back(wordpiece.vocabulary().piece(id));
+  }
+  return Vocabulary(pieces, source);
+}
+
+/// tokenizer.json as it is, but for tokens that the settings add and the roles they give.
+TokenizerModel extend(TokenizerModel model, std::span<const AddedToken> added,
+                      const TokenizerConfig& config, const std::string& source) {
+  add_tokens(added, model, source);
+  add_named_tokens(config.roles, config, model, source);
+  const auto set = [&](const char* key, std::int32_t& id) {
+    const auto role = config.roles.find(key);
+    if (role != config.roles.end() && !role->second.content.empty()) {
+      id = model.wordpiece.vocabulary().find(role->second.content);
+    }
+  };
+  set("cls_token", model.special.cls);
+  set("sep_token", model.special.sep);
+  set("pad_token", model.special.pad);
+  set("mask_token", model.special.mask);
+  return model;
+}
+
+TokenizerModel read_model(const fs::path& folder, const TokenizerConfig& config) {
+  const fs::path file = folder / "tokenizer.json";
+  const fs::path vocab = folder / "vocab.txt";
+  std::optional<TokenizerModel> whole;
+  if (path_exists(file)) {
+    whole = parse_tokenizer_json(MappedFile(file).text(), file.string());
+  } else if (!path_exists(vocab)) {
+    fail_input(folder.string(), ": expected tokenizer.json or vocab.txt, neither is there");
+  }
+  const std::string source = whole ? file.string() : vocab.string();
+  const auto [name, named_by] = find_class(folder, config);
+  std::optional<TokenizerFamily> family;
+  if (!name.empty()) family = family_of(name, named_by);
+  const std::vector<AddedToken> added = read_added(folder, config, whole ? &*whole : nullptr);
+  if (!family && whole) return extend(*std::move(whole), added, config, source);
+  Vocabulary vocabulary =
+      whole ? word_pieces(whole->wordpiece, source) : Vocabulary::from_file(vocab);
+  if (!family && !name.empty()) {
+    fail_input(named_by, ": tokenizer_class: ", quote(name),
+               " needs tokenizer.json, it is not there");
+  }
+  if (!family) family = guess_family(vocabulary);
+  TokenizerModel model =
+      build_tokenizer_class(*family, std::move(vocabulary), added, config, source);
+  model.truncate_left = whole && whole->truncate_left;
+  return model;
 }
 
 /// vocab.txt holds a piece a line, so a piece with a line break in it cannot be written.
@@ -148,22 +200,25 @@ Tokenizer Tokenizer::from_vocab(const fs::path& path, const TokenizerOptions& op
 
 Tokenizer Tokenizer::from_pieces(std::span<const std::string> pieces,
                                  const TokenizerOptions& options, std::string_view source) {
-  return Tokenizer(make_model(Vocabulary(pieces, source), options, source));
+  return Tokenizer(make_model(Vocabulary(pieces, source), options, std::string(source)));
+}
+
+TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConfig& overrides) {
+  const TokenizerConfig config = read_config(folder, overrides);
+  TokenizerModel model = read_model(folder, config);
+  model.truncate_left = config.truncate_left.value_or(model.truncate_left);
+  // The length of tokenizer.json's truncation is not the one that Python's calls cut at.
+  model.max_length = config.model_max_length.value_or(0);
+  const std::int64_t special = model.post_processor.added(false);
+  if (model.max_length != 0 && model.max_length < special) {
+    fail_input((folder / kConfigFile).string(), ": model_max_length: expected at least the ",
+               special, " special tokens, got ", model.max_length);
+  }
+  return model;
 }
 
 Tokenizer Tokenizer::from_pretrained(const fs::path& folder) {
-  const auto configs = read_configs(folder);
-  const fs::path file = folder / "tokenizer.json";
-  const fs::path vocab = folder / "vocab.txt";
-  if (!path_exists(file) && !path_exists(vocab)) {
-    fail_input(folder.string(), ": expected tokenizer.json or vocab.txt, neither is there");
-  }
-  TokenizerModel model =
-      path_exists(file)
-          ? parse_tokenizer_json(MappedFile(file).text(), file.string())
-          : make_model(Vocabulary::from_file(vocab), options_from(configs), vocab.string());
-  for (const auto& [config, source] : configs) apply(config, source, model);
-  return Tokenizer(std::move(model));
+  return Tokenizer(read_tokenizer_folder(folder, {}));
 }
 
 void Tokenizer::save(const fs::path& folder) const {

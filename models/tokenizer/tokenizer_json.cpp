@@ -6,6 +6,7 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/quote.h"
+#include "ringlet/models/tokenizer/added_token_json.h"
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/post_processor_json.h"
 
@@ -48,24 +49,12 @@ std::vector<std::string> read_vocab(const JsonNode& vocab) {
   return pieces;
 }
 
-AddedToken read_added_token(const JsonNode& node) {
-  AddedToken token;
-  token.id = static_cast<std::int32_t>(node.at("id").integer(0, kMostIds));
-  token.content = node.at("content").text();
-  if (token.content.empty()) node.at("content").expected("text that is not empty");
-  token.single_word = node.flag("single_word", false);
-  token.lstrip = node.flag("lstrip", false);
-  token.rstrip = node.flag("rstrip", false);
-  token.special = node.flag("special", false);
-  token.normalized = node.flag("normalized", !token.special);
-  return token;
-}
-
 /// The added tokens by id; those that the vocabulary does not hold are appended to `pieces`.
 std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std::string>& pieces) {
   std::vector<AddedToken> tokens;
   for (std::size_t i = 0; i < list.array().value().size(); ++i) {
     tokens.push_back(read_added_token(list.at(i)));
+    tokens.back().id = static_cast<std::int32_t>(list.at(i).at("id").integer(0, kMostIds));
   }
   std::stable_sort(tokens.begin(), tokens.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
@@ -96,14 +85,27 @@ WordPieceOptions read_wordpiece_options(const JsonNode& model) {
   return options;
 }
 
-std::int64_t read_truncation(const JsonNode& node) {
+void read_truncation(const JsonNode& node, TokenizerModel& model) {
   if (node.at("strategy").text() != "LongestFirst") {
     node.at("strategy").expected("LongestFirst");
   }
+  const std::string direction = node.has("direction") ? node.at("direction").text() : "Right";
+  if (direction != "Left" && direction != "Right") {
+    node.at("direction").expected("Left or Right");
+  }
+  model.truncate_left = direction == "Left";
+  model.max_length = node.at("max_length").integer(1, kMostIds);
+  const std::int64_t added = model.post_processor.added(false);
+  if (model.max_length < added) {
+    node.at("max_length").expected(str("at least the ", added, " special tokens"));
+  }
+}
+
+/// Sentence Transformers pads batches; BERT counts positions from the padding on.
+void check_padding(const JsonNode& node) {
   if (node.has("direction") && node.at("direction").text() != "Right") {
     node.at("direction").expected("Right");
   }
-  return node.at("max_length").integer(1, kMostIds);
 }
 
 /// The first of the added tokens with one of these names.
@@ -133,6 +135,18 @@ SpecialTokens find_special(const TokenizerModel& model, const JsonNode& root) {
 
 }  // namespace
 
+AddedToken read_added_token(const JsonNode& node, bool special) {
+  AddedToken token;
+  token.content = node.at("content").text();
+  if (token.content.empty()) node.at("content").expected("text that is not empty");
+  token.single_word = node.flag("single_word", false);
+  token.lstrip = node.flag("lstrip", false);
+  token.rstrip = node.flag("rstrip", false);
+  token.special = node.flag("special", special);
+  token.normalized = node.flag("normalized", !token.special);
+  return token;
+}
+
 TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source) {
   const json file = parse_json(text, source);
   const JsonNode root(file, source, "");
@@ -157,15 +171,8 @@ TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& so
     root.at("decoder").require_type("WordPiece");
     model.decoder_cleanup = root.at("decoder").flag("cleanup", true);
   }
-  if (root.has("truncation")) {
-    model.max_length = read_truncation(root.at("truncation"));
-    const std::int64_t added = model.post_processor.added(false);
-    if (model.max_length < added) {
-      root.at("truncation")
-          .at("max_length")
-          .expected(str("at least the ", added, " special tokens"));
-    }
-  }
+  if (root.has("truncation")) read_truncation(root.at("truncation"), model);
+  if (root.has("padding")) check_padding(root.at("padding"));
   model.special = find_special(model, root);
   return model;
 }

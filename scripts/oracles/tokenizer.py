@@ -1,9 +1,11 @@
-"""Oracle of the tokenizer: Hugging Face's tokenizers (pip install tokenizers; no torch needed).
+"""Oracle of the tokenizer: Hugging Face's tokenizers (pip install tokenizers transformers; no torch needed).
 
     python scripts/oracles/tokenizer.py --vocab DATA/vocab             # writes tests/oracles/tokenizer/
+    python scripts/oracles/tokenizer.py --folders build/tests/models/tokenize_lines [--rounds 1000]
     python scripts/oracles/tokenizer.py --compare build/tests/models/tokenize_lines --data DATA [--time 5]
 
-The second form checks that PROGRAM gives identical ids for every sentence of the data folder, alone,
+The first and the second form need transformers, too. The second compares random model folders with
+AutoTokenizer. The third form checks that PROGRAM gives identical ids for every sentence of the data folder, alone,
 as pairs and cut short, with both vocabularies, and for every code point; it lists the differences.
 With --time it prints instead how many words a second PROGRAM and Hugging Face encode on one core.
 """
@@ -19,6 +21,7 @@ import tempfile
 import time
 import unicodedata
 
+import tokenizer_folders
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import WordPiece as WordPieceDecoder
 from tokenizers.models import WordPiece
@@ -147,6 +150,7 @@ def generate(vocab_folder):
     with open(FOLDER / "cases.jsonl", "w", encoding="utf-8") as out:
         for value in texts() + pairs():
             out.write(json.dumps(case(value, tiny | published)) + "\n")
+    tokenizer_folders.generate(FOLDER / "folders.jsonl")
 
 
 def data_sentences(folder):
@@ -266,13 +270,17 @@ def main():
     parser.add_argument("--compare", metavar="PROGRAM", help="build/tests/models/tokenize_lines")
     parser.add_argument("--data", type=pathlib.Path, help="folder with snli/, stsb/ and vocab/")
     parser.add_argument("--time", type=int, metavar="ROUNDS", help="words per second on one core, not ids")
+    parser.add_argument("--folders", metavar="PROGRAM", help="build/tests/models/tokenize_lines, on random folders")
+    parser.add_argument("--rounds", type=int, default=1000, help="random folders")
     arguments = parser.parse_args()
+    if arguments.folders:
+        sys.exit(1 if tokenizer_folders.compare(arguments.folders, arguments.rounds) else 0)
     if arguments.compare and arguments.data and arguments.time:
         return compare_speed(arguments.compare, arguments.data, arguments.time)
     if arguments.compare and arguments.data:
         sys.exit(1 if compare(arguments.compare, arguments.data) else 0)
     if not arguments.vocab:
-        parser.error("expected --vocab FOLDER, or --compare PROGRAM --data FOLDER")
+        parser.error("expected --vocab FOLDER, --folders PROGRAM, or --compare PROGRAM --data FOLDER")
     generate(arguments.vocab)
 
 

@@ -1,7 +1,8 @@
 // Reads one JSON value a line, a text or a pair [text, text], and prints its ids.
 //
-//   tokenize_lines vocab.txt|tokenizer.json|FOLDER [--max-length N] [--time ROUNDS]
+//   tokenize_lines vocab.txt|tokenizer.json|FOLDER [--max-length N | --as-saved] [--time ROUNDS]
 //
+// Texts are whole unless --max-length or --as-saved, the length that the files give, cuts them.
 // With --time nothing is printed but the words per second of encoding all lines ROUNDS times.
 #include <algorithm>
 #include <chrono>
@@ -56,7 +57,7 @@ void measure(const Tokenizer& tokenizer, const std::vector<std::string>& texts, 
 int run(int argc, char** argv) {
   if (argc < 2) fail_input("expected a vocabulary, a tokenizer.json or a folder");
   Tokenizer tokenizer = load(argv[1]);
-  tokenizer.set_max_length(0);
+  if (argc < 3 || std::strcmp(argv[2], "--as-saved") != 0) tokenizer.set_max_length(0);
   int rounds = 0;
   for (int i = 2; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--max-length") == 0) tokenizer.set_max_length(std::stol(argv[i + 1]));

@@ -83,6 +83,21 @@ TEST_CASE("max_length cuts the longer text of a pair first") {
       Error);
 }
 
+TEST_CASE("with truncate_left a text keeps its end, and so does each text of a pair") {
+  models::TokenizerModel model = bert().model();
+  model.truncate_left = true;
+  Tokenizer tokenizer(model);
+  tokenizer.set_max_length(4);
+  CHECK_EQ(tokenizer.encode("the play cat un").ids, Ids{2, 8, 10, 3});
+  Ids ids;
+  tokenizer.append("the play cat un", ids);
+  CHECK_EQ(ids, Ids{2, 8, 10, 3});
+  const std::vector<std::string> texts = {"the play cat un", "the"};
+  CHECK_EQ(tokenizer.encode_batch(texts).ids, Ids{2, 8, 10, 3, 2, 5, 3});
+  tokenizer.set_max_length(6);
+  CHECK_EQ(tokenizer.encode("un", "the play cat un").ids, Ids{2, 10, 3, 8, 10, 3});
+}
+
 TEST_CASE("a batch is packed end to end") {
   const std::vector<std::string> texts = {"the cat", "", "play"};
   const models::PackedEncoding batch = bert().encode_batch(texts);

@@ -166,8 +166,11 @@ TEST_CASE("truncation") {
            "truncation.max_length: expected at least the 2 special tokens, got 1");
   CHECK_EQ(complaint("/truncation", truncation(8, "OnlyFirst", "Right")),
            "truncation.strategy: expected LongestFirst, got \"OnlyFirst\"");
-  CHECK_EQ(complaint("/truncation", truncation(8, "LongestFirst", "Left")),
-           "truncation.direction: expected Right, got \"Left\"");
+  CHECK_EQ(complaint("/truncation", truncation(8, "LongestFirst", "Left")), "none");
+  CHECK_EQ(complaint("/truncation", truncation(8, "LongestFirst", "Up")),
+           "truncation.direction: expected Left or Right, got \"Up\"");
+  CHECK_EQ(complaint("/padding", {{"direction", "Left"}, {"pad_id", 0}}),
+           "padding.direction: expected Right, got \"Left\"");
 }
 
 TEST_CASE("a folder with vocab.txt alone") {
@@ -179,7 +182,7 @@ TEST_CASE("a folder with vocab.txt alone") {
   write_file(folder / "vocab.txt", kVocab);
   const Tokenizer tokenizer = Tokenizer::from_pretrained(folder.path());
   CHECK_EQ(tokenizer.vocab_size(), 8);
-  CHECK_EQ(tokenizer.max_length(), 512);
+  CHECK_EQ(tokenizer.max_length(), 0);
   CHECK_EQ(tokenizer.encode("THE \u00E9").ids, Ids{2, 5, 1, 3});  // "e" is not a piece
 }
 
@@ -195,11 +198,34 @@ TEST_CASE("tokenizer_config.json has the last word") {
   CHECK_EQ(load(R"({"model_max_length": 3})").encode("the the").ids, Ids{2, 5, 3});
   CHECK_EQ(load(R"({"model_max_length": 1000000000000000019884624838656})").max_length(), 0);
   CHECK_EQ(load(R"({"pad_token": {"content": "the"}})").special().pad, 5);
+  CHECK_EQ(load(R"({"pad_token": "[NONE]"})").special().pad, 8);  // after the vocabulary
+  CHECK_EQ(load(R"({"tokenizer_class": "MPNetTokenizer"})").special(),
+           models::SpecialTokens{8, 9, 10, 1, 11});
   CHECK_THROWS_AS(load(R"({"model_max_length": 1})"), InputError);
   CHECK_THROWS_AS(load(R"({"model_max_length": "8"})"), InputError);
-  CHECK_THROWS_AS(load(R"({"pad_token": "[NONE]"})"), InputError);
-  CHECK_THROWS_AS(load(R"({"tokenizer_class": "MPNetTokenizer"})"), InputError);
+  CHECK_THROWS_AS(load(R"({"unk_token": "[NONE]"})"), InputError);
   CHECK_THROWS_AS(load("[]"), InputError);
+}
+
+TEST_CASE("settings that AutoTokenizer follows and this class does not are refused by name") {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.txt", kVocab);
+  const std::string path = (folder / "tokenizer_config.json").string() + ": ";
+  const auto complain = [&](const std::string& config, const std::string& message) {
+    write_file(folder / "tokenizer_config.json", config);
+    CHECK_THROWS_WITH_AS(Tokenizer::from_pretrained(folder.path()), (path + message).c_str(),
+                         InputError);
+  };
+  complain(R"({"padding_side": "left"})",
+           "padding_side: expected right: BERT counts positions from the padding on, got \"left\"");
+  complain(R"({"truncation_side": "up"})", "truncation_side: expected left or right, got \"up\"");
+  complain(R"({"split_special_tokens": true})", "split_special_tokens: expected false, got true");
+  complain(R"({"do_lower_case": null})", "do_lower_case: expected true or false, got null");
+  complain(R"({"tokenizer_class": "RobertaTokenizerFast"})",
+           "tokenizer_class: expected BertTokenizer, MPNetTokenizer, PreTrainedTokenizerFast or "
+           "TokenizersBackend, got 'RobertaTokenizerFast'");
+  complain(R"({"tokenizer_class": "TokenizersBackend"})",
+           "tokenizer_class: 'TokenizersBackend' needs tokenizer.json, it is not there");
 }
 
 TEST_CASE("vocab.txt: line ends of both kinds, no line twice") {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/tests/files.h"
 
@@ -57,6 +59,33 @@ TEST_CASE("the same after saving and loading") {
     Tokenizer::from_file(kFolder / (std::string(name) + ".json")).save(folder.path());
     check_all(Tokenizer::from_pretrained(folder.path()), name);
   }
+}
+
+TEST_CASE("a folder's files count as for AutoTokenizer") {
+  std::ifstream file(kFolder / "folders.jsonl");
+  int folders = 0;
+  for (std::string line; std::getline(file, line); ++folders) {
+    const json entry = json::parse(line);
+    INFO(entry.at("name").get<std::string>());
+    const TemporaryFolder folder;
+    for (const auto& [name, value] : entry.at("files").items())
+      write_file(folder / name, value.is_string() ? value.get<std::string>() : value.dump());
+    if (entry.at("ids").is_null()) {
+      CHECK_THROWS_AS(Tokenizer::from_pretrained(folder.path()), InputError);
+      continue;
+    }
+    const Tokenizer tokenizer = Tokenizer::from_pretrained(folder.path());
+    const TemporaryFolder again;
+    tokenizer.save(again.path());
+    const Tokenizer saved = Tokenizer::from_pretrained(again.path());
+    for (std::size_t i = 0; i < entry.at("texts").size(); ++i) {
+      const auto text = entry.at("texts").at(i).get<std::string>();
+      INFO(text);
+      CHECK_EQ(tokenizer.encode(text).ids, entry.at("ids").at(i).get<Ids>());
+      CHECK_EQ(saved.encode(text).ids, entry.at("ids").at(i).get<Ids>());
+    }
+  }
+  CHECK_GT(folders, 60);
 }
 
 TEST_CASE("token types and decoded text") {

@@ -1,0 +1,12 @@
+// An added token as tokenizer.json and tokenizer_config.json hold it.
+#pragma once
+
+#include "ringlet/models/tokenizer/added_tokens.h"
+#include "ringlet/models/tokenizer/json_node.h"
+
+namespace ringlet::models {
+
+/// Everything but the id; `special` where the object does not say.
+AddedToken read_added_token(const JsonNode& node, bool special = false);
+
+}  // namespace ringlet::models
