@@ -138,7 +138,7 @@ bool is_word(char32_t c) {
     case UTF8PROC_CATEGORY_PC:
       return true;
     default:
-      return false;
+      return contains(kMoreWords, c);
   }
 }
 

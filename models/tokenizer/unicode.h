@@ -30,7 +30,8 @@ bool is_nonspacing_mark(char32_t c);
 bool is_control(char32_t c);
 /// The CJK ideographs that BERT sets apart, compatibility forms included.
 bool is_cjk(char32_t c);
-/// Letter, mark, decimal digit or connector: \w of a regular expression.
+/// Letter, mark, decimal digit, connector or joiner: \w of a regular expression, as Unicode's
+/// Technical Standard 18 has it.
 bool is_word(char32_t c);
 
 /// Appends the canonical decomposition (NFD) of one code point, not yet in canonical order.

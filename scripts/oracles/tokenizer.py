@@ -151,6 +151,7 @@ def generate(vocab_folder):
         for value in texts() + pairs():
             out.write(json.dumps(case(value, tiny | published)) + "\n")
     tokenizer_folders.generate(FOLDER / "folders.jsonl")
+    (FOLDER / "word_characters.json").write_text(json.dumps(tokenizer_folders.word_characters()) + "\n")
 
 
 def data_sentences(folder):

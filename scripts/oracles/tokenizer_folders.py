@@ -85,6 +85,23 @@ def chosen():
         yield folder(f"{name}: post-processor", side, tokenizer_json(post_processor={"type": "BertProcessing", "sep": ["x", 16], "cls": ["a", 13]}))
 
 
+def word_characters():
+    """Ranges of the code points that keep a single_word token beside them from being found."""
+    from tokenizers import Tokenizer
+    tokenizer = Tokenizer.from_str(json.dumps(tokenizer_json(added=[{"id": 17} | token("Foo", single_word=True, special=False)])))
+    points = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    before, after = ([17 in e.ids for e in tokenizer.encode_batch([text(chr(c)) for c in points])]
+                     for text in (lambda c: c + "Foo", lambda c: "Foo" + c))
+    assert before == after
+    ranges = []
+    for c in (c for c, alone in zip(points, before) if not alone):
+        if ranges and ranges[-1][1] == c - 1:
+            ranges[-1][1] = c
+        else:
+            ranges.append([c, c])
+    return ranges
+
+
 def write(folder, files):
     for name, value in files.items():
         if value is not None:

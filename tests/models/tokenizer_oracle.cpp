@@ -10,6 +10,7 @@
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/tests/files.h"
 
 using namespace ringlet;
@@ -86,6 +87,18 @@ TEST_CASE("a folder's files count as for AutoTokenizer") {
     }
   }
   CHECK_GT(folders, 60);
+}
+
+TEST_CASE("code points that belong to a word, beside a token that stands alone") {
+  std::ifstream file(kFolder / "word_characters.json");
+  char32_t differ = 0, next = 0;
+  for (const json& range : json::parse(file)) {
+    const auto first = range.at(0).get<char32_t>(), last = range.at(1).get<char32_t>();
+    for (; next < first; ++next) differ += models::unicode::is_word(next);
+    for (; next <= last; ++next) differ += !models::unicode::is_word(next);
+  }
+  for (; next < 0x110000; ++next) differ += models::unicode::is_word(next);
+  CHECK_EQ(static_cast<std::uint32_t>(differ), 0);
 }
 
 TEST_CASE("token types and decoded text") {
