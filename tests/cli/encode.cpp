@@ -109,6 +109,11 @@ TEST_CASE("the default prompt of a folder goes before each line") {
       model / "config_sentence_transformers.json",
       R"({"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"})");
   CHECK(encode("a dog\ntwo cats\n") == expected);
+  ringlet::write_file(model / "config_sentence_transformers.json", R"({"prompts": {}})");
+  const auto apart = encode("a dog \n");
+  ringlet::write_file(model / "config_sentence_transformers.json",
+                      R"({"prompts": {"query": "a"}, "default_prompt_name": "query"})");
+  CHECK(encode(" dog \n") == apart);  // the prompt and the line as it is, in Python too
 }
 
 TEST_CASE("a number of threads in the environment that is none is refused" *

@@ -17,7 +17,6 @@
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/timeout.h"
 #include "ringlet/train/data/lines.h"
-#include "ringlet/train/data/text.h"
 #include "ringlet/train/npy.h"
 #include "ringlet/train/parallel/encode_together.h"
 #include "ringlet/train/progress.h"
@@ -46,14 +45,15 @@ std::size_t read_stdin(std::span<char> buffer) {
   }
 }
 
-/// Every line is a text, an empty one too, so that rows keep their places.
+/// Every line is a text, an empty one too, so that rows keep their places. White space at both ends
+/// stays: a prompt may come before it.
 std::vector<std::string> read_texts(const std::string& input) {
   train::LineReader lines = input == "-" ? train::LineReader(read_stdin, "standard input")
                                          : train::LineReader(std::filesystem::path(input));
   std::vector<std::string> texts;
   while (const auto line = lines.next()) {
     if (!models::unicode::is_valid(*line)) lines.fail_here("expected UTF-8 text");
-    texts.emplace_back(train::strip(*line));
+    texts.emplace_back(*line);
   }
   if (texts.empty()) fail_input(lines.name(), ": expected a line of text, found none");
   return texts;
