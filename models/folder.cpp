@@ -1,6 +1,7 @@
 #include "ringlet/models/folder.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -62,27 +63,80 @@ fs::path transformer_settings(const fs::path& folder) {
   return {};
 }
 
+/// Arguments of a class in Python, of which none is followed.
+void refuse_arguments(JsonObject& j, std::initializer_list<const char*> keys,
+                      std::span<const char* const> harmless) {
+  for (const char* key : keys) {
+    if (!j.has(key)) continue;
+    JsonObject arguments(j.get<json>(key), j.source() + ": " + key);
+    arguments.ignore(harmless);
+    arguments.ignore(kHarmlessLoadingKeys);
+    arguments.refuse_unused();
+  }
+}
+
+/// Arguments of AutoTokenizer, which count before the keys of tokenizer_config.json; its length
+/// counts before max_seq_length, too.
+void read_tokenizer_arguments(json arguments, const std::string& source,
+                              SentenceSettings& settings) {
+  JsonObject j(arguments, source);
+  for (const char* key : kHarmlessLoadingKeys) arguments.erase(key);
+  j.require("tokenizer_class", nullptr);
+  j.require("tokenizer_type", nullptr);
+  if (j.has("model_max_length")) settings.max_seq_length = 0;
+  settings.tokenizer_settings = arguments.dump();
+  settings.tokenizer_source = source;
+}
+
+std::int64_t read_length(JsonObject& j, const char* key) {
+  const auto length = j.get<std::int64_t>(key);
+  if (length < 1) fail_input(j.source(), ": ", key, ": expected 1 or more, got ", length);
+  return length;
+}
+
+/// Arguments of each call of the tokenizer; those for all inputs count before those for text.
+void read_call_arguments(const json& arguments, const std::string& source,
+                         SentenceSettings& settings) {
+  JsonObject j(arguments, source);
+  for (const char* inputs : {"text", "common"}) {
+    if (!j.has(inputs)) continue;
+    JsonObject call(j.get<json>(inputs), source + "." + inputs);
+    if (call.has("max_length")) settings.max_seq_length = read_length(call, "max_length");
+    if (call.get_or<json>("truncation", true) != json("only_first") &&
+        call.get_or<json>("truncation", true) != json(true))
+      call.require("truncation", "longest_first");
+    call.ignore(kHarmlessCallKeys);
+    call.refuse_unused();
+  }
+  j.ignore(kHarmlessInputs);
+  j.name_unused(settings.unused_keys);
+}
+
 void read_transformer(const fs::path& folder, SentenceSettings& settings) {
   settings.transformer = folder;
   const fs::path path = transformer_settings(folder);
   if (path.empty()) return;
   JsonObject j(path);
   settings.do_lower_case = j.get_or("do_lower_case", false);
-  if (j.has("max_seq_length")) {
-    const auto length = j.get<std::int64_t>("max_seq_length");
-    if (length < 1) fail_input(j.source(), ": max_seq_length: expected 1 or more, got ", length);
-    settings.max_seq_length = length;
-  }
+  if (j.has("max_seq_length")) settings.max_seq_length = read_length(j, "max_seq_length");
   j.require("transformer_task", "feature-extraction");
   j.require("module_output_name", "token_embeddings");
   j.require("modality_config",
             {{"text", {{"method", "forward"}, {"method_output_name", "last_hidden_state"}}}});
-  for (const char* key : {"model_args", "model_kwargs"}) {
+  // The older name of each pair counts where both are there.
+  refuse_arguments(j, {"model_kwargs", "model_args"}, kHarmlessModelKeys);
+  refuse_arguments(j, {"config_kwargs", "config_args"}, {});
+  for (const char* key : {"processor_kwargs", "tokenizer_args"}) {
     if (!j.has(key)) continue;
-    JsonObject arguments(j.get<json>(key), j.source() + ": " + key);
-    arguments.ignore(kHarmlessModelKeys);
-    arguments.refuse_unused();
+    read_tokenizer_arguments(j.get<json>(key), j.source() + ": " + key, settings);
   }
+  if (j.has("processing_kwargs"))
+    read_call_arguments(j.get<json>("processing_kwargs"), j.source() + ": processing_kwargs",
+                        settings);
+  // Of encode_query and encode_document alone, or deprecated.
+  for (const char* key :
+       {"query_length", "document_length", "query_expansion", "tokenizer_name_or_path"})
+    j.require(key, nullptr);
   j.ignore(kHarmlessTransformerKeys);
   j.refuse_unused();
 }

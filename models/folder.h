@@ -21,6 +21,8 @@ struct SentenceSettings {
   std::int64_t max_seq_length = 0;  // 0: not said
   bool do_lower_case = false;
   std::filesystem::path transformer = {};  // the folder of config.json and the weights
+  std::string tokenizer_settings = {};     // JSON, laid over tokenizer_config.json
+  std::string tokenizer_source = {};       // its file and key
   /// Keys of the files without effect, "FILE: 'key'" each.
   std::vector<std::string> unused_keys = {};
 };

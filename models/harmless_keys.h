@@ -53,6 +53,28 @@ inline constexpr const char* kHarmlessModelKeys[] = {
     "device_map",          "low_cpu_mem_usage", "use_safetensors",
     "add_pooling_layer",   "trust_remote_code"};
 
+/// Its "processing_kwargs": padding, which packed batches have none of, and inputs other than text.
+inline constexpr const char* kHarmlessCallKeys[] = {"padding", "pad_to_multiple_of"};
+inline constexpr const char* kHarmlessInputs[] = {"audio", "image", "video", "chat_template"};
+/// Where Python loads from, which is the folder.
+inline constexpr const char* kHarmlessLoadingKeys[] = {
+    "subfolder",        "token",    "cache_dir",         "revision",
+    "local_files_only", "use_fast", "trust_remote_code", "force_download"};
+
+/// tokenizer_config.json and special_tokens_map.json, of transformers' releases 2 to 5.
+inline constexpr const char* kHarmlessTokenizerKeys[] = {
+    // names, versions, files
+    "name_or_path", "tokenizer_file", "vocab_file", "special_tokens_map_file", "processor_class",
+    "auto_map", "backend", "is_local", "local_files_only", "is_fast", "use_fast", "from_slow",
+    "_commit_hash", "transformers_version",
+    // what BERT's and MPNet's classes of release 5 do not look at
+    "do_basic_tokenize", "never_split", "clean_text", "add_prefix_space", "add_bos_token",
+    "add_eos_token", "wordpieces_prefix", "basic_tokenizer", "trim_offsets",
+    // defaults of calls, which Sentence Transformers overrides; padding; decoding; chats
+    "max_length", "stride", "truncation_strategy", "truncation", "padding", "pad_to_multiple_of",
+    "pad_token_type_id", "model_input_names", "clean_up_tokenization_spaces", "chat_template",
+    "verbose"};
+
 /// model.safetensors.index.json: sizes.
 inline constexpr const char* kHarmlessIndexKeys[] = {"metadata"};
 

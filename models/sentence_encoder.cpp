@@ -12,6 +12,7 @@
 #include "ringlet/models/distinct_sentences.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
+#include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/eval_guard.h"
 
@@ -36,6 +37,13 @@ void check_vocabulary(const EncoderConfig& config, const Tokenizer& tokenizer,
   if (tokenizer.vocab_size() > config.vocab_size)
     fail_input(source, ": the tokenizer has ", tokenizer.vocab_size(),
                " pieces, the model's vocabulary ", config.vocab_size);
+}
+
+Tokenizer read_tokenizer(SentenceSettings& settings) {
+  TokenizerConfig overrides;
+  if (!settings.tokenizer_settings.empty())
+    overrides = parse_tokenizer_config(settings.tokenizer_settings, settings.tokenizer_source);
+  return Tokenizer(read_tokenizer_folder(settings.transformer, overrides, settings.unused_keys));
 }
 
 // Releases of Sentence Transformers differ in whether accents go with the case.
@@ -99,7 +107,7 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& fo
   SentenceSettings settings = read_settings(folder);
   const EncoderConfig config =
       EncoderConfig::from_file(settings.transformer / "config.json", &settings.unused_keys);
-  Tokenizer tokenizer = Tokenizer::from_pretrained(settings.transformer);
+  Tokenizer tokenizer = read_tokenizer(settings);
   check_vocabulary(config, tokenizer, folder.string());
   check_case(settings, tokenizer);
   check_room(tokenizer, config.max_tokens(), "tokens that max_position_embeddings allow",

@@ -1,12 +1,15 @@
 // JSON as the files of a tokenizer hold it, with errors that name the file and the place in it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/quote.h"
@@ -75,6 +78,14 @@ class JsonNode {
   }
   bool flag(const char* key, bool otherwise) const {
     return has(key) ? at(key).boolean() : otherwise;
+  }
+  /// Appends "FILE: 'path.key'" for each key that is not in `known` and whose value is not null.
+  void name_unknown(std::initializer_list<std::string_view> known,
+                    std::vector<std::string>& names) const {
+    for (const auto& [key, value] : object().value_.items()) {
+      if (value.is_null() || std::find(known.begin(), known.end(), key) != known.end()) continue;
+      names.push_back(source_ + ": " + quote(where_.empty() ? key : where_ + "." + key));
+    }
   }
   void require_type(std::string_view name) const {
     const JsonNode type = at("type");

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/tokenizer/added_token_json.h"
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
@@ -59,6 +60,37 @@ void read_length(const JsonNode& length, TokenizerConfig& config) {
   config.model_max_length = unlimited ? 0 : length.integer(1, kMostIds);
 }
 
+constexpr const char* kUsed[] = {"do_lower_case",
+                                 "tokenize_chinese_chars",
+                                 "strip_accents",
+                                 "tokenizer_class",
+                                 "max_len",
+                                 "model_max_length",
+                                 "truncation_side",
+                                 "padding_side",
+                                 "init_inputs",
+                                 "split_special_tokens",
+                                 "added_tokens_decoder",
+                                 "extra_special_tokens",
+                                 "additional_special_tokens"};
+
+/// Any other text under the name of a token becomes a special token of transformers' classes.
+void name_unused(const JsonNode& root, TokenizerConfig& config) {
+  const auto among = [](const auto& keys, const std::string& key) {
+    return std::ranges::find(keys, key) != std::end(keys);
+  };
+  for (const auto& [key, value] : root.value().items()) {
+    if (value.is_null() || among(kTokenRoles, key) || among(kUsed, key) ||
+        among(kHarmlessTokenizerKeys, key)) {
+      continue;
+    }
+    if (key.ends_with("_token") && (value.is_string() || value.is_object())) {
+      root.at(key.c_str()).expected("no token of another role");
+    }
+    config.unused_keys.push_back(root.source() + ": " + quote(key));
+  }
+}
+
 }  // namespace
 
 TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string& source) {
@@ -83,6 +115,9 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   if (root.has("padding_side") && is_left(root.at("padding_side"))) {
     root.at("padding_side").expected("right: BERT counts positions from the padding on");
   }
+  if (root.has("init_inputs") && !root.at("init_inputs").value().empty()) {
+    root.at("init_inputs").expected("no arguments");
+  }
   if (root.flag("split_special_tokens", false)) root.at("split_special_tokens").expected("false");
   for (const char* key : kTokenRoles) {
     if (!present(key)) continue;
@@ -99,6 +134,7 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   if (root.has("additional_special_tokens")) {
     config.additional_tokens = read_tokens(root.at("additional_special_tokens"));
   }
+  name_unused(root, config);
   return config;
 }
 
@@ -128,6 +164,7 @@ void TokenizerConfig::update(const TokenizerConfig& other) {
   lay(added_tokens, other.added_tokens);
   for (const auto& [key, token] : other.roles) roles[key] = token;
   for (const auto& [key, text] : other.role_texts) role_texts[key] = text;
+  unused_keys.insert(unused_keys.end(), other.unused_keys.begin(), other.unused_keys.end());
   if (!other.extra_tokens.empty()) extra_tokens = other.extra_tokens;
   if (!other.additional_tokens.empty()) additional_tokens = other.additional_tokens;
 }

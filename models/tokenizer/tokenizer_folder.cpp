@@ -61,7 +61,9 @@ TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overr
   map.extra_tokens.insert(map.extra_tokens.begin(), config.extra_tokens.begin(),
                           config.extra_tokens.end());
   config.update(map);
+  auto unused_keys = std::move(config.unused_keys);
   config.update(overrides);
+  config.unused_keys = std::move(unused_keys);
   return config;
 }
 
@@ -148,12 +150,12 @@ TokenizerModel extend(TokenizerModel model, std::span<const AddedToken> added,
   return model;
 }
 
-TokenizerModel read_model(const fs::path& folder, const TokenizerConfig& config) {
+TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config) {
   const fs::path file = folder / "tokenizer.json";
   const fs::path vocab = folder / "vocab.txt";
   std::optional<TokenizerModel> whole;
   if (path_exists(file)) {
-    whole = parse_tokenizer_json(MappedFile(file).text(), file.string());
+    whole = parse_tokenizer_json(MappedFile(file).text(), file.string(), &config.unused_keys);
   } else if (!path_exists(vocab)) {
     fail_input(folder.string(), ": expected tokenizer.json or vocab.txt, neither is there");
   }
@@ -203,9 +205,11 @@ Tokenizer Tokenizer::from_pieces(std::span<const std::string> pieces,
   return Tokenizer(make_model(Vocabulary(pieces, source), options, std::string(source)));
 }
 
-TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConfig& overrides) {
-  const TokenizerConfig config = read_config(folder, overrides);
+TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConfig& overrides,
+                                     std::vector<std::string>& unused_keys) {
+  TokenizerConfig config = read_config(folder, overrides);
   TokenizerModel model = read_model(folder, config);
+  unused_keys.insert(unused_keys.end(), config.unused_keys.begin(), config.unused_keys.end());
   model.truncate_left = config.truncate_left.value_or(model.truncate_left);
   // The length of tokenizer.json's truncation is not the one that Python's calls cut at.
   model.max_length = config.model_max_length.value_or(0);
@@ -218,7 +222,8 @@ TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConf
 }
 
 Tokenizer Tokenizer::from_pretrained(const fs::path& folder) {
-  return Tokenizer(read_tokenizer_folder(folder, {}));
+  std::vector<std::string> unused_keys;
+  return Tokenizer(read_tokenizer_folder(folder, {}, unused_keys));
 }
 
 void Tokenizer::save(const fs::path& folder) const {

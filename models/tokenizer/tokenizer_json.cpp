@@ -133,6 +133,32 @@ SpecialTokens find_special(const TokenizerModel& model, const JsonNode& root) {
   return special;
 }
 
+/// Of the file's objects; the library that writes it passes over them.
+void name_unknown(const JsonNode& root, std::vector<std::string>& names) {
+  root.name_unknown({"version", "truncation", "padding", "added_tokens", "normalizer",
+                     "pre_tokenizer", "post_processor", "decoder", "model"},
+                    names);
+  const auto inside = [&](const char* key, std::initializer_list<std::string_view> known) {
+    if (root.has(key)) root.at(key).name_unknown(known, names);
+  };
+  inside("truncation", {"direction", "max_length", "strategy", "stride"});
+  inside("padding",
+         {"strategy", "direction", "pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token"});
+  inside("normalizer",
+         {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
+  inside("pre_tokenizer", {"type"});
+  inside("post_processor", {"type", "single", "pair", "special_tokens", "sep", "cls",
+                            "trim_offsets", "add_prefix_space"});
+  inside("decoder", {"type", "prefix", "cleanup"});
+  inside("model",
+         {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
+  if (!root.has("added_tokens")) return;
+  const JsonNode tokens = root.at("added_tokens");
+  for (std::size_t i = 0; i < tokens.value().size(); ++i)
+    tokens.at(i).name_unknown(
+        {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}, names);
+}
+
 }  // namespace
 
 AddedToken read_added_token(const JsonNode& node, bool special) {
@@ -147,7 +173,8 @@ AddedToken read_added_token(const JsonNode& node, bool special) {
   return token;
 }
 
-TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source) {
+TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source,
+                                    std::vector<std::string>* unused_keys) {
   const json file = parse_json(text, source);
   const JsonNode root(file, source, "");
   TokenizerModel model;
@@ -174,6 +201,7 @@ TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& so
   if (root.has("truncation")) read_truncation(root.at("truncation"), model);
   if (root.has("padding")) check_padding(root.at("padding"));
   model.special = find_special(model, root);
+  if (unused_keys != nullptr) name_unknown(root, *unused_keys);
   return model;
 }
 

@@ -14,8 +14,10 @@
 namespace ringlet::models {
 
 /// Parses the text of a tokenizer.json; `source` begins every message. Anything that is not
-/// exactly representable (another model or normalizer, holes in the ids) is InputError.
-TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source);
+/// exactly representable (another model or normalizer, holes in the ids) is InputError. Keys that
+/// are not known are appended to `unused_keys`, "FILE: 'key'" each.
+TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& source,
+                                    std::vector<std::string>* unused_keys = nullptr);
 std::string dump_tokenizer_json(const TokenizerModel& model, std::int64_t max_length);
 
 inline constexpr const char* kTokenRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -41,8 +43,10 @@ struct TokenizerConfig {
   std::optional<std::vector<AddedToken>> added_tokens;
   /// extra_special_tokens, and their name before release 5 of transformers.
   std::vector<AddedToken> extra_tokens, additional_tokens;
+  /// Keys without effect, "FILE: 'key'" each.
+  std::vector<std::string> unused_keys;
 
-  /// Lays what `other` sets over this.
+  /// Lays what `other` sets over this, and appends its unused keys.
   void update(const TokenizerConfig& other);
 };
 
@@ -69,8 +73,9 @@ TokenizerModel build_tokenizer_class(TokenizerFamily family, Vocabulary vocabula
                                      const TokenizerConfig& config, const std::string& source);
 
 /// Reads the files of a folder as transformers' AutoTokenizer does. `overrides` are laid over
-/// tokenizer_config.json.
+/// tokenizer_config.json. Keys without effect are appended to `unused_keys`.
 TokenizerModel read_tokenizer_folder(const std::filesystem::path& folder,
-                                     const TokenizerConfig& overrides);
+                                     const TokenizerConfig& overrides,
+                                     std::vector<std::string>& unused_keys);
 
 }  // namespace ringlet::models

@@ -1,10 +1,10 @@
-"""Oracle of the tokenizer: Hugging Face's tokenizers (pip install tokenizers transformers; no torch needed).
+"""Oracle of the tokenizer: Hugging Face's tokenizers (pip install tokenizers).
 
     python scripts/oracles/tokenizer.py --vocab DATA/vocab             # writes tests/oracles/tokenizer/
     python scripts/oracles/tokenizer.py --folders build/tests/models/tokenize_lines [--rounds 1000]
     python scripts/oracles/tokenizer.py --compare build/tests/models/tokenize_lines --data DATA [--time 5]
 
-The first and the second form need transformers, too. The second compares random model folders with
+The first form needs sentence-transformers, the second transformers. The second compares random model folders with
 AutoTokenizer. The third form checks that PROGRAM gives identical ids for every sentence of the data folder, alone,
 as pairs and cut short, with both vocabularies, and for every code point; it lists the differences.
 With --time it prints instead how many words a second PROGRAM and Hugging Face encode on one core.
@@ -151,6 +151,8 @@ def generate(vocab_folder):
         for value in texts() + pairs():
             out.write(json.dumps(case(value, tiny | published)) + "\n")
     tokenizer_folders.generate(FOLDER / "folders.jsonl")
+    settings = tokenizer_folders.sentence_settings(ROOT / "tests" / "oracles" / "bert")
+    (FOLDER / "sentence_settings.json").write_text(json.dumps(settings) + "\n")
     (FOLDER / "word_characters.json").write_text(json.dumps(tokenizer_folders.word_characters()) + "\n")
 
 

@@ -102,6 +102,30 @@ def word_characters():
     return ranges
 
 
+SETTINGS = [{}, {"max_seq_length": 6}, {"tokenizer_args": {"model_max_length": 6}, "max_seq_length": 9},
+            {"processor_kwargs": {"model_max_length": 6, "truncation_side": "left"}},
+            {"tokenizer_args": {"do_lower_case": False}}, {"tokenizer_args": {"cls_token": "a"}},
+            {"processing_kwargs": {"text": {"max_length": 6, "truncation": True}}, "max_seq_length": 9},
+            {"processing_kwargs": {"common": {"max_length": 5}, "text": {"max_length": 9, "padding": "max_length"}}}]
+SENTENCES = ["A Dog runs", "two cats play with a ball in the park and a man looks at them", ""]
+
+
+def sentence_settings(model):
+    """Sentence Transformers' embeddings of SENTENCES for each change to sentence_bert_config.json."""
+    import shutil
+    from sentence_transformers import SentenceTransformer
+    found = []
+    for change in SETTINGS:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "model"
+            shutil.copytree(model, copy)
+            config = copy / "sentence_bert_config.json"
+            config.write_text(json.dumps(json.loads(config.read_text()) | change))
+            embeddings = SentenceTransformer(str(copy), device="cpu").encode(SENTENCES)
+        found.append({"change": change, "embeddings": [[round(float(x), 6) for x in row[:8]] for row in embeddings]})
+    return {"texts": SENTENCES, "cases": found}
+
+
 def write(folder, files):
     for name, value in files.items():
         if value is not None:

@@ -258,6 +258,26 @@ TEST_CASE("files beside the usual ones that Python follows are followed or refus
                 "adapters are not supported; merge them into the weights");
 }
 
+TEST_CASE("sentence_bert_config.json: arguments of the tokenizer and its calls, as in Python") {
+  const std::string path = RINGLET_TESTS_DIR "/oracles/tokenizer/sentence_settings.json";
+  const auto oracle = nlohmann::json::parse(read_file(path));
+  const auto texts = oracle.at("texts").get<std::vector<std::string>>();
+  for (const nlohmann::json& entry : oracle.at("cases")) {
+    INFO(entry.at("change").dump());
+    const ModelFolder folder("bert");
+    nlohmann::json config = nlohmann::json::parse(read_file(folder / "sentence_bert_config.json"));
+    config.update(entry.at("change"));
+    folder.write("sentence_bert_config.json", config);
+    const Tensor embeddings = folder.load().encode(texts);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto row = embeddings[static_cast<std::int64_t>(i)].to_vector();
+      for (std::size_t k = 0; k < 8; ++k)
+        CHECK(row[k] ==
+              doctest::Approx(entry.at("embeddings").at(i).at(k).get<double>()).epsilon(1e-4));
+    }
+  }
+}
+
 TEST_CASE("every key of a folder is followed, harmless, refused or named once") {
   const auto with = [](const ModelFolder& folder, const std::string& file, const char* key,
                        const nlohmann::json& value) {
@@ -281,6 +301,14 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
     const std::string place = file == "modules.json" ? ": module 1" : "";
     expected.push_back((folder / file).string() + place + ": 'new_key'");
   }
+  with(folder, "tokenizer.json", "new_key", 1);
+  with(folder, "tokenizer_config.json", "new_key", 1);
+  with(folder, "tokenizer_config.json", "added_tokens_decoder", nullptr);
+  folder.write("special_tokens_map.json", {{"new_key", 1}, {"pad_token", "<pad>"}});
+  folder.write("added_tokens.json", {{"<mask>", 30}});  // each key is a token
+  for (const std::string file :
+       {"tokenizer_config.json", "special_tokens_map.json", "tokenizer.json"})
+    expected.push_back((folder / file).string() + ": 'new_key'");
   CHECK(keys(folder.load()) == expected);
   const ModelFolder sharded("bert");
   sharded.write("model.safetensors.index.json",
@@ -312,6 +340,8 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
            Refusal{"config.json", "per_layer_config", some, "{}"},
            Refusal{"config_sentence_transformers.json", "model_type", "SparseEncoder",
                    "\"SentenceTransformer\""},
+           Refusal{"sentence_bert_config.json", "query_length", 8, "null"},
+           Refusal{"sentence_bert_config.json", "tokenizer_name_or_path", "x", "null"},
            Refusal{"sentence_bert_config.json", "transformer_task", "fill-mask",
                    "\"feature-extraction\""},
            Refusal{"sentence_bert_config.json", "module_output_name", "sentence_embedding",
