@@ -24,9 +24,11 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_rows(CrossEntropyRows 
   for_team_rows<Team>(args.rows, [&](std::int64_t row) {
     const T* const x = static_cast<const T*>(args.logits) + row * args.classes;
     const S largest = row_max<Team>(x, args.classes);
-    const S log_sum = logarithm(row_exp_sum<Team>(x, args.classes, largest));
+    const S sum = row_exp_sum<Team>(x, args.classes, largest), log_sum = logarithm(sum);
     if (team_lane<Team>() > 0) return;
-    static_cast<S*>(args.lse)[row] = largest + log_sum;
+    S* const lse = static_cast<S*>(args.lse) + 2 * row;
+    lse[0] = largest;
+    lse[1] = sum;
     const std::int64_t label = label_of(args, row);
     const bool known = label >= 0 && label < args.classes;
     // Large logits cancel before the small logarithm is added.
@@ -67,12 +69,13 @@ __global__ void __launch_bounds__(kThreads)
   for_team_rows<Team>(args.rows, [&](std::int64_t row) {
     const T* const x = static_cast<const T*>(args.logits) + row * args.classes;
     T* const out = static_cast<T*>(args.grad_logits) + row * args.classes;
-    const S lse = static_cast<const S*>(args.lse)[row];
+    const S* const lse = static_cast<const S*>(args.lse) + 2 * row;
+    const S largest = lse[0], share = factor / lse[1];
     const std::int64_t label = label_of(args, row);
     const bool known = label >= 0 && label < args.classes;
     for_columns<Team>(args.classes, [&](std::int64_t c) {
-      const S p = exponential(to_compute(x[c]) - lse);
-      const S gradient = (c == label ? p - S{1} : p) * factor;
+      const S p = exponential(to_compute(x[c]) - largest) * share;
+      const S gradient = c == label ? p - factor : p;
       out[c] = from_compute<T>(known ? gradient : static_cast<S>(NAN));
     });
   });

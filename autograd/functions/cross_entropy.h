@@ -9,7 +9,7 @@ namespace ringlet::autograd {
 struct CrossEntropyNode final : Node {
   Saved logits;  // (R, C)
   Saved labels;  // (R)
-  Tensor lse;    // (R)
+  Tensor lse;    // (R, 2)
   double divisor;
   const char* name() const override { return "cross_entropy"; }
 

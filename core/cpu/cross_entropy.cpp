@@ -30,8 +30,9 @@ void forward(const CrossEntropyArgs& args, Device device) {
                  for (std::int64_t row = begin; row < end; ++row) {
                    const T* x = static_cast<const T*>(args.logits) + row * args.classes;
                    const S largest = row_max(x, args.classes);
-                   const S log_sum = scalar_log(row_exp_sum(x, args.classes, largest));
-                   static_cast<S*>(args.lse)[row] = largest + log_sum;
+                   const S sum = row_exp_sum(x, args.classes, largest), log_sum = scalar_log(sum);
+                   S* lse = static_cast<S*>(args.lse) + 2 * row;
+                   lse[0] = largest, lse[1] = sum;
                    // Large logits cancel before the small logarithm is added.
                    losses[row] = (largest - static_cast<S>(x[label_of(args, row)])) + log_sum;
                  }
@@ -50,12 +51,13 @@ void backward(const CrossEntropyBackwardArgs& args, Device device) {
                  for (std::int64_t row = begin; row < end; ++row) {
                    const T* x = static_cast<const T*>(args.logits) + row * args.classes;
                    T* out = static_cast<T*>(args.grad_logits) + row * args.classes;
-                   const S lse = static_cast<const S*>(args.lse)[row];
+                   const S* lse = static_cast<const S*>(args.lse) + 2 * row;
+                   const S largest = lse[0], share = factor / lse[1];
                    const std::int64_t label = label_of(args, row);
                    for_vectors<T>(args.classes, [&](std::int64_t i, std::int64_t count) {
-                     auto p = exp(load_at(x, i, count) - lse);
-                     if (label >= i && label < i + count) p[label - i] -= 1;
-                     store_at(out, i, count, p * factor);
+                     auto gradient = exp(load_at(x, i, count) - largest) * share;
+                     if (label >= i && label < i + count) gradient[label - i] -= factor;
+                     store_at(out, i, count, gradient);
                    });
                  }
                });

@@ -57,7 +57,9 @@ struct AttentionOptions {
 
 struct AttentionOutput {
   Tensor out;  // (T, heads d)
-  Tensor lse;  // (heads, T) log of the sum of exp(scores)
+  /// (heads, T) log of the sum of exp(scores). Its rounding is of the size of the scores' own, so
+  /// gradients are less exact the larger the scores are, as those of PyTorch's fused attention.
+  Tensor lse;
 };
 /// qkv (T, 3 heads d), cu_seqlens (S + 1) i32: 0, then where each sentence ends.
 AttentionOutput attention(const Tensor& qkv, const Tensor& cu_seqlens,

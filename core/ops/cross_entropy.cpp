@@ -27,7 +27,7 @@ CrossEntropyOutput cross_entropy(const Tensor& logits, const Tensor& labels, dou
   check_arguments(logits, labels, divisor);
   const DType dtype = parameter_dtype(logits.dtype());
   CrossEntropyOutput out{empty({}, dtype, logits.device()),
-                         empty({logits.size(0)}, dtype, logits.device())};
+                         empty({logits.size(0), 2}, dtype, logits.device())};
   cross_entropy_kernel(
       {out.loss.mutable_bytes(), out.lse.mutable_bytes(), logits.bytes(), labels.bytes(),
        logits.size(0), logits.size(1), divisor, logits.dtype(), labels.dtype()},
@@ -41,7 +41,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
   check_shape("cross_entropy_backward", "grad", grad, {});
   check_same_dtype("cross_entropy_backward", grad, lse);
   check_same_device("cross_entropy_backward", grad, lse);
-  check_saved("cross_entropy_backward", "lse", lse, {logits.size(0)},
+  check_saved("cross_entropy_backward", "lse", lse, {logits.size(0), 2},
               parameter_dtype(logits.dtype()), logits.device());
   Tensor out = empty_like(logits);
   if (out.numel() > 0)

@@ -8,7 +8,7 @@ namespace ringlet {
 
 struct CrossEntropyArgs {
   void* loss;          // () f32, or f64 for f64
-  void* lse;           // (rows) likewise
+  void* lse;           // (rows, 2) likewise
   const void* logits;  // (rows, classes)
   const void* labels;  // (rows) i64 or i32
   std::int64_t rows;
@@ -24,7 +24,7 @@ struct CrossEntropyBackwardArgs {
   const void* grad;    // () f32, or f64 for f64
   const void* logits;  // (rows, classes)
   const void* labels;  // (rows)
-  const void* lse;     // (rows)
+  const void* lse;     // (rows, 2)
   std::int64_t rows;
   std::int64_t classes;
   double divisor;
@@ -35,7 +35,9 @@ extern Kernel<CrossEntropyBackwardArgs> cross_entropy_backward_kernel;
 
 struct CrossEntropyOutput {
   Tensor loss;  // ()
-  Tensor lse;   // (R) log of the sum of exp(logits), for the gradient
+  /// (R, 2), for the gradient: a row's maximum m and the sum of exp(logits - m). In one number, as
+  /// m + log(sum), the logarithm would be rounded away beside large logits.
+  Tensor lse;
 };
 /// The sum over rows of lse - logits[label], divided by `divisor` (the rows of the global batch, so
 /// that the losses of its parts add up to its mean). logits (R, C); labels (R) i64 or i32; rows are
