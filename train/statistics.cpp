@@ -17,6 +17,25 @@ double mean_of(std::span<const double> values) {
   return sum / static_cast<double>(values.size());
 }
 
+bool varies(std::span<const double> values) {
+  return std::any_of(values.begin(), values.end(), [&](double x) { return x != values[0]; });
+}
+
+// The deviations from the mean, as a vector of length 1. Squares are those of shares of the largest
+// deviation, which neither overflow nor vanish.
+std::vector<double> unit_deviations(std::span<const double> values) {
+  const double mean = mean_of(values);
+  std::vector<double> deviations;
+  double largest = 0, squares = 0;
+  for (const double value : values) {
+    deviations.push_back(value - mean);
+    largest = std::max(largest, std::abs(deviations.back()));
+  }
+  for (const double d : deviations) squares += (d / largest) * (d / largest);
+  for (double& d : deviations) d /= largest * std::sqrt(squares);
+  return deviations;
+}
+
 bool has_nan(std::span<const double> values) {
   return std::any_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
 }
@@ -40,17 +59,9 @@ std::vector<double> average_ranks(std::span<const double> values) {
 
 double pearson(std::span<const double> a, std::span<const double> b) {
   RINGLET_CHECK_EQ(a.size(), b.size(), "[pearson] both sides need one value per row");
-  if (a.size() < 2) return kNaN;
-  const double mean_a = mean_of(a), mean_b = mean_of(b);
-  double aa = 0, bb = 0, ab = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double x = a[i] - mean_a, y = b[i] - mean_b;
-    aa += x * x;
-    bb += y * y;
-    ab += x * y;
-  }
-  if (aa == 0 || bb == 0) return kNaN;
-  return std::clamp(ab / (std::sqrt(aa) * std::sqrt(bb)), -1.0, 1.0);
+  if (!varies(a) || !varies(b)) return kNaN;
+  const std::vector<double> x = unit_deviations(a), y = unit_deviations(b);
+  return std::clamp(std::inner_product(x.begin(), x.end(), y.begin(), 0.0), -1.0, 1.0);
 }
 
 double spearman(std::span<const double> a, std::span<const double> b) {

@@ -38,8 +38,20 @@ TEST_CASE("a large common offset does not spoil Pearson") {
         doctest::Approx(1.0).epsilon(1e-12));
 }
 
+TEST_CASE("squares of Pearson's deviations neither overflow nor vanish") {
+  // scipy.stats.pearsonr of [1, 2, 4] times either size and [1, 2, 3], and of both sizes.
+  for (const double size : {1e200, 1.0, 1e-170})
+    CHECK(pearson(Values{size, 2 * size, 4 * size}, Values{1, 2, 3}) ==
+          doctest::Approx(0.9819805060619656).epsilon(1e-15));
+  CHECK(pearson(Values{1e200, -1e200, 3e199}, Values{1e-170, 5e-170, 2e-170}) ==
+        doctest::Approx(-0.9940074366760486).epsilon(1e-15));
+}
+
 TEST_CASE("nothing that varies, no correlation") {
   CHECK(std::isnan(pearson(Values{1, 1, 1}, Values{1, 2, 3})));
+  // The mean of three times 0.1 is not 0.1.
+  CHECK(std::isnan(pearson(Values{0.1, 0.1, 0.1}, Values{1, 2, 3})));
+  CHECK(std::isnan(pearson(Values{0.1, 0.1, 0.1}, Values{0.7, 0.7, 0.7})));
   CHECK(std::isnan(spearman(Values{1, 2, 3}, Values{4, 4, 4})));
   CHECK(std::isnan(spearman(Values{1}, Values{1})));
   const double nan = std::numeric_limits<double>::quiet_NaN();
