@@ -29,7 +29,7 @@ RINGLET_HOST_DEVICE S apply(S x) {
   if constexpr (op == UnaryOp::relu) return x < S{0} ? S{0} : x;
   if constexpr (op == UnaryOp::gelu) return gelu(x);
   if constexpr (op == UnaryOp::gelu_derivative) return gelu_derivative(x);
-  if constexpr (op == UnaryOp::sign) return x > S{0} ? S{1} : (x < S{0} ? S{-1} : x);
+  if constexpr (op == UnaryOp::sign) return x > S{0} ? S{1} : (x < S{0} ? S{-1} : S{0});
   if constexpr (op == UnaryOp::square) return x * x;
   if constexpr (op == UnaryOp::reciprocal) return S{1} / x;
 }

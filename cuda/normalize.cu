@@ -14,7 +14,9 @@ __global__ void normalize_rows(T* y, compute_t<T>* norms, const T* x, std::int64
   for_rows_of_warps(rows, [&](std::int64_t row, int lane) {
     const T* from = x + row * columns;
     T* to = y + row * columns;
-    const S norm = ::sqrt(warp_dot(from, from, columns, lane));
+    // The square of a single column is not taken: it may overflow.
+    const S norm =
+        columns > 1 ? ::sqrt(warp_dot(from, from, columns, lane)) : ::fabs(to_compute(from[0]));
     const S divisor = norm < eps ? eps : norm;
     if (lane == 0) norms[row] = norm;
 #pragma unroll 4

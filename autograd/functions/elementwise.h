@@ -37,7 +37,7 @@ struct UnaryNode final : Node {
       case UnaryOp::sigmoid:
         return mul(grad, mul(y.tensor(*this), sub(scalar(1), y.tensor(*this))));
       case UnaryOp::relu:
-        return where(gt(y.tensor(*this), scalar(0)), grad, scalar(0));
+        return where(le(y.tensor(*this), scalar(0)), scalar(0), grad);  // a NaN passes it on
       case UnaryOp::gelu:
         return mul(grad, unary(UnaryOp::gelu_derivative, x.tensor(*this)));
       case UnaryOp::sign:
@@ -98,12 +98,12 @@ struct BinaryNode final : Node {
     if (grads[1].needed()) grads[1].set(sum_to(for_b(grad), b_shape));
   }
 
-  // Ties of maximum and minimum share the gradient, as in PyTorch.
+  // Ties of maximum and minimum share the gradient, and beside a NaN both get it, as in PyTorch.
   Tensor share(const Tensor& grad, const Tensor& mine, const Tensor& other) {
     const bool max = op == BinaryOp::maximum;
-    const Tensor chosen = max ? gt(mine, other) : lt(mine, other);
+    const Tensor beaten = max ? lt(mine, other) : gt(mine, other);
     const Tensor zero = scalar_like(0, grad);
-    return where(chosen, grad, where(eq(mine, other), scale(grad, 0.5), zero));
+    return where(beaten, zero, where(eq(mine, other), scale(grad, 0.5), grad));
   }
 
   Tensor for_a(const Tensor& grad) {
@@ -121,7 +121,7 @@ struct BinaryNode final : Node {
         const Tensor slope = mul(exponent, pow(a.tensor(*this), lower));
         // x^0 is 1 at 0, too, where the formula has 0 times infinity.
         const Tensor zero = scalar_like(0, exponent);
-        return mul(grad, where(eq(exponent, zero), zero, slope));
+        return where(eq(exponent, zero), zero, mul(grad, slope));
       }
       default:
         return share(grad, a.tensor(*this), b.tensor(*this));
@@ -137,15 +137,17 @@ struct BinaryNode final : Node {
       case BinaryOp::mul:
         return mul(grad, a.tensor(*this));
       case BinaryOp::div: {
+        // Divided twice: the divisor's square may overflow, or vanish.
         const Tensor& divisor = b.tensor(*this);
-        return neg(mul(grad, div(a.tensor(*this), square(divisor))));
+        return neg(mul(grad, div(div(a.tensor(*this), divisor), divisor)));
       }
       case BinaryOp::pow: {
-        // 0^b has no slope in b, though its logarithm is infinite.
-        const Tensor& base = a.tensor(*this);
-        const Tensor power = mul(pow(base, b.tensor(*this)), ringlet::log(base));
+        // 0^b has no slope in b >= 0, though its logarithm is infinite.
+        const Tensor &base = a.tensor(*this), &exponent = b.tensor(*this);
+        const Tensor power = mul(pow(base, exponent), ringlet::log(base));
         const Tensor zero = scalar_like(0, grad);
-        return where(eq(base, zero), zero, mul(grad, power));
+        const Tensor flat = mul(eq(base, zero), ge(exponent, zero));
+        return mul(grad, where(flat, zero, power));
       }
       default:
         return share(grad, b.tensor(*this), a.tensor(*this));

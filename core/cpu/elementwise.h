@@ -19,7 +19,7 @@ RINGLET_INLINE V apply(V x) {
   if constexpr (op == UnaryOp::relu) return x < V{} ? V{} : x;
   if constexpr (op == UnaryOp::gelu) return gelu(x);
   if constexpr (op == UnaryOp::gelu_derivative) return gelu_derivative(x);
-  if constexpr (op == UnaryOp::sign) return x > V{} ? V{} + 1 : (x < V{} ? V{} - 1 : x);
+  if constexpr (op == UnaryOp::sign) return x > V{} ? V{} + 1 : (x < V{} ? V{} - 1 : V{});
   if constexpr (op == UnaryOp::square) return x * x;
   if constexpr (op == UnaryOp::reciprocal) return 1 / x;
 }

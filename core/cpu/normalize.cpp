@@ -9,12 +9,20 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;
 
+// The square of a single column is not taken: it may overflow.
+template <class T, class S = scalar_t<T>>
+S row_norm(const T* x, std::int64_t columns) {
+  if (columns > 1) return square_root(dot(x, x, columns));
+  const S only = static_cast<S>(*x);
+  return only < 0 ? -only : only;
+}
+
 template <class T>
 void normalize_row(const NormalizeArgs& args, std::int64_t row) {
   using S = scalar_t<T>;
   const T* x = static_cast<const T*>(args.x) + row * args.columns;
   T* y = static_cast<T*>(args.y) + row * args.columns;
-  const S norm = square_root(dot(x, x, args.columns)), eps = static_cast<S>(args.eps);
+  const S norm = row_norm(x, args.columns), eps = static_cast<S>(args.eps);
   const S divisor = norm < eps ? eps : norm;
   static_cast<S*>(args.norm)[row] = norm;
   for_vectors<T>(args.columns, [&](std::int64_t i, std::int64_t lanes) {

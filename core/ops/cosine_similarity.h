@@ -1,5 +1,6 @@
 // The cosine between rows, each norm at least eps, as torch.nn.functional.cosine_similarity:
 //   y = a . b / (max(|a|, eps) max(|b|, eps)).  Inputs f32, f64 or bf16, y f32 (f64).
+// Rows whose squares overflow (above 1.8e19 in f32) may give NaN, where PyTorch has 0.
 #pragma once
 
 #include "ringlet/core/kernel.h"

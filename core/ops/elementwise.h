@@ -83,6 +83,7 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);
 
 inline Tensor neg(const Tensor& x) { return unary(UnaryOp::neg, x); }
 inline Tensor abs(const Tensor& x) { return unary(UnaryOp::abs, x); }
+/// In f32 and bf16 0 below -87.3, where the result would be denormal.
 inline Tensor exp(const Tensor& x) { return unary(UnaryOp::exp, x); }
 inline Tensor log(const Tensor& x) { return unary(UnaryOp::log, x); }
 inline Tensor sqrt(const Tensor& x) { return unary(UnaryOp::sqrt, x); }
@@ -90,9 +91,9 @@ inline Tensor rsqrt(const Tensor& x) { return unary(UnaryOp::rsqrt, x); }
 inline Tensor tanh(const Tensor& x) { return unary(UnaryOp::tanh, x); }
 inline Tensor sigmoid(const Tensor& x) { return unary(UnaryOp::sigmoid, x); }
 inline Tensor relu(const Tensor& x) { return unary(UnaryOp::relu, x); }
-/// x (1 + erf(x / sqrt 2)) / 2
+/// x (1 + erf(x / sqrt 2)) / 2. Infinity stays, with slope 1, where PyTorch may have NaN.
 inline Tensor gelu(const Tensor& x) { return unary(UnaryOp::gelu, x); }
-/// -1, 0 or 1; NaN stays NaN
+/// -1, 0 or 1; 0 for NaN, as in PyTorch
 inline Tensor sign(const Tensor& x) { return unary(UnaryOp::sign, x); }
 inline Tensor square(const Tensor& x) { return unary(UnaryOp::square, x); }
 inline Tensor reciprocal(const Tensor& x) { return unary(UnaryOp::reciprocal, x); }

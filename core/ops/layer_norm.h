@@ -1,8 +1,10 @@
 // Layer normalisation of rows, alone and fused with dropout and a residual:
 //   y = weight (x - mean) rstd + bias,  rstd = 1 / sqrt(var + eps), var over C without correction.
 // Activations f32, f64 or bf16; weight, bias and their gradients, mean and rstd are f32, f64 for
-// f64 activations. Sums over rows run in blocks of kLayerNormBlock rows whose partial sums are
-// added in order, so the bits do not depend on the number of threads.
+// f64 activations. A row whose squares overflow (|x - mean| above 1.8e19 in f32) becomes its bias;
+// PyTorch gives that or NaN, and a test of each row makes the kernel slower. Sums over rows run in
+// blocks of kLayerNormBlock rows whose partial sums are added in order, so the bits do not depend
+// on the number of threads.
 #pragma once
 
 #include "ringlet/core/kernel.h"

@@ -1,5 +1,7 @@
 // Rows of length 1: y = x / max(|x|, eps) over the last dimension, as
-// torch.nn.functional.normalize. f32, f64 and bf16; norms are f32 (f64).
+// torch.nn.functional.normalize. f32, f64 and bf16; norms are f32 (f64). As there, |x| is infinite
+// where the squares of several columns overflow (above 1.8e19 in f32), and the row becomes
+// 0; its gradient is NaN, in PyTorch 0.
 #pragma once
 
 #include "ringlet/core/kernel.h"

@@ -15,8 +15,8 @@ Tensor reduce_run(ReduceOp op, const Tensor& x, int first, int last) {
   Shape shape = x.shape();
   for (int i = first; i <= last; ++i) shape[i] = 1;
   const AxisSizes sizes(x.shape(), first, last);
-  RINGLET_CHECK(sizes.n > 0 || op == ReduceOp::sum, "[reduce] no elements to reduce in ",
-                x.shape());
+  const bool additive = op == ReduceOp::sum || op == ReduceOp::mean;
+  RINGLET_CHECK(sizes.n > 0 || additive, "[reduce] no elements to reduce in ", x.shape());
   Tensor out = empty(shape, x.dtype(), x.device());
   if (out.numel() > 0)
     reduce_kernel(

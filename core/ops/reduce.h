@@ -21,7 +21,7 @@ struct ReduceArgs {
 extern Kernel<ReduceArgs> reduce_kernel;
 
 /// Over `axes` (all of them when empty); negative axes count from the end. max and min of nothing
-/// throw, the sum of nothing is 0. `keepdim` keeps reduced dimensions as 1.
+/// throw, the sum of nothing is 0 and its mean NaN. `keepdim` keeps reduced dimensions as 1.
 Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim = false);
 
 inline Tensor sum(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false) {

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/core/ops/cosine_similarity.h"
+#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
+#include "ringlet/core/ops/reduce.h"
 
 using namespace ringlet;
 

@@ -37,6 +37,11 @@ TEST_CASE("nothing to reduce") {
   CHECK(sum(empty({3, 0}), {1}).to_vector() == std::vector<float>{0, 0, 0});
   CHECK(sum(empty({0, 3}), {1}).shape() == Shape{0});
   CHECK(max(empty({0, 3}), {1}).shape() == Shape{0});
+  CHECK(std::isnan(mean(empty({0})).item()));
+  for (const Tensor& nothing : {mean(empty({0, 3}), {0}), mean(empty({3, 0}), {1})}) {
+    CHECK(nothing.shape() == Shape{3});
+    for (const float value : nothing.to_vector()) CHECK(std::isnan(value));
+  }
   CHECK_THROWS_AS(max(empty({0, 3}), {0}), Error);
   CHECK_THROWS_AS(sum(zeros({2}), {1}), Error);
 }
