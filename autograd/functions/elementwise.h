@@ -190,7 +190,7 @@ inline Variable operator*(const Variable& a, const Variable& b) { return mul(a, 
 inline Variable operator/(const Variable& a, const Variable& b) { return div(a, b); }
 inline Variable operator-(const Variable& x) { return neg(x); }
 
-// ---- scalar factors and choices ------------------------------------------------------------
+// ---- numbers and choices ------------------------------------------------------------------
 
 struct ScaleNode final : Node {
   double factor;
@@ -200,6 +200,12 @@ struct ScaleNode final : Node {
   }
 };
 
+struct DivideNode final : Node {
+  double divisor;
+  const char* name() const override { return "div"; }
+  void backward(const Tensor& grad, Gradients& grads) override { grads[0].set(grad / divisor); }
+};
+
 /// factor * x
 inline Variable scale(const Variable& x, double factor) {
   return record<ScaleNode>(ringlet::scale(x.tensor(), factor), {x},
@@ -207,11 +213,29 @@ inline Variable scale(const Variable& x, double factor) {
 }
 inline Variable operator*(const Variable& x, double factor) { return scale(x, factor); }
 inline Variable operator*(double factor, const Variable& x) { return scale(x, factor); }
-inline Variable operator/(const Variable& x, double divisor) { return scale(x, 1 / divisor); }
-inline Variable operator+(const Variable& x, double term) {
-  return add(x, Variable(scalar_like(term, x.tensor())));
+inline Variable operator/(const Variable& x, double divisor) {
+  return record<DivideNode>(x.tensor() / divisor, {x},
+                            [&](DivideNode& node) { node.divisor = divisor; });
 }
-inline Variable operator-(const Variable& x, double term) { return x + -term; }
+inline Variable operator/(double a, const Variable& b) { return scale(reciprocal(b), a); }
+
+// A sum or difference with a number, the operand that is undefined.
+inline Variable shifted(BinaryOp op, const Tensor& y, const Variable& a, const Variable& b) {
+  return record<BinaryNode>(y, {a, b}, [&](BinaryNode& node) {
+    node.op = op;
+    node.a_shape = node.b_shape = y.shape();
+  });
+}
+inline Variable operator+(const Variable& x, double term) {
+  return shifted(BinaryOp::add, x.tensor() + term, x, Variable());
+}
+inline Variable operator-(const Variable& x, double term) {
+  return shifted(BinaryOp::sub, x.tensor() - term, x, Variable());
+}
+inline Variable operator+(double a, const Variable& b) { return b + a; }
+inline Variable operator-(double a, const Variable& b) {
+  return shifted(BinaryOp::sub, a - b.tensor(), Variable(), b);
+}
 
 struct WhereNode final : Node {
   Saved condition;

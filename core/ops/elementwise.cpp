@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/elementwise.h"
 
+#include <cmath>
 #include <iterator>
 
 namespace ringlet {
@@ -20,6 +21,13 @@ void operand_strides(const Shape& out, const Shape& shape, std::int64_t* stride)
     stride[i] = size == 1 ? 0 : step;
     step *= size;
   }
+}
+
+// Whether an element of the type can be `value`; rounding is no matter.
+bool has_value(DType dtype, double value) {
+  if (is_floating(dtype)) return true;
+  const double end = std::ldexp(1, 8 * static_cast<int>(itemsize(dtype)) - (dtype != DType::u8));
+  return value == std::trunc(value) && value < end && value >= (dtype == DType::u8 ? 0 : -end);
 }
 
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::eq; }
@@ -95,7 +103,18 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+Tensor binary(BinaryOp op, const Tensor& a, double b) {
+  if (a.dtype() != DType::bf16) return binary(op, a, scalar_like(b, a));
+  return binary(op, a.to(DType::f32), b).to(DType::bf16);
+}
+
+Tensor binary(BinaryOp op, double a, const Tensor& b) {
+  if (b.dtype() != DType::bf16) return binary(op, scalar_like(a, b), b);
+  return binary(op, a, b.to(DType::f32)).to(DType::bf16);
+}
+
 Tensor scalar_like(double value, const Tensor& other) {
+  RINGLET_CHECK(has_value(other.dtype(), value), "[scalar] ", value, " is no ", other.dtype());
   return full({}, value, other.dtype(), other.device());
 }
 

@@ -80,6 +80,12 @@ extern Kernel<AxpbyArgs> axpby_kernel;
 
 Tensor unary(UnaryOp op, const Tensor& x);
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);
+/// A number takes the tensor's dtype. Beside bf16 it is an f32, as in PyTorch.
+Tensor binary(BinaryOp op, const Tensor& a, double b);
+Tensor binary(BinaryOp op, double a, const Tensor& b);
+
+/// A number in a tensor's dtype; throws where an integer type does not have it.
+Tensor scalar_like(double value, const Tensor& other);  // ()
 
 inline Tensor neg(const Tensor& x) { return unary(UnaryOp::neg, x); }
 inline Tensor abs(const Tensor& x) { return unary(UnaryOp::abs, x); }
@@ -112,8 +118,20 @@ inline Tensor le(const Tensor& a, const Tensor& b) { return binary(BinaryOp::le,
 inline Tensor gt(const Tensor& a, const Tensor& b) { return binary(BinaryOp::gt, a, b); }
 inline Tensor ge(const Tensor& a, const Tensor& b) { return binary(BinaryOp::ge, a, b); }
 
-/// A scalar operand takes the tensor's dtype.
-Tensor scalar_like(double value, const Tensor& other);  // ()
+inline Tensor operator-(const Tensor& x) { return neg(x); }
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+inline Tensor operator+(const Tensor& a, double b) { return binary(BinaryOp::add, a, b); }
+inline Tensor operator-(const Tensor& a, double b) { return binary(BinaryOp::sub, a, b); }
+inline Tensor operator*(const Tensor& a, double b) { return binary(BinaryOp::mul, a, b); }
+inline Tensor operator/(const Tensor& a, double b) { return binary(BinaryOp::div, a, b); }
+inline Tensor operator+(double a, const Tensor& b) { return b + a; }
+inline Tensor operator-(double a, const Tensor& b) { return binary(BinaryOp::sub, a, b); }
+inline Tensor operator*(double a, const Tensor& b) { return b * a; }
+/// The reciprocal times a, as in PyTorch.
+inline Tensor operator/(double a, const Tensor& b) { return reciprocal(b) * a; }
 
 /// condition (u8) ? a : b, all three broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);

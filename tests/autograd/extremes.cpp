@@ -76,6 +76,29 @@ TEST_CASE("binary functions at extremes") {
   }
 }
 
+TEST_CASE("a number as an operand is PyTorch's") {
+  const Oracle oracle("extremes");
+  const auto of = [](const std::string& op, const auto& x, double c) {
+    if (op == "add_number") return x + c;
+    if (op == "sub_number") return x - c;
+    if (op == "mul_number") return x * c;
+    if (op == "div_number") return x / c;
+    if (op == "radd_number") return c + x;
+    if (op == "rsub_number") return c - x;
+    if (op == "rmul_number") return c * x;
+    return c / x;
+  };
+  for (const std::string op : {"add_number", "sub_number", "mul_number", "div_number",
+                               "radd_number", "rsub_number", "rmul_number", "rdiv_number"})
+    for (const std::string& c : oracle.cases(op)) {
+      const double number = oracle.scalar(c + "/number");
+      const Tensor x = oracle.tensor(c + "/x");
+      check_elements(c, of(op, x, number), oracle.tensor(c + "/y"), 0, 0);
+      if (x.dtype() == DType::bf16) continue;
+      check_case(oracle, c, {"x"}, 0, [&](const auto& in) { return of(op, in[0], number); });
+    }
+}
+
 TEST_CASE("reductions at extremes") {
   const Oracle oracle("extremes");
   const std::pair<const char*, ReduceOp> functions[] = {{"sum", ReduceOp::sum},

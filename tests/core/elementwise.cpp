@@ -52,6 +52,21 @@ TEST_CASE("axpby: beta 0 never reads what it overwrites") {
   CHECK(out.to_vector() == std::vector<float>{3, 5, 7});
 }
 
+TEST_CASE("operators are the functions, a number an operand of the tensor's dtype") {
+  const Tensor a = tensor({1.f, 3.f, -2.5f}), b = tensor({0.5f, 7.f, 0.1f});
+  CHECK((a + b).to_vector() == add(a, b).to_vector());
+  CHECK((a - b).to_vector() == sub(a, b).to_vector());
+  CHECK((a * b).to_vector() == mul(a, b).to_vector());
+  CHECK((a / b).to_vector() == div(a, b).to_vector());
+  CHECK((-a).to_vector() == neg(a).to_vector());
+  const Tensor i = tensor<std::int32_t>({1, -2});
+  CHECK((2 * i - 1).to_vector<int>() == std::vector<int>{1, -5});
+  CHECK_THROWS_WITH_AS(i + 0.5, "[scalar] 0.5 is no i32", Error);
+  CHECK_THROWS_WITH_AS(i.to(DType::u8) * 256, "[scalar] 256 is no u8", Error);
+  CHECK_THROWS_AS(i * 0x1p31, Error);
+  CHECK_THROWS_AS(i / 2, Error);
+}
+
 TEST_CASE("operands must fit") {
   CHECK_THROWS_WITH(add(zeros({2, 3}), zeros({2})), "shapes (2, 3) and (2,) do not broadcast");
   CHECK_THROWS_AS(add(zeros({2}), zeros({2}, DType::f64)), Error);

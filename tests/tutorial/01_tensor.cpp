@@ -19,7 +19,7 @@ TEST_CASE("01 tensor") {
   CHECK(x.to_vector() == std::vector<float>{10, 10, 10, 4, 5, 6});
 
   // Element-wise operations broadcast: sizes meet from the right, a 1 stretches.
-  const Tensor scaled = mul(x, tensor({1.f, 10.f, 100.f}));  // (2, 3) * (3)
+  const Tensor scaled = x * tensor({1.f, 10.f, 100.f});  // (2, 3) * (3)
   std::cout << "x * [1, 10, 100] = " << scaled << "\n\n";
   CHECK(scaled[1].to_vector() == std::vector<float>{4, 50, 600});
 
@@ -36,7 +36,7 @@ TEST_CASE("01 tensor") {
 
   // A mistake is an exception that shows both values.
   try {
-    static_cast<void>(add(x, zeros({4})));
+    static_cast<void>(x + zeros({4}));
     FAIL("adding (4) to (2, 3) must not work");
   } catch (const Error& error) {
     std::cout << "a mistake says: " << error.what() << "\n";
