@@ -95,6 +95,7 @@
 #include "ringlet/nn/loss.h"
 #include "ringlet/nn/max_pool.h"
 #include "ringlet/nn/module.h"
+#include "ringlet/nn/module_file.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/dataset.h"

@@ -10,6 +10,7 @@
 #include "ringlet/core/quote.h"
 #include "ringlet/core/safetensors.h"
 #include "ringlet/nn/arena.h"
+#include "ringlet/nn/module_file.h"
 #include "ringlet/train/checkpoint_state.h"
 #include "ringlet/train/checkpoint_writers.h"
 
@@ -18,35 +19,6 @@ namespace {
 
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kMoments = "optimizer.safetensors";
-
-NamedTensors saved_tensors(const nn::Module& module) {
-  NamedTensors tensors;
-  for (const nn::NamedParameter& named : module.named_parameters())
-    tensors.emplace_back(named.name, named.parameter.tensor());
-  for (auto& buffer : module.named_buffers()) tensors.push_back(buffer);
-  return tensors;
-}
-
-void check_tensor(const SafeTensors& file, const std::string& name, const Tensor& expected) {
-  if (!file.contains(name)) fail_input(file.path().string(), ": has no tensor ", quote(name));
-  if (file.shape(name) != expected.shape())
-    fail_input(file.path().string(), ": tensor ", quote(name), ": expected shape ",
-               expected.shape(), ", found ", file.shape(name));
-  if (file.dtype(name) != expected.dtype())
-    fail_input(file.path().string(), ": tensor ", quote(name), ": expected ", expected.dtype(),
-               ", found ", file.dtype(name));
-}
-
-void check_model(const SafeTensors& file, const NamedTensors& expected) {
-  std::map<std::string, bool> known;
-  for (const auto& [name, tensor] : expected) {
-    check_tensor(file, name, tensor);
-    known[name] = true;
-  }
-  for (const std::string& name : file.names())
-    if (!known.contains(name))
-      fail_input(file.path().string(), ": tensor ", quote(name), " is no parameter of this model");
-}
 
 /// The moments of every parameter, from the file, checked.
 std::vector<Optimizer::ParameterState> read_moments(
@@ -63,7 +35,7 @@ std::vector<Optimizer::ParameterState> read_moments(
         fail_input(file.path().string(), ": tensor ", quote(name), " of a parameter without an ",
                    "update, by ", checkpoint::kState);
       if (state.steps == 0) continue;
-      check_tensor(file, name, named.parameter.tensor());
+      nn::check_tensor(file, name, named.parameter.tensor());
       state.moments.emplace_back(moment, file.load(name));
     }
   }
@@ -118,7 +90,7 @@ void save_checkpoint(const std::filesystem::path& target, const nn::Module& modu
   std::optional<AtomicFolder> folder;
   std::optional<SafeTensorsParts> model, moments;
   Entries entries;
-  for (const auto& [name, tensor] : saved_tensors(module))
+  for (const auto& [name, tensor] : nn::saved_tensors(module))
     entries.push_back({name, tensor.dtype(), tensor.shape()});
   const std::vector<Optimizer::ParameterState> updates = optimizer.updates();
   const auto open = [&](const std::filesystem::path& path, SafeTensorsParts::Role role) {
@@ -153,22 +125,14 @@ TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& mo
                              Optimizer& optimizer) {
   const TrainerState state = read_trainer_state(folder);
   const SafeTensors model = SafeTensors::open(folder / kModel);
-  check_model(model, saved_tensors(module));
+  nn::check_module(model, module);
   const auto moments = checkpoint::read_json(folder, [&](const auto& json, const auto& file) {
     const auto updates_of = [&](const std::string& parameter) {
       return checkpoint::updates_from_json(json, file, parameter, state.step);
     };
     return read_moments(SafeTensors::open(folder / kMoments), updates_of, module, optimizer);
   });
-  const auto sharding = nn::sharding_of(module);
-  for (const nn::NamedParameter& named : module.named_parameters()) {
-    if (sharding) {
-      sharding->assign(named.parameter, model.load(named.name));
-    } else {
-      model.load_into(named.name, named.parameter.mutable_tensor());
-    }
-  }
-  for (auto& [name, buffer] : module.named_buffers()) model.load_into(name, buffer);
+  nn::load_module(module, model);
   optimizer.load_state(moments);
   return state;
 }
