@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/layer_norm.h"
 #include "ringlet/autograd/functions/matmul.h"
+#include "ringlet/autograd/functions/random.h"
 #include "ringlet/core/ops/random.h"
 
 namespace ringlet::models {
@@ -31,7 +33,6 @@ EncoderLayer::EncoderLayer(const EncoderConfig& config, const LayerNames& names)
     : dropout_(config.hidden_dropout_prob), kind_(names.kind) {
   const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
   const auto weight = [config](const Shape& shape) { return initial_weight(config, shape); };
-  const auto norm = [&] { return std::make_shared<nn::LayerNorm>(hidden, config.layer_norm_eps); };
   // Under no name of its own: the architecture names the projections from here.
   attention_ = register_module(
       "", std::make_shared<nn::SelfAttention>(
@@ -42,21 +43,25 @@ EncoderLayer::EncoderLayer(const EncoderConfig& config, const LayerNames& names)
                                                .value = names.value,
                                                .output = names.attention_dense,
                                                .init = weight}));
-  attention_norm_ = register_module(names.attention_norm, norm());
-  intermediate_ = register_module(
-      "intermediate.dense", std::make_shared<nn::Linear>(weight({wide, hidden}), zeros({wide})));
-  output_ = register_module("output.dense",
-                            std::make_shared<nn::Linear>(weight({hidden, wide}), zeros({hidden})));
-  output_norm_ = register_module("output.LayerNorm", norm());
+  const auto norm = [&] { return std::make_shared<nn::LayerNorm>(hidden, config.layer_norm_eps); };
+  const auto dense = [&](std::int64_t in, std::int64_t out) {
+    return std::make_shared<nn::Linear>(weight({out, in}), zeros({out}));
+  };
+  register_replaceable<nn::UnaryModule>(names.attention_norm, attention_norm_, norm());
+  register_replaceable<nn::UnaryModule>("intermediate.dense", intermediate_, dense(hidden, wide));
+  register_replaceable<nn::UnaryModule>("output.dense", output_, dense(wide, hidden));
+  register_replaceable<nn::UnaryModule>("output.LayerNorm", output_norm_, norm());
 }
 
 Variable EncoderLayer::add_and_norm(const Variable& x, const Variable& residual,
-                                    const PackedBatch& batch, const nn::LayerNorm& norm,
+                                    const PackedBatch& batch, nn::UnaryModule& norm,
                                     std::uint32_t place) const {
   const float p = training() ? static_cast<float>(dropout_) : 0;
-  return autograd::residual_dropout_layer_norm(x, residual,
-                                               default_generator().dropout_key(p, site() + place),
-                                               batch.positions, norm.weight, norm.bias, norm.eps);
+  const DropoutKey key = default_generator().dropout_key(p, site() + place);
+  if (const auto* fused = dynamic_cast<const nn::LayerNorm*>(&norm))
+    return autograd::residual_dropout_layer_norm(x, residual, key, batch.positions, fused->weight,
+                                                 fused->bias, fused->eps);
+  return norm(residual + (p > 0 ? autograd::dropout(x, key, batch.positions) : x));
 }
 
 Variable EncoderLayer::forward(const Variable& hidden, const PackedBatch& batch,
@@ -64,8 +69,9 @@ Variable EncoderLayer::forward(const Variable& hidden, const PackedBatch& batch,
   const nn::SelfAttention::Sentences sentences{batch.cu_seqlens, batch.sentence_ids, batch.lengths};
   const Variable attended = (*attention_)(hidden, sentences, relative_bias);  // (T, H)
   const Variable middle = add_and_norm(attended, hidden, batch, *attention_norm_, 1);
-  const Variable expanded =
-      autograd::linear_gelu(middle, intermediate_->weight, intermediate_->bias);  // (T, 4H)
+  const auto* fused = dynamic_cast<const nn::Linear*>(intermediate_.get());
+  const Variable expanded = fused ? autograd::linear_gelu(middle, fused->weight, fused->bias)
+                                  : autograd::gelu((*intermediate_)(middle));  // (T, 4H)
   return add_and_norm((*output_)(expanded), middle, batch, *output_norm_, 2);
 }
 

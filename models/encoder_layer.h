@@ -21,27 +21,44 @@ struct LayerNames {
   const char* attention_norm;
 };
 
-class EncoderLayer final : public nn::Layer<EncoderLayer> {
+/// Any layer of an encoder ("encoder.layer.3"), which Module::replace exchanges as a whole.
+class TransformerLayer : public nn::Module {
  public:
-  EncoderLayer(const EncoderConfig& config, const LayerNames& names);
-  const char* kind() const override { return kind_; }
   bool is_unit() const override { return true; }
 
   /// hidden (T, H) -> (T, H); relative_bias (buckets, heads) or undefined.
-  Variable forward(const Variable& hidden, const PackedBatch& batch, const Variable& relative_bias);
+  Variable operator()(const Variable& hidden, const PackedBatch& batch,
+                      const Variable& relative_bias) {
+    return enter([&] { return forward(hidden, batch, relative_bias); });
+  }
+
+ protected:
+  virtual Variable forward(const Variable& hidden, const PackedBatch& batch,
+                           const Variable& relative_bias) = 0;
+};
+
+/// Its projections, dense layers and LayerNorms are replaceable by a UnaryModule.
+class EncoderLayer final : public TransformerLayer {
+ public:
+  EncoderLayer(const EncoderConfig& config, const LayerNames& names);
+  const char* kind() const override { return kind_; }
+
+ protected:
+  Variable forward(const Variable& hidden, const PackedBatch& batch,
+                   const Variable& relative_bias) override;
 
  private:
-  // LayerNorm(residual + dropout(x)), fused; `place` tells the layer's dropouts apart.
+  // norm(residual + dropout(x)), fused for a LayerNorm; `place` tells the layer's dropouts apart.
   Variable add_and_norm(const Variable& x, const Variable& residual, const PackedBatch& batch,
-                        const nn::LayerNorm& norm, std::uint32_t place) const;
+                        nn::UnaryModule& norm, std::uint32_t place) const;
 
   double dropout_;
   const char* kind_;
   std::shared_ptr<nn::SelfAttention> attention_;
-  std::shared_ptr<nn::LayerNorm> attention_norm_;
-  std::shared_ptr<nn::Linear> intermediate_;  // (4H, H)
-  std::shared_ptr<nn::Linear> output_;        // (H, 4H)
-  std::shared_ptr<nn::LayerNorm> output_norm_;
+  std::shared_ptr<nn::UnaryModule> attention_norm_;
+  std::shared_ptr<nn::UnaryModule> intermediate_;  // (T, H) -> (T, 4H)
+  std::shared_ptr<nn::UnaryModule> output_;        // (T, 4H) -> (T, H)
+  std::shared_ptr<nn::UnaryModule> output_norm_;
 };
 
 /// While it lives, models of this thread are built without memory for their large weights, which

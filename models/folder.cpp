@@ -219,6 +219,12 @@ Tensor weight(const SafeTensors& file, const std::string& name) {
   return Tensor(std::make_shared<Storage>(nbytes, Device{}, convert), 0, shape, DType::f32);
 }
 
+Tensor with_merged(nn::WholeParameters& whole, const Tensor& into, const nn::Module::Merge& merge) {
+  std::vector<Tensor> from;
+  for (const nn::Parameter& part : merge.from) from.push_back(whole(part).clone());
+  return merge.value(into, from);
+}
+
 /// Files that change what transformers makes of the weights.
 void check_weight_files(SentenceSettings& settings) {
   if (const fs::path adapter = settings.transformer / "adapter_config.json"; path_exists(adapter))
@@ -348,7 +354,18 @@ std::vector<std::string> load_weights(const fs::path& folder, Transformer& trans
 }
 
 void save_weights(const fs::path& folder, const Transformer& transformer) {
-  const std::vector<nn::NamedParameter> parameters = transformer.named_parameters();
+  std::vector<nn::Module::Merge> merges;
+  std::set<const void*> merged;  // into others
+  const_cast<Transformer&>(transformer).visit([&](const std::string&, nn::Module& module) {
+    for (nn::Module::Merge& merge : module.merges()) {
+      for (const nn::Parameter& part : merge.from) merged.insert(part.state().get());
+      merges.push_back(std::move(merge));
+    }
+  });
+  std::vector<nn::NamedParameter> parameters = transformer.named_parameters();
+  std::erase_if(parameters, [&](const nn::NamedParameter& named) {
+    return merged.contains(named.parameter.state().get());
+  });
   nn::WholeParameters whole(transformer);
   std::optional<SafeTensorsWriter> writer;
   if (whole.writes()) {
@@ -359,7 +376,9 @@ void save_weights(const fs::path& folder, const Transformer& transformer) {
   }
   // One dtype: the writer keeps the order.
   for (const auto& [name, parameter] : parameters) {
-    const Tensor value = whole(parameter);
+    Tensor value = whole(parameter);
+    for (const nn::Module::Merge& merge : merges)
+      if (merge.into == parameter) value = with_merged(whole, value.clone(), merge);
     if (writer) writer->write(name, value);
   }
   if (writer) writer->commit();

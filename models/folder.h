@@ -48,7 +48,8 @@ void write_settings(const std::filesystem::path& folder, const SentenceSettings&
 std::vector<std::string> load_weights(const std::filesystem::path& folder,
                                       Transformer& transformer);
 
-/// Writes model.safetensors with the transformer's parameters, one at a time. Under a strategy over
+/// Writes model.safetensors with the transformer's parameters, one at a time, those that are merged
+/// into another (Module::merges) as a part of that. Under a strategy over
 /// several ranks all call it and rank 0 writes.
 void save_weights(const std::filesystem::path& folder, const Transformer& transformer);
 

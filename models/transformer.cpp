@@ -24,10 +24,11 @@ class Encoder final : public nn::Module {
  public:
   explicit Encoder(const EncoderConfig& config) {
     const bool mpnet = config.architecture == Architecture::mpnet;
-    for (std::int64_t i = 0; i < config.num_hidden_layers; ++i)
-      layers.push_back(register_module(
-          str("layer.", i),
-          std::make_shared<EncoderLayer>(config, mpnet ? kMpnetNames : kBertNames)));
+    layers.resize(static_cast<std::size_t>(config.num_hidden_layers));  // members stay in place
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      register_replaceable<TransformerLayer>(
+          str("layer.", i), layers[i],
+          std::make_shared<EncoderLayer>(config, mpnet ? kMpnetNames : kBertNames));
     if (mpnet)
       relative_bias = register_parameter(
           "relative_attention_bias.weight",
@@ -36,7 +37,7 @@ class Encoder final : public nn::Module {
   }
   const char* kind() const override { return "Encoder"; }
 
-  std::vector<std::shared_ptr<EncoderLayer>> layers;
+  std::vector<std::shared_ptr<TransformerLayer>> layers;
   nn::Parameter relative_bias;  // (buckets, heads), MPNet only
 };
 
@@ -44,15 +45,15 @@ class Pooler final : public nn::Layer<Pooler> {
  public:
   explicit Pooler(const EncoderConfig& config) {
     const std::int64_t hidden = config.hidden_size;
-    dense_ = register_module(
-        "dense",
+    register_replaceable<nn::UnaryModule>(
+        "dense", dense_,
         std::make_shared<nn::Linear>(initial_weight(config, {hidden, hidden}), zeros({hidden})));
   }
   const char* kind() const override { return "Pooler"; }
   Variable forward(const Variable& first) { return autograd::tanh((*dense_)(first)); }
 
  private:
-  std::shared_ptr<nn::Linear> dense_;
+  std::shared_ptr<nn::UnaryModule> dense_;
 };
 
 // BERT and MPNet: their differences are in the config, the names and the bias.

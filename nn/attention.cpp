@@ -1,5 +1,7 @@
 #include "ringlet/nn/attention.h"
 
+#include "ringlet/autograd/functions/index.h"
+
 namespace ringlet::nn {
 
 SelfAttention::SelfAttention(std::int64_t size, SelfAttentionOptions options)
@@ -22,20 +24,45 @@ SelfAttention::SelfAttention(std::int64_t size, SelfAttentionOptions options)
   value_bias_ = bias(options.value);
   output_weight_ = weight(options.output);
   output_bias_ = bias(options.output);
+  const auto replaceable = [&](const std::string& name, std::shared_ptr<UnaryModule>& member,
+                               const Parameter& w, const Parameter& b) {
+    register_replaceable(name, member, {name + ".weight", name + ".bias"},
+                         [w, b] { return std::make_shared<Linear>(w, b); });
+  };
+  replaceable(options.query, query_, query_weight_, query_bias_);
+  replaceable(options.key, key_, key_weight_, key_bias_);
+  replaceable(options.value, value_, value_weight_, value_bias_);
+  replaceable(options.output, output_, output_weight_, output_bias_);
+}
+
+Variable SelfAttention::project(const Variable& x) {
+  if (!query_ && !key_ && !value_)
+    return autograd::packed_linear(x, {query_weight_, key_weight_, value_weight_},
+                                   {query_bias_, key_bias_, value_bias_});
+  const auto one = [&](const std::shared_ptr<UnaryModule>& layer, const Parameter& weight,
+                       const Parameter& bias) {
+    if (!layer) return autograd::linear(x, weight, bias);
+    const Variable y = (*layer)(x);
+    check_shape("SelfAttention", (layer->path() + "'s output").c_str(), y.tensor(), x.shape());
+    return y;
+  };
+  return autograd::concat(
+      {one(query_, query_weight_, query_bias_), one(key_, key_weight_, key_bias_),
+       one(value_, value_weight_, value_bias_)},
+      1);
 }
 
 Variable SelfAttention::forward(const Variable& x, const Sentences& sentences,
                                 const Variable& relative_bias) {
   const float p = training() ? static_cast<float>(dropout_) : 0;
-  const Variable qkv = autograd::packed_linear(x, {query_weight_, key_weight_, value_weight_},
-                                               {query_bias_, key_bias_, value_bias_});  // (T, 3H)
+  const Variable qkv = project(x);  // (T, 3H)
   const Variable context =
       autograd::attention(qkv, relative_bias, sentences.cu_seqlens,
                           {.heads = heads_,
                            .dropout = default_generator().dropout_key(p, site()),
                            .sentence_ids = sentences.sentence_ids,
                            .lengths = sentences.lengths});  // (T, H)
-  return autograd::linear(context, output_weight_, output_bias_);
+  return output_ ? (*output_)(context) : autograd::linear(context, output_weight_, output_bias_);
 }
 
 }  // namespace ringlet::nn

@@ -22,7 +22,8 @@ struct SelfAttentionOptions {
   std::function<Tensor(const Shape&)> init = {};
 };
 
-/// x (T, H) -> (T, H): every token attends to the tokens of its own sentence.
+/// x (T, H) -> (T, H): every token attends to the tokens of its own sentence. Each projection may
+/// be replaced by a UnaryModule (Module::replace); query, key and value are one product until then.
 class SelfAttention final : public Layer<SelfAttention> {
  public:
   SelfAttention(std::int64_t size, SelfAttentionOptions options);
@@ -40,11 +41,13 @@ class SelfAttention final : public Layer<SelfAttention> {
                    const Variable& relative_bias = {});
 
  private:
+  Variable project(const Variable& x);  // (T, H) -> (T, 3H)
   // The three weights first, then the three biases, so that in an arena they are one (3H, H)
-  // matrix and one (3H) vector.
+  // matrix and one (3H) vector. A layer that replaces one of them has its parameters from then on.
   Parameter query_weight_, key_weight_, value_weight_;
   Parameter query_bias_, key_bias_, value_bias_;
   Parameter output_weight_, output_bias_;
+  std::shared_ptr<UnaryModule> query_, key_, value_, output_;  // empty until replaced
   std::int64_t heads_;
   double dropout_;
 };

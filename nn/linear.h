@@ -16,7 +16,7 @@ inline Tensor fan_in_uniform(const Shape& shape, std::int64_t fan_in) {
 }
 
 /// x (.., in) -> (.., out).
-class Linear final : public Layer<Linear> {
+class Linear final : public UnaryModule {
  public:
   Linear(std::int64_t in, std::int64_t out, bool with_bias = true)
       : weight(register_parameter("weight", fan_in_uniform({out, in}, in))) {
@@ -26,9 +26,17 @@ class Linear final : public Layer<Linear> {
   Linear(Tensor weight, Tensor bias) : weight(register_parameter("weight", std::move(weight))) {
     if (bias.defined()) this->bias = register_parameter("bias", std::move(bias));
   }
+  /// Over parameters that another module has, too.
+  Linear(const Parameter& weight, const Parameter& bias) : weight(weight), bias(bias) {
+    register_parameter("weight", weight);
+    if (bias) register_parameter("bias", bias);
+  }
   const char* kind() const override { return "Linear"; }
+  std::shared_ptr<Module> blank_copy(Cloner&) const override {
+    return std::make_shared<Linear>(weight.size(1), weight.size(0), bias.defined());
+  }
   bool only_multiplied(const Parameter& parameter) const override { return parameter == weight; }
-  Variable forward(const Variable& x) { return autograd::linear(x, weight, bias); }
+  Variable forward(const Variable& x) override { return autograd::linear(x, weight, bias); }
 
   Parameter weight;  // (out, in)
   Parameter bias;    // (out), undefined without

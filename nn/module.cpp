@@ -148,6 +148,7 @@ std::shared_ptr<Module> Module::clone(Device device) const {
   const GeneratorGuard undisturbed(default_generator());
   Cloner cloner;
   std::shared_ptr<Module> copy = blank_copy(cloner);
+  copy->replace_as_in(*this, cloner);
   const std::vector<NamedParameter> from = named_parameters(), to = copy->named_parameters();
   RINGLET_CHECK_EQ(from.size(), to.size(), "[module] parameters of a copy of a ", kind());
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -185,6 +186,10 @@ Parameter Module::register_parameter(const std::string& name, Tensor value) {
   return parameter;
 }
 
+void Module::register_parameter(const std::string& name, const Parameter& shared) {
+  parameters_.push_back({name, shared});
+}
+
 Buffer Module::register_buffer(const std::string& name, Tensor value) {
   for (const auto& [known, own] : buffers_)
     RINGLET_CHECK(known != name, "[module] buffer '", name, "' registered twice");
@@ -198,11 +203,15 @@ void Module::add_child(const std::string& name, std::shared_ptr<Module> module) 
   RINGLET_CHECK(module, "[module] child '", name, "' is null");
   for (const auto& [known, child] : children_)
     RINGLET_CHECK(name.empty() || known != name, "[module] child '", name, "' registered twice");
-  // One that is held elsewhere, an encoder that losses share for example, is named from here on
-  // from the newest of those that hold it.
-  Module& top = outermost();
-  if (&module->outermost() != &top) module->parent_ = this;
   children_.emplace_back(name, std::move(module));
+  adopt(*children_.back().second);
+}
+
+// One that is held elsewhere, an encoder that losses share for example, is named from here on from
+// the newest of those that hold it.
+void Module::adopt(Module& child) {
+  Module& top = outermost();
+  if (&child.outermost() != &top) child.parent_ = this;
   top.name_all();
 }
 

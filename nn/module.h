@@ -85,6 +85,29 @@ class Module {
   void visit(const std::function<void(const std::string&, Module&)>& visit,
              const std::string& prefix = "");
 
+  /// Replaces each layer that `pattern` names by make(layer), which may keep the old one inside,
+  /// and returns how many. The pattern is a layer's dotted name or the last parts of it, where '*'
+  /// is any one part: "encoder.layer.*.attention.attn.q", "attn.q". An error where it names none,
+  /// or a layer that is no M, and once an optimizer or a strategy has the parameters.
+  template <class M = Module, class Make>
+  std::size_t replace(const std::string& pattern, Make&& make) {
+    return replace_layers(pattern, [&](const std::string& name, std::shared_ptr<Module> layer) {
+      auto typed = std::dynamic_pointer_cast<M>(layer);
+      RINGLET_CHECK(typed, "[module] ", name, " is a ", layer->kind(),
+                    ", not of the class asked for");
+      return std::shared_ptr<Module>(make(std::move(typed)));
+    });
+  }
+
+  /// Parameters that a saved folder holds as part of another: `value` of `into` and `from`, whole.
+  struct Merge {
+    Parameter into;
+    std::vector<Parameter> from;
+    std::function<Tensor(const Tensor& into, const std::vector<Tensor>& from)> value;
+  };
+  /// Of this module's own; LoRA's factors, for example, are saved as part of the weight.
+  virtual std::vector<Merge> merges() const { return {}; }
+
   /// The dotted path from the outermost module that holds this one, the first where there are
   /// several: what named_parameters() of the outermost begins with.
   const std::string& path() const { return path_; }
@@ -97,12 +120,30 @@ class Module {
 
  protected:
   Parameter register_parameter(const std::string& name, Tensor value);
+  /// One that another module has, too.
+  void register_parameter(const std::string& name, const Parameter& shared);
   Buffer register_buffer(const std::string& name, Tensor value);
   /// An empty name adds nothing to the path: a wrapper renames nothing.
   template <class M>
   std::shared_ptr<M> register_module(const std::string& name, std::shared_ptr<M> module) {
     add_child(name, module);
     return module;
+  }
+
+  /// A child that Module::replace may exchange for another M; `member` is set to it.
+  template <class M>
+  void register_replaceable(const std::string& name, std::shared_ptr<M>& member,
+                            std::shared_ptr<M> module) {
+    member = register_module(name, std::move(module));
+    add_replaceable<M>(name, member, {}, {});
+  }
+  /// A layer that is no module until it is replaced, but `parameters` of this one (by their own
+  /// names), so that they lie side by side: `current` makes the module that computes the same.
+  template <class M>
+  void register_replaceable(const std::string& name, std::shared_ptr<M>& member,
+                            std::vector<std::string> parameters,
+                            std::function<std::shared_ptr<Module>()> current) {
+    add_replaceable<M>(name, member, std::move(parameters), std::move(current));
   }
 
   /// Runs `forward` between the hooks. If its result is a recorded variable and there is a
@@ -126,7 +167,36 @@ class Module {
   friend std::shared_ptr<Arena> pack(Module& module);
   friend std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy);
   friend class EvalGuard;
+  struct Replaceable {
+    std::string name;
+    std::vector<std::string> parameters;  // of this module, until the layer is replaced
+    std::function<std::shared_ptr<Module>()> current;
+    std::function<bool(const std::shared_ptr<Module>&)> set;  // false: a module of no use here
+    bool replaced = false;
+  };
+  using MakeLayer =
+      std::function<std::shared_ptr<Module>(const std::string& name, std::shared_ptr<Module>)>;
+  template <class M>
+  void add_replaceable(const std::string& name, std::shared_ptr<M>& member,
+                       std::vector<std::string> parameters,
+                       std::function<std::shared_ptr<Module>()> current) {
+    replaceables_.push_back({name, std::move(parameters),
+                             [&member, current = std::move(current)]() -> std::shared_ptr<Module> {
+                               return member || !current ? member : current();
+                             },
+                             [&member](const std::shared_ptr<Module>& module) {
+                               auto typed = std::dynamic_pointer_cast<M>(module);
+                               if (!typed) return false;
+                               member = std::move(typed);
+                               return true;
+                             }});
+  }
+  std::size_t replace_layers(const std::string& pattern, const MakeLayer& make);
+  void set_layer(Replaceable& layer, const std::shared_ptr<Module>& module);
+  void check_movable(const std::string& name) const;
+  void replace_as_in(const Module& original, Cloner& cloner);
   void add_child(const std::string& name, std::shared_ptr<Module> module);
+  void adopt(Module& child);
   Module& outermost();
   void name_all();
   std::vector<std::pair<std::string, Buffer>> buffer_handles() const;
@@ -135,6 +205,7 @@ class Module {
   std::vector<NamedParameter> parameters_;
   std::vector<std::pair<std::string, Buffer>> buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  std::vector<Replaceable> replaceables_;
   Module* parent_ = nullptr;
   std::string path_;
   bool training_ = true;
@@ -171,6 +242,16 @@ class Layer : public Base {
     return this->enter(
         [&] { return static_cast<Derived*>(this)->forward(std::forward<Args>(args)...); });
   }
+};
+
+/// A module of one tensor that is called through its base class: what replaces a Linear inside an
+/// encoder, for example.
+class UnaryModule : public Module {
+ public:
+  Variable operator()(const Variable& x) {
+    return enter([&] { return forward(x); });
+  }
+  virtual Variable forward(const Variable& x) = 0;
 };
 
 }  // namespace ringlet::nn

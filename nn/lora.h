@@ -1,0 +1,74 @@
+// LoRA: low-rank updates of frozen linear layers. Hu et al., LoRA, 2021; names as in PEFT.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringlet/autograd/functions/elementwise.h"
+#include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/matmul.h"
+#include "ringlet/nn/linear.h"
+
+namespace ringlet::nn {
+
+struct LoraOptions {
+  std::int64_t r = 8;
+  double alpha = 8;
+  /// Patterns of Module::replace: {"attn.q", "attn.v"} for MPNet, {"query", "value"} for BERT.
+  std::vector<std::string> target_modules;
+};
+
+/// base(x) + alpha / r lora_B(lora_A(x)), x (.., in) -> (.., out). The base keeps its parameters'
+/// names; lora_B starts at 0. A saved folder holds weight + alpha / r lora_B lora_A as `weight`.
+class Lora final : public UnaryModule {
+ public:
+  Lora(std::shared_ptr<Linear> base, std::int64_t r, double alpha) : r_(r), alpha_(alpha) {
+    RINGLET_CHECK(r > 0, "[Lora] r: expected 1 or more, got ", r);
+    const std::int64_t out = base->weight.size(0), in = base->weight.size(1);
+    const Device device = base->weight.device();
+    base_ = register_module("", std::move(base));
+    a_ = register_module(
+        "lora_A", std::make_shared<Linear>(fan_in_uniform({r, in}, in).to(device), Tensor()));
+    b_ = register_module("lora_B",
+                         std::make_shared<Linear>(zeros({out, r}, DType::f32, device), Tensor()));
+  }
+  const char* kind() const override { return "Lora"; }
+  std::shared_ptr<Module> blank_copy(Cloner& cloner) const override {
+    return std::make_shared<Lora>(cloner(base_), r_, alpha_);
+  }
+  Variable forward(const Variable& x) override {
+    return (*base_)(x) + (*b_)((*a_)(x)) * (alpha_ / static_cast<double>(r_));
+  }
+  std::vector<Merge> merges() const override {
+    const double scale = alpha_ / static_cast<double>(r_);
+    return {{base_->weight,
+             {a_->weight, b_->weight},
+             [scale](const Tensor& weight, const std::vector<Tensor>& a_and_b) {
+               return add(weight, ringlet::scale(matmul(a_and_b[1], a_and_b[0]), scale));
+             }}};
+  }
+
+ private:
+  std::int64_t r_;
+  double alpha_;
+  std::shared_ptr<Linear> base_;
+  std::shared_ptr<Linear> a_;  // (r, in)
+  std::shared_ptr<Linear> b_;  // (out, r)
+};
+
+/// Freezes all parameters below `module` and puts a Lora into each linear layer that
+/// target_modules name; returns how many. Before an optimizer and a strategy are made.
+inline std::size_t add_lora(Module& module, const LoraOptions& options) {
+  RINGLET_CHECK(!options.target_modules.empty(), "[add_lora] target_modules is empty");
+  const std::vector<Parameter> frozen = module.parameters();
+  std::size_t count = 0;
+  for (const std::string& pattern : options.target_modules)
+    count += module.replace<Linear>(pattern, [&](std::shared_ptr<Linear> base) {
+      return std::make_shared<Lora>(std::move(base), options.r, options.alpha);
+    });
+  for (const Parameter& parameter : frozen) parameter.set_requires_grad(false);
+  return count;
+}
+
+}  // namespace ringlet::nn

@@ -1,0 +1,113 @@
+// LoRA inside a published encoder, against the same factors in PyTorch (scripts/oracles/lora.py).
+#include "ringlet/nn/lora.h"
+
+#include <doctest/doctest.h>
+
+#include "../files.h"
+#include "oracle_batch.h"
+#include "ringlet/models/encoder_layer.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+
+namespace {
+
+/// Every query and value projection of the oracle's folder with the oracle's factors.
+SentenceEncoder adapted(const std::string& name, const Oracle& oracle) {
+  const SentenceEncoder encoder = load(name);
+  const bool bert = name == "bert";
+  const nn::LoraOptions options{
+      .r = 4,
+      .alpha = 8,
+      .target_modules = {bert ? "attention.self.query" : "attn.q", bert ? "value" : "v"}};
+  const std::size_t layers = static_cast<std::size_t>(encoder.config().num_hidden_layers);
+  CHECK(nn::add_lora(*encoder.transformer(), options) == 2 * layers);
+  for (const nn::NamedParameter& named : encoder.transformer()->named_parameters()) {
+    const bool lora = named.name.find(".lora_") != std::string::npos;
+    CHECK(named.parameter.requires_grad() == lora);
+    if (lora) named.parameter.mutable_tensor().copy_(oracle.tensor(name + "/" + named.name));
+  }
+  return encoder;
+}
+
+}  // namespace
+
+TEST_CASE("LoRA in every query and value: PyTorch's embeddings, unmerged and from the folder") {
+  const Oracle oracle("lora");
+  for (const std::string name : {"bert", "mpnet"}) {
+    CAPTURE(name);
+    const SentenceEncoder encoder = adapted(name, oracle);
+    const Tensor expected = oracle.tensor(name + "/embeddings");
+    check_close(encoder.encode(oracle_sentences()).to(default_device()), expected, 64 * kF32);
+
+    const TemporaryFolder folder;
+    encoder.save(folder / "merged");
+    const SentenceEncoder merged = SentenceEncoder::from_pretrained(folder / "merged");
+    CHECK(merged.unused_names().empty());
+    check_close(merged.encode(oracle_sentences()).to(default_device()), expected, 64 * kF32);
+    std::set<std::string> plain;
+    for (const auto& named : load(name).transformer()->named_parameters()) plain.insert(named.name);
+    const std::vector<std::string> names = SafeTensors::open(folder / "merged").names();
+    CHECK(std::set<std::string>(names.begin(), names.end()) == plain);
+  }
+}
+
+TEST_CASE("a copy of an encoder has the layers that replaced its own") {
+  const Oracle oracle("lora");
+  const SentenceEncoder encoder = adapted("mpnet", oracle);
+  const auto copy =
+      std::dynamic_pointer_cast<Transformer>(encoder.transformer()->clone(default_device()));
+  REQUIRE(copy);
+  CHECK(encoder.around(copy).encode(oracle_sentences()).to_vector() ==
+        encoder.encode(oracle_sentences()).to_vector());
+}
+
+TEST_CASE("every part of a layer is replaceable; a Linear in its place gives the same numbers") {
+  const SentenceEncoder encoder = load("mpnet");
+  const Tensor before = encoder.encode(oracle_sentences());
+  const auto again = [](const std::shared_ptr<nn::Linear>& old) {
+    return std::make_shared<nn::Linear>(old->weight, old->bias);
+  };
+  // As a wrapper, so that no Linear or LayerNorm is fused with what follows.
+  struct Wrapped final : nn::UnaryModule {
+    explicit Wrapped(std::shared_ptr<nn::UnaryModule> inner)
+        : inner(register_module("", std::move(inner))) {}
+    Variable forward(const Variable& x) override { return (*inner)(x); }
+    std::shared_ptr<nn::UnaryModule> inner;
+  };
+  const auto wrap = [](const std::shared_ptr<nn::UnaryModule>& old) {
+    return std::make_shared<Wrapped>(old);
+  };
+  const auto names_of = [&] {
+    std::vector<std::string> names;
+    for (const auto& named : encoder.transformer()->named_parameters()) names.push_back(named.name);
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const std::vector<std::string> names = names_of();
+  nn::Module& model = *encoder.transformer();
+  for (const char* part : {"q", "k", "v", "o"})
+    CHECK(model.replace<nn::Linear>(str("encoder.layer.*.attention.attn.", part), again) == 3);
+  check_close(encoder.encode(oracle_sentences()), before, 16 * kF32);
+  for (const char* part :
+       {"attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm", "attn.q"})
+    CHECK(model.replace<nn::UnaryModule>(part, wrap) == 3);
+  check_close(encoder.encode(oracle_sentences()), before, 64 * kF32);
+  CHECK(names_of() == names);
+}
+
+TEST_CASE("a whole layer is replaceable by a program's own") {
+  struct Skip final : TransformerLayer {
+    Variable forward(const Variable& hidden, const PackedBatch&, const Variable&) override {
+      return hidden;
+    }
+  };
+  const SentenceEncoder encoder = load("mpnet");
+  const std::int64_t before = encoder.transformer()->num_parameters();
+  CHECK(encoder.transformer()->replace("encoder.layer.1",
+                                       [](const auto&) { return std::make_shared<Skip>(); }) == 1);
+  CHECK(encoder.transformer()->num_parameters() < before);
+  CHECK(encoder.encode("a dog runs").numel() == encoder.dimension());
+  CHECK_THROWS_WITH_AS(encoder.transformer()->clone({}),
+                       "[module] a Module cannot be copied: it has no blank_copy", Error);
+}

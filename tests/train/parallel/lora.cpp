@@ -1,0 +1,96 @@
+// LoRA in every query and value projection, the rest frozen, under the strategies.
+#include "ringlet/nn/lora.h"
+
+#include <doctest/doctest.h>
+
+#include "../../files.h"
+#include "../../oracle.h"
+#include "every_strategy.h"
+#include "ringlet/nn/module_file.h"
+#include "ringlet/train/parallel/data_parallel.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+bool is_trained(const std::string& name) {
+  return name.find("lora_") != std::string::npos || name.find("classifier") != std::string::npos;
+}
+
+void adapt(tiny::Model& model) {
+  CHECK(nn::add_lora(*model.encoder.transformer(),
+                     {.r = 4, .alpha = 8, .target_modules = {"attn.q", "attn.v"}}) == 6);
+}
+
+/// Every parameter whole, by name; collective.
+std::map<std::string, std::vector<float>> values(const nn::Module& module) {
+  std::map<std::string, std::vector<float>> all;
+  nn::WholeParameters whole(module);
+  for (const auto& [name, parameter] : module.named_parameters())
+    all[name] = whole(parameter).to_vector();
+  return all;
+}
+
+// Adapts, trains ten steps under the strategy, and calls `after` while it is still there.
+tiny::TrainRank training(const tiny::Parallel& parallel,
+                         const std::function<void(tiny::Model&, const comm::Group&)>& after = {}) {
+  return [=](tiny::Model& model, const comm::Group& group) {
+    adapt(model);
+    const tiny::Attached attached = parallel.attach(model, group);
+    const auto before = values(*model.loss);
+    tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), {false},
+                     attached.paused);
+    for (const auto& [name, value] : values(*model.loss)) {
+      CAPTURE(name);
+      CHECK((value != before.at(name)) == is_trained(name));
+    }
+    if (after) after(model, group);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("LoRA: every strategy trains the factors to the same bits and leaves the rest alone") {
+  tiny::Bits expected;
+  for (const tiny::Parallel& parallel : tiny::every_strategy()) {
+    CAPTURE(parallel.name);
+    for (const tiny::Bits& bits : tiny::run(2, {}, training(parallel))) {
+      if (expected.empty()) expected = bits;
+      CHECK(bits == expected);
+    }
+  }
+  tiny::Model model;
+  adapt(model);
+  DataParallel dp(*model.loss, tiny::devices(2));
+  LoaderOptions options = tiny::loader_options(0, 1);
+  options.batch_size = 2 * tiny::kRows;
+  tiny::train_rank(model, options, {false}, dp.paused());
+  CHECK(tiny::bits(*model.loss) == expected);
+}
+
+TEST_CASE("LoRA is saved merged under FSDP and DDP, a head in one call, and both are read again") {
+  for (const tiny::Parallel& parallel : {tiny::parallel<DistributedDataParallel>("DDP", {}),
+                                         tiny::parallel<FullySharded>("FSDP", {.poison = true})}) {
+    CAPTURE(parallel.name);
+    const TemporaryFolder folder;
+    const std::vector<std::string> texts{"a b c", "d", "b b a d"};
+    Tensor unmerged;
+    tiny::Bits head;
+    tiny::run(2, {}, training(parallel, [&](tiny::Model& model, const comm::Group& group) {
+                const Tensor mine = model.encoder.encode(texts);
+                model.encoder.save(folder / "merged");
+                nn::save_module(*model.loss, folder / "whole.safetensors");
+                if (group.rank() == 0) unmerged = mine;
+              }));
+    const auto merged = models::SentenceEncoder::from_pretrained(folder / "merged");
+    check_close(merged.encode(texts), unmerged, 64 * kF32);
+    CHECK(SafeTensors::open(folder / "merged").names().size() ==
+          tiny::Model().encoder.transformer()->named_parameters().size());
+
+    tiny::Model again(7);
+    adapt(again);
+    nn::load_module(*again.loss, folder / "whole.safetensors");
+    CHECK(again.encoder.encode(texts).to_vector() == unmerged.to_vector());
+  }
+}
