@@ -255,7 +255,7 @@ def truncation(folder):
 def padding(folder):
     folder.tokenizer["padding"] = {
         "strategy": "BatchLongest", "direction": folder.random.choice(("Right", "Left")), "pad_to_multiple_of": None,
-        "pad_id": folder.config["pad_token_id"], "pad_type_id": 0, "pad_token": NAMES[folder.kind][2]}
+        "pad_id": folder.config.get("pad_token_id", 0), "pad_type_id": 0, "pad_token": NAMES[folder.kind][2]}
 
 
 def post_processor(folder):
