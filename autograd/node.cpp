@@ -133,6 +133,7 @@ Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
     leaf_->dense = leaf_->dense || !rows_known_;
     const double beta = leaf_->has_grad ? 1 : 0;
     leaf_->has_grad = true;
+    leaf_->applied = false;
     return {leaf_->grad_buffer, beta};
   }
   RINGLET_CHECK(dtype == maker_->dtype_, description(), " is ", dtype, ", expected ",

@@ -58,7 +58,7 @@ Tensor Variable::grad() const {
 
 void Variable::zero_grad() const {
   VariableState& state = leaf(state_);
-  state.has_grad = state.partial = false;
+  state.has_grad = state.applied = state.partial = false;
 }
 
 void Variable::set_grad_buffer(Tensor buffer) const {

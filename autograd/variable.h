@@ -101,6 +101,7 @@ struct VariableState {
   Tensor grad_buffer;
   bool has_grad = false;  // grad_buffer holds a gradient: the next one is added
   bool dense = false;     // some write to it did not say which rows it has (for observers)
+  bool applied = false;   // an optimizer's step has used it, and nothing was written since
   bool partial = false;   // holds one device's or rank's part of a sum that is not made yet
   struct Hook {
     std::uint64_t id;

@@ -52,6 +52,7 @@ Optimizer::Optimizer(nn::Module& module, Options options, std::vector<std::strin
       options_(std::move(options)),
       moment_names_(std::move(moment_names)),
       arena_(nn::pack(module)) {
+  RINGLET_CHECK(arena_->numel() > 0, "[optimizer] the module has no parameters");
   for (const nn::Unit& unit : arena_->units())
     for (const nn::Slot& slot : unit.slots)
       slots_.push_back({slot, options_.decays(slot.name, slot.parameter.shape())});
@@ -77,6 +78,17 @@ void Optimizer::check_summed() const {
                   "' is not summed: run a step's last backward without no_sync, or discard it with "
                   "zero_grad()");
   }
+}
+
+// A step without a backward, or a second one with the same gradients, is a mistake of the caller.
+void Optimizer::check_fresh() const {
+  const bool fresh = std::ranges::any_of(slots_, [](const Slot& slot) {
+    const autograd::VariableState& state = *slot.place.parameter.state();
+    return state.has_grad && !state.applied;
+  });
+  RINGLET_CHECK(fresh,
+                "[optimizer] no parameter has a gradient that no step has used: call backward() "
+                "before each step, of one optimizer per module");
 }
 
 void Optimizer::refresh_slices() {

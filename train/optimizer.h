@@ -51,7 +51,8 @@ class Optimizer {
 
   /// Updates every parameter that has a gradient and moves this thread's generator to its next
   /// step. Throws, with all parameters unchanged, when a gradient is not finite, for which it waits
-  /// for the device.
+  /// for the device, when no_sync left one unsummed, and when no backward has run since a step of
+  /// this or another optimizer.
   void step() {
     prepare_step();
     launch_step();
@@ -151,6 +152,7 @@ class Optimizer {
   };
   void check_arena() const;
   void check_summed() const;
+  void check_fresh() const;
   std::vector<Span> spans() const;
   void refresh_slices();
   void ensure_moments();

@@ -16,6 +16,7 @@ void Optimizer::prepare_step() {
   check_arena();
   refresh_slices();
   check_summed();
+  check_fresh();
   ensure_moments();
   for (Slot& slot : slots_) slot.updated = slot.place.parameter.grad().defined();
   plan_runs();
@@ -42,7 +43,12 @@ void Optimizer::end_step() {
   Ended& ended = ended_.emplace_back();
   if (clips() && !norm_is_fresh_) ended.clip = HostCopy(clip_);
   for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].updated) ended.updated.push_back(i), ++slots_[i].steps;
+    if (slots_[i].updated) {
+      ended.updated.push_back(i);
+      ++slots_[i].steps;
+      autograd::VariableState& state = *slots_[i].place.parameter.state();
+      state.applied = state.has_grad;  // zero_grad may have come before
+    }
   ended.generator = default_generator();
   norm_is_fresh_ = false;
   default_generator().next_step();
@@ -65,7 +71,10 @@ void Optimizer::take_back_ended() {
   default_generator().step = ended_.front().generator.step;
   default_generator().draws = ended_.front().generator.draws;
   for (const Ended& ended : ended_)
-    for (const std::size_t i : ended.updated) --slots_[i].steps;
+    for (const std::size_t i : ended.updated) {
+      --slots_[i].steps;
+      slots_[i].place.parameter.state()->applied = false;
+    }
   ended_.clear();
   clip_.zero_();  // the next step is refused no longer
 }

@@ -117,6 +117,8 @@ TEST_CASE("SGD looks one step ahead with Nesterov's momentum") {
   give_grad(p, ones({1, 1}));
   optimizer.step();  // m = 1, 1 - 0.5 (1 + 0.5)
   CHECK(values(p) == std::vector<float>{0.25});
+  optimizer.zero_grad();
+  give_grad(p, ones({1, 1}));
   optimizer.step();  // m = 1.5, 0.25 - 0.5 (1 + 0.75)
   CHECK(values(p) == std::vector<float>{-0.625});
   CHECK_THROWS_WITH_AS(Sgd(bag, {.nesterov = true}), "[sgd] nesterov needs momentum", Error);
@@ -524,8 +526,40 @@ TEST_CASE("a module packed anew needs a new optimizer") {
 
 TEST_CASE("every step has dropout masks of its own") {
   Bag bag;
-  Sgd optimizer(bag);  // nothing to train
+  const nn::Parameter p = bag.add("m", "p", ones({1}));
+  Sgd optimizer(bag);
   manual_seed(7);
+  give_grad(p, ones({1}));
   optimizer.step();
   CHECK(default_generator().step == 1);
+}
+
+TEST_CASE("a step needs a gradient that no step has used, and a module parameters") {
+  Bag bag;
+  CHECK_THROWS_WITH_AS(Sgd{bag}, "[optimizer] the module has no parameters", Error);
+  const nn::Parameter p = bag.add("m", "p", ones({1}));
+  Sgd first(bag, {.lr = 1}), second(bag, {.lr = 1});
+  const auto refuses = [&](Optimizer& optimizer) {
+    CHECK_THROWS_WITH_AS(optimizer.step(),
+                         "[optimizer] no parameter has a gradient that no step has used: call "
+                         "backward() before each step, of one optimizer per module",
+                         Error);
+  };
+  refuses(first);
+  give_grad(p, ones({1}));
+  first.step();
+  CHECK(p.tensor().item() == 0);
+  refuses(first);
+  refuses(second);
+  give_grad(p, ones({1}));  // added to the one that was used
+  second.step();
+  CHECK(p.tensor().item() == -2);
+  first.zero_grad();
+  refuses(first);
+  p.state()->grad_buffer.fill_(NAN);
+  p.state()->has_grad = true;
+  CHECK_THROWS_AS(first.step(), Error);  // nothing was updated
+  p.state()->grad_buffer.fill_(1);
+  first.step();
+  CHECK(p.tensor().item() == -3);
 }
