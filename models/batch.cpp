@@ -102,6 +102,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
   PackedBatch out = *this;
   out.rows = static_cast<std::int64_t>(chosen.size());
+  out.ranks = 0;  // the caller's cut
   out.max_length = out.real_tokens = out.padded_tokens = 0;
   std::vector<std::int32_t> new_ids, new_index, new_mpnet, new_place, new_starts{0}, new_real,
       new_names;

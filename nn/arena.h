@@ -68,6 +68,8 @@ class Sharding : public autograd::LeafObserver {
   /// Of this process; 0 makes folders and writes what is not dealt out.
   virtual int rank() const { return 0; }
   virtual int size() const { return 1; }
+  /// Over how many ranks' parts of a global batch gradients are summed; 0 where they are averaged.
+  virtual int summed_ranks() const { return 0; }
   virtual void barrier() {}
   /// Whether what lies here is the same on every rank: then each writes its part of it.
   virtual bool replicated() const { return false; }

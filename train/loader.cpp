@@ -146,6 +146,7 @@ struct Loader::State {
     if (mine.empty() && data.target() != Target::none)
       batch.labels = empty({0}, data.target() == Target::label ? DType::i64 : DType::f32, Device{});
     batch.dataset = global.dataset;
+    batch.ranks = static_cast<std::int64_t>(options.world_size);
     return batch;
   }
 

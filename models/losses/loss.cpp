@@ -1,6 +1,7 @@
 #include "ringlet/models/losses/loss.h"
 
 #include "ringlet/models/token_bucket.h"
+#include "ringlet/nn/arena.h"
 
 namespace ringlet::models {
 
@@ -8,6 +9,15 @@ PackedBatch Loss::placed_here(const PackedBatch& batch, Device device) {
   const std::int64_t tokens = bucket_of(batch);
   const bool fills = device.type != DeviceType::cpu && tokens > 0 && loss_of(batch).is_capturable();
   return (fills ? filled_up(batch, tokens) : batch).to(device);
+}
+
+void Loss::check_ranks(const PackedBatch& batch) const {
+  if (batch.ranks == 0 || !autograd::grad_enabled()) return;
+  const auto sharding = nn::sharding_of(*this);
+  const int summed = sharding ? sharding->summed_ranks() : 0;
+  RINGLET_CHECK(summed == 0 || batch.ranks == summed, "[loss] the batch is cut for a world of ",
+                batch.ranks, ", gradients are summed over ", summed,
+                " ranks: give the Loader the strategy's group, or set its option average");
 }
 
 }  // namespace ringlet::models

@@ -15,7 +15,8 @@ class LossRunner {
 
 /// A loss holds the encoder it trains and its own head, if it has one. Its value is this batch's
 /// part of the global mean: a sum over rows divided by batch.global_rows, so that parts of a
-/// global batch, on one rank or many, add up to the whole.
+/// global batch, on one rank or many, add up to the whole. A batch that was cut for another number
+/// of ranks than a strategy sums over is refused.
 class Loss : public nn::Module {
  public:
   Variable operator()(const PackedBatch& batch) {
@@ -23,6 +24,7 @@ class Loss : public nn::Module {
   }
   /// Without asking the runner.
   Variable run_here(const PackedBatch& batch) {
+    check_ranks(batch);
     return enter([&] { return forward(batch); });
   }
   /// The batch, which lies on the CPU, as a step on `device` takes it: on a GPU, where plans and
@@ -53,6 +55,7 @@ class Loss : public nn::Module {
   virtual Variable forward(const PackedBatch& batch) = 0;  // ()
 
  private:
+  void check_ranks(const PackedBatch& batch) const;
   LossRunner* runner_ = nullptr;
 };
 

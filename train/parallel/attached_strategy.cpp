@@ -34,7 +34,7 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
     auto* loss = dynamic_cast<models::Loss*>(&module);
     if (!loss) fail_input("strategy dp: expected a loss over batches of sentences");
     const auto parallel = std::make_shared<DataParallel>(
-        *loss, devices, DataParallelOptions{options.timed, options.on_note});
+        *loss, devices, DataParallelOptions{options.timed, options.average, options.on_note});
     exchanging_ = [parallel] { return parallel->seconds_exchanging(); };
     keep(parallel);
   } else if (strategy == Strategy::ddp) {
@@ -42,17 +42,19 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
     keep(std::make_shared<DistributedDataParallel>(
         module, std::move(group),
         DistributedDataParallelOptions{.bucket_cap_mb = cap,
-                                       .first_bucket_mb = std::min(1.0, cap)}));
+                                       .first_bucket_mb = std::min(1.0, cap),
+                                       .average = options.average}));
   } else if (strategy == Strategy::zero1 || strategy == Strategy::zero2) {
     const int stage = strategy == Strategy::zero1 ? 1 : 2;
     keep(std::make_shared<ShardedDataParallel>(module, std::move(group),
-                                               ShardedDataParallelOptions{stage}));
+                                               ShardedDataParallelOptions{stage, options.average}));
   } else if (strategy == Strategy::fsdp) {
     keep(std::make_shared<FullySharded>(
         module, std::move(group),
         FullyShardedOptions{.reshard_after_forward = options.reshard_after_forward,
                             .prefetch = options.prefetch,
-                            .param_dtype = dtype}));
+                            .param_dtype = dtype,
+                            .average = options.average}));
   }
 }
 

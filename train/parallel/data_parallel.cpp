@@ -141,7 +141,8 @@ void note_links(const std::vector<Device>& devices, const DataParallelOptions& o
 }  // namespace
 
 DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, Options options)
-    : replicas_(std::make_shared<Replicas>(module, std::move(devices), options.timed)) {
+    : replicas_(
+          std::make_shared<Replicas>(module, std::move(devices), options.timed, options.average)) {
   note_links(replicas_->devices(), options);
   std::size_t place = 0;
   std::set<const nn::Module*> seen;  // one that is held in several places

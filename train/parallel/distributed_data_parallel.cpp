@@ -24,8 +24,7 @@ std::int64_t elements(const char* option, double mb, DType dtype) {
 class DistributedDataParallel::Reducer final : public RankStrategy {
  public:
   Reducer(nn::Module& module, comm::Group group, const Options& options)
-      : RankStrategy("ddp", module, std::move(group)) {
-    if (arena_->numel() == 0) return;
+      : RankStrategy("ddp", module, std::move(group), options.average) {
     const DType dtype = arena_->data().dtype();
     const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
     const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
@@ -46,7 +45,6 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   bool replicated() const override { return true; }
   std::vector<nn::LocalSlice> local_slices() override {
     check_usable();
-    if (!arena_->data().defined()) return {};
     return {{0, arena_->numel(), arena_->data(), arena_->grad()}};
   }
   void gather_norm_blocks(Tensor&) override {}
@@ -125,6 +123,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
 
   void finish(Item& item) {
     item.reduced = true;
+    take_average(item.state->grad_buffer);
     const auto earlier = earlier_.find(item.state);
     if (earlier == earlier_.end()) return;
     axpby(item.state->grad_buffer, 1, earlier->second, 1);

@@ -20,15 +20,18 @@ namespace ringlet::train {
 struct DistributedDataParallelOptions {
   double bucket_cap_mb = 25;   // MiB of gradients per all-reduce
   double first_bucket_mb = 1;  // MiB of the first, which starts while backward has most to do
+  /// Divides the summed gradients by the ranks, as PyTorch does: for a loss that is the mean of
+  /// this rank's rows. Off, losses divide by the rows of the global batch.
+  bool average = false;
 };
 
 /// Per step it moves 2 (n - 1) / n x the parameters (of an embedding table larger than a bucket,
 /// the rows that were used) and keeps parameters, gradients and optimizer state whole. Sums, not
-/// means: losses divide by the rows of the global batch. While it lives it is attached to the
-/// module, which must outlive it. A parameter that the loss does not reach is an error that names
-/// it, unless it belongs to a loss of another data set (see ReachCheck). The sums of
-/// several backwards without zero_grad add up; with all but the last under no_sync less is moved,
-/// and nothing is set aside meanwhile. After a backward that threw it refuses to go on.
+/// means, unless Options::average: losses divide by the rows of the global batch. While it lives it
+/// is attached to the module, which must outlive it. A parameter that the loss does not reach is an
+/// error that names it, unless it belongs to a loss of another data set (see ReachCheck). The sums
+/// of several backwards without zero_grad add up; with all but the last under no_sync less is
+/// moved, and nothing is set aside meanwhile. After a backward that threw it refuses to go on.
 class DistributedDataParallel {
  public:
   using Options = DistributedDataParallelOptions;

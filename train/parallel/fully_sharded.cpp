@@ -32,6 +32,7 @@ class Gatherer final : public UnitSharding {
       : UnitSharding("fsdp", module, std::move(group),
                      {.gradients = true,
                       .parameters = true,
+                      .average = options.average,
                       .units = options.units,
                       .reduce_dtype = options.reduce_dtype}),
         options_(options),

@@ -29,6 +29,9 @@ struct FullyShardedOptions {
   /// inside no unit is gathered with the outermost module that holds it. Under a clipped norm the
   /// bits are those of other strategies whose arena was planned with the same units (nn::plan).
   nn::UnitPolicy units = {};
+  /// Divides the summed gradients by the ranks, as PyTorch does: for a loss that is the mean of
+  /// this rank's rows. Off, losses divide by the rows of the global batch.
+  bool average = false;
   /// Overwrites what is let go with NaN, so that a use of it shows.
   bool poison = false;
 };

@@ -58,9 +58,10 @@ struct ParallelNode final : autograd::Node {
 
 }  // namespace
 
-Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed)
+Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed, bool average)
     : module_(module),
       devices_(std::move(devices)),
+      average_(average),
       arena_(nn::pack(module)),
       workers_(devices_.size()),
       clock_(timed ? std::make_shared<comm::DeviceClock>() : nullptr) {
@@ -180,6 +181,7 @@ Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {
   Tensor sum = values[0].tensor().clone();
   for (std::size_t d = 1; d < values.size(); ++d)
     axpby(sum, 1, values[d].tensor().to(devices_[0]), 1);
+  take_average(sum);
   if (!autograd::grad_enabled()) return Variable(sum);
   return autograd::record<ParallelNode>(sum, leaves(used), [&](ParallelNode& node) {
     node.replicas = shared_from_this();
@@ -251,6 +253,7 @@ void Replicas::even_out() {
       take_back(own_[i]);
       continue;
     }
+    own_[i].state->applied = false;
     for (std::size_t d = 0; d < devices_.size(); ++d)
       if (!std::exchange(state_on(d)->has_grad, true))
         missing[d].push_back(state_on(d)->grad_buffer);
@@ -268,7 +271,12 @@ void Replicas::take_back(Own& own) {
   own.state->has_grad = own.reduced = true;
 }
 
-void Replicas::add_earlier(Own& own) {
+void Replicas::take_average(Tensor sum) const {
+  if (average_) axpby(sum, 1.0 / static_cast<double>(devices_.size()), sum, 0);
+}
+
+void Replicas::finish(Own& own) const {
+  if (own.state->has_grad && !own.reduced) take_average(own.state->grad_buffer);
   own.reduced = own.state->has_grad;
   if (own.earlier.defined()) axpby(own.state->grad_buffer, 1, own.earlier, 1);
   own.earlier = Tensor();
@@ -298,7 +306,7 @@ std::vector<Replicas::Range> Replicas::reached() const {
 void Replicas::reduce() {
   const comm::DeviceClock::Scope timed(clock_.get(), devices_[0]);
   if (!replicas_.empty()) add_replicas();
-  for (Own& own : own_) add_earlier(own);
+  for (Own& own : own_) finish(own);
 }
 
 void Replicas::add_replicas() {

@@ -19,8 +19,8 @@ namespace ringlet::train {
 /// follow the module's; backward adds their gradients to its.
 class Replicas : public std::enable_shared_from_this<Replicas> {
  public:
-  /// `timed`: seconds_exchanging() counts.
-  Replicas(nn::Module& module, std::vector<Device> devices, bool timed);
+  /// `timed`: seconds_exchanging() counts. `average`: sums are divided by the devices.
+  Replicas(nn::Module& module, std::vector<Device> devices, bool timed, bool average);
 
   const std::vector<Device>& devices() const { return devices_; }
   /// The module itself, then its copies.
@@ -62,7 +62,8 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   };
   void set_sums_aside();
   static void take_back(Own& own);
-  static void add_earlier(Own& own);
+  void take_average(Tensor sum) const;
+  void finish(Own& own) const;
   void forget_gradients();
   void add_replica(Device device);
   void on_devices(const std::function<void(std::size_t)>& job);
@@ -77,6 +78,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
 
   nn::Module& module_;
   std::vector<Device> devices_;
+  bool average_;
   std::shared_ptr<nn::Arena> arena_;
   std::vector<Replica> replicas_;     // of the devices after the first
   std::vector<nn::Module*> modules_;  // one per device

@@ -10,9 +10,9 @@ ShardedDataParallel::ShardedDataParallel(nn::Module& module, comm::Group group, 
                 "; expected 1 or 2");
   const bool gradients = options.stage == 2;
   check_memory_limit(gradients ? Strategy::zero2 : Strategy::zero1, module, group.size());
-  strategy_ =
-      std::make_shared<UnitSharding>(gradients ? "zero2" : "zero1", module, std::move(group),
-                                     UnitSharding::Switches{.gradients = gradients});
+  strategy_ = std::make_shared<UnitSharding>(
+      gradients ? "zero2" : "zero1", module, std::move(group),
+      UnitSharding::Switches{.gradients = gradients, .average = options.average});
   strategy_->attach();
 }
 

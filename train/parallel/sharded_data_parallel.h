@@ -11,6 +11,9 @@ struct ShardedDataParallelOptions {
   /// 1: the optimizer state is sharded. 2: the gradients, too; whole ones exist for two units at a
   /// time.
   int stage = 1;
+  /// Divides the summed gradients by the ranks, as PyTorch does: for a loss that is the mean of
+  /// this rank's rows. Off, losses divide by the rows of the global batch.
+  bool average = false;
 };
 
 /// Used as DistributedDataParallel is. Gradients are reduce-scattered unit by unit while backward

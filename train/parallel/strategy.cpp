@@ -31,11 +31,12 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data,
-                           const nn::UnitPolicy& units)
+RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
+                           bool keep_data, const nn::UnitPolicy& units)
     : name_(name),
       module_(module),
       group_(std::move(group)),
+      average_(average),
       arena_((keep_data ? nn::pack(module) : nn::plan(module, units)).get()),
       reach_(module) {
   RINGLET_CHECK(!arena_->sharding(), "[", name_, "] the module has a strategy already");
@@ -46,6 +47,7 @@ RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group gro
     }
   }
   verify();
+  RINGLET_CHECK(!items_.empty(), "[", name_, "] the module has no parameters");
   broadcast(keep_data);
 }
 
@@ -68,7 +70,7 @@ void RankStrategy::verify() const {
 
 void RankStrategy::broadcast(bool data) {
   for (const auto& [name, buffer] : module_.named_buffers()) group_.broadcast(buffer, 0).wait();
-  if (!data || !arena_->data().defined()) return;
+  if (!data) return;
   group_.broadcast(arena_->data(), 0).wait();
   arena_->data().storage()->bump_version();
 }

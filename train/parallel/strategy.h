@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/parallel/reach.h"
@@ -19,10 +20,11 @@ namespace ringlet::train {
 /// The module must outlive it.
 class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
  public:
+  /// `average`: the summed gradients are divided by the ranks.
   /// Without `keep_data` the arena has no memory for parameters, which the strategy must take from
   /// where they are and, with share_unit, from rank 0.
-  RankStrategy(const char* name, nn::Module& module, comm::Group group, bool keep_data = true,
-               const nn::UnitPolicy& units = {});
+  RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
+               bool keep_data = true, const nn::UnitPolicy& units = {});
 
   /// Puts itself on the module; what a constructor cannot do.
   virtual void attach();
@@ -36,6 +38,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
 
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
+  int summed_ranks() const override { return average_ ? 0 : size(); }
   void barrier() override { group_.barrier(); }
   std::vector<std::string> all_gather_bytes(const std::string& mine) override {
     return group_.all_gather_bytes(mine);
@@ -58,6 +61,10 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   void check_usable() const;
   /// Notes which gradients are there and which the backward reaches. True if it is to reduce.
   bool begin(std::span<autograd::VariableState* const> reached);
+  /// Divides a sum over the ranks, in place, where gradients are averaged.
+  void take_average(Tensor sum) const {
+    if (average_) axpby(sum, 1.0 / size(), sum, 0);
+  }
   virtual nn::ModuleHooks hooks(nn::Module& module);
   /// Rank 0's values of a unit, (end - begin), for all.
   Tensor share_unit(const nn::Unit& unit) const;
@@ -65,6 +72,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   const char* name_;
   nn::Module& module_;
   comm::Group group_;
+  bool average_;
   nn::Arena* arena_;  // the module's
   ReachCheck reach_;
   std::vector<Item> items_;  // in the arena's order

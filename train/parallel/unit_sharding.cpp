@@ -14,9 +14,9 @@ constexpr std::size_t kGradBuffers = 2;
 
 UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group group,
                            Switches switches)
-    : RankStrategy(name, module, std::move(group), !switches.parameters, switches.units),
+    : RankStrategy(name, module, std::move(group), switches.average, !switches.parameters,
+                   switches.units),
       switches_(std::move(switches)) {
-  if (arena_->numel() == 0) return;
   std::size_t item = 0;
   std::int64_t local = 0;
   for (const nn::Unit& unit : arena_->units()) {
@@ -278,6 +278,7 @@ void UnitSharding::finish(State& state) {
     state.shard_grad.copy_(state.rounded);
     state.rounded = Tensor();
   }
+  take_average(state.shard_grad);  // zero where none was summed
   if (state.earlier.defined()) {
     for_spans(state, [&](const Item& item, std::int64_t begin, std::int64_t end) {
       Tensor sum = state.shard_grad.slice(begin, end);

@@ -18,6 +18,7 @@ class UnitSharding : public RankStrategy {
   struct Switches {
     bool gradients = false;
     bool parameters = false;
+    bool average = false;       // see RankStrategy
     nn::UnitPolicy units = {};  // where parameters are sharded
     DType reduce_dtype = DType::f32;
   };

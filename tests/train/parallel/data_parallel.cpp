@@ -198,6 +198,20 @@ TEST_CASE("gradients that only some devices have are summed, whatever the first 
   CHECK_FALSE(net.experts[1].grad().defined());
 }
 
+TEST_CASE("averaged, value and gradients are the mean over the devices") {
+  Experts net;
+  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(2), {.average = true});
+  for (int i = 1; i <= 2; ++i) {
+    const Variable value = parallel.sum([&](nn::Module& replica, std::size_t d) {
+      return dynamic_cast<Experts&>(replica)(d, 1 + 2 * static_cast<double>(d));
+    });
+    CHECK(value.item() == (4 * 1 + 4 * 3) / 2);
+    value.backward();
+    CHECK(net.shared.grad().to_vector()[0] == 2 * i);  // sums of several backwards are added
+    CHECK(net.experts[1].grad().to_vector()[0] == 1.5 * i);
+  }
+}
+
 TEST_CASE("exchanging takes what the first device is at it, not the host that gives it the work") {
   const DeviceType type = default_device().type;
   if (type == DeviceType::cpu || !dynamic_cast<const DelayedDevice*>(&backend(type))) {

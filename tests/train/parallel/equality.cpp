@@ -7,6 +7,7 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/tests/comm/ranks.h"
+#include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/parallel/data_parallel.h"
 
 using namespace ringlet;
@@ -89,6 +90,27 @@ TEST_CASE("parameters that are frozen after wrapping and thawed later follow req
       for (const tiny::Bits& bits : ranks) CHECK(bits == first[0]);
     }
   }
+}
+
+TEST_CASE("averaged gradients have the same bits under every strategy") {
+  const tiny::Backwards backwards{false, true, false};
+  const auto ranks = [&](Strategy strategy) {
+    return tiny::run(3, {}, [&](tiny::Model& model, const comm::Group& group) {
+      const AttachedStrategy attached(strategy, *model.loss, group, {}, DType::f32,
+                                      {.average = true});
+      tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), backwards,
+                       attached.paused());
+    });
+  };
+  tiny::Model model;
+  const DataParallel parallel(*model.loss, tiny::devices(3), {.average = true});
+  LoaderOptions options = tiny::loader_options(0, 1);
+  options.batch_size = tiny::kRows * 3;
+  tiny::train_rank(model, options, backwards, parallel.paused());
+  const tiny::Bits bits = tiny::bits(*model.loss);
+  CHECK(bits != tiny::virtual_ranks(3, backwards));
+  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+    for (const tiny::Bits& of_rank : ranks(strategy)) CHECK(of_rank == bits);
 }
 
 TEST_CASE("computed in bf16, parameters that are gathered rounded change no bit") {

@@ -570,3 +570,70 @@ TEST_CASE("a step is refused while no_sync has left gradients that were not summ
       });
     }
 }
+
+TEST_CASE("a module without parameters is refused") {
+  struct Nothing : nn::Module {};
+  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+    launch(2, [&](const comm::Group& group) {
+      Nothing nothing;
+      const std::string name = strategy_name(strategy);
+      CHECK(message([&] { AttachedStrategy(strategy, nothing, group, {}); }) ==
+            "[" + name + "] the module has no parameters");
+    });
+}
+
+// torch.nn.parallel.DistributedDataParallel gives these gradients.
+TEST_CASE("averaged, gradients are the mean over the ranks, those of several backwards added") {
+  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+    for (const bool pause : {false, true}) {
+      CAPTURE(strategy_name(strategy));
+      CAPTURE(pause);
+      launch(3, [&](const comm::Group& group) {
+        Stack stack(1, 3 * 4096);
+        const AttachedStrategy attached(strategy, stack, group, {}, DType::f32, {.average = true});
+        Sgd optimizer(stack, {.lr = 1});
+        for (int step = 1; step <= 2; ++step) {
+          for (int micro = 0; micro < 2; ++micro) {
+            std::optional<NoSync> no_sync;
+            if (pause && micro == 0) no_sync.emplace(attached.paused());
+            // d(sum)/d(weight) is 1, 4 and 7, d(sum)/d(other) is 1.
+            stack(Variable(full({3 * 4096}, 1 + 3 * group.rank()))).backward();
+          }
+          optimizer.step();
+          optimizer.zero_grad();
+          nn::WholeParameters whole(stack);
+          for (const float value : whole(stack.all[0]->weight).to_vector())
+            REQUIRE(value == 1 - 2 * 4 * step);
+          for (const float value : whole(stack.all[0]->other).to_vector())
+            REQUIRE(value == 1 - 2 * step);
+        }
+      });
+    }
+}
+
+TEST_CASE("a batch that is cut for another number of ranks than are summed over is refused") {
+  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+    for (const bool average : {false, true}) {
+      CAPTURE(strategy_name(strategy));
+      CAPTURE(average);
+      launch(2, [&](const comm::Group& group) {
+        tiny::Model model;
+        const AttachedStrategy attached(strategy, *model.loss, group, {}, DType::f32,
+                                        {.average = average});
+        // Every rank has all rows.
+        Loader whole(tiny::datasets(), model.encoder.tokenizer(), {.batch_size = tiny::kRows});
+        const models::PackedBatch batch = tiny::next(*model.loss, whole);
+        CHECK(message([&] { (*model.loss)(batch).backward(); }) ==
+              (average ? ""
+                       : "[loss] the batch is cut for a world of 1, gradients are summed over 2 "
+                         "ranks: give the Loader the strategy's group, or set its option average"));
+        {
+          const autograd::NoGrad no_grad;
+          CHECK_NOTHROW((*model.loss)(batch));
+        }
+        Loader shared(tiny::datasets(), model.encoder.tokenizer(), {.batch_size = tiny::kRows},
+                      group);
+        CHECK_NOTHROW((*model.loss)(tiny::next(*model.loss, shared)).backward());
+      });
+    }
+}
