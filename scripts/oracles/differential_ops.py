@@ -140,8 +140,8 @@ def rows(case):
     count = case.pick(0, 1, 2, 7) if case.chance(0.2) else case.size()
     scale = case.pick(None, None, None, 1e-12, 1e10, 1e20, 1e25)
     x = case.add(count, case.pick(1, 2, 3, 8, 48, 67), scale=scale, special=0.15)
-    if count and case.chance(0.05):
-        x[0] = x[0, 0]  # a constant row
+    if count and case.dtype == torch.float32 and case.chance(0.05):
+        x[0] = x[0, 0]  # a constant row, whose mean may be rounded: PyTorch's own error shows that in f32 alone
     return x
 
 
