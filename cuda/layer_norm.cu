@@ -105,10 +105,16 @@ void backward(const LayerNormBackwardArgs& args, Device device) {
   if (!planned) launch_layer_norm_backward_long<T>(args, device);
   if (!args.grad_weight && !args.grad_bias) return;
   const auto grid = static_cast<unsigned>((2 * args.columns + kWarp - 1) / kWarp);
-  launch("layer_norm_backward", device, add_partials<S>, grid, dim3(kWarp, kReduceRows), 0,
-         static_cast<const S*>(args.partial), layer_norm_blocks(args.rows), args.columns,
-         static_cast<S*>(args.grad_weight), static_cast<S*>(args.grad_bias), args.beta_weight != 0,
-         args.beta_bias != 0);
+  const auto add = [&](void* weight, void* bias) {
+    launch("layer_norm_backward", device, add_partials<S>, grid, dim3(kWarp, kReduceRows), 0,
+           static_cast<const S*>(args.partial), layer_norm_blocks(args.rows), args.columns,
+           static_cast<S*>(weight), static_cast<S*>(bias), args.beta_weight != 0,
+           args.beta_bias != 0);
+  };
+  if (args.grad_weight != args.grad_bias) return add(args.grad_weight, args.grad_bias);
+  // One parameter is both: nothing orders the threads of one launch.
+  add(args.grad_weight, nullptr);
+  add(nullptr, args.grad_bias);
 }
 
 void layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {

@@ -31,11 +31,10 @@ __global__ void fill_cancelling(T* out, ColumnMajor matrix, bool along_columns, 
   });
 }
 
-// Any number of threads may say so at once: all say the same.
 __global__ void find_difference(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n,
                                 int* different) {
   grid_stride(n, [&](std::int64_t i) {
-    if (a[i] != b[i]) *different = 1;
+    if (a[i] != b[i]) atomicExch(different, 1);  // by any number of threads
   });
 }
 
