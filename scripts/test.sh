@@ -2,6 +2,7 @@
 # Installs what is missing, builds, and runs every check:
 #   scripts/test.sh                    all of them
 #   scripts/test.sh quick              the release build and its tests only
+#   scripts/test.sh emulated [SUITE...] the tests on the emulated GPU only, for instance core (needs nvcc)
 #   scripts/test.sh [quick] ARGS...    ARGS go to every `meson test`, for instance --suite or names;
 #                                      what is no `meson test` does not run then
 # Ends with "N passed, N failed, N skipped"; exit code 1 if something failed.
@@ -10,12 +11,13 @@ set -uo pipefail
 cd "$root"
 
 help_wanted "$@" && exit
-quick=false
-if [ "${1:-}" = quick ]; then
-  quick=true
-  shift
-fi
+quick=false emulated=false
+case ${1:-} in
+  quick) quick=true && shift ;;
+  emulated) quick=true emulated=true && shift ;;
+esac
 test_arguments=("$@")
+if $emulated; then test_arguments=(--suite emulated "${@/#/emulated }"); fi
 
 passed=0 failed=0 skipped=0
 failures=()

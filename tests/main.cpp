@@ -1,8 +1,9 @@
 // The tests of a floor, on any device: `core_tests --device cuda` makes tensors there, `--device
-// delayed` (or `delayed:SEED`) on the device of delayed_device.h. Exit code 77, which Meson calls
-// skipped, where that device, or the instruction set that RINGLET_ISA names, is missing. On a
-// device that is not cpu:0 the cases of the suite "host" are left out: no device takes part in
-// them, or none but a CPU can.
+// delayed` (or `delayed:SEED`) on the device of delayed_device.h, `--device emulated` (or
+// `emulated:SEED`), in a program that is linked with it, on the GPU of emulated/emulated.h. Exit
+// code 77, which Meson calls skipped, where that device, or the instruction set that RINGLET_ISA
+// names, is missing. On a device that is not cpu:0 the cases of the suite "host" are left out: no
+// device takes part in them, or none but a CPU can.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -14,6 +15,7 @@
 
 #include "delayed_device.h"
 #include "device.h"
+#include "emulated/emulated.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device.h"
 #include "ringlet/core/error.h"
@@ -41,11 +43,24 @@ struct Delayed {
   }
 };
 
+// Of "delayed:SEED" or "emulated:SEED"; 1 where there is none.
+unsigned seed_of(std::string_view name) {
+  const auto colon = name.find(':');
+  return colon == name.npos ? 1 : static_cast<unsigned>(std::atoi(name.data() + colon + 1));
+}
+
 ringlet::Device find_device(std::string_view name, Delayed& delayed) {
-  constexpr std::string_view kDelayed = "delayed";
-  if (!name.starts_with(kDelayed)) return ringlet::Device::parse(name);
-  name.remove_prefix(kDelayed.size());
-  delayed.take_over(name.starts_with(':') ? static_cast<unsigned>(std::atoi(name.data() + 1)) : 1);
+  if (name.starts_with("delayed")) {
+    delayed.take_over(seed_of(name));
+  } else if (name.starts_with("emulated")) {
+    if (!ringlet::emulated::configure)
+      throw ringlet::InputError("this program is not linked with the emulated GPU");
+    auto settings = ringlet::emulated::settings();
+    settings.seed = seed_of(name);
+    ringlet::emulated::configure(settings);
+  } else {
+    return ringlet::Device::parse(name);
+  }
   return {ringlet::DeviceType::cuda, 0};
 }
 

@@ -1,0 +1,79 @@
+// Happens-before: vector clocks of stream operations and of concurrent blocks.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace ringlet::emulated {
+
+/// A launch or copy; 0 is none.
+using OperationId = std::uint32_t;
+
+/// Per stream, the number of operations that happened before.
+using StreamClock = std::vector<std::uint32_t>;
+
+inline void join(StreamClock& into, const StreamClock& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+/// The stream and position of every operation.
+class OperationOrder {
+ public:
+  struct Place {
+    std::uint32_t stream = 0, number = 0;
+  };
+
+  OperationId add(Place place) {
+    places_.push_back(place);
+    return static_cast<OperationId>(places_.size() - 1);
+  }
+  /// Whether `earlier` happened before a position with this clock.
+  bool is_before(OperationId earlier, const StreamClock& clock) const {
+    const Place& place = places_[earlier];
+    return place.stream < clock.size() && clock[place.stream] >= place.number;
+  }
+  const Place& place(OperationId operation) const { return places_[operation]; }
+
+ private:
+  std::vector<Place> places_{1};
+};
+
+/// Accesses of concurrent blocks that are visible by release and acquire: all accesses of a block
+/// before its barrier number `barriers`, and those of one thread after it.
+class BlockClock {
+ public:
+  using Block = std::pair<OperationId, std::uint32_t>;
+  struct Seen {
+    std::uint32_t barriers = 0;
+    std::int32_t thread = -1;
+  };
+
+  bool empty() const { return seen_.empty(); }
+  void see(const Block& block, const Seen& seen) {
+    Seen& held = seen_[block];
+    if (seen.barriers > held.barriers)
+      held = seen;
+    else if (seen.barriers == held.barriers && held.thread < 0)
+      held.thread = seen.thread;
+  }
+  void join(const BlockClock& other) {
+    for (const auto& [block, seen] : other.seen_) see(block, seen);
+  }
+  bool has_seen(const Block& block, std::uint32_t barriers, std::uint32_t thread) const {
+    const auto found = seen_.find(block);
+    if (found == seen_.end()) return false;
+    return barriers < found->second.barriers ||
+           (barriers == found->second.barriers &&
+            static_cast<std::int32_t>(thread) == found->second.thread);
+  }
+
+ private:
+  std::map<Block, Seen> seen_;
+};
+
+}  // namespace ringlet::emulated

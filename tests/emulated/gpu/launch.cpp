@@ -1,0 +1,204 @@
+#include "launch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "fault.h"
+
+namespace ringlet::emulated {
+namespace {
+
+std::uint32_t count(const dim3& shape) { return shape.x * shape.y * shape.z; }
+
+std::string text(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+  return '(' + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ')';
+}
+
+constexpr std::size_t kFrameAlignment = 16;  // words
+std::size_t frame_words(const Kernel& kernel) {
+  return (kernel.register_words + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
+}
+
+constexpr std::int64_t kSlice = 400;  // of a warp where others must get their turn
+
+}  // namespace
+
+OperationOrder& operation_order() {
+  static auto* const order = new OperationOrder;
+  return *order;
+}
+
+Released& released() {
+  static auto* const held = new Released;
+  return *held;
+}
+
+bool Block::done() const {
+  return std::all_of(warps.begin(), warps.end(), [](const Warp& warp) { return warp.done(); });
+}
+
+std::uint32_t thread_of(const Warp& warp, int lane) {
+  return warp.first_thread + static_cast<std::uint32_t>(lane);
+}
+
+Actor actor_of(const Warp& warp, int lane) {
+  const Block& block = *warp.block;
+  return {block.launch->order.operation, block.index, block.barriers,
+          static_cast<std::uint16_t>(thread_of(warp, lane)), static_cast<std::uint8_t>(warp.syncs)};
+}
+
+void fault(const Warp& warp, int lane, const std::string& what) {
+  const Block& block = *warp.block;
+  const dim3 shape = block.launch->shape.block;
+  const std::uint32_t thread = thread_of(warp, lane);
+  std::string message =
+      what + ": thread " +
+      text(thread % shape.x, thread / shape.x % shape.y, thread / shape.x / shape.y) +
+      " of block " + text(block.x, block.y, block.z) + ", " + warp.kernel->name;
+  if (warp.at)
+    message += ", " + warp.kernel->names[warp.at->name] + ", " + warp.kernel->place(*warp.at);
+  throw Fault(message);
+}
+
+void fault_of(const Warp& warp, Mask mask, const std::string& what) {
+  fault(warp, mask ? std::countr_zero(mask) : 0, what);
+}
+
+Launch::Launch(Kernel& launched, const LaunchShape& with, std::vector<std::byte> values,
+               LaunchOrder at, std::uint64_t seed)
+    : kernel(launched),
+      shape(with),
+      parameters(std::move(values)),
+      order(std::move(at)),
+      random(seed),
+      threads_(count(with.block)),
+      blocks_(count(with.grid)) {
+  ++kernel.launches;
+  if (seed == 0 || blocks_ < 2) return;
+  first_ = random() % blocks_;
+  do {
+    step_ = 1 + random() % (blocks_ - 1);
+  } while (std::gcd(step_, std::uint64_t{blocks_}) != 1);
+}
+
+void Launch::start(Block& block, std::uint32_t index) {
+  block.launch = this;
+  block.index = index;
+  block.x = index % shape.grid.x;
+  block.y = index / shape.grid.x % shape.grid.y;
+  block.z = index / shape.grid.x / shape.grid.y;
+  block.barriers = 0;
+  block.all = true, block.any = false;
+  block.seen = {};
+  block.fresh.clear();
+  const std::size_t shared = kernel.shared_bytes + shape.dynamic_bytes;
+  block.shared.assign(shared, std::byte{0xff});
+  block.shared_shadow.resize(shared / 4 + 1);
+  block.shared_written.assign(shared / 8 + 1, 0);
+  const std::uint32_t warps = (threads_ + kLanes - 1) / kLanes;
+  block.warps.resize(warps);
+  const std::size_t frame = frame_words(kernel);
+  block.registers.resize(frame * warps + kFrameAlignment);
+  auto address = reinterpret_cast<std::uintptr_t>(block.registers.data());
+  auto* const frames = reinterpret_cast<std::uint32_t*>((address + 63) / 64 * 64);
+  for (std::uint32_t i = 0; i < warps; ++i) {
+    Warp& warp = block.warps[i];
+    const std::uint32_t left = threads_ - i * kLanes;
+    warp.kernel = &kernel;
+    warp.block = &block;
+    warp.registers = frames + frame * i;
+    warp.first_thread = i * kLanes;
+    warp.live = left >= kLanes ? kAllLanes : (Mask{1} << left) - 1;
+    warp.lanes.assign(1, {0, warp.live, false});
+    warp.syncs = 0;
+    warp.at_barrier = false;
+    warp.local.assign(kernel.local_bytes * kLanes, std::byte{0xff});
+  }
+}
+
+// Blocks of a cooperative launch are all resident. Other launches run one block at a time, as a GPU
+// may.
+void Launch::start_blocks() {
+  const std::uint32_t most = shape.cooperative ? blocks_ : 1;
+  while (resident_.size() < most && next_ < blocks_) {
+    resident_.push_back(std::make_unique<Block>());
+    start(*resident_.back(), static_cast<std::uint32_t>((first_ + step_ * next_++) % blocks_));
+  }
+}
+
+void Launch::release_barrier(Block& block) {
+  for (const auto& [thread, clock] : block.fresh) block.seen.join(clock);
+  block.fresh.clear();
+  ++block.barriers;
+  for (Warp& warp : block.warps) {
+    if (!warp.at_barrier) continue;
+    warp.at_barrier = false;
+    ++warp.syncs;
+    // bar.red.and and .or: variants 1 and 2
+    const Instruction& at = kernel.code[warp.lanes.front().at - 1];
+    if (at.variant != 0)
+      set_predicate(warp, at.out[0], (at.variant == 1 ? block.all : block.any) ? kAllLanes : 0,
+                    warp.live);
+  }
+  block.all = true, block.any = false;
+}
+
+// Returns whether a warp ran.
+bool Launch::run_warps(Block& block, std::int64_t& instructions) {
+  bool ran = false;
+  const std::size_t warps = block.warps.size(), from = random() % warps;
+  for (std::size_t i = 0; i < warps; ++i) {
+    Warp& warp = block.warps[(from + i) % warps];
+    if (warp.at_barrier || warp.done()) continue;
+    ran = true;
+    std::int64_t left = shape.cooperative ? std::min(kSlice, instructions) : instructions;
+    const std::int64_t before = left;
+    warp.at_barrier = run_warp(warp, left) == Stop::barrier;
+    instructions -= before - left + 1;
+    const bool all_wait =
+        std::all_of(block.warps.begin(), block.warps.end(),
+                    [](const Warp& other) { return other.at_barrier || other.done(); });
+    if (all_wait) release_barrier(block);
+    if (instructions <= 0) break;
+  }
+  return ran;
+}
+
+bool Launch::run(std::int64_t instructions) {
+  while (true) {
+    start_blocks();
+    if (resident_.empty()) return true;
+    while (!resident_.empty() && instructions > 0) {
+      Block& block = *resident_[turn_++ % resident_.size()];
+      if (!run_warps(block, instructions) && !block.done())
+        throw Fault("all warps of a block wait: " + kernel.name);
+      if (!block.done()) continue;
+      std::swap(resident_[(turn_ - 1) % resident_.size()], resident_.back());
+      if (shape.cooperative || next_ >= blocks_) {
+        resident_.pop_back();
+      } else {
+        start(*resident_.back(), static_cast<std::uint32_t>((first_ + step_ * next_++) % blocks_));
+      }
+    }
+    if (instructions <= 0) return resident_.empty() && next_ >= blocks_;
+  }
+}
+
+bool Launch::is_before(const Stamp& earlier, const Actor& now) const {
+  if (earlier.operation != order.operation &&
+      operation_order().is_before(earlier.operation, order.clock))
+    return true;
+  if (!kernel.acquires) return false;
+  for (const auto& resident : resident_) {
+    if (resident->index != now.block) continue;
+    if (earlier.operation == order.operation && earlier.block == now.block) return true;
+    const BlockClock::Block block{earlier.operation, earlier.block};
+    if (resident->seen.has_seen(block, earlier.barriers, earlier.thread)) return true;
+    const auto fresh = resident->fresh.find(now.thread);
+    return fresh != resident->fresh.end() &&
+           fresh->second.has_seen(block, earlier.barriers, earlier.thread);
+  }
+  return false;
+}
+
+}  // namespace ringlet::emulated

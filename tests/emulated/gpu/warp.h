@@ -1,0 +1,90 @@
+// A warp: 32 threads of a block with their registers and program positions.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "../ptx/program.h"
+
+namespace ringlet::emulated {
+
+struct Block;
+
+/// A group of lanes at the same instruction.
+struct Lanes {
+  std::uint32_t at = 0;
+  Mask mask = 0;
+  bool waits = false;  // for the other lanes of an instruction that takes several
+};
+
+struct Warp {
+  const Kernel* kernel = nullptr;
+  Block* block = nullptr;
+  std::uint32_t* registers = nullptr;
+  std::uint32_t first_thread = 0;
+  Mask live = 0;
+  Mask carry = 0;  // of add.cc
+  std::vector<Lanes> lanes;
+  std::uint32_t syncs = 0;  // barriers of the warp and of the block that it has passed
+  bool at_barrier = false;
+  const Instruction* at = nullptr;  // for messages
+  std::vector<std::byte> local;     // local_bytes of each lane
+
+  bool done() const { return lanes.empty(); }
+};
+
+/// The register cell of a value: 32 or 64 bits.
+template <class T>
+using Cell = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+template <class T>
+T from_cell(Cell<T> cell) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::bit_cast<T>(cell);
+  else
+    return static_cast<T>(cell);
+}
+template <class T>
+Cell<T> to_cell(T value) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::bit_cast<Cell<T>>(value);
+  else if constexpr (sizeof(T) < 4)
+    return static_cast<std::make_unsigned_t<T>>(value);
+  else
+    return static_cast<Cell<T>>(value);
+}
+
+/// The 32 cells of an operand.
+template <class C>
+const C* cells(const Warp& warp, Operand operand) {
+  return reinterpret_cast<const C*>(operand >= 0 ? warp.registers + operand
+                                                 : warp.kernel->constants.data() - operand - 1);
+}
+template <class C>
+C* result(Warp& warp, Operand operand) {
+  return reinterpret_cast<C*>(warp.registers + operand);
+}
+/// A predicate register: one bit per lane.
+inline Mask predicate(const Warp& warp, Operand operand) {
+  return *cells<std::uint32_t>(warp, operand);
+}
+inline void set_predicate(Warp& warp, Operand operand, Mask value, Mask lanes) {
+  std::uint32_t& held = *result<std::uint32_t>(warp, operand);
+  held = (held & ~lanes) | (value & lanes);
+}
+
+/// Calls body(lane) for each lane of the mask. The loop over all 32 lanes vectorises.
+template <class Body>
+inline void for_lanes(Mask mask, Body&& body) {
+  if (mask == kAllLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) body(lane);
+  } else {
+    for (Mask left = mask; left != 0; left &= left - 1) body(std::countr_zero(left));
+  }
+}
+
+}  // namespace ringlet::emulated

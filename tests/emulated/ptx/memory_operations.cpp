@@ -1,0 +1,250 @@
+// Loads, stores and atomics (PTX manual, 9.7.9 and 9.7.13). Each access is checked: bounds,
+// alignment, peer access, uninitialised bytes and races.
+#include "memory_operations.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../gpu/fault.h"
+#include "../gpu/launch.h"
+#include "../gpu/traffic.h"
+
+namespace ringlet::emulated {
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+/// Host pointers to the accessed bytes and to their shadow.
+struct Place {
+  std::byte* data = nullptr;
+  Granule* shadow = nullptr;        // of the four bytes that it begins in
+  std::uint8_t* written = nullptr;  // a bit a byte, of the eight that it begins in
+  const Order* order = nullptr;
+};
+
+std::string hexadecimal(u64 value) {
+  std::string text(19, '\0');
+  text.resize(static_cast<std::size_t>(
+      std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value))));
+  return text;
+}
+
+void check_owner(const Warp& warp, int lane, const Region& region) {
+  const int device = warp.block->launch->shape.device, owner = region.owner();
+  if (owner == kHost || owner == device || Memory::instance().has_peer(device, owner)) return;
+  fault(warp, lane,
+        "an access to memory of cuda:" + std::to_string(owner) +
+            " from cuda:" + std::to_string(device) + " without peer access");
+}
+
+Place find_global(Warp& warp, int lane, Address address, u32 nbytes) {
+  Launch& launch = *warp.block->launch;
+  if (address < launch.range.begin || address + nbytes > launch.range.end) {
+    Region* const region = Memory::instance().region(address);
+    const Region::Range range = region ? region->find(address) : Region::Range{};
+    if (address + nbytes > range.end)
+      fault(warp, lane,
+            "an access of " + std::to_string(nbytes) + " bytes at " + hexadecimal(address) +
+                ", which is in no block of memory");
+    check_owner(warp, lane, *region);
+    launch.region = region;
+    launch.range = range;
+  }
+  const Region& region = *launch.region;
+  return {region.view(address), region.shadow(address), region.written(address), &launch};
+}
+
+Place find_shared(Warp& warp, int lane, Address address, u32 nbytes) {
+  static const OrderOfBlock order;
+  Block& block = *warp.block;
+  if (address + nbytes > block.shared.size())
+    fault(warp, lane,
+          "an access of " + std::to_string(nbytes) + " bytes at " + std::to_string(address) +
+              " of " + std::to_string(block.shared.size()) + " bytes of shared memory");
+  return {block.shared.data() + address, block.shared_shadow.data() + address / 4,
+          block.shared_written.data() + address / 8, &order};
+}
+
+std::string what_raced(const Stamp& stamp, const Actor& actor, bool writes) {
+  return std::string("a race: ") + (writes ? "written" : "read") + " here, accessed by " +
+         describe(stamp, actor) + ", and nothing orders the two";
+}
+
+void check_place(Warp& warp, const Instruction& at, int lane, const Place& place, Address address,
+                 u32 nbytes, bool writes) {
+  const Actor actor = actor_of(warp, lane);
+  Granule* granule = place.shadow;
+  for (u32 done = 0; done < nbytes; ++granule) {
+    const u32 first = (address + done) % 4, count = std::min(4 - first, nbytes - done);
+    const auto bytes = static_cast<std::uint8_t>(((1u << count) - 1) << first);
+    const OperationId writer = granule->written.operation;
+    if (const Stamp* raced =
+            note_access(*granule, actor, bytes, writes, at.access.scope, *place.order))
+      fault(warp, lane, what_raced(*raced, actor, writes));
+    if (at.access.is_constant && writer == actor.operation)
+      fault(warp, lane, "ld.nc of bytes that the same launch has written");
+    done += count;
+  }
+  if (writes) {
+    mark_written(place.written, address, nbytes);
+  } else if (!is_written(place.written, address, nbytes)) {
+    fault(warp, lane, "a read of bytes that nothing has written");
+  }
+}
+
+std::byte* find(Warp& warp, const Instruction& at, int lane, Address address, u32 nbytes,
+                bool writes) {
+  if (address % nbytes != 0)
+    fault(warp, lane,
+          "an access of " + std::to_string(nbytes) + " bytes at " + hexadecimal(address) +
+              ", which is not aligned");
+  if (at.access.space == Space::local) {
+    const std::size_t room = warp.kernel->local_bytes;
+    if (address + nbytes > room) fault(warp, lane, "an access beyond local memory");
+    return warp.local.data() + room * static_cast<std::size_t>(lane) + address;
+  }
+  if (at.access.space == Space::parameter) {
+    auto& parameters = warp.block->launch->parameters;
+    if (address + nbytes > parameters.size()) fault(warp, lane, "a read beyond the parameters");
+    return parameters.data() + address;
+  }
+  const bool shared = at.access.space == Space::shared;
+  const Place place =
+      shared ? find_shared(warp, lane, address, nbytes) : find_global(warp, lane, address, nbytes);
+  check_place(warp, at, lane, place, address, nbytes, writes);
+  return place.data;
+}
+
+Address address_of(const Warp& warp, const Instruction& at, int lane) {
+  const auto i = static_cast<std::size_t>(lane);
+  if (at.in[0] == kNone) return static_cast<Address>(at.offset);
+  if (!at.access.wide_address)  // sums of 32-bit addresses wrap
+    return cells<u32>(warp, at.in[0])[i] + static_cast<u32>(at.offset);
+  return cells<u64>(warp, at.in[0])[i] + static_cast<u64>(at.offset);
+}
+
+Count& count_of(const Warp& warp, const Instruction& at) {
+  Kernel& kernel = warp.block->launch->kernel;
+  return kernel.counts[static_cast<std::size_t>(&at - kernel.code.data())];
+}
+
+u64 extended(u64 value, const Access& access) {
+  if (!access.sign_extends || access.bytes == 8) return value;
+  const int unused = 64 - 8 * access.bytes;
+  return static_cast<u64>(static_cast<std::int64_t>(value << unused) >> unused);
+}
+
+void acquire(Warp& warp, int lane, Address address) {
+  const auto found = released().find(address);
+  if (found != released().end()) warp.block->fresh[thread_of(warp, lane)].join(found->second);
+}
+
+void release(Warp& warp, int lane, Address address) {
+  const Block& block = *warp.block;
+  const u32 thread = thread_of(warp, lane);
+  BlockClock clock = block.seen;
+  if (const auto fresh = block.fresh.find(thread); fresh != block.fresh.end())
+    clock.join(fresh->second);
+  clock.see({block.launch->order.operation, block.index},
+            {block.barriers, static_cast<std::int32_t>(thread)});
+  released()[address] = std::move(clock);
+}
+
+template <class T, auto kFunction>
+void run_atomic(Warp& warp, const Instruction& at, Mask mask) {
+  const Cell<T>* const with = cells<Cell<T>>(warp, at.in[1]);
+  for_lanes(mask, [&](int lane) {
+    std::byte* const data = find(warp, at, lane, address_of(warp, at, lane), sizeof(T), true);
+    T before;
+    std::memcpy(&before, data, sizeof(T));
+    const T now = kFunction(before, from_cell<T>(with[lane]));
+    std::memcpy(data, &now, sizeof(T));
+    if (at.out[0] != kNone) result<Cell<T>>(warp, at.out[0])[lane] = to_cell<T>(before);
+  });
+}
+
+template <class T>
+T add(T a, T b) {
+  return static_cast<T>(a + b);
+}
+template <class T>
+T greater(T a, T b) {
+  return std::max(a, b);
+}
+template <class T>
+T lesser(T a, T b) {
+  return std::min(a, b);
+}
+template <class T>
+T exchange(T, T b) {
+  return b;
+}
+
+}  // namespace
+
+bool is_written(const std::uint8_t* bits, Address address, std::size_t nbytes) {
+  for (std::size_t i = 0, bit = address % 8; i < nbytes; ++i, ++bit)
+    if ((bits[bit / 8] >> bit % 8 & 1) == 0) return false;
+  return true;
+}
+
+void mark_written(std::uint8_t* bits, Address address, std::size_t nbytes) {
+  for (std::size_t i = 0, bit = address % 8; i < nbytes; ++i, ++bit)
+    bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | 1u << bit % 8);
+}
+
+void run_load(Warp& warp, const Instruction& at, Mask mask) {
+  const Access& access = at.access;
+  const u32 nbytes = u32{access.bytes} * access.elements;
+  Addresses addresses;
+  for_lanes(mask, [&](int lane) {
+    const Address address = address_of(warp, at, lane);
+    addresses.add(address);
+    const std::byte* const data = find(warp, at, lane, address, nbytes, false);
+    for (std::size_t k = 0; k < access.elements; ++k) {
+      u64 value = 0;
+      std::memcpy(&value, data + k * access.bytes, access.bytes);
+      value = extended(value, access);
+      if (at.out[k] == kNone) continue;
+      if (at.out_bytes[k] == 8)
+        result<u64>(warp, at.out[k])[lane] = value;
+      else
+        result<u32>(warp, at.out[k])[lane] = static_cast<u32>(value);
+    }
+    if (access.acquires) acquire(warp, lane, address);
+  });
+  addresses.count(count_of(warp, at), access.space, nbytes);
+}
+
+void run_store(Warp& warp, const Instruction& at, Mask mask) {
+  const Access& access = at.access;
+  const u32 nbytes = u32{access.bytes} * access.elements;
+  Addresses addresses;
+  for_lanes(mask, [&](int lane) {
+    const Address address = address_of(warp, at, lane);
+    addresses.add(address);
+    std::byte* const data = find(warp, at, lane, address, nbytes, true);
+    for (std::size_t k = 0; k < access.elements; ++k) {
+      const u64 value = at.in_bytes[k + 1] == 8 ? cells<u64>(warp, at.in[k + 1])[lane]
+                                                : u64{cells<u32>(warp, at.in[k + 1])[lane]};
+      std::memcpy(data + k * access.bytes, &value, access.bytes);
+    }
+    if (access.releases) release(warp, lane, address);
+  });
+  addresses.count(count_of(warp, at), access.space, nbytes);
+}
+
+Instruction::Run atomic(const std::string& operation, const std::string& type) {
+  if (type == "u32" || type == "b32" || (type == "s32" && operation == "add")) {
+    if (operation == "add") return &run_atomic<u32, add<u32>>;
+    if (operation == "min") return &run_atomic<u32, lesser<u32>>;
+    if (operation == "max") return &run_atomic<u32, greater<u32>>;
+    if (operation == "exch") return &run_atomic<u32, exchange<u32>>;
+  }
+  if (type == "u64" && operation == "add") return &run_atomic<u64, add<u64>>;
+  if (type == "f32" && operation == "add") return &run_atomic<float, add<float>>;
+  return nullptr;
+}
+
+}  // namespace ringlet::emulated

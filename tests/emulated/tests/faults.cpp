@@ -1,0 +1,93 @@
+// Every fault of a kernel is an error that names kernel, line, block and thread.
+#include "kernel_text.h"
+
+TEST_SUITE_BEGIN("host");
+
+namespace ringlet::emulated {
+namespace {
+
+// Address of word %tid.x in %rd1; of word (%tid.x + 1) % 64 in %rd2.
+const std::string kAddresses =
+    "mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd1, %r1, 8;\nadd.s64 %rd1, %base, %rd1;\n"
+    "add.s32 %r2, %r1, 1;\nand.b32 %r2, %r2, 63;\nmul.wide.u32 %rd2, %r2, 8;\n"
+    "add.s64 %rd2, %base, %rd2;\n";
+const std::string kShared = ".shared .align 4 .b8 tile[256];\n";
+// 4 * %tid.x and its neighbour in `tile`.
+const std::string kPlaces =
+    "mov.u32 %r1, %tid.x;\nshl.b32 %r3, %r1, 2;\nmov.u32 %r4, tile;\nadd.s32 %r3, %r3, %r4;\n"
+    "add.s32 %r2, %r1, 1;\nand.b32 %r2, %r2, 63;\nshl.b32 %r5, %r2, 2;\n"
+    "add.s32 %r5, %r5, %r4;\n";
+
+}  // namespace
+
+TEST_CASE("bounds, alignment and uninitialised bytes") {
+  CHECK(fault_in("st.global.u32 [%base+2048], 1;", 1, 1).starts_with("an access of 4 bytes at 0x"));
+  CHECK(fault_in("st.global.u32 [%base+2], 1;", 1, 1).find("which is not aligned") !=
+        std::string::npos);
+  CHECK(fault_in("ld.shared.u32 %r1, [tile+4];", 1, 1, kShared)
+            .starts_with("a read of bytes that nothing has written"));
+  CHECK(fault_in("st.shared.u32 [tile+256], 1;", 1, 1, kShared)
+            .starts_with("an access of 4 bytes at 256 of 256 bytes of shared memory"));
+  CHECK(fault_in("ld.global.u32 %r1, [%base];", 1, 1).empty());
+}
+
+TEST_CASE("a missing barrier is a race in shared memory, a barrier mends it") {
+  const auto neighbours = [](const std::string& barrier) {
+    return kPlaces + "st.shared.u32 [%r3], %r1;\n" + barrier + "ld.shared.u32 %r6, [%r5];\n";
+  };
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    CHECK(fault_in(neighbours(""), 1, 64, kShared, seed).starts_with("a race: read here"));
+    CHECK(fault_in(neighbours("bar.warp.sync -1;\n"), 1, 64, kShared, seed) != "");
+    CHECK(fault_in(neighbours("bar.sync 0;\n"), 1, 64, kShared, seed) == "");
+  }
+}
+
+TEST_CASE("lanes of one warp race without __syncwarp") {
+  const auto neighbours = [](const std::string& barrier) {
+    return kPlaces + "and.b32 %r2, %r2, 31;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
+           "st.shared.u32 [%r3], %r1;\n" + barrier + "ld.shared.u32 %r6, [%r5];\n";
+  };
+  CHECK(fault_in(neighbours(""), 1, 32, kShared).starts_with("a race"));
+  CHECK(fault_in(neighbours("bar.warp.sync -1;\n"), 1, 32, kShared) == "");
+}
+
+TEST_CASE("threads and blocks race in global memory") {
+  CHECK(fault_in(kAddresses + "st.global.u64 [%rd1], 1;\nld.global.u64 %rd3, [%rd2];", 1, 64)
+            .starts_with("a race"));
+  CHECK(fault_in(kAddresses + "st.global.u64 [%rd1], 1;\nbar.sync 0;\nld.global.u64 %rd3, [%rd2];",
+                 1, 64) == "");
+  CHECK(fault_in(kAddresses + "st.global.u64 [%rd1], 1;", 2, 64).starts_with("a race: written"));
+  CHECK(fault_in("mov.u32 %r1, 1;\natom.global.add.u32 %r2, [%base], %r1;", 4, 64) == "");
+}
+
+TEST_CASE("a store that releases orders what it follows, one that does not is a race") {
+  // Block 0 writes and sets a flag; block 1 waits for the flag and reads.
+  const auto handed_over = [](const std::string& store, const std::string& load) {
+    const std::string body =
+        "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra reader;\n"
+        "st.global.u32 [%base+8], 5;\n" +
+        store + " [%base], 1;\nbra end;\nreader:\n" + load +
+        " %r2, [%base];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra reader;\n"
+        "ld.global.u32 %r3, [%base+8];\nend:\n";
+    Module module(kernel_text(body));
+    const DeviceWords memory(Words(2));
+    std::vector<std::byte> parameters(sizeof(Address));
+    const Address address = memory.address();
+    std::memcpy(parameters.data(), &address, sizeof(address));
+    const LaunchOrder order{operation_order().add({1, 0}), {}};
+    Launch launch(module.kernel("kernel"), {2, 1, 0, true, 0}, parameters, order, 1);
+    try {
+      while (!launch.run(1000)) {
+      }
+    } catch (const Fault& fault) {
+      return std::string(fault.what());
+    }
+    return std::string();
+  };
+  CHECK(handed_over("st.release.gpu.global.u32", "ld.acquire.gpu.global.u32") == "");
+  CHECK(handed_over("st.relaxed.gpu.global.u32", "ld.acquire.gpu.global.u32") != "");
+  CHECK(handed_over("st.release.gpu.global.u32", "ld.relaxed.gpu.global.u32") != "");
+  CHECK(handed_over("st.global.u32", "ld.acquire.gpu.global.u32") != "");
+}
+
+}  // namespace ringlet::emulated

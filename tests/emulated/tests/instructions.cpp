@@ -1,0 +1,196 @@
+// Each instruction against its definition in the PTX manual: rounding, NaN, denormals, shifts
+// beyond the width, carries. Bits in, bits out.
+#include <bit>
+
+#include "kernel_text.h"
+
+TEST_SUITE_BEGIN("host");
+
+namespace ringlet::emulated {
+namespace {
+
+constexpr std::uint64_t kNan = 0x7fc00000, kCanonicalNan = 0x7fffffff, kInfinity = 0x7f800000;
+constexpr std::uint64_t kMinus0 = 0x80000000, kSmallest = 1, kOne = 0x3f800000;
+
+std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
+std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+char width_of(const std::string& type) {
+  if (type == "pred") return 'p';
+  if (type.ends_with("64")) return type[0] == 'f' ? 'd' : 'D';
+  if (type.ends_with("16")) return 'h';
+  return type[0] == 'f' && type != "f16" ? 'f' : 'r';
+}
+
+std::string register_of(const std::string& type, std::size_t number) {
+  const char width = width_of(type);
+  const std::string name = width == 'D' ? "rd" : std::string(1, width);
+  return '%' + name + std::to_string(number);
+}
+
+std::string bits_type(const std::string& type) {
+  const char width = width_of(type);
+  return width == 'd' || width == 'D' ? "b64" : width == 'h' ? "b16" : "b32";
+}
+
+/// The bits of `opcode result, in...` for one thread. Types: the result's first.
+std::uint64_t run(const std::string& opcode, const std::vector<std::string>& types,
+                  const Words& in) {
+  std::string body, operands;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::string& type = types[i + 1];
+    const std::string name = register_of(type, i + 1);
+    const std::string from = "[%base+" + std::to_string(8 * i) + "];\n";
+    if (type == "pred")
+      body += "ld.global.b32 %r9, " + from + "setp.ne.u32 " + name + ", %r9, 0;\n";
+    else
+      body += "ld.global." + bits_type(type) + ' ' + name + ", " + from;
+    operands += ", " + name;
+  }
+  const std::string result = register_of(types[0], 0);
+  body += opcode + ' ' + result + operands + ";\n";
+  if (types[0] == "pred")
+    body += "selp.b32 %r10, 1, 0, " + result + ";\nst.global.b32 [%base], %r10;";
+  else
+    body += "st.global." + bits_type(types[0]) + " [%base], " + result + ';';
+  Words words = in;
+  words[0] = in[0];
+  const std::uint64_t found = run_kernel(kernel_text(body), words, 1, 1)[0];
+  const std::string stored = types[0] == "pred" ? "b32" : bits_type(types[0]);
+  return stored == "b64" ? found : found & (stored == "b16" ? 0xffff : 0xffffffff);
+}
+
+std::uint64_t run_same(const std::string& opcode, const std::string& type, const Words& in) {
+  return run(opcode, std::vector<std::string>(in.size() + 1, type), in);
+}
+
+}  // namespace
+
+TEST_CASE("integers wrap, and divide as GPUs do") {
+  CHECK(run_same("add.s32", "s32", {0x7fffffff, 1}) == 0x80000000);
+  CHECK(run_same("add.s16", "s16", {0x7fff, 1}) == 0x8000);
+  CHECK(run_same("sub.s64", "s64", {0, 1}) == ~std::uint64_t{0});
+  CHECK(run_same("mul.lo.s32", "s32", {0x10000, 0x10000}) == 0);
+  CHECK(run_same("mul.hi.u32", "u32", {0xffffffff, 0xffffffff}) == 0xfffffffe);
+  CHECK(run_same("mul.hi.u64", "u64", {~std::uint64_t{0}, 2}) == 1);
+  CHECK(run("mul.wide.s32", {"s64", "s32", "s32"}, {0xffffffff, 2}) == ~std::uint64_t{1});
+  CHECK(run("mul.wide.u32", {"u64", "u32", "u32"}, {0xffffffff, 2}) == 0x1fffffffe);
+  CHECK(run_same("div.s32", "s32", {0x80000000, 0xffffffff}) == 0x80000000);
+  CHECK(run_same("div.u32", "u32", {7, 0}) == 0xffffffff);
+  CHECK(run_same("rem.s32", "s32", {0xfffffff9, 3}) == 0xffffffff);  // -7 = -2 * 3 - 1
+  CHECK(run_same("abs.s64", "s64", {~std::uint64_t{0}}) == 1);
+  CHECK(run_same("min.s32", "s32", {0xffffffff, 1}) == 0xffffffff);
+  CHECK(run_same("min.u32", "u32", {0xffffffff, 1}) == 1);
+}
+
+TEST_CASE("shifts beyond the width") {
+  CHECK(run_same("shl.b32", "b32", {1, 31}) == 0x80000000);
+  CHECK(run_same("shl.b32", "b32", {1, 32}) == 0);
+  CHECK(run_same("shr.u32", "u32", {0x80000000, 40}) == 0);
+  CHECK(run_same("shr.s32", "s32", {0x80000000, 40}) == 0xffffffff);
+  CHECK(run("shr.s64", {"s64", "s64", "u32"}, {std::uint64_t{1} << 63, 63}) == ~std::uint64_t{0});
+  CHECK(run("shl.b64", {"b64", "b64", "u32"}, {1, 64}) == 0);
+}
+
+TEST_CASE("fields of bits") {
+  CHECK(run_same("bfi.b32", "b32", {0xff, 0, 4, 8}) == 0xff0);
+  CHECK(run_same("bfi.b32", "b32", {0xff, 0x12345678, 0, 32}) == 0xff);
+  CHECK(run_same("bfi.b32", "b32", {0xff, 0x12345678, 40, 8}) == 0x12345678);
+  CHECK(run_same("bfe.u32", "u32", {0x12345678, 8, 8}) == 0x56);
+  CHECK(run_same("bfe.s32", "s32", {0x0000f000, 12, 4}) == 0xffffffff);
+  CHECK(run_same("bmsk.clamp.b32", "b32", {4, 8}) == 0xff0);
+  CHECK(run_same("prmt.b32", "b32", {0x33221100, 0x77665544, 0x7531}) == 0x77553311);
+  CHECK(run_same("prmt.b32", "b32", {0x00008000, 0, 0x9999}) == 0xffffffff);  // the byte's sign
+  CHECK(run_same("brev.b32", "b32", {1}) == 0x80000000);
+  CHECK(run("clz.b64", {"u32", "b64"}, {1}) == 63);
+  CHECK(run_same("bfind.shiftamt.u32", "u32", {1}) == 31);
+  CHECK(run_same("bfind.u32", "u32", {0}) == 0xffffffff);
+  CHECK(run_same("popc.b32", "b32", {0xf0f0}) == 8);
+}
+
+TEST_CASE("a carry goes from instruction to instruction") {
+  const std::string body =
+      "ld.global.b32 %r1, [%base];\nld.global.b32 %r2, [%base+8];\n"
+      "add.cc.u32 %r3, %r1, %r2;\naddc.u32 %r4, 0, 0;\n"
+      "sub.cc.u32 %r5, %r2, %r1;\nsubc.u32 %r6, 0, 0;\n"
+      "st.global.b32 [%base+16], %r3;\nst.global.b32 [%base+24], %r4;\n"
+      "st.global.b32 [%base+32], %r5;\nst.global.b32 [%base+40], %r6;";
+  const Words words = run_kernel(kernel_text(body), {0xffffffff, 1, 0, 0, 0, 0}, 1, 1);
+  CHECK(words[2] == 0);
+  CHECK(words[3] == 1);
+  CHECK(words[4] == 2);
+  CHECK(words[5] == 0xffffffff);  // a borrow
+}
+
+TEST_CASE("floats round to nearest even and keep denormals") {
+  CHECK(run_same("add.rn.f32", "f32", {bits(1.0f), bits(0x1p-24f)}) == kOne);
+  CHECK(run_same("add.rn.f32", "f32", {kSmallest, kSmallest}) == 2);
+  CHECK(run_same("mul.rn.f32", "f32", {kInfinity, 0}) == kCanonicalNan);
+  CHECK(run_same("fma.rn.f32", "f32",
+                 {bits(0x1.000002p0f), bits(0x1.000002p0f), bits(-0x1.000004p0f)}) ==
+        bits(0x1p-46f));  // one rounding
+  CHECK(run_same("fma.rm.f32", "f32", {bits(1.0f), bits(1.0f), bits(-0x1p-30f)}) ==
+        bits(0x1.fffffep-1f));
+  CHECK(run_same("fma.rm.f32", "f32", {bits(1.0f), bits(1.0f), bits(0x1p-30f)}) == kOne);
+  CHECK(run_same("div.rn.f64", "f64", {bits(1.0), bits(3.0)}) == bits(1.0 / 3.0));
+  CHECK(run_same("sqrt.rn.f32", "f32", {bits(-1.0f)}) == kCanonicalNan);
+  CHECK(run_same("rcp.rn.f32", "f32", {kMinus0}) == 0xff800000);
+}
+
+TEST_CASE("min and max ignore one NaN and order zeros") {
+  CHECK(run_same("max.f32", "f32", {kNan, kOne}) == kOne);
+  CHECK(run_same("min.f32", "f32", {kNan, kNan}) == kCanonicalNan);
+  CHECK(run_same("max.f32", "f32", {kMinus0, 0}) == 0);
+  CHECK(run_same("min.f32", "f32", {0, kMinus0}) == kMinus0);
+}
+
+TEST_CASE("approximations flush denormals and are near") {
+  CHECK(run_same("ex2.approx.ftz.f32", "f32", {bits(3.0f)}) == bits(8.0f));
+  CHECK(run_same("ex2.approx.ftz.f32", "f32", {bits(-127.0f)}) == 0);
+  CHECK(run_same("ex2.approx.ftz.f32", "f32", {0xff800000}) == 0);
+  CHECK(run_same("rcp.approx.ftz.f32", "f32", {kSmallest}) == kInfinity);
+  const double rough = std::bit_cast<double>(run_same("rcp.approx.ftz.f64", "f64", {bits(3.0)}));
+  CHECK(rough == doctest::Approx(1 / 3.0).epsilon(0x1p-20));
+}
+
+TEST_CASE("comparisons with NaN") {
+  const std::vector<std::string> types{"pred", "f32", "f32"};
+  for (const char* ordered : {"eq", "ne", "lt", "le", "gt", "ge", "num"})
+    CHECK(run(std::string("setp.") + ordered + ".f32", types, {kNan, kOne}) == 0);
+  for (const char* unordered : {"equ", "neu", "ltu", "leu", "gtu", "geu", "nan"})
+    CHECK(run(std::string("setp.") + unordered + ".f32", types, {kNan, kOne}) == 1);
+  CHECK(run("setp.eq.f32", types, {0, kMinus0}) == 1);
+  CHECK(run("setp.lt.s32", {"pred", "s32", "s32"}, {0xffffffff, 0}) == 1);
+  CHECK(run("setp.lt.u32", {"pred", "u32", "u32"}, {0xffffffff, 0}) == 0);
+  CHECK(run("selp.b32", {"b32", "b32", "b32", "pred"}, {5, 6, 0}) == 6);
+}
+
+TEST_CASE("conversions round, saturate and extend") {
+  CHECK(run("cvt.rzi.s32.f32", {"s32", "f32"}, {bits(-2.7f)}) == 0xfffffffe);
+  CHECK(run("cvt.rni.s32.f64", {"s32", "f64"}, {bits(2.5)}) == 2);
+  CHECK(run("cvt.rzi.s32.f32", {"s32", "f32"}, {bits(3e9f)}) == 0x7fffffff);
+  CHECK(run("cvt.rzi.u32.f32", {"u32", "f32"}, {bits(-1.0f)}) == 0);
+  CHECK(run("cvt.rzi.s64.f32", {"s64", "f32"}, {kNan}) == 0);
+  CHECK(run("cvt.rn.f32.f64", {"f32", "f64"}, {bits(1 + 0x1p-24)}) == kOne);
+  CHECK(run("cvt.rn.f32.s64", {"f32", "s64"}, {0x1000001}) == bits(0x1p24f));
+  CHECK(run("cvt.s64.s32", {"s64", "s32"}, {0x80000000}) == 0xffffffff80000000);
+  CHECK(run("cvt.u64.u32", {"u64", "u32"}, {0x80000000}) == 0x80000000);
+  CHECK(run("cvt.u16.u32", {"u16", "u32"}, {0x12345678}) == 0x5678);
+  CHECK(run("cvt.sat.f32.f32", {"f32", "f32"}, {bits(1.5f)}) == kOne);
+  CHECK(run("cvt.sat.f32.f32", {"f32", "f32"}, {kNan}) == 0);
+  CHECK(run("cvt.rn.f16.f32", {"b16", "f32"}, {bits(65520.0f)}) == 0x7c00);
+  CHECK(run("cvt.f32.f16", {"f32", "b16"}, {0x0001}) == bits(0x1p-24f));
+}
+
+TEST_CASE("an unknown instruction is named") {
+  const auto decode = [](const std::string& body) {
+    Module module(kernel_text(body));
+    module.kernel("kernel");
+  };
+  CHECK_THROWS_WITH(decode("tanh.approx.f32 %f1, %f2;"),
+                    doctest::Contains("an instruction that is not known: tanh.approx.f32"));
+  CHECK_THROWS_WITH(decode("add.s32 %r1, %r2, %rd1;"),
+                    doctest::Contains("register %rd1 of 8 bytes, where 4 are needed"));
+}
+
+}  // namespace ringlet::emulated

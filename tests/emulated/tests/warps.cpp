@@ -1,0 +1,98 @@
+// Warp-wide execution: divergence, shuffles, votes, mma and barriers.
+#include "kernel_text.h"
+
+TEST_SUITE_BEGIN("host");
+
+namespace ringlet::emulated {
+namespace {
+
+// Stores %r1 of each thread of one block to word %tid.x.
+const std::string kStore =
+    "mov.u32 %r15, %tid.x;\nmul.wide.u32 %rd15, %r15, 8;\nadd.s64 %rd15, %base, %rd15;\n"
+    "cvt.u64.u32 %rd14, %r1;\nst.global.u64 [%rd15], %rd14;";
+
+Words results(const std::string& body, std::uint32_t threads, std::uint64_t seed = 1) {
+  return run_kernel(kernel_text(body + kStore), Words(threads), 1, threads, seed);
+}
+
+}  // namespace
+
+TEST_CASE("lanes that diverge meet again") {
+  // 7 for odd lanes, 5 + the lane for even ones, then the sum over all lanes by a shuffle.
+  const std::string body =
+      "mov.u32 %r2, %tid.x;\nand.b32 %r3, %r2, 1;\nsetp.eq.s32 %p1, %r3, 0;\n"
+      "@%p1 bra even;\nmov.u32 %r1, 7;\nbra both;\neven:\nadd.s32 %r1, %r2, 5;\nboth:\n"
+      "shfl.sync.bfly.b32 %r4|%p2, %r1, 16, 31, -1;\nadd.s32 %r1, %r1, %r4;\n";
+  const Words words = results(body, 32);
+  for (std::uint64_t lane = 0; lane < 32; ++lane)
+    CHECK(words[lane] == (lane % 2 ? 14 : 10 + lane + (lane ^ 16)));
+}
+
+TEST_CASE("a loop whose lanes leave one after the other") {
+  const std::string body =
+      "mov.u32 %r2, %tid.x;\nmov.u32 %r1, 0;\nagain:\nadd.s32 %r1, %r1, 2;\n"
+      "sub.s32 %r2, %r2, 1;\nsetp.ge.s32 %p1, %r2, 0;\n@%p1 bra again;\n";
+  const Words words = results(body, 40);
+  for (std::uint64_t thread = 0; thread < 40; ++thread) CHECK(words[thread] == 2 * (thread + 1));
+}
+
+TEST_CASE("shuffles read their lane, or their own where that is outside of the segment") {
+  const auto shuffled = [](const std::string& mode, const std::string& by,
+                           const std::string& limits) {
+    return results("mov.u32 %r2, %tid.x;\nshfl.sync." + mode + ".b32 %r1|%p1, %r2, " + by + ", " +
+                       limits + ", -1;\n",
+                   32);
+  };
+  const Words down = shuffled("down", "4", "31"), up = shuffled("up", "4", "0");
+  const Words index = shuffled("idx", "9", "31");
+  const Words halves = shuffled("down", "1", "4111");  // segments of 16 lanes: 16 << 8 | 15
+  for (std::uint64_t lane = 0; lane < 32; ++lane) {
+    CHECK(down[lane] == (lane < 28 ? lane + 4 : lane));
+    CHECK(up[lane] == (lane >= 4 ? lane - 4 : lane));
+    CHECK(index[lane] == 9);
+    CHECK(halves[lane] == (lane % 16 < 15 ? lane + 1 : lane));
+  }
+}
+
+TEST_CASE("votes of the lanes of a mask") {
+  const Words ballot = results(
+      "mov.u32 %r2, %tid.x;\nsetp.lt.u32 %p1, %r2, 5;\nvote.sync.ballot.b32 %r1, %p1, -1;\n", 32);
+  CHECK(ballot[31] == 31);
+  const Words all = results(
+      "mov.u32 %r2, %tid.x;\nsetp.lt.u32 %p1, %r2, 40;\nvote.sync.all.pred %p2, %p1, -1;\n"
+      "selp.b32 %r1, 1, 0, %p2;\n",
+      32);
+  CHECK(all[0] == 1);
+}
+
+TEST_CASE("mma multiplies as its definition says") {
+  // A and B of bf16 ones: each of D is 16, plus C.
+  const std::string body =
+      "mov.b32 %r2, 0x3f803f80;\nmov.f32 %f1, 0f40000000;\n"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f2, %f3, %f4, %f5}, "
+      "{%r2, %r2, %r2, %r2}, {%r2, %r2}, {%f1, %f1, %f1, %f1};\ncvt.rzi.u32.f32 %r1, %f5;\n";
+  CHECK(results(body, 32)[17] == 18);
+}
+
+TEST_CASE("a barrier that reduces, over warps of a block") {
+  const std::string body =
+      "mov.u32 %r2, %tid.x;\nsetp.ne.u32 %p1, %r2, 50;\nbar.red.and.pred %p2, 0, %p1;\n"
+      "bar.red.or.pred %p3, 0, !%p1;\nselp.b32 %r3, 1, 0, %p2;\nselp.b32 %r1, 2, 0, %p3;\n"
+      "or.b32 %r1, %r1, %r3;\n";
+  for (const std::uint64_t seed : {1, 2, 3}) CHECK(results(body, 64, seed)[63] == 2);
+}
+
+TEST_CASE("divergent barriers and absent lanes are faults") {
+  CHECK(fault_in("mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 3;\n@%p1 bra other;\n"
+                 "bar.sync 0;\nbra end;\nother:\nbar.sync 0;\nend:\n",
+                 1, 32)
+            .starts_with("lanes wait for others that never come here"));
+  CHECK(fault_in("mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 3;\n@%p1 ret;\n"
+                 "shfl.sync.idx.b32 %r2|%p2, %r1, 0, 31, -1;\n",
+                 1, 32)
+            .starts_with("a warp operation names lanes that have exited"));
+  CHECK(fault_in("mov.u32 %r1, %tid.x;\nshfl.sync.idx.b32 %r2|%p2, %r1, 9, 31, 0xff;\n", 1, 8)
+            .starts_with("a shuffle reads lane 9, which takes no part"));
+}
+
+}  // namespace ringlet::emulated
