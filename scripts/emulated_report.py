@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Prints the counters of kernels on the emulated GPU: emulated_report.py REPORT [ROOT].
+
+REPORT is the file that programs wrote with RINGLET_EMULATED_REPORT=REPORT set. Kernels of one template
+are one row. ROOT: the source folder, for the coverage of its cuda/ by lines."""
+
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+
+def read(path):
+    with open(path, encoding="utf8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def plain_names(kernels):
+    """Demangled names without namespaces and parameters."""
+    mangled = sorted({kernel["kernel"] for kernel in kernels})
+    plain = subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True, check=True)
+    short = [re.sub(r"\(anonymous namespace\)::|ringlet::(cuda::)?", "", name) for name in plain.stdout.split("\n")]
+    return dict(zip(mangled, (re.split(r"[<(]", name.removeprefix("void "))[0] for name in short)))
+
+
+def ratio(part, whole):
+    return f"{part / whole:.2f}" if whole else "-"
+
+
+def print_table(kernels):
+    rows = collections.defaultdict(collections.Counter)
+    names = plain_names(kernels)
+    for kernel in kernels:
+        row = rows[names[kernel["kernel"]]]
+        for key in ("launches", "warps", "lanes"):
+            row[key] += kernel[key]
+        for space in ("global", "shared"):
+            for key, value in kernel[space].items():
+                row[f"{space} {key}"] += value
+    print(f"{'kernel':34} {'launches':>8} {'warp instr.':>12} {'active':>6} {'MB asked':>9} {'moved/least':>11} {'banks':>5}")
+    for name, row in sorted(rows.items(), key=lambda item: -item[1]["warps"]):
+        print(f"{name[:34]:34} {row['launches']:8} {row['warps']:12} {ratio(row['lanes'], 32 * row['warps']):>6} "
+              f"{row['global bytes'] / 1e6:9.2f} {ratio(row['global moved'], row['global least']):>11} "
+              f"{ratio(row['shared moved'], row['shared least']):>5}")
+
+
+def print_coverage(kernels, root):
+    executed, known = set(), set()
+    for kernel in kernels:
+        for place, count in kernel["lines"].items():
+            path, line = place.rsplit(":", 1)
+            place = (os.path.realpath(path), int(line))
+            known.add(place)
+            if count:
+                executed.add(place)
+    ours = {place for place in known if place[0].startswith(os.path.realpath(root) + "/cuda/")}
+    missing = sorted(ours - executed)
+    print(f"\n{len(ours) - len(missing)} of {len(ours)} lines of cuda/ with device code ran; "
+          f"{sum(k['executed'] for k in kernels)} of {sum(k['instructions'] for k in kernels)} PTX instructions")
+    for path, line in missing:
+        print(f"  not run: {os.path.relpath(path, root)}:{line}")
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    kernels = read(sys.argv[1])
+    print_table(kernels)
+    if len(sys.argv) == 3:
+        print_coverage(kernels, sys.argv[2])
+
+
+if __name__ == "__main__":
+    main()
