@@ -29,7 +29,7 @@ struct Twice final : UnaryModule {
   Variable forward(const Variable& x) override { return x * 2; }
 };
 
-std::vector<std::string> names(const Module& module) {
+std::vector<std::string> parameter_names(const Module& module) {
   std::vector<std::string> out;
   for (const NamedParameter& named : module.named_parameters()) out.push_back(named.name);
   return out;
@@ -42,8 +42,9 @@ const auto twice = [](const auto&) { return std::make_shared<Twice>(); };
 TEST_CASE("layers are replaced by name, by the last parts of it, or by '*' for one part") {
   Tower tower;
   CHECK(tower.replace("layer.1.dense", twice) == 1);
-  CHECK(names(tower) == std::vector<std::string>{"layer.0.dense.weight", "layer.0.dense.bias",
-                                                 "layer.2.dense.weight", "layer.2.dense.bias"});
+  CHECK(parameter_names(tower) ==
+        std::vector<std::string>{"layer.0.dense.weight", "layer.0.dense.bias",
+                                 "layer.2.dense.weight", "layer.2.dense.bias"});
   CHECK(tower.layers[1]->path() == "layer.1.dense");
   CHECK(tower.replace("layer.*.dense", twice) == 3);
   CHECK(tower.forward(ones({1, 2})).tensor().to_vector() == std::vector<float>{8, 8});
@@ -80,7 +81,7 @@ TEST_CASE("LoRA keeps the base's names, freezes it and starts from its output") 
   CHECK(add_lora(tower, {.r = 2, .alpha = 4, .target_modules = {"0.dense", "2.dense"}}) == 2);
   CHECK(tower.forward(x).tensor().to_vector() == before);
   sum(tower.forward(x)).backward();
-  CHECK(names(tower) ==
+  CHECK(parameter_names(tower) ==
         std::vector<std::string>{"layer.0.dense.weight", "layer.0.dense.bias",
                                  "layer.0.dense.lora_A.weight", "layer.0.dense.lora_B.weight",
                                  "layer.1.dense.weight", "layer.1.dense.bias",
@@ -91,7 +92,7 @@ TEST_CASE("LoRA keeps the base's names, freezes it and starts from its output") 
     CHECK(named.parameter.grad().defined() == (named.name.find("lora_") != std::string::npos));
   }
   const auto copy = std::dynamic_pointer_cast<Tower>(tower.clone({}));
-  CHECK(names(*copy) == names(tower));
+  CHECK(parameter_names(*copy) == parameter_names(tower));
   CHECK(copy->forward(x.tensor().to(Device{})).tensor().to_vector() == before);
   CHECK_THROWS_WITH_AS(add_lora(tower, {.r = 0, .target_modules = {"1.dense"}}),
                        "[Lora] r: expected 1 or more, got 0", Error);

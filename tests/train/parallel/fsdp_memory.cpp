@@ -16,7 +16,7 @@ using namespace ringlet::train;
 
 namespace {
 
-constexpr std::size_t kF32 = sizeof(float);
+constexpr std::size_t kElement = sizeof(float);
 
 /// Reads a folder, trains two steps of the same rows on every rank, and writes a folder.
 void train_and_save(const TemporaryFolder& folder, DType compute,
@@ -96,8 +96,9 @@ void check_rank(const TemporaryFolder& folder, const models::Loss& loss,
   // Per unit a shard, and two moments; gradients; three buffers of parameters, two of gradients.
   constexpr std::size_t kRounding = 64;  // the allocator's
   const std::size_t rounding = kRounding * (3 * units.count + 8);
-  const std::size_t allowed = 16 * shard + 3 * kF32 * units.largest + 2 * kF32 * units.largest +
-                              2 * kF32 * units.outside + for_activations + rounding;
+  const std::size_t allowed = 16 * shard + 3 * kElement * units.largest +
+                              2 * kElement * units.largest + 2 * kElement * units.outside +
+                              for_activations + rounding;
   const MemoryStats stats = memory_stats({});
   const std::string said = figures(stats, shard, allowed);
   RINGLET_CHECK(stats.peak <= allowed, said);
