@@ -16,8 +16,10 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 // A type in which products do not overflow.
+__extension__ using Int128 = __int128;
+__extension__ using Uint128 = unsigned __int128;
 template <class T>
-using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+using Wide = std::conditional_t<std::is_signed_v<T>, Int128, Uint128>;
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
