@@ -158,8 +158,8 @@ def layer_norm(case, residual=False):
     z = sum(case.inputs).double()
     case.add(x.shape[1], scale=1), case.add(x.shape[1], scale=1)
     eps = case.attributes["eps"] = case.pick(1e-5, 1e-12)
-    rstd = (z - z.mean(1, keepdim=True)).square().mean(1).add(eps).rsqrt()
-    case.floor = max((z.abs().amax(1) * rstd).nan_to_num(0, 0, 0).tolist(), default=0)
+    rstd = (z - z.mean(1, keepdim=True)).square().mean(1).add(eps).rsqrt().nan_to_num(0, 0, 0)
+    case.floor = max((z.abs().amax(1) * rstd).nan_to_num(0, 0, 0).tolist(), default=0.0)
     case.gradient = torch.randn(x.shape, generator=case.generator).to(case.dtype)
     term = (case.gradient * case.inputs[-2]).double().abs().nan_to_num(0, 0, 0).max().item() if x.numel() else 0.0
     cancelling = term * max(1.0, case.floor) * max(rstd.tolist(), default=0.0)
