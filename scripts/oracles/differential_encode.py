@@ -44,6 +44,7 @@ REFUSED = {
     "padding_side: expected right|padding.direction: expected Right": "padding on the left",
     "split_special_tokens: expected false": "special tokens that are cut to pieces",
     "token .* in the vocabulary, it is not there": "a special token that is no piece",
+    "tokenizer_class: .* needs tokenizer.json": "a generic tokenizer from a vocabulary alone",
     "do_lower_case: true is not supported with a tokenizer that keeps case": "lower case outside the tokenizer",
 }
 # Failures of the peers on folders that ringlet reads: a pattern of their message, and why.

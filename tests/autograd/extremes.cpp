@@ -107,7 +107,8 @@ TEST_CASE("reductions at extremes") {
                                                         {"amin", ReduceOp::min}};
   for (const auto& [name, op] : functions)
     for (const std::string& c : oracle.cases(name))
-      check_case(oracle, c, {"x"}, 2, [&](const auto& in) { return reduce(op, in[0], {-1}); });
+      check_case(oracle, c, {"x"}, 2,
+                 [&, op = op](const auto& in) { return reduce(op, in[0], {-1}); });
   for (const std::string& c : oracle.cases("argmax"))
     check_elements(c, argmax(oracle.tensor(c + "/x"), -1), oracle.tensor(c + "/y"), 0, 0);
 }

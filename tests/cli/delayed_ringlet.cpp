@@ -18,6 +18,7 @@ std::vector<std::string> visible_bus_ids() {
   return ids;
 }
 
-const ringlet::DelayedDevice devices(1, visible_bus_ids());
+// Never destroyed: after an error work is in flight at exit, and the CPU's threads are gone.
+[[maybe_unused]] const auto* const devices = new ringlet::DelayedDevice(1, visible_bus_ids());
 
 }  // namespace

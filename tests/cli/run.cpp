@@ -226,17 +226,18 @@ TEST_CASE("a rank that exits with 0 while its peers need it ends them, long befo
   struct Setting {
     const char *when, *transport;
   };
-  for (const auto& [when, transport] : {Setting{"before", "auto"}, Setting{"after", "shm"},
-                                        Setting{"after", has_gloo ? "gloo" : "shm"}}) {
-    CAPTURE(when);
+  for (const Setting& with : {Setting{"before", "auto"}, Setting{"after", "shm"},
+                              Setting{"after", has_gloo ? "gloo" : "shm"}}) {
+    CAPTURE(with.when);
     Outcome outcome;
     const double seconds = seconds_of([&] {
-      outcome = launch({"--nproc-per-node", "3"}, {rank_program, "early", "1", when, transport});
+      outcome = launch({"--nproc-per-node", "3"},
+                       {rank_program, "early", "1", with.when, with.transport});
     });
     CHECK_EQ(outcome.code, 1);
     CHECK(seconds < 30);
     CHECK(contains(outcome.err, "ringlet: first to fail: rank "));
-    if (when == std::string("before")) {
+    if (with.when == std::string("before")) {
       CHECK(contains(outcome.err,
                      " exited with code 0 before it joined the group of all ranks; rank "));
       CHECK(contains(outcome.err, " was making the group world\n"));
@@ -248,7 +249,8 @@ TEST_CASE("a rank that exits with 0 while its peers need it ends them, long befo
                      "1; had exited with code 0: rank 1\n"));
     }
     CHECK_EQ(
-        launch({"--nproc-per-node", "3"}, {rank_program, "early", "1", "apart", transport}).code,
+        launch({"--nproc-per-node", "3"}, {rank_program, "early", "1", "apart", with.transport})
+            .code,
         0);
   }
 }

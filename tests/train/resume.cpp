@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "../device.h"
 #include "../files.h"
 #include "ringlet/core/file.h"
 #include "ringlet/models/losses/multi_loss.h"
@@ -69,7 +70,7 @@ void remove(Json& json, const Json::json_pointer& at) {
     parent.erase(at.back());
 }
 
-struct Fixture {
+struct Fixture : OnCpu {  // steps of a GPU are saved one later
   TemporaryFolder folder;
   TrainingArguments arguments{
       .output = folder / "out", .epochs = 3, .batch_size = 4, .lr = 0.02, .logging_steps = 2};

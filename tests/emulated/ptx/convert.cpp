@@ -1,4 +1,6 @@
 // Conversions (PTX manual, 9.7.9.21): integers wrap, floats round, out-of-range floats saturate.
+#include <immintrin.h>
+
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -44,8 +46,8 @@ R convert(T a) {
 
 float clamped(float a) { return std::isnan(a) || a < 0 ? 0.f : a > 1 ? 1.f : a; }
 
-u16 to_half(float a) { return std::bit_cast<u16>(static_cast<_Float16>(a)); }
-float from_half(u16 bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+u16 to_half(float a) { return _cvtss_sh(a, _MM_FROUND_TO_NEAREST_INT); }
+float from_half(u16 bits) { return _cvtsh_ss(bits); }
 u16 to_bfloat(float a) {
   const u32 bits = std::bit_cast<u32>(a);
   if (std::isnan(a)) return 0x7fff;

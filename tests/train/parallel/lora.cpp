@@ -41,7 +41,8 @@ tiny::TrainRank training(const tiny::Parallel& parallel,
     const auto before = values(*model.loss);
     tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), {false},
                      attached.paused);
-    for (const auto& [name, value] : values(*model.loss)) {
+    for (const auto& [parameter, value] : values(*model.loss)) {
+      const std::string& name = parameter;
       CAPTURE(name);
       CHECK((value != before.at(name)) == is_trained(name));
     }
