@@ -68,8 +68,10 @@ class Sharding : public autograd::LeafObserver {
   /// Of this process; 0 makes folders and writes what is not dealt out.
   virtual int rank() const { return 0; }
   virtual int size() const { return 1; }
-  /// Over how many ranks' parts of a global batch gradients are summed; 0 where they are averaged.
+  /// The number of ranks whose gradients are reduced; 0 without a reduction.
   virtual int summed_ranks() const { return 0; }
+  /// Whether the sum is divided by the number of ranks.
+  virtual bool averages() const { return false; }
   virtual void barrier() {}
   /// Whether what lies here is the same on every rank: then each writes its part of it.
   virtual bool replicated() const { return false; }

@@ -81,6 +81,7 @@ void Attempt::pass_on(int number) {
   ranks_.send(stopped_by_ == 0 ? number : SIGKILL);
   if (stopped_by_ != 0) return;
   stopped_by_ = number;
+  terminate_at_ = Clock::time_point::max();
   if (!failed_) kill_at_ = Clock::now() + options_.grace;
 }
 

@@ -48,6 +48,8 @@ class Ticks final : public ::gloo::transport::tcp::Handler {
     device_->registerDescriptor(event_.fd(), EPOLLIN, this);
   }
 
+  /// No other owner may outlive this object: the loop calls it.
+  std::shared_ptr<::gloo::transport::Device> device() const { return device_; }
   void begin() { wake(event_); }
   void end() { clear(event_); }
   void handleEvents(int /*events*/) override {
@@ -109,8 +111,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
   const NoSigpipe no_sigpipe;
   StoreAdapter store(membership);
   try {
-    auto device = ::gloo::transport::tcp::CreateDevice(interface());
-    const auto ticks = std::make_shared<Ticks>(device);
+    const auto ticks = std::make_shared<Ticks>(::gloo::transport::tcp::CreateDevice(interface()));
     // Its connections end, and then the loop, while the loop ticks.
     const std::shared_ptr<::gloo::rendezvous::Context> context(
         new ::gloo::rendezvous::Context(membership.rank, membership.size),
@@ -120,7 +121,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
         });
     context->setTimeout(membership.timeout);
     ticks->begin();
-    context->connectFullMesh(store, device);
+    context->connectFullMesh(store, ticks->device());
     ticks->end();
     meet(membership);
     return context;

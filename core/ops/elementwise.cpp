@@ -105,12 +105,14 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
 
 Tensor binary(BinaryOp op, const Tensor& a, double b) {
   if (a.dtype() != DType::bf16) return binary(op, a, scalar_like(b, a));
-  return binary(op, a.to(DType::f32), b).to(DType::bf16);
+  const Tensor wide = binary(op, a.to(DType::f32), b);
+  return is_comparison(op) ? wide : wide.to(DType::bf16);
 }
 
 Tensor binary(BinaryOp op, double a, const Tensor& b) {
   if (b.dtype() != DType::bf16) return binary(op, scalar_like(a, b), b);
-  return binary(op, a, b.to(DType::f32)).to(DType::bf16);
+  const Tensor wide = binary(op, a, b.to(DType::f32));
+  return is_comparison(op) ? wide : wide.to(DType::bf16);
 }
 
 Tensor scalar_like(double value, const Tensor& other) {

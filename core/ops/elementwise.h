@@ -108,6 +108,10 @@ inline Tensor add(const Tensor& a, const Tensor& b) { return binary(BinaryOp::ad
 inline Tensor sub(const Tensor& a, const Tensor& b) { return binary(BinaryOp::sub, a, b); }
 inline Tensor mul(const Tensor& a, const Tensor& b) { return binary(BinaryOp::mul, a, b); }
 inline Tensor div(const Tensor& a, const Tensor& b) { return binary(BinaryOp::div, a, b); }
+inline Tensor add(const Tensor& a, double b) { return binary(BinaryOp::add, a, b); }
+inline Tensor sub(const Tensor& a, double b) { return binary(BinaryOp::sub, a, b); }
+inline Tensor mul(const Tensor& a, double b) { return binary(BinaryOp::mul, a, b); }
+inline Tensor div(const Tensor& a, double b) { return binary(BinaryOp::div, a, b); }
 inline Tensor pow(const Tensor& a, const Tensor& b) { return binary(BinaryOp::pow, a, b); }
 inline Tensor maximum(const Tensor& a, const Tensor& b) { return binary(BinaryOp::maximum, a, b); }
 inline Tensor minimum(const Tensor& a, const Tensor& b) { return binary(BinaryOp::minimum, a, b); }

@@ -14,9 +14,17 @@ PackedBatch Loss::placed_here(const PackedBatch& batch, Device device) {
 void Loss::check_ranks(const PackedBatch& batch) const {
   if (batch.ranks == 0 || !autograd::grad_enabled()) return;
   const auto sharding = nn::sharding_of(*this);
-  const int summed = sharding ? sharding->summed_ranks() : 0;
-  RINGLET_CHECK(summed == 0 || batch.ranks == summed, "[loss] the batch is cut for a world of ",
-                batch.ranks, ", gradients are summed over ", summed,
+  const int ranks = sharding ? sharding->summed_ranks() : 0;
+  if (ranks == 0) return;
+  if (sharding->averages()) {
+    RINGLET_CHECK(
+        batch.ranks == 1 || local_mean_,
+        "[loss] the value is divided by the rows of all ranks, and average divides again: "
+        "leave average off, or call set_local_mean() on a loss that is a local mean");
+    return;
+  }
+  RINGLET_CHECK(batch.ranks == ranks, "[loss] the batch is cut for a world of ", batch.ranks,
+                ", gradients are summed over ", ranks,
                 " ranks: give the Loader the strategy's group, or set its option average");
 }
 

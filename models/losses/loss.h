@@ -47,6 +47,10 @@ class Loss : public nn::Module {
   /// sentence's length (PackedBatch::lengths) for padding: then batches may be filled up, and a
   /// training step captured.
   virtual bool is_capturable() const { return false; }
+  /// Declares that the value is the mean over this batch's rows instead of its part of the global
+  /// mean, as the strategies' option average expects.
+  void set_local_mean(bool value = true) { local_mean_ = value; }
+  bool is_local_mean() const { return local_mean_; }
   /// The one that this batch is for, where a loss holds several: all parameters below it must get
   /// a gradient.
   virtual Loss& loss_of(const PackedBatch&) { return *this; }
@@ -57,6 +61,7 @@ class Loss : public nn::Module {
  private:
   void check_ranks(const PackedBatch& batch) const;
   LossRunner* runner_ = nullptr;
+  bool local_mean_ = false;
 };
 
 }  // namespace ringlet::models

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <thread>
 
 #include "ringlet.h"
 
@@ -54,11 +55,24 @@ TEST_CASE("11 when a rank dies") {
       comm::Ranks::threads);
   CHECK(thrown.first == "rank 2: the disk is full");
 
-  // Alive but silent: the deadline ends it, and says who was there and who was missing.
-  const auto silent = failure(
+  // Returns early: the ranks that still need it end at once.
+  const auto early = failure(
       [](const comm::Group& world) {
         Tensor y = zeros({1000});
         if (world.rank() != 0) world.all_reduce(y).wait();
+      },
+      comm::Ranks::threads);
+  CHECK(contains(early.first, "waits for rank 0, which has left the group"));
+  CHECK(early.second < 2);
+
+  // Alive but silent: the deadline of 2 s ends the others and names the missing rank.
+  const auto silent = failure(
+      [](const comm::Group& world) {
+        Tensor y = zeros({1000});
+        if (world.rank() == 0)
+          std::this_thread::sleep_for(std::chrono::seconds(3));
+        else
+          world.all_reduce(y).wait();
       },
       comm::Ranks::threads);
   CHECK(contains(silent.first, "[all_reduce]"));

@@ -14,10 +14,13 @@ void note(int signal, siginfo_t* info, void*) {
   from_terminal = info->si_code == SI_KERNEL;
 }
 
+// A second SIGINT ends the process. SIGTERM may come twice at once, to the rank and through its
+// launcher; whoever insists sends SIGKILL.
 void install(int signal, struct sigaction& former) {
   struct sigaction action {};
   action.sa_sigaction = note;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  if (signal == SIGINT) action.sa_flags |= static_cast<int>(SA_RESETHAND);
   sigaction(signal, nullptr, &former);
   if (former.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
 }

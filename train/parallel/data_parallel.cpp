@@ -155,6 +155,9 @@ DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, Opti
 
 DataParallel::DataParallel(models::Loss& loss, std::vector<Device> devices, Options options)
     : DataParallel(static_cast<nn::Module&>(loss), std::move(devices), options) {
+  RINGLET_CHECK(!options.average || loss.is_local_mean(),
+                "[dp] average divides by the devices, and the loss has divided by the rows of all: "
+                "leave average off, or call set_local_mean() on a loss that is a local mean");
   loss_ = std::make_shared<LossParts>(loss, replicas_);
 }
 

@@ -38,7 +38,8 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
 
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
-  int summed_ranks() const override { return average_ ? 0 : size(); }
+  int summed_ranks() const override { return size(); }
+  bool averages() const override { return average_; }
   void barrier() override { group_.barrier(); }
   std::vector<std::string> all_gather_bytes(const std::string& mine) override {
     return group_.all_gather_bytes(mine);
