@@ -121,7 +121,10 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
         });
     context->setTimeout(membership.timeout);
     ticks->begin();
-    context->connectFullMesh(store, ticks->device());
+    {
+      auto device = ticks->device();
+      context->connectFullMesh(store, device);
+    }
     ticks->end();
     meet(membership);
     return context;
