@@ -133,7 +133,7 @@ void read_transformer(const fs::path& folder, SentenceSettings& settings) {
   if (j.has("processing_kwargs"))
     read_call_arguments(j.get<json>("processing_kwargs"), j.source() + ": processing_kwargs",
                         settings);
-  // Of encode_query and encode_document alone, or deprecated.
+  // Arguments of encode_query and encode_document, and deprecated ones.
   for (const char* key :
        {"query_length", "document_length", "query_expansion", "tokenizer_name_or_path"})
     j.require(key, nullptr);

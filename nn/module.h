@@ -105,7 +105,7 @@ class Module {
     std::vector<Parameter> from;
     std::function<Tensor(const Tensor& into, const std::vector<Tensor>& from)> value;
   };
-  /// Of this module's own; LoRA's factors, for example, are saved as part of the weight.
+  /// This module's own merges: LoRA's factors, for example, are saved as part of the weight.
   virtual std::vector<Merge> merges() const { return {}; }
 
   /// The dotted path from the outermost module that holds this one, the first where there are

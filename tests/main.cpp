@@ -43,7 +43,7 @@ struct Delayed {
   }
 };
 
-// Of "delayed:SEED" or "emulated:SEED"; 1 where there is none.
+// The seed of "delayed:SEED" or "emulated:SEED"; 1 without one.
 unsigned seed_of(std::string_view name) {
   const auto colon = name.find(':');
   return colon == name.npos ? 1 : static_cast<unsigned>(std::atoi(name.data() + colon + 1));

@@ -22,7 +22,7 @@ TrainerState from_json(const Json& json, const std::filesystem::path& file);
 std::int64_t updates_from_json(const Json& json, const std::filesystem::path& file,
                                const std::string& parameter, std::int64_t steps);
 
-/// What `read` makes of the JSON of trainer_state.json, whose path it gets for its messages.
+/// read(json, path) of trainer_state.json; the path is for messages.
 template <class Read>
 auto read_json(const std::filesystem::path& folder, Read&& read) {
   const std::filesystem::path path = folder / kState;

@@ -24,8 +24,8 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
-/// What the bits of a run depend on: name to value, as text. Equal texts are equal values. Names
-/// hold the option of `ringlet train` that sets the value.
+/// Settings that change the bits of a run: name to value, as text. Equal texts are equal values.
+/// Names hold the option of `ringlet train` that sets the value.
 using UpdateArguments = std::map<std::string, std::string>;
 inline constexpr const char* kRowsOfAStep =
     "rows of a step (--batch, --devices, --gradient-accumulation-steps)";

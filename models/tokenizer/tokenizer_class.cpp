@@ -22,7 +22,7 @@ std::map<std::string, std::string> default_roles(TokenizerFamily family) {
           {"mask_token", "[MASK]"}};
 }
 
-/// Of the settings, with the class's defaults under them; without those that a null takes away.
+/// The roles of the settings over the class's defaults. A null removes a role.
 std::map<std::string, AddedToken> find_roles(TokenizerFamily family, const TokenizerConfig& config,
                                              const std::string& source) {
   std::map<std::string, AddedToken> roles;

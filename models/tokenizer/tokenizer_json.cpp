@@ -133,7 +133,7 @@ SpecialTokens find_special(const TokenizerModel& model, const JsonNode& root) {
   return special;
 }
 
-/// Of the file's objects; the library that writes it passes over them.
+/// Names unknown keys of the file's objects; the peer's library ignores them.
 void name_unknown(const JsonNode& root, std::vector<std::string>& names) {
   root.name_unknown({"version", "truncation", "padding", "added_tokens", "normalizer",
                      "pre_tokenizer", "post_processor", "decoder", "model"},

@@ -217,7 +217,8 @@ TEST_CASE("modules are followed in the one order that is supported, others refus
 }
 
 TEST_CASE("keys of published folders are not named") {
-  // Of bert-base-uncased, MiniLM, multilingual BERT, e5, bge, gte and transformers 5.23's defaults.
+  // Keys of bert-base-uncased, MiniLM, multilingual BERT, e5, bge, gte and transformers 5.23's
+  // defaults.
   const nlohmann::json published = nlohmann::json::parse(R"({
     "_name_or_path": "nreimers/MiniLM-L6-H384-uncased", "architectures": ["BertModel"],
     "attention_probs_dropout_prob": 0.1, "gradient_checkpointing": false, "hidden_act": "gelu",

@@ -196,7 +196,7 @@ void check(const TrainOptions& options) {
 void check_output(TrainOptions& options, const comm::Environment& environment) {
   const fs::path& output = options.arguments.output;
   const bool restarted = environment.restart_count > 0;
-  // What other ranks find there, rank 0 may have begun to write.
+  // Only rank 0 checks: other ranks may find files that it has begun to write.
   if (!options.resume && !restarted && environment.rank == 0) check_new_folder("--output", output);
   if (options.resume && !restarted && !train::latest_checkpoint(output))
     fail_input("--resume: there is no checkpoint in ", output.string());
