@@ -109,12 +109,12 @@ TEST_CASE("threads keep to their device's processors, and a bench that cannot pi
 TEST_CASE("steps in a steady state map no memory and start no thread" *
           doctest::test_suite("host")) {
   // Large batches of lengths that differ, so that activations of other sizes take the place of
-  // those before them.
+  // those before them. The warm-up sees the largest of them.
   const TemporaryFolder folder;
   const Measured run =
       measured(folder,
                {"--model", "tiny", "--strategy", "none,dp,ddp,zero1,zero2,fsdp", "--batch", "96",
-                "--warmup", "4", "--steps", "8", "--threads-per-device", "1"},
+                "--warmup", "8", "--steps", "8", "--threads-per-device", "1"},
                "2");
   for (const auto& row : run.json["rows"]) {
     CAPTURE(row["strategy"].get<std::string>());
