@@ -64,7 +64,7 @@ def markdown_blocks(text):
         if line.lstrip().startswith("```"):
             fenced = not fenced
             line = ""
-        plain = not fenced and line.strip() and not re.match(r"\s*(#|\||<|!\[)", line)
+        plain = not fenced and line.strip() and not re.match(r"    |\s*(#|\||<|!\[)", line)
         item = re.match(r"\s*([-*]|\d+\.)\s+", line)
         if block and (not plain or item):
             yield start, " ".join(block)
@@ -77,9 +77,9 @@ def markdown_blocks(text):
 
 def sentences(block):
     plain = re.sub(r"`[^`]*`", "CODE", block)
-    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", plain)
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"[\1]", plain)
     at = 0
-    for end in re.finditer(r"[.!?:;](?:\)|\"|\*\*)?(?=\s+[A-Z(\[\"`*]|\s*$)|;(?=\s)", plain):
+    for end in re.finditer(r"[.!?:;](?:\)|\"|\*\*)?(?=\s+[A-Z(\[\"`*]|\s+CODE|\s*$)|;(?=\s)", plain):
         if ABBREVIATIONS.search(plain[at:end.end()]) or (end[0] == ":" and end.end() < len(plain)):
             continue
         yield plain[at:end.end()].strip()

@@ -1,6 +1,6 @@
 #!/bin/sh
 # installed.sh headers|meson|cmake BUILD PROJECT: installs BUILD into a temporary folder and checks
-# its headers, or builds PROJECT against it and runs its program, with CMake the README's too. Exit
+# its headers, or builds PROJECT against it and runs its program, with CMake the program of README.md too. Exit
 # code 77: skipped.
 set -eu
 part=$1 build=$2 project=$3
@@ -32,8 +32,8 @@ check_headers() {
   return $status
 }
 
-# The first block of a language in the README.
-readme() { awk "/^\`\`\`/ { if (on) exit; on = \$0 == \"\`\`\`$1\"; next } on" "$project/../../../README.md"; }
+# first_block FILE LANGUAGE: the first code block of that language in a file of the documentation.
+first_block() { awk "/^\`\`\`/ { if (on) exit; on = \$0 == \"\`\`\`$2\"; next } on" "$project/../../../$1"; }
 
 build_with_cmake() {
   cmake -S "$1" -B "$2"
@@ -52,8 +52,8 @@ case $part in
     build_with_cmake "$project" "$work/build"
     "$work/build/lab"
     mkdir "$work/readme"
-    readme cmake > "$work/readme/CMakeLists.txt"
-    readme cpp > "$work/readme/main.cpp"
+    first_block docs/embed.md cmake > "$work/readme/CMakeLists.txt"
+    first_block README.md cpp > "$work/readme/main.cpp"
     build_with_cmake "$work/readme" "$work/built"
     # Its model is a placeholder: one line names it, and the exit code is 2.
     "$work/built/lab" 2> "$work/error" && { echo "README: expected exit code 2, got 0"; exit 1; }
