@@ -63,9 +63,8 @@ std::string describe_step(const Call& call, std::uint64_t step) {
   return str(describe_collective(call), ", step ", step);
 }
 
-std::string describe_left(const Call& call, std::uint64_t step, int rank, int left) {
-  return str(describe_step(call, step), ": rank ", rank, " waits for rank ", left,
-             ", which has left the group");
+std::string describe_left(const std::string& where, int rank, int left) {
+  return str(where, ": rank ", rank, " waits for rank ", left, ", which has left the group");
 }
 
 std::string presence(std::uint64_t sequence, const std::vector<Place>& of_ranks) {

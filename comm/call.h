@@ -37,9 +37,8 @@ std::string describe_step(const Call& call, std::uint64_t step);
 /// "rank 1 called all_gather (f32, 128), rank 0 all_reduce (f32, 256), collective 7"; where these
 /// agree, what else differs.
 std::string describe_mismatch(int rank, const Call& call, int other_rank, const Call& other);
-/// "[all_reduce] collective 7 (f32, 256), step 1: rank 0 waits for rank 2, which has left the
-/// group"
-std::string describe_left(const Call& call, std::uint64_t step, int rank, int left);
+/// "`where`: rank 0 waits for rank 2, which has left the group"
+std::string describe_left(const std::string& where, int rank, int left);
 /// The collective that a rank is in or was in last, and how many of its steps are behind it.
 struct Place {
   static constexpr std::uint64_t kFinished = 0xffffff;

@@ -72,7 +72,12 @@ struct Group::State {
   std::shared_ptr<DeviceClock> running, waited;  // null unless options.timed
   std::vector<Prepared>* gathered = nullptr;     // for together(): takes what is called
 
-  ~State() { queue->drain(); }
+  /// Peers learn over the host's transport that this rank has left. A communicator's end may take
+  /// until they leave, too.
+  ~State() {
+    queue->drain();
+    if (nccl) transport.reset();
+  }
 
   Algorithm algorithm(Op op, Device device) const;
   bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }

@@ -238,7 +238,8 @@ void BoardTransport::check_peer(int peer) const {
 // The message may have been the last that the peer published before it left.
 template <class Ready>
 void BoardTransport::check_not_left(int peer, const Ready& ready) const {
-  if (board_->seat(peer).left.load() && !ready()) end(describe_left(call_, step_, rank_, peer));
+  if (board_->seat(peer).left.load() && !ready())
+    end(describe_left(describe_step(call_, step_), rank_, peer));
 }
 
 void BoardTransport::end(const std::string& cause) const {

@@ -156,7 +156,8 @@ class GlooTransport final : public Transport {
     } catch (const ::gloo::Exception& error) {
       watchdog_.watch(nullptr);
       if (Clock::now() - start >= membership_.timeout) timed_out(rank);
-      if (has_left(membership_, rank)) end(describe_left(call_, step_, membership_.rank, rank));
+      if (has_left(membership_, rank))
+        end(describe_left(describe_step(call_, step_), membership_.rank, rank));
       end_by_gloo(
           *membership_.alarm,
           str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),

@@ -1,6 +1,7 @@
 #include "ringlet/comm/transports/nccl_watchdog.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/thread.h"
@@ -11,7 +12,7 @@ NcclWatchdog::NcclWatchdog(const Membership& membership, NcclCommunicator& commu
     : membership_(membership),
       communicator_(communicator),
       replays_(membership_, "replays"),
-      publish_at_(Clock::now() + replays_.interval()),
+      exchange_at_(Clock::now() + replays_.interval()),
       thread_(start_thread([this] { run(); })) {}
 
 NcclWatchdog::~NcclWatchdog() {
@@ -21,6 +22,7 @@ NcclWatchdog::~NcclWatchdog() {
   }
   changed_.notify_all();
   thread_.join();
+  record_left();
 }
 
 void NcclWatchdog::watch(const Call& call, std::shared_ptr<const Event> begun,
@@ -59,7 +61,7 @@ void NcclWatchdog::look() {
   const std::optional<Watched> first = oldest();
   if (const std::string error = communicator_.async_error(); !error.empty())
     return end_by_nccl(membership_, describe(first ? *first : last_given()), error);
-  publish();
+  exchange_places(first ? &*first : nullptr);
   if (!first || !first->since || Clock::now() - *first->since <= membership_.timeout) return;
   membership_.alarm->raise(str(describe(*first), ": ", waited(membership_), " for ",
                                first->ended->device(), " to end it", presence(*first)));
@@ -81,11 +83,36 @@ std::string NcclWatchdog::presence(const Watched& watched) const {
   return all_came ? "; all ranks came" : comm::presence(watched.replay, places);
 }
 
-void NcclWatchdog::publish() noexcept {
-  if (Clock::now() < publish_at_) return;
-  publish_at_ = Clock::now() + replays_.interval();
+void NcclWatchdog::exchange_places(const Watched* oldest) noexcept {
+  if (Clock::now() < exchange_at_) return;
+  exchange_at_ = Clock::now() + replays_.interval();
   try {
     replays_.publish();
+    if (oldest && oldest->replay > 0) check_departures(*oldest);
+  } catch (const std::exception&) {
+    // The store is gone: the alarm says so.
+  }
+}
+
+// Before a collective that is no replay, the host's transport reports departures.
+void NcclWatchdog::check_departures(const Watched& watched) const {
+  if (membership_.store->add(membership_.key("departures"), 0) == 0) return;
+  const std::vector<Place> places = replays_.of_all();
+  for (int rank = 0; rank < membership_.size; ++rank) {
+    const Place& place = places[static_cast<std::size_t>(rank)];
+    if (place.step == Place::kFinished && place.sequence < watched.replay)
+      return membership_.alarm->raise(describe_left(describe(watched), membership_.rank, rank));
+  }
+}
+
+// With its last replay: peers may still wait for their own devices to end that one. Not where an
+// exception ends this rank, for the alarm is about to give it as the cause.
+void NcclWatchdog::record_left() noexcept {
+  if (std::uncaught_exceptions() > 0 || membership_.alarm->raised()) return;
+  try {
+    replays_.enter({replayed_, Place::kFinished});
+    replays_.publish();
+    membership_.store->add(membership_.key("departures"), 1);
   } catch (const std::exception&) {
     // The store is gone: the alarm says so.
   }

@@ -20,7 +20,7 @@ namespace ringlet::comm {
 class NcclWatchdog {
  public:
   NcclWatchdog(const Membership& membership, NcclCommunicator& communicator);
-  /// Waits for what the device has been given.
+  /// Waits for what the device has been given, then records that this rank has left the group.
   ~NcclWatchdog();
   NcclWatchdog(const NcclWatchdog&) = delete;
   NcclWatchdog& operator=(const NcclWatchdog&) = delete;
@@ -48,7 +48,9 @@ class NcclWatchdog {
   void look();
   static std::string describe(const Watched& watched);
   std::string presence(const Watched& watched) const;
-  void publish() noexcept;
+  void exchange_places(const Watched* oldest) noexcept;
+  void check_departures(const Watched& watched) const;
+  void record_left() noexcept;
   std::optional<Watched> oldest();
   Watched last_given();
 
@@ -61,7 +63,7 @@ class NcclWatchdog {
   // Ranks come to replays without comparing their calls: each says here how many it has given.
   StorePlaces replays_;
   std::uint64_t replayed_ = 0;
-  Clock::time_point publish_at_;
+  Clock::time_point exchange_at_;
   std::deque<Watched> watched_;
   std::thread thread_;
 };

@@ -287,6 +287,32 @@ TEST_CASE("nccl: a rank that ends, ends the others' work on their GPUs") {
   CHECK(gpus.nccl.misused() == 0);
 }
 
+TEST_CASE("nccl: a rank that returns early ends its peers before its communicator has ended") {
+  Gpus gpus;
+  Notes notes;
+  gpus.nccl.hold_up_ends(3s);
+  std::atomic<bool> before_the_end{true};
+  const std::string message = gpus.failure(
+      [&](const Group& group) {
+        group.all_reduce(zeros({100})).wait();
+        if (group.rank() == 1) return;
+        try {
+          go_on(group);
+        } catch (const Error&) {
+          const std::lock_guard lock(notes.mutex);
+          if (notes.have("[group] world: the end of rank 1's communicator on cuda:0: "
+                         "ncclCommDestroy has not come back in 3 s: left behind"))
+            before_the_end = false;
+          throw;
+        }
+      },
+      3, {.timeout = 60s, .on_note = notes.taker()});
+  CHECK_MESSAGE(message.starts_with("[all_reduce] collective 2 (f32, 100), step 0: rank "),
+                message);
+  CHECK_MESSAGE(message.ends_with(" waits for rank 1, which has left the group"), message);
+  CHECK(before_the_end);
+}
+
 TEST_CASE("nccl: what fails on one GPU ends all ranks, with the collective") {
   Gpus gpus;
   const std::string message = gpus.failure(
@@ -490,6 +516,26 @@ TEST_CASE("nccl: a rank that does not replay its graph ends the others' by the d
   CHECK(message.find(" to end it; ranks present: 0, 2; missing: 1") != message.npos);
   CHECK((1s <= took && took < 15s));
   gpus.check_all_aborted(3);
+}
+
+TEST_CASE("nccl: a rank that returns early ends its peers' replays, long before the timeout") {
+  Gpus gpus;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string message = gpus.failure(
+      [](const Group& group) {
+        const RankGraph own(group);
+        const int replays = group.rank() == 1 ? 3 : 4;
+        for (int i = 0; i < replays; ++i) own.graph->replay();
+        own.x.to_vector();  // waits for the GPU, until the watchdog ends its work
+        if (group.rank() != 1) own.graph->replay();
+      },
+      3, {.timeout = 60s});
+  CHECK_MESSAGE(
+      message.starts_with("[graph] replay 4, of [all_reduce] collective 2 (f32, 1003) and "
+                          "1 more: rank "),
+      message);
+  CHECK_MESSAGE(message.ends_with(" waits for rank 1, which has left the group"), message);
+  CHECK(std::chrono::steady_clock::now() - start < 30s);
 }
 
 TEST_CASE("nccl: what fails in a replay ends all ranks, and is said at the next one") {
