@@ -87,8 +87,8 @@ void Optimizer::check_fresh() const {
     return state.has_grad && !state.applied;
   });
   RINGLET_CHECK(fresh,
-                "[optimizer] no parameter has a gradient that no step has used: call backward() "
-                "before each step, of one optimizer per module");
+                "[optimizer] every gradient is missing or was used by an earlier step: call "
+                "backward() before each step()");
 }
 
 void Optimizer::refresh_slices() {

@@ -52,7 +52,7 @@ class Optimizer {
   /// Updates every parameter that has a gradient and moves this thread's generator to its next
   /// step. Throws, with all parameters unchanged, when a gradient is not finite, for which it waits
   /// for the device, when no_sync left one unsummed, and when no backward has run since a step of
-  /// this or another optimizer.
+  /// this or another optimizer. Two optimizers may alternate, each after a backward of its own.
   void step() {
     prepare_step();
     launch_step();

@@ -534,6 +534,22 @@ TEST_CASE("every step has dropout masks of its own") {
   CHECK(default_generator().step == 1);
 }
 
+TEST_CASE("two optimizers of one module may alternate, each with moments of its own") {
+  Bag bag;
+  const nn::Parameter p = bag.add("m", "p", ones({1}));
+  Sgd first(bag, {.lr = 1, .momentum = 0.5}), second(bag, {.lr = 0.5, .momentum = 0.5});
+  const auto step = [&](Optimizer& optimizer, double grad) {
+    optimizer.zero_grad();
+    give_grad(p, full({1}, grad));
+    optimizer.step();
+    return p.tensor().item();
+  };
+  CHECK(step(first, 1) == 0);  // torch.optim.SGD's values
+  CHECK(step(second, 2) == -1);
+  CHECK(step(first, 4) == -5.5);
+  CHECK(step(second, 1) == -6.5);
+}
+
 TEST_CASE("a step needs a gradient that no step has used, and a module parameters") {
   Bag bag;
   CHECK_THROWS_WITH_AS(Sgd{bag}, "[optimizer] the module has no parameters", Error);
@@ -541,8 +557,8 @@ TEST_CASE("a step needs a gradient that no step has used, and a module parameter
   Sgd first(bag, {.lr = 1}), second(bag, {.lr = 1});
   const auto refuses = [&](Optimizer& optimizer) {
     CHECK_THROWS_WITH_AS(optimizer.step(),
-                         "[optimizer] no parameter has a gradient that no step has used: call "
-                         "backward() before each step, of one optimizer per module",
+                         "[optimizer] every gradient is missing or was used by an earlier step: "
+                         "call backward() before each step()",
                          Error);
   };
   refuses(first);
