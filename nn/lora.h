@@ -58,15 +58,17 @@ class Lora final : public UnaryModule {
 };
 
 /// Freezes all parameters below `module` and puts a Lora into each linear layer that
-/// target_modules name; returns how many. Before an optimizer and a strategy are made.
+/// target_modules name; returns how many. Before an optimizer and a strategy are made. An Error
+/// changes nothing.
 inline std::size_t add_lora(Module& module, const LoraOptions& options) {
   RINGLET_CHECK(!options.target_modules.empty(), "[add_lora] target_modules is empty");
   const std::vector<Parameter> frozen = module.parameters();
-  std::size_t count = 0;
+  std::string patterns;
   for (const std::string& pattern : options.target_modules)
-    count += module.replace<Linear>(pattern, [&](std::shared_ptr<Linear> base) {
-      return std::make_shared<Lora>(std::move(base), options.r, options.alpha);
-    });
+    patterns += (patterns.empty() ? "" : ",") + pattern;
+  const std::size_t count = module.replace<Linear>(patterns, [&](std::shared_ptr<Linear> base) {
+    return std::make_shared<Lora>(std::move(base), options.r, options.alpha);
+  });
   for (const Parameter& parameter : frozen) parameter.set_requires_grad(false);
   return count;
 }

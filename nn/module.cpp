@@ -33,6 +33,11 @@ autograd::Variable find_named(const char* what, const std::vector<Named>& all,
   fail("no ", what, " '", name, "'", near.empty() ? "" : "; near: ", near);
 }
 
+void check_new(const std::vector<NamedParameter>& known, const std::string& name) {
+  for (const NamedParameter& own : known)
+    RINGLET_CHECK(own.name != name, "[module] parameter '", name, "' registered twice");
+}
+
 struct BeforeBackward final : autograd::Node {
   std::function<void()> hook;
   const char* name() const override { return "before_backward"; }
@@ -178,8 +183,7 @@ std::uint32_t Module::site() const {
 }
 
 Parameter Module::register_parameter(const std::string& name, Tensor value) {
-  for (const NamedParameter& own : parameters_)
-    RINGLET_CHECK(own.name != name, "[module] parameter '", name, "' registered twice");
+  check_new(parameters_, name);
   Parameter parameter(std::move(value), true);
   parameter.set_name(join(path_, name));
   parameters_.push_back({name, parameter});
@@ -187,6 +191,7 @@ Parameter Module::register_parameter(const std::string& name, Tensor value) {
 }
 
 void Module::register_parameter(const std::string& name, const Parameter& shared) {
+  check_new(parameters_, name);
   parameters_.push_back({name, shared});
 }
 

@@ -86,9 +86,9 @@ class Module {
              const std::string& prefix = "");
 
   /// Replaces each layer that `pattern` names by make(layer), which may keep the old one inside,
-  /// and returns how many. The pattern is a layer's dotted name or the last parts of it, where '*'
-  /// is any one part: "encoder.layer.*.attention.attn.q", "attn.q". An error where it names none,
-  /// or a layer that is no M, and once an optimizer or a strategy has the parameters.
+  /// and returns how many. A pattern is a layer's dotted name or its last parts, '*' is any part,
+  /// and commas separate several: "encoder.layer.*.attention.attn.q", "attn.q,attn.v". An Error,
+  /// which changes nothing, where one names no M, and once an optimizer or a strategy is there.
   template <class M = Module, class Make>
   std::size_t replace(const std::string& pattern, Make&& make) {
     return replace_layers(pattern, [&](const std::string& name, std::shared_ptr<Module> layer) {

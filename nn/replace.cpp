@@ -1,5 +1,6 @@
 // Module::replace: layers exchanged by name.
 #include <algorithm>
+#include <map>
 
 #include "ringlet/core/nearest.h"
 #include "ringlet/nn/module.h"
@@ -7,19 +8,25 @@
 namespace ringlet::nn {
 namespace {
 
-std::vector<std::string_view> parts_of(std::string_view name) {
+std::vector<std::string_view> parts_of(std::string_view name, char separator) {
   std::vector<std::string_view> parts;
-  for (std::size_t end; (end = name.find('.')) != name.npos; name.remove_prefix(end + 1))
+  for (std::size_t end; (end = name.find(separator)) != name.npos; name.remove_prefix(end + 1))
     parts.push_back(name.substr(0, end));
   parts.push_back(name);
   return parts;
 }
 
 bool matches(std::string_view pattern, std::string_view name) {
-  const std::vector<std::string_view> wanted = parts_of(pattern), given = parts_of(name);
+  const std::vector<std::string_view> wanted = parts_of(pattern, '.'), given = parts_of(name, '.');
   return wanted.size() <= given.size() &&
          std::equal(wanted.rbegin(), wanted.rend(), given.rbegin(),
                     [](std::string_view a, std::string_view b) { return a == "*" || a == b; });
+}
+
+[[noreturn]] void fail_no_layer(std::string_view pattern, const std::vector<std::string>& all) {
+  const std::vector<std::string> near = nearest(std::string(pattern), all);
+  fail("[module] no replaceable layer '", pattern, "'",
+       near.empty() ? "" : "; near: ", near.empty() ? "" : near.front());
 }
 
 }  // namespace
@@ -29,35 +36,59 @@ std::size_t Module::replace_layers(const std::string& pattern, const MakeLayer& 
     std::string name;
     Module* owner;
     std::size_t layer;
+    std::shared_ptr<Module> before = {}, after = {};
+    Replaceable& of_owner() const { return owner->replaceables_[layer]; }
   };
   std::vector<Found> found;
   std::vector<std::string> all;
+  const std::vector<std::string_view> patterns = parts_of(pattern, ',');
+  std::vector<bool> matched(patterns.size());
   visit([&](const std::string& path, Module& owner) {
     for (std::size_t i = 0; i < owner.replaceables_.size(); ++i) {
       std::string name = (path.empty() ? "" : path + '.') + owner.replaceables_[i].name;
       all.push_back(name);
       // A layer inside one that is replaced is the new layer's business, as is a second way to one.
       const bool inside = std::any_of(found.begin(), found.end(), [&](const Found& other) {
-        return name.starts_with(other.name + '.') ||
-               other.owner->replaceables_.data() + other.layer == owner.replaceables_.data() + i;
+        return name.starts_with(other.name + '.') || &other.of_owner() == &owner.replaceables_[i];
       });
-      if (!inside && matches(pattern, name)) found.push_back({std::move(name), &owner, i});
+      bool wanted = false;
+      for (std::size_t p = 0; p < patterns.size() && !inside; ++p)
+        if (matches(patterns[p], name)) matched[p] = wanted = true;
+      if (wanted) found.push_back({std::move(name), &owner, i});
     }
   });
-  if (found.empty()) {
-    const std::vector<std::string> near = nearest(pattern, all);
-    fail("[module] no replaceable layer '", pattern, "'",
-         near.empty() ? "" : "; near: ", near.empty() ? "" : near.front());
-  }
-  for (const Found& one : found) one.owner->check_movable(one.name);
+  for (std::size_t p = 0; p < patterns.size(); ++p)
+    if (!matched[p]) fail_no_layer(patterns[p], all);
+  struct Former {
+    std::vector<NamedParameter> parameters;
+    std::vector<std::pair<std::string, std::shared_ptr<Module>>> children;
+    std::vector<Replaceable> replaceables;
+  };
+  std::map<Module*, Former> former;
   for (const Found& one : found) {
-    Replaceable& layer = one.owner->replaceables_[one.layer];
-    try {
-      one.owner->set_layer(layer, make(one.name, layer.current()));
-    } catch (...) {
-      outermost().name_all();  // make may have put the old layer elsewhere
-      throw;
+    one.owner->check_movable(one.name);
+    former[one.owner] = {one.owner->parameters_, one.owner->children_, one.owner->replaceables_};
+  }
+  std::size_t set = 0;
+  try {
+    for (Found& one : found) {
+      one.before = one.of_owner().current();
+      one.after = make(one.name, one.before);
     }
+    for (; set < found.size(); ++set)
+      found[set].owner->set_layer(found[set].of_owner(), found[set].after);
+  } catch (...) {
+    for (std::size_t i = 0; i < set; ++i) found[i].of_owner().set(found[i].before);
+    for (Found& one : found) one.after.reset();
+    for (auto& [owner, was] : former) {
+      owner->parameters_ = was.parameters;
+      owner->children_ = was.children;
+      owner->replaceables_ = was.replaceables;
+      for (const auto& [name, child] : owner->children_)
+        if (!child->parent_) owner->adopt(*child);
+    }
+    outermost().name_all();  // make may have put a layer elsewhere
+    throw;
   }
   return found.size();
 }

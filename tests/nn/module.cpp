@@ -68,6 +68,17 @@ TEST_CASE("parameters have dotted names, in the order of registration") {
   CHECK_THROWS_WITH_AS(net.parameter("momentum"), "no parameter 'momentum'", Error);
 }
 
+TEST_CASE("a parameter's name is taken once, by a shared one, too") {
+  struct Tied : Module {
+    explicit Tied(const std::string& name) {
+      const Parameter weight = register_parameter("weight", ones({1}));
+      register_parameter(name, weight);
+    }
+  };
+  CHECK_THROWS_WITH_AS(Tied("weight"), "[module] parameter 'weight' registered twice", Error);
+  CHECK(names(Tied("decoder")) == std::vector<std::string>{"weight"});
+}
+
 TEST_CASE("paths go from the outermost module, by the first way to each") {
   const auto shared = std::make_shared<Affine>(3);
   const auto head = std::make_shared<Net>();

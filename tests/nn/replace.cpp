@@ -94,6 +94,32 @@ TEST_CASE("LoRA keeps the base's names, freezes it and starts from its output") 
   const auto copy = std::dynamic_pointer_cast<Tower>(tower.clone(default_device()));
   CHECK(parameter_names(*copy) == parameter_names(tower));
   CHECK(copy->forward(x.tensor()).tensor().to_vector() == before);
-  CHECK_THROWS_WITH_AS(add_lora(tower, {.r = 0, .target_modules = {"1.dense"}}),
-                       "[Lora] r: expected 1 or more, got 0", Error);
+}
+
+TEST_CASE("a replacement that fails changes nothing") {
+  Tower tower;
+  const Variable x(normal({5, 4}));
+  const std::vector<float> before = tower.forward(x).tensor().to_vector();
+  const std::vector<std::string> names = parameter_names(tower);
+  const auto check_refused = [&](const LoraOptions& options, const char* message) {
+    CHECK_THROWS_WITH_AS(add_lora(tower, options), message, Error);
+    CHECK(parameter_names(tower) == names);
+    for (const NamedParameter& named : tower.named_parameters()) {
+      CHECK(named.parameter.name() == named.name);
+      CHECK(named.parameter.requires_grad());
+    }
+    CHECK(tower.layers[1]->path() == "layer.1.dense");
+    CHECK(tower.forward(x).tensor().to_vector() == before);
+  };
+  check_refused({.r = 0, .target_modules = {"1.dense"}}, "[Lora] r: expected 1 or more, got 0");
+  check_refused({.target_modules = {"0.dense", "3.dense"}},
+                "[module] no replaceable layer '3.dense'");
+  const auto second_fails = [](const std::shared_ptr<Module>& layer) -> std::shared_ptr<Module> {
+    if (layer->path() == "layer.1.dense") return std::make_shared<Tower>();
+    return std::make_shared<Twice>();
+  };
+  CHECK_THROWS_AS(tower.replace("dense", second_fails), Error);
+  check_refused({.r = 0, .target_modules = {"0.dense"}}, "[Lora] r: expected 1 or more, got 0");
+  CHECK(add_lora(tower, {.target_modules = {"0.dense", "dense", "2.dense"}}) == 3);
+  CHECK(tower.forward(x).tensor().to_vector() == before);
 }
