@@ -25,8 +25,9 @@ class Replicas;
 struct DataParallelOptions {
   /// Counts the seconds of seconds_exchanging(), which takes points in the first device's time.
   bool timed = false;
-  /// Divides the summed value and gradients by the devices: for a loss that is the mean of its
-  /// device's rows. Off, losses divide by the rows of the global batch.
+  /// Divides the summed value and gradients by the devices, those of leaves outside the module
+  /// too: for a loss that is the mean of its device's rows. Off, losses divide by the rows of the
+  /// global batch.
   bool average = false;
   /// Gets a line where one of the devices and the first do not read each other's memory.
   std::function<void(const std::string&)> on_note = {};

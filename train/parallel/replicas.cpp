@@ -1,6 +1,7 @@
 #include "ringlet/train/parallel/replicas.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -48,10 +49,11 @@ void follow_settings(nn::Module& module, nn::Module& copy) {
 /// backwards write to.
 struct ParallelNode final : autograd::Node {
   std::shared_ptr<Replicas> replicas;
-  std::vector<Variable> values;  // one per device
+  std::vector<Variable> values;   // one per device
+  std::vector<Variable> outside;  // leaves that are averaged
   const char* name() const override { return "data_parallel"; }
   void backward(const Tensor& grad, autograd::Gradients& grads) override {
-    replicas->backward(values, grad);
+    replicas->backward(values, outside, grad);
     for (std::size_t i = 0; i < grads.size(); ++i) grads[i].skip();
   }
 };
@@ -186,6 +188,7 @@ Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {
   return autograd::record<ParallelNode>(sum, leaves(used), [&](ParallelNode& node) {
     node.replicas = shared_from_this();
     node.values = std::move(values);
+    if (average_) node.outside = outside(used);
   });
 }
 
@@ -205,10 +208,28 @@ std::vector<Variable> Replicas::leaves(const std::vector<std::vector<Variable>>&
   return all;
 }
 
+std::vector<Variable> Replicas::outside(const std::vector<std::vector<Variable>>& used) const {
+  std::map<const autograd::VariableState*, Variable> found;
+  for (const std::vector<Variable>& of_device : used)
+    for (const Variable& leaf : of_device) found.emplace(leaf.state().get(), leaf);
+  for (const Own& own : own_) found.erase(own.state);
+  for (const Replica& replica : replicas_)
+    for (const nn::Parameter& parameter : replica.parameters) found.erase(parameter.state().get());
+  std::vector<Variable> all;
+  for (auto& [state, leaf] : found) all.push_back(std::move(leaf));
+  return all;
+}
+
 // ---- backward -----------------------------------------------------------------------------
 
-void Replicas::backward(const std::vector<Variable>& values, const Tensor& grad) {
+void Replicas::backward(const std::vector<Variable>& values, const std::vector<Variable>& outside,
+                        const Tensor& grad) {
   set_sums_aside();
+  std::vector<Tensor> earlier;  // of `outside`, before this backward; undefined: none
+  for (const Variable& leaf : outside) {
+    earlier.push_back(leaf.grad().defined() ? leaf.grad().clone() : Tensor());
+    leaf.state()->has_grad = false;
+  }
   try {
     on_devices([&](std::size_t d) {
       if (!values[d].requires_grad()) return;  // the other devices' do
@@ -219,6 +240,13 @@ void Replicas::backward(const std::vector<Variable>& values, const Tensor& grad)
   } catch (...) {
     forget_gradients();
     throw;
+  }
+  for (std::size_t i = 0; i < outside.size(); ++i) {
+    autograd::VariableState& state = *outside[i].state();
+    if (state.has_grad) take_average(state.grad_buffer);
+    if (!earlier[i].defined()) continue;
+    axpby(state.grad_buffer, 1, earlier[i], state.has_grad ? 1 : 0);
+    state.has_grad = true;
   }
   even_out();
   if (*paused_ == 0) reduce();

@@ -34,7 +34,9 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   bool running() const { return running_; }
   /// The sum of part(d), () each, over the devices, and a backward that runs on all of them.
   Variable sum(const std::function<Variable(std::size_t)>& part);
-  void backward(const std::vector<Variable>& values, const Tensor& grad);
+  /// `outside`: the leaves that are no parameter of the module and whose gradients are averaged.
+  void backward(const std::vector<Variable>& values, const std::vector<Variable>& outside,
+                const Tensor& grad);
 
   /// More than 0: backward leaves gradients on their devices.
   const std::shared_ptr<int>& paused() const { return paused_; }
@@ -71,6 +73,7 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   void send_buffers();
   void send_settings();
   std::vector<Variable> leaves(const std::vector<std::vector<Variable>>& used) const;
+  std::vector<Variable> outside(const std::vector<std::vector<Variable>>& used) const;
   void even_out();
   std::vector<Range> reached() const;
   void reduce();

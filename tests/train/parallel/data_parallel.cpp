@@ -212,6 +212,22 @@ TEST_CASE("averaged, value and gradients are the mean over the devices") {
   }
 }
 
+TEST_CASE("averaged, the gradient of a leaf outside the module is divided, too") {
+  Experts net;
+  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(2), {.average = true});
+  const Variable outside(full({4}, 3.0), true);
+  for (int i = 1; i <= 2; ++i) {
+    parallel
+        .sum([&](nn::Module& replica, std::size_t d) {
+          const Variable value = dynamic_cast<Experts&>(replica)(d, 1);
+          return d > 0 ? value : value + autograd::sum(outside * outside);
+        })
+        .backward();
+    CHECK(outside.grad().to_vector() == std::vector<float>(4, 3.0F * static_cast<float>(i)));
+    CHECK(net.experts[1].grad().to_vector()[0] == 0.5 * i);
+  }
+}
+
 TEST_CASE("exchanging takes what the first device is at it, not the host that gives it the work") {
   const DeviceType type = default_device().type;
   if (type == DeviceType::cpu || !dynamic_cast<const DelayedDevice*>(&backend(type))) {
