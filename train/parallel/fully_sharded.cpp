@@ -111,7 +111,8 @@ class Gatherer final : public UnitSharding {
   struct Whole {
     Tensor data;  // (bytes of its layout) u8, while it is whole or on its way
     std::optional<comm::Work> gathering;
-    bool in_use = false;  // parameters point into it
+    bool in_use = false;       // parameters point into it
+    bool in_backward = false;  // backward has entered it since it was gathered
   };
 
   void make_layouts() {
@@ -196,13 +197,28 @@ class Gatherer final : public UnitSharding {
     if (found != entered_.rend()) entered_.erase(found.base() - 1, entered_.end());
   }
 
-  void pre_backward(nn::Module& module) { enter_layer(places_.at(&module).layer, -1); }
+  void pre_backward(nn::Module& module) {
+    const std::size_t unit = places_.at(&module).layer;
+    release_frozen(unit);
+    enter_layer(unit, -1);
+    whole_[unit].in_backward = true;
+  }
+
+  // A frozen parameter gets no gradient, which would mark its last use. Nodes run in the reverse
+  // order of the forward: those of units entered before this one have run.
+  void release_frozen(std::size_t entered) {
+    for (const std::size_t unit : layers_) {
+      const std::string& name = states_[unit].unit->name;
+      const bool around = name.empty() || states_[entered].unit->name.starts_with(name + '.');
+      if (whole_[unit].in_backward && unit != entered && !around && states_[unit].waiting == 0)
+        release(unit);
+    }
+  }
 
   void unit_complete(State& state) override {
     const auto unit = static_cast<std::size_t>(&state - states_.data());
     if (!state.unit->layer) return;
     RINGLET_CHECK(whole_[unit].in_use, used_without_call(*state.unit));
-    // A frozen parameter gets no gradient, which would mark its last use.
     if (std::ranges::all_of(items_of(state), &Item::reached)) release(unit);
   }
 
@@ -261,6 +277,7 @@ class Gatherer final : public UnitSharding {
       for (std::size_t i = state.first_item; i < state.last_item; ++i)
         items_[i].slot->parameter.set_tensor(placeholder(state.elsewhere, *items_[i].slot));
     whole.data = Tensor();
+    whole.in_backward = false;
   }
 
   void drop_all() {

@@ -38,8 +38,8 @@ struct FullyShardedOptions {
 
 /// Each rank keeps 16 bytes x parameters / n (data, gradients and two moments of its piece of each
 /// unit), and for a while three units' whole parameters, two units' gradients and what lies outside
-/// every unit. Per step it moves 3 (n - 1) / n x the parameters, less as ZeRO does. A unit that
-/// backward enters and of which a parameter is frozen stays whole until backward ends.
+/// every unit. Per step it moves 3 (n - 1) / n x the parameters, less as ZeRO does. A unit of which
+/// a parameter is frozen stays whole until backward enters the next one.
 ///
 /// A module that is a unit gathers its parameters before its forward and before its backward; what
 /// lies outside every unit is gathered when the outermost module that holds it is entered, and kept

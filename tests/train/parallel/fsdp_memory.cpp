@@ -6,6 +6,7 @@
 
 #include "../../files.h"
 #include "ringlet/core/file.h"
+#include "ringlet/nn/lora.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "tiny.h"
 
@@ -19,11 +20,12 @@ namespace {
 constexpr std::size_t kElement = sizeof(float);
 
 /// Reads a folder, trains two steps of the same rows on every rank, and writes a folder.
-void train_and_save(const TemporaryFolder& folder, DType compute,
+void train_and_save(const TemporaryFolder& folder, DType compute, bool lora,
                     const std::function<std::shared_ptr<void>(models::Loss&)>& attach,
                     const std::function<void(models::Loss&)>& after) {
   const auto encoder = models::SentenceEncoder::from_pretrained(folder / "model");
   encoder.transformer()->set_compute_dtype(compute);
+  if (lora) nn::add_lora(*encoder.transformer(), {.r = 4, .target_modules = {"attn.q", "attn.v"}});
   models::CosineSimilarityLoss loss(encoder);
   const std::shared_ptr<void> strategy = attach(loss);
   AdamW optimizer(loss, tiny::adamw());
@@ -61,11 +63,11 @@ Units units_of(const nn::Module& module) {
 
 /// The most that activations take, and the arena's own, without any strategy: a process of its own
 /// writes it to a file.
-std::size_t activations(const TemporaryFolder& folder, DType compute) {
+std::size_t activations(const TemporaryFolder& folder, DType compute, bool lora) {
   comm::launch(
       [&](const comm::Group&) {
         train_and_save(
-            folder, compute, [](models::Loss&) { return nullptr; },
+            folder, compute, lora, [](models::Loss&) { return nullptr; },
             [&](const models::Loss& loss) {
               const MemoryStats stats = memory_stats({});
               const auto arena = static_cast<std::size_t>(loss.arena()->numel());
@@ -107,6 +109,27 @@ void check_rank(const TemporaryFolder& folder, const models::Loss& loss,
   if (group.rank() == 0) write_file(folder / "figures", said);
 }
 
+void check_ranks(const TemporaryFolder& folder, DType computed, DType moved, bool lora) {
+  const std::size_t for_activations = activations(folder, computed, lora);
+  for (const int n : {1, 2, 4}) {
+    CAPTURE(n);
+    CHECK_NOTHROW(comm::launch(
+        [&](const comm::Group& group) {
+          train_and_save(
+              folder, computed, lora,
+              [&](models::Loss& loss) {
+                return std::make_shared<FullySharded>(loss, group,
+                                                      FullyShardedOptions{.param_dtype = moved});
+              },
+              [&](const models::Loss& loss) { check_rank(folder, loss, for_activations, group); });
+        },
+        n, {.ranks = comm::Ranks::processes}));
+    MESSAGE(n, " ranks, computed in ", std::string(name(computed)), ", gathered as ",
+            std::string(name(moved)), std::string(lora ? ", LoRA: " : ": "),
+            read_file(folder / "figures"), "; activations ", for_activations);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("FSDP keeps 16 bytes x parameters / n, three units, two gradients and what is outside") {
@@ -114,29 +137,14 @@ TEST_CASE("FSDP keeps 16 bytes x parameters / n, three units, two gradients and 
   models::SentenceEncoder(tiny::deep_config(), words::tokenizer()).save(folder / "model");
   using Dtypes = std::pair<DType, DType>;  // computed in, gathered as
   for (const auto& [compute, gathered] :
-       {Dtypes{DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}}) {
-    const DType computed = compute, moved = gathered;  // clang 14 captures no structured binding
-    const std::size_t for_activations = activations(folder, computed);
-    for (const int n : {1, 2, 4}) {
-      CAPTURE(n);
-      CHECK_NOTHROW(comm::launch(
-          [&](const comm::Group& group) {
-            train_and_save(
-                folder, computed,
-                [&](models::Loss& loss) {
-                  return std::make_shared<FullySharded>(loss, group,
-                                                        FullyShardedOptions{.param_dtype = moved});
-                },
-                [&](const models::Loss& loss) {
-                  check_rank(folder, loss, for_activations, group);
-                });
-          },
-          n, {.ranks = comm::Ranks::processes}));
-      MESSAGE(n, " ranks, computed in ", std::string(name(computed)), ", gathered as ",
-              std::string(name(moved)), ": ", read_file(folder / "figures"), "; activations ",
-              for_activations);
-    }
-  }
+       {Dtypes{DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}})
+    check_ranks(folder, compute, gathered, false);
+}
+
+TEST_CASE("FSDP keeps as many units whole where most of each is frozen, as LoRA leaves it") {
+  const TemporaryFolder folder;
+  models::SentenceEncoder(tiny::deep_config(), words::tokenizer()).save(folder / "model");
+  check_ranks(folder, DType::f32, DType::f32, true);
 }
 
 TEST_SUITE_END();
