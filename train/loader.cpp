@@ -57,6 +57,7 @@ struct Loader::State {
     const std::int64_t limit = tokenizer.max_length();
     if (options.max_length > 0 && (limit == 0 || options.max_length < limit))
       limited.set_max_length(options.max_length);
+    options.max_length = limited.max_length();
     for (const auto& dataset : datasets)
       caches.emplace_back(*dataset, limited, options.cache_tokens);
   }

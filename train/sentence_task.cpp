@@ -31,7 +31,7 @@ SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
     const TextDataset& data = *loader_.datasets()[i];
     const auto columns = static_cast<std::int64_t>(data.columns().size());
     if (const std::int64_t least = loss.min_rows(i, columns); rows < least)
-      fail_input("batch size: expected at least ", least, " for the loss of ", data.name(),
+      fail_input("batch size (--batch): expected at least ", least, " for the loss of ", data.name(),
                  ", found ", rows);
   }
   const std::vector<nn::Parameter> parameters = loss.parameters();
@@ -111,7 +111,7 @@ UpdateArguments SentenceTask::arguments() const {
       {kOrder, options.shuffle ? "shuffled" : "as given"},
       {"--dealing", options.dealing == Dealing::round_robin ? "round_robin" : "proportional"},
       {"rows that share a text in a batch", options.no_duplicates ? "none" : "allowed"},
-      {"--max-length", options.max_length > 0 ? str(options.max_length) : "the tokenizer's"},
+      {"--max-length", options.max_length > 0 ? str(options.max_length) : "none"},
       {"--padded", options.padded ? "true" : "false"},
       {"--seed", str(options.seed)}};
   for (std::size_t i = 0; i < loader_.datasets().size(); ++i) {

@@ -2,9 +2,25 @@
 
 #include <fmt/format.h>
 
+#include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/quote.h"
 
 namespace ringlet::train {
+namespace {
+
+const char* name(MatmulPrecision precision) {
+  switch (precision) {
+    case MatmulPrecision::high:
+      return "high";
+    case MatmulPrecision::medium:
+      return "medium";
+    case MatmulPrecision::highest:
+      break;
+  }
+  return "highest";
+}
+
+}  // namespace
 
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
   const auto at_least_0 = [](const char* option, double value) {
@@ -78,6 +94,7 @@ UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_
                                     : str("adamw, beta1 ", exact(arguments.beta1), ", beta2 ",
                                           exact(arguments.beta2), ", eps ", exact(arguments.eps));
   return {{"--dtype", str(arguments.dtype)},
+          {"--matmul-precision", name(matmul_precision())},
           {"--optimizer", optimizer},
           {"--lr", exact(arguments.lr)},
           {"--schedule", decay_name(arguments.schedule)},

@@ -344,4 +344,7 @@ TEST_CASE_FIXTURE(Fixture, "--resume with other options names each, its value th
   check_refused(train("more.csv", {"--batch", "2", "--resume"}),
                 line + "--data " + (folder / "data.csv").string() + " (4 rows), now " +
                     (folder / "more.csv").string() + " (2 rows)");
+  check_refused(train("data.csv", {"--batch", "2", "--max-length", "16", "--matmul-precision",
+                                   "high", "--resume"}),
+                line + "--matmul-precision highest, now high; --max-length 128, now 16");
 }
