@@ -77,7 +77,7 @@ inline void set_predicate(Warp& warp, Operand operand, Mask value, Mask lanes) {
   held = (held & ~lanes) | (value & lanes);
 }
 
-/// Calls body(lane) for each lane of the mask. The loop over all 32 lanes vectorises.
+/// Calls body(lane) for each lane of the mask.
 template <class Body>
 inline void for_lanes(Mask mask, Body&& body) {
   if (mask == kAllLanes) {
@@ -85,6 +85,24 @@ inline void for_lanes(Mask mask, Body&& body) {
   } else {
     for (Mask left = mask; left != 0; left &= left - 1) body(std::countr_zero(left));
   }
+}
+
+/// Sets out[lane] to value(lane) for each lane of the mask; `out` may be one of value's operands.
+/// The loops over all 32 lanes vectorise, and compute what lanes outside of the mask discard.
+template <class C, class Value>
+inline void put_lanes(C* out, Mask mask, Value&& value) {
+  constexpr int kFew = 6;  // lanes, which are faster one by one
+  if (std::popcount(mask) <= kFew) {
+    for_lanes(mask, [&](int lane) { out[lane] = value(lane); });
+    return;
+  }
+  C values[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) values[lane] = value(lane);
+  if (mask == kAllLanes) {
+    std::memcpy(out, values, sizeof(values));
+    return;
+  }
+  for (int lane = 0; lane < kLanes; ++lane) out[lane] = mask >> lane & 1 ? values[lane] : out[lane];
 }
 
 }  // namespace ringlet::emulated

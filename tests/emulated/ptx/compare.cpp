@@ -83,8 +83,8 @@ template <class T>
 void run_select(Warp& warp, const Instruction& at, Mask mask) {
   const T *a = cells<T>(warp, at.in[0]), *b = cells<T>(warp, at.in[1]);
   const Mask chosen = predicate(warp, at.in[2]);
-  T* const out = result<T>(warp, at.out[0]);
-  for_lanes(mask, [&](int lane) { out[lane] = chosen >> lane & 1 ? a[lane] : b[lane]; });
+  put_lanes(result<T>(warp, at.out[0]), mask,
+            [&](int lane) { return chosen >> lane & 1 ? a[lane] : b[lane]; });
 }
 
 template <class Compare, class... T>

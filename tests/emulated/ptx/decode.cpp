@@ -55,15 +55,9 @@ class Decoder {
 
   // Shared variables are declared at module scope. A kernel allocates only those that it names.
   void declare_shared_of_module(const Function& function) {
-    const auto is_used = [&](const std::string& name) {
-      return std::any_of(function.body.begin(), function.body.end(), [&](const Statement& at) {
-        return std::any_of(at.operands.begin(), at.operands.end(), [&](const std::string& operand) {
-          return operand.find(name) != std::string::npos;
-        });
-      });
-    };
     for (const Declaration& declared : source_.variables) {
-      if (declared.space != ".shared" || !is_used(declared.name)) continue;
+      if (declared.space != ".shared" || function.text.find(declared.name) == std::string::npos)
+        continue;
       if (declared.is_extern)
         operands_.declare_dynamic(declared);
       else
@@ -78,7 +72,7 @@ class Decoder {
     auto jumps = std::move(jumps_);
     labels_.clear(), jumps_.clear();
     end_labels_.push_back(end);
-    for (const Statement& statement : function.body) read(statement);
+    for (const Statement& statement : function.body()) read(statement);
     end_labels_.pop_back();
     if (!end.empty()) labels_[end] = kernel_->code.size();
     for (const auto& [at, label] : jumps_) {

@@ -151,6 +151,17 @@ void release(Warp& warp, int lane, Address address) {
   released()[address] = std::move(clock);
 }
 
+// Whether body(byte, mask) is true for all bytes that hold a bit of the accessed bytes.
+template <class Byte, class Body>
+bool all_bytes_of_bits(Byte* byte, Address address, std::size_t nbytes, const Body& body) {
+  std::size_t first = address % 8;
+  for (; first + nbytes > 8; ++byte, first = 0) {
+    if (!body(*byte, 0xffu << first & 0xff)) return false;
+    nbytes -= 8 - first;
+  }
+  return body(*byte, ((1u << nbytes) - 1) << first);
+}
+
 template <class T, auto kFunction>
 void run_atomic(Warp& warp, const Instruction& at, Mask mask) {
   const Cell<T>* const with = cells<Cell<T>>(warp, at.in[1]);
@@ -184,14 +195,16 @@ T exchange(T, T b) {
 }  // namespace
 
 bool is_written(const std::uint8_t* bits, Address address, std::size_t nbytes) {
-  for (std::size_t i = 0, bit = address % 8; i < nbytes; ++i, ++bit)
-    if ((bits[bit / 8] >> bit % 8 & 1) == 0) return false;
-  return true;
+  return all_bytes_of_bits(bits, address, nbytes, [](const std::uint8_t& byte, unsigned mask) {
+    return (byte & mask) == mask;
+  });
 }
 
 void mark_written(std::uint8_t* bits, Address address, std::size_t nbytes) {
-  for (std::size_t i = 0, bit = address % 8; i < nbytes; ++i, ++bit)
-    bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | 1u << bit % 8);
+  all_bytes_of_bits(bits, address, nbytes, [](std::uint8_t& byte, unsigned mask) {
+    byte = static_cast<std::uint8_t>(byte | mask);
+    return true;
+  });
 }
 
 void run_load(Warp& warp, const Instruction& at, Mask mask) {

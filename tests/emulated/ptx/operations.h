@@ -50,9 +50,8 @@ namespace detail {
 template <auto kFunction, class R, class... A, std::size_t... kIndex>
 void run_each(Warp& warp, const Instruction& at, Mask mask, std::index_sequence<kIndex...>) {
   const auto in = std::make_tuple(cells<Cell<A>>(warp, at.in[kIndex])...);
-  Cell<R>* const out = result<Cell<R>>(warp, at.out[0]);
-  for_lanes(mask, [&](int lane) {
-    out[lane] = to_cell<R>(kFunction(from_cell<A>(std::get<kIndex>(in)[lane])...));
+  put_lanes(result<Cell<R>>(warp, at.out[0]), mask, [&](int lane) {
+    return to_cell<R>(kFunction(from_cell<A>(std::get<kIndex>(in)[lane])...));
   });
 }
 

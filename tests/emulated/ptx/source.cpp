@@ -160,7 +160,7 @@ class BodyParser {
   std::vector<Statement> statements_;
 };
 
-Function parse_function(const std::string& head, const std::string& body) {
+Function parse_function(const std::string& head, std::string body) {
   Function function;
   const auto entry = head.find(".entry");
   function.is_entry = entry != std::string::npos;
@@ -179,7 +179,7 @@ Function parse_function(const std::string& head, const std::string& body) {
     for (const std::string& count : split(head.substr(most + 8, end - most - 8), ','))
       function.most_threads.push_back(static_cast<std::uint32_t>(std::stoul(count)));
   }
-  function.body = BodyParser(body).parse();
+  function.text = std::move(body);
   return function;
 }
 
@@ -190,6 +190,8 @@ void read_file(ModuleSource& module, const std::string& line) {
 }
 
 }  // namespace
+
+std::vector<Statement> Function::body() const { return BodyParser(text).parse(); }
 
 std::size_t bytes_of(const std::string& type) {
   if (type == "pred") return 0;

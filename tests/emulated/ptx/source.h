@@ -40,7 +40,9 @@ struct Function {
   bool is_entry = false;
   std::vector<Declaration> results, parameters;
   std::vector<std::uint32_t> most_threads;  // .maxntid
-  std::vector<Statement> body;
+  std::string text;                         // of the body
+
+  std::vector<Statement> body() const;
 };
 
 struct ModuleSource {

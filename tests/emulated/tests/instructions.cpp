@@ -33,7 +33,8 @@ std::string bits_type(const std::string& type) {
   return width == 'd' || width == 'D' ? "b64" : width == 'h' ? "b16" : "b32";
 }
 
-/// The bits of `opcode result, in...` for one thread. Types: the result's first.
+/// The bits of `opcode result, in...`, the same in a warp of 1, 20 and 32 threads. Types: the
+/// result's first.
 std::uint64_t run(const std::string& opcode, const std::vector<std::string>& types,
                   const Words& in) {
   std::string body, operands;
@@ -49,13 +50,19 @@ std::uint64_t run(const std::string& opcode, const std::vector<std::string>& typ
   }
   const std::string result = register_of(types[0], 0);
   body += opcode + ' ' + result + operands + ";\n";
+  std::string store = "mov.u32 %r11, %tid.x;\nsetp.eq.u32 %p7, %r11, 0;\n";
   if (types[0] == "pred")
-    body += "selp.b32 %r10, 1, 0, " + result + ";\nst.global.b32 [%base], %r10;";
+    store += "selp.b32 %r10, 1, 0, " + result + ";\n@%p7 st.global.b32 [%base], %r10;";
   else
-    body += "st.global." + bits_type(types[0]) + " [%base], " + result + ';';
-  Words words = in;
-  words[0] = in[0];
-  const std::uint64_t found = run_kernel(kernel_text(body), words, 1, 1)[0];
+    store += "@%p7 st.global." + bits_type(types[0]) + " [%base], " + result + ';';
+  const auto run_in = [&](unsigned threads) {
+    const std::string members = std::to_string((std::uint64_t{1} << threads) - 1);
+    const std::string text = kernel_text(body + "bar.warp.sync " + members + ";\n" + store);
+    return run_kernel(text, in, 1, threads)[0];
+  };
+  const std::uint64_t found = run_in(1);
+  CHECK(run_in(20) == found);
+  CHECK(run_in(32) == found);
   const std::string stored = types[0] == "pred" ? "b32" : bits_type(types[0]);
   return stored == "b64" ? found : found & (stored == "b16" ? 0xffff : 0xffffffff);
 }
