@@ -8,7 +8,7 @@
 namespace ringlet::train {
 namespace {
 
-const char* name(MatmulPrecision precision) {
+const char* precision_name(MatmulPrecision precision) {
   switch (precision) {
     case MatmulPrecision::high:
       return "high";
@@ -94,7 +94,7 @@ UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_
                                     : str("adamw, beta1 ", exact(arguments.beta1), ", beta2 ",
                                           exact(arguments.beta2), ", eps ", exact(arguments.eps));
   return {{"--dtype", str(arguments.dtype)},
-          {"--matmul-precision", name(matmul_precision())},
+          {"--matmul-precision", precision_name(matmul_precision())},
           {"--optimizer", optimizer},
           {"--lr", exact(arguments.lr)},
           {"--schedule", decay_name(arguments.schedule)},
