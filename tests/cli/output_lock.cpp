@@ -1,6 +1,11 @@
 // One run at a time trains into an --output; its lock ends with its processes.
-#include <filesystem>
+#include "ringlet/train/cli/output_lock.h"
 
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "ringlet/core/error.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
@@ -18,7 +23,7 @@ std::vector<std::string> program(std::vector<std::string> arguments) {
 }
 
 /// A run that has written a checkpoint and goes on.
-struct Fixture {
+struct LockedOutput {
   TemporaryFolder folder;
   fs::path output = folder / "out";
 
@@ -37,7 +42,8 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "a second run with the same --output is refused while the first lives") {
+TEST_CASE_FIXTURE(LockedOutput,
+                  "a second run with the same --output is refused while the first lives") {
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{}, {"--strategy", "ddp", "--devices", "2"}}) {
     fs::remove_all(output);
@@ -57,11 +63,12 @@ TEST_CASE_FIXTURE(Fixture, "a second run with the same --output is refused while
       return command;
     }());
     CHECK_EQ(launched.code, 2);
-    CHECK(launched.err.find("[0] ringlet: " + line) != std::string::npos);
+    CHECK(launched.err.starts_with("[0] ringlet: " + line));
+    CHECK_EQ(std::count(launched.err.begin(), launched.err.end(), '\n'), 2);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a lock does not outlive its run, however it ended") {
+TEST_CASE_FIXTURE(LockedOutput, "a lock does not outlive its run, however it ended") {
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{}, {"--strategy", "ddp", "--devices", "2"}}) {
     fs::remove_all(output);
@@ -93,7 +100,8 @@ TEST_CASE_FIXTURE(Fixture, "a lock does not outlive its run, however it ended") 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "ranks that are started again wait for those that are still ending") {
+TEST_CASE_FIXTURE(LockedOutput,
+                  "ranks that are started again wait for those that are still ending") {
   fs::create_directory(output);
   const std::string lock = (output / ".ringlet-lock").string();
   const std::string ready = (folder / "ready").string();
@@ -106,7 +114,7 @@ TEST_CASE_FIXTURE(Fixture, "ranks that are started again wait for those that are
   CHECK(fs::exists(output / "model"));
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(LockedOutput,
                   "a run that is refused leaves no folder, and finds its own place again") {
   const fs::path below = folder / "a/b/out";
   CHECK_EQ(run(tiny_training(below.string() + "/", 1, {"--data", "absent.csv"})).code, 2);
@@ -114,6 +122,26 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK_EQ(run(tiny_training(below.string() + "/", 1)).code, 0);
   CHECK(fs::exists(below / "model"));
   CHECK_FALSE(fs::exists(below / ".ringlet-lock"));
+}
+
+TEST_CASE("a lock that vanishes before it is taken belongs to no other run") {
+  const TemporaryFolder folder;
+  const fs::path lock = folder / ".ringlet-lock";
+  std::atomic<bool> stop{false};
+  std::thread remover([&] {  // as runs that end
+    while (!stop) fs::remove(lock);
+  });
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    try {
+      const ringlet::cli::OutputLock held(folder.path(), std::chrono::seconds(0));
+    } catch (const ringlet::InputError&) {
+      ++refused;
+    }
+  }
+  stop = true;
+  remover.join();
+  CHECK_EQ(refused, 0);
 }
 
 TEST_SUITE_END();

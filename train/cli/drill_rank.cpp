@@ -43,7 +43,7 @@ constexpr std::size_t kDigits = 600;
 constexpr std::size_t kBatch = 8;
 constexpr std::int64_t kSaveSteps = 2;
 constexpr std::int64_t kPixels = 28 * 28;
-constexpr std::int64_t kHidden = 32;
+constexpr std::int64_t kHiddenUnits = 32;
 
 /// Two linear layers with dropout between.
 class Net final : public nn::Layer<Net> {
@@ -55,14 +55,14 @@ class Net final : public nn::Layer<Net> {
 
  private:
   std::shared_ptr<nn::Linear> in_ =
-      register_module("in", std::make_shared<nn::Linear>(kPixels, kHidden));
+      register_module("in", std::make_shared<nn::Linear>(kPixels, kHiddenUnits));
   std::shared_ptr<nn::Dropout> dropout_ =
       register_module("dropout", std::make_shared<nn::Dropout>(0.1));
   std::shared_ptr<nn::Linear> out_ =
-      register_module("out", std::make_shared<nn::Linear>(kHidden, 10));
+      register_module("out", std::make_shared<nn::Linear>(kHiddenUnits, 10));
 };
 
-std::int64_t first_layer_weights() { return kPixels * kHidden; }
+std::int64_t first_layer_weights() { return kPixels * kHiddenUnits; }
 
 // Both ends of every connection see it end.
 void break_connections() {

@@ -16,11 +16,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Files that other ranks try to write, and the lock.
-constexpr std::string_view kHidden = ".ringlet-";
+constexpr std::string_view kOwnPrefix = ".ringlet-";
 
 /// Makes a file and removes it: permissions alone say little to root or on a read-only disk.
 void try_file(std::string_view option, const fs::path& folder, const fs::path& wanted) {
-  std::string name = (folder / str(kHidden, "XXXXXX")).string();
+  std::string name = (folder / str(kOwnPrefix, "XXXXXX")).string();
   const int fd = ::mkstemp(name.data());
   if (fd < 0)
     fail_input(option, ' ', wanted.string(),
@@ -47,7 +47,7 @@ void check_new_folder(std::string_view option, const fs::path& folder) {
   std::error_code error;
   if (fs::is_directory(folder, error))
     for (const fs::path& path : list_folder(folder))
-      if (!path.filename().string().starts_with(kHidden))
+      if (!path.filename().string().starts_with(kOwnPrefix))
         fail_input(option, ' ', folder.string(), ": the folder is not empty");
   check_writable_folder(option, folder);
 }

@@ -23,6 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+/// The longest that the end of other runs, which remove the lock, is taken for the reason.
+constexpr std::chrono::seconds kVanishing{1};
+
 std::string this_process() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -46,7 +49,9 @@ OutputLock::OutputLock(const fs::path& output, std::chrono::seconds patience)
   for (fs::path path = output_; !path_exists(path); path = path.parent_path())
     made_.push_back(path);
   const Clock::time_point deadline = Clock::now() + patience;
-  while (!try_lock()) {
+  for (Attempt attempt; (attempt = try_lock()) != Attempt::locked;) {
+    // No other run holds a file that has vanished.
+    if (attempt == Attempt::vanished && Clock::now() < deadline + kVanishing) continue;
     if (Clock::now() >= deadline) {
       std::string holder;
       std::getline(std::ifstream(file_), holder);
@@ -57,30 +62,32 @@ OutputLock::OutputLock(const fs::path& output, std::chrono::seconds patience)
   }
 }
 
-/// False where another run holds it, or has just released it.
-bool OutputLock::try_lock() {
+OutputLock::Attempt OutputLock::try_lock() {
   make_folders(output_);
   const int fd = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) {
-    if (errno == ENOENT) return false;  // the folder was removed again
+    if (errno == ENOENT) return Attempt::vanished;  // with its folder
     fail_input(file_.string(), ": cannot open: ", std::generic_category().message(errno));
   }
   fd_ = fd;
+  bool held = false;
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
     if (still_named(fd, file_)) {
       const std::string holder = this_process();
       // For the message of a run that is refused alone.
       if (::ftruncate(fd, 0) == 0) static_cast<void>(::write(fd, holder.data(), holder.size()));
-      return true;
+      return Attempt::locked;
     }
   } else if (errno != EWOULDBLOCK && errno != EINTR) {
     fmt::print(stderr, "{}: cannot be locked ({}): nothing keeps another run out of it\n",
                output_.string(), std::generic_category().message(errno));
-    return true;
+    return Attempt::locked;
+  } else {
+    held = true;
   }
   ::close(fd);
   fd_ = -1;
-  return false;
+  return held ? Attempt::held : Attempt::vanished;
 }
 
 OutputLock::~OutputLock() {

@@ -23,7 +23,8 @@ class OutputLock {
   OutputLock& operator=(const OutputLock&) = delete;
 
  private:
-  bool try_lock();
+  enum class Attempt { locked, held, vanished };
+  Attempt try_lock();
 
   std::filesystem::path output_, file_;
   std::vector<std::filesystem::path> made_;  // folders, the innermost first
