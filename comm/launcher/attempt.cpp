@@ -43,6 +43,8 @@ JobEnd Attempt::run() {
     if (!failed_ && !absent_.empty() && ranks_listen()) fail_because(absent_);
     hurry();
   }
+  const auto none = [](const LocalRank&) { return false; };
+  if (stopped_by_ != 0 || !failed_) ranks_.show_errors(none);
   if (stopped_by_ != 0) {
     nodes_.stop(stopped_by(nodes_, stopped_by_));
     return {128 + stopped_by_, stopped_by_};

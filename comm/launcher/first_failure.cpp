@@ -42,6 +42,11 @@ std::string those_done(const FailedAttempt& failed) {
   return list.empty() ? "" : str("; had exited with code 0: rank ", list);
 }
 
+/// Whether `root` refused its input and the screen shows why.
+bool is_bad_input(const LocalRank* root) {
+  return root != nullptr && root->exit_code == 2 && !root->err.error().empty();
+}
+
 void print_tail(const LocalRank& root, std::ostream& err) {
   const auto& lines = root.err.tail().empty() ? root.out.tail() : root.err.tail();
   if (lines.empty()) return;
@@ -64,13 +69,20 @@ int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream
                    : root          ? ask_for_exit_code(key, nodes, failed.patience)
                                    : 1;
   const std::string cause = failed.alarm.cause();
+  const bool bad_input = is_bad_input(here);
+  const std::string refusal = bad_input ? here->err.error() : "";
+  failed.ranks.show_errors([&](const LocalRank& rank) {
+    const std::string& error = rank.err.error();
+    return bad_input && &rank != here &&
+           (error == refusal || error.starts_with("ringlet: " + cause));
+  });
   const bool named = !root || rank_named_first(cause) == root;
   err << "ringlet: first to fail: " << (named ? "" : str("rank ", *root, ": ")) << cause;
   if (here != nullptr && rank_named_first(failed.alarm.culprit()))
     err << "; it " << here->process.how_it_ended();
   err << those_done(failed);
   err << '\n';
-  if (here != nullptr) print_tail(*here, err);
+  if (here != nullptr && !bad_input) print_tail(*here, err);
   err.flush();
   return code;
 }

@@ -17,14 +17,15 @@ std::optional<int> blamed_rank(const TcpStore& alarm);
 struct FailedAttempt {
   int attempt;
   const TcpStore& alarm;
-  const LocalRanks& ranks;
+  LocalRanks& ranks;
   std::optional<int> root;       // the rank that was blamed first
   const std::vector<int>& done;  // ranks of this node that exited with 0 by themselves
   Timeout patience;              // for the node where it ran
 };
 
 /// Prints which rank was first to fail, the local ranks that had exited with 0 and, on its node,
-/// its last lines. The job's exit code: that rank's, on all nodes.
+/// its last lines. Bad input (code 2) is two lines: the rank's and this one; peers whose error
+/// repeats it are not shown. The job's exit code: that rank's, on all nodes.
 int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err);
 
 }  // namespace ringlet::comm

@@ -80,6 +80,13 @@ void LocalRanks::send(int number) const {
     if (!rank.exit_code) rank.process.signal(number);
 }
 
+void LocalRanks::show_errors(const std::function<bool(const LocalRank&)>& hidden) {
+  for (LocalRank& rank : ranks_) {
+    rank.out.show_error();
+    if (!hidden(rank)) rank.err.show_error();
+  }
+}
+
 const LocalRank* LocalRanks::find(std::optional<int> rank) const {
   const auto found = std::find_if(ranks_.begin(), ranks_.end(),
                                   [&](const LocalRank& local) { return local.rank == rank; });

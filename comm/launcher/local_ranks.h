@@ -41,6 +41,8 @@ class LocalRanks {
   bool all_ended() const;
   /// A signal to those that run.
   void send(int number) const;
+  /// Shows the errors that ended them, but for those that `hidden` chooses.
+  void show_errors(const std::function<bool(const LocalRank&)>& hidden);
   /// The one of this rank in the world; null where it is another node's.
   const LocalRank* find(std::optional<int> rank) const;
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1 << 16;  // longer ones are broken
 constexpr std::size_t kTailLines = 20;
+constexpr std::string_view kError = "ringlet: ";
 constexpr int kReadsPerTurn = 16;  // so that no rank keeps the launcher to itself
 
 }  // namespace
@@ -56,8 +57,18 @@ void RankStream::finish() {
   partial_.clear();
 }
 
+void RankStream::show_error() {
+  if (!error_.empty()) *screen_ << prefix_ << error_ << std::endl;
+  error_.clear();
+}
+
 void RankStream::pass_on(std::string_view line) {
-  if (screen_ != nullptr) *screen_ << prefix_ << line << '\n';
+  show_error();
+  if (screen_ != nullptr && line.starts_with(kError)) {
+    error_ = line;
+  } else if (screen_ != nullptr) {
+    *screen_ << prefix_ << line << '\n';
+  }
   tail_.emplace_back(line);
   if (tail_.size() > kTailLines) tail_.pop_front();
 }

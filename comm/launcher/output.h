@@ -22,6 +22,10 @@ class RankStream {
   bool pump(int fd);
   /// Passes on a last line that has no end.
   void finish();
+  /// The error that ended a ringlet program: a last line "ringlet: …", which the screen gets by
+  /// show_error() alone. Empty where there is none or no screen.
+  const std::string& error() const { return error_; }
+  void show_error();
   /// The last lines, oldest first.
   const std::deque<std::string>& tail() const { return tail_; }
 
@@ -34,6 +38,7 @@ class RankStream {
   std::filesystem::path path_;
   std::ofstream file_;
   std::string partial_;
+  std::string error_;
   std::deque<std::string> tail_;
 };
 

@@ -122,6 +122,17 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
   CHECK(all_gone(pids_in(outcome.out)));
 }
 
+TEST_CASE("bad input is two lines: the first refusal, and whose it is") {
+  const Outcome outcome = launch({"--nproc-per-node", "3"},
+                                 {RINGLET_PROGRAM, "train", "--model", "tiny", "--batch", "0"});
+  CHECK_EQ(outcome.code, 2);
+  CHECK(contains(outcome.err,
+                 "] ringlet: --batch: Value 0 not in range 1 to 1048576\n"
+                 "ringlet: first to fail: rank "));
+  CHECK(outcome.err.ends_with(" exited with code 2\n"));
+  CHECK_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2);
+}
+
 TEST_CASE("a rank that is killed gives 128 + the signal") {
   const Outcome outcome = launch({"--nproc-per-node", "3"}, {rank_program, "kill", "2"});
   CHECK_EQ(outcome.code, 128 + SIGKILL);
