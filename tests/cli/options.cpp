@@ -36,6 +36,13 @@ TEST_CASE("wrong values name the option and what was expected") {
     check_refused(run({command, "--seed", "-1"}),
                   "--seed: Value -1 not in range 0 to 9223372036854775807");
   check_refused(run({"drill", "--trials", "0"}), "--trials: Value 0 not in range 1 to 1000000");
+  check_refused(run({"train", "--model", "tiny", "--max-steps", "0"}),
+                "--max-steps: Value 0 not in range 1 to 1099511627776");
+  for (const auto& [option, range] :
+       {std::pair("--warmup", "0 to 1000000000000"), std::pair("--lr", "1e-12 to 10"),
+        std::pair("--timeout", "0.1 to 86400"), std::pair("--momentum", "0 to 1")})
+    check_refused(run({"train", "--model", "tiny", option, "nan"}),
+                  std::string(option) + ": Value nan not in range " + range);
 }
 
 TEST_CASE("standard output that cannot be written is an error") {

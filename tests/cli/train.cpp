@@ -245,14 +245,50 @@ TEST_CASE("a run that is interrupted saves behind its step, says so and can be r
     REQUIRE(saved);
     const int step = std::stoi(saved->filename().string().substr(11));
     CHECK_GE(step, after);
-    CHECK_EQ(outcome.err, "ringlet: " + std::string(name) + " after step " + std::to_string(step) +
+    CHECK_EQ(outcome.err, std::string(resume ? "" : "no --data: trains on generated sentences\n") +
+                              "ringlet: " + name + " after step " + std::to_string(step) +
                               " of 4000: saved " + saved->string() +
                               "; --resume goes on from there\n");
     return step;
   };
   const int first = interrupt(SIGINT, "SIGINT", 10, false);
-  interrupt(SIGTERM, "SIGTERM", (first / 10 + 1) * 10, true);
+  const int second = interrupt(SIGTERM, "SIGTERM", (first / 10 + 1) * 10, true);
+  interrupt(SIGHUP, "SIGHUP", (second / 10 + 1) * 10, true);
   CHECK_FALSE(fs::exists(folder / "out/model"));
+}
+
+TEST_CASE("a run that ended before its first checkpoint is started again in its folder") {
+  const TemporaryFolder folder;
+  const fs::path output = folder / "out";
+  const Outcome killed =
+      run(tiny_training(output, 4000),
+          {.signal = SIGKILL, .when = [&] { return fs::exists(output / "metrics.jsonl"); }});
+  CHECK_EQ(killed.code, 1000 + SIGKILL);
+  const std::string refusal = "--output " + output.string() + ": the folder is not empty";
+  for (const char* foreign : {"notes.txt", "model", "checkpoint-5"}) {
+    ringlet::write_file(output / foreign, "");
+    check_refused(run(tiny_training(output, 2)), refusal);
+    fs::remove(output / foreign);
+  }
+  const Outcome again = run(tiny_training(output, 2));
+  CHECK_EQ(again.code, 0);
+  CHECK_EQ(again.err, output.string() +
+                          ": a run that ended before its first checkpoint is started again\n"
+                          "no --data: trains on generated sentences\n");
+  CHECK_EQ(run(tiny_training(folder / "fresh", 2)).code, 0);
+  CHECK_EQ(ringlet::read_file(output / "metrics.jsonl").size() > 0, true);
+  CHECK_EQ(weights_in(output), weights_in(folder / "fresh"));
+  check_refused(run(tiny_training(output, 2)), refusal);
+}
+
+TEST_CASE("SIGQUIT asks for a core dump and saves nothing") {
+  const TemporaryFolder folder;
+  const fs::path output = folder / "out";
+  const Outcome outcome =
+      run(tiny_training(output, 4000),
+          {.signal = SIGQUIT, .when = [&] { return fs::exists(output / "metrics.jsonl"); }});
+  CHECK_EQ(outcome.code, 1000 + SIGQUIT);
+  CHECK_FALSE(ringlet::train::latest_checkpoint(output));
 }
 
 TEST_CASE("scores of tables go up to the score scale, classes to a thousand unless told") {
@@ -333,10 +369,11 @@ TEST_CASE("several files train with the loss their columns call for or the one t
            "negatives: they changed nothing\n");
   check_refused(train({"--data", pairs + ":softmax"}),
                 "--data " + pairs + ": loss softmax needs a pair of sentences and a label");
-  check_refused(train({"--data", pairs + ":softmaks"}),
-                "unknown loss 'softmaks'; expected softmax, cosine or mnrl");
+  check_refused(
+      train({"--data", pairs + ":softmaks"}),
+      "--data " + pairs + ":softmaks: unknown loss 'softmaks'; expected softmax, cosine or mnrl");
   check_refused(train({"--data", pairs, "--loss", "x"}),
-                "unknown loss 'x'; expected softmax, cosine or mnrl");
+                "--loss: unknown loss 'x'; expected softmax, cosine or mnrl");
   check_refused(train({"--data", pairs, "--eval", labels}),
                 "--eval " + labels + ": expected pairs of sentences with scores");
   CHECK_FALSE(fs::exists(folder / "out"));

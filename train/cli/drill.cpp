@@ -14,6 +14,7 @@
 #include "ringlet/train/cli/drill_trial.h"
 #include "ringlet/train/cli/exit.h"
 #include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/cli/number_in.h"
 #include "ringlet/train/cli/seed.h"
 #include "ringlet/train/data/hash.h"
 
@@ -172,7 +173,7 @@ void add_drill(CLI::App& app) {
       ->check(CLI::Range(2, 1000))
       ->capture_default_str();
   command->add_option("--timeout", options->timeout, "Seconds that a collective waits")
-      ->check(CLI::Range(0.5, 600.0))
+      ->check(number_in(0.5, 600.0))
       ->capture_default_str();
   add_seed(*command, options->seed, "Draws who fails when");
   command->add_flag("--keep", options->keep, "Leave the trials' folders");

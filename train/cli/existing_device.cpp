@@ -5,11 +5,12 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
+#include "ringlet/train/cli/of_option.h"
 
 namespace ringlet::cli {
 
 Device existing_device(const std::string& name) {
-  Device device = Device::parse(name);
+  Device device = of_option("--device", [&] { return Device::parse(name); });
   if (!has_backend(device.type)) fail_input("--device ", name, ": ", no_device(device.type));
   if (device.type == DeviceType::cuda && device.index >= backend(device.type).device_count())
     fail_input("--device ", name, ": there are ", backend(device.type).device_count(),

@@ -14,8 +14,8 @@ void note(int signal, siginfo_t* info, void*) {
   from_terminal = info->si_code == SI_KERNEL;
 }
 
-// A second SIGINT ends the process. SIGTERM may come twice at once, to the rank and through its
-// launcher; whoever insists sends SIGKILL.
+// A second SIGINT ends the process. SIGTERM and SIGHUP may come twice, to the rank and through its
+// launcher: SIGKILL ends a rank that does not.
 void install(int signal, struct sigaction& former) {
   struct sigaction action {};
   action.sa_sigaction = note;
@@ -31,12 +31,14 @@ InterruptGuard::InterruptGuard() {
   if (guards++ == 0) noted = 0;
   install(SIGINT, interrupt_);
   install(SIGTERM, terminate_);
+  install(SIGHUP, hang_up_);
 }
 
 InterruptGuard::~InterruptGuard() {
   --guards;
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
+  sigaction(SIGHUP, &hang_up_, nullptr);
 }
 
 int InterruptGuard::caught() const { return noted; }

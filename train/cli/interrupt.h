@@ -5,8 +5,8 @@
 
 namespace ringlet::cli {
 
-/// While one lives, the first SIGINT or SIGTERM is noted and nothing else; a second one ends the
-/// program as usual. A signal that was ignored before, as for a job in the background, stays so.
+/// While one lives, SIGINT, SIGTERM and SIGHUP are noted and do nothing else; a second SIGINT ends
+/// the program. A signal that was ignored before, as under nohup, stays so.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -22,6 +22,7 @@ class InterruptGuard {
  private:
   struct sigaction interrupt_ {};
   struct sigaction terminate_ {};
+  struct sigaction hang_up_ {};
 };
 
 }  // namespace ringlet::cli

@@ -16,6 +16,7 @@
 #include "ringlet/core/error.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit.h"
+#include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::cli {
 namespace {
@@ -211,11 +212,11 @@ void add_run(CLI::App& app, int& argc, char** argv) {
   add("--grace", options->grace,
       "Seconds between a signal to this command, which the ranks get, too, and SIGKILL; after a "
       "failure at most 5")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number_in(0.0, 3600.0))
       ->capture_default_str();
   add("--node-timeout", options->node_timeout,
       "Seconds that a node's launcher may be silent before the other nodes end their ranks")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(number_in(0.1, 86400.0))
       ->capture_default_str();
   command->add_flag(
       "--no-pin,--no_pin", options->no_pin,

@@ -6,6 +6,7 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/core/error.h"
+#include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::cli {
 
@@ -14,7 +15,7 @@ inline void add_timeout(CLI::App& command, double& timeout) {
   command
       .add_option("--timeout", timeout,
                   "Seconds that a rank waits for the others in a collective (300)")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(number_in(0.1, 86400.0));
 }
 
 /// With GroupOptions' own where none were given.

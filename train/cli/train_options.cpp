@@ -11,9 +11,12 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/cli/existing_device.h"
+#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/of_option.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/seed.h"
 #include "ringlet/train/cli/timeout.h"
+#include "ringlet/train/resume.h"
 
 namespace ringlet::cli {
 namespace {
@@ -57,7 +60,7 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
   command
       .add_option("--bucket-cap-mb", options.bucket_cap_mb,
                   "ddp: MiB of gradients that are summed at a time (25)")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(number_in(1e-6, 1e6));
   const auto add_switch = [&](const char* name, std::optional<bool>& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::IsMember({"true", "false"}));
   };
@@ -86,7 +89,8 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       .add_option("--epochs", a.epochs,
                   fmt::format("1 unless given; {} of the project's own data", kOwnDataEpochs))
       ->check(CLI::Range(1, 1 << 20));
-  command.add_option("--max-steps", a.max_steps, "Instead of epochs")->check(CLI::Range(kMany));
+  command.add_option("--max-steps", a.max_steps, "Instead of epochs")
+      ->check(CLI::Range(std::int64_t{1}, kMany));
   command.add_option("--batch", a.batch_size, "Rows of a step on one device")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -94,9 +98,9 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       .add_option("--lr", a.lr,
                   fmt::format("Learning rate; {} for a trained model, {} for a new one",
                               kFineTuningRate, kFromScratchRate))
-      ->check(CLI::Range(1e-12, 10.0));
+      ->check(number_in(1e-12, 10.0));
   command.add_option("--warmup", options.warmup, "Steps, or below 1 their share of all")
-      ->check(CLI::Range(0.0, 1e12))
+      ->check(number_in(0.0, 1e12))
       ->capture_default_str();
   command
       .add_option("--schedule", options.schedule, "How the learning rate falls behind the warm-up")
@@ -112,13 +116,13 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
   command.add_option("--momentum", a.momentum, "SGD's")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_in(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--weight-decay", a.weight_decay, "Of all but biases and LayerNorm")
-      ->check(CLI::Range(0.0, 10.0))
+      ->check(number_in(0.0, 10.0))
       ->capture_default_str();
   command.add_option("--clip", a.max_grad_norm, "Global norm of gradients at most; 0: no clipping")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(number_in(0.0, 1e9))
       ->capture_default_str();
   command
       .add_option("--gradient-accumulation-steps", a.gradient_accumulation,
@@ -155,6 +159,19 @@ void check_strategy_options(const TrainOptions& options, train::Strategy strateg
   if (options.prefetch) needs(train::Strategy::fsdp, "--prefetch", text(*options.prefetch));
 }
 
+/// A run that ended before its first checkpoint leaves metrics and hidden files.
+void check_free_folder(const fs::path& output) {
+  if (!path_exists(output / train::kMetrics)) return check_new_folder("--output", output);
+  check_writable_folder("--output", output);
+  for (const fs::path& path : list_folder(output)) {
+    const std::string name = path.filename().string();
+    if (!name.starts_with('.') && !name.starts_with(train::kMetrics) && name != "eval")
+      fail_input("--output ", output.string(), ": the folder is not empty");
+  }
+  fmt::print(stderr, "{}: a run that ended before its first checkpoint is started again\n",
+             output.string());
+}
+
 }  // namespace
 
 bool from_scratch(const TrainOptions& options) {
@@ -169,10 +186,12 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   add_data_options(command, options.data);
   add_training_options(command, options);
   add_strategy_options(command, options);
-  command.add_option("--output", options.arguments.output, "A new or empty folder")
+  command
+      .add_option("--output", options.arguments.output,
+                  "A new or empty folder, or one of a run that ended before its first checkpoint")
       ->capture_default_str();
   command.add_flag("--resume", options.resume, "Go on from the latest checkpoint in --output");
-  command.add_flag("--no-progress", options.no_progress, "Say nothing until the end");
+  command.add_flag("--no-progress", options.no_progress, "Print warnings alone until the end");
 }
 
 void check(const TrainOptions& options) {
@@ -185,7 +204,8 @@ void check(const TrainOptions& options) {
     fail_input("--model ", options.model.model,
                ": a trained model needs --data; generated sentences are for random weights alone");
   }
-  if (!options.data.loss.empty()) parse_loss(options.data.loss);
+  if (!options.data.loss.empty())
+    of_option("--loss", [&] { return parse_loss(options.data.loss); });
   if (options.arguments.momentum != 0 && options.optimizer != "sgd")
     fail_input("--momentum ", options.arguments.momentum, ": needs --optimizer sgd");
   if (options.optimizer == "sgd" && options.arguments.lr == 0)
@@ -197,7 +217,7 @@ void check_output(TrainOptions& options, const comm::Environment& environment) {
   const fs::path& output = options.arguments.output;
   const bool restarted = environment.restart_count > 0;
   // Only rank 0 checks: other ranks may find files that it has begun to write.
-  if (!options.resume && !restarted && environment.rank == 0) check_new_folder("--output", output);
+  if (!options.resume && !restarted && environment.rank == 0) check_free_folder(output);
   if (options.resume && !restarted && !train::latest_checkpoint(output))
     fail_input("--resume: there is no checkpoint in ", output.string());
   if (restarted) options.resume = train::latest_checkpoint(output).has_value();

@@ -75,8 +75,8 @@ std::string mean_loss(const train::TrainingResult& result) {
   return text;
 }
 
-/// Runs to the end; or, after SIGINT or SIGTERM on any rank, to the end of the step, saves and
-/// throws on all of them.
+/// Runs to the end; or, after a signal of InterruptGuard on any rank, to the end of the step, saves
+/// and throws on all of them.
 train::TrainingResult run_training(train::Trainer& trainer,
                                    const std::vector<std::string>& datasets, bool show) {
   const InterruptGuard signals;
@@ -160,7 +160,7 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
     add_evaluator(trainer, plan.data.eval[i], names[i], encoder, losses.classifier);
 
   const bool show = first && !options.no_progress;
-  if (show && options.data.data.empty())
+  if (first && options.data.data.empty() && !options.resume)
     fmt::print(stderr, "no --data: trains on generated sentences\n");
   const train::TrainingResult result =
       run_training(trainer, train::short_names(plan.data.datasets()), show);

@@ -10,6 +10,8 @@
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/of_option.h"
 #include "ringlet/train/data/synthetic.h"
 
 namespace ringlet::cli {
@@ -92,7 +94,7 @@ Source read_source(const std::string& text, const DataOptions& options, SharedCo
     if (loss)
       file = text.substr(0, colon);
     else if (!path)
-      parse_loss(text.substr(colon + 1));
+      of_option("--data " + text, [&] { return parse_loss(text.substr(colon + 1)); });
   }
   if (!loss && !options.loss.empty()) loss = parse_loss(options.loss);
   auto dataset =
@@ -213,7 +215,7 @@ void add_score_scale(CLI::App& command, double& scale) {
   command
       .add_option("--score-scale", scale,
                   "The best score in files with columns of their own: 5 where they go from 0 to 5")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1e-300, 1e300))
       ->capture_default_str();
 }
 
