@@ -19,10 +19,11 @@ std::string join(const std::string& prefix, const std::string& name) {
 template <class Named>
 autograd::Variable find_named(const char* what, const std::vector<Named>& all,
                               const std::string& name) {
+  for (const auto& [one, handle] : all)
+    if (one == name) return handle;
   std::vector<std::string> known, namesakes;
   const std::string last = name.substr(name.rfind('.') + 1);
   for (const auto& [one, handle] : all) {
-    if (one == name) return handle;
     known.push_back(one);
     if (one.ends_with(last)) namesakes.push_back(one);
   }
