@@ -145,7 +145,7 @@ void read_pooling_module(const fs::path& path, SentenceSettings& settings) {
   JsonObject j(path);
   settings.pooling = read_pooling(j);
   settings.include_prompt = j.get_or("include_prompt", true);
-  if (!settings.include_prompt && !settings.config.default_prompt().empty())
+  if (!settings.include_prompt && !settings.config.prompt().empty())
     fail_input(path.string(), ": include_prompt: false is not supported with a default prompt (",
                quote(*settings.config.default_prompt_name), ")");
   j.ignore(kHarmlessPoolingKeys);

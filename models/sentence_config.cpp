@@ -13,8 +13,14 @@ constexpr const char* kSentenceConfigFile = "config_sentence_transformers.json";
 
 }  // namespace
 
-std::string SentenceConfig::default_prompt() const {
-  return default_prompt_name ? prompts.at(*default_prompt_name) : std::string();
+std::string SentenceConfig::prompt(const std::optional<std::string>& name) const {
+  const std::optional<std::string>& chosen = name ? name : default_prompt_name;
+  if (!chosen) return {};
+  if (const auto found = prompts.find(*chosen); found != prompts.end()) return found->second;
+  std::string names;
+  for (const auto& [known, text] : prompts) names += (names.empty() ? "" : ", ") + quote(known);
+  fail_input("prompt name ", quote(*chosen), ": expected ",
+             names.empty() ? "none: the folder has no prompts" : "one of " + names);
 }
 
 SentenceConfig read_sentence_config(const std::filesystem::path& folder,

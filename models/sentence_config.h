@@ -17,8 +17,9 @@ struct SentenceConfig {
   std::string similarity_fn_name = "cosine";
   std::optional<std::int64_t> truncate_dim = {};  // leading columns of an embedding; unset: all
 
-  /// What goes before every text that is embedded; empty: nothing.
-  std::string default_prompt() const;
+  /// The text that goes before every text that is embedded: of the name, or of the default one;
+  /// empty: nothing. InputError lists the names where there is no such prompt.
+  std::string prompt(const std::optional<std::string>& name = {}) const;
 };
 
 /// What a folder without the file has is the default. InputError names the file and the key of a

@@ -9,6 +9,7 @@
 #include "ringlet/autograd/functions/pooling.h"
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/models/distinct_sentences.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
@@ -154,7 +155,10 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
   const autograd::NoGrad no_grad;
   const nn::EvalGuard evaluating(*state_->transformer);
   const auto start = std::chrono::steady_clock::now();
-  const std::string prompt = state_->config.default_prompt();
+  const std::string prompt = state_->config.prompt(options.prompt_name);
+  if (!prompt.empty() && !state_->include_prompt)
+    fail_input("prompt name ", quote(*options.prompt_name),
+               ": the pooling's include_prompt: false is not supported with a prompt");
   const PackedEncoding encoded = prompt.empty()
                                      ? state_->tokenizer.encode_batch(texts)
                                      : state_->tokenizer.encode_batch(with_prompt(prompt, texts));

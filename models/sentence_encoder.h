@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ struct EncodeOptions {
   std::int64_t batch_tokens = 4096;
   /// Where set, the seconds that the tokenizer took are added here.
   double* tokenizing_s = nullptr;
+  /// A name among the folder's prompts; unset: the default one.
+  std::optional<std::string> prompt_name = {};
 };
 
 /// A handle: copies are the same model.
@@ -49,7 +52,7 @@ class SentenceEncoder {
   void set_forward_per_column(bool on) const;
 
   /// Embeddings (texts, encoded_dimension()), f32, on the CPU; without dropout, whatever the mode.
-  /// The folder's default prompt goes before each text and its truncate_dim cuts each embedding,
+  /// The folder's prompt goes before each text and its truncate_dim cuts each embedding,
   /// after normalisation (training has neither, as in Python). Where parameters are sharded all
   /// ranks call it together, each with its own texts, few or many or none.
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;

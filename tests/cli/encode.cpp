@@ -96,12 +96,11 @@ TEST_CASE("the default prompt of a folder goes before each line") {
   const TemporaryFolder folder;
   const fs::path model = folder / "model";
   fs::copy(oracle("mpnet"), model, fs::copy_options::recursive);
+  const fs::path output = folder / "e.npy";
+  std::vector<std::string> command{"encode",       "-",        "--model",
+                                   model.string(), "--output", output.string()};
   const auto encode = [&](const std::string& texts) {
-    const fs::path output = folder / "e.npy";
-    REQUIRE_EQ(run({"encode", "-", "--model", model.string(), "--output", output.string()},
-                   {.input = texts})
-                   .code,
-               0);
+    REQUIRE_EQ(run(command, {.input = texts}).code, 0);
     return ringlet::train::read_npy(output).to_vector();
   };
   const auto expected = encode("query: a dog\nquery: two cats\n");
@@ -114,6 +113,26 @@ TEST_CASE("the default prompt of a folder goes before each line") {
   ringlet::write_file(model / "config_sentence_transformers.json",
                       R"({"prompts": {"query": "a"}, "default_prompt_name": "query"})");
   CHECK(encode(" dog \n") == apart);  // the prompt and the line as it is, in Python too
+
+  ringlet::write_file(model / "config_sentence_transformers.json",
+                      R"({"prompts": {"query": "query: ", "document": "d: "},
+                          "default_prompt_name": "document"})");
+  command.insert(command.end(), {"--prompt-name", "query"});
+  CHECK(encode("a dog\ntwo cats\n") == expected);
+  command.back() = "title";
+  check_refused(run(command, {.input = "a dog\n"}),
+                "prompt name 'title': expected one of 'document', 'query'");
+  ringlet::write_file(model / "config_sentence_transformers.json",
+                      R"({"prompts": {"query": "q"}})");
+  ringlet::write_file(model / "1_Pooling/config.json",
+                      R"({"pooling_mode": "mean", "include_prompt": false})");
+  command.back() = "query";
+  check_refused(run(command, {.input = "a dog\n"}),
+                "prompt name 'query': the pooling's include_prompt: false is not supported with a "
+                "prompt");
+  ringlet::write_file(model / "config_sentence_transformers.json", "{}");
+  check_refused(run(command, {.input = "a dog\n"}),
+                "prompt name 'query': expected none: the folder has no prompts");
 }
 
 TEST_CASE("a number of threads in the environment that is none is refused" *

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
 #include "ringlet/core/file.h"
@@ -32,6 +33,7 @@ struct EncodeOptions {
   std::string input;
   std::filesystem::path output;
   std::int64_t batch_tokens = models::EncodeOptions{}.batch_tokens;
+  std::optional<std::string> prompt_name;
   bool json = false;
   double timeout = 0;  // seconds; 0: GroupOptions' own
 };
@@ -152,9 +154,11 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
   double tokenizing_s = 0;
   for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
     const auto chunk = std::span(texts).subspan(begin, std::min(kChunk, texts.size() - begin));
-    const Tensor embeddings = train::encode_together(
-        model, chunk, {.batch_tokens = options.batch_tokens, .tokenizing_s = &tokenizing_s},
-        world);  // (chunk, H)
+    const Tensor embeddings = train::encode_together(model, chunk,
+                                                     {.batch_tokens = options.batch_tokens,
+                                                      .tokenizing_s = &tokenizing_s,
+                                                      .prompt_name = options.prompt_name},
+                                                     world);  // (chunk, H)
     if (first) sink->write(chunk, embeddings);
   }
   if (!first) return;
@@ -176,6 +180,8 @@ void add_encode(CLI::App& app) {
   command->add_option("--batch-tokens", options->batch_tokens, "Tokens of one forward, about")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
+  command->add_option("--prompt-name", options->prompt_name,
+                      "The folder's prompt that goes before each line, instead of its default one");
   command->add_flag("--json", options->json,
                     "Print one JSON object: texts, dimension, seconds (loading apart), "
                     "tokenizing_s (of them, rank 0's), texts_per_s");
