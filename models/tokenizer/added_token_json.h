@@ -9,4 +9,7 @@ namespace ringlet::models {
 /// Everything but the id; `special` where the object does not say.
 AddedToken read_added_token(const JsonNode& node, bool special = false);
 
+/// Names the other keys of the object.
+void name_unknown_of_token(const JsonNode& node, std::vector<std::string>& names);
+
 }  // namespace ringlet::models

@@ -83,7 +83,9 @@ class Tokenizer {
   /// tokenizer_config.json; PreTrainedTokenizerFast and TokenizersBackend take all of
   /// tokenizer.json and no cleaning from tokenizer_config.json. Without a class tokenizer.json
   /// counts as it is, and the family of a vocab.txt is guessed.
-  static Tokenizer from_pretrained(const std::filesystem::path& folder);
+  /// Keys of the files without effect are appended to `unused_keys`, as "FILE: 'key'".
+  static Tokenizer from_pretrained(const std::filesystem::path& folder,
+                                   std::vector<std::string>* unused_keys = nullptr);
 
   /// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt, which
   /// AutoTokenizer and SentenceTransformer read with the same ids as result.

@@ -19,11 +19,12 @@ bool is_left(const JsonNode& side) {
   return text == "left";
 }
 
-AddedToken read_role(const JsonNode& node) {
+AddedToken read_role(const JsonNode& node, std::vector<std::string>& unused_keys) {
   AddedToken token;
   if (node.value().is_null()) return token;
   if (node.value().is_object()) {
     token = read_added_token(node, true);
+    name_unknown_of_token(node, unused_keys);
     token.special = true;
   } else {
     token.content = node.text();
@@ -32,19 +33,21 @@ AddedToken read_role(const JsonNode& node) {
   return token;
 }
 
-std::vector<AddedToken> read_tokens(const JsonNode& list) {
+std::vector<AddedToken> read_tokens(const JsonNode& list, std::vector<std::string>& unused_keys) {
   std::vector<AddedToken> tokens;
   for (std::size_t i = 0; i < list.array().value().size(); ++i) {
-    tokens.push_back(read_role(list.at(i)));
+    tokens.push_back(read_role(list.at(i), unused_keys));
   }
   return tokens;
 }
 
 /// {"103": {"content": "[MASK]", ...}, ...}
-std::vector<AddedToken> read_decoder(const JsonNode& decoder) {
+std::vector<AddedToken> read_decoder(const JsonNode& decoder,
+                                     std::vector<std::string>& unused_keys) {
   std::vector<AddedToken> tokens;
   for (const auto& [key, value] : decoder.object().value().items()) {
     AddedToken token = read_added_token(decoder.at(key.c_str()));
+    name_unknown_of_token(decoder.at(key.c_str()), unused_keys);
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token.id);
     if (error != std::errc() || end != key.data() + key.size() || token.id < 0)
       decoder.at(key.c_str()).expected("an id as the key");
@@ -121,18 +124,19 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   if (root.flag("split_special_tokens", false)) root.at("split_special_tokens").expected("false");
   for (const char* key : kTokenRoles) {
     if (!present(key)) continue;
-    config.roles[key] = read_role(root.at(key));
+    config.roles[key] = read_role(root.at(key), config.unused_keys);
     const bool typed = root.at(key).value().is_object() && root.at(key).has("__type");
     config.role_texts[key] = typed ? std::string() : config.roles[key].content;
   }
   if (root.has("added_tokens_decoder")) {
-    config.added_tokens = read_decoder(root.at("added_tokens_decoder"));
+    config.added_tokens = read_decoder(root.at("added_tokens_decoder"), config.unused_keys);
   }
   if (root.has("extra_special_tokens") && !root.at("extra_special_tokens").value().empty()) {
-    config.extra_tokens = read_tokens(root.at("extra_special_tokens"));
+    config.extra_tokens = read_tokens(root.at("extra_special_tokens"), config.unused_keys);
   }
   if (root.has("additional_special_tokens")) {
-    config.additional_tokens = read_tokens(root.at("additional_special_tokens"));
+    config.additional_tokens =
+        read_tokens(root.at("additional_special_tokens"), config.unused_keys);
   }
   name_unused(root, config);
   return config;

@@ -221,9 +221,11 @@ TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConf
   return model;
 }
 
-Tokenizer Tokenizer::from_pretrained(const fs::path& folder) {
-  std::vector<std::string> unused_keys;
-  return Tokenizer(read_tokenizer_folder(folder, {}, unused_keys));
+Tokenizer Tokenizer::from_pretrained(const fs::path& folder,
+                                     std::vector<std::string>* unused_keys) {
+  std::vector<std::string> unnamed;
+  return Tokenizer(
+      read_tokenizer_folder(folder, {}, unused_keys != nullptr ? *unused_keys : unnamed));
 }
 
 void Tokenizer::save(const fs::path& folder) const {

@@ -155,11 +155,16 @@ void name_unknown(const JsonNode& root, std::vector<std::string>& names) {
   if (!root.has("added_tokens")) return;
   const JsonNode tokens = root.at("added_tokens");
   for (std::size_t i = 0; i < tokens.value().size(); ++i)
-    tokens.at(i).name_unknown(
-        {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}, names);
+    name_unknown_of_token(tokens.at(i), names);
 }
 
 }  // namespace
+
+void name_unknown_of_token(const JsonNode& node, std::vector<std::string>& names) {
+  node.name_unknown(
+      {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special", "__type"},
+      names);
+}
 
 AddedToken read_added_token(const JsonNode& node, bool special) {
   AddedToken token;

@@ -63,6 +63,11 @@ void check_refused(const ModelFolder& folder, const std::string& file, const std
   CHECK_THROWS_WITH_AS(folder.load(), ((folder / file).string() + ": " + line).c_str(), InputError);
 }
 
+std::vector<std::string> keys(const SentenceEncoder& encoder) {
+  const auto named = encoder.unused_keys();
+  return std::vector<std::string>(named.begin(), named.end());
+}
+
 std::string with_old_layer_norm(std::string name) {
   const auto replace = [&](const std::string& from, const std::string& to) {
     if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
@@ -286,10 +291,6 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
     (json.is_array() ? json[1] : json)[key] = value;
     folder.write(file, json);
   };
-  const auto keys = [](const SentenceEncoder& encoder) {
-    const auto named = encoder.unused_keys();
-    return std::vector<std::string>(named.begin(), named.end());
-  };
   for (const char* name : {"bert", "mpnet"}) CHECK(keys(load(name)).empty());
 
   const ModelFolder folder("mpnet");
@@ -358,6 +359,24 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
     with(other, file, key, nullptr);
     CHECK(keys(other.load()).empty());
   }
+}
+
+TEST_CASE("unknown keys of an added token or of one with a role are named") {
+  const ModelFolder folder("bert");
+  const std::string file = (folder / "tokenizer_config.json").string();
+  nlohmann::json config = nlohmann::json::parse(read_file(file));
+  const nlohmann::json token{{"content", "[MASK]"}, {"__type", "AddedToken"}, {"new_key", 1}};
+  config["mask_token"] = token;
+  config["extra_special_tokens"] = {token};
+  config["added_tokens_decoder"] = {{"4", token}};
+  folder.write("tokenizer_config.json", config);
+  const std::vector<std::string> expected{file + ": 'mask_token.new_key'",
+                                          file + ": 'added_tokens_decoder.4.new_key'",
+                                          file + ": 'extra_special_tokens[0].new_key'"};
+  CHECK(keys(folder.load()) == expected);
+  std::vector<std::string> of_tokenizer;
+  Tokenizer::from_pretrained(folder.path(), &of_tokenizer);
+  CHECK(of_tokenizer == expected);
 }
 
 TEST_CASE("MPNet's positions do not follow pad_token_id, as in transformers") {
