@@ -10,6 +10,7 @@
 #include "ringlet/core/safetensors.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
+#include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/nn/arena.h"
 
 namespace ringlet::models {
@@ -63,7 +64,7 @@ fs::path transformer_settings(const fs::path& folder) {
   return {};
 }
 
-/// Arguments of a class in Python, of which none is followed.
+/// Arguments of a class in Python. None is followed but a dtype that is f32 or "auto".
 void refuse_arguments(JsonObject& j, std::initializer_list<const char*> keys,
                       std::span<const char* const> harmless) {
   for (const char* key : keys) {
@@ -71,6 +72,9 @@ void refuse_arguments(JsonObject& j, std::initializer_list<const char*> keys,
     JsonObject arguments(j.get<json>(key), j.source() + ": " + key);
     arguments.ignore(harmless);
     arguments.ignore(kHarmlessLoadingKeys);
+    for (const char* dtype : {"dtype", "torch_dtype"})
+      if (arguments.get_or<json>(dtype, "auto") != json("auto"))
+        arguments.require(dtype, "float32");
     arguments.refuse_unused();
   }
 }
@@ -219,10 +223,42 @@ Tensor weight(const SafeTensors& file, const std::string& name) {
   return Tensor(std::make_shared<Storage>(nbytes, Device{}, convert), 0, shape, DType::f32);
 }
 
+/// Names the key that makes Python compute in another dtype than f32. The weights' dtype counts
+/// where config.json has none.
+void name_dtype(const fs::path& folder, const SafeTensors& weights, bool all_f32,
+                std::vector<std::string>& unused_keys) {
+  JsonObject config(folder / "config.json");
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    if (!config.has(key)) continue;
+    if (config.get<json>(key) != json("float32"))
+      unused_keys.push_back(config.source() + ": " + quote(key));
+    return;
+  }
+  if (!all_f32) unused_keys.push_back(weights.path().string() + ": 'dtype'");
+}
+
 Tensor with_merged(nn::WholeParameters& whole, const Tensor& into, const nn::Module::Merge& merge) {
   std::vector<Tensor> from;
   for (const nn::Parameter& part : merge.from) from.push_back(whole(part).clone());
   return merge.value(into, from);
+}
+
+/// Refuses a bare checkpoint for which Python uses a chat template or pools the last token.
+void check_bare(const fs::path& folder) {
+  for (const char* name : {"chat_template.jinja", "additional_chat_templates"})
+    if (const fs::path path = folder / name; path_exists(path))
+      fail_input(path.string(), ": chat templates are not supported without modules.json");
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
+    if (const fs::path path = folder / name; path_exists(path))
+      JsonObject(parse_json(read_file(path), path.string()), path.string())
+          .require("chat_template", nullptr);
+  JsonObject config(folder / "config.json");
+  const auto heads = config.get_or("architectures", json::array());
+  if (!heads.is_array() || heads.empty() || !heads[0].is_string()) return;
+  const auto head = heads[0].get<std::string>();
+  if (head.ends_with("ForCausalLM") && config.get_or("is_causal", true))
+    fail_input(config.source(), ": architectures: ", quote(head),
+               " is not supported without modules.json: Python pools its last token");
 }
 
 /// Files that change what transformers makes of the weights.
@@ -242,7 +278,10 @@ SentenceSettings read_modules(const fs::path& folder) {
   SentenceSettings settings;
   settings.transformer = folder;
   const fs::path list = folder / "modules.json";
-  if (!path_exists(list)) return settings;
+  if (!path_exists(list)) {
+    check_bare(folder);
+    return settings;
+  }
 
   const json modules = json::parse(read_file(list), nullptr, false);
   if (!modules.is_array() || modules.empty())
@@ -324,7 +363,8 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
   write_sentence_config(folder, settings.config);
 }
 
-std::vector<std::string> load_weights(const fs::path& folder, Transformer& transformer) {
+std::vector<std::string> load_weights(const fs::path& folder, Transformer& transformer,
+                                      std::vector<std::string>* unused_keys) {
   const SafeTensors file = open_weights(folder);
   const std::string source = file.path().string();
   std::map<std::string, std::string> in_file;  // model name to the file's
@@ -334,6 +374,7 @@ std::vector<std::string> load_weights(const fs::path& folder, Transformer& trans
       fail_input(source, ": tensors ", quote(known->second), " and ", quote(name),
                  " are the same parameter");
   }
+  bool all_f32 = true;
   for (const nn::NamedParameter& named : transformer.named_parameters()) {
     const auto found = in_file.find(named.name);
     if (found == in_file.end()) fail_input(source, ": tensor ", quote(named.name), " is missing");
@@ -344,9 +385,11 @@ std::vector<std::string> load_weights(const fs::path& folder, Transformer& trans
     if (!is_floating(file.dtype(name)))
       fail_input(source, ": tensor ", quote(name), " is ", file.dtype(name),
                  ", expected f32, bf16 or f16");
+    all_f32 &= file.dtype(name) == DType::f32;
     named.parameter.set_tensor(weight(file, name));
     in_file.erase(found);
   }
+  if (unused_keys != nullptr) name_dtype(folder, file, all_f32, *unused_keys);
   std::vector<std::string> unused;
   for (const auto& [name, original] : in_file)
     if (!name.ends_with("position_ids")) unused.push_back(original);

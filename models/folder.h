@@ -34,7 +34,8 @@ bool names_folder(const std::string& model);
 /// Reads modules.json, the pooling's config, sentence_bert_config.json and
 /// config_sentence_transformers.json. Modules other than Transformer, Pooling and Normalize in this
 /// order are InputError, and so are pooling modes other than mean, cls and max, a default prompt
-/// that the pooling should leave out, and adapters of the weights.
+/// that the pooling should leave out, and adapters of the weights. Without modules.json, a
+/// chat template and a causal architecture are InputError: Python's tokens or pooling differ.
 SentenceSettings read_settings(const std::filesystem::path& folder);
 
 /// Writes the same files, in the layout that every version reads.
@@ -43,10 +44,12 @@ void write_settings(const std::filesystem::path& folder, const SentenceSettings&
 
 /// Points `transformer` at the weights of model.safetensors (or its shards), which is mapped: names
 /// with or without a "bert." or "mpnet." prefix, LayerNorm.gamma and beta as weight and bias, any
-/// floating dtype. Returns the names it had no use for. InputError when a parameter is missing or
-/// has another shape, or when there are only pickled weights (with the line that converts them).
-std::vector<std::string> load_weights(const std::filesystem::path& folder,
-                                      Transformer& transformer);
+/// floating dtype. `unused_keys` gets the key of a dtype other than f32 in which Python would
+/// compute: config.json's, or else the weights'. Returns the names it had no use for. InputError
+/// when a parameter is missing or has another shape, or when there are only pickled weights (with
+/// the line that converts them).
+std::vector<std::string> load_weights(const std::filesystem::path& folder, Transformer& transformer,
+                                      std::vector<std::string>* unused_keys = nullptr);
 
 /// Writes model.safetensors with the transformer's parameters, one at a time, those that are merged
 /// into another (Module::merges) as a part of that. Under a strategy over

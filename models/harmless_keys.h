@@ -7,7 +7,7 @@ namespace ringlet::models {
 
 /// config.json, of transformers' releases 2 to 5.
 inline constexpr const char* kHarmlessConfigKeys[] = {
-    // names, versions, what loads the weights
+    // names, versions, what loads the weights; dtypes are looked at apart
     "_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "architectures",
     "dtype", "torch_dtype", "use_bfloat16", "torchscript", "tf_legacy_loss", "tokenizer_class",
     "_attn_implementation", "_attn_implementation_autoset", "attn_implementation",
@@ -48,10 +48,9 @@ inline constexpr const char* kHarmlessPoolingKeys[] = {"word_embedding_dimension
 /// sentence_bert_config.json: memory.
 inline constexpr const char* kHarmlessTransformerKeys[] = {"unpad_inputs"};
 /// Its "model_args" or "model_kwargs": how Python loads and computes.
-inline constexpr const char* kHarmlessModelKeys[] = {
-    "attn_implementation", "torch_dtype",       "dtype",
-    "device_map",          "low_cpu_mem_usage", "use_safetensors",
-    "add_pooling_layer",   "trust_remote_code"};
+inline constexpr const char* kHarmlessModelKeys[] = {"attn_implementation", "device_map",
+                                                     "low_cpu_mem_usage",   "use_safetensors",
+                                                     "add_pooling_layer",   "trust_remote_code"};
 
 /// Its "processing_kwargs": padding, which packed batches have none of, and inputs other than text.
 inline constexpr const char* kHarmlessCallKeys[] = {"padding", "pad_to_multiple_of"};

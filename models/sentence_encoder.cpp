@@ -121,7 +121,8 @@ SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& fo
     const BlankWeights without_memory;
     transformer = Transformer::create(config);
   }
-  std::vector<std::string> unused = load_weights(settings.transformer, *transformer);
+  std::vector<std::string> unused =
+      load_weights(settings.transformer, *transformer, &settings.unused_keys);
   transformer->to(device);
   SentenceEncoder encoder(transformer, std::move(tokenizer), settings.pooling, settings.normalize);
   encoder.state_->unused = std::move(unused);

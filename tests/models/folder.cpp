@@ -379,6 +379,77 @@ TEST_CASE("unknown keys of an added token or of one with a role are named") {
   CHECK(of_tokenizer == expected);
 }
 
+TEST_CASE("a dtype other than f32, in which Python computes, is named; as an argument refused") {
+  const ModelFolder folder("bert");
+  nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
+  const auto check_named = [&](const nlohmann::json& dtype, const nlohmann::json& torch_dtype,
+                               const std::string& expected) {
+    CAPTURE(dtype.dump());
+    CAPTURE(torch_dtype.dump());
+    config["dtype"] = dtype;
+    config["torch_dtype"] = torch_dtype;
+    folder.write("config.json", config);
+    std::vector<std::string> names;
+    if (!expected.empty()) names = {folder.path().string() + "/" + expected};
+    CHECK(keys(folder.load()) == names);
+  };
+  check_named("float32", "float16", "");  // the newer key counts
+  check_named(nullptr, "float32", "");
+  check_named(nullptr, nullptr, "");
+  check_named("bfloat16", "float32", "config.json: 'dtype'");
+  check_named(nullptr, "float16", "config.json: 'torch_dtype'");
+  folder.rewrite(same, {}, DType::bf16);
+  check_named(nullptr, nullptr, "model.safetensors: 'dtype'");
+  check_named("float32", nullptr, "");
+
+  for (const std::string arguments : {"model_kwargs", "model_args", "config_kwargs"}) {
+    for (const std::string key : {"dtype", "torch_dtype"}) {
+      folder.write("sentence_bert_config.json", {{arguments, {{key, "bfloat16"}}}});
+      check_refused(
+          folder, "sentence_bert_config.json",
+          arguments + ": " + key + " \"bfloat16\" is not supported; expected \"float32\"");
+      for (const char* same_value : {"float32", "auto"}) {
+        folder.write("sentence_bert_config.json", {{arguments, {{key, same_value}}}});
+        CHECK(keys(folder.load()).empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("without modules.json a chat template or a causal architecture is refused") {
+  // In Python they change the tokens (0.5 of the largest value) and the pooling (0.47).
+  const ModelFolder folder("bert");
+  const auto with = [&](const std::string& file, const nlohmann::json& change) {
+    nlohmann::json json = nlohmann::json::object();
+    if (fs::exists(folder / file)) json = nlohmann::json::parse(read_file(folder / file));
+    json.update(change);
+    folder.write(file, json);
+  };
+  write_file(folder / "chat_template.jinja", "x");
+  with("tokenizer_config.json", {{"chat_template", "x"}});
+  with("config.json", {{"architectures", {"BertForCausalLM"}}});
+  check_same(folder.load(), load("bert"));  // no effect beside modules.json
+  folder.make_bare();
+  check_refused(folder, "chat_template.jinja",
+                "chat templates are not supported without modules.json");
+  fs::remove(folder / "chat_template.jinja");
+  for (const std::string file : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    with(file, {{"chat_template", "x"}});
+    check_refused(folder, file, "chat_template \"x\" is not supported; expected null");
+    with(file, {{"chat_template", nullptr}});
+  }
+  check_refused(folder, "config.json",
+                "architectures: 'BertForCausalLM' is not supported without modules.json: Python "
+                "pools its last token");
+  with("config.json", {{"is_causal", false}});
+  check_same(folder.load(), load_unnormalized("bert"));
+  with("config.json", {{"architectures", {"BertLMHeadModel"}}, {"is_causal", nullptr}});
+  check_same(folder.load(), load_unnormalized("bert"));
+  fs::create_directory(folder / "additional_chat_templates");
+  check_refused(folder, "additional_chat_templates",
+                "chat templates are not supported without modules.json");
+}
+
 TEST_CASE("MPNet's positions do not follow pad_token_id, as in transformers") {
   const Oracle oracle("folders");
   for (const int id : {0, 5}) {
