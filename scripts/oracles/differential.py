@@ -3,7 +3,8 @@
     differential.py --build build --seconds 600 --seed 1
     differential.py --build build --case ops/1/42
 
-A difference prints the command that replays it alone and ends with 1. Differences and refusals that are meant
+A difference prints the command that replays it alone and ends with 1, as does a kind of which all inputs were
+refused. Differences and refusals that are meant
 are in tables beside the code that makes the inputs, each with its reason.
 """
 
@@ -79,8 +80,11 @@ def main():
         else:
             loop(options, tally)
     tally.print()
+    nothing = () if options.case else sorted(tally.nothing())
+    for kind in nothing:
+        print(f"no input was compared: {kind}")
     print(f"{len(tally.differences)} differences")
-    sys.exit(1 if tally.differences else 0)
+    sys.exit(1 if tally.differences or nothing else 0)
 
 
 if __name__ == "__main__":

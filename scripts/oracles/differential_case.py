@@ -14,7 +14,7 @@ class Difference(Exception):
 
 
 class Tally:
-    """Inputs by kind, the largest share of the allowed error by kind, and what was refused or is meant."""
+    """Inputs by kind, the largest share of the allowed error by kind, and what was refused or is meant by kind."""
 
     def __init__(self):
         self.inputs, self.refused, self.meant, self.worst, self.differences = (
@@ -25,13 +25,18 @@ class Tally:
         self.worst[kind] = max(share, self.worst.get(kind, 0.0))
 
     def print(self):
-        print(f"{'kind':<44} {'inputs':>9}  worst share of the allowed error")
-        for kind, inputs in sorted(self.inputs.items()):
-            print(f"{kind:<44} {inputs:>9}  {self.worst[kind]:.2f}")
+        print(f"{'kind':<44} {'inputs':>9} {'refused':>9}  worst share of the allowed error")
+        for kind in sorted(self.inputs.keys() | self.nothing()):
+            refused = sum(times for (which, _), times in self.refused.items() if which == kind)
+            print(f"{kind:<44} {self.inputs[kind]:>9} {refused:>9}  {self.worst.get(kind, 0):.2f}")
         print(f"{'all':<44} {sum(self.inputs.values()):>9}")
         for title, counter in (("refused", self.refused), ("meant", self.meant)):
-            for reason, times in sorted(counter.items()):
-                print(f"{title} {times} times: {reason}")
+            for (kind, reason), times in sorted(counter.items()):
+                print(f"{title} {times} times: {kind}: {reason}")
+
+    def nothing(self):
+        """The kinds of which no input was compared."""
+        return {kind for kind, _ in self.refused.keys() | self.meant.keys() if not self.inputs[kind]}
 
 
 def seed_of(name):

@@ -32,11 +32,15 @@ REFUSED = {
     "modules.json: (module|expected)": "modules other than Transformer, Pooling and Normalize in this order",
     "no prompt is named": "a default prompt without a text",
     "pooling mode|'pooling_mode' has the wrong type": "pooling modes other than one of mean, cls and max",
-    "include_prompt: false is not supported with a default prompt": "a prompt that is not pooled",
+    "include_prompt: false is not supported with a": "a prompt that is not pooled",
+    "prompt name .*: expected": "a prompt that is not there",
+    "chat_template .*is not supported|chat templates are not supported": "chat templates of a bare checkpoint",
+    "architectures: .* is not supported without modules.json": "a bare checkpoint that pools the last token",
     "truncation.strategy: expected LongestFirst": "another strategy of truncation",
     r"sentence_bert_config.json: (\w+: )?'.*' is not a known key|processing_kwargs\S* .* is not supported":
         "arguments of Python's classes in sentence_bert_config.json",
     "1_Pooling/config.json: '.*' is not a known key": "arguments of Python's class in the pooling's configuration",
+    "(model|config)_(args|kwargs): (torch_)?dtype .* is not supported": "arguments that make Python compute in bf16",
     "module_input_name .* is not supported": "a Normalize of tokens",
     "(query|document)_length .* is not supported": "lengths by task",
     "transformer_task .* is not supported": "another head",
@@ -57,23 +61,25 @@ PEER_FAILS = {
 }
 
 
-def refusal(done, tally):
+def refusal(done, kind, tally):
     """Whether ringlet refused as it is meant to: with code 2 and one line."""
     message = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
     reason = matching(REFUSED, message)
     if done.returncode != 2 or not reason:
         raise Difference(f"ringlet ended with {done.returncode}: {done.stderr.strip()}")
-    tally.refused[reason] += 1
+    tally.refused[kind, reason] += 1
 
 
-def peer_result(function, tally):
+def peer_result(function, kind, tally):
     try:
         return function()
+    except Difference:
+        raise
     except Exception as error:
         reason = matching(PEER_FAILS, f"{type(error).__name__}: {error}")
         if not reason:
             raise Difference(f"the peer failed, ringlet did not: {type(error).__name__}: {error}"[:500]) from None
-        tally.meant[reason] += 1
+        tally.meant[kind, reason] += 1
         return None
 
 
@@ -103,22 +109,27 @@ def ringlet_embeddings(folder, path, texts, options, tally):
     given, made = options.scratch / "texts.txt", options.scratch / "embeddings.npy"
     given.write_text("".join(t + "\n" for t in texts), encoding="utf-8", newline="\n")
     made.unlink(missing_ok=True)
-    done = run(options.ringlet, "encode", given, "--model", path, "--output", made, *folder.options)
+    done = run(options.ringlet, "encode", given, "--model", path, "--output", made,
+               *(part for option in folder.options.items() for part in option))
     if done.returncode == 0:
-        return torch.from_numpy(np.load(made)).double()
-    refusal(done, tally)
-    return None
+        return torch.from_numpy(np.load(made)).double(), done.stderr
+    refusal(done, "folders", tally)
+    return None, None
 
 
-def peer_embeddings(folder, path, texts):
-    """In float64, and in the dtype of the case."""
-    # In the dtype of the weights' file; the peer would round them to config.json's, ringlet does not.
-    model = SentenceTransformer(str(path), device="cpu", model_kwargs={"dtype": torch.float64})
-    if "--max-length" in folder.options:
-        model.max_seq_length = int(folder.options[-1])
-    narrow = torch.bfloat16 if "bf16" in folder.options else torch.float32
-    size = folder.random.choice((1, 32))
-    return [model.to(dtype).encode(texts, batch_size=size, convert_to_tensor=True, show_progress_bar=False).double()
+def peer_embeddings(folder, path, texts, named):
+    """In float64, and in the dtype of the case; ringlet has `named` the keys that it does not follow."""
+    model = SentenceTransformer(str(path), device="cpu")
+    if model.dtype != torch.float32:  # ringlet's, with the weights as they are in the file
+        if "dtype': the key has no effect" not in named:
+            raise Difference(f"the peer computes in {model.dtype}, no key is named for it")
+        model = SentenceTransformer(str(path), device="cpu", model_kwargs={"dtype": torch.float64})
+    given = folder.options
+    if "--max-length" in given:
+        model.max_seq_length = int(given["--max-length"])
+    narrow = torch.bfloat16 if "--dtype" in given else torch.float32
+    how = {"batch_size": folder.random.choice((1, 32)), "prompt_name": given.get("--prompt-name")}
+    return [model.to(dtype).encode(texts, convert_to_tensor=True, show_progress_bar=False, **how).double()
             for dtype in (torch.float64, narrow)]
 
 
@@ -138,11 +149,13 @@ def folder_case(name, options, tally):
     texts[0] = texts[0].lstrip("\ufeff")  # a byte order mark at the start of a file is none of its text
     what = f"{folder.kind}, {'; '.join(folder.changes)}"
     try:
-        ours = ringlet_embeddings(folder, path, texts, options, tally)
-        expected = peer_result(lambda: peer_embeddings(folder, path, texts), tally) if ours is not None else None
+        ours, named = ringlet_embeddings(folder, path, texts, options, tally)
+        if ours is None:
+            return
+        expected = peer_result(lambda: peer_embeddings(folder, path, texts, named), "folders", tally)
         if expected is None:
             return
-        share, error = share_of(ours, *expected, 2.0 ** -8 if "bf16" in folder.options else 2.0 ** -24)
+        share, error = share_of(ours, *expected, 2.0 ** -8 if "--dtype" in folder.options else 2.0 ** -24)
     except Difference as difference:
         raise Difference(f"{what}: {difference}") from None
     if share.max() > 1:
@@ -166,8 +179,8 @@ def tokenizer_case(name, options, tally):
     what = f"{folder.kind}, {'; '.join(folder.changes)}, length {length}"
     try:
         if done.returncode != 0:
-            return refusal(done, tally)
-        tokenizer = peer_result(lambda: AutoTokenizer.from_pretrained(path), tally)
+            return refusal(done, "tokenizers", tally)
+        tokenizer = peer_result(lambda: AutoTokenizer.from_pretrained(path), "tokenizers", tally)
         if tokenizer is None:
             return
     except Difference as difference:

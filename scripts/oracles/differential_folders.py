@@ -40,7 +40,7 @@ class Folder:
         if r.random() < 0.3:
             self.modules.append(("2_Normalize", MODULE + "Normalize"))
         self.weights = {"dtype": torch.float32, "prefix": "", "shards": 1, "old_names": False, "pooler": False}
-        self.more, self.without, self.options = {}, set(), []
+        self.more, self.without, self.options = {}, set(), {}
         self.changes = []
         changes = CHANGES if changes is None else changes
         for change in r.sample(changes, min(len(changes), r.choice((1, 1, 1, 1, 2, 3, 5)))):
@@ -166,7 +166,8 @@ for key, values in {
         "relative_attention_num_buckets": (16, 32, 64), "use_cache": (False,), "chunk_size_feed_forward": (0, 4),
         "torch_dtype": ("float32", "bfloat16", "float16"), "dtype": ("float32", "bfloat16", "float16"),
         "hidden_dropout_prob": (0.0, 0.5), "attention_probs_dropout_prob": (0.0, 0.5), "initializer_range": (0.5,),
-        "architectures": (["BertForMaskedLM"], ["MPNetForMaskedLM"], None), "output_hidden_states": (True,),
+        "architectures": (["BertForMaskedLM"], ["MPNetForMaskedLM"], ["BertForCausalLM"], None),
+        "output_hidden_states": (True,),
         "output_attentions": (True,), "return_dict": (False,), "_attn_implementation": ("eager", "sdpa"),
         "classifier_dropout": (None, 0.1), "gradient_checkpointing": (True,), "tie_word_embeddings": (True, False),
         "pruned_heads": ({}, {"0": [0]}), "is_encoder_decoder": (True,), "bos_token_id": (3,), "eos_token_id": (4,),
@@ -185,6 +186,7 @@ for key, values in {
         "max_length": (5,), "stride": (1,), "pad_to_multiple_of": (8,), "truncation": (True,), "padding": (True,),
         "add_special_tokens": (False,), "add_prefix_space": (True,), "backend": ("tokenizers",),
         "cls_token": ("[MASK]", "<mask>"), "sep_token": ("[MASK]", "<mask>"), "unk_token": ("a",),
+        "chat_template": ("x",),
         "mask_token": ({"content": "<mask>", "lstrip": False, "__type": "AddedToken"},), "bos_token": ("<s>",),
         "unheard_of": (1,)}.items():
     setting("tokenizer_config", key, *values)
@@ -193,7 +195,8 @@ for key, values in {
         "processing_kwargs": ({"text": {"max_length": 5}}, {"common": {"truncation": False}}, {}),
         "tokenizer_args": ({"model_max_length": 6}, {"do_lower_case": False}, {}),
         "processor_kwargs": ({"truncation_side": "left"}, {}), "config_args": ({"hidden_act": "relu"}, {}),
-        "config_kwargs": ({"layer_norm_eps": 0.1}, {}), "model_args": ({"dtype": "bfloat16"}, {}),
+        "config_kwargs": ({"layer_norm_eps": 0.1}, {"torch_dtype": "bfloat16"}, {}),
+        "model_args": ({"dtype": "bfloat16"}, {"dtype": "float32"}, {"torch_dtype": "auto"}, {}),
         "model_kwargs": ({"attn_implementation": "eager"}, {}), "query_length": (5, None), "document_length": (5, None),
         "transformer_task": ("feature-extraction", "fill-mask"), "module_output_name": ("token_embeddings",),
         "unpad_inputs": (True, False, None), "query_expansion": (None,), "tokenizer_name_or_path": (None,),
@@ -292,6 +295,20 @@ def without_file(folder):
     return f"without {name}"
 
 
+def bare(folder):
+    """As a checkpoint of transformers is."""
+    folder.without |= {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
+                       "1_Pooling/config.json", "2_Normalize/config.json"}
+    change = folder.random.choice(("", "", "causal", "causal, not so", "template file", "template"))
+    if "causal" in change:
+        folder.config |= {"architectures": ["BertForCausalLM"], "is_causal": change == "causal"}
+    if change == "template file":
+        folder.more["chat_template.jinja"] = "x"
+    if change == "template":
+        folder.tokenizer_config["chat_template"] = "x"
+    return f"bare {change}"
+
+
 def with_file(folder):
     cls = NAMES[folder.kind][0]
     name, value = folder.random.choice((
@@ -331,16 +348,20 @@ def new_name(kind):
 def prompt(folder):
     folder.settings |= {"prompts": {"query": folder.random.choice(("query: ", " Ab ", "x", "[SEP] ")), "document": ""},
                         "default_prompt_name": folder.random.choice(("query", "query", "document"))}
-    return f"prompt {folder.settings['prompts']} {folder.settings['default_prompt_name']}"
+    if folder.random.random() < 0.4:
+        folder.options["--prompt-name"] = folder.random.choice(("query", "document", "document", "title"))
+    return f"prompt {folder.settings['prompts']} {folder.settings['default_prompt_name']} {folder.options}"
 
 
 def command(folder):
-    folder.options = folder.random.choice((["--max-length", "5"], ["--dtype", "bf16"], ["--batch-tokens", "16"],
-                                           ["--matmul-precision", "high"]))
-    return " ".join(folder.options)
+    name, value = folder.random.choice((("--max-length", "5"), ("--dtype", "bf16"), ("--batch-tokens", "16"),
+                                        ("--matmul-precision", "high")))
+    folder.options[name] = value
+    return f"{name} {value}"
 
 
 for function, times in {normalizer: 8, prefix: 2, truncation: 2, padding: 1, post_processor: 2, added_tokens: 6,
-                        special_flags: 3, without_file: 6, with_file: 4, modules: 8, prompt: 5, command: 5}.items():
+                        special_flags: 3, without_file: 6, bare: 4, with_file: 4, modules: 8, prompt: 5,
+                        command: 5}.items():
     change(function, times, function in (normalizer, truncation, padding, post_processor, added_tokens, special_flags,
                                          without_file, with_file))

@@ -413,7 +413,7 @@ def leave_out(case, key, ours, expected, tally):
     """Takes PyTorch's value where another one is meant."""
     for op, tensors, where_meant, reason in MEANT:
         if op == case.op and key.startswith(tensors) and (mask := where_meant(case, ours)).any():
-            tally.meant[f"{op} {key}: {reason}"] += 1
+            tally.meant[f"op {op}", f"{key}: {reason}"] += 1
             ours = torch.where(mask, expected, ours)
     return ours
 
@@ -462,7 +462,7 @@ def batch(names, options, tally):
             if case.name not in refused:
                 tally.count(f"op {case.op}", check(case, results, tally))
             elif reason := matching(REFUSED, refused[case.name]):
-                tally.refused[f"op {case.op}: {reason}"] += 1
+                tally.refused[f"op {case.op}", reason] += 1
             else:
                 raise Difference(f"{case.op} refused: {refused[case.name]}")
         except Difference as difference:

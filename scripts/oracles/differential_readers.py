@@ -96,7 +96,7 @@ def reader_case(name, options, tally):
     kind, path, more, rows = write_case(r, options)
     done = run(options.ringlet, "evaluate", "--model", folder, "--data", path, "--json", *more)
     if done.returncode != 0:
-        return refusal(done, tally)
+        return refusal(done, f"files of pairs, {kind}", tally)
     ours = json.loads(done.stdout)
     if ours["rows"] != len(rows):
         raise Difference(f"{kind}: {ours['rows']} rows, Python reads {len(rows)}")
