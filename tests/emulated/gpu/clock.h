@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,15 +23,17 @@ inline void join(StreamClock& into, const StreamClock& from) {
   for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
-/// The stream and position of every operation.
+/// The stream, position and name of every operation.
 class OperationOrder {
  public:
   struct Place {
     std::uint32_t stream = 0, number = 0;
   };
 
-  OperationId add(Place place) {
+  /// `name`: of the kernel or the API call, for messages.
+  OperationId add(Place place, const std::string& name = "an operation") {
     places_.push_back(place);
+    names_.push_back(&*known_names_.insert(name).first);
     return static_cast<OperationId>(places_.size() - 1);
   }
   /// Whether `earlier` happened before a position with this clock.
@@ -37,11 +41,16 @@ class OperationOrder {
     const Place& place = places_[earlier];
     return place.stream < clock.size() && clock[place.stream] >= place.number;
   }
-  const Place& place(OperationId operation) const { return places_[operation]; }
+  /// "NAME on stream 2".
+  std::string describe(OperationId operation) const;
 
  private:
   std::vector<Place> places_{1};
+  std::vector<const std::string*> names_{1};
+  std::set<std::string> known_names_;
 };
+
+OperationOrder& operation_order();
 
 /// Accesses of concurrent blocks that are visible by release and acquire: all accesses of a block
 /// before its barrier number `barriers`, and those of one thread after it.

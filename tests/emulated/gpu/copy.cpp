@@ -24,16 +24,12 @@ void note_range(Region& region, Address address, std::size_t nbytes, bool writes
                 const LaunchOrder& order) {
   const OrderOfStreams ordered(order);
   const Actor actor{order.operation, 0, 0, 0, 0};
-  for (std::size_t done = 0; done < nbytes;) {
-    const std::size_t first = (address + done) % 4, count = std::min(4 - first, nbytes - done);
-    const auto bytes = static_cast<std::uint8_t>(((1u << count) - 1) << first);
-    const Stamp* const raced =
-        note_access(*region.shadow(address + done), actor, bytes, writes, Scope::weak, ordered);
-    if (raced)
-      throw Fault(std::string("a copy ") + (writes ? "writes" : "reads") + " what " +
-                  describe(*raced, actor) + " accessed, and nothing orders the two");
-    done += count;
-  }
+  const Stamp* const raced =
+      note_access(region.shadow(address), {address, nbytes}, actor, writes, Scope::weak, ordered);
+  if (raced)
+    throw Fault("a race: " + operation_order().describe(order.operation) +
+                (writes ? " writes" : " reads") + " bytes that " + describe(*raced, actor) +
+                " accessed, and nothing orders the two");
 }
 
 // The bytes in host memory. Accesses to device or pinned memory are recorded.

@@ -1,6 +1,9 @@
 #include "launch.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "fault.h"
@@ -47,6 +50,18 @@ Actor actor_of(const Warp& warp, int lane) {
           static_cast<std::uint16_t>(thread_of(warp, lane)), static_cast<std::uint8_t>(warp.syncs)};
 }
 
+std::string plain_name(const std::string& name) {
+  int status = 0;
+  char* const plain = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+  std::string text = status == 0 ? plain : name;
+  std::free(plain);
+  return text;
+}
+
+std::string OperationOrder::describe(OperationId operation) const {
+  return plain_name(*names_[operation]) + " on stream " + std::to_string(places_[operation].stream);
+}
+
 void fault(const Warp& warp, int lane, const std::string& what) {
   const Block& block = *warp.block;
   const dim3 shape = block.launch->shape.block;
@@ -54,7 +69,7 @@ void fault(const Warp& warp, int lane, const std::string& what) {
   std::string message =
       what + ": thread " +
       text(thread % shape.x, thread / shape.x % shape.y, thread / shape.x / shape.y) +
-      " of block " + text(block.x, block.y, block.z) + ", " + warp.kernel->name;
+      " of block " + text(block.x, block.y, block.z) + ", " + plain_name(warp.kernel->name);
   if (warp.at)
     message += ", " + warp.kernel->names[warp.at->name] + ", " + warp.kernel->place(*warp.at);
   throw Fault(message);
@@ -171,7 +186,7 @@ bool Launch::run(std::int64_t instructions) {
     while (!resident_.empty() && instructions > 0) {
       Block& block = *resident_[turn_++ % resident_.size()];
       if (!run_warps(block, instructions) && !block.done())
-        throw Fault("all warps of a block wait: " + kernel.name);
+        throw Fault("all warps of a block wait: " + plain_name(kernel.name));
       if (!block.done()) continue;
       std::swap(resident_[(turn_ - 1) % resident_.size()], resident_.back());
       if (shape.cooperative || next_ >= blocks_) {

@@ -29,6 +29,7 @@ struct Block {
   std::uint32_t barriers = 0;
   std::vector<std::byte> shared;
   std::vector<Granule> shared_shadow;
+  std::vector<Granule> shared_parts;          // empty without accesses narrower than four bytes
   std::vector<std::uint8_t> shared_written;   // a bit a byte
   BlockClock seen;                            // by all threads
   std::map<std::uint32_t, BlockClock> fresh;  // by one, since the last barrier
@@ -97,6 +98,5 @@ std::uint32_t thread_of(const Warp& warp, int lane);
 std::uint64_t emulated_nanoseconds();
 
 Released& released();
-OperationOrder& operation_order();
 
 }  // namespace ringlet::emulated

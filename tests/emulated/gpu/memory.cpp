@@ -1,15 +1,18 @@
 #include "memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace ringlet::emulated {
 namespace {
 
 constexpr std::size_t kAlignment = 512;
+constexpr std::size_t kPinnedAlignment = 4096;  // pages are protected
 // The distance of allocations: an overrun of one does not reach the next.
 constexpr std::size_t kGap = 4096;
 // Larger allocations are poisoned in part; the rest is zero and counts as uninitialised.
@@ -23,8 +26,23 @@ void* reserve(std::size_t nbytes, int protection) {
   return found;
 }
 
+// Two mappings of the same memory.
+std::pair<void*, void*> reserve_twice(std::size_t nbytes) {
+  const int file = memfd_create("pinned memory", MFD_CLOEXEC);
+  const bool made = file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0;
+  const auto map = [&] {
+    return mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  };
+  void* const first = made ? map() : MAP_FAILED;
+  void* const second = made ? map() : MAP_FAILED;
+  if (file >= 0) close(file);
+  if (first == MAP_FAILED || second == MAP_FAILED)
+    throw std::runtime_error("the emulated GPU cannot reserve addresses for pinned memory");
+  return {first, second};
+}
+
 // Returns whole pages to the system; the range reads as zeros.
-void forget(void* from, std::size_t nbytes) {
+void forget(void* from, std::size_t nbytes, int advice = MADV_DONTNEED) {
   const auto begin = reinterpret_cast<std::uintptr_t>(from), end = begin + nbytes;
   const auto first = (begin + 4095) / 4096 * 4096, last = end / 4096 * 4096;
   if (first >= last) {
@@ -32,23 +50,30 @@ void forget(void* from, std::size_t nbytes) {
     return;
   }
   std::memset(from, 0, first - begin);
-  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  madvise(reinterpret_cast<void*>(first), last - first, advice);
   std::memset(reinterpret_cast<void*>(last), 0, end - last);
 }
 
 }  // namespace
 
 Region::Region(int owner) : owner_(owner) {
-  view_ = static_cast<std::byte*>(reserve(kBytes, PROT_READ | PROT_WRITE));
-  begin_ = owner == kHost ? reinterpret_cast<Address>(view_)
-                          : reinterpret_cast<Address>(reserve(kBytes, PROT_NONE));
+  if (owner == kHost) {
+    const auto [addresses, view] = reserve_twice(kBytes);
+    begin_ = reinterpret_cast<Address>(addresses);
+    view_ = static_cast<std::byte*>(view);
+  } else {
+    begin_ = reinterpret_cast<Address>(reserve(kBytes, PROT_NONE));
+    view_ = static_cast<std::byte*>(reserve(kBytes, PROT_READ | PROT_WRITE));
+  }
   shadow_ = static_cast<Granule*>(reserve(kBytes / 4 * sizeof(Granule), PROT_READ | PROT_WRITE));
+  parts_ = static_cast<Granule*>(reserve(kBytes * sizeof(Granule), PROT_READ | PROT_WRITE));
   written_ = static_cast<std::uint8_t*>(reserve(kBytes / 8, PROT_READ | PROT_WRITE));
-  next_ = (begin_ + kAlignment - 1) / kAlignment * kAlignment + kGap;
+  next_ = (begin_ + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment + kGap;
 }
 
 Address Region::allocate(std::size_t nbytes) {
-  const std::size_t room = (nbytes + kAlignment - 1) / kAlignment * kAlignment + kGap;
+  const std::size_t unit = owner_ == kHost ? kPinnedAlignment : kAlignment;
+  const std::size_t room = (nbytes + unit - 1) / unit * unit + kGap;
   if (next_ + room > begin_ + kBytes)
     throw std::runtime_error("the emulated GPU is out of addresses");
   const Address address = next_;
@@ -66,8 +91,10 @@ void Region::release(Address address) {
   const std::size_t nbytes = found->second;
   used_ -= nbytes;
   blocks_.erase(found);
-  forget(view(address), nbytes);
-  forget(shadow(address), (nbytes + 3) / 4 * sizeof(Granule));
+  forget(view(address), nbytes, owner_ == kHost ? MADV_REMOVE : MADV_DONTNEED);
+  const Shadow held = shadow(address);
+  forget(held.whole, (nbytes + 3) / 4 * sizeof(Granule));
+  forget(held.parts, (nbytes + 3) / 4 * 4 * sizeof(Granule));
   forget(written(address), (nbytes + 7) / 8);
 }
 

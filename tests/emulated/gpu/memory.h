@@ -20,13 +20,16 @@ using Address = std::uint64_t;
 /// The address range of one owner with its view and shadow.
 class Region {
  public:
-  /// `owner`: a device index, or kHost, for which view and addresses are the same.
+  /// `owner`: a device index, or kHost, whose addresses the host can access.
   explicit Region(int owner);
 
   int owner() const { return owner_; }
   bool contains(Address address) const { return address - begin_ < kBytes; }
   std::byte* view(Address address) const { return view_ + (address - begin_); }
-  Granule* shadow(Address address) const { return shadow_ + (address - begin_) / 4; }
+  Shadow shadow(Address address) const {
+    const std::size_t granule = (address - begin_) / 4;
+    return {shadow_ + granule, parts_ + 4 * granule};
+  }
   /// The byte with the written bits of eight bytes: bit i % 8 belongs to byte i of the region.
   std::uint8_t* written(Address address) const { return written_ + (address - begin_) / 8; }
 
@@ -47,7 +50,7 @@ class Region {
   int owner_;
   Address begin_ = 0, next_ = 0;
   std::byte* view_ = nullptr;
-  Granule* shadow_ = nullptr;
+  Granule *shadow_ = nullptr, *parts_ = nullptr;
   std::uint8_t* written_ = nullptr;
   std::size_t used_ = 0;
   std::map<Address, std::size_t> blocks_;

@@ -1,6 +1,8 @@
-// Shadow memory for race detection: the last read and write of every four bytes.
+// Shadow memory for race detection: the last read and write of every four bytes, or of every byte
+// where threads access single ones.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -19,26 +21,33 @@ struct Actor {
 };
 
 /// The unordered readers that one stamp represents.
-enum class Readers : std::uint8_t { one, of_warp, of_block, of_grid };
+enum class Readers : std::uint8_t { one, of_warp, of_block, of_grid, of_operations };
 
-/// The last read or write. Accesses to different bytes of the four replace each other: a race on
-/// single bytes can be missed, but none is reported falsely.
+/// The last read or write.
 struct Stamp {
   OperationId operation = 0;
-  std::uint32_t block = 0;
+  std::uint32_t block = 0;  // of_operations: the OperationSet
   std::uint32_t barriers = 0;
   std::uint16_t thread = 0;
   std::uint8_t syncs = 0;
-  std::uint8_t bytes : 4 = 0;  // a bit each
   Scope scope : 2 = Scope::weak;
-  Readers readers : 2 = Readers::one;
+  Readers readers : 3 = Readers::one;
 };
 
-/// The shadow of four bytes.
+/// The shadow of four bytes, or of one of four where threads access single bytes.
 struct Granule {
   Stamp written, read;
+  bool is_split() const { return written.operation == kSplit; }
+  static constexpr OperationId kSplit = ~OperationId{0};
 };
 static_assert(sizeof(Granule) == 32);
+
+/// The shadow of an access, from the four bytes that it begins in: one granule each, and four
+/// granules each, which are used if it is split.
+struct Shadow {
+  Granule* whole = nullptr;
+  Granule* parts = nullptr;
+};
 
 /// Orders accesses of different blocks or operations.
 class Order {
@@ -52,7 +61,7 @@ class Order {
 inline bool is_before(const Stamp& stamp, const Actor& actor, const Order& order) {
   if (stamp.operation == 0) return true;
   const bool same_block = stamp.operation == actor.operation && stamp.block == actor.block;
-  if (!same_block || stamp.readers == Readers::of_grid) return order.is_before(stamp, actor);
+  if (!same_block || stamp.readers >= Readers::of_grid) return order.is_before(stamp, actor);
   if (stamp.barriers != actor.barriers) return true;
   if (stamp.readers == Readers::of_block) return false;
   if (stamp.thread / kLanes != actor.thread / kLanes) return false;
@@ -60,49 +69,20 @@ inline bool is_before(const Stamp& stamp, const Actor& actor, const Order& order
   return stamp.readers == Readers::one && stamp.thread == actor.thread;
 }
 
-/// Whether the access conflicts with the stamp. Two strong accesses never do.
-inline bool races(const Stamp& stamp, const Actor& actor, std::uint8_t bytes, Scope scope,
-                  const Order& order) {
-  if ((stamp.bytes & bytes) == 0) return false;
-  if (stamp.scope != Scope::weak && scope != Scope::weak) return false;
-  return !is_before(stamp, actor, order);
-}
+struct AccessedBytes {
+  std::uint64_t address = 0;
+  std::size_t nbytes = 0;
+};
 
-inline Readers with_reader(const Stamp& read, const Actor& actor) {
-  if (read.operation != actor.operation) return Readers::one;
-  if (read.block != actor.block || read.readers == Readers::of_grid) return Readers::of_grid;
-  const bool same_warp = read.thread / kLanes == actor.thread / kLanes;
-  return same_warp && read.readers != Readers::of_block ? Readers::of_warp : Readers::of_block;
-}
+/// Records an access. Returns the conflicting stamp or null; it is valid until the next call in
+/// this thread. Two strong accesses never conflict.
+const Stamp* note_access(Shadow shadow, const AccessedBytes& bytes, const Actor& actor, bool writes,
+                         Scope scope, const Order& order);
 
-/// Records an access to some of the four bytes. Returns the conflicting stamp or null; it is valid
-/// until the next call in this thread.
-inline const Stamp* note_access(Granule& granule, const Actor& actor, std::uint8_t bytes,
-                                bool writes, Scope scope, const Order& order) {
-  thread_local Stamp raced;
-  const Stamp* found = nullptr;
-  const auto look = [&](const Stamp& stamp) {
-    if (found || !races(stamp, actor, bytes, scope, order)) return;
-    raced = stamp;
-    found = &raced;
-  };
-  look(granule.written);
-  if (writes) look(granule.read);
-  Stamp& held = writes ? granule.written : granule.read;
-  const bool beside = !writes && (held.bytes & bytes) != 0 && !is_before(held, actor, order);
-  const Readers readers = beside ? with_reader(held, actor) : Readers::one;
-  held.operation = actor.operation;
-  held.block = actor.block;
-  held.barriers = actor.barriers;
-  held.thread = actor.thread;
-  held.syncs = actor.syncs;
-  held.bytes = bytes & 15;
-  held.scope = scope;
-  held.readers = readers;
-  return found;
-}
+/// Whether the last write of one of the bytes is the operation's.
+bool is_written_by(Shadow shadow, const AccessedBytes& bytes, OperationId operation);
 
-/// "thread 3 of block 1", for messages. Parts equal to `other` are omitted.
+/// "thread 3 of block 1 of `kernel` on stream 2", for messages. Parts equal to `other` are omitted.
 std::string describe(const Stamp& stamp, const Actor& other);
 
 }  // namespace ringlet::emulated

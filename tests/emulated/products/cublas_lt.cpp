@@ -25,6 +25,17 @@ Description* description(cublasLtMatmulDesc_t handle) {
 }
 Matrix* matrix(cublasLtMatrixLayout_t handle) { return reinterpret_cast<Matrix*>(handle); }
 
+template <class T, class Handle>
+cublasStatus_t make(Handle* made, const T& value) {
+  *made = reinterpret_cast<Handle>(new T(value));
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <class T, class Handle>
+cublasStatus_t destroy(Handle ended) {
+  delete reinterpret_cast<T*>(ended);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 template <class T>
 cublasStatus_t set(T& to, const void* value, std::size_t nbytes) {
   if (nbytes != sizeof(T)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -64,12 +75,10 @@ std::size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
-  *made = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{compute, scale});
-  return CUBLAS_STATUS_SUCCESS;
+  return make(made, Description{compute, scale});
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t ended) {
-  delete description(ended);
-  return CUBLAS_STATUS_SUCCESS;
+  return destroy<Description>(ended);
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of,
                                               cublasLtMatmulDescAttributes_t attribute,
@@ -92,13 +101,11 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of,
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type,
                                           std::uint64_t rows, std::uint64_t columns,
                                           std::int64_t ld) {
-  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Matrix{
-      nullptr, type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), ld});
-  return CUBLAS_STATUS_SUCCESS;
+  return make(made, Matrix{nullptr, type, static_cast<std::int64_t>(rows),
+                           static_cast<std::int64_t>(columns), ld});
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t ended) {
-  delete matrix(ended);
-  return CUBLAS_STATUS_SUCCESS;
+  return destroy<Matrix>(ended);
 }
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t of,
                                                 cublasLtMatrixLayoutAttribute_t attribute,
@@ -110,12 +117,10 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t of,
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
-  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new int(0));
-  return CUBLAS_STATUS_SUCCESS;
+  return make(made, 0);
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t ended) {
-  delete reinterpret_cast<int*>(ended);
-  return CUBLAS_STATUS_SUCCESS;
+  return destroy<int>(ended);
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
                                                     cublasLtMatmulPreferenceAttributes_t,

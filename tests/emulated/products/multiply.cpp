@@ -157,6 +157,7 @@ extern "C" void ringlet_emulated_multiply(const ringlet::emulated::ProductCall& 
                                           cudaStream_t stream) {
   using namespace ringlet::emulated;
   const Call held;
-  held.streams().enqueue(held.streams().of(stream),
-                         at_once([call](const LaunchOrder& order) { run(call, order); }));
+  held.streams().enqueue(
+      held.streams().of(stream),
+      at_once("cublasLtMatmul", [call](const LaunchOrder& order) { run(call, order); }));
 }

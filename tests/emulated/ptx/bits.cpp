@@ -7,11 +7,6 @@
 namespace ringlet::emulated {
 namespace {
 
-using i32 = std::int32_t;
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 u64 ones(u32 count) { return count < 64 ? (u64{1} << count) - 1 : ~u64{0}; }
 
 template <class T>

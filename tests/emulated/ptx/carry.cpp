@@ -6,9 +6,6 @@
 namespace ringlet::emulated {
 namespace {
 
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 enum class What { add, subtract, multiply_add_low, multiply_add_high };
 
 /// The result in the low word, the carry or borrow in bit 32.

@@ -10,9 +10,6 @@
 namespace ringlet::emulated {
 namespace {
 
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-
 enum class Round { none, zero, down, up, nearest };
 
 template <Round kRound, class T>

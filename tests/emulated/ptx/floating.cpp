@@ -10,9 +10,6 @@
 namespace ringlet::emulated {
 namespace {
 
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 // NaN results have one canonical bit pattern.
 float canonical(float a) { return std::isnan(a) ? std::bit_cast<float>(0x7fffffffu) : a; }
 double canonical(double a) { return std::isnan(a) ? std::bit_cast<double>(~u64{0} >> 1) : a; }
@@ -49,6 +46,9 @@ float multiply_add_down(float a, float b, float c) {
     return canonical(rounded);
   }
   const __float128 exact = static_cast<__float128>(a) * b + c;
+  // A sum of zero is -0, unless both addends are +0.
+  if (exact == 0)
+    return c == 0 && !std::signbit(c) && std::signbit(a) == std::signbit(b) ? 0.f : -0.f;
   return nearest > exact ? std::nextafter(nearest, -std::numeric_limits<float>::infinity())
                          : nearest;
 }

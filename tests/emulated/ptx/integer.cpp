@@ -3,17 +3,11 @@
 #include <limits>
 #include <tuple>
 
+#include "integer.h"
 #include "operations.h"
 
 namespace ringlet::emulated {
 namespace {
-
-using i16 = std::int16_t;
-using i32 = std::int32_t;
-using i64 = std::int64_t;
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
 
 // A type in which products do not overflow.
 __extension__ using Int128 = __int128;
@@ -23,10 +17,6 @@ using Wide = std::conditional_t<std::is_signed_v<T>, Int128, Uint128>;
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
-template <class T>
-T add(T a, T b) {
-  return static_cast<T>(static_cast<u64>(a) + static_cast<u64>(b));
-}
 template <class T>
 T subtract(T a, T b) {
   return static_cast<T>(static_cast<u64>(a) - static_cast<u64>(b));
@@ -41,7 +31,7 @@ T multiply_high(T a, T b) {
 }
 template <class T>
 T multiply_add_low(T a, T b, T c) {
-  return add(multiply_low(a, b), c);
+  return sum_of(multiply_low(a, b), c);
 }
 template <class T, class R>
 R multiply_wide(T a, T b) {
@@ -49,7 +39,7 @@ R multiply_wide(T a, T b) {
 }
 template <class T, class R>
 R multiply_add_wide(T a, T b, R c) {
-  return add(multiply_wide<T, R>(a, b), c);
+  return sum_of(multiply_wide<T, R>(a, b), c);
 }
 // The manual leaves division by zero unspecified; GPUs return all ones.
 template <class T>
@@ -74,14 +64,6 @@ template <class T>
 T absolute(T a) {
   return a < 0 ? negate(a) : a;
 }
-template <class T>
-T lesser(T a, T b) {
-  return std::min(a, b);
-}
-template <class T>
-T greater(T a, T b) {
-  return std::max(a, b);
-}
 // Shifts beyond the width yield zeros, or the sign bit in every position.
 template <class T>
 T shift_right(T a, u32 by) {
@@ -98,15 +80,15 @@ T shift_left(T a, u32 by) {
 void add_integer_operations(Operations& to) {
   for_types<i16, u16, i32, u32, i64, u64>([&]<class T>(T) {
     const std::string type = suffix<T>();
-    to["add" + type] = lanewise<add<T>, T, T, T>();
+    to["add" + type] = lanewise<sum_of<T>, T, T, T>();
     to["sub" + type] = lanewise<subtract<T>, T, T, T>();
     to["mul.lo" + type] = lanewise<multiply_low<T>, T, T, T>();
     to["mul.hi" + type] = lanewise<multiply_high<T>, T, T, T>();
     to["mad.lo" + type] = lanewise<multiply_add_low<T>, T, T, T, T>();
     to["div" + type] = lanewise<divide<T>, T, T, T>();
     to["rem" + type] = lanewise<remainder<T>, T, T, T>();
-    to["min" + type] = lanewise<lesser<T>, T, T, T>();
-    to["max" + type] = lanewise<greater<T>, T, T, T>();
+    to["min" + type] = lanewise<lesser_integer<T>, T, T, T>();
+    to["max" + type] = lanewise<greater_integer<T>, T, T, T>();
     to["shr" + type] = lanewise<shift_right<T>, T, T, u32>();
   });
   for_types<i16, i32, i64>([&]<class T>(T) {

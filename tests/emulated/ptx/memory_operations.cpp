@@ -8,17 +8,15 @@
 #include "../gpu/fault.h"
 #include "../gpu/launch.h"
 #include "../gpu/traffic.h"
+#include "integer.h"
 
 namespace ringlet::emulated {
 namespace {
 
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 /// Host pointers to the accessed bytes and to their shadow.
 struct Place {
   std::byte* data = nullptr;
-  Granule* shadow = nullptr;        // of the four bytes that it begins in
+  Shadow shadow{};
   std::uint8_t* written = nullptr;  // a bit a byte, of the eight that it begins in
   const Order* order = nullptr;
 };
@@ -62,8 +60,11 @@ Place find_shared(Warp& warp, int lane, Address address, u32 nbytes) {
     fault(warp, lane,
           "an access of " + std::to_string(nbytes) + " bytes at " + std::to_string(address) +
               " of " + std::to_string(block.shared.size()) + " bytes of shared memory");
-  return {block.shared.data() + address, block.shared_shadow.data() + address / 4,
-          block.shared_written.data() + address / 8, &order};
+  if (nbytes < 4 && block.shared_parts.empty())
+    block.shared_parts.resize(4 * block.shared_shadow.size());
+  const Shadow shadow{block.shared_shadow.data() + address / 4,
+                      block.shared_parts.data() + address / 4 * 4};
+  return {block.shared.data() + address, shadow, block.shared_written.data() + address / 8, &order};
 }
 
 std::string what_raced(const Stamp& stamp, const Actor& actor, bool writes) {
@@ -74,18 +75,12 @@ std::string what_raced(const Stamp& stamp, const Actor& actor, bool writes) {
 void check_place(Warp& warp, const Instruction& at, int lane, const Place& place, Address address,
                  u32 nbytes, bool writes) {
   const Actor actor = actor_of(warp, lane);
-  Granule* granule = place.shadow;
-  for (u32 done = 0; done < nbytes; ++granule) {
-    const u32 first = (address + done) % 4, count = std::min(4 - first, nbytes - done);
-    const auto bytes = static_cast<std::uint8_t>(((1u << count) - 1) << first);
-    const OperationId writer = granule->written.operation;
-    if (const Stamp* raced =
-            note_access(*granule, actor, bytes, writes, at.access.scope, *place.order))
-      fault(warp, lane, what_raced(*raced, actor, writes));
-    if (at.access.is_constant && writer == actor.operation)
-      fault(warp, lane, "ld.nc of bytes that the same launch has written");
-    done += count;
-  }
+  const AccessedBytes bytes{address, nbytes};
+  if (at.access.is_constant && is_written_by(place.shadow, bytes, actor.operation))
+    fault(warp, lane, "ld.nc of bytes that the same launch has written");
+  if (const Stamp* raced =
+          note_access(place.shadow, bytes, actor, writes, at.access.scope, *place.order))
+    fault(warp, lane, what_raced(*raced, actor, writes));
   if (writes) {
     mark_written(place.written, address, nbytes);
   } else if (!is_written(place.written, address, nbytes)) {
@@ -162,6 +157,19 @@ bool all_bytes_of_bits(Byte* byte, Address address, std::size_t nbytes, const Bo
   return body(*byte, ((1u << nbytes) - 1) << first);
 }
 
+// Calls body(lane, address, data) for each lane and counts the traffic.
+template <class Body>
+void access_lanes(Warp& warp, const Instruction& at, Mask mask, bool writes, const Body& body) {
+  const u32 nbytes = u32{at.access.bytes} * at.access.elements;
+  Addresses addresses;
+  for_lanes(mask, [&](int lane) {
+    const Address address = address_of(warp, at, lane);
+    addresses.add(address);
+    body(lane, address, find(warp, at, lane, address, nbytes, writes));
+  });
+  addresses.count(count_of(warp, at), at.access.space, nbytes);
+}
+
 template <class T, auto kFunction>
 void run_atomic(Warp& warp, const Instruction& at, Mask mask) {
   const Cell<T>* const with = cells<Cell<T>>(warp, at.in[1]);
@@ -175,18 +183,6 @@ void run_atomic(Warp& warp, const Instruction& at, Mask mask) {
   });
 }
 
-template <class T>
-T add(T a, T b) {
-  return static_cast<T>(a + b);
-}
-template <class T>
-T greater(T a, T b) {
-  return std::max(a, b);
-}
-template <class T>
-T lesser(T a, T b) {
-  return std::min(a, b);
-}
 template <class T>
 T exchange(T, T b) {
   return b;
@@ -209,12 +205,7 @@ void mark_written(std::uint8_t* bits, Address address, std::size_t nbytes) {
 
 void run_load(Warp& warp, const Instruction& at, Mask mask) {
   const Access& access = at.access;
-  const u32 nbytes = u32{access.bytes} * access.elements;
-  Addresses addresses;
-  for_lanes(mask, [&](int lane) {
-    const Address address = address_of(warp, at, lane);
-    addresses.add(address);
-    const std::byte* const data = find(warp, at, lane, address, nbytes, false);
+  access_lanes(warp, at, mask, false, [&](int lane, Address address, const std::byte* data) {
     for (std::size_t k = 0; k < access.elements; ++k) {
       u64 value = 0;
       std::memcpy(&value, data + k * access.bytes, access.bytes);
@@ -227,17 +218,11 @@ void run_load(Warp& warp, const Instruction& at, Mask mask) {
     }
     if (access.acquires) acquire(warp, lane, address);
   });
-  addresses.count(count_of(warp, at), access.space, nbytes);
 }
 
 void run_store(Warp& warp, const Instruction& at, Mask mask) {
   const Access& access = at.access;
-  const u32 nbytes = u32{access.bytes} * access.elements;
-  Addresses addresses;
-  for_lanes(mask, [&](int lane) {
-    const Address address = address_of(warp, at, lane);
-    addresses.add(address);
-    std::byte* const data = find(warp, at, lane, address, nbytes, true);
+  access_lanes(warp, at, mask, true, [&](int lane, Address address, std::byte* data) {
     for (std::size_t k = 0; k < access.elements; ++k) {
       const u64 value = at.in_bytes[k + 1] == 8 ? cells<u64>(warp, at.in[k + 1])[lane]
                                                 : u64{cells<u32>(warp, at.in[k + 1])[lane]};
@@ -245,18 +230,17 @@ void run_store(Warp& warp, const Instruction& at, Mask mask) {
     }
     if (access.releases) release(warp, lane, address);
   });
-  addresses.count(count_of(warp, at), access.space, nbytes);
 }
 
 Instruction::Run atomic(const std::string& operation, const std::string& type) {
   if (type == "u32" || type == "b32" || (type == "s32" && operation == "add")) {
-    if (operation == "add") return &run_atomic<u32, add<u32>>;
-    if (operation == "min") return &run_atomic<u32, lesser<u32>>;
-    if (operation == "max") return &run_atomic<u32, greater<u32>>;
+    if (operation == "add") return &run_atomic<u32, sum_of<u32>>;
+    if (operation == "min") return &run_atomic<u32, lesser_integer<u32>>;
+    if (operation == "max") return &run_atomic<u32, greater_integer<u32>>;
     if (operation == "exch") return &run_atomic<u32, exchange<u32>>;
   }
-  if (type == "u64" && operation == "add") return &run_atomic<u64, add<u64>>;
-  if (type == "f32" && operation == "add") return &run_atomic<float, add<float>>;
+  if (type == "u64" && operation == "add") return &run_atomic<u64, sum_of<u64>>;
+  if (type == "f32" && operation == "add") return &run_atomic<float, sum_of<float>>;
   return nullptr;
 }
 

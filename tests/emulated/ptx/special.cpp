@@ -7,8 +7,6 @@
 namespace ringlet::emulated {
 namespace {
 
-using u32 = std::uint32_t;
-
 template <u32 kFunction(const Warp&, u32 thread)>
 void run_special(Warp& warp, const Instruction& at, Mask mask) {
   u32* const out = result<u32>(warp, at.out[0]);

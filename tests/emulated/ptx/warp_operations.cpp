@@ -6,7 +6,6 @@
 namespace ringlet::emulated {
 namespace {
 
-using u32 = std::uint32_t;
 enum Shuffle : std::uint8_t { up, down, butterfly, index };
 
 // The source lane and whether it lies inside the segment.

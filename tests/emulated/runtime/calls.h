@@ -38,6 +38,7 @@ struct Executable {
 inline Event* event_of(cudaEvent_t event) { return reinterpret_cast<Event*>(event); }
 
 /// Work that completes in one step.
-Work at_once(std::function<void(const LaunchOrder&)> work);
+Work at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
+             const PinnedBytes& pinned = {});
 
 }  // namespace ringlet::emulated

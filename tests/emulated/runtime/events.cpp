@@ -22,13 +22,15 @@ cudaStream_t handle(Stream* stream) { return reinterpret_cast<cudaStream_t>(stre
 
 namespace ringlet::emulated {
 
-Work at_once(std::function<void(const LaunchOrder&)> work) {
-  return [work = std::move(work)](const LaunchOrder& order) -> Step {
+Work at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
+             const PinnedBytes& pinned) {
+  const auto start = [work = std::move(work)](const LaunchOrder& order) -> Step {
     return [work, order](std::int64_t) {
       work(order);
       return true;
     };
   };
+  return {name, start, pinned};
 }
 
 }  // namespace ringlet::emulated

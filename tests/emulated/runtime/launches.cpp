@@ -89,12 +89,14 @@ bool is_possible(const Registered& function, const Kernel& kernel, const LaunchS
 }
 
 Work launch_of(Kernel& kernel, const LaunchShape& shape, std::vector<std::byte> parameters) {
-  return [&kernel, shape, parameters = std::move(parameters)](const LaunchOrder& order) -> Step {
+  const auto start = [&kernel, shape,
+                      parameters = std::move(parameters)](const LaunchOrder& order) -> Step {
     const std::uint64_t seed =
         settings().seed == 0 ? 0 : settings().seed * 1000003 + order.operation;
     auto launch = std::make_shared<Launch>(kernel, shape, parameters, order, seed);
     return [launch](std::int64_t instructions) { return launch->run(instructions); };
   };
+  return {kernel.name, start};
 }
 
 cudaError_t launch(const void* function, LaunchShape shape, void** arguments, cudaStream_t to) {

@@ -15,10 +15,23 @@ Address address_of(const void* pointer) { return reinterpret_cast<Address>(point
 // The region of device or pinned memory; null for pageable host memory.
 Region* region_of(const void* pointer) { return Memory::instance().region(address_of(pointer)); }
 
+bool is_pinned(const void* pointer) {
+  const Region* const region = region_of(pointer);
+  return region && region->owner() == kHost;
+}
+
 Work copy_work(void* to, const void* from, std::size_t nbytes) {
-  return at_once([=](const LaunchOrder& order) {
-    copy_bytes(address_of(to), address_of(from), nbytes, order);
-  });
+  PinnedBytes pinned;
+  if (is_pinned(to))
+    pinned = {static_cast<std::byte*>(to), nbytes, true};
+  else if (is_pinned(from))
+    pinned = {static_cast<std::byte*>(const_cast<void*>(from)), nbytes, false};
+  return at_once(
+      "cudaMemcpyAsync",
+      [=](const LaunchOrder& order) {
+        copy_bytes(address_of(to), address_of(from), nbytes, order);
+      },
+      pinned);
 }
 
 // Copies from pageable memory read it before the call returns; copies to it are synchronous.
@@ -29,9 +42,10 @@ cudaError_t copy(void* to, const void* from, std::size_t nbytes, cudaStream_t st
   if (!region_of(from)) {
     const auto* const bytes = static_cast<const std::byte*>(from);
     call.streams().enqueue(
-        on, at_once([to, read = std::vector(bytes, bytes + nbytes)](const LaunchOrder& order) {
-          write_bytes(address_of(to), read.data(), read.size(), order);
-        }));
+        on, at_once("cudaMemcpyAsync",
+                    [to, read = std::vector(bytes, bytes + nbytes)](const LaunchOrder& order) {
+                      write_bytes(address_of(to), read.data(), read.size(), order);
+                    }));
     return cudaSuccess;
   }
   call.streams().enqueue(on, copy_work(to, from, nbytes));
@@ -97,10 +111,10 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t nbytes, cudaStream_t stream) {
   const Call call;
   if (nbytes == 0) return cudaSuccess;
-  call.streams().enqueue(call.streams().of(stream), at_once([=](const LaunchOrder& order) {
-                           fill_bytes(address_of(to), static_cast<unsigned char>(value), nbytes,
-                                      order);
-                         }));
+  call.streams().enqueue(
+      call.streams().of(stream), at_once("cudaMemsetAsync", [=](const LaunchOrder& order) {
+        fill_bytes(address_of(to), static_cast<unsigned char>(value), nbytes, order);
+      }));
   return cudaSuccess;
 }
 }

@@ -8,6 +8,7 @@
 
 #include "../emulated.h"
 #include "../gpu/fault.h"
+#include "pinned_accesses.h"
 
 namespace ringlet::emulated {
 namespace {
@@ -69,6 +70,8 @@ void Streams::enqueue(Stream* stream, Work work) {
     capture->entries.push_back({stream->lane, {Item::Kind::work, std::move(work), {}, {}}});
     return;
   }
+  if (work.pinned.nbytes > 0) pinned_accesses().add(work, {stream->id, stream->enqueued + 1});
+  ++stream->enqueued;
   stream->items.push_back({Item::Kind::work, std::move(work), {}, host_});
   go_on();
 }
@@ -136,8 +139,9 @@ bool Streams::advance(Stream& stream) {
     } else {
       stream.clock.resize(std::max<std::size_t>(stream.clock.size(), stream.id + 1));
       stream.clock[stream.id] = ++stream.started;
-      const OperationId operation = operation_order().add({stream.id, stream.started});
-      stream.running = head.work({operation, stream.clock});
+      const OperationId operation =
+          operation_order().add({stream.id, stream.started}, head.work.name);
+      stream.running = head.work.start({operation, stream.clock});
     }
     if (!stream.running) {
       stream.items.pop_front();
@@ -192,6 +196,7 @@ void Streams::host_has_seen(const StreamClock& clock) {
   auto seen = std::make_shared<StreamClock>(*host_);
   join(*seen, clock);
   host_ = std::move(seen);
+  pinned_accesses().end(*host_);
 }
 
 void Streams::host_has_seen_all() {

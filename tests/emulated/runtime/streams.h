@@ -19,8 +19,19 @@ namespace ringlet::emulated {
 
 /// Continues started work for about `instructions`; returns true on completion.
 using Step = std::function<bool(std::int64_t instructions)>;
-/// Starts a piece of work. Graph replays start it again.
-using Work = std::function<Step(const LaunchOrder&)>;
+/// A range of pinned memory that a copy reads or writes.
+struct PinnedBytes {
+  std::byte* data = nullptr;
+  std::size_t nbytes = 0;
+  bool writes = false;
+};
+
+/// Graph replays start it again.
+struct Work {
+  std::string name;  // of the kernel or the API call
+  std::function<Step(const LaunchOrder&)> start;
+  PinnedBytes pinned{};
+};
 
 struct Capture;
 
@@ -45,7 +56,7 @@ struct Stream {
   int device = 0;
   std::deque<Item> items;
   Step running;
-  std::uint32_t started = 0;  // works so far
+  std::uint32_t enqueued = 0, started = 0;  // works so far
   StreamClock clock;
   Capture* capture = nullptr;
   std::size_t lane = 0;  // in the capture
@@ -104,12 +115,13 @@ class Streams {
   std::uint64_t nanoseconds() const { return nanoseconds_; }
   cudaError_t take_fault();
   int faults() const { return faults_; }
+  /// Reports a fault: it is printed and returned by the next waiting call.
+  void fail(const std::exception& error);
 
  private:
   bool step();
   bool advance(Stream& stream);
   bool can_advance(const Stream& stream) const;
-  void fail(const std::exception& error);
 
   std::mutex mutex_;
   std::set<Stream*> streams_;

@@ -60,6 +60,30 @@ TEST_CASE("threads and blocks race in global memory") {
   CHECK(fault_in("mov.u32 %r1, 1;\natom.global.add.u32 %r2, [%base], %r1;", 4, 64) == "");
 }
 
+TEST_CASE("bytes of one word are judged on their own, in global and in shared memory") {
+  // Block b stores byte b of a word, or two bytes from there.
+  const auto stores = [](const std::string& type) {
+    return "mov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd1, %r1, " +
+           std::string(type == "u8" ? "1" : "2") + ";\nadd.s64 %rd1, %base, %rd1;\n" +
+           "mov.u16 %h1, 1;\nst.global." + type + " [%rd1], %h1;\n";
+  };
+  for (const std::uint64_t seed : {0, 1, 2, 3}) {
+    CHECK(fault_in(stores("u8"), 4, 1, "", seed) == "");
+    CHECK(fault_in(stores("u16"), 2, 1, "", seed) == "");
+    // The neighbour's store does not hide the race of byte 0.
+    CHECK(fault_in(stores("u8") + "ld.global.u8 %h2, [%base];", 2, 1, "", seed)
+              .starts_with("a race"));
+    CHECK(fault_in(stores("u8") + "ld.global.u32 %r2, [%base];", 4, 1, "", seed)
+              .starts_with("a race"));
+  }
+  const std::string place =
+      "mov.u32 %r1, %tid.x;\nmov.u32 %r4, tile;\nadd.s32 %r3, %r1, %r4;\nmov.u16 %h1, 1;\n";
+  CHECK(fault_in(place + "st.shared.u8 [%r3], %h1;\nld.shared.u8 %h2, [%r3];", 1, 64, kShared) ==
+        "");
+  CHECK(fault_in(place + "st.shared.u8 [%r3], %h1;\nld.shared.u8 %h2, [tile];", 1, 64, kShared)
+            .starts_with("a race"));
+}
+
 TEST_CASE("a store that releases orders what it follows, one that does not is a race") {
   // Block 0 writes and sets a flag; block 1 waits for the flag and reads.
   const auto handed_over = [](const std::string& store, const std::string& load) {

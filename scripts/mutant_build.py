@@ -1,0 +1,137 @@
+"""Compiles and links mutants with the commands of a build folder."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+
+def failed_first(code, output):
+    """The reason of a failed run: a fault of the emulated GPU, an error, a test case or a signal."""
+    for pattern in (r"^emulated GPU: (.*)$", r"ERROR: (.*)$", r"^TEST CASE:\s*(.*)$"):
+        found = re.search(pattern, output, re.MULTILINE)
+        if found:
+            return found.group(1)[:220]
+    return "the time limit" if code == 124 else f"exit code {code}"
+
+
+def without_lines(text):
+    """PTX without source lines and debug sections."""
+    return [line for line in text.splitlines()
+            if not line.lstrip().startswith((".loc", ".file", "//", ".section", ".b8", ".b32", ".b64"))]
+
+
+def ptx_of(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    texts = re.findall(rb"\.version \d[^\0]*", data)
+    return [without_lines(text.decode(errors="replace")) for text in texts]
+
+
+class Builder:
+    def __init__(self, root, build, folder):
+        self.root, self.build, self.folder = root, build, folder
+        self.commands = {}
+
+    def programs(self):
+        found = sorted(name.removesuffix("_emulated") for name in os.listdir(f"{self.build}/tests/emulated")
+                       if name.endswith("_emulated"))
+        return [name for name in found if name not in ("cli", "bench", "mnist", "course")]
+
+    def program(self, name):
+        return f"{self.build}/tests/emulated/{name}_emulated"
+
+    def sources(self, program):
+        folder = {"parallel": "train/parallel"}.get(program, program)
+        path = f"{self.root}/tests/{folder}"
+        return sorted(name.removesuffix(".cpp") for name in os.listdir(path) if name.endswith(".cpp"))
+
+    def read_lines(self, report):
+        """unit: lines of cuda/ that its kernels executed. A kernel's unit is the .cu file in its lines."""
+        units = {}
+        with open(report, encoding="utf8") as file:
+            for kernel in map(json.loads, file):
+                lines = {self.relative(place) for place, executed in kernel["lines"].items() if executed}
+                for unit in {place.rsplit(":", 1)[0] for place in lines if place and ".cu:" in place}:
+                    units.setdefault(unit, set()).update(place for place in lines if place)
+        return {unit: sorted(lines) for unit, lines in units.items()}
+
+    @staticmethod
+    def relative(place):
+        """"cuda/FILE:LINE"; None outside of cuda/."""
+        found = re.search(r"(?:^|/)(cuda/[^/]+:\d+)$", place)
+        return found.group(1) if found and "/targets/" not in place else None
+
+    def command(self, target, ends_with):
+        if target not in self.commands:
+            done = subprocess.run(["ninja", "-C", self.build, "-t", "commands", target], capture_output=True, text=True,
+                                  check=True)
+            self.commands[target] = [line for line in done.stdout.splitlines() if not line.startswith("ninja: ")]
+        return next(line for line in reversed(self.commands[target]) if ends_with in line)
+
+    def overlay(self, mutant):
+        """An include folder whose ringlet/ differs in the mutated file alone."""
+        path = f"{self.folder}/{mutant.name}/include"
+        top = mutant.path.split("/")[0]
+        os.makedirs(path, exist_ok=True)
+        self.link_all(self.root, f"{path}/ringlet", {top})
+        where = f"{path}/ringlet/{top}"
+        parts = mutant.path.split("/")[1:]
+        self.link_all(f"{self.root}/{top}", where, {parts[0]})
+        if len(parts) == 2:
+            self.link_all(f"{self.root}/{top}/{parts[0]}", f"{where}/{parts[0]}", {parts[1]})
+        with open(f"{self.root}/{mutant.path}", encoding="utf8") as file:
+            source = mutant.apply(file.read())
+        with open(f"{path}/ringlet/{mutant.path}", "w", encoding="utf8") as file:
+            file.write(source)
+        return path
+
+    @staticmethod
+    def link_all(source, to, without):
+        os.makedirs(to, exist_ok=True)
+        for name in os.listdir(source):
+            if name not in without and not os.path.lexists(f"{to}/{name}") and not name.startswith((".", "build")):
+                os.symlink(f"{source}/{name}", f"{to}/{name}")
+
+    def compile(self, mutant, unit):
+        """The object's path; None if the mutant does not compile, "same" if its PTX is the original's."""
+        overlay = self.overlay(mutant)
+        stem = os.path.splitext(os.path.basename(unit))[0]
+        to = f"{self.folder}/{mutant.name}/{unit.replace('/', '_')}.o"
+        if unit.endswith(".cu"):
+            target = f"tests/emulated/{stem}.o"
+            words = shlex.split(self.command(target, f"-o {target}"))
+        else:
+            target = f"libringlet.a.p/{unit.replace('/', '_')}.o"
+            words = shlex.split(self.command("libringlet.a", f"-o {target}"))
+        words = [word for word in words if not word.endswith("ccache")]
+        for flag, count in (("-MD", 1), ("-MF", 2), ("-MQ", 2)):
+            while flag in words:
+                at = words.index(flag)
+                del words[at:at + count]
+        words[words.index("-o") + 1] = to
+        words[words.index("-c") + 1 if unit.endswith(".cpp") else words.index("-c") + 1] = f"{overlay}/ringlet/{unit}"
+        compiler = next(i for i, word in enumerate(words) if os.path.basename(word) in ("nvcc", "g++", "clang++", "c++"))
+        words[compiler + 1:compiler + 1] = ["-I", overlay]
+        done = subprocess.run(words, cwd=self.build, capture_output=True, text=True)
+        if done.returncode != 0:
+            return None
+        return "same" if unit.endswith(".cu") and ptx_of(to) == ptx_of(f"{self.build}/{target}") else to
+
+    def link(self, mutant, program, unit, mutated):
+        to = f"{self.folder}/{mutant.name}/{program}"
+        target = f"tests/emulated/{program}_emulated"
+        words = shlex.split(self.command(target, f"-o {target}"))
+        words[words.index("-o") + 1] = to
+        if unit.endswith(".cu"):
+            at = words.index(f"tests/emulated/{os.path.splitext(os.path.basename(unit))[0]}.o")
+            words[at] = mutated
+        else:
+            words.insert(words.index("libringlet.a"), mutated)  # before the archive's own
+        subprocess.run(words, cwd=self.build, check=True, capture_output=True)
+        return to
+
+    def clean(self, mutant):
+        shutil.rmtree(f"{self.folder}/{mutant.name}", ignore_errors=True)

@@ -1,0 +1,98 @@
+"""The mutants of cuda/ and comm/: each barrier, release, acquire, bounds test and event wait, taken out."""
+
+import dataclasses
+import glob
+import hashlib
+import re
+
+DEVICE_FILES = ("cuda/*.cu", "cuda/*.cuh", "cuda/*.h")
+# A comparison with a name of a size: `column + i < args.columns`, `m >= p.rows()`.
+SIZES = "n|m|rows|columns|most|end|limit|width|length|attended|inner|a_size|b_size|in_n|out_n|height|out_height|out_width"
+BOUND = rf"(?:[\w.\->()\[\]+*/ ]*?)(?:<|>=)\s*(?:[\w.]*(?:\b|_|\.)(?:{SIZES})(?:\(\))?)"
+# kind: files, then pairs of a pattern and its replacement. Each match is a mutant.
+KINDS = {
+    "block barrier": (DEVICE_FILES, [
+        (r"__syncthreads\(\);", ";"),
+        (r"__syncthreads_and\(", "static_cast<bool>("),
+    ]),
+    "warp barrier": (DEVICE_FILES, [(r"\bwarp\.sync\(\);|__syncwarp\(\);", ";")]),
+    "release": (DEVICE_FILES, [(r"st\.release\.gpu", "st.relaxed.gpu"), (r"signals_\.raise\([^;]*\);", ";")]),
+    "acquire": (DEVICE_FILES, [
+        (r"ld\.acquire\.gpu", "ld.relaxed.gpu"),
+        (r"!signals_\.wait\((?:[^()]|\([^()]*\))*\)", "false"),
+    ]),
+    "bounds test": (DEVICE_FILES, [
+        (rf"(?<=if \(){BOUND}(?=[)&| ])(?=[^;{{]*\) (?:return|continue|break))", "false"),
+        (rf"(?<=if \(){BOUND}(?=\)| &&| \|\|)(?![^;{{]*\) (?:return|continue|break))", "true"),
+        (rf"(?<=&& ){BOUND}(?=\)| &&| \?)", "true"),
+        (rf"(?<=\|\| ){BOUND}(?=\)| \|\|)(?=[^;{{]*\) (?:return|continue|break))", "false"),
+        (rf"(?<== ){BOUND}(?= \? )", "true"),
+        (rf"(?<=, ){BOUND}(?= \? )", "true"),
+    ]),
+    "event wait": (("cuda/*.cpp", "comm/*.cpp", "comm/*/*.cpp", "comm/*/*.h"), [
+        (r"[\w.\->()]*(?:\.|->)make_wait\([^;]*\);", ";"),
+        (r"(?<!::)\b[\w\->.]+(?:\.|->)synchronize\(\);", ";"),
+        (r"(?:RINGLET_CUDA\()?cuda(?:Event|Stream)Synchronize\([^;]*;", ";"),
+    ]),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    kind: str
+    path: str
+    line: int
+    text: str  # of the line
+    begin: int
+    end: int
+    replacement: str
+    order: int  # among equal lines of the file
+
+    @property
+    def key(self):
+        """Stays the same while other lines change."""
+        return f"{self.kind}|{self.path}|{self.text}|{self.order}"
+
+    def apply(self, source):
+        return source[:self.begin] + self.replacement + source[self.end:]
+
+    @property
+    def name(self):
+        return hashlib.sha1(self.key.encode()).hexdigest()[:10]
+
+
+def in_comment(source, at):
+    begin = source.rfind("\n", 0, at) + 1
+    return "//" in source[begin:at]
+
+
+def mutants_of(root, path, kind, patterns):
+    with open(f"{root}/{path}", encoding="utf8") as file:
+        source = file.read()
+    seen, found = {}, []
+    matches = sorted(((m.start(), m.end(), m.expand(replacement)) for pattern, replacement in patterns
+                      for m in re.finditer(pattern, source)))
+    last = -1
+    for begin, end, replacement in matches:
+        if begin < last or in_comment(source, begin):
+            continue
+        last = end
+        line = source.count("\n", 0, begin) + 1
+        text = source.splitlines()[line - 1].strip()
+        seen[text] = seen.get(text, -1) + 1
+        found.append(Mutant(kind, path, line, text, begin, end, replacement, seen[text]))
+    return found
+
+
+def all_mutants(root):
+    found = []
+    for kind, (folders, patterns) in KINDS.items():
+        for folder in folders:
+            for path in sorted(glob.glob(folder, root_dir=root)):
+                found += mutants_of(root, path, kind, patterns)
+    return found
+
+
+if __name__ == "__main__":
+    for mutant in all_mutants("."):
+        print(f"{mutant.kind:13} {mutant.path}:{mutant.line}: {mutant.text}   [{mutant.replacement}]")
