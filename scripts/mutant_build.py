@@ -33,7 +33,7 @@ def ptx_of(path):
 class Builder:
     def __init__(self, root, build, folder):
         self.root, self.build, self.folder = root, build, folder
-        self.commands = {}
+        self.commands, self.unit_of = {}, {}
 
     def programs(self):
         found = sorted(name.removesuffix("_emulated") for name in os.listdir(f"{self.build}/tests/emulated")
@@ -48,14 +48,25 @@ class Builder:
         path = f"{self.root}/tests/{folder}"
         return sorted(name.removesuffix(".cpp") for name in os.listdir(path) if name.endswith(".cpp"))
 
+    def units(self):
+        """The .cu file of each kernel."""
+        if not self.unit_of:
+            for name in os.listdir(f"{self.build}/tests/emulated"):
+                unit = f"cuda/{name.removesuffix('.o')}.cu"
+                if name.endswith(".o") and os.path.exists(f"{self.root}/{unit}"):
+                    with open(f"{self.build}/tests/emulated/{name}", "rb") as file:
+                        kernels = re.findall(rb"\.entry ([\w$]+)", file.read())
+                    self.unit_of.update((kernel.decode(), unit) for kernel in kernels)
+        return self.unit_of
+
     def read_lines(self, report):
-        """unit: lines of cuda/ that its kernels executed. A kernel's unit is the .cu file in its lines."""
+        """unit: lines of cuda/ that its kernels executed."""
         units = {}
         with open(report, encoding="utf8") as file:
             for kernel in map(json.loads, file):
-                lines = {self.relative(place) for place, executed in kernel["lines"].items() if executed}
-                for unit in {place.rsplit(":", 1)[0] for place in lines if place and ".cu:" in place}:
-                    units.setdefault(unit, set()).update(place for place in lines if place)
+                lines = {self.relative(place) for place, executed in kernel["lines"].items() if executed} - {None}
+                if kernel["kernel"] in self.units():
+                    units.setdefault(self.units()[kernel["kernel"]], set()).update(lines)
         return {unit: sorted(lines) for unit, lines in units.items()}
 
     @staticmethod
@@ -95,11 +106,24 @@ class Builder:
             if name not in without and not os.path.lexists(f"{to}/{name}") and not name.startswith((".", "build")):
                 os.symlink(f"{source}/{name}", f"{to}/{name}")
 
+    def patch(self, mutant, unit, to):
+        """Text of an asm is in the PTX as it stands: no compilation."""
+        with open(f"{self.root}/{mutant.path}", encoding="utf8") as file:
+            text = file.read()[mutant.begin:mutant.end]
+        with open(f"{self.build}/tests/emulated/{os.path.splitext(os.path.basename(unit))[0]}.o", "rb") as file:
+            data = file.read()
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        with open(to, "wb") as file:
+            file.write(data.replace(text.encode(), mutant.replacement.encode()))
+        return to
+
     def compile(self, mutant, unit):
         """The object's path; None if the mutant does not compile, "same" if its PTX is the original's."""
+        to = f"{self.folder}/{mutant.name}/{unit.replace('/', '_')}.o"
+        if "asm volatile" in mutant.text:
+            return self.patch(mutant, unit, to)
         overlay = self.overlay(mutant)
         stem = os.path.splitext(os.path.basename(unit))[0]
-        to = f"{self.folder}/{mutant.name}/{unit.replace('/', '_')}.o"
         if unit.endswith(".cu"):
             target = f"tests/emulated/{stem}.o"
             words = shlex.split(self.command(target, f"-o {target}"))

@@ -61,6 +61,13 @@ class Mutant:
         return hashlib.sha1(self.key.encode()).hexdigest()[:10]
 
 
+def balanced(source, begin, end):
+    """Where the comparison begins behind parentheses that it does not close."""
+    while source.count("(", begin, end) > source.count(")", begin, end):
+        begin = source.index("(", begin) + 1
+    return begin
+
+
 def in_comment(source, at):
     begin = source.rfind("\n", 0, at) + 1
     return "//" in source[begin:at]
@@ -74,6 +81,8 @@ def mutants_of(root, path, kind, patterns):
                       for m in re.finditer(pattern, source)))
     last = -1
     for begin, end, replacement in matches:
+        if kind == "bounds test":
+            begin = balanced(source, begin, end)
         if begin < last or in_comment(source, begin):
             continue
         last = end

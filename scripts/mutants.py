@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mutant_build import Builder, failed_first  # noqa: E402
 from mutant_list import KINDS, all_mutants  # noqa: E402
 
+NEAR = 3  # lines
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Host code has no coverage by kernels: the tests of what waits in these files.
 HOST_TESTS = {
@@ -28,25 +29,27 @@ HOST_TESTS = {
 }
 
 
-def environment(report=None, exact=False):
+def environment(report=None, exact=False, devices=None):
     """`exact`: each tensor in an allocation of its own, so that reads beyond it are faults."""
     values = dict(os.environ, RINGLET_NUM_THREADS="2")
     for name in ("RINGLET_EMULATED_REPORT", "RINGLET_CUDA_EXACT"):
         values.pop(name, None)
     if exact:
         values["RINGLET_CUDA_EXACT"] = "1"
+    if devices:
+        values["RINGLET_EMULATED_DEVICES"] = str(devices)
     if report:
         values["RINGLET_EMULATED_REPORT"] = report
     return values
 
 
-def run_tests(program, source, limit, report=None, exact=False):
+def run_tests(program, source, limit, report=None, exact=False, devices=None):
     """The exit code (124: the limit), the output and the seconds of the tests in one source file."""
     begin = time.monotonic()
     try:
         done = subprocess.run([program, "--device", "emulated:1", f"--source-file=*/{source}.cpp"], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=limit,
-                              env=environment(report, exact))
+                              env=environment(report, exact, devices))
         return done.returncode, done.stdout, time.monotonic() - begin
     except subprocess.TimeoutExpired as late:
         return 124, (late.stdout or b"").decode(errors="replace"), time.monotonic() - begin
@@ -82,9 +85,10 @@ def tests_of(mutant, coverage):
     if mutant.path.endswith(".cpp") or mutant.path.startswith("comm/"):
         wanted = HOST_TESTS[mutant.path.split("/")[0] + "/"]
         return [(test, mutant.path) for test in wanted if test in coverage]
-    place = f"{mutant.path}:{mutant.line}"
+    # A call that is inlined has no instruction at its own line.
+    places = {f"{mutant.path}:{mutant.line + near}" for near in range(-NEAR, NEAR + 1)}
     found = [(data["seconds"], test, unit) for test, data in coverage.items()
-             for unit, lines in data["lines"].items() if place in lines]
+             for unit, lines in data["lines"].items() if places & set(lines)]
     return [(test, unit) for _, test, unit in sorted(found)]
 
 
@@ -103,10 +107,12 @@ def judge(build, mutant, coverage, most_tests):
         if objects[unit] == "same":
             continue
         tried += 1
+        on_device = unit.endswith(".cu")
         name, source = test.split("/", 1)
         program = build.link(mutant, name, unit, objects[unit])
-        code, output, seconds = run_tests(program, source, 20 + 8 * coverage[test]["seconds"],
-                                          exact=unit.endswith(".cu") and coverage[test]["exact"])
+        code, output, seconds = run_tests(program, source, min(300, 20 + 8 * coverage[test]["seconds"]),
+                                          exact=on_device and coverage[test]["exact"],
+                                          devices=None if on_device else 4)
         if code != 0:
             return {"status": "killed", "by": test, "evidence": failed_first(code, output), "seconds": round(seconds, 1)}
     return {"status": "survived" if compiled else "same code", "tests": tried}

@@ -90,6 +90,9 @@ TEST_CASE("permute follows its definition for every order of odd sizes") {
     CHECK(transpose(x).to_vector<double>() == permuted(x, {1, 0}));
   }
   CHECK(transpose(empty({0, 3})).shape() == Shape{3, 0});
+  // More tiles than a grid has blocks: a block uses its tile again.
+  const Tensor many = counted({4100, 3, 5});
+  CHECK(permute(many, {0, 2, 1}).to_vector<double>() == permuted(many, {0, 2, 1}));
   CHECK(permute(tensor<float>({2}, {}), {}).item() == 2);
   CHECK_THROWS_AS(permute(counted({2, 2}), {0, 0}), Error);
   CHECK_THROWS_AS(permute(counted({2, 2}), {0}), Error);

@@ -62,6 +62,14 @@ TEST_CASE("a row's sum does not depend on its neighbours or on the threads") {
   }
 }
 
+TEST_CASE("columns in more tiles than a grid has blocks") {
+  const Tensor x = arange(0, 4100 * 9 * 3, 1, DType::f32).view({4100, 9, 3});
+  std::vector<float> expected(4100 * 3);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] = static_cast<float>(9 * (27 * (i / 3) + i % 3) + 3 * 36);
+  CHECK(reduce(ReduceOp::sum, x, {1}).to_vector() == expected);
+}
+
 TEST_CASE("sum_to undoes broadcasting") {
   const Tensor x = ones({2, 3, 4});
   CHECK(sum_to(x, {3, 1}).to_vector() == std::vector<float>{8, 8, 8});

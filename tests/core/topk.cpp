@@ -57,6 +57,22 @@ TEST_CASE("topk is the head of a stable sort, along any axis") {
   }
 }
 
+TEST_CASE("topk of lines that a block of a GPU shares") {
+  const std::int64_t n = 5003;
+  std::vector<float> values(static_cast<std::size_t>(3 * n));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1013);
+  const TopK top = topk(tensor(values, {3, n}), 4);
+  for (std::int64_t line = 0; line < 3; ++line) {
+    const auto begin = values.begin() + line * n;
+    Ints order(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return begin[a] > begin[b]; });
+    order.resize(4);
+    CHECK(narrow(top.indices, 0, line, 1).to_vector<std::int64_t>() == order);
+  }
+}
+
 TEST_CASE("argmax and topk equal PyTorch") {
   const Oracle ops("ops");
   for (const std::string& c : ops.cases("argmax"))
