@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kPlanThreads)
   constexpr int V = kPack<T>;
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   S* const exchange = reinterpret_cast<S*>(shared_bytes);
-  S* const columns = exchange + plan.exchange();  // (groups, 2, C)
+  S* const columns = exchange + plan.exchange();  // (groups, 2, plan.column_places())
 
   const auto thread = static_cast<int>(threadIdx.x);
   const int group = thread / plan.group_threads, inside = thread % plan.group_threads;
@@ -121,20 +121,23 @@ __global__ void __launch_bounds__(kPlanThreads)
   }
 
   if (!args.grad_weight && !args.grad_bias) return;
+  plan.pack = V;  // known to the compiler
+  const int places = plan.column_places();
 #pragma unroll
-  for (int i = 0; i < V; ++i)
-    if (column + i < args.columns) {
-      columns[(2 * group) * args.columns + column + i] = sum_weight[i];
-      columns[(2 * group + 1) * args.columns + column + i] = sum_bias[i];
-    }
-  __syncthreads();
-  S* const partial = static_cast<S*>(args.partial) + std::int64_t{blockIdx.x} * 2 * args.columns;
-  for (std::int64_t i = thread; i < 2 * args.columns; i += plan.threads()) {
-    S total = columns[i];
-    for (int other = 1; other < plan.groups; ++other)
-      total += columns[other * 2 * args.columns + i];
-    partial[i] = total;
+  for (int i = 0; i < V; ++i) {
+    const int place = plan.column_place(inside * V + i);
+    columns[2 * group * places + place] = sum_weight[i];
+    columns[(2 * group + 1) * places + place] = sum_bias[i];
   }
+  __syncthreads();
+  S* partial = static_cast<S*>(args.partial) + std::int64_t{blockIdx.x} * 2 * args.columns;
+  for (int which = 0; which < 2; ++which, partial += args.columns)
+    for (int at = thread; at < args.columns; at += plan.threads()) {
+      const S* sums = columns + which * places + plan.column_place(at);
+      S total = *sums;
+      for (int other = 1; other < plan.groups; ++other) total += *(sums += 2 * places);
+      partial[at] = total;
+    }
 }
 
 template <class T>
@@ -147,7 +150,7 @@ void launch_layer_norm_backward(const LayerNormBackwardArgs& args, Device device
   launch("layer_norm_backward", device,
          vector ? layer_norm_backward_rows<T, true> : layer_norm_backward_rows<T, false>,
          static_cast<unsigned>(blocks), static_cast<unsigned>(plan.threads()),
-         static_cast<std::size_t>(plan.shared(args.columns)) * sizeof(S), args, plan);
+         static_cast<std::size_t>(plan.shared()) * sizeof(S), args, plan);
 }
 
 }  // namespace ringlet::cuda
