@@ -21,15 +21,15 @@ using namespace ringlet;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
-using Op = std::function<Tensor(const Tensor& x, const Tensor& y)>;  // two (12, 75)
+using ResultBits = std::vector<std::byte>;
+using BitOp = std::function<Tensor(const Tensor& x, const Tensor& y)>;  // two (12, 75)
 
-Bytes bytes_of(const Tensor& x) {
+ResultBits result_bits(const Tensor& x) {
   const Tensor there = x.to(Device{});
   return {there.bytes(), there.bytes() + there.nbytes()};
 }
 
-Tensor values(std::uint64_t seed, DType dtype, Device device) {
+Tensor edged_values(std::uint64_t seed, DType dtype, Device device) {
   Generator generator{.seed = seed};
   auto x = uniform({12, 75}, -2, 2, DType::f32, Device{}, generator).to_vector();
   const float edges[] = {0.f, -0.f, 0x1p-149f, -0x1p-140f, 0x1p127f, INFINITY, -INFINITY, 1.f};
@@ -37,34 +37,34 @@ Tensor values(std::uint64_t seed, DType dtype, Device device) {
   return tensor(x, {12, 75}, Device{}).to(dtype).to(device);
 }
 
-Op of(UnaryOp op) {
+BitOp op_of(UnaryOp op) {
   return [op](const Tensor& x, const Tensor&) { return unary(op, x); };
 }
-Op of(BinaryOp op) {
+BitOp op_of(BinaryOp op) {
   return [op](const Tensor& x, const Tensor& y) { return binary(op, x, y); };
 }
-Op cast(DType dtype) {
+BitOp cast_to(DType dtype) {
   return [dtype](const Tensor& x, const Tensor&) { return x.to(dtype); };
 }
 
-std::vector<Op> exact_ops() {
+std::vector<BitOp> exact_ops() {
   const auto lines = [](const Tensor& like) {
     return tensor(std::vector<std::int64_t>{3, 0, 11, 3, 7}, {5}, like.device());
   };
   return {
-      of(UnaryOp::neg),
-      of(UnaryOp::abs),
-      of(UnaryOp::relu),
-      of(UnaryOp::sign),
-      of(BinaryOp::add),
-      of(BinaryOp::mul),
-      of(BinaryOp::maximum),
-      of(BinaryOp::minimum),
-      of(BinaryOp::lt),
-      of(BinaryOp::eq),
-      cast(DType::bf16),
-      cast(DType::f16),
-      cast(DType::f64),
+      op_of(UnaryOp::neg),
+      op_of(UnaryOp::abs),
+      op_of(UnaryOp::relu),
+      op_of(UnaryOp::sign),
+      op_of(BinaryOp::add),
+      op_of(BinaryOp::mul),
+      op_of(BinaryOp::maximum),
+      op_of(BinaryOp::minimum),
+      op_of(BinaryOp::lt),
+      op_of(BinaryOp::eq),
+      cast_to(DType::bf16),
+      cast_to(DType::f16),
+      cast_to(DType::f64),
       [](const Tensor& x, const Tensor&) {
         return permute(x, {1, 0});
       },
@@ -82,7 +82,7 @@ std::vector<Op> exact_ops() {
   };
 }
 
-std::vector<Op> inexact_ops() {
+std::vector<BitOp> inexact_ops() {
   return {
       [](const Tensor& x, const Tensor&) { return reduce(ReduceOp::sum, x, {0}); },
       [](const Tensor& x, const Tensor&) {
@@ -127,13 +127,13 @@ class LaunchSeed {
 }  // namespace
 
 TEST_CASE("exact ops have the CPU's bits, zeros' signs and denormals included") {
-  const std::vector<Op> ops = exact_ops();
+  const std::vector<BitOp> ops = exact_ops();
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       CAPTURE(dtype);
       CAPTURE(i);
       const auto result = [&](Device device) {
-        return bytes_of(ops[i](values(1, dtype, device), values(2, dtype, device)));
+        return result_bits(ops[i](edged_values(1, dtype, device), edged_values(2, dtype, device)));
       };
       CHECK(result(default_device()) == result(Device{}));
     }
@@ -141,18 +141,19 @@ TEST_CASE("exact ops have the CPU's bits, zeros' signs and denormals included") 
 }
 
 TEST_CASE("the order of blocks and warps does not change a bit") {
-  std::vector<Op> ops = exact_ops();
-  for (const Op& op : inexact_ops()) ops.push_back(op);
+  std::vector<BitOp> ops = exact_ops();
+  for (const BitOp& op : inexact_ops()) ops.push_back(op);
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    const Tensor x = values(3, dtype, default_device()), y = values(4, dtype, default_device());
+    const Tensor x = edged_values(3, dtype, default_device()),
+                 y = edged_values(4, dtype, default_device());
     for (std::size_t i = 0; i < ops.size(); ++i) {
       CAPTURE(dtype);
       CAPTURE(i);
       const auto result = [&](std::uint64_t seed) {
         const LaunchSeed chosen(seed);
-        return bytes_of(ops[i](x, y));
+        return result_bits(ops[i](x, y));
       };
-      const Bytes first = result(1);
+      const ResultBits first = result(1);
       for (const std::uint64_t seed : {2, 3, 77}) CHECK(result(seed) == first);
     }
   }
