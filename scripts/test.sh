@@ -17,7 +17,10 @@ case ${1:-} in
   emulated) quick=true emulated=true && shift ;;
 esac
 test_arguments=("$@")
-if $emulated; then test_arguments=(--suite emulated "${@/#/emulated }"); fi
+if $emulated; then
+  test_arguments=(--suite=emulated)
+  [ $# -eq 0 ] || test_arguments=("${@/#/--suite=emulated_}")
+fi
 
 passed=0 failed=0 skipped=0
 failures=()
@@ -164,6 +167,10 @@ short_run() {
 require_packages "${build_packages[@]}" "${test_packages[@]}"
 $quick || want_packages "${check_packages[@]}"
 
+if $emulated; then
+  export RINGLET_EMULATED_REPORT=$root/build/emulated_kernels.jsonl
+  rm -f "$RINGLET_EMULATED_REPORT"
+fi
 release_tests
 $quick || sanitizer_tests
 if ! $quick && [ ${#test_arguments[@]} -eq 0 ]; then
@@ -172,6 +179,12 @@ if ! $quick && [ ${#test_arguments[@]} -eq 0 ]; then
   check "short run" short_run
   thread_tests
   leak_check
+fi
+
+if $emulated && [ -s build/meson-logs/testlog.json ]; then
+  heading "cases by suite, and the kernels that they ran"
+  python3 scripts/test_log.py table build/meson-logs/testlog.json
+  [ ! -s "$RINGLET_EMULATED_REPORT" ] || python3 scripts/emulated_report.py "$RINGLET_EMULATED_REPORT" .
 fi
 
 heading "done"

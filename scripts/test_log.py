@@ -2,6 +2,7 @@
 
   test_log.py count testlog.json      prints "PASSED FAILED SKIPPED" of what `meson test` ran
   test_log.py failures LOG...         prints the cases that failed, of testlog.json or plain output
+  test_log.py table testlog.json      prints a row for each test, with the reasons of what was skipped
 
 A doctest program counts its test cases; a case that says "skipped:" counts as skipped. Any other
 program counts as one test.
@@ -17,6 +18,13 @@ CASE = re.compile(r"^={20,}\n", re.MULTILINE)
 MOST_LINES = 40  # of one case, and of what no case holds
 
 
+def skipped_cases(test):
+    """Pairs of a case's name and the reason."""
+    cases = [case for case in CASE.split(test.get("stdout", "")) if "MESSAGE: skipped:" in case]
+    return [(re.search(r"TEST CASE: +(.*)", case)[1], re.search(r"MESSAGE: skipped: (.*)", case)[1])
+            for case in cases]
+
+
 def count(test):
     summary = SUMMARY.search(test.get("stdout", ""))
     if test["result"] == "SKIP":
@@ -26,8 +34,17 @@ def count(test):
     passed, failed = int(summary[1]), int(summary[2])
     if test["result"] != "OK":
         failed = max(failed, 1)  # it passed its cases and died afterwards
-    skipped = sum("MESSAGE: skipped:" in case for case in CASE.split(test["stdout"]))
+    skipped = len(skipped_cases(test))
     return passed - skipped, failed, skipped
+
+
+def print_table(tests):
+    for test in sorted(tests, key=lambda test: test["name"]):
+        passed, failed, skipped = count(test)
+        print(f"{test['name'].split(' / ')[-1]:44} {passed:4} passed {failed:3} failed {skipped:3} skipped "
+              f"{test['duration']:6.0f} s")
+        for name, reason in skipped_cases(test):
+            print(f"    skipped: {name}: {reason}")
 
 
 def tests_of(path):
@@ -58,6 +75,9 @@ def main():
     tests = [test for path in paths for test in tests_of(path)]
     if command == "count":
         print(*(sum(column) for column in zip(*map(count, tests))))
+        return
+    if command == "table":
+        print_table(tests)
         return
     for test in tests:
         if test["result"] not in ("OK", "SKIP"):

@@ -8,6 +8,7 @@
 #include "ringlet/core/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/tests/device.h"
+#include "ringlet/tests/emulated/emulated.h"
 
 using namespace ringlet;
 using namespace ringlet::comm;
@@ -15,6 +16,10 @@ using namespace ringlet::comm;
 namespace {
 
 bool has_nccl() {
+  if (emulated::configure) {
+    MESSAGE("skipped: NCCL itself needs a GPU that is not emulated");
+    return false;
+  }
   if (default_device().type == DeviceType::cuda && !has_fake_nccl) return true;
   MESSAGE("skipped: needs a GPU and --device cuda");
   return false;

@@ -73,6 +73,12 @@ class BlockClock {
   void join(const BlockClock& other) {
     for (const auto& [block, seen] : other.seen_) see(block, seen);
   }
+  /// Joins the blocks of operations for which is_ordered(operation) is false.
+  template <class IsOrdered>
+  void join_unordered(const BlockClock& other, const IsOrdered& is_ordered) {
+    for (const auto& [block, seen] : other.seen_)
+      if (!is_ordered(block.first)) see(block, seen);
+  }
   bool has_seen(const Block& block, std::uint32_t barriers, std::uint32_t thread) const {
     const auto found = seen_.find(block);
     if (found == seen_.end()) return false;

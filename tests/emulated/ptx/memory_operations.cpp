@@ -130,9 +130,16 @@ u64 extended(u64 value, const Access& access) {
   return static_cast<u64>(static_cast<std::int64_t>(value << unused) >> unused);
 }
 
+// Operations that happened before the launch are ordered anyway: clocks do not grow with each
+// launch.
 void acquire(Warp& warp, int lane, Address address) {
   const auto found = released().find(address);
-  if (found != released().end()) warp.block->fresh[thread_of(warp, lane)].join(found->second);
+  if (found == released().end()) return;
+  const LaunchOrder& order = warp.block->launch->order;
+  warp.block->fresh[thread_of(warp, lane)].join_unordered(
+      found->second, [&](OperationId operation) {
+        return operation != order.operation && operation_order().is_before(operation, order.clock);
+      });
 }
 
 void release(Warp& warp, int lane, Address address) {

@@ -2,6 +2,8 @@
 // JSON object per kernel. scripts/emulated_report.py reads them.
 #include "report.h"
 
+#include <sys/file.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -82,6 +84,7 @@ void write_report() {
   const char* const path = std::getenv("RINGLET_EMULATED_REPORT");
   std::FILE* const to = path ? std::fopen(path, "a") : nullptr;
   if (!to) return;
+  flock(fileno(to), LOCK_EX);  // until fclose(): tests run at the same time
   for (const Kernel* kernel : kernels()) write(to, *kernel);
   std::fclose(to);
 }
