@@ -10,9 +10,11 @@
 #include "ceilings.h"
 #include "device_option.h"
 #include "device_seconds.h"
+#include "emulated_counts.h"
 #include "floors.h"
 #include "kernels_batch.h"
 #include "kernels_cases.h"
+#include "kernels_emulated.h"
 #include "parse.h"
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/parallel.h"
@@ -31,6 +33,8 @@ struct Options {
   double dropout = 0.1;
   std::string device = "cpu";
   int threads = 0;
+  std::int64_t layers = 0, vocabulary = 0;  // 0: the model's
+  std::string counters;
 };
 
 void add_options(CLI::App& app, Options& options) {
@@ -47,6 +51,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--histogram", options.histogram, "lengths to draw the batch from");
   app.add_option("--length", options.length, "tokens of every sentence, instead")
       ->check(CLI::Range(1, 512));
+  app.add_option("--layers", options.layers, "instead of the model's")->check(CLI::Range(1, 1000));
+  app.add_option("--vocabulary", options.vocabulary, "instead of the model's")
+      ->check(CLI::Range(1000, 1 << 20));
+  app.add_option("--counters", options.counters, "a file of counters, of an emulated GPU");
   app.add_option("--dropout", options.dropout)->check(CLI::Range(0.0, 0.9));
   add_device_option(app, options.device);
   app.add_option("--threads-per-device", options.threads, "threads of a CPU device")
@@ -222,7 +230,9 @@ int run(int argc, char** argv) {
   const Lengths lengths(options.histogram);
   std::vector<KernelCase> cases;
   for (const std::string& model : options.models) {
-    const auto config = models::EncoderConfig::named(model);
+    auto config = models::EncoderConfig::named(model);
+    if (options.layers > 0) config.num_hidden_layers = options.layers;
+    if (options.vocabulary > 0) config.vocab_size = options.vocabulary;
     const models::PackedBatch batch =
         (options.length > 0 ? even_batch(options.length, options.batch, config)
                             : typical_batch(lengths, options.batch, config))
@@ -232,6 +242,10 @@ int run(int argc, char** argv) {
     for (const std::string& dtype : options.dtypes)
       for (KernelCase& c : step_cases(model, config, batch, parse_dtype(dtype), options.dropout))
         cases.push_back(std::move(c));
+  }
+  if (is_emulated(device)) {
+    count_cases(cases, device, benchmark::GetBenchmarkFilter(), options.counters);
+    return 0;
   }
   const Ceilings ceilings(device);
   say_conditions(ceilings);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profile_device.h"
+#include "profile_emulated.h"
 #include "profile_host.h"
 
 namespace ringlet::bench {
@@ -41,8 +42,10 @@ KernelSums Calls::per_step(double steps, const Ceilings& ceilings) const {
   return out;
 }
 
-std::unique_ptr<StepProfile> make_profile(Device device) {
+std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs) {
   if (device.type == DeviceType::cpu) return std::make_unique<HostProfile>(device);
+  if (is_emulated(device))
+    return std::make_unique<EmulatedProfile>(device, static_cast<double>(pairs));
   return std::make_unique<DeviceProfile>(device);
 }
 

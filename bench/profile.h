@@ -57,8 +57,9 @@ class StepProfile {
   virtual StepTimes per_step() const = 0;
 };
 
-/// By the host's clock, where kernels are done when they return; or by the device's.
-std::unique_ptr<StepProfile> make_profile(Device device);
+/// By the host's clock, where kernels are done when they return; or by the device's. Of the
+/// emulated GPU, counters. `pairs`: of a step.
+std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs);
 
 /// Slowest first, Markdown.
 std::string to_markdown(const StepTimes& times);

@@ -81,7 +81,7 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
   for (int i = 0; i < options.warmup; ++i) runner.warm_up();
   group.barrier();
   const std::unique_ptr<StepProfile> profile =
-      options.profile ? make_profile(options.device) : nullptr;
+      options.profile ? make_profile(options.device, options.batch) : nullptr;
   runner.start_timing();
   for (int i = 0; i < options.steps; ++i) runner.timed_step(profile.get());
   Measurement mine = runner.measured();

@@ -7,6 +7,7 @@
 
 #include "device_option.h"
 #include "device_seconds.h"
+#include "emulated_counts.h"
 #include "host_memory.h"
 #include "options.h"
 #include "report.h"
@@ -118,6 +119,11 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
   if (const int shared = options.ranks_per_gpu(); shared > 1)
     fmt::print("up to {} ranks share a GPU: what they do is shown, not how fast as many GPUs are\n",
                shared);
+  if (is_emulated(options.device)) {
+    fmt::print("an emulated GPU: no time below is a measurement\n");
+    std::fflush(stdout);
+    return;
+  }
   const int steps = options.warmup + options.steps;
   const double flops = flops_per_step(options, data.tokens_per_pair);
   const double seconds =

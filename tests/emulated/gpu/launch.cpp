@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "../runtime/limits.h"
+#include "counters.h"
 #include "fault.h"
 
 namespace ringlet::emulated {
@@ -86,6 +88,8 @@ Launch::Launch(Kernel& launched, const LaunchShape& with, std::vector<std::byte>
       parameters(std::move(values)),
       order(std::move(at)),
       random(seed),
+      counts(launched.code.size()),
+      has_traffic(counts_traffic()),
       threads_(count(with.block)),
       blocks_(count(with.grid)) {
   ++kernel.launches;
@@ -94,6 +98,19 @@ Launch::Launch(Kernel& launched, const LaunchShape& with, std::vector<std::byte>
   do {
     step_ = 1 + random() % (blocks_ - 1);
   } while (std::gcd(step_, std::uint64_t{blocks_}) != 1);
+}
+
+Launch::~Launch() {
+  for (std::size_t i = 0; i < counts.size(); ++i) kernel.counts[i].add(counts[i]);
+  if (!has_traffic) return;
+  LaunchCounters made;
+  made.kernel = kernel.name;
+  made.blocks = blocks_, made.threads = threads_;
+  add_counts(made, kernel, counts);
+  made.registers = kernel.registers;
+  const int blocks = blocks_of_multiprocessor(kernel, threads_, shape.dynamic_bytes);
+  made.resident_warps = blocks * static_cast<int>((threads_ + kLanes - 1) / kLanes);
+  keep_counters(std::move(made));
 }
 
 void Launch::start(Block& block, std::uint32_t index) {

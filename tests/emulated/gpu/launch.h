@@ -57,6 +57,10 @@ struct LaunchShape {
 struct Launch final : Order {
   Launch(Kernel& kernel, const LaunchShape& shape, std::vector<std::byte> parameters,
          LaunchOrder order, std::uint64_t seed);
+  /// Adds the counts to the kernel's.
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
 
   /// Runs about `instructions` warp instructions; returns true on completion. Throws Fault.
   bool run(std::int64_t instructions);
@@ -70,6 +74,8 @@ struct Launch final : Order {
   LaunchOrder order;
   std::mt19937_64 random;
   std::uint64_t executed = 0;  // instructions of warps
+  std::vector<Count> counts;   // of each instruction
+  bool has_traffic = false;    // whether they include memory traffic
   // The allocation of the last access, as a cache.
   Region* region = nullptr;
   Region::Range range{};

@@ -68,6 +68,8 @@ Region::Region(int owner) : owner_(owner) {
   shadow_ = static_cast<Granule*>(reserve(kBytes / 4 * sizeof(Granule), PROT_READ | PROT_WRITE));
   parts_ = static_cast<Granule*>(reserve(kBytes * sizeof(Granule), PROT_READ | PROT_WRITE));
   written_ = static_cast<std::uint8_t*>(reserve(kBytes / 8, PROT_READ | PROT_WRITE));
+  last_uses_ =
+      static_cast<LastUse*>(reserve(kBytes / 32 * sizeof(LastUse), PROT_READ | PROT_WRITE));
   next_ = (begin_ + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment + kGap;
 }
 
@@ -96,6 +98,7 @@ void Region::release(Address address) {
   forget(held.whole, (nbytes + 3) / 4 * sizeof(Granule));
   forget(held.parts, (nbytes + 3) / 4 * 4 * sizeof(Granule));
   forget(written(address), (nbytes + 7) / 8);
+  forget(last_use(address), (nbytes + 31) / 32 * sizeof(LastUse));
 }
 
 Region::Range Region::find(Address address) const {

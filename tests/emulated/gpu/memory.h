@@ -32,6 +32,11 @@ class Region {
   }
   /// The byte with the written bits of eight bytes: bit i % 8 belongs to byte i of the region.
   std::uint8_t* written(Address address) const { return written_ + (address - begin_) / 8; }
+  /// The last operations that read and wrote a sector of 32 bytes, for counters.
+  struct LastUse {
+    OperationId read = 0, written = 0;
+  };
+  LastUse* last_use(Address address) const { return last_uses_ + (address - begin_) / 32; }
 
   /// Never returns an address twice. The memory is filled with 0xff.
   Address allocate(std::size_t nbytes);
@@ -52,6 +57,7 @@ class Region {
   std::byte* view_ = nullptr;
   Granule *shadow_ = nullptr, *parts_ = nullptr;
   std::uint8_t* written_ = nullptr;
+  LastUse* last_uses_ = nullptr;
   std::size_t used_ = 0;
   std::map<Address, std::size_t> blocks_;
 };

@@ -2,21 +2,37 @@
 
 #include <algorithm>
 
+#include "../emulated.h"
+
 namespace ringlet::emulated {
 namespace {
 
-constexpr std::uint64_t kSector = 32, kBanks = 32, kBank = 4;
+constexpr std::uint64_t kBanks = 32, kBank = 4;
 
 std::uint64_t up(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
 
 }  // namespace
 
-std::uint64_t Addresses::sectors() {
+void Addresses::find_sectors() {
   const auto end = addresses_.begin() + static_cast<std::ptrdiff_t>(used_);
   std::transform(addresses_.begin(), end, addresses_.begin(),
-                 [](Address address) { return address / kSector; });
+                 [](Address address) { return address / kSectorBytes; });
   std::sort(addresses_.begin(), end);
-  return static_cast<std::uint64_t>(std::unique(addresses_.begin(), end) - addresses_.begin());
+  used_ = static_cast<std::size_t>(std::unique(addresses_.begin(), end) - addresses_.begin());
+}
+
+// The sectors that the operation had not read, or not written, before.
+std::uint64_t Addresses::touched(OperationId operation, bool writes) const {
+  std::uint64_t touched = 0;
+  for (std::size_t i = 0; i < used_; ++i) {
+    Region* const region = Memory::instance().region(addresses_[i] * kSectorBytes);
+    if (!region) continue;
+    Region::LastUse& last = *region->last_use(addresses_[i] * kSectorBytes);
+    OperationId& held = writes ? last.written : last.read;
+    touched += held != operation;
+    held = operation;
+  }
+  return touched;
 }
 
 // Accesses of 8 and 16 bytes are served in halves and quarters of a warp. A bank serves one word
@@ -41,7 +57,8 @@ std::uint64_t Addresses::passes(std::uint32_t nbytes) {
   return passes;
 }
 
-void Addresses::count(Count& to, Space space, std::uint32_t nbytes) {
+void Addresses::count(Count& to, Space space, std::uint32_t nbytes, OperationId operation,
+                      bool writes) {
   if (space == Space::local || space == Space::parameter) return;
   const std::uint64_t bytes = used_ * nbytes;
   to.bytes += bytes;
@@ -49,8 +66,10 @@ void Addresses::count(Count& to, Space space, std::uint32_t nbytes) {
     to.least += up(used_, nbytes <= kBank ? kLanes : kLanes * kBank / nbytes);
     to.sectors += passes(nbytes);
   } else {
-    to.least += up(bytes, kSector);
-    to.sectors += sectors();
+    to.least += up(bytes, kSectorBytes);
+    find_sectors();
+    to.sectors += used_;
+    to.touched += touched(operation, writes);
   }
 }
 

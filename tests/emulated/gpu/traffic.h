@@ -13,11 +13,13 @@ namespace ringlet::emulated {
 class Addresses {
  public:
   void add(Address address) { addresses_[used_++] = address; }
-  /// Adds the traffic of accesses of `nbytes` per lane.
-  void count(Count& to, Space space, std::uint32_t nbytes);
+  /// Adds the traffic of accesses of `nbytes` per lane by `operation`.
+  void count(Count& to, Space space, std::uint32_t nbytes, OperationId operation, bool writes);
 
  private:
-  std::uint64_t sectors();
+  /// Replaces the addresses by the distinct sectors.
+  void find_sectors();
+  std::uint64_t touched(OperationId operation, bool writes) const;
   std::uint64_t passes(std::uint32_t nbytes);
 
   std::array<Address, kLanes> addresses_;

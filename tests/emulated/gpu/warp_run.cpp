@@ -84,9 +84,10 @@ Stop run_warp(Warp& warp, std::int64_t& left) {
       const Mask mask = guarded(warp, at, running->mask);
       warp.at = &at;
       ++executed;
-      Count& count = kernel.counts[place];
+      Count& count = warp.block->launch->counts[place];
       ++count.warps;
-      count.lanes += static_cast<std::uint64_t>(std::popcount(mask));
+      const bool jumps = at.kind == Instruction::Kind::branch;  // by all lanes that evaluate it
+      count.lanes += static_cast<std::uint64_t>(std::popcount(jumps ? running->mask : mask));
       switch (at.kind) {
         case Instruction::Kind::plain:
           if (mask) at.run(warp, at, mask);

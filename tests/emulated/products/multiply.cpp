@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../gpu/copy.h"
+#include "../gpu/counters.h"
 #include "../runtime/calls.h"
 #include "product_call.h"
 
@@ -139,7 +140,27 @@ void multiply(const ProductCall& call, std::int32_t which, const LaunchOrder& or
   write_bytes(reinterpret_cast<Address>(call.vector), sums.data(), sums.size(), order);
 }
 
+// Tiles of 128 x 128 count as blocks. All matrices are read once.
+void keep_product(const ProductCall& call) {
+  const auto bytes = [](const Matrix& matrix) {
+    return static_cast<std::uint64_t>(matrix.rows * matrix.columns * matrix.batch) *
+           bytes_of(matrix.type);
+  };
+  const std::int64_t k = call.a_transposed ? call.a.rows : call.a.columns;
+  LaunchCounters made;
+  made.kernel = "product";
+  made.blocks = static_cast<std::uint64_t>((call.d.rows + 127) / 128 *
+                                           ((call.d.columns + 127) / 128) * call.d.batch);
+  made.bytes = bytes(call.a) + bytes(call.b) + bytes(call.d) * (call.beta != 0 ? 2 : 1);
+  made.sectors = made.least_sectors = made.touched_sectors =
+      (made.bytes + kSectorBytes - 1) / kSectorBytes;
+  made.flops = 2 * static_cast<std::uint64_t>(call.d.rows * call.d.columns * call.d.batch * k);
+  made.tensor_cores = call.tf32 || call.a.type == CUDA_R_16BF;
+  keep_counters(std::move(made));
+}
+
 void run(const ProductCall& call, const LaunchOrder& order) {
+  keep_product(call);
   if (call.workspace_bytes > 0)
     fill_bytes(reinterpret_cast<Address>(call.workspace), 0xff, call.workspace_bytes, order);
   for (std::int32_t which = 0; which < call.d.batch; ++which) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "../gpu/counters.h"
 #include "memory_operations.h"
 #include "operands.h"
 #include "operations.h"
@@ -40,6 +41,7 @@ class Decoder {
                                kernel_->place(at));
     }
     kernel_->counts.resize(kernel_->code.size());
+    for (const std::string& name : kernel_->names) kernel_->classes.push_back(class_of(name));
     return std::move(kernel_);
   }
 

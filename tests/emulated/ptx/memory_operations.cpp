@@ -119,9 +119,12 @@ Address address_of(const Warp& warp, const Instruction& at, int lane) {
   return cells<u64>(warp, at.in[0])[i] + static_cast<u64>(at.offset);
 }
 
-Count& count_of(const Warp& warp, const Instruction& at) {
-  Kernel& kernel = warp.block->launch->kernel;
-  return kernel.counts[static_cast<std::size_t>(&at - kernel.code.data())];
+void count_traffic(const Warp& warp, const Instruction& at, Addresses& addresses, u32 nbytes,
+                   bool writes) {
+  Launch& launch = *warp.block->launch;
+  if (!launch.has_traffic) return;
+  Count& count = launch.counts[static_cast<std::size_t>(&at - launch.kernel.code.data())];
+  addresses.count(count, at.access.space, nbytes, launch.order.operation, writes);
 }
 
 u64 extended(u64 value, const Access& access) {
@@ -174,20 +177,24 @@ void access_lanes(Warp& warp, const Instruction& at, Mask mask, bool writes, con
     addresses.add(address);
     body(lane, address, find(warp, at, lane, address, nbytes, writes));
   });
-  addresses.count(count_of(warp, at), at.access.space, nbytes);
+  count_traffic(warp, at, addresses, nbytes, writes);
 }
 
 template <class T, auto kFunction>
 void run_atomic(Warp& warp, const Instruction& at, Mask mask) {
   const Cell<T>* const with = cells<Cell<T>>(warp, at.in[1]);
+  Addresses addresses;
   for_lanes(mask, [&](int lane) {
-    std::byte* const data = find(warp, at, lane, address_of(warp, at, lane), sizeof(T), true);
+    const Address address = address_of(warp, at, lane);
+    addresses.add(address);
+    std::byte* const data = find(warp, at, lane, address, sizeof(T), true);
     T before;
     std::memcpy(&before, data, sizeof(T));
     const T now = kFunction(before, from_cell<T>(with[lane]));
     std::memcpy(data, &now, sizeof(T));
     if (at.out[0] != kNone) result<Cell<T>>(warp, at.out[0])[lane] = to_cell<T>(before);
   });
+  count_traffic(warp, at, addresses, sizeof(T), true);
 }
 
 template <class T>

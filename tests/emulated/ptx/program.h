@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../emulated.h"
 #include "source.h"
 
 namespace ringlet::emulated {
@@ -77,6 +78,13 @@ struct Count {
   std::uint64_t bytes = 0;    // requested by loads, stores and atomics
   std::uint64_t sectors = 0;  // global: 32-byte sectors moved; shared: passes over the banks
   std::uint64_t least = 0;    // the minimum of `sectors` for these bytes
+  std::uint64_t touched = 0;  // global: sectors, each counted once per launch
+
+  void add(const Count& other) {
+    warps += other.warps, lanes += other.lanes;
+    bytes += other.bytes, sectors += other.sectors;
+    least += other.least, touched += other.touched;
+  }
 };
 
 struct Kernel {
@@ -87,11 +95,13 @@ struct Kernel {
   std::vector<Instruction> code;
   std::vector<Count> counts;  // one per instruction
   std::vector<std::string> names;
-  std::vector<std::uint32_t> constants;  // 32 lanes each
+  std::vector<InstructionClass> classes;  // of each name
+  std::vector<std::uint32_t> constants;   // 32 lanes each
   std::size_t register_words = 0, shared_bytes = 0, local_bytes = 0;
   std::vector<std::string> files;
   bool acquires = false;  // has loads or atomics that do
   std::uint64_t launches = 0;
+  int registers = 0;  // of a thread, from ptxas; 0: not known
 
   std::string place(const Instruction& at) const {
     const auto file = at.line.file < files.size() ? files[at.line.file] : std::string("?");

@@ -40,6 +40,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     RINGLET_NAME(cudaErrorMemoryAllocation)
     RINGLET_NAME(cudaErrorInvalidConfiguration)
     RINGLET_NAME(cudaErrorInvalidDevice)
+    RINGLET_NAME(cudaErrorLaunchOutOfResources)
     RINGLET_NAME(cudaErrorIllegalAddress)
     RINGLET_NAME(cudaErrorMisalignedAddress)
     RINGLET_NAME(cudaErrorLaunchFailure)
@@ -65,6 +66,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorInvalidConfiguration:
       return "invalid configuration argument";
+    case cudaErrorLaunchOutOfResources:
+      return "too many resources requested for launch";
     case cudaErrorIllegalAddress:
       return "an illegal memory access was encountered";
     case cudaErrorMisalignedAddress:

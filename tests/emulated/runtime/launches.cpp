@@ -9,6 +9,7 @@
 #include "../ptx/decode.h"
 #include "calls.h"
 #include "limits.h"
+#include "registers.h"
 #include "report.h"
 
 namespace {
@@ -50,6 +51,7 @@ struct Registered {
   Kernel& kernel() {
     if (!found) {
       found = &module->get().kernel(name);
+      found->registers = registers_of(name);
       report_at_exit(*found);
     }
     return *found;
@@ -106,6 +108,8 @@ cudaError_t launch(const void* function, LaunchShape shape, void** arguments, cu
   shape.device = stream->device;
   Kernel& kernel = known.kernel();
   if (!is_possible(known, kernel, shape)) return note(cudaErrorInvalidConfiguration);
+  if (!has_registers(kernel, std::size_t{shape.block.x} * shape.block.y * shape.block.z))
+    return note(cudaErrorLaunchOutOfResources);
   const std::uint64_t blocks = std::uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
   const std::size_t threads = std::size_t{shape.block.x} * shape.block.y * shape.block.z;
   if (shape.cooperative && blocks > static_cast<std::uint64_t>(kMultiprocessors) *
@@ -176,6 +180,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
   attributes->maxThreadsPerBlock = static_cast<int>(kernel.most_threads);
   attributes->sharedSizeBytes = kernel.shared_bytes;
   attributes->localSizeBytes = kernel.local_bytes;
+  attributes->numRegs = kernel.registers;
   attributes->ptxVersion = attributes->binaryVersion = 90;
   return cudaSuccess;
 }

@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+#include "../gpu/counters.h"
+
 namespace ringlet::emulated {
 namespace {
 
@@ -19,19 +21,17 @@ std::vector<const Kernel*>& kernels() {
   return *all;
 }
 
-struct Traffic {
-  std::uint64_t bytes = 0, sectors = 0, least = 0;
+unsigned long long wide(std::uint64_t value) { return value; }
 
-  void add(const Count& count) {
-    bytes += count.bytes, sectors += count.sectors, least += count.least;
+void write_classes(std::FILE* to, const LaunchCounters& counters) {
+  const char* separator = "";
+  std::fputs(",\"classes\":{", to);
+  for (std::size_t i = 0; i < kInstructionClasses; ++i) {
+    std::fprintf(to, "%s\"%s\":[%llu,%llu]", separator, kInstructionClassNames[i],
+                 wide(counters.warps[i]), wide(counters.lanes[i]));
+    separator = ",";
   }
-};
-
-void write_traffic(std::FILE* to, const char* name, const Traffic& traffic) {
-  std::fprintf(to, ",\"%s\":{\"bytes\":%llu,\"moved\":%llu,\"least\":%llu}", name,
-               static_cast<unsigned long long>(traffic.bytes),
-               static_cast<unsigned long long>(traffic.sectors),
-               static_cast<unsigned long long>(traffic.least));
+  std::fputs("}", to);
 }
 
 void write_lines(std::FILE* to, const Kernel& kernel) {
@@ -49,30 +49,30 @@ void write_lines(std::FILE* to, const Kernel& kernel) {
 }
 
 void write(std::FILE* to, const Kernel& kernel) {
-  std::uint64_t warps = 0, lanes = 0, executed = 0;
-  std::map<std::string, std::uint64_t> classes;
-  Traffic global, shared;
+  std::uint64_t executed = 0;
+  std::map<std::string, std::uint64_t> opcodes;
   for (std::size_t i = 0; i < kernel.code.size(); ++i) {
-    const Count& count = kernel.counts[i];
-    const Instruction& at = kernel.code[i];
-    warps += count.warps, lanes += count.lanes, executed += count.warps > 0;
-    classes[kernel.names[at.name]] += count.warps;
-    (at.access.space == Space::shared ? shared : global).add(count);
+    executed += kernel.counts[i].warps > 0;
+    opcodes[kernel.names[kernel.code[i].name]] += kernel.counts[i].warps;
   }
+  LaunchCounters counters;
+  add_counts(counters, kernel, kernel.counts);
   std::fprintf(to,
                "{\"kernel\":\"%s\",\"launches\":%llu,\"instructions\":%zu,\"executed\":%llu,"
-               "\"warps\":%llu,\"lanes\":%llu",
-               kernel.name.c_str(), static_cast<unsigned long long>(kernel.launches),
-               kernel.code.size(), static_cast<unsigned long long>(executed),
-               static_cast<unsigned long long>(warps), static_cast<unsigned long long>(lanes));
-  write_traffic(to, "global", global);
-  write_traffic(to, "shared", shared);
+               "\"warps\":%llu,\"lanes\":%llu,\"registers\":%d,"
+               "\"global\":{\"bytes\":%llu,\"moved\":%llu,\"least\":%llu,\"touched\":%llu},"
+               "\"shared\":{\"moved\":%llu,\"least\":%llu}",
+               kernel.name.c_str(), wide(kernel.launches), kernel.code.size(), wide(executed),
+               wide(counters.warp_instructions()), wide(counters.lane_instructions()),
+               kernel.registers, wide(counters.bytes), wide(counters.sectors),
+               wide(counters.least_sectors), wide(counters.touched_sectors),
+               wide(counters.bank_passes), wide(counters.least_passes));
+  write_classes(to, counters);
   const char* separator = "";
   std::fputs(",\"opcodes\":{", to);
-  for (const auto& [name, times] : classes) {
+  for (const auto& [name, times] : opcodes) {
     if (times == 0) continue;
-    std::fprintf(to, "%s\"%s\":%llu", separator, name.c_str(),
-                 static_cast<unsigned long long>(times));
+    std::fprintf(to, "%s\"%s\":%llu", separator, name.c_str(), wide(times));
     separator = ",";
   }
   std::fputs("}", to);

@@ -1,0 +1,156 @@
+#include "emulated_counts.h"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <regex>
+#include <vector>
+
+namespace ringlet::bench {
+namespace {
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+double sector_bytes(std::uint64_t sectors) {
+  return static_cast<double>(sectors * emulated::kSectorBytes);
+}
+
+}  // namespace
+
+bool is_emulated(Device device) {
+  return emulated::count_launches != nullptr && device.type == DeviceType::cuda;
+}
+
+void CounterSum::add(const emulated::LaunchCounters& launch) {
+  CounterSum one;
+  one.launches = 1;
+  one.counters = launch;
+  for (std::size_t i = 0; i < kDataSheets.size(); ++i)
+    one.seconds[i] = modelled_seconds(launch, kDataSheets[i]);
+  add(one);
+}
+
+void CounterSum::add(const CounterSum& other) {
+  const emulated::LaunchCounters& from = other.counters;
+  counters.resident_warps =
+      launches == 0 ? from.resident_warps : std::min(counters.resident_warps, from.resident_warps);
+  launches += other.launches;
+  counters.registers = std::max(counters.registers, from.registers);
+  counters.blocks += from.blocks;
+  counters.bytes += from.bytes, counters.sectors += from.sectors;
+  counters.least_sectors += from.least_sectors, counters.touched_sectors += from.touched_sectors;
+  counters.bank_passes += from.bank_passes, counters.least_passes += from.least_passes;
+  counters.flops += from.flops;
+  for (std::size_t i = 0; i < emulated::kInstructionClasses; ++i)
+    counters.warps[i] += from.warps[i], counters.lanes[i] += from.lanes[i];
+  for (std::size_t i = 0; i < kDataSheets.size(); ++i) seconds[i] += other.seconds[i];
+}
+
+double CounterSum::idle_lanes() const {
+  const std::uint64_t all = 32 * counters.warp_instructions();
+  return share(all - counters.lane_instructions(), all);
+}
+double CounterSum::bank_conflicts() const {
+  return share(counters.bank_passes - counters.least_passes, counters.bank_passes);
+}
+
+std::string short_name(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  if (status != 0) return mangled;
+  static const std::regex noise(
+      R"(\(anonymous namespace\)::|ringlet::(cuda::)?|\((int|bool|long|unsigned int)\)|^void )");
+  std::string name = std::regex_replace(plain.get(), noise, "");
+  std::size_t at = name.size();
+  for (int depth = 0; at > 0;) {  // back to the bracket that opens the parameters
+    depth += name[--at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  return name.substr(0, at);
+}
+
+OpCounters::OpCounters(Device device) : device_(device) {
+  synchronize(device);
+  emulated::take_counters();
+  emulated::count_launches(true);
+  kernel_observer = this;
+}
+
+OpCounters::~OpCounters() {
+  kernel_observer = nullptr;
+  emulated::count_launches(false);
+}
+
+void OpCounters::before(const char*, const void*, Device device) {
+  if (device != device_ || depth_++ > 0) return;
+  synchronize(device);
+  emulated::take_counters();  // of launches that no op has made
+}
+
+void OpCounters::after(const char* name, const void* args, Device device) {
+  if (device != device_ || --depth_ > 0) return;
+  synchronize(device);
+  const auto launches = emulated::take_counters();
+  const Floor floor = floor_of(name, args, device);
+  emulated::take_counters();
+  Op& op = ops_[floor.label];
+  ++op.calls;
+  op.floor.flops += floor.flops, op.floor.bytes += floor.bytes;
+  for (const emulated::LaunchCounters& launch : launches)
+    op.kernels[short_name(launch.kernel)].add(launch);
+}
+
+CounterSum OpCounters::Op::sum() const {
+  CounterSum all;
+  for (const auto& [name, kernel] : kernels) all.add(kernel);
+  return all;
+}
+
+void OpCounters::Op::add(const Op& other) {
+  calls += other.calls;
+  floor.flops += other.floor.flops, floor.bytes += other.floor.bytes;
+  for (const auto& [name, sum] : other.kernels) kernels[name].add(sum);
+}
+
+std::string counters_table(const std::map<std::string, OpCounters::Op>& ops, double steps) {
+  std::string out =
+      "| op | calls | launches | MB it must | MB touched | MB moved | M warp instr. | idle lanes % "
+      "| "
+      "bank conflicts % |";
+  for (const DataSheet& gpu : kDataSheets) out += fmt::format(" modelled us, {} |", gpu.name);
+  out += "\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  const auto line = [&](const std::string& name, double calls, double must, const CounterSum& sum) {
+    out += fmt::format(
+        "| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.1f} | {:.1f} |", name,
+        calls / steps, static_cast<double>(sum.launches) / steps, must / 1e6 / steps,
+        sector_bytes(sum.counters.touched_sectors) / 1e6 / steps,
+        sector_bytes(sum.counters.sectors) / 1e6 / steps,
+        static_cast<double>(sum.counters.warp_instructions()) / 1e6 / steps, 100 * sum.idle_lanes(),
+        100 * sum.bank_conflicts());
+    for (const double seconds : sum.seconds) out += fmt::format(" {:.1f} |", 1e6 * seconds / steps);
+    out += '\n';
+  };
+  std::vector<std::pair<std::string, CounterSum>> rows;
+  CounterSum all;
+  double calls = 0, must = 0;
+  for (const auto& [name, op] : ops) {
+    rows.emplace_back(name, op.sum());
+    all.add(rows.back().second);
+    calls += static_cast<double>(op.calls), must += op.floor.bytes;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.second.seconds.back() > b.second.seconds.back();
+  });
+  for (const auto& [name, sum] : rows)
+    line(name, static_cast<double>(ops.at(name).calls), ops.at(name).floor.bytes, sum);
+  line("all", calls, must, all);
+  return out;
+}
+
+}  // namespace ringlet::bench

@@ -1,0 +1,63 @@
+// Counters of the emulated GPU by op, with modelled times.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "floors.h"
+#include "modelled_time.h"
+#include "ringlet/core/kernel.h"
+
+namespace ringlet::bench {
+
+/// Whether this program's GPU is the emulated one.
+bool is_emulated(Device device);
+
+/// The sums of several launches.
+struct CounterSum {
+  std::uint64_t launches = 0;
+  emulated::LaunchCounters counters;  // registers: the most; resident warps: the fewest
+  std::array<double, kDataSheets.size()> seconds{};  // modelled
+
+  void add(const emulated::LaunchCounters& launch);
+  void add(const CounterSum& other);
+  double idle_lanes() const;      // a share of all
+  double bank_conflicts() const;  // a share of all passes
+};
+
+/// "forward_tiles<64>" from a mangled name; others unchanged.
+std::string short_name(const std::string& mangled);
+
+/// Counts the launches of each op while it lives. Ops are synchronised.
+class OpCounters final : public KernelObserver {
+ public:
+  explicit OpCounters(Device device);
+  ~OpCounters() override;
+  OpCounters(const OpCounters&) = delete;
+  OpCounters& operator=(const OpCounters&) = delete;
+
+  void before(const char* name, const void* args, Device device) override;
+  void after(const char* name, const void* args, Device device) override;
+
+  struct Op {
+    std::uint64_t calls = 0;
+    Floor floor;                                // summed
+    std::map<std::string, CounterSum> kernels;  // by short name
+
+    CounterSum sum() const;
+    void add(const Op& other);
+  };
+  const std::map<std::string, Op>& ops() const { return ops_; }
+
+ private:
+  Device device_;
+  int depth_ = 0;
+  std::map<std::string, Op> ops_;
+};
+
+/// Markdown, by the modelled time on an H200: an op's bytes, instructions and times.
+std::string counters_table(const std::map<std::string, OpCounters::Op>& ops, double steps);
+
+}  // namespace ringlet::bench

@@ -1,0 +1,47 @@
+// A lower bound of a launch's time on a published GPU, from counters of the emulated one. It is
+// modelled, never measured.
+//
+//   launch + max(memory, cache, issue, class of instructions, banks, products)
+//     memory    distinct 32-byte sectors read and written / memory bandwidth
+//     cache     sectors moved / (64 bytes a clock and multiprocessor)
+//     issue     warp instructions / 4 a clock and multiprocessor
+//     class     lanes, idle ones included / the class's operations a clock and multiprocessor
+//     banks     passes over the banks / 1 a clock and multiprocessor
+//     products  flops / the peak of f32 or of the tensor cores
+//
+// All but memory use min(blocks, multiprocessors) of these, and blocks come in whole waves.
+// Latencies, cache misses between launches and ptxas' choice of instructions are not modelled.
+//
+// Sources: data sheets of V100 SXM2, A100 80 GB SXM, H100 SXM and H200 SXM (multiprocessors,
+// bandwidth, peaks without sparsity; the clock follows from the f32 peak), CUDA C++ Programming
+// Guide, "Arithmetic Instructions" (operations a clock). No data sheet has the time between two
+// launches of a graph: 1 us is an assumption.
+#pragma once
+
+#include <array>
+
+#include "../tests/emulated/emulated.h"
+
+namespace ringlet::bench {
+
+struct DataSheet {
+  const char* name;
+  int multiprocessors;
+  double bytes_per_second;
+  double f32_flops, tensor_flops;  // of V100 in f16, of the others in bf16
+  // Operations a clock and multiprocessor.
+  double f32, f64, conversions;
+
+  double clock() const { return f32_flops / (2 * f32 * multiprocessors); }
+};
+inline constexpr std::array<DataSheet, 4> kDataSheets{{
+    {"V100", 80, 0.900e12, 15.7e12, 125e12, 64, 32, 16},
+    {"A100", 108, 2.039e12, 19.5e12, 312e12, 64, 32, 16},
+    {"H100", 132, 3.35e12, 66.9e12, 989e12, 128, 64, 64},
+    {"H200", 132, 4.8e12, 66.9e12, 989e12, 128, 64, 64},
+}};
+inline constexpr const DataSheet& kH200 = kDataSheets[3];
+
+double modelled_seconds(const emulated::LaunchCounters& launch, const DataSheet& gpu);
+
+}  // namespace ringlet::bench
