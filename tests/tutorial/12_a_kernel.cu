@@ -71,8 +71,8 @@ TEST_CASE("12 a kernel") {
   std::iota(values.begin(), values.end(), 0);
   const int exact = kValues * (kValues - 1) / 2;
 
-  // Without the barrier: "a race", or a read of bytes not yet written, with thread, kernel, file and
-  // line. A real GPU may return the right sum on most days.
+  // Without the barrier: "a race", or a read of bytes not yet written, with thread, kernel, file
+  // and line. A real GPU may return the right sum on most days.
   const int faults = emulated::fault_count();
   CHECK(run(sum_blocks<true, false>, values).status != cudaSuccess);
   CHECK(emulated::fault_count() == faults + 1);
