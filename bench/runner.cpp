@@ -86,7 +86,7 @@ Runner::Times Runner::step(bool again) {
     if (!first) count_tokens();  // in the first backward there are no moments yet
   }
   // Graphs take their numbers from the host's batch.
-  if (!again && !graphs_) moved_ = source_->loss().placed(*batch_, device_);
+  if (!again && !graphs_) moved_ = source_->loss().placed(*batch_);
   run_batch(times);
   times[4] = device_time(device_);
   return times;

@@ -4,6 +4,7 @@
 #include "ringlet/cuda/attention_forward.h"
 #include "ringlet/cuda/attention_launch.h"
 #include "ringlet/cuda/attention_rows.h"
+#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/register.h"
 
@@ -13,8 +14,18 @@ namespace {
 // Three blocks to a multiprocessor: 12 warps of 168 registers.
 constexpr int kWarps = 4;
 
+// Warp i checks sentence i: there are at least as many warps as sentences.
+__device__ __forceinline__ void check_sentence(const AttentionShape& shape,
+                                               const BadInputReport& report) {
+  const std::int64_t s = std::int64_t{blockIdx.x} * kWarps + static_cast<int>(threadIdx.x) / kLanes;
+  if (s < shape.sentences && !bounds_of(shape).hold(s))
+    report(BadInputKind::sentence, s, shape.cu_seqlens[s], shape.cu_seqlens[s + 1]);
+}
+
 template <int kHead>
-__global__ void __launch_bounds__(kWarps* kLanes, 3) forward_tiles(const AttentionArgs args) {
+__global__ void __launch_bounds__(kWarps* kLanes, 3)
+    forward_tiles(const AttentionArgs args, const BadInputReport report) {
+  check_sentence(args.shape, report);
   __shared__ BiasMemory<float> memory[kWarps];
   with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
     if (own.item.rows > 0) attention_forward_tile<kHead>(warp, args, own.item, own.bias);
@@ -22,7 +33,9 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3) forward_tiles(const Attenti
 }
 
 template <class T>
-__global__ void __launch_bounds__(kWarps* kLanes) forward_rows(const AttentionArgs args) {
+__global__ void __launch_bounds__(kWarps* kLanes)
+    forward_rows(const AttentionArgs args, const BadInputReport report) {
+  check_sentence(args.shape, report);
   __shared__ BiasMemory<compute_t<T>> memory[kWarps];
   with_item(args.shape, memory, [&](const DeviceWarp& warp, auto& own) {
     if (own.item.rows > 0) attention_forward_rows<T>(warp, args, own.item, own.bias);
@@ -37,9 +50,10 @@ void attention(const AttentionArgs& args, Device device) {
   if (takes_tiles(shape, shape.qkv, args.out))
     return launch("attention", device,
                   shape.head_size == 32 ? forward_tiles<32> : forward_tiles<64>, grid,
-                  kWarps * kLanes, 0, args);
+                  kWarps * kLanes, 0, args, BadInputReport(device));
   dispatch_floating("attention", shape.dtype, [&]<class T>() {
-    launch("attention", device, forward_rows<T>, grid, kWarps * kLanes, 0, args);
+    launch("attention", device, forward_rows<T>, grid, kWarps * kLanes, 0, args,
+           BadInputReport(device));
   });
 }
 

@@ -79,6 +79,7 @@ RINGLET_HOST_DEVICE AttentionItem attention_item(const AttentionShape& shape, st
   item.head = static_cast<int>(index / slots);
   const std::int64_t slot = index - item.head * slots;
   const std::int64_t sentence = sentence_of(shape, slot);
+  if (!bounds_of(shape).hold(sentence)) return item;
   item.first = shape.cu_seqlens[sentence];
   item.length = shape.cu_seqlens[sentence + 1] - shape.cu_seqlens[sentence];
   item.attended = shape.lengths ? shape.lengths[sentence] : item.length;

@@ -8,6 +8,7 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
+#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/device_memory.h"
 #include "ringlet/cuda/device_stream.h"
@@ -61,6 +62,7 @@ class CudaBackend final : public Backend {
       staging(to_device).upload(target, source, nbytes, cuda::current_stream(to_device));
     } else if (to_device.type == DeviceType::cpu) {
       staging(from_device).download(target, source, nbytes, cuda::current_stream(from_device));
+      cuda::check_bad_input(from_device);
     } else if (to_device == from_device) {
       copy_within(target, source, to_device, nbytes);
     } else {
@@ -88,6 +90,7 @@ class CudaBackend final : public Backend {
     check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
+    cuda::check_bad_input(device);
   }
   std::unique_ptr<Download> start_download(Device device, const void* from,
                                            std::size_t nbytes) override {

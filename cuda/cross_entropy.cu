@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/cross_entropy.h"
 
+#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/register.h"
 #include "ringlet/cuda/softmax_rows.cuh"
@@ -16,6 +17,7 @@ __device__ __forceinline__ std::int64_t label_of(const Args& args, std::int64_t 
 
 struct CrossEntropyRows : CrossEntropyArgs {
   double* losses;  // (rows)
+  BadInputReport report;
 };
 
 template <class T, class Team>
@@ -31,6 +33,7 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_rows(CrossEntropyRows 
     lse[1] = sum;
     const std::int64_t label = label_of(args, row);
     const bool known = label >= 0 && label < args.classes;
+    if (!known) args.report(BadInputKind::label, row, label, args.classes);
     // Large logits cancel before the small logarithm is added.
     const S loss = known ? (largest - to_compute(x[label])) + log_sum : static_cast<S>(NAN);
     args.losses[row] = static_cast<double>(loss);
@@ -55,7 +58,7 @@ void cross_entropy(const CrossEntropyArgs& args, Device device) {
   dispatch_floating("cross_entropy", args.dtype, [&]<class T>() {
     launch_rows("cross_entropy", device, cross_entropy_rows<T, WarpTeam>,
                 cross_entropy_rows<T, BlockTeam>, args.rows, args.classes,
-                CrossEntropyRows{args, losses.as<double>()});
+                CrossEntropyRows{args, losses.as<double>(), BadInputReport(device)});
     launch("cross_entropy", device, sum_losses<compute_t<T>>, 1, kSumThreads, 0,
            static_cast<compute_t<T>*>(args.loss), losses.as<double>(), args.rows, args.divisor);
   });

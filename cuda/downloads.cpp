@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/pinned.h"
 
@@ -19,6 +20,7 @@ class Downloads::Started final : public Download {
   Started& operator=(const Started&) = delete;
   const std::byte* wait() override {
     slot_->arrived.synchronize();
+    check_bad_input(of_.device_);
     return slot_->data;
   }
 

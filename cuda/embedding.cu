@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/embedding_backward.cuh"
 #include "ringlet/cuda/normalize_rows.cuh"
@@ -23,12 +24,19 @@ __device__ __forceinline__ void load_id(const S* table, std::int64_t rows, std::
     if (!known) to[i] = static_cast<S>(NAN);
 }
 
+__device__ __forceinline__ void check_id(const BadInputReport& report, BadInputKind kind,
+                                         std::int64_t token, std::int32_t id, std::int64_t rows) {
+  if (id < 0 || id >= rows) report(kind, token, id, rows);
+}
+
 template <class T, bool kVector>
-__global__ void __launch_bounds__(kThreads) embedding_rows(EmbeddingArgs args) {
+__global__ void __launch_bounds__(kThreads)
+    embedding_rows(EmbeddingArgs args, BadInputReport report) {
   using S = compute_t<T>;
   constexpr int V = kPack<T>;
   for_team_rows<WarpTeam>(args.tokens, [&](std::int64_t t) {
     const std::int32_t id = args.ids[t];
+    check_id(report, BadInputKind::word_id, t, id, args.rows);
     T* const out = static_cast<T*>(args.out) + t * args.columns;
     for (std::int64_t column = team_lane<WarpTeam>() * V; column < args.columns;
          column += kWarp * V) {
@@ -44,7 +52,7 @@ void embedding(const EmbeddingArgs& args, Device device) {
   dispatch_floating("embedding", args.dtype, [&]<class T>() {
     const bool vector = rows_fit_packs<T>(args.columns, args.out, args.weight);
     launch("embedding", device, vector ? embedding_rows<T, true> : embedding_rows<T, false>,
-           grid_for(args.tokens, kThreads / kWarp), kThreads, 0, args);
+           grid_for(args.tokens, kThreads / kWarp), kThreads, 0, args, BadInputReport(device));
   });
 }
 
@@ -99,12 +107,16 @@ void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
 
 // ---- sum and LayerNorm --------------------------------------------------------------------
 
+__device__ constexpr BadInputKind kIdKinds[3] = {BadInputKind::word_id, BadInputKind::position_id,
+                                                 BadInputKind::type_id};
+
 // z = the sum of up to three tables' rows: the Source of normalize_rows.cuh.
 template <class S>
 struct SummedRows {
   const S* table[3];
   const std::int32_t* ids[3];
   std::int64_t rows[3];
+  BadInputReport report;
 
   template <bool kVector, int kChunks, int V>
   __device__ __forceinline__ void load(std::int64_t row, std::int64_t columns, std::int64_t first,
@@ -113,6 +125,7 @@ struct SummedRows {
     for (int i = 0; i < 3; ++i) {
       if (!table[i]) continue;
       const std::int32_t id = ids[i][row];
+      check_id(report, kIdKinds[i], row, id, rows[i]);
 #pragma unroll
       for (int k = 0; k < kChunks; ++k) {
         S values[V];
@@ -127,7 +140,7 @@ struct SummedRows {
 void embedding_sum_layer_norm(const EmbeddingSumArgs& args, Device device) {
   dispatch_floating("embedding_sum_layer_norm", args.dtype, [&]<class T>() {
     using S = compute_t<T>;
-    SummedRows<S> source{};
+    SummedRows<S> source{{}, {}, {}, BadInputReport(device)};
     for (int i = 0; i < 3; ++i) {
       source.table[i] = static_cast<const S*>(args.table[i]);
       source.ids[i] = args.ids[i];

@@ -1,5 +1,6 @@
 #include "ringlet/core/ops/pooling.h"
 
+#include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/pooling_plan.h"
 #include "ringlet/cuda/register.h"
@@ -60,11 +61,14 @@ __device__ __forceinline__ void max_columns(const PoolingArgs& args, const Pooli
 }
 
 template <class T, bool kVector>
-__global__ void __launch_bounds__(kThreads) pool_sentences(PoolingArgs args, std::int64_t pieces) {
+__global__ void __launch_bounds__(kThreads)
+    pool_sentences(PoolingArgs args, std::int64_t pieces, BadInputReport report) {
   using S = compute_t<T>;
   constexpr int V = kPack<T>;
   grid_stride(pieces, [&](std::int64_t i) {
     const PoolingPiece piece = piece_of<V>(args, i);
+    if (const std::int64_t s = piece.sentence; piece.column == 0 && !bounds_of(args).hold(s))
+      report(BadInputKind::sentence, s, args.cu_seqlens[s], args.cu_seqlens[s + 1]);
     S out[V];
     if (args.mode == PoolingMode::mean) {
       mean_columns<kVector, T>(args, piece, out);
@@ -90,7 +94,7 @@ void pooling(const PoolingArgs& args, Device device) {
     const bool vector = rows_fit_packs<T>(args.columns, args.out, args.x);
     const std::int64_t pieces = count_pieces<kPack<T>>(args);
     launch("pooling", device, vector ? pool_sentences<T, true> : pool_sentences<T, false>,
-           grid_for(pieces), kThreads, 0, args, pieces);
+           grid_for(pieces), kThreads, 0, args, pieces, BadInputReport(device));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ringlet/core/host_device.h"
+#include "ringlet/core/ops/bad_input.h"
 
 namespace ringlet::cuda {
 
@@ -16,9 +17,14 @@ struct PoolingPiece {
   std::int64_t limit;   // behind the last
 };
 
-/// `Args` has sentences, columns, cu_seqlens (sentences + 1) and lengths (sentences), null where
-/// all tokens of a sentence count; pieces have `kColumns` columns, the last of a sentence what is
-/// left.
+template <class Args>
+RINGLET_HOST_DEVICE SentenceBounds bounds_of(const Args& args) {
+  return {args.cu_seqlens, args.sentences, args.tokens};
+}
+
+/// `Args` has sentences, tokens, columns, cu_seqlens (sentences + 1) and lengths (sentences), null
+/// where all tokens of a sentence count; pieces have `kColumns` columns, the last of a sentence
+/// what is left. A sentence out of bounds has no tokens.
 template <int kColumns, class Args>
 RINGLET_HOST_DEVICE std::int64_t count_pieces(const Args& args) {
   return args.sentences * ((args.columns + kColumns - 1) / kColumns);
@@ -28,6 +34,7 @@ template <int kColumns, class Args>
 RINGLET_HOST_DEVICE PoolingPiece piece_of(const Args& args, std::int64_t i) {
   const std::int64_t per_sentence = (args.columns + kColumns - 1) / kColumns;
   const std::int64_t s = i / per_sentence, begin = args.cu_seqlens[s];
+  if (!bounds_of(args).hold(s)) return {s, i % per_sentence * kColumns, 0, 0, 0};
   const std::int64_t limit = args.cu_seqlens[s + 1];
   return {s, i % per_sentence * kColumns, begin, args.lengths ? begin + args.lengths[s] : limit,
           limit};

@@ -243,9 +243,7 @@ void SentenceEncoder::set_max_seq_length(std::int64_t tokens) const {
   state_->tokenizer.set_max_length(tokens);
 }
 
-Device SentenceEncoder::device() const {
-  return state_->transformer->parameters().front().device();
-}
+Device SentenceEncoder::device() const { return state_->transformer->device(); }
 std::span<const std::string> SentenceEncoder::unused_names() const { return state_->unused; }
 std::span<const std::string> SentenceEncoder::unused_keys() const { return state_->unused_keys; }
 

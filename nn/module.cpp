@@ -96,6 +96,18 @@ std::vector<Parameter> Module::parameters() const {
   return all;
 }
 
+Device Module::device() const {
+  const Parameter* const first = first_parameter();
+  return first ? first->device() : Device{};
+}
+
+const Parameter* Module::first_parameter() const {
+  if (!parameters_.empty()) return &parameters_.front().parameter;
+  for (const auto& [name, child] : children_)
+    if (const Parameter* const first = child->first_parameter()) return first;
+  return nullptr;
+}
+
 std::vector<std::pair<std::string, Buffer>> Module::buffer_handles() const {
   std::vector<std::pair<std::string, Buffer>> all;
   std::set<const Module*> seen;

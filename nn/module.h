@@ -67,6 +67,8 @@ class Module {
   Parameter parameter(const std::string& name) const;
   Buffer buffer(const std::string& name) const;
   std::int64_t num_parameters() const;
+  /// The first parameter's device; cpu:0 without parameters.
+  Device device() const;
 
   void train(bool training = true);
   void eval() { train(false); }
@@ -199,6 +201,7 @@ class Module {
   void adopt(Module& child);
   Module& outermost();
   void name_all();
+  const Parameter* first_parameter() const;
   std::vector<std::pair<std::string, Buffer>> buffer_handles() const;
   autograd::Variable before_backward(autograd::Variable result);
 

@@ -156,8 +156,7 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
                                     const EvaluationPoint& at) const {
   const nn::EvalGuard mode(module);
   const autograd::NoGrad no_grad;
-  const std::vector<nn::Parameter> parameters = module.parameters();
-  const Device device = parameters.empty() ? Device() : parameters.front().device();
+  const Device device = module.device();
   const auto rank = static_cast<std::size_t>(at.group.rank());
   const auto ranks = static_cast<std::size_t>(at.group.size());
   Loader loader({dataset_}, tokenizer,

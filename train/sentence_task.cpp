@@ -34,8 +34,6 @@ SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
       fail_input("batch size (--batch): expected at least ", least, " for the loss of ", data.name(),
                  ", found ", rows);
   }
-  const std::vector<nn::Parameter> parameters = loss.parameters();
-  if (!parameters.empty()) device_ = parameters.front().device();
 }
 
 std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {
@@ -76,7 +74,7 @@ Tensor SentenceTask::run(const models::PackedBatch& batch) {
     check_reached(on_device);
     return value.tensor();
   };
-  if (!graphs_) return work(loss_.placed(batch, device_));
+  if (!graphs_) return work(batch);
   const models::Loss& loss = loss_.loss_of(batch);
   if (loss.is_capturable()) return graphs_->run(batch, work);
   return graphs_->run_eagerly(batch, work,

@@ -35,7 +35,6 @@ class SentenceTask final : public TrainingTask {
   void check_reached(const models::PackedBatch& batch);
 
   models::Loss& loss_;
-  Device device_;
   Loader loader_;
   std::shared_ptr<StepGraphs> graphs_;
   std::set<std::size_t> checked_;  // data sets whose loss reaches all it should

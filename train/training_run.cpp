@@ -37,18 +37,13 @@ StepResult together(StepResult mine, const comm::Group& group, bool late) {
   return sum;
 }
 
-Device device_of(nn::Module& module) {
-  const std::vector<nn::Parameter> parameters = module.parameters();
-  return parameters.empty() ? Device{} : parameters.front().device();
-}
-
 }  // namespace
 
 Trainer::Run::Run(Trainer& trainer)
     : trainer_(trainer),
       arguments_(trainer.arguments_),
       task_(*trainer.task_),
-      device_(device_of(task_.module())),
+      device_(task_.module().device()),
       late_(runs_behind(device_)),
       optimizer_(make_optimizer(task_.module(), arguments_)),
       guard_(Generator{arguments_.seed, 0, 0}) {

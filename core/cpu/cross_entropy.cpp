@@ -21,7 +21,7 @@ void forward(const CrossEntropyArgs& args, Device device) {
   using S = scalar_t<T>;
   for (std::int64_t row = 0; row < args.rows; ++row)
     if (const std::int64_t label = label_of(args, row); label < 0 || label >= args.classes)
-      label_out_of_range(row, label, args.classes);
+      fail_bad_input({BadInputKind::label, row, label, args.classes});
 
   const Scratch scratch(static_cast<std::size_t>(args.rows) * sizeof(double));
   double* losses = scratch.as<double>();  // (rows)

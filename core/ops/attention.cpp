@@ -56,14 +56,13 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
 void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tokens) {
   RINGLET_CHECK(cu_seqlens.dim() == 1 && cu_seqlens.numel() > 0, "[", op, "] cu_seqlens is ",
                 cu_seqlens.shape(), ", expected (sentences + 1)");
-  const std::int32_t* at = cu_seqlens.data<std::int32_t>();
+  const SentenceBounds bounds{cu_seqlens.data<std::int32_t>(), cu_seqlens.numel() - 1, tokens};
+  RINGLET_CHECK(bounds.sentences > 0 || tokens == 0, "[", op, "] ", tokens,
+                " tokens of no sentence");
   if (cu_seqlens.device().type != DeviceType::cpu) return;
-  const std::int64_t sentences = cu_seqlens.numel() - 1;
-  RINGLET_CHECK_EQ(at[0], 0, "[", op, "] cu_seqlens starts with");
-  for (std::int64_t s = 0; s < sentences; ++s)
-    RINGLET_CHECK(at[s] <= at[s + 1], "[", op, "] cu_seqlens falls from ", at[s], " to ", at[s + 1],
-                  " at sentence ", s);
-  RINGLET_CHECK_EQ(at[sentences], tokens, "[", op, "] cu_seqlens ends before or behind the tokens");
+  for (std::int64_t s = 0; s < bounds.sentences; ++s)
+    if (!bounds.hold(s))
+      fail_bad_input({BadInputKind::sentence, s, bounds.cu_seqlens[s], bounds.cu_seqlens[s + 1]});
 }
 
 void check_lengths(const char* op, const Tensor& lengths, const Tensor& cu_seqlens) {

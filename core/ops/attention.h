@@ -6,6 +6,7 @@
 
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/relative_position.h"
 
@@ -26,6 +27,10 @@ struct AttentionShape {
   Dropout dropout;  // of P
   DType dtype;
 };
+
+RINGLET_HOST_DEVICE SentenceBounds bounds_of(const AttentionShape& shape) {
+  return {shape.cu_seqlens, shape.sentences, shape.tokens};
+}
 
 struct AttentionArgs {
   AttentionShape shape;
@@ -70,8 +75,8 @@ Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& l
                           const Tensor& cu_seqlens, const AttentionOptions& options,
                           Accumulator grad_relative_bias);
 
-/// Throws "[op] ..." unless cu_seqlens is (S + 1) i32, starts at 0, does not fall and ends at
-/// `tokens` (on a CPU; elsewhere only its shape is checked).
+/// Throws unless cu_seqlens is (S + 1) i32, starts at 0, never falls and ends at `tokens`. On a GPU
+/// this checks the shape, and the kernels report the values (bad_input.h).
 void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tokens);
 /// Throws "[op] ..." unless lengths is (S) i32, each 1 to the tokens of its sentence.
 void check_lengths(const char* op, const Tensor& lengths, const Tensor& cu_seqlens);

@@ -52,8 +52,4 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Te
   return out;
 }
 
-void label_out_of_range(std::int64_t row, std::int64_t label, std::int64_t classes) {
-  fail("[cross_entropy] the label of row ", row, " is ", label, ", expected 0 to ", classes - 1);
-}
-
 }  // namespace ringlet

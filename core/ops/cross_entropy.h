@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ringlet/core/kernel.h"
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
@@ -41,14 +42,11 @@ struct CrossEntropyOutput {
 };
 /// The sum over rows of lse - logits[label], divided by `divisor` (the rows of the global batch, so
 /// that the losses of its parts add up to its mean). logits (R, C); labels (R) i64 or i32; rows are
-/// summed in f64, in one fixed order. A label outside [0, C) throws with its row; a GPU, which
-/// nobody waits for, makes the loss and the row's gradient NaN. No rows give 0.
+/// summed in f64, in one fixed order. A label outside [0, C) throws with its row. A GPU makes the
+/// loss and the row's gradient NaN, and the next copy to the host throws. No rows give 0.
 CrossEntropyOutput cross_entropy(const Tensor& logits, const Tensor& labels, double divisor);
 /// (softmax - onehot) grad / divisor, in logits' dtype; grad () as loss.
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& labels,
                               const Tensor& lse, double divisor);
-
-/// For kernels.
-[[noreturn]] void label_out_of_range(std::int64_t row, std::int64_t label, std::int64_t classes);
 
 }  // namespace ringlet

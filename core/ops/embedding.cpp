@@ -9,6 +9,8 @@ constinit Kernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel("embedding_su
 namespace {
 
 constexpr const char* kTableNames[3] = {"word", "position", "token type"};
+constexpr BadInputKind kIdKinds[3] = {BadInputKind::word_id, BadInputKind::position_id,
+                                      BadInputKind::type_id};
 
 void check_table(const char* what, const Tensor& table, DType dtype) {
   RINGLET_CHECK(table.dim() == 2, "[embedding] the ", what, " table is ", table.shape(),
@@ -17,21 +19,20 @@ void check_table(const char* what, const Tensor& table, DType dtype) {
                    " table beside ", dtype, " activations");
 }
 
-void check_ids(const char* what, const Tensor& table, const Tensor& ids, std::int64_t tokens) {
+void check_ids(BadInputKind kind, const Tensor& table, const Tensor& ids, std::int64_t tokens) {
   check_same_device("embedding", table, ids);
   check_shape("embedding", "ids", ids, {tokens});
   const std::int32_t* id = ids.data<std::int32_t>();
   if (ids.device().type != DeviceType::cpu) return;
   for (std::int64_t t = 0; t < tokens; ++t)
-    RINGLET_CHECK(id[t] >= 0 && id[t] < table.size(0), "[embedding] ", what, " id ", id[t],
-                  " at token ", t, ", expected 0 to ", table.size(0) - 1);
+    if (id[t] < 0 || id[t] >= table.size(0)) fail_bad_input({kind, t, id[t], table.size(0)});
 }
 
 }  // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& ids, DType dtype) {
   check_table("word", weight, dtype);
-  check_ids("word", weight, ids, ids.numel());
+  check_ids(BadInputKind::word_id, weight, ids, ids.numel());
   Tensor out = empty({ids.numel(), weight.size(1)}, dtype, weight.device());
   if (out.numel() > 0)
     embedding_kernel({out.mutable_bytes(), weight.bytes(), ids.data<std::int32_t>(), ids.numel(),
@@ -46,7 +47,7 @@ void embedding_backward_into(Accumulator grad_weight, const Tensor& grad, const 
   const Tensor& table = grad_weight.out;
   check_same_device("embedding", table, grad);
   check_table("word", table, grad.dtype());
-  check_ids("word", table, ids, ids.numel());
+  check_ids(BadInputKind::word_id, table, ids, ids.numel());
   check_shape("embedding", "gradient", grad, {ids.numel(), table.size(1)});
   const std::int64_t rows = table.size(0), columns = table.size(1);
   if (table.numel() == 0) return;
@@ -77,7 +78,7 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
     check_same_device("embedding", tables.word, *table[i]);
     RINGLET_CHECK_EQ(table[i]->size(1), tables.word.size(1), "[embedding] columns of the ",
                      kTableNames[i], " table");
-    check_ids(kTableNames[i], *table[i], *id[i], tokens);
+    check_ids(kIdKinds[i], *table[i], *id[i], tokens);
     args.table[i] = table[i]->bytes();
     args.ids[i] = id[i]->data<std::int32_t>();
     args.rows[i] = table[i]->size(0);

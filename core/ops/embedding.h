@@ -1,9 +1,10 @@
 // Rows of tables by id, and the sum of embeddings that opens an encoder. Tables are f32 (f64);
-// what is gathered may be bf16. Ids are i32, end to end; on a CPU they are checked before any
-// kernel runs. A GPU, which nobody waits for, gathers NaN for an id that has no row, and leaves it
-// out of gradients.
+// what is gathered may be bf16. Ids are i32; a CPU checks them before any kernel runs. A GPU
+// gathers NaN for an id without a row, leaves it out of gradients, and the next copy to the host
+// throws.
 #pragma once
 
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/ops/layer_norm.h"
 
 namespace ringlet {

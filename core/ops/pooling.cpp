@@ -56,8 +56,8 @@ PoolingOutput pooling(PoolingMode mode, const Tensor& x, const Tensor& cu_seqlen
   if (out.y.numel() > 0)
     pooling_kernel(
         {out.y.mutable_bytes(), out.argmax ? out.argmax.mutable_data<std::int32_t>() : nullptr,
-         x.bytes(), cu_seqlens.data<std::int32_t>(), lengths_of(lengths), sentences, columns, mode,
-         x.dtype()},
+         x.bytes(), cu_seqlens.data<std::int32_t>(), lengths_of(lengths), sentences, x.size(0),
+         columns, mode, x.dtype()},
         x.device());
   return out;
 }
@@ -79,8 +79,8 @@ Tensor pooling_backward(PoolingMode mode, const Tensor& grad, const Tensor& argm
   if (grad_x.numel() > 0)
     pooling_backward_kernel(
         {grad_x.mutable_bytes(), grad.bytes(), argmax ? argmax.data<std::int32_t>() : nullptr,
-         cu_seqlens.data<std::int32_t>(), lengths_of(lengths), grad.size(0), grad.size(1), mode,
-         dtype},
+         cu_seqlens.data<std::int32_t>(), lengths_of(lengths), grad.size(0), tokens, grad.size(1),
+         mode, dtype},
         grad.device());
   return grad_x;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ringlet/core/kernel.h"
+#include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
@@ -16,6 +17,7 @@ struct PoolingArgs {
   const std::int32_t* cu_seqlens;  // (S + 1)
   const std::int32_t* lengths;     // (S) tokens that count, null means all
   std::int64_t sentences;
+  std::int64_t tokens;
   std::int64_t columns;
   PoolingMode mode;
   DType dtype;  // of x
@@ -29,6 +31,7 @@ struct PoolingBackwardArgs {
   const std::int32_t* cu_seqlens;  // (S + 1)
   const std::int32_t* lengths;     // (S) tokens that count, null means all
   std::int64_t sentences;
+  std::int64_t tokens;
   std::int64_t columns;
   PoolingMode mode;
   DType dtype;  // of grad_x
@@ -40,8 +43,8 @@ struct PoolingOutput {
   Tensor argmax;  // (S, C) i32, the first token that has the maximum; defined for max only
 };
 /// x (T, C), cu_seqlens (S + 1). The mean divides by max(tokens, 1e-9) as Sentence Transformers
-/// does, so an empty sentence has mean 0; it has no first token and no maximum, which throws (a
-/// GPU, which nobody waits for, gives NaN). With `lengths` (S) i32 only the first tokens of each
+/// does, so an empty sentence has mean 0; it has no first token and no maximum, which throws (on a
+/// GPU they are NaN). With `lengths` (S) i32 only the first tokens of each
 /// sentence count, the rest is padding.
 PoolingOutput pooling(PoolingMode mode, const Tensor& x, const Tensor& cu_seqlens,
                       const Tensor& lengths = {});

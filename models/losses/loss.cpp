@@ -5,7 +5,16 @@
 
 namespace ringlet::models {
 
-PackedBatch Loss::placed_here(const PackedBatch& batch, Device device) {
+Variable Loss::run_here(const PackedBatch& batch) {
+  check_ranks(batch);
+  return enter([&] { return forward(placed_here(batch)); });
+}
+
+PackedBatch Loss::placed(const PackedBatch& batch) { return runner_ ? batch : placed_here(batch); }
+
+PackedBatch Loss::placed_here(const PackedBatch& batch) {
+  const Device device = this->device();
+  if (!batch.token_ids.defined() || batch.token_ids.device() == device) return batch;
   const std::int64_t tokens = bucket_of(batch);
   const bool fills = device.type != DeviceType::cpu && tokens > 0 && loss_of(batch).is_capturable();
   return (fills ? filled_up(batch, tokens) : batch).to(device);

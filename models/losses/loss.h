@@ -19,22 +19,16 @@ class LossRunner {
 /// of ranks than a strategy sums over is refused.
 class Loss : public nn::Module {
  public:
+  /// A batch on the CPU is copied to the parameters' device first.
   Variable operator()(const PackedBatch& batch) {
     return runner_ ? runner_->run(batch) : run_here(batch);
   }
-  /// Without asking the runner.
-  Variable run_here(const PackedBatch& batch) {
-    check_ranks(batch);
-    return enter([&] { return forward(batch); });
-  }
-  /// The batch, which lies on the CPU, as a step on `device` takes it: on a GPU, where plans and
-  /// memory are kept for shapes, filled up to its bucket (token_bucket.h), if the loss says that it
-  /// may be (is_capturable); as it is for a runner, which moves its parts itself.
-  PackedBatch placed(const PackedBatch& batch, Device device) {
-    return runner_ ? batch : placed_here(batch, device);
-  }
-  /// Without asking the runner.
-  PackedBatch placed_here(const PackedBatch& batch, Device device);
+  /// Without the runner.
+  Variable run_here(const PackedBatch& batch);
+  /// `batch`, which is on the CPU, on the parameters' device. On a GPU, where plans and memory are
+  /// cached by shape, a capturable loss's batch is filled up to its bucket (token_bucket.h). Under
+  /// a runner, which places its parts itself, the batch is unchanged.
+  PackedBatch placed(const PackedBatch& batch);
   /// Who runs this loss from now on; null: itself.
   void set_runner(LossRunner* runner) { runner_ = runner; }
   /// Rows that a batch of data set `dataset`, of `columns` texts a row, must have for the loss to
@@ -60,6 +54,7 @@ class Loss : public nn::Module {
 
  private:
   void check_ranks(const PackedBatch& batch) const;
+  PackedBatch placed_here(const PackedBatch& batch);
   LossRunner* runner_ = nullptr;
   bool local_mean_ = false;
 };

@@ -6,6 +6,7 @@
 
 #include "../device.h"
 #include "ringlet/core/ops/elementwise.h"
+#include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
 #include "ringlet/core/parallel.h"
@@ -228,11 +229,21 @@ TEST_CASE("attention takes no sentences and empty ones, and says what does not f
                     Error);
 }
 
-TEST_CASE_FIXTURE(OnCpu, "a CPU checks the values of cu_seqlens, too") {
-  const Tensor qkv = zeros({3, 12});
-  CHECK_THROWS_WITH_AS(attention(qkv, ids_of({0, 2}), {.heads = 2}),
-                       "[attention] cu_seqlens ends before or behind the tokens: 2 != 3", Error);
-  CHECK_THROWS_WITH_AS(attention(qkv, ids_of({0, 2, 1, 3}), {.heads = 2}),
-                       "[attention] cu_seqlens falls from 2 to 1 at sentence 1", Error);
-  CHECK_THROWS_AS(attention(qkv, ids_of({1, 3}), {.heads = 2}), Error);
+TEST_CASE("sentences that do not tile the tokens are named") {
+  const Tensor x = zeros({3, 12});
+  const auto message = [](const char* sentence) {
+    return str("[cu_seqlens] sentence ", sentence,
+               "; cu_seqlens must start at 0, never fall and end at the number of tokens");
+  };
+  const auto refused = [&](const Tensor& cu_seqlens, const char* sentence) {
+    CHECK_THROWS_WITH_AS(attention(x, cu_seqlens, {.heads = 2}).out.to_vector(),
+                         message(sentence).c_str(), Error);
+    CHECK_THROWS_WITH_AS(pooling(PoolingMode::mean, x, cu_seqlens).y.to_vector(),
+                         message(sentence).c_str(), Error);
+  };
+  refused(ids_of({0, 2}), "0 is tokens 0 to 2");
+  refused(ids_of({0, 2, 1}), "1 is tokens 2 to 1");
+  refused(ids_of({1, 3}), "0 is tokens 1 to 3");
+  refused(ids_of({0, 2, 1 << 20}), "1 is tokens 2 to 1048576");
+  CHECK_THROWS_AS(attention(x, ids_of({0}), {.heads = 2}), Error);
 }

@@ -27,22 +27,19 @@ TEST_CASE("embedding takes rows, in the table's dtype or in bf16") {
   CHECK(embedding(table, row_tensor({})).shape() == Shape{0, 2});
 }
 
-TEST_CASE_FIXTURE(OnCpu, "an id outside the table is named with its place") {
+TEST_CASE("an id outside the table is named with its token") {
   const Tensor table = zeros({3, 2});
-  CHECK_THROWS_WITH_AS(embedding(table, row_tensor({0, 2, 3})),
+  CHECK_THROWS_WITH_AS(embedding(table, row_tensor({0, 2, 3})).to_vector(),
                        "[embedding] word id 3 at token 2, expected 0 to 2", Error);
-  CHECK_THROWS_WITH_AS(embedding(table, row_tensor({-1})),
+  CHECK_THROWS_WITH_AS(embedding(table, row_tensor({-1})).to_vector(),
                        "[embedding] word id -1 at token 0, expected 0 to 2", Error);
   CHECK_THROWS_AS(embedding(table, zeros({2}, DType::i64)), Error);
   CHECK_THROWS_AS(embedding(table, zeros({2}, DType::i32), DType::f64), Error);
 }
 
-TEST_CASE("a GPU gathers NaN for an id outside the table and leaves it out of the gradient") {
+TEST_CASE("a GPU leaves an id outside the table out of the gradient") {
   if (default_device().type == DeviceType::cpu) return;
   const Tensor ids = row_tensor({0, 2, -1, 1});
-  const std::vector<float> rows = embedding(ones({2, 3}), ids).to_vector();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    CHECK(std::isnan(rows[i]) == (i / 3 == 1 || i / 3 == 2));
   Tensor grad = empty({2, 3});
   embedding_backward_into({grad, 0}, ones({4, 3}), ids);
   CHECK(grad.to_vector() == std::vector<float>(6, 1));
@@ -162,11 +159,12 @@ TEST_CASE("the embedding sum takes no tokens") {
             .y.shape() == Shape{0, 4});
 }
 
-TEST_CASE_FIXTURE(OnCpu, "the embedding sum names the table whose id is wrong") {
+TEST_CASE("the embedding sum names the table whose id is wrong") {
   const Tensor w = ones({4});
   const EmbeddingTables tables{zeros({3, 4}), zeros({2, 4}), {}};
   CHECK_THROWS_WITH_AS(embedding_sum_layer_norm(tables, {row_tensor({0}), row_tensor({2}), {}}, w,
-                                                w, 1e-5, {}, {}, DType::f32),
+                                                w, 1e-5, {}, {}, DType::f32)
+                           .y.to_vector(),
                        "[embedding] position id 2 at token 0, expected 0 to 1", Error);
   CHECK_THROWS_AS(
       embedding_sum_layer_norm(tables, {row_tensor({0}), row_tensor({1}), row_tensor({0})}, w, w,

@@ -68,21 +68,13 @@ TEST_CASE("cross_entropy of no rows is zero") {
         Shape{0, 3});
 }
 
-TEST_CASE("a GPU makes the loss and the row's gradient NaN for a wrong label") {
-  if (default_device().type == DeviceType::cpu) return;
-  const Tensor logits = zeros({3, 2}), labels = tensor<std::int32_t>({0, 2, 1});
-  const CrossEntropyOutput out = cross_entropy(logits, labels, 3);
-  CHECK(std::isnan(out.loss.item()));
-  const Floats grad = cross_entropy_backward(ones({}), logits, labels, out.lse, 3).to_vector();
-  for (std::size_t i = 0; i < grad.size(); ++i) CHECK(std::isnan(grad[i]) == (i / 2 == 1));
-}
-
-TEST_CASE_FIXTURE(OnCpu, "a wrong label is named with its row") {
+TEST_CASE("a wrong label is named with its row, by an asynchronous device when a result is read") {
   const Tensor logits = zeros({2, 3});
-  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<std::int64_t>({0, 3}), 1),
+  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<std::int64_t>({0, 3}), 1).loss.item(),
                        "[cross_entropy] the label of row 1 is 3, expected 0 to 2", Error);
-  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<std::int32_t>({-1, 0}), 1),
+  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<std::int32_t>({-1, 0}), 1).loss.item(),
                        "[cross_entropy] the label of row 0 is -1, expected 0 to 2", Error);
+  CHECK(cross_entropy(logits, tensor<std::int64_t>({0, 2}), 1).loss.item() > 0);
   CHECK_THROWS_AS(cross_entropy(logits, zeros({2}), 1), Error);
   CHECK_THROWS_AS(cross_entropy(logits, tensor<std::int64_t>({0}), 1), Error);
   CHECK_THROWS_AS(cross_entropy(logits, tensor<std::int64_t>({0, 1}), 0), Error);

@@ -17,6 +17,7 @@ void check(std::int64_t columns, const std::int32_t* lengths) {
   const std::vector<std::int32_t> cu_seqlens{0, 5, 5, 6, 70};
   PoolingArgs args{};
   args.sentences = 4;
+  args.tokens = cu_seqlens.back();
   args.columns = columns;
   args.cu_seqlens = cu_seqlens.data();
   args.lengths = lengths;

@@ -124,14 +124,22 @@ TEST_CASE("a loss says what it needs") {
   CHECK_THROWS_WITH_AS(cosine(batch),
                        "[CosineSimilarityLoss] labels (classes are i64, scores f32): i64 != f32",
                        Error);
-  batch.labels = full({batch.rows}, 3, DType::i64);
+  batch.labels = zeros({batch.rows}, DType::i64);
+  batch.labels[1].fill_(3);
   SoftmaxLoss softmax(encoder, 3);
-  if (default_device().type == DeviceType::cpu)
-    CHECK_THROWS_AS(softmax(batch), Error);
-  else  // a GPU does not check labels
-    CHECK(std::isnan(softmax(batch).item()));
+  CHECK_THROWS_WITH_AS(softmax(batch).item(),
+                       "[cross_entropy] the label of row 1 is 3, expected 0 to 2", Error);
   CHECK_THROWS_WITH_AS(softmax(batch.column(0)), "[SoftmaxLoss] sentences per row: 1 != 2", Error);
   CHECK_THROWS_AS(SoftmaxLoss(encoder, 1), Error);
+}
+
+TEST_CASE("a loss copies a batch of another device to its model's") {
+  const Oracle oracle("bert");
+  SoftmaxLoss loss(load_unnormalized("bert"), 3);
+  loss.eval();
+  const PackedBatch batch = pair_batch(oracle, 0);
+  const double expected = loss(batch).item();
+  CHECK(std::abs(loss(batch.to(Device::parse("cpu:1"))).item() / expected - 1) < 64 * kF32);
 }
 
 TEST_CASE("one forward per column gives the same loss") {

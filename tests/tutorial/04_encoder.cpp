@@ -50,7 +50,7 @@ TEST_CASE("04 encoder") {
   std::vector<double> losses;
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (const models::PackedBatch& batch : loader) {
-      const Variable value = loss(batch.to(model.device()));  // it was put together on the CPU
+      const Variable value = loss(batch);
       value.backward();
       optimizer.step();
       optimizer.zero_grad();

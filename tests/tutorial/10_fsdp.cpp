@@ -49,7 +49,7 @@ Trained train_pairs(const comm::Group& world) {
   Tensor first_loss;
   for (int epoch = 0; epoch < 5; ++epoch)
     for (const models::PackedBatch& batch : loader) {
-      const Variable value = loss(batch.to(model.device()));  // our part of the global mean
+      const Variable value = loss(batch);  // our part of the global mean
       if (!first_loss) first_loss = value.tensor().clone();
       value.backward();  // 2: layers come and go in here
       optimizer.step();  // 3: each rank moves its shard

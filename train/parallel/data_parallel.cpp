@@ -48,12 +48,10 @@ class LossParts final : public models::LossRunner {
 
   // Without gradients its transformer alone is dealt out.
   Variable run(const models::PackedBatch& batch) override {
-    if (!autograd::grad_enabled()) return loss_.run_here(batch.to(replicas_->devices()[0]));
+    if (!autograd::grad_enabled()) return loss_.run_here(batch);
     const Dealt dealt = deal(batch, losses_.size());
-    return replicas_->sum([&](std::size_t d) {
-      return losses_[d]->run_here(
-          losses_[d]->placed_here(batch.select(dealt[d]), replicas_->devices()[d]));
-    });
+    return replicas_->sum(
+        [&](std::size_t d) { return losses_[d]->run_here(batch.select(dealt[d])); });
   }
 
  private:

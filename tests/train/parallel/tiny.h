@@ -104,7 +104,7 @@ inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t
 /// On the device that tensors are made on, as a Trainer has it there.
 inline models::PackedBatch next(models::Loss& loss, train::Loader& loader) {
   const models::PackedBatch* batch = loader.next();
-  return loss.placed(batch ? *batch : *loader.next(), default_device());
+  return loss.placed(batch ? *batch : *loader.next());
 }
 
 /// The backwards of a step, one after the other; true: under no_sync.

@@ -1,0 +1,37 @@
+// Values that an op cannot use: a label without a class, an id without a row, sentences that do not
+// tile the tokens. On a CPU the op throws; a GPU's kernel reports one, and the next copy of a
+// result to the host throws.
+#pragma once
+
+#include <cstdint>
+
+#include "ringlet/core/host_device.h"
+
+namespace ringlet {
+
+enum class BadInputKind : std::uint32_t { none, label, word_id, position_id, type_id, sentence };
+
+struct BadInput {
+  BadInputKind kind;
+  std::int64_t at;     // row, token or sentence
+  std::int64_t value;  // label or id; of a sentence its first token
+  std::int64_t limit;  // labels and ids are below it; of a sentence the token behind its last
+};
+
+[[noreturn]] void fail_bad_input(const BadInput& input);
+
+/// The sentences of a packed batch.
+struct SentenceBounds {
+  const std::int32_t* cu_seqlens;  // (sentences + 1)
+  std::int64_t sentences;
+  std::int64_t tokens;
+
+  /// Whether sentence `s` lies within the tokens, the first at their begin, the last at their end.
+  RINGLET_HOST_DEVICE bool hold(std::int64_t s) const {
+    const std::int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
+    return (s > 0 ? begin >= 0 : begin == 0) && begin <= end &&
+           (s + 1 < sentences ? end <= tokens : end == tokens);
+  }
+};
+
+}  // namespace ringlet

@@ -1,0 +1,36 @@
+// Reports of kernels about values that they cannot use (core/ops/bad_input.h). The first report
+// stays in pinned memory until the host reads a result.
+#pragma once
+
+#include "ringlet/core/device.h"
+#include "ringlet/core/ops/bad_input.h"
+
+namespace ringlet::cuda {
+
+/// The first report of a device.
+struct FirstBadInput {
+  unsigned is_claimed;  // 1 once a thread writes `input`
+  BadInput input;
+};
+
+/// An argument of kernels.
+class BadInputReport {
+ public:
+  /// The one of `device`; usable while a stream is captured.
+  explicit BadInputReport(Device device);
+
+#if defined(__CUDACC__)
+  __device__ __forceinline__ void operator()(BadInputKind kind, std::int64_t at, std::int64_t value,
+                                             std::int64_t limit) const {
+    if (atomicExch(&first_->is_claimed, 1) == 0) first_->input = {kind, at, value, limit};
+  }
+#endif
+
+ private:
+  FirstBadInput* first_;  // pinned
+};
+
+/// Throws the report of kernels that have completed, if there is one, and clears it.
+void check_bad_input(Device device);
+
+}  // namespace ringlet::cuda
