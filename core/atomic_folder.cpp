@@ -19,7 +19,7 @@ namespace {
 
 void sync(const fs::path& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  // Some file systems cannot sync folders; that is no error.
+  // Some file systems cannot sync folders (EINVAL); this is not an error.
   const bool synced = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
   const int error = errno;
   if (fd >= 0) close(fd);
@@ -32,7 +32,7 @@ bool all_of(std::string_view text, std::string_view set) {
   return !text.empty() && text.find_first_not_of(set) == text.npos;
 }
 
-/// The name that ".NAME.XXXXXX", an AtomicFolder, is to get; empty for any other name.
+/// "NAME" of ".NAME.XXXXXX", the temporary name of an AtomicFolder; empty for any other name.
 std::string target_of_folder(const std::string& name) {
   constexpr std::size_t kRandom = 6;
   constexpr const char* kSet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -42,7 +42,7 @@ std::string target_of_folder(const std::string& name) {
   return fits ? name.substr(1, dot - 1) : "";
 }
 
-/// The same of "NAME.tmp.PROCESS.NUMBER", an AtomicFile.
+/// "NAME" of "NAME.tmp.PROCESS.NUMBER", the temporary name of an AtomicFile; empty for any other.
 std::string target_of_file(const std::string& name) {
   constexpr std::string_view kMark = ".tmp.";
   const std::size_t mark = name.rfind(kMark);
@@ -54,14 +54,14 @@ std::string target_of_file(const std::string& name) {
   return fits ? name.substr(0, mark) : "";
 }
 
-/// The name under which a folder waits while that of `temporary` (".NAME.XXXXXX") takes its place.
+/// The name of the older folder while `temporary` (".NAME.XXXXXX") takes its place.
 fs::path pushed_out(const fs::path& temporary) {
   const std::string name = temporary.filename().string();
   const std::size_t dot = name.rfind('.');
   return temporary.parent_path() / str(name.substr(0, dot), kPushedOut, name.substr(dot));
 }
 
-/// What such a folder was, given target_of_folder of it; empty for any other.
+/// The original name of an older folder, given its target_of_folder(); empty for any other folder.
 std::string pushed_out_from(const std::string& name) {
   return name.ends_with(kPushedOut) ? name.substr(0, name.size() - kPushedOut.size()) : "";
 }
@@ -94,12 +94,12 @@ void AtomicFolder::commit() {
   const bool swap = fs::exists(target_, error);
   if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
                 swap ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
-    // Network file systems do not know these flags: then there is a moment without a target.
+    // Network file systems refuse these flags: replace() leaves a moment without a target.
     if (errno != EINVAL && errno != ENOSYS)
       fail_input(target_.string(), ": cannot be put in place: ", std::strerror(errno));
     replace(swap);
   } else if (swap) {
-    fs::remove_all(temporary_, error);  // the older folder, under that name since the swap
+    fs::remove_all(temporary_, error);  // since the swap, the older folder has that name
   }
   temporary_.clear();
   sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
@@ -112,7 +112,7 @@ void AtomicFolder::replace(bool is_there) {
   if (error) fail_input(target_.string(), ": cannot be put in place: ", error.message());
   fs::rename(temporary_, target_, error);
   if (!error) {
-    // Open files of a network file system stay, under other names: the next cleaning takes them.
+    // A network file system keeps open files under other names; remove_unfinished() removes them.
     fs::remove_all(old, ignored);
     return;
   }
@@ -137,7 +137,7 @@ void remove_unfinished(const fs::path& parent,
     std::error_code error;
     if (fs::exists(parent / was))
       remove_path(path);
-    else  // the process ended before anything took its place
+    else  // the process ended before a new folder took its place
       fs::rename(path, parent / was, error);
     if (error) fail_input(path.string(), ": cannot be put back: ", error.message());
   }

@@ -17,10 +17,10 @@ namespace {
 std::array<Backend*, kDeviceTypes> backends{};
 
 constexpr int kTypeShift = 16;
-// type << kTypeShift | index
+// each: type << kTypeShift | index
 std::atomic<int> chosen_best{-1};
 std::atomic<int> chosen_default{0};
-thread_local int chosen_here = -1;  // of this thread, -1: none
+thread_local int chosen_here = -1;  // this thread's; -1: none
 
 int packed(Device device) { return static_cast<int>(device.type) << kTypeShift | device.index; }
 Device unpacked(int packed) {
@@ -47,7 +47,7 @@ void set_backend(DeviceType type, Backend* backend) {
 bool has_backend(DeviceType type) {
   ensure_registered();
   const Backend* found = backends[static_cast<std::size_t>(type)];
-  // A build with CUDA may run where there is no GPU.
+  // A build with CUDA may run on a host without a GPU.
   return found && (type == DeviceType::cpu || found->device_count() > 0);
 }
 

@@ -1,5 +1,5 @@
-// The global norm from the sums of its blocks, and the factor that clips to it: the order of the
-// additions and the formulas, the same on every device.
+// The global norm from the sums of its blocks, and the factor that clips to it. Formulas and the
+// order of additions are the same on every device.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace ringlet {
 
-/// Lane l adds blocks l, l + kClipLanes, … in this order; then, for half = kClipLanes / 2, …, 2, 1,
+/// Lane l adds blocks l, l + kClipLanes, … in this order. Then, for half = kClipLanes / 2, …, 2, 1,
 /// lane l < half adds the sum of lane l + half.
 inline constexpr int kClipLanes = 1024;
 
@@ -24,7 +24,7 @@ struct Clip {
   double norm;
   double factor;
 };
-/// Of the sum of squares. With `check_finite` the factor of a norm that is not finite is none.
+/// From the sum of squares. With `check_finite`, a norm that is not finite has the factor NaN.
 RINGLET_HOST_DEVICE Clip clip_of(double sum, double max_norm, bool check_finite) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -34,12 +34,12 @@ RINGLET_HOST_DEVICE Clip clip_of(double sum, double max_norm, bool check_finite)
   return {norm, max_norm > 0 && factor < 1 ? factor : 1.0};
 }
 
-/// Whether a step with this factor leaves everything as it is.
+/// Whether a step with this factor (NaN) is skipped.
 RINGLET_HOST_DEVICE bool is_none(double factor) { return factor != factor; }
 
-/// Leaves in out (3) the norm, the factor and the first of `blocks` that is not finite where the
-/// factor is none (else n). With `check_finite` a factor that is none already stays, and so do the
-/// others: steps behind one that was refused update nothing until the host has seen it.
+/// Writes to out (3): the norm, the factor, and the first block that is not finite if the factor is
+/// NaN (else n). With `check_finite`, a NaN already in out is kept together with the other two.
+/// Steps after a refused one therefore update nothing until the host has read it.
 RINGLET_HOST_DEVICE void write_clip(double* out, double sum, const double* blocks, std::int64_t n,
                                     double max_norm, bool check_finite) {
   if (check_finite && is_none(out[1])) return;

@@ -1,4 +1,4 @@
-// One element from one type to another, alike on every device.
+// Conversion of one element to another type, the same on every device.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace ringlet {
 
-/// Towards zero; what does not fit becomes the nearest that does, and NaN becomes 0.
+/// Rounds towards zero. Values out of range become the nearest value in range, NaN becomes 0.
 template <class To, class From>
 RINGLET_HOST_DEVICE To truncate(From value) {
   using Limits = std::numeric_limits<To>;
@@ -23,7 +23,7 @@ RINGLET_HOST_DEVICE To truncate(From value) {
 template <class T>
 inline constexpr bool kIsNarrow = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
 
-/// Halves convert through float, everything else directly.
+/// f16 and bf16 convert through float, all other types directly.
 template <class To, class From>
 RINGLET_HOST_DEVICE To convert(From value) {
   if constexpr (kIsNarrow<From>) {

@@ -1,4 +1,4 @@
-// Logical devices. On a CPU a device is a set of threads of its own (cpu:0, cpu:1, …).
+// Logical devices. On a CPU a device is a separate set of threads (cpu:0, cpu:1, …).
 #pragma once
 
 #include <compare>
@@ -15,26 +15,26 @@ struct Device {
   DeviceType type = DeviceType::cpu;
   int index = 0;
 
-  /// The first CUDA device where there is one, else cpu:0; or what set_best() said.
+  /// The device of set_best(), else the first CUDA device if there is one, else cpu:0.
   static Device best();
-  /// A launched rank's own device. It must exist.
+  /// Sets best() to the device of a launched rank. It must exist.
   static void set_best(Device device);
   /// "cpu", "cuda", "cpu:1"; throws InputError otherwise.
   static Device parse(std::string_view text);
   auto operator<=>(const Device&) const = default;
 };
 
-/// Of ranks that are threads: a CPU device each, from `first` on; of GPUs those there are in turn,
-/// so that ranks beyond them share.
+/// The device of a rank that is a thread. On CPUs these are the devices from `first` on; on GPUs
+/// round-robin, so that ranks beyond their number share one.
 Device device_of_rank(Device first, int rank);
 
-/// Where tensors are made that are not told otherwise: cpu:0, or what set_default_device() said for
-/// the whole process, or a guard for this thread. `Device{}` is cpu:0 always.
+/// The device of new tensors if none is given: cpu:0, or that of set_default_device() (process) or
+/// of a guard (this thread). `Device{}` is always cpu:0.
 Device default_device();
 /// It must exist.
 void set_default_device(Device device);
 
-/// For a scope, this thread's default device: of a rank that is a thread and has a GPU of its own.
+/// Sets this thread's default device for a scope, for a rank that is a thread with a GPU.
 class DefaultDeviceGuard {
  public:
   /// It must exist.

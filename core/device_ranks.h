@@ -1,4 +1,4 @@
-// Ranks that share a device, all of whose elements one launch reduces.
+// Ranks that share a device; one launch reduces the elements of all of them.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace ringlet {
 
-/// How elements meet: piece by piece around a ring, or all ranks' of a piece at once.
+/// The algorithm: pieces pass around a ring, or each rank adds its piece of all ranks in one step.
 enum class Route : std::uint8_t { ring, direct };
 
-/// See Backend::make_ranks. Not for several threads, nor streams, at once.
+/// See Backend::make_ranks. Not for concurrent use by several threads or streams.
 class DeviceRanks {
  public:
   virtual ~DeviceRanks() = default;
-  /// data[r], of rank r, (edges.back()) = scale * the sum, or maximum, over all ranks' data, given
-  /// to this thread's stream of the device. Piece r, whole first at rank r, is [edges[r],
-  /// edges[r + 1]); edges[0] is 0, the others but for the end of the data are multiples of 16.
-  /// Along the ring a piece's sum begins at the rank behind r, directly at rank 0. bf16 and f16 are
-  /// added in f32 and rounded once; `scale` is 1 for integers and maxima. Addresses are multiples
-  /// of an element's size. May be captured. Error where an earlier one has failed.
+  /// data[r] (edges.back()), of rank r, = scale * the sum, or maximum, over all ranks' data;
+  /// enqueued on this thread's stream of the device. Piece r is [edges[r], edges[r + 1]) and is
+  /// complete first at rank r. edges[0] is 0; the other edges are multiples of 16 or the end of the
+  /// data. The sum of piece r starts at rank r + 1 in a ring, at rank 0 if direct. Sums of bf16 and
+  /// f16 are in f32 and rounded once; `scale` is 1 for integers and maxima. Addresses are multiples
+  /// of an element's size. May be captured. Error if an earlier call has failed.
   virtual void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges,
                           DType dtype, Route route, CombineOp op, double scale) = 0;
 };

@@ -1,7 +1,7 @@
-// Time as a device has it, which may run behind the host that gives it work: what is measured is
-// measured by it, not by the host's clock.
+// Device time. A device may be asynchronous, so durations are measured on it and not with the
+// host's clock.
 //
-//   hold(device, 1e-3);  // the host gets ahead, so that the device never waits for it
+//   hold(device, 1e-3);  // delays the device, so that it never waits for the host
 //   const auto begin = device_time(device);
 //   for (int i = 0; i < 10; ++i) work();
 //   const double seconds = device_time(device)->seconds_since(*begin) / 10;
@@ -16,19 +16,18 @@ namespace ringlet {
 class DeviceTime {
  public:
   virtual ~DeviceTime() = default;
-  /// Waits until it has come. Both are of one device.
+  /// Waits until this point is reached. Both times belong to one device.
   virtual double seconds_since(const DeviceTime& earlier) const = 0;
 };
 
-/// When the device is done with what this thread has given it so far; on a CPU that is now.
+/// The time when the device completes this thread's work so far; on a CPU, now.
 std::unique_ptr<DeviceTime> device_time(Device device);
-/// Keeps the device for about so long from what this thread gives it next; nothing on a CPU, which
-/// is done with all it was given.
+/// Delays the work that this thread enqueues next by about `seconds`. No effect on a CPU.
 void hold(Device device, double seconds);
-/// Whether the device may have work before it of which the host knows no result: who reads what it
-/// was given last waits, and the device then waits for the host. A CPU does not.
+/// Whether the device is asynchronous: a call may return before its kernels have run. Reading a
+/// result then waits, and leaves the device idle until the host enqueues more. False for CPUs.
 bool runs_behind(Device device);
-/// Waits for all work of the device, whoever gave it.
+/// Waits for all work of the device, from any thread.
 void synchronize(Device device);
 
 }  // namespace ringlet

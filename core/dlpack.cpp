@@ -20,7 +20,7 @@ struct Row {
   std::uint8_t code;
   std::uint8_t bits;
 };
-// The first row of a dtype is the one handed out.
+// The first row of a dtype is the one for export.
 constexpr std::array<Row, 8> kRows{{{DType::f32, kDLFloat, 32},
                                     {DType::f64, kDLFloat, 64},
                                     {DType::bf16, kDLBfloat, 16},
@@ -73,8 +73,8 @@ Tensor copy_of(const DLTensor& tensor, const Shape& shape, DType dtype, Device d
   return out;
 }
 
-// Neither side knows the other's streams: what one has begun ends before the other goes on. Errors
-// are passed over, as the program may be ending and the driver gone; the next call meets them.
+// The libraries share no streams: work that one has enqueued completes before the other continues.
+// Errors are ignored, as the program may be ending without a driver; the next call reports them.
 void settle(Device device) noexcept {
   try {
     if (device.type != DeviceType::cpu) backend(device.type).synchronize(device);
@@ -114,7 +114,7 @@ Tensor import(Managed* managed, bool read_only) {
 
 // ---- out ----------------------------------------------------------------------------------
 
-/// What a handed-out tensor points to, freed by its deleter.
+/// The memory that an exported tensor points to, freed by its deleter.
 template <class Managed>
 struct Export {
   Managed managed{};

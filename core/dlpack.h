@@ -1,4 +1,4 @@
-// DLPack: handing tensors to other libraries and taking theirs without copying. The structs are
+// DLPack: exports tensors to other libraries and imports theirs, without copying. The structs have
 // the binary layout of DLPack 0.8 (DLManagedTensor) and 1.0 (DLManagedTensorVersioned); cast
 // pointers from <dlpack/dlpack.h> to them.
 // Definition: dmlc.github.io/dlpack/latest/c_api.html
@@ -53,18 +53,17 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 
-/// Shares the memory; the deleter runs when the last tensor on it goes. What is strided, unaligned
-/// or marked read-only is copied, and the deleter runs at once. Bool becomes u8. Whoever writes
-/// through another library's handle does so unseen by this library's version checks; so nothing is
-/// kept packed of memory that was once shared (Storage::share_outside).
-/// Throws on dtypes, devices or sizes that ringlet lacks; then the deleter was not called and
-/// `managed` still belongs to the caller.
-/// On CUDA both directions, and a tensor's end, wait for all work of the device.
+/// Shares the memory; the deleter runs when the last tensor that uses it is released. Strided,
+/// unaligned and read-only tensors are copied, and the deleter runs immediately. Bool becomes u8.
+/// This library's version checks do not see writes through another library's handle. No packed form
+/// of memory that was ever shared is therefore cached (Storage::share_outside). Throws on dtypes,
+/// devices or sizes that ringlet lacks; the deleter is then not called and `managed` still belongs
+/// to the caller. On CUDA both directions, and a tensor's release, wait for all work of the device.
 Tensor from_dlpack(DLManagedTensor* managed);
 Tensor from_dlpack(DLManagedTensorVersioned* managed);
 
-/// Keeps the tensor's memory alive until the receiver calls the deleter. What is written to a
-/// tensor that views a mapped file stays in memory; the file keeps what it had.
+/// Keeps the tensor's memory alive until the receiver calls the deleter. Writes to a tensor that
+/// views a mapped file stay in memory; the file is unchanged.
 DLManagedTensor* to_dlpack(const Tensor& tensor);
 DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor);
 

@@ -1,4 +1,4 @@
-// Tensors of other libraries whose elements do not lie one after the other.
+// Strided tensors of other libraries.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ inline void copy_strided(std::byte* out, const DLTensor& tensor, std::size_t siz
   std::int64_t offset = 0;
   for (std::int32_t i = 0; i >= 0; out += size) {
     std::memcpy(out, data + offset * step, size);
-    // Odometer: the last dimension turns fastest.
+    // Odometer: the last dimension changes fastest.
     for (i = tensor.ndim - 1; i >= 0; --i) {
       const auto d = static_cast<std::size_t>(i);
       offset += tensor.strides[i];

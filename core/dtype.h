@@ -1,4 +1,5 @@
-// Element types. f32 is what trains, f64 checks gradients, bf16 computes, f16 is storage only.
+// Element types. f32 is for training, f64 for gradient checks, bf16 for compute, f16 for storage
+// only.
 #pragma once
 
 #include <bit>
@@ -37,7 +38,7 @@ struct float16 {
 std::size_t itemsize(DType dtype);
 std::string_view name(DType dtype);  // "f32"
 bool is_floating(DType dtype);
-/// The dtype called `name` ("f32", "bf16", …); throws InputError with the known names.
+/// The dtype named `name` ("f32", "bf16", …); throws InputError with the known names.
 DType parse_dtype(std::string_view name);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 /// Throws "[op] does not take f16 tensors".

@@ -8,19 +8,19 @@
 
 namespace ringlet {
 
-/// Anything that went wrong inside the library.
+/// An error inside the library.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Bad input from outside: a file, a line or an option. Programs answer it with exit code 2.
+/// Bad input from outside: a file, a line or an option. Programs exit with code 2.
 class InputError : public Error {
  public:
   using Error::Error;
 };
 
-/// All arguments, streamed one after the other.
+/// All arguments, streamed in order.
 template <class... Args>
 std::string str(const Args&... args) {
   std::ostringstream out;

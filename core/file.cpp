@@ -22,7 +22,7 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// Closes at the end of the scope; errors of a read-only descriptor carry no news.
+/// Closes at the end of the scope; errors of closing a read-only descriptor are ignored.
 struct Descriptor {
   int fd;
   ~Descriptor() {
@@ -45,12 +45,12 @@ void check(const std::error_code& error, const fs::path& path, const char* what)
 fs::file_status status_of(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  // That nothing is there is an answer, too.
+  // A missing path is a valid result.
   if (!fs::status_known(status)) check(error, path, "cannot look at it");
   return status;
 }
 
-/// A name that no other process and no other thread of this one is writing to.
+/// A name that no other process and no other thread writes to.
 fs::path temporary_name(const fs::path& path) {
   static std::atomic<unsigned> count{0};
   fs::path name = path;
@@ -58,7 +58,7 @@ fs::path temporary_name(const fs::path& path) {
   return name;
 }
 
-/// Makes a rename in `folder` durable. Some file systems cannot sync folders; that is no error.
+/// Makes a rename in `folder` durable. Some file systems cannot sync folders; this is not an error.
 void sync_folder(const fs::path& folder) {
   const Descriptor directory{
       ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

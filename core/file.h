@@ -1,5 +1,5 @@
-// Files: a read-only mapping, and writing that either happens wholly or not at all.
-// Paths that cannot be read or written are InputError, "PATH: cannot open: No such file".
+// Files: a read-only mapping, and writing that either completes or has no effect. Paths that cannot
+// be read or written throw InputError, "PATH: cannot open: No such file".
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace ringlet {
 
-/// A whole regular file mapped for reading; move-only. Pages are read when first touched, and a
-/// page that is written to becomes this process's own. The mapping outlives the file's name (rename
-/// and unlink are harmless), but shrinking the file in place while it is mapped is not: replace
-/// files with AtomicFile instead.
+/// A whole regular file mapped for reading; move-only. Pages are read on first access; a page that
+/// is written to becomes private to the process. The mapping outlives the file's name: rename and
+/// unlink are harmless. Shrinking the file in place while it is mapped is not: replace files with
+/// AtomicFile.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -25,7 +25,7 @@ class MappedFile {
 
   const std::filesystem::path& path() const { return path_; }
   std::size_t size() const { return nbytes_; }
-  /// Valid while this object lives. The start is page-aligned; null for an empty file.
+  /// Valid while this object exists. The start is page-aligned; null for an empty file.
   std::span<const std::byte> bytes() const;
   std::string_view text() const;
 
@@ -37,8 +37,8 @@ class MappedFile {
 
 /// A file under construction: bytes go to a temporary name in the same folder; commit() syncs and
 /// renames it over `path`. Without commit() (an exception, a full disk) the temporary file is
-/// removed and whatever `path` held before is untouched. A link is followed, so its target is
-/// replaced. The folder must exist. Every write is checked.
+/// removed and `path` is unchanged. A link is followed: its target is replaced. The folder must
+/// exist. Every write is checked.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -50,10 +50,10 @@ class AtomicFile {
   void write(std::string_view text);
   /// Bytes written so far.
   std::size_t size() const { return nbytes_; }
-  /// Brings what was written to the disk, where a full disk shows at the latest. Files that belong
+  /// Writes all bytes to the disk; a full disk is reported here at the latest. Files that belong
   /// together are all synced before the first commit.
   void sync();
-  /// Syncs and makes the file visible under its name, once; nothing can be written afterwards.
+  /// Syncs the file and renames it to `path`, once; no writes may follow.
   void commit();
 
  private:
@@ -71,19 +71,19 @@ class AtomicFile {
 
 /// The whole text of a file.
 std::string read_file(const std::filesystem::path& path);
-/// Replaces `path` by `text`, or leaves it as it was and throws.
+/// Replaces the content of `path` by `text`, or throws and leaves it unchanged.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-/// Whether something is there; InputError where that cannot be told (a name that is too long, a
-/// circle of links).
+/// Whether the path exists; InputError if this cannot be determined (a name that is too long, a
+/// loop of links).
 bool path_exists(const std::filesystem::path& path);
-/// Whether a folder is there.
+/// Whether the path is a folder.
 bool folder_exists(const std::filesystem::path& path);
-/// Makes a folder and those above it, as far as they are missing.
+/// Makes a folder and its missing parents.
 void make_folders(const std::filesystem::path& path);
-/// Paths of what lies in a folder, sorted; none where there is no such folder.
+/// The paths in a folder, sorted; empty if there is no such folder.
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& path);
-/// Removes a file, or a folder with all that is in it; what is not there already is removed.
+/// Removes a file, or a folder with its contents; no error if the path does not exist.
 void remove_path(const std::filesystem::path& path);
 
 }  // namespace ringlet

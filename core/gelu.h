@@ -1,5 +1,5 @@
-// erf and GELU's derivative in floats, by the same operations in CPU vectors and on a CUDA device,
-// so that their bits are the same. V is a float or a vector of them; `fma(a, b, c)` is a b + c.
+// erf and GELU's derivative in floats. CPU vectors and CUDA use the same operations, so the bits
+// are the same. V is a float or a vector of floats; `fma(a, b, c)` is a b + c.
 #pragma once
 
 #include "ringlet/core/host_device.h"
@@ -35,9 +35,9 @@ RINGLET_HOST_DEVICE V rational_erf(V x, Fma fma) {
   return x != x ? x : result;
 }
 
-/// cdf(x) + x pdf(x): 1/2 + x P(x^2) / Q(x^2) on [-6, 6], within 4.7e-8 with these coefficients; 0
-/// or 1 beyond, where the derivative is within 3.7e-8 of it. Absolute error below 2.5e-7 and 2 ulp
-/// of the result.
+/// cdf(x) + x pdf(x) as 1/2 + x P(x^2) / Q(x^2) on [-6, 6], within 4.7e-8 with these coefficients.
+/// Beyond, 0 or 1, within 3.7e-8 of the derivative. Absolute error below 2.5e-7 plus 2 ulp of the
+/// result.
 template <class V, class Fma>
 RINGLET_HOST_DEVICE V rational_gelu_derivative(V x, Fma fma) {
   const V c = clamped(x, 6.0f);

@@ -1,5 +1,5 @@
-// Graphs: work of a device that is captured once and given to it again and again as one, for less
-// than its launches would cost. A device type has them or says why not; nobody above asks which.
+// Graphs: device work that is captured once and enqueued repeatedly as a whole, at less cost than
+// its launches. A device type has graphs or reports why not; callers never check the type.
 #pragma once
 
 #include <functional>
@@ -10,43 +10,44 @@
 
 namespace ringlet {
 
-/// Why work of the device cannot be captured; empty where it can.
+/// Why work of the device cannot be captured; empty if it can.
 std::string why_no_graphs(Device device);
 
-/// What `work` gives to `device` on this thread, captured: nothing of it runs before the first
-/// replay, which uses the same memory and the same numbers as the capture saw. What `work` does on
-/// the host beside it is done once, here. Its tensors take memory that all graphs of the device
-/// share, and must be gone when it returns: results are copied into tensors made before.
-/// Error, with nothing captured, where the device has no graphs, and where `work` throws, waits for
-/// the device, copies between host and device or leaves tensors behind.
+/// Captures the work that `work` enqueues on `device` from this thread. It first runs at the first
+/// replay; every replay uses the memory and the numbers of the capture. Host code in `work` runs
+/// once, during the capture. Its tensors use memory that all graphs of the device share and must be
+/// released when it returns: copy results into tensors made before. Error, with nothing captured,
+/// if the device has no graphs. The same if `work` throws, waits for the device, copies between
+/// host and device or leaves tensors behind.
 std::unique_ptr<DeviceGraph> capture(Device device, const std::function<void()>& work);
 
-/// Whether this thread is in capture().
+/// Whether this thread is inside capture().
 bool is_capturing();
-/// For what a graph would do wrong: Error "[graph] WHAT cannot be captured" while this thread is.
+/// Throws "[graph] WHAT cannot be captured" inside this thread's capture(); for calls that a graph
+/// cannot repeat.
 void check_not_capturing(const char* what);
-/// And while another thread captures what `device` is given, of which this would be a part.
+/// Throws also if another thread captures the stream of `device`: the call would become a part.
 void check_not_capturing(const char* what, Device device);
 
-/// When this thread's capture() has ended, one way or the other: for what would order captured work
-/// behind other work, or that behind it.
+/// Runs `call` when this thread's capture() ends or fails. For calls that would order captured work
+/// after other work, or other work after it.
 void run_after_capture(std::function<void()> call);
 
-/// Who is told when a graph is given to the device.
+/// Receives the replays of a graph.
 class ReplayObserver {
  public:
   virtual ~ReplayObserver() = default;
-  /// Before a replay, on the thread and the stream that it is given on; what this throws, replay()
-  /// throws with nothing given.
+  /// Called before a replay, on its thread and stream. If this throws, replay() throws the same and
+  /// enqueues nothing.
   virtual void begin_replay() = 0;
-  /// Behind it.
+  /// Called after the replay is enqueued.
   virtual void end_replay() = 0;
 };
-/// In a capture: of each replay of its graph, as long as that lives.
+/// Called in a capture: `observer` receives each replay of its graph during the graph's lifetime.
 void observe_replays(std::shared_ptr<ReplayObserver> observer);
 
-/// For a scope, the shapes that this thread's work has will come again: what is tried out once for
-/// each of them may take its time.
+/// Declares, for a scope, that the shapes of this thread's work will recur. Choices made once per
+/// shape, such as timing algorithms, may then take time.
 class ShapesRecur {
  public:
   ShapesRecur();

@@ -1,8 +1,8 @@
-// A tensor's values on their way to the host, for who does not want to wait for them yet.
+// Copies a tensor's values to the host asynchronously: the caller waits only when it reads them.
 //
-//   HostCopy loss(value);     // sets out behind what the device was given before
+//   HostCopy loss(value);     // ordered after the device's earlier work
 //   next_step();              // may write over `value`
-//   report(loss.item());      // waits until the device has got as far as the first line
+//   report(loss.item());      // waits until the copy is complete
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 
 namespace ringlet {
 
-/// On a CPU, and on any device that never runs behind, they have come when this is made.
+/// On a synchronous device, such as a CPU, the copy is complete after construction.
 class HostCopy {
  public:
   HostCopy() = default;
   explicit HostCopy(const Tensor& values);
 
   bool defined() const { return dtype_.has_value(); }
-  /// All of them, row-major. The first to ask waits, until they have come.
+  /// All values, row-major. The first call waits until the copy is complete.
   const std::vector<double>& values();
-  /// The only one.
+  /// The value of a tensor with one element.
   double item();
 
  private:

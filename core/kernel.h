@@ -1,5 +1,5 @@
-// The kernel table: one Kernel per primitive, one entry per device type. A kernel sees plain
-// pointers and sizes only; shapes and dtypes were checked once, by the op in core/ops.
+// The kernel table: one Kernel per primitive, one entry per device type. A kernel receives plain
+// pointers and sizes; the op in core/ops has checked shapes and dtypes once.
 #pragma once
 
 #include <atomic>
@@ -9,15 +9,15 @@
 
 namespace ringlet {
 
-/// Sees every kernel call of the process, on the thread that makes it: a profiler, a test. Calls on
-/// different threads overlap. `args` is the kernel's Args.
+/// Receives every kernel call of the process on the calling thread, for profilers and tests. Calls
+/// of different threads overlap. `args` is the kernel's Args.
 class KernelObserver {
  public:
   virtual ~KernelObserver() = default;
   virtual void before(const char* name, const void* args, Device device) = 0;
   virtual void after(const char* name, const void* args, Device device) = 0;
 };
-/// The one that sees the calls from now on; null where none does. It outlives them.
+/// The observer of all calls from now on, or null. It must outlive them.
 inline std::atomic<KernelObserver*> kernel_observer = nullptr;
 
 template <class Args>

@@ -1,4 +1,4 @@
-// What every allocator says where a device's memory is limited.
+// The check of a device's memory limit that every allocator calls.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace ringlet {
 
-/// Error where `nbytes` more than `now` are beyond the limit of the device: what is wanted, what is
-/// in use and the limit.
+/// Error if `nbytes` in addition to `now` exceed the device's limit. It gives the requested bytes,
+/// the bytes in use and the limit.
 void check_limit(Device device, std::size_t nbytes, const MemoryStats& now);
 
 }  // namespace ringlet

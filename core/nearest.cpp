@@ -5,7 +5,7 @@
 namespace ringlet {
 namespace {
 
-/// Edits from a to b, two neighbours swapped counting as one (optimal string alignment).
+/// Edits from a to b; a swap of two neighbours counts as one (optimal string alignment).
 std::size_t distance(std::string_view a, std::string_view b) {
   const std::size_t width = b.size() + 1;
   std::vector<std::size_t> table((a.size() + 1) * width);

@@ -1,4 +1,4 @@
-// Guesses what a misspelt name was meant to be.
+// Suggestions for a misspelt name.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace ringlet {
 
-/// The known names with the fewest letters to insert, drop, change or swap, if those are at most a
-/// third of the name; empty otherwise.
+/// The known names with the fewest edits (a letter inserted, dropped, changed or swapped), if those
+/// are at most a third of the name's length; empty otherwise.
 std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known);
 
 }  // namespace ringlet

@@ -16,7 +16,7 @@ std::int64_t backward_memory(const Item<T>& item) {
          2 * Compute<T>::kLanes;
 }
 
-// What a block of queries reads and what it leaves, all in working memory.
+// Inputs and results of a block of queries, all in working memory.
 template <class S>
 struct BackwardMemory {
   S *qt, *grad_t;        // (d, queries) scaled queries and gradients of the output
@@ -73,7 +73,7 @@ void backward_item(const AttentionBackwardArgs& args, const Item<T>& item, const
   const auto k = head_rows(item.in(1), item.stride, keys, item, m.k);
   const auto v = head_rows(item.in(2), item.stride, keys, item, m.v);
   if (m.bias) relative_bias(m.bias, item);
-  // Nobody attends to padding, so its keys and values get no gradient.
+  // No query attends to padding, so its keys and values get no gradient.
   for (S* unattended : {m.grad_k + keys * columns, m.grad_v + keys * columns})
     memset(unattended, 0, static_cast<std::size_t>((length - keys) * columns) * sizeof(S));
   if (m.grad_bias) memset(m.grad_bias, 0, static_cast<std::size_t>(distances(item)) * sizeof(S));
@@ -120,7 +120,7 @@ void backward_item(const AttentionBackwardArgs& args, const Item<T>& item, const
                 m.grad_bias, item);
 }
 
-// grad_relative_bias (32, heads) = beta of itself + the shares of the sentences, in order.
+// grad_relative_bias (32, heads) = beta * itself + the sentences' shares, added in order.
 template <class S>
 void add_shares(const AttentionBackwardArgs& args) {
   constexpr int kLanes = Compute<S>::kLanes;

@@ -1,11 +1,11 @@
-// The relative bias of a head by distance, and its gradient from distances back to buckets.
+// The relative bias of a head, indexed by distance, and its gradient from distances to buckets.
 #pragma once
 
 #include "ringlet/core/cpu/attention_item.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// The buckets of distances -kFar to kFar, beyond which nothing changes.
+// The buckets of distances -kFar to kFar; larger distances have the bucket of the nearer end.
 inline constexpr std::int64_t kFar = 128;
 struct BucketTable {
   std::uint8_t bucket[2 * kFar + 1];
@@ -19,8 +19,8 @@ struct BucketTable {
 };
 inline constexpr BucketTable kBucketOf;
 
-/// Elements of a row by distance: element L - 1 + query - key is that of key - query, so queries
-/// side by side read neighbours, and the next key begins one element before.
+/// Elements of a row indexed by distance: element L - 1 + query - key has distance key - query.
+/// Adjacent queries read adjacent elements, and the next key starts one element earlier.
 template <class T>
 RINGLET_INLINE std::int64_t distances(const Item<T>& item) {
   return 2 * item.length + Compute<T>::kLanes;
@@ -34,7 +34,7 @@ void relative_bias(S* bias, const Item<T>& item) {
     bias[i] = i <= 2 * last ? table[kBucketOf(last - i) * item.all.heads] : S{0};
 }
 
-/// Sums a row by distance to one by bucket.
+/// Sums the elements of a row by distance into buckets.
 template <class T, class S = scalar_t<T>>
 void sum_buckets(S* buckets, const S* by_distance, const Item<T>& item) {
   const std::int64_t last = item.length - 1;

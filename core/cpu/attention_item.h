@@ -1,4 +1,4 @@
-// What attention works on at a time: one head of one sentence, copied or read where it lies.
+// The unit of work of attention: one head of one sentence, copied or read in place.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// Queries come in blocks, so that the scores of a long sentence stay in the second cache level.
+// Queries are processed in blocks: the scores of a long sentence then fit the level-2 cache.
 inline constexpr std::int64_t kQueryBlock = 64;
 
 /// n rounded up to whole vectors.
@@ -41,11 +41,11 @@ struct Item {
   const T* in(int part, std::int64_t token = 0) const {
     return static_cast<const T*>(all.qkv) + offset(part, token);
   }
-  // This head's place in a (T, heads d) tensor.
+  // This head's offset in a (T, heads d) tensor.
   std::int64_t out_offset(std::int64_t token) const {
     return ((first + token) * all.heads + head) * width;
   }
-  // And in the (heads, T) log-sum-exp.
+  // This head's offset in the (heads, T) log-sum-exp.
   std::int64_t lse_offset(std::int64_t token) const { return head * all.tokens + first + token; }
   std::int64_t queries(std::int64_t begin) const {
     return length - begin < kQueryBlock ? length - begin : kQueryBlock;
@@ -54,13 +54,13 @@ struct Item {
   const AttentionShape& all;
   std::int64_t sentence, head, first, length;
   std::int64_t attended;       // keys that are not padding
-  std::int64_t width, stride;  // d, and from token to token in qkv
+  std::int64_t width, stride;  // d; elements between tokens in qkv
   std::int64_t columns;        // width in whole vectors
   std::int64_t ld;             // the queries of a block in whole vectors
-  std::uint32_t id;            // of the sentence
+  std::uint32_t id;            // the sentence's
 };
 
-/// Working memory of an item, handed out piece by piece; every piece starts on a cache line.
+/// Allocates working memory of an item piece by piece; every piece starts on a cache line.
 template <class S>
 class Pieces {
  public:
@@ -75,8 +75,8 @@ class Pieces {
   S* next_;
 };
 
-/// Asks for a head's rows of a block, to be read or written soon: they lie a token apart, where
-/// the processor does not look by itself.
+/// Prefetches a head's rows of a block, to be read or written soon. They are a token apart, a
+/// stride that the hardware prefetcher does not follow.
 template <int kWrites, class T>
 RINGLET_INLINE void fetch_rows(const T* from, std::int64_t stride, const Item<T>& item,
                                std::int64_t rows) {
@@ -92,7 +92,7 @@ struct HeadRows {
   std::int64_t stride;
 };
 
-/// The rows where they lie, if they can be read there, else copied to `space`.
+/// The rows in place if they can be read there, else copied to `space`.
 template <class T, class S = scalar_t<T>>
 HeadRows<S> head_rows(const T* from, std::int64_t stride, std::int64_t rows, const Item<T>& item,
                       S* space) {

@@ -1,5 +1,5 @@
-// Softmax of scores S^T (keys, queries): queries lie side by side in lanes, so that maxima and sums
-// over the keys need no step across lanes, and each key adds to all sums alike.
+// Softmax of scores S^T (keys, queries). Queries are adjacent lanes: maxima and sums over the keys
+// need no step across lanes, and all sums add the keys in the same order.
 #pragma once
 
 #include "ringlet/core/cpu/attention_item.h"
@@ -9,12 +9,12 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-/// A vector of queries and what their scores take besides.
+/// A vector of queries with the further inputs of their scores.
 template <class S>
 struct Queries {
-  std::int64_t ld;    // from key to key in the scores
+  std::int64_t ld;    // elements between keys in the scores
   std::int64_t keys;  // that are attended to
-  const S* bias;      // of key 0, the next key's is one element before; null without one
+  const S* bias;      // of key 0; the next key's is one element earlier; null without a bias
   const Dropout& dropout;
   const PhiloxSchedule& schedule;
   std::uint32_t sentence, head, query;  // dropout's counters of the first lane
@@ -24,7 +24,7 @@ struct Queries {
     return bias ? s + load(bias - key) : s;
   }
 
-  /// Calls body(key, drop) for every key; drop(x) is x / (1 - p) or 0 by query and key.
+  /// Calls body(key, drop) for every key; drop(x) is x / (1 - p), or 0 if (query, key) is dropped.
   template <class Body>
   __attribute__((always_inline)) void for_keys(Body body) const {
     if (dropout.threshold == 0) {
@@ -47,7 +47,7 @@ struct Queries {
   }
 };
 
-/// The queries of a vector, from token `query` on; `bias` by distance, null without one.
+/// The vector of queries from token `query` on; `bias` is indexed by distance, null without a bias.
 template <class T, class S = scalar_t<T>>
 RINGLET_INLINE Queries<S> queries_at(const Item<T>& item, const PhiloxSchedule& schedule,
                                      const S* bias, std::int64_t query) {
@@ -61,8 +61,8 @@ RINGLET_INLINE Queries<S> queries_at(const Item<T>& item, const PhiloxSchedule& 
           static_cast<std::uint32_t>(query)};
 }
 
-/// Scores to dropout(exp(scores + bias - their maximum)); the sums of what was not dropped yet go
-/// to `sums`. Returns the log-sum-exp.
+/// Replaces scores by dropout(exp(scores + bias - their maximum)). Writes the sums of exp before
+/// dropout to `sums`. Returns the log-sum-exp.
 template <class S>
 RINGLET_INLINE vector_t<S> softmax_queries(S* scores, const Queries<S>& q, vector_t<S>& sums) {
   vector_t<S> top = q.biased(scores, 0);
@@ -77,8 +77,9 @@ RINGLET_INLINE vector_t<S> softmax_queries(S* scores, const Queries<S>& q, vecto
   return top + log(total);
 }
 
-/// Scores to P, grad_p (the gradient of dropout(P)) to that of the scores; `kept` is dropout(P).
-/// Adds the gradients to `by_distance` (of key 0, as the bias), where given.
+/// Replaces scores by P, and grad_p (the gradient of dropout(P)) by the gradient of the scores.
+/// Writes dropout(P) to `kept`. Adds the gradients to `by_distance` (at key 0, as the bias) unless
+/// null.
 template <class S>
 RINGLET_INLINE void backward_queries(S* scores, S* grad_p, S* kept, S* by_distance, vector_t<S> lse,
                                      const Queries<S>& q) {

@@ -1,6 +1,6 @@
-// Memory of the cpu devices: a caching best-fit allocator over mappings, one per device. They are
-// private, in huge pages where the system has them, until the process has peers that map its
-// memory; from then on they are memfds.
+// Memory of the cpu devices: a caching best-fit allocator over mappings, one allocator per device.
+// Mappings are private, in huge pages if the system has them. Once the process has peers that map
+// its memory, new mappings are memfds.
 #include "ringlet/core/backend.h"
 
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t kAlignment = 64;                   // one cache line, one vector
 constexpr std::size_t kSegment = std::size_t{32} << 20;  // smallest mapping
 
-// A run of bytes in a mapping; free neighbours are joined, so no two free chunks touch.
+// A range of bytes in a mapping. Adjacent free chunks are merged, so no two free chunks touch.
 struct Chunk {
   std::byte* data;
   std::size_t nbytes;
@@ -72,7 +72,7 @@ class CachingAllocator {
 
   void release(const Block& block) {
     const std::lock_guard lock(mutex_);
-    if (!chunks_.contains(block.data)) return;  // its parent's, in a forked child
+    if (!chunks_.contains(block.data)) return;  // the parent's block, in a forked child
     auto* chunk = static_cast<Chunk*>(block.owner);
     stats_.allocated -= chunk->nbytes;
     chunk->free = true;
@@ -92,11 +92,11 @@ class CachingAllocator {
 
   int descriptor(const Block& block) const {
     const std::lock_guard lock(mutex_);
-    return chunks_.contains(block.data) ? block.fd : -1;  // its parent's, in a forked child
+    return chunks_.contains(block.data) ? block.fd : -1;  // the parent's: in a forked child
   }
 
-  // Maps every shared segment anew in the same place, as a private copy of the parent's bytes. The
-  // private ones are such copies since the fork.
+  // Maps every shared segment again at the same address, as a private copy of the parent's bytes.
+  // The private segments are such copies since the fork.
   void make_private() const {
     for (const auto& [data, chunk] : chunks_) {
       if (chunk->previous || chunk->fd < 0) continue;  // inside a segment, or private
@@ -114,7 +114,7 @@ class CachingAllocator {
   }
   void count_sidecar(const Block& block, std::ptrdiff_t nbytes) {
     const std::lock_guard lock(mutex_);
-    if (!chunks_.contains(block.data)) return;  // its parent's, in a forked child
+    if (!chunks_.contains(block.data)) return;  // the parent's block, in a forked child
     stats_.sidecars += static_cast<std::size_t>(nbytes);
     stats_.sidecars_peak = std::max(stats_.sidecars_peak, stats_.sidecars);
   }
@@ -132,11 +132,11 @@ class CachingAllocator {
   std::set<Chunk*, BySize>& free_of(const Chunk& chunk) { return free_[chunk.fd >= 0]; }
 
   Chunk* map_segment(std::size_t wanted) {
-    // By an eighth at least, so that a program maps a few times and not whenever a batch is longer
-    // than those before it; what nobody writes to takes no memory.
+    // At least an eighth of the reserved bytes: a program maps a few times, not for every batch
+    // that is longer than all before it. Pages that are never written take no memory.
     const auto map = shared_ ? cpu::map_shared : cpu::map_private;
     cpu::Pages pages = map(std::max({wanted, kSegment, stats_.reserved / 8}));
-    if (!pages.data) pages = map(wanted);  // there may be a limit on what is mapped, too
+    if (!pages.data) pages = map(wanted);  // the system may limit mapped memory, too
     if (!pages.data)
       fail("[allocate] ", wanted, " bytes of memory: ", std::strerror(errno), " (",
            stats_.allocated, " in use)");
@@ -148,7 +148,7 @@ class CachingAllocator {
     return slot.get();
   }
 
-  // Keeps the first `wanted` bytes of `chunk`; the rest becomes a free chunk behind it.
+  // Keeps the first `wanted` bytes of `chunk`; the rest becomes a free chunk after it.
   void split(Chunk* chunk, std::size_t wanted) {
     auto rest = std::make_unique<Chunk>(Chunk{chunk->data + wanted, chunk->nbytes - wanted,
                                               chunk->fd_offset + wanted, chunk->fd, true, chunk,
@@ -174,7 +174,7 @@ class CachingAllocator {
   }
 
   Device device_;
-  bool shared_;  // what is mapped from now on
+  bool shared_;  // the kind of new mappings
   mutable std::mutex mutex_;
   std::array<std::set<Chunk*, BySize>, 2> free_;  // of private segments, of shared ones
   std::map<std::byte*, std::unique_ptr<Chunk>> chunks_;
@@ -228,8 +228,8 @@ class CpuBackend final : public Backend {
     if (!slot) slot = std::make_unique<CachingAllocator>(device, limits_[device.index], shared_);
     return *slot;
   }
-  // A forked child has its parent's mappings, but its free lists are of no use: the parent goes on
-  // to use what is shared. The child starts with allocators of its own, and without peers.
+  // A forked child has its parent's mappings but cannot use its free lists: the parent still uses
+  // the shared memory. The child starts with new allocators and without peers.
   void leave_to_parent() const {
     if (process_ == getpid()) return;
     for (auto& [index, allocator] : allocators_) static_cast<void>(allocator.release());
@@ -240,7 +240,7 @@ class CpuBackend final : public Backend {
   mutable std::mutex mutex_;
   mutable std::map<int, std::unique_ptr<CachingAllocator>> allocators_;
   mutable std::map<int, std::size_t> limits_;  // kept by a forked child
-  mutable bool shared_ = false;                // other processes map this one's memory
+  mutable bool shared_ = false;                // true: other processes map this one's memory
   mutable pid_t process_ = getpid();
 };
 

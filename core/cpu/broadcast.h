@@ -1,4 +1,4 @@
-// Operands of different shapes, a run of the innermost dimension at a time.
+// Operands of different shapes, processed in runs of the innermost dimension.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
@@ -8,7 +8,7 @@
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-// Elements that a thread takes at a time, at least.
+// The smallest number of elements of a task.
 inline constexpr std::int64_t kElementwiseGrain = 1 << 14;
 
 // Calls row(out offset, operand offsets, length) for pieces of the innermost dimension.

@@ -50,8 +50,7 @@ RINGLET_INLINE u16x16 round_to_f16(f32x16 v) {
 
 // ---- the element types --------------------------------------------------------------------
 
-// How T is loaded, added and stored, a vector of kLanes at a time. `count` < kLanes is the padded
-// tail.
+// Loads, adds and stores T in vectors of kLanes. `count` < kLanes: a tail, padded with zeros.
 template <class T>
 struct Elements {
   using Vector = vector_t<T>;
@@ -81,7 +80,7 @@ struct Elements<float16> : Elements<float> {
   }
 };
 
-// Sums are taken of unsigned numbers, which wrap around.
+// Sums use unsigned numbers, which wrap around.
 template <class T, class Unsigned>
 struct Integers {
   typedef T Vector __attribute__((vector_size(64)));
@@ -110,7 +109,7 @@ struct Elements<std::uint8_t> : Integers<std::uint8_t, std::uint8_t> {};
 
 // ---- the loop -----------------------------------------------------------------------------
 
-// `known` is the number of sources where the compiler is to know it, else 0.
+// `known` is the number of sources as a compile-time constant, or 0.
 template <class T, CombineOp op, int known>
 void run(const CombineArgs& args) {
   using E = Elements<T>;

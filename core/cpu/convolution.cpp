@@ -1,5 +1,5 @@
-// Convolution as matrix products: an image's patches become the columns of a matrix (im2col), a
-// strip of output rows at a time so that the matrix stays in the cache.
+// Convolution as matrix products: an image's patches become the columns of a matrix (im2col). It is
+// built for a strip of output rows at a time and so stays in the cache.
 #include "ringlet/core/ops/convolution.h"
 
 #include "ringlet/core/cpu/convolution_columns.h"
@@ -17,7 +17,7 @@ constexpr DType parameters = dtype_of<scalar_t<T>>();
 
 // ---- forward ------------------------------------------------------------------------------
 
-// Where a block of the product goes: rows are output channels.
+// The destination of a block of the product; rows are output channels.
 template <class T>
 struct Output {
   T* y;
@@ -110,7 +110,7 @@ void backward_input(const Conv2dBackwardInputArgs& args, Device device) {
                     [&]<class T>() { backward_input_as<T>(args, device); });
 }
 
-// Images one after the other: the order of the sum is the batch's.
+// Images are processed sequentially: the sum has the order of the batch.
 template <class T>
 void backward_weight_as(const Conv2dBackwardWeightArgs& args, Device device) {
   const Conv2dSizes& s = args.sizes;

@@ -1,4 +1,4 @@
-// The patches of an image as the columns of a matrix (im2col), a strip of output rows at a time.
+// The patches of an image as the columns of a matrix (im2col), in strips of output rows.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
@@ -34,7 +34,7 @@ RINGLET_INLINE std::int64_t strip_elements(const Conv2dSizes& s) {
   return whole < strip ? whole : strip;
 }
 
-// One place (channel, ky, kx) of the kernel, and for which outputs it lies inside the image.
+// One position (channel, ky, kx) of the kernel, and the outputs for which it is inside the image.
 struct Tap {
   std::int64_t channel, ky, kx;
   std::int64_t begin, end;  // output columns
@@ -50,7 +50,7 @@ struct Tap {
     if (begin > end) begin = end;
   }
 
-  /// The input row that output row `oy` meets; may lie outside.
+  /// The input row for output row `oy`; may be outside the image.
   std::int64_t input_row(const Conv2dSizes& s, std::int64_t oy) const {
     return oy * s.stride - s.padding + ky;
   }

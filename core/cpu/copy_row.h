@@ -1,4 +1,4 @@
-// Numbers of one row to another dtype.
+// Copies one row to another dtype.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"

@@ -36,7 +36,7 @@ static inline void dispatch_integer(const char* op, DType dtype, Body&& body) {
   }
 }
 
-/// The same for what only moves: the unsigned word of as many bytes as an element has.
+/// The same for ops that only move elements: T is the unsigned word of the element's size.
 template <class Body>
 static inline void dispatch_word(std::int64_t itemsize, Body&& body) {
   switch (itemsize) {

@@ -1,4 +1,4 @@
-// What dropout keeps of a row, for the kernels that drop on their way.
+// Dropout within kernels: the random words of a row, and their use as a mask.
 #pragma once
 
 #include "ringlet/core/cpu/philox_row.h"
@@ -6,12 +6,12 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-/// Words that drawing a row writes.
+/// The number of words that draw_row() writes.
 RINGLET_INLINE std::int64_t row_words(std::int64_t columns) {
   return (columns + kPhiloxRun - 1) / kPhiloxRun * kPhiloxRun;
 }
 
-/// Draws the words of a row of activations, row_words(columns) of them.
+/// Draws the words of a row of activations: row_words(columns) words.
 RINGLET_INLINE void draw_row(std::uint32_t* words, const RowDropout& dropout,
                              const PhiloxSchedule& keys, std::int64_t row, std::int64_t columns) {
   const std::int32_t* at = dropout.positions ? dropout.positions + 2 * row : nullptr;
@@ -20,7 +20,7 @@ RINGLET_INLINE void draw_row(std::uint32_t* words, const RowDropout& dropout,
   philox_words(keys, philox_row(keys, sentence, token, 0), columns, words);
 }
 
-/// x / (1 - p) where the lane's word says so, +0 elsewhere, whatever x is.
+/// x / (1 - p) in the lanes that are kept; +0 in the others, for any x.
 RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const Dropout& dropout) {
   const std::uint32_t threshold = dropout.threshold;
   const auto scale = static_cast<float>(dropout.scale);
@@ -33,7 +33,8 @@ RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const Dropout& dropout) {
     char* at = reinterpret_cast<char*>(&scaled) + part * kRegisterBytes;
     memcpy(&bits, at, sizeof(bits));
     memcpy(&word, reinterpret_cast<const char*>(&words) + part * kRegisterBytes, sizeof(word));
-    // Flipping the top bit orders unsigned words as signed ones, which every processor compares.
+    // With the top bit flipped, unsigned words compare as signed ones, which every processor can
+    // do.
     bits &= (WordLanes)((SignedLanes)(word ^ 0x80000000u) >=
                         (SignedLanes)(WordLanes{} + (threshold ^ 0x80000000u)));
     memcpy(at, &bits, sizeof(bits));
@@ -46,7 +47,7 @@ RINGLET_INLINE f64x8 drop(f64x8 x, u32x16 words, const Dropout& dropout) {
   return x;
 }
 RINGLET_INLINE f32x16 drop(f32x16 x, const std::uint32_t* words, const Dropout& dropout) {
-  u32x16 word;  // whole, or the compiler moves it lane by lane
+  u32x16 word;  // copied as a whole: else the compiler moves it lane by lane
   memcpy(&word, words, sizeof(word));
   return drop(x, word, dropout);
 }

@@ -1,4 +1,4 @@
-// What element-wise ops compute of a vector, or of a number.
+// Element-wise functions of vectors and of numbers.
 #pragma once
 
 #include "ringlet/core/cpu/simd_math.h"

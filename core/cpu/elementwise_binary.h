@@ -31,7 +31,7 @@ void arithmetic(const BinaryArgs& args, Device device) {
   });
 }
 
-// Integers, powers and comparisons go element by element.
+// Integers, powers and comparisons are computed element by element.
 template <class Out, class T, class Function>
 void elementwise(const BinaryArgs& args, Device device, Function function) {
   const int last = args.plan.dim - 1;

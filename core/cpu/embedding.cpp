@@ -35,7 +35,7 @@ void chain_tokens(const EmbeddingBackwardArgs& args) {
   }
 }
 
-// Columns [begin, end) of one id's row, four vectors side by side along its chain.
+// Columns [begin, end) of one id's row; sums four adjacent vectors along the id's chain.
 template <class T, class S = scalar_t<T>>
 RINGLET_INLINE void sum_chain(const EmbeddingBackwardArgs& args, std::int64_t id,
                               std::int64_t begin, std::int64_t end) {
@@ -63,7 +63,7 @@ RINGLET_INLINE void sum_chain(const EmbeddingBackwardArgs& args, std::int64_t id
   }
 }
 
-// Ids [begin, end); neighbours that no token has are cleared together.
+// Ids [begin, end); adjacent ids without tokens are cleared in one call.
 template <class T, class S = scalar_t<T>>
 void sum_ids(const EmbeddingBackwardArgs& args, std::int64_t begin, std::int64_t end) {
   for (std::int64_t id = begin; id < end;) {
@@ -88,7 +88,7 @@ void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
                    [&](std::int64_t begin, std::int64_t end) { sum_ids<T>(args, begin, end); });
       return;
     }
-    // Few ids with many tokens each: threads share the columns instead.
+    // Few ids have many tokens each: threads split the columns instead.
     parallel_for(device, args.columns, 64, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t id = 0; id < args.rows; ++id)
         if (args.first[id] >= 0 || args.beta == 0) sum_chain<T>(args, id, begin, end);

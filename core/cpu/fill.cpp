@@ -29,7 +29,7 @@ void fill(const FillArgs& args, Device device) {
   });
 }
 
-// Between f32 and bf16, of which a step has many, by the vector.
+// Casts between f32 and bf16, the frequent ones of a step, use vectors.
 template <class To, class From>
 void cast_run(To* out, const From* in, std::int64_t n) {
   constexpr bool narrows = std::is_same_v<To, bfloat16> && std::is_same_v<From, float>;

@@ -1,6 +1,6 @@
-// The one seam that all matrix products of CPU kernels go through: row-major
+// The single entry point for all matrix products of CPU kernels, row-major.
 // C (m, n) = alpha op(A) (m, k) op(B) (k, n) + beta C, where op may transpose.
-// Work is cut into blocks of fixed size and every element is summed over k in one order that does
+// Work is divided into blocks of fixed size. The order in which an element is summed over k does
 // not depend on m, on its row or on the number of threads.
 #pragma once
 
@@ -14,7 +14,7 @@ void gemm(Device device, std::int64_t m, std::int64_t n, std::int64_t k, float a
 void gemm(Device device, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
           const GemmOperand& a, const GemmOperand& b, const GemmEpilogue<double>& epilogue);
 
-/// Into C of f32, bf16 (after f32 or bf16 operands) or f64; beta 0 never reads C.
+/// Writes C as f32, bf16 (for f32 or bf16 operands) or f64; with beta 0, C is never read.
 void gemm(Device device, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
           const GemmOperand& a, const GemmOperand& b, double beta, void* c, DType c_dtype,
           std::int64_t ldc);

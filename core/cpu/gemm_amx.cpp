@@ -1,4 +1,4 @@
-// Products by AMX tiles.
+// Products with AMX tiles.
 #include "ringlet/core/cpu/gemm_tiles.h"
 #include "ringlet/core/cpu/gemm_units.h"
 

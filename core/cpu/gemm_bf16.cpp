@@ -1,5 +1,6 @@
-// Products of bf16 by VDPBF16PS: two multiply-adds for one of f32. Every element is one chain over
-// pairs in order, each number rounded to nearest even, denormals taken and left as zero.
+// Products of bf16 with VDPBF16PS: two multiply-adds in place of one in f32. An element is one
+// chain over the pairs in order. Each operation rounds to nearest even, denormals are read and
+// written as zero.
 #include <immintrin.h>
 
 #include "ringlet/core/cpu/gemm_pairs.h"

@@ -1,8 +1,8 @@
-// The loops around a tile: operands are packed once per product, by all threads, where a tile
-// cannot read them in place and nothing is kept of them; a block of C stays in the second-level
-// cache until it is finished.
+// The loops around a tile. Operands that a tile cannot read in place are packed once per product,
+// by all threads, unless a packed form is cached. A block of C stays in the level-2 cache until it
+// is complete.
 //
-// A Kernel says how operands are packed and blocks multiplied:
+// A Kernel defines how operands are packed and blocks are multiplied:
 //   Sum, Element                       of C, of packed operands
 //   kDepthPerElement, kDepthMultiple   k in an element, what k is padded to
 //   kBlockDepth                        elements whose products are summed before C is
@@ -13,7 +13,7 @@
 //                                      while the next rows are fetched
 //   kMayReadInPlace                    whether in_place says which A's are not packed, and
 //                                      rows_in_place where their rows lie
-// Depths count elements; the stride that packing gets lies between panels.
+// Depths count elements; the stride that packing gets is the distance between panels.
 #pragma once
 
 #include "ringlet/core/cpu/gemm_product.h"
@@ -22,11 +22,11 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// Multiply-adds below which threads cost more than they bring.
+// Products of at most this many multiply-adds run on the calling thread: threads would cost more.
 inline constexpr std::int64_t kInLine = 1 << 18;
 
-/// Rows of a block, so that all threads get as many blocks: parallel_for deals them out in four
-/// pieces a thread.
+/// Rows of a block, chosen so that all threads get the same number of blocks: parallel_for cuts
+/// work into four pieces per thread.
 constexpr std::int64_t rows_of_block(std::int64_t m, std::int64_t column_blocks,
                                      std::int64_t threads, std::int64_t multiple) {
   std::int64_t row_blocks = blocks_of(m, kBlockRows);

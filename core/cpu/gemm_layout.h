@@ -1,4 +1,4 @@
-// How operands of a product lie in memory when it reads them.
+// The memory layout of operands when a product reads them.
 #pragma once
 
 #include "ringlet/core/cpu/gemm_pack.h"
@@ -17,19 +17,18 @@ constexpr GemmRange range_of(std::int64_t index, std::int64_t block, std::int64_
   return {index * block, min_of(block, n - index * block)};
 }
 
-/// A packed operand: block after block of rows (of A) or columns (of B), within it block after
-/// block of depths, within it panels, each (depths, kPlanes, kWidth): what a block of C needs next
-/// follows what it needs now.
+/// A packed operand: blocks of rows (of A) or columns (of B), each divided into blocks of depths,
+/// each divided into panels (depths, kPlanes, kWidth). A product reads it in memory order.
 template <class Kernel, std::int64_t kWidth>
 struct PackedLayout {
   std::int64_t extent;  // rows or columns
-  std::int64_t block;   // of them, a multiple of kWidth
-  std::int64_t depths;  // of k in elements
+  std::int64_t block;   // rows or columns per block, a multiple of kWidth
+  std::int64_t depths;  // k in elements
 
   std::int64_t blocks() const { return blocks_of(extent, block); }
   std::int64_t depth_blocks() const { return blocks_of(depths, Kernel::kBlockDepth); }
   std::int64_t pieces() const { return blocks() * depth_blocks(); }
-  /// In elements, a multiple of a cache line's.
+  /// In elements, a multiple of a cache line.
   std::int64_t size() const {
     return padded_to(padded_to(extent, kWidth) * depths * Kernel::kPlanes, 64);
   }
@@ -39,7 +38,7 @@ struct PackedLayout {
     return (part.begin * depths + padded_to(part.size, kWidth) * depth.begin) * Kernel::kPlanes;
   }
 
-  /// Piece `i` of x, k numbers deep, by Kernel::pack_a or pack_b.
+  /// Packs piece `i` of x with Kernel::pack_a or pack_b; x is k numbers deep.
   template <class Pack>
   void pack(Pack pack, const GemmOperand& x, std::int64_t k, std::int64_t i,
             typename Kernel::Element* packed) const {
@@ -51,18 +50,18 @@ struct PackedLayout {
   }
 };
 
-/// A block of A as tiles read it, packed or in place: see TileRows.
+/// A block of A as tiles read it, packed or in place; see TileRows.
 template <class Element>
 struct GemmRows {
   const Element* data;
   std::int64_t stride;  // of TileRows
-  std::int64_t panel;   // elements from one tile's rows to the next one's
+  std::int64_t panel;   // elements between the rows of two adjacent tiles
   bool depths_together;
   std::int64_t rows;
   std::int64_t depths;
 };
 
-/// Fetches a block into the cache in `parts` parts, while something else is computed.
+/// Prefetches a block into the cache in `parts` parts, between other computations.
 template <std::int64_t kRows, class Element>
 class Fetch {
  public:
@@ -84,7 +83,7 @@ class Fetch {
  private:
   static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Element));
   const Element* data_;
-  std::int64_t run_, step_;  // elements that lie together, and from their first to the next one's
+  std::int64_t run_, step_;  // contiguous elements, and from their first to the next one's
   std::int64_t runs_, at_once_, done_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What products are told: their operands, and what to do with their results.
+// Arguments of products: the operands, and the function that receives the result.
 #pragma once
 
 #include "ringlet/core/device.h"
@@ -16,9 +16,9 @@ struct GemmOperand {
   DType dtype;  // f32, f64 or bf16; sums of bf16 are f32
   std::int64_t ld;
   bool trans;
-  bool rounded = false;     // f32 that counts as rounded to bf16
-  bool written_to = false;  // while the product runs: it has to be copied first
-  Storage* keep = nullptr;  // of `data`, where B's packed form may be kept with it
+  bool rounded = false;     // f32, to be rounded to bf16
+  bool written_to = false;  // written during the product: copied first
+  Storage* keep = nullptr;  // storage of `data`, if B's packed form may be cached with it
 };
 
 /// A finished block of alpha op(A) op(B), still in cache: rows [row, row + rows) and columns
@@ -30,7 +30,7 @@ struct GemmBlock {
   std::int64_t row, column, rows, columns;
 };
 
-/// What to do with a block; called once for each, from any thread of the device.
+/// The function that receives the blocks; called once for each, from any thread of the device.
 template <class T>
 struct GemmEpilogue {
   void (*run)(const void* context, const GemmBlock<T>& block);

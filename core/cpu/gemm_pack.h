@@ -1,5 +1,5 @@
-// Packing: an operand (extent, depth) becomes panels of kWidth rows, depth after depth, so that the
-// tile reads both operands in one run. Rows beyond the extent are zero.
+// Packing: an operand (extent, depth) becomes panels of kWidth rows, stored depth after depth, so
+// that the tile reads both operands contiguously. Rows beyond the extent are zero.
 #pragma once
 
 #include "ringlet/core/cpu/gemm_operand.h"
@@ -7,12 +7,12 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-/// A number of f32 that counts as rounded to bf16.
+/// An f32 number, rounded to bf16 when it is read.
 struct Rounded {
   float value;
 };
 
-/// Reads kLanes numbers of f32, f64 or bf16 (as f32) at `from`, zero beyond `count`.
+/// Reads kLanes numbers of f32, f64 or bf16 (widened to f32) at `from`; zero beyond `count`.
 template <class E, int kLanes, class T>
 RINGLET_INLINE lanes_t<E, kLanes> read_lanes(const T* from, std::int64_t count) {
   if constexpr (std::is_same_v<T, Rounded>) {
@@ -28,7 +28,7 @@ RINGLET_INLINE lanes_t<E, kLanes> read_lanes(const T* from, std::int64_t count) 
   }
 }
 
-/// What packing moves at a time: as much of a register as divides the panel.
+/// Lanes that packing moves in one step: the largest part of a register that divides the panel.
 template <class E, int kWidth, int kLanes = kRegisterBytes / static_cast<int>(sizeof(E))>
 constexpr int pack_lanes() {
   if constexpr (kWidth % kLanes == 0) {
@@ -38,7 +38,7 @@ constexpr int pack_lanes() {
   }
 }
 
-/// Where neighbours in memory are neighbours in a panel too: read(depth, row, count) gives kLanes
+/// For operands with neighbours in memory one row apart: read(depth, row, count) returns kLanes
 /// rows of one depth, of which `count` exist. Panels are `stride` elements apart.
 template <class E, int kWidth, class Read>
 RINGLET_INLINE void pack_copied(E* to, std::int64_t stride, std::int64_t extent,
@@ -58,8 +58,8 @@ RINGLET_INLINE void pack_copied(E* to, std::int64_t stride, std::int64_t extent,
   }
 }
 
-/// Where neighbours in memory lie one depth apart: read(row, depth, count) gives kLanes depths of
-/// one row, of which `count` exist.
+/// For operands with neighbours in memory one depth apart: read(row, depth, count) returns kLanes
+/// depths of one row, of which `count` exist.
 template <class E, int kWidth, class Read>
 RINGLET_INLINE void pack_transposed(E* to, std::int64_t stride, std::int64_t extent,
                                     std::int64_t depths, Read read) {
@@ -84,8 +84,8 @@ struct GemmRange {
   std::int64_t begin, size;
 };
 
-/// A part of an operand as (extent, depth): rows of A or columns of B. `transposed` where
-/// neighbours in memory lie one depth apart.
+/// A part of an operand as (extent, depth): rows of A or columns of B. `transposed`: neighbours in
+/// memory are one depth apart.
 template <class T>
 struct PackSource {
   const T* data;
@@ -93,8 +93,8 @@ struct PackSource {
   bool transposed;
 };
 
-/// Calls body with the PackSource of this part of x; S is float (f32 or bf16) or double. Where
-/// packing rounds to bf16 by itself (kRounds), Rounded is f32.
+/// Calls body with the PackSource of this part of x; S is float (f32 or bf16) or double. If packing
+/// itself rounds to bf16 (kRounds), f32 stays f32 and Rounded is not used.
 template <class S, bool kRounds, class Body>
 RINGLET_INLINE void with_source(const GemmOperand& x, bool transposed, GemmRange extent,
                                 GemmRange depth, Body body) {
@@ -118,7 +118,7 @@ struct NumberPacking {
   static constexpr std::int64_t kDepthMultiple = 1;
   static constexpr bool kRounds = false;
 
-  /// Whether x lies in memory as elements (numbers of one row, or of one depth, side by side).
+  /// Whether x is stored as elements: numbers of one row, or of one depth, are contiguous.
   static bool in_elements(const GemmOperand& x, std::int64_t) {
     return x.dtype == dtype_of<S>() && !x.rounded;
   }

@@ -1,5 +1,5 @@
-// Packing into pairs of bf16 neighbours in depth, which the processors' dot products take: an
-// element is one row at two depths, the earlier one in the low half. f32 is rounded to nearest
+// Packing into pairs of bf16 numbers that are adjacent in depth, the operands of bf16 dot products.
+// An element is one row at two depths, the earlier one in the low half. f32 is rounded to nearest
 // even.
 #pragma once
 
@@ -19,7 +19,7 @@ RINGLET_INLINE lanes_t<std::uint32_t, kLanes> read_halves(const T* from, std::in
   }
 }
 
-/// The pairs of neighbours in memory, of which `numbers` numbers exist.
+/// The pairs of adjacent numbers in memory, of which `numbers` numbers exist.
 template <int kLanes, class T>
 RINGLET_INLINE lanes_t<std::uint32_t, kLanes> read_pairs(const T* from, std::int64_t numbers) {
   using U = lanes_t<std::uint32_t, kLanes>;
@@ -27,7 +27,7 @@ RINGLET_INLINE lanes_t<std::uint32_t, kLanes> read_pairs(const T* from, std::int
     return bits_as<U>(load_lanes<std::uint16_t, 2 * kLanes>(
         reinterpret_cast<const std::uint16_t*>(from), numbers));
   } else {
-    // A register at a time: compilers narrow wider vectors number by number.
+    // One register at a time: compilers narrow wider vectors number by number.
     typedef lanes_t<std::uint16_t, kLanes> Halves;
     const Halves parts[2] = {
         __builtin_convertvector(read_halves<kLanes>(from, numbers), Halves),
@@ -36,13 +36,13 @@ RINGLET_INLINE lanes_t<std::uint32_t, kLanes> read_pairs(const T* from, std::int
   }
 }
 
-/// For dot products of pairs; the last pair of an odd depth has a zero in it.
+/// For dot products of pairs; the last pair of an odd depth contains a zero.
 struct PairPacking {
   static constexpr std::int64_t kDepthPerElement = 2;
   static constexpr std::int64_t kDepthMultiple = 2;
   static constexpr bool kRounds = true;
 
-  /// Whether x's numbers, `depths` of them in a row, lie in memory as pairs.
+  /// Whether x, `depths` numbers per row, is stored as pairs.
   static bool in_elements(const GemmOperand& x, std::int64_t depths) {
     return x.dtype == DType::bf16 && !x.trans && depths % 2 == 0 && x.ld % 2 == 0 &&
            reinterpret_cast<std::uintptr_t>(x.data) % sizeof(std::uint32_t) == 0;

@@ -1,4 +1,4 @@
-// The Kernel (gemm_blocks.h) of tiles in registers.
+// The Kernel (gemm_blocks.h) for tiles in registers.
 #pragma once
 
 #include "ringlet/core/cpu/gemm_blocks.h"
@@ -12,16 +12,16 @@ struct PanelKernel {
   using Element = typename Arithmetic::Element;
   static constexpr std::int64_t kDepthPerElement = Packing::kDepthPerElement;
   static constexpr std::int64_t kDepthMultiple = Packing::kDepthMultiple;
-  // A panel of 48 columns of B takes 36 KiB so, a block 288 KiB, beside 96 KiB of A. Summing up
-  // short sums also keeps the error of long ones small.
+  // With this depth a panel of 48 columns of B takes 36 KiB, a block of B 288 KiB and a block of A
+  // 96 KiB. Summing in short parts also keeps the error of long sums small.
   static constexpr std::int64_t kBlockDepth = 192;
   static constexpr std::int64_t kPlanes = 1;
   static constexpr std::int64_t kRows = kTileHeight;
   static constexpr std::int64_t kColumns = kTileColumns<Arithmetic>;
   static constexpr bool kMayReadInPlace = true;
 
-  // A tile reads one factor of A at a time, wherever it lies. Where a depth's rows lie together
-  // every depth is on a page of its own, which only pays where A is read once.
+  // A tile reads one factor of A at a time, from any address. If the rows of a depth are
+  // contiguous, every depth is on a different page: this pays only if A is read once.
   static bool in_place(const GemmOperand& a, std::int64_t k, std::int64_t n) {
     return !a.written_to && Packing::in_elements(a, k) && (!a.trans || n <= kBlockColumns);
   }
@@ -46,8 +46,8 @@ struct PanelKernel {
     });
   }
 
-  // A panel of B stays in the first-level cache while all of A's pass by. What comes next is
-  // fetched meanwhile: a slice of the following panel of B, and of the next block of A.
+  // A panel of B stays in the level-1 cache while all panels of A are multiplied with it. Each tile
+  // prefetches a slice of the next panel of B and of the next block of A.
   static void multiply(const GemmRows<Element>& a, const GemmRows<Element>& next_a,
                        const Element* b, std::int64_t columns, Sum* c, std::int64_t ldc,
                        bool accumulate) {

@@ -1,4 +1,4 @@
-// One product's pieces of work: packing its operands, then blocks of C.
+// The tasks of one product: packing the operands, then computing blocks of C.
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// 128 x 384 sums in f32 take 192 KiB of the second-level cache.
+// A block of 128 x 384 f32 sums takes 192 KiB of the level-2 cache.
 inline constexpr std::int64_t kBlockRows = 128;
 inline constexpr std::int64_t kBlockColumns = 384;
 

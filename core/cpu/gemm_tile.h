@@ -1,5 +1,5 @@
-// The innermost product: a tile of C that stays in registers while both packed operands pass by.
-// Every element is one chain of multiply-adds over the depth in order, whatever the tile's size.
+// The innermost product: a tile of C stays in registers while both packed operands are read. Every
+// element is one chain of multiply-adds over the depth in order, for any tile size.
 #pragma once
 
 #include "ringlet/core/cpu/lanes.h"
@@ -10,15 +10,15 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// A tile of kTileHeight x 3 registers of sums leaves room for a row of B and a factor of A: there
-// are 32 registers of 64 bytes, 16 of fewer.
+// A tile has kTileHeight x 3 registers of sums and leaves room for a row of B and a factor of A.
+// There are 32 registers of 64 bytes, or 16 smaller ones.
 inline constexpr int kTileHeight = kRegisterBytes == 64 ? 8 : 4;
 inline constexpr int kTileRegisters = 3;
 
 template <class T>
 using Register = lanes_t<T, kRegisterBytes / sizeof(T)>;
 
-/// a * b + c on one register, in one rounding where the processor can.
+/// a * b + c on one register, with one rounding if the processor has FMA.
 #if defined(__AVX512F__)
 RINGLET_INLINE Register<float> multiply_add(Register<float> a, Register<float> b,
                                             Register<float> c) {
@@ -60,7 +60,7 @@ struct MultiplyAdd {
   }
 };
 
-// A's may be bf16 in memory, two at a time.
+// Reads an element of A, which may be two bf16 in memory.
 template <class E>
 RINGLET_INLINE E element_at(const E* from) {
   E element;
@@ -72,8 +72,9 @@ template <class Arithmetic>
 inline constexpr int kTileColumns = kTileRegisters* kRegisterBytes /
                                     static_cast<int>(sizeof(typename Arithmetic::Sum));
 
-/// The first element of kTileHeight rows of A. Either a row's depths lie side by side
-/// (kDepthsTogether) and rows `stride` elements apart, or the rows of a depth and depths.
+/// The first element of kTileHeight rows of A. With kDepthsTogether a row's depths are contiguous
+/// and rows are `stride` elements apart; else the rows of a depth are contiguous and depths are
+/// apart.
 template <class Element>
 struct TileRows {
   const Element* data;
@@ -81,8 +82,8 @@ struct TileRows {
 };
 
 // c (kRows, kRegisters registers) = the product of a (kRows, depths) and b (depths, kTileColumns),
-// or c + it. Its own arrays, whose bounds are constants, are not checked in sanitized builds: that
-// would be most of what they do. What it loads and stores is.
+// or c + the product. Sanitized builds do not check indices into the local arrays (constant
+// bounds): this would take most of their time. Loads and stores are checked.
 template <class Arithmetic, bool kDepthsTogether, int kRows, int kRegisters>
 __attribute__((no_sanitize("undefined"))) void multiply_tile(
     TileRows<typename Arithmetic::Element> a, const typename Arithmetic::Element* b,
@@ -128,7 +129,7 @@ RINGLET_INLINE Tile<Arithmetic> choose_tile(int index, std::integer_sequence<int
   return kTiles[index];
 }
 
-/// The tile for the first `rows` of kTileHeight and `columns` of kTileColumns.
+/// The tile for `rows` <= kTileHeight rows and `columns` <= kTileColumns columns.
 template <class Arithmetic>
 RINGLET_INLINE Tile<Arithmetic> tile_of(bool depths_together, std::int64_t rows,
                                         std::int64_t columns) {

@@ -1,12 +1,12 @@
-// The Kernel (gemm_blocks.h) of bf16 tiles. A number of f32 is the sum of kPlanes numbers of bf16,
-// 8 bits each, so a product of f32 is one of several products of tiles:
+// The Kernel (gemm_blocks.h) of bf16 tiles. An f32 number is a sum of kPlanes bf16 numbers with 8
+// bits each. A product of f32 consists of several products of tiles:
 //   kPlanes 1: operands rounded to bf16
 //   kPlanes 2: three products; left out are parts up to 3 * 2^-16 of |a b|
 // A sum of k products takes 17 + (1 or 3) ceil(k / 32) roundings.
-// Numbers below 2^-118 lose their lower plane, which is denormal. An infinity meets zeros in the
-// other operand's lower plane, so its sums are NaN.
-// Three planes, six products, would be as exact as f32. They are not here: they are no faster than
-// FMA, and slower where two threads share a core's tiles (bench/results/cpu.md).
+// Numbers below 2^-118 lose their lower plane, which is denormal. An infinity is multiplied by
+// zeros of the other operand's lower plane, so its sums are NaN. Three planes (six products) would
+// be as exact as f32. They are not implemented: they are no faster than FMA, and slower if two
+// threads share a core's tiles (bench/results/cpu.md).
 #pragma once
 
 #include "ringlet/core/cpu/gemm_blocks.h"
@@ -24,7 +24,7 @@ RINGLET_INLINE void split(lanes_t<float, kTileLines> v, Line* planes) {
     const Line bits = bits_as<Line>(v);
     const auto finite = (bits & 0x7f800000u) != 0x7f800000u;
     Line half = rounded_to_bf16<kTileLines>(v);
-    // A large number does not become infinite where planes follow that hold the rest.
+    // A large number does not round to infinity if lower planes hold the rest.
     if (kPlanes > 1) half = (finite & ((half & 0x7fffu) == 0x7f80u)) ? half - 1 : half;
     planes[p] = half;
     const auto rest = bits_as<Line>(v - bits_as<lanes_t<float, kTileLines>>(half << 16));
@@ -32,8 +32,8 @@ RINGLET_INLINE void split(lanes_t<float, kTileLines> v, Line* planes) {
   }
 }
 
-/// Line by line as it lies in memory, pairs made of neighbours in depth: either 16 pairs of one
-/// row (source.transposed), or one pair of 16 rows. `rows` and `depths` exist beyond (row, depth).
+/// One line of pairs adjacent in depth, in memory order: 16 pairs of one row (from.transposed), or
+/// one pair of 16 rows. `rows` and `depths` count what exists from (row, depth) on.
 template <int kPlanes, class T>
 RINGLET_INLINE void read_line(const PackSource<T>& from, std::int64_t row, std::int64_t depth,
                               std::int64_t rows, std::int64_t depths, Line* planes) {
@@ -60,8 +60,8 @@ RINGLET_INLINE void read_line(const PackSource<T>& from, std::int64_t row, std::
   }
 }
 
-/// Two tiles of each plane, again and again down the depth: 16 rows a line (kRowLines, of A), or a
-/// pair of depths a line (of B).
+/// Packs two tiles of each plane per step of depth. The 16 lines of a tile are rows (kRowLines, of
+/// A) or pairs of depths (of B).
 template <int kPlanes, bool kRowLines, class T>
 void pack_tiles(const PackSource<T>& from, std::int64_t extent, std::int64_t depths,
                 std::uint32_t* to, std::int64_t stride) {
@@ -102,7 +102,7 @@ struct TileKernel {
   static constexpr std::int64_t kPlanes = kOfPlanes;
   static constexpr std::int64_t kRows = 2 * kTileLines;
   static constexpr std::int64_t kColumns = 2 * kTileLines;
-  // Panels of A and of B take 16 KiB each at most: both stay in the first-level cache.
+  // Panels of A and of B take at most 16 KiB each: both stay in the level-1 cache.
   static constexpr std::int64_t kBlockDepth = 8 / kPlanes * kTileLines;
   static constexpr bool kMayReadInPlace = false;
 

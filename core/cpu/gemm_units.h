@@ -1,5 +1,5 @@
-// Products that need more of a processor than an instruction set's kernels do. Each is a unit with
-// flags of its own; register_kernels() enters those in use.
+// Products with instructions beyond those of a kernel set. Each is a unit with separate compiler
+// flags; register_kernels() enters those in use.
 #pragma once
 
 #include "ringlet/core/cpu/gemm_operand.h"
@@ -10,10 +10,10 @@ using GemmUnit = void (*)(Device device, std::int64_t m, std::int64_t n, std::in
                           float alpha, const GemmOperand& a, const GemmOperand& b,
                           const GemmEpilogue<float>& epilogue);
 
-/// Where one is null there is none, and FMA does.
+/// A null entry has no unit; FMA is used instead.
 struct GemmUnits {
-  GemmUnit bf16 = nullptr;  // of bf16, and MatmulPrecision::medium of f32, which it rounds
-  GemmUnit high = nullptr;  // of f32
+  GemmUnit bf16 = nullptr;  // bf16 operands; with MatmulPrecision::medium also f32, rounded
+  GemmUnit high = nullptr;  // f32 operands with MatmulPrecision::high
 };
 extern GemmUnits gemm_units;
 

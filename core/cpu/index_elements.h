@@ -1,4 +1,4 @@
-// What moves bytes and reads indices, for all ops of the family.
+// Byte copies and index checks for all ops of the family.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
@@ -6,7 +6,7 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// That a thread moves at a time, at least.
+// The smallest number of bytes of a task.
 inline constexpr std::int64_t kGrainBytes = 1 << 16;
 
 RINGLET_INLINE void copy(void* to, const void* from, std::int64_t nbytes) {
@@ -20,7 +20,7 @@ static inline void dispatch_index(DType dtype, Body&& body) {
   body.template operator()<std::int64_t>();
 }
 
-/// The index, in [0, size); others throw.
+/// The index if it is in [0, size); else throws.
 template <class Index>
 RINGLET_INLINE std::int64_t checked(const char* op, Index index, std::int64_t size) {
   const std::int64_t wide = static_cast<std::int64_t>(index);

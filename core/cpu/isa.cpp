@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 5> kNames{"portable", "avx2", "avx512", "
 struct Registers {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
-// Not every compiler's __builtin_cpu_supports knows every feature.
+// Some compilers' __builtin_cpu_supports lacks some of these features.
 Registers cpuid(unsigned leaf, unsigned subleaf) {
   Registers r;
   __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx);
@@ -34,7 +34,7 @@ bool multiplies_tiles() {  // AMX-BF16, AMX-TILE
   return (edx >> 22 & 1) != 0 && (edx >> 24 & 1) != 0;
 }
 
-// Whether the system saves tiles, and lets this process use them: it asks once, for all threads.
+// Whether the system saves tiles and permits their use; requests permission once, for all threads.
 [[maybe_unused]] bool may_use_tiles() {
   if ((cpuid(1, 0).ecx & bit_OSXSAVE) == 0) return false;
   unsigned low = 0, high = 0;
@@ -48,7 +48,7 @@ bool multiplies_tiles() {  // AMX-BF16, AMX-TILE
 bool multiplies_tiles() { return false; }
 #endif
 
-// Where processors have AMX, VDPBF16PS takes them twice the time of FMA on as many numbers.
+// On processors with AMX, VDPBF16PS takes twice the time of FMA for the same numbers.
 Isa fastest() {
   if (supported(Isa::amx)) return Isa::amx;
   if (supported(Isa::avx512_bf16) && !multiplies_tiles()) return Isa::avx512_bf16;
@@ -76,7 +76,7 @@ Isa choose() {
 bool supported(Isa isa) {
   if (isa == Isa::portable) return true;
 #if defined(__x86_64__)
-  // The builtin also asks XGETBV whether the system saves the wide registers.
+  // The builtin also checks with XGETBV that the system saves the wide registers.
   __builtin_cpu_init();
   const bool avx2 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && converts_halves();

@@ -1,7 +1,7 @@
-// Which instruction set the CPU kernels use. Every kernel file is compiled once per set, in a
-// namespace of its own, and the processor's CPUID feature bits choose among them at start.
-// avx512_bf16 is avx512 with products of bf16 by VDPBF16PS, amx is avx512 with products of bf16
-// by tiles, and of f32 where less than f32 is asked.
+// The instruction set of the CPU kernels. Every kernel file is compiled once per set, each in a
+// separate namespace. At start, the processor's CPUID feature bits select the set. With
+// avx512_bf16, VDPBF16PS computes bf16 products and avx512 all else. With amx, tiles compute bf16
+// products, and f32 products if less precision is requested; avx512 all else.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@ namespace ringlet::cpu {
 
 enum class Isa { portable, avx2, avx512, avx512_bf16, amx };
 
-/// The fastest set this processor and system offer, or RINGLET_ISA where that is set (InputError
-/// when it is unknown or the processor lacks it).
+/// The fastest set that processor and system support, or RINGLET_ISA if that is set (InputError if
+/// it is unknown or not supported).
 Isa isa();
 std::string_view name(Isa isa);  // "avx512"
 bool supported(Isa isa);

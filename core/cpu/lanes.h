@@ -1,5 +1,5 @@
-// Vectors of any number of lanes, for kernels that mind the processor's registers; all others use
-// the 64 bytes of simd.h.
+// Vectors of any number of lanes, for kernels that depend on the processor's register size. The
+// remaining kernels use the 64 bytes of simd.h.
 #pragma once
 
 #include <utility>
@@ -30,7 +30,7 @@ RINGLET_INLINE lanes_t<T, kLanes> load_lanes(const T* from, std::int64_t count) 
   return v;
 }
 
-// Swaps blocks of kStep x kStep off the diagonal between rows a and b, kStep apart.
+// Exchanges the off-diagonal blocks of kStep x kStep between rows a and b, which are kStep apart.
 template <int kStep, class V, int... kLane>
 RINGLET_INLINE void swap_blocks(V& a, V& b, std::integer_sequence<int, kLane...>) {
   constexpr int kLanes = sizeof...(kLane);
@@ -42,7 +42,7 @@ RINGLET_INLINE void swap_blocks(V& a, V& b, std::integer_sequence<int, kLane...>
   b = high;
 }
 
-/// Transposes a square of as many rows as they have lanes.
+/// Transposes a square of kLanes rows.
 template <int kLanes, int kStep = kLanes / 2, class V>
 RINGLET_INLINE void transpose_lanes(V* rows) {
 #pragma GCC unroll 16

@@ -1,4 +1,4 @@
-// One row of a layer normalisation, for the kernels that fuse it with something else.
+// One row of a layer normalisation, for kernels that fuse it with other ops.
 #pragma once
 
 #include "ringlet/core/cpu/dropout.h"
@@ -6,7 +6,7 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-/// Null where there is no tensor.
+/// Null if there is no tensor.
 template <class T>
 static inline const T* row_of(const void* base, std::int64_t row, std::int64_t columns) {
   return base ? static_cast<const T*>(base) + row * columns : nullptr;
@@ -22,7 +22,7 @@ struct RowMoments {
   S rstd;
 };
 
-/// Moments of z[0, columns): mean first, then the mean square of what is left.
+/// Moments of z[0, columns): first the mean, then the mean square of the differences from it.
 template <class S>
 RINGLET_INLINE RowMoments<S> row_moments(const S* z, std::int64_t columns, double eps) {
   constexpr int kLanes = Compute<S>::kLanes;
@@ -58,8 +58,8 @@ RINGLET_INLINE RowMoments<S> row_moments(const S* z, std::int64_t columns, doubl
   return {mean, rstd};
 }
 
-/// y = drop(weight n + bias), n = (z - mean) rstd; `normalized` may be null, and `words` where
-/// nothing is dropped.
+/// y = drop(weight n + bias), n = (z - mean) rstd. `normalized` may be null; without dropout
+/// `words` is null.
 template <class T, class S = scalar_t<T>>
 RINGLET_INLINE void normalize_row(T* y, T* normalized, const S* z, RowMoments<S> moments,
                                   const S* weight, const S* bias, const std::uint32_t* words,

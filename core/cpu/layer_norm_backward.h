@@ -1,4 +1,4 @@
-// The gradient of a layer normalisation through a block of rows, and the sums over the blocks.
+// The gradient of a layer normalisation for a block of rows, and the sums over the blocks.
 #pragma once
 
 #include "ringlet/core/cpu/layer_norm.h"
@@ -7,7 +7,7 @@
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-// What backward reads of one row.
+// The inputs of backward for one row.
 template <class T, class S = scalar_t<T>>
 struct BackwardRow {
   const T* grad;
@@ -18,7 +18,7 @@ struct BackwardRow {
   S mean;
   S scale;  // n = (z - mean) scale
 
-  // Lanes beyond the row have g = 0, whatever (0 - mean) scale is there.
+  // Lanes beyond the row have g = 0, for any value of (0 - mean) scale there.
   __attribute__((always_inline)) vector_t<T> g(std::int64_t i, std::int64_t lanes) const {
     const vector_t<T> value = load_at(grad, i, lanes);
     return output_words ? drop(value, output_words + i, *output_dropout) : value;
@@ -28,8 +28,8 @@ struct BackwardRow {
   }
 };
 
-// Adds the rows to the column sums, one after the other; means[r] are the columns' means of g w
-// and of g w n.
+// Adds the rows to the column sums, in order. means[r]: the means of g w and of g w n over the
+// columns.
 template <int kRows, class T, class S = scalar_t<T>>
 RINGLET_INLINE void reduce_rows(const BackwardRow<T>* rows, S* sum_weight, S* sum_bias,
                                 std::int64_t columns, S (*means)[2]) {
@@ -68,7 +68,7 @@ RINGLET_INLINE void write_row(const BackwardRow<T>& row, T* grad_z, T* grad_x,
       });
 }
 
-// Rows of one block, two at a time: their gradients, and the block's share of the column sums.
+// The rows of one block, in pairs: their gradients, and the block's share of the column sums.
 template <class T>
 class BackwardBlock {
   using S = scalar_t<T>;
@@ -127,7 +127,7 @@ class BackwardBlock {
   const Scratch memory_;
 };
 
-// out[begin, end) = beta out + the blocks' partial sums, added in order.
+// out[begin, end) = beta * out + the blocks' partial sums, added in order.
 template <class S>
 void add_partials(S* out, double beta, const S* partial, std::int64_t blocks, std::int64_t columns,
                   std::int64_t begin, std::int64_t end) {

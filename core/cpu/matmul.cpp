@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;
 constexpr std::int64_t kWholeMatrices = 1 << 24;  // multiply-adds above which a matrix is split
-// With more rows, packing B takes too little of a product for memory to be spent on it.
+// With more rows, packing B is too small a part of a product to spend memory on.
 constexpr std::int64_t kFewRows = 512;
 
 // ---- products -----------------------------------------------------------------------------
@@ -29,7 +29,7 @@ void finish_layer(const void* context, const GemmBlock<T>& block) {
       auto value = load_at(from, j, count);
       if (bias) value += load_at(bias, j, count);
       if (pre) {
-        // The activation is of what was stored, as it would be in two ops.
+        // GELU reads the stored, rounded value, as two separate ops would.
         store_at(pre, j, count, value);
         value = gelu(load_at(pre, j, count));
       }
@@ -44,7 +44,7 @@ bool overlap(const void* x, std::int64_t x_bytes, const void* y, std::int64_t y_
   return first && second && first < second + y_bytes && second < first + x_bytes;
 }
 
-// A product may write over what it reads: out of A or next to it.
+// A product may write to memory that it reads as A.
 bool writes_to_a(const MatmulArgs& args) {
   const std::int64_t last = args.batch - 1, products = args.batch * args.m * args.n;
   const std::int64_t a =
@@ -88,7 +88,7 @@ void multiply(const MatmulArgs& args, Device device, std::int64_t batch) {
 
 // ---- sums, products and gradients ---------------------------------------------------------
 
-// Sixty-four rows at a time, so that the error of a long sum grows with m / 64.
+// Sums 64 rows at a time, so that the error of a long sum grows with m / 64.
 template <class T>
 void sum_columns(const SumRowsArgs& args, std::int64_t begin, std::int64_t end) {
   using S = scalar_t<T>;
@@ -111,7 +111,7 @@ void sum_columns(const SumRowsArgs& args, std::int64_t begin, std::int64_t end) 
 
 void sum_rows(const SumRowsArgs& args, Device device) {
   dispatch_floating("sum_rows", args.dtype, [&]<class T>() {
-    // Whole cache lines to each thread.
+    // Each thread gets whole cache lines.
     constexpr std::int64_t kLine = 64;
     parallel_for(device, (args.n + kLine - 1) / kLine, kGrain / (kLine * (args.m + 1)) + 1,
                  [&](std::int64_t begin, std::int64_t end) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;
 
-// The square of a single column is not taken: it may overflow.
+// A single column is not squared: its square may overflow.
 template <class T, class S = scalar_t<T>>
 S row_norm(const T* x, std::int64_t columns) {
   if (columns > 1) return square_root(dot(x, x, columns));
@@ -30,7 +30,7 @@ void normalize_row(const NormalizeArgs& args, std::int64_t row) {
   });
 }
 
-// (grad - y (grad . y)) / |x|, where y = x / |x|; grad / eps below eps.
+// (grad - y (grad . y)) / |x|, where y = x / |x|; grad / eps if |x| is below eps.
 template <class T>
 void backward_row(const NormalizeBackwardArgs& args, std::int64_t row) {
   using S = scalar_t<T>;

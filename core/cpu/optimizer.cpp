@@ -19,7 +19,7 @@ void dispatch_master(const char* op, DType dtype, Body&& body) {
   unsupported_dtype(op, dtype);
 }
 
-// body(segment, begin, end) for what a thread has of each segment.
+// Calls body(segment, begin, end) for the part of each segment in a thread's range.
 template <class Args, class Body>
 void parallel_segments(Device device, const Args& args, Body&& body) {
   parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -27,7 +27,7 @@ void parallel_segments(Device device, const Args& args, Body&& body) {
   });
 }
 
-// A parameter, and rounded beside it.
+// Stores a parameter and, unless `rounded` is null, its bf16 copy.
 template <class T>
 RINGLET_INLINE void store_param(T* param, bfloat16* rounded, std::int64_t i, std::int64_t count,
                                 vector_t<T> value) {
@@ -117,7 +117,7 @@ void sgd(const SGDArgs& args, Device device) {
 
 // ---- norms --------------------------------------------------------------------------------
 
-// 8 elements as doubles, zeros beyond `count`.
+// 8 elements as doubles; zeros beyond `count`.
 template <class T>
 RINGLET_INLINE f64x8 wide(const T* from, std::int64_t count) {
   scalar_t<T> buffer[8] = {};
@@ -127,7 +127,7 @@ RINGLET_INLINE f64x8 wide(const T* from, std::int64_t count) {
   return out;
 }
 
-// Four vectors of partial sums, folded in a fixed order; a short block is a block padded by zeros.
+// Four vectors of partial sums, folded in a fixed order; a short block is padded with zeros.
 template <class T>
 double squared_norm_block(const T* x, std::int64_t n) {
   f64x8 partial[4] = {};
@@ -138,7 +138,7 @@ double squared_norm_block(const T* x, std::int64_t n) {
       const f64x8 v = wide(x + i + 8 * k, 8);
       partial[k] = fma(v, v, partial[k]);
     }
-    // Unrolled, so that the sums stay in registers above.
+    // Unrolled, so that the sums stay in registers in the loop above.
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k)
     if (const std::int64_t left = n - i - 8 * k; left > 0) {

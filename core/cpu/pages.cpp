@@ -31,7 +31,7 @@ std::string chosen(const std::string& file) {
   return "";
 }
 
-// Newer systems say it for each size, "inherit" being what is said for all.
+// Newer systems have a setting for each size; "inherit" refers to the common one.
 bool gives_huge(const std::string& file) {
   std::string word = chosen("hugepages-2048kB/" + file);
   if (word.empty() || word == "inherit") word = chosen(file);
@@ -42,7 +42,7 @@ bool gives_huge(const std::string& file) {
 
 Pages map_private(std::size_t nbytes) {
   nbytes = (nbytes + kHuge - 1) & ~(kHuge - 1);
-  // Where it begins is up to the system: what lies before and behind the aligned part goes back.
+  // The system chooses the address: the pages before and after the aligned part are unmapped.
   const std::size_t more = nbytes + kHuge;
   void* found = mmap(nullptr, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (found == MAP_FAILED) return {};

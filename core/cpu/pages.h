@@ -1,4 +1,4 @@
-// Pages of the system, the one place where memory for tensors and scratch is mapped.
+// Memory pages of the system: the only code that maps memory for tensors and scratch.
 #pragma once
 
 #include <cstddef>
@@ -6,32 +6,33 @@
 
 namespace ringlet::cpu {
 
-/// A mapping of its own, zeros, private ones aligned to 2 MiB; `nbytes` is what was asked for,
-/// rounded up to a multiple of that. Never given back unless by unmap.
+/// A separate mapping, filled with zeros; private ones are aligned to 2 MiB. `nbytes` is the
+/// requested size, rounded up to a multiple of 2 MiB. Only unmap() releases it.
 struct Pages {
-  std::byte* data = nullptr;  // null: the system refused, and errno says why
+  std::byte* data = nullptr;  // null: refused by the system, see errno
   std::size_t nbytes = 0;
-  int fd = -1;  // by which other processes can map them; -1: private
+  int fd = -1;  // descriptor with which other processes can map it; -1: private
 };
 
-/// In huge pages where the system allows them (huge_pages()).
+/// Uses huge pages if the system allows them (huge_pages()).
 Pages map_private(std::size_t nbytes);
 Pages map_shared(std::size_t nbytes);
 void unmap(const Pages& pages);
 
-/// Which mappings the system gives pages of 2 MiB, so that one entry of the TLB reaches 512 times
-/// as far and a first touch costs one fault for 512: /sys/kernel/mm/transparent_hugepage.
+/// Whether the system backs private and shared mappings with pages of 2 MiB:
+/// /sys/kernel/mm/transparent_hugepage. One TLB entry, or one page fault, then covers 512 small
+/// pages.
 struct HugePages {
   bool for_private;
   bool for_shared;
 };
 HugePages huge_pages();
 
-/// From now on memory for tensors comes from shared mappings; what was allocated before stays as it
-/// is. Called by what lets other processes read in place; a forked child begins without such peers.
+/// Memory for tensors comes from shared mappings from now on; earlier allocations are unchanged.
+/// Called before other processes read in place; a forked child starts without such peers.
 void share_memory();
 
-/// Mapped so far by this process, what was unmapped since included.
+/// Mapped by this process since its start, including mappings that were unmapped since.
 struct MappedTotal {
   std::uint64_t mappings;
   std::uint64_t nbytes;

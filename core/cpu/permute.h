@@ -1,4 +1,4 @@
-// Permuted dimensions: whole rows where they stay rows, else tile by tile.
+// Permuted dimensions: copies rows that stay contiguous, else transposes tile by tile.
 #pragma once
 
 #include "ringlet/core/cpu/dispatch.h"
@@ -38,8 +38,8 @@ void permute_rows(const PermuteArgs& args, Device device) {
 constexpr std::int64_t kTile = 32;
 constexpr std::int64_t kBlock = 8;
 
-// An 8 x 8 block in vectors: each round zips row i with row i + 4, which moves one bit of the row
-// number to the column number; after three rounds they have changed places.
+// An 8 x 8 block in vectors. Each round zips row i with row i + 4, which moves one bit of the row
+// number to the column number; three rounds exchange the two.
 template <class T>
 RINGLET_INLINE void transpose_block(T* out, std::int64_t out_stride, const T* in,
                                     std::int64_t in_stride) {
@@ -70,8 +70,8 @@ RINGLET_INLINE void transpose_tile(T* out, std::int64_t out_stride, const T* in,
       out[a * out_stride + b] = in[b * in_stride + a];
 }
 
-// The output's last dimension (b) is strided in the input, whose own last dimension is `a` here:
-// all other dimensions are walked, (a, b) goes tile by tile.
+// The output's last dimension (b) is strided in the input; `a` is the input's contiguous dimension.
+// Iterates over the remaining dimensions and transposes (a, b) tile by tile.
 template <class T>
 void permute_tiles(const PermuteArgs& args, Device device) {
   const int b = args.dim - 1;

@@ -1,9 +1,9 @@
-// Philox words by the vector: blocks side by side in 64-bit lanes, two registers of them in flight.
+// Philox words in vectors: blocks in adjacent 64-bit lanes, two registers of them interleaved.
 // Every instruction set gives the words of philox() in core/random.h.
 //
-// Blocks of one kernel differ in one or two of their four counters, so most of the first three
-// rounds is the same for a whole row: it is computed once (philox_row.h, philox_rows.h), and a
-// block begins at the fourth.
+// Blocks of one kernel differ in one or two of their four counters. Most of the first three rounds
+// is therefore the same for a whole row and computed once (philox_row.h, philox_rows.h). Each block
+// starts at the fourth round.
 #pragma once
 
 #if defined(__SSE2__)
@@ -17,15 +17,14 @@
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// In parts as wide as registers: compilers take 64-byte compares and selects apart lane by lane
-// where registers are narrower.
+// Vectors as wide as a register: compilers split wider compares and selects lane by lane.
 constexpr int kRegisters = 64 / kRegisterBytes;  // in a vector of 64 bytes
-constexpr int kBlockLanes = kRegisterBytes / 8;  // Philox blocks side by side
+constexpr int kBlockLanes = kRegisterBytes / 8;  // Philox blocks in a register
 typedef std::uint64_t BlockLanes __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint32_t WordLanes __attribute__((vector_size(kRegisterBytes)));
 typedef std::int32_t SignedLanes __attribute__((vector_size(kRegisterBytes)));
 
-/// The 64-bit products of the lanes' lower halves with b.
+/// The 64-bit products of the lanes' lower halves and b.
 RINGLET_INLINE BlockLanes multiply_lower(BlockLanes a, std::uint32_t b) {
 #if defined(__AVX512F__)
   return (BlockLanes)_mm512_maskz_mul_epu32(0xff, (__m512i)a, _mm512_set1_epi64(b));
@@ -54,13 +53,14 @@ RINGLET_INLINE PhiloxSchedule schedule(PhiloxKey key) {
   return s;
 }
 
-/// The counters of a register of blocks on their way to words. Only the lower half of a lane
-/// counts; what the products leave above is never read.
+/// The counters of a register of blocks between rounds. Only the lower half of a lane is used; the
+/// products leave arbitrary bits above it.
 struct PhiloxLanes {
   BlockLanes w0, w1, w2, w3;
 };
 
-/// The rounds from the fourth on, of two registers at once: one alone would wait for its products.
+/// The rounds from the fourth on, interleaved for two registers: a single one waits for its
+/// products.
 RINGLET_INLINE void last_rounds(const PhiloxSchedule& keys, PhiloxLanes lanes[2]) {
 #pragma GCC unroll 7
   for (int round = 3; round < kPhiloxRounds; ++round)
@@ -73,7 +73,7 @@ RINGLET_INLINE void last_rounds(const PhiloxSchedule& keys, PhiloxLanes lanes[2]
     }
 }
 
-// Pairs of lanes: the even ones of a and b in turn, and the odd ones.
+// Interleaves the even lanes of a and b, or the odd ones, in pairs.
 template <class V, int... kLane>
 RINGLET_INLINE V even_lanes(V a, V b, std::integer_sequence<int, kLane...>) {
   constexpr int kLanes = sizeof...(kLane);
@@ -86,7 +86,7 @@ RINGLET_INLINE V odd_lanes(V a, V b, std::integer_sequence<int, kLane...>) {
 }
 using BlockSequence = std::make_integer_sequence<int, kBlockLanes>;
 
-/// The lower halves of a and b in turn.
+/// Interleaves the lower halves of a and b.
 RINGLET_INLINE WordLanes join_lower(BlockLanes a, BlockLanes b) {
   return even_lanes((WordLanes)a, (WordLanes)b, std::make_integer_sequence<int, 2 * kBlockLanes>());
 }

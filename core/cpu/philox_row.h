@@ -1,12 +1,12 @@
-// Philox words of a row, its columns side by side: for what draws a row of activations at a time.
+// Philox words of one row, for kernels that draw a row of activations at a time.
 #pragma once
 
 #include "ringlet/core/cpu/philox.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-/// The counters (a, b, c, column / 4) of a row: its blocks differ in the last one alone, which
-/// meets the others in the third round.
+/// The counters (a, b, c, column / 4) of a row. Its blocks differ only in the last counter, which
+/// is combined with the first three in the third round.
 struct PhiloxRow {
   std::uint64_t first, second, third[3];
 };
@@ -20,9 +20,9 @@ RINGLET_INLINE PhiloxRow philox_row(const PhiloxSchedule& keys, std::uint32_t a,
   return {(p0 >> 32) ^ key[0][1], p1 ^ key[1][0], {(q1 >> 32) ^ key[2][0], q1, q0 ^ key[2][1]}};
 }
 
-// The first three rounds of the blocks that begin at `block`.
+// The first three rounds of the blocks from `block` on.
 RINGLET_INLINE PhiloxLanes first_rounds(const PhiloxRow& row, std::uint64_t block) {
-  BlockLanes at{};  // as storing the words wants them
+  BlockLanes at{};  // in the order that storing the words needs
   for (int k = 0; k < kBlockLanes; ++k)
     at[k] = static_cast<std::uint64_t>(k % 2 * (kBlockLanes / 2) + k / 2);
   const BlockLanes p1 = multiply_lower((at + block) ^ row.first, kPhiloxMultiplier1);
@@ -30,7 +30,7 @@ RINGLET_INLINE PhiloxLanes first_rounds(const PhiloxRow& row, std::uint64_t bloc
   return {p1 ^ row.third[0], BlockLanes{} + row.third[1], (p0 >> 32) ^ row.third[2], p0};
 }
 
-/// to[i] is the word of column i, for columns in whole runs of kPhiloxRun.
+/// to[i] is the word of column i; `columns` is rounded up to whole runs of kPhiloxRun.
 inline constexpr std::int64_t kPhiloxRun = 64;
 RINGLET_INLINE void philox_words(const PhiloxSchedule& keys, const PhiloxRow& row,
                                  std::int64_t columns, std::uint32_t* to) {

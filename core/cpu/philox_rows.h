@@ -1,11 +1,11 @@
-// Philox words of sixteen rows side by side, a row to a lane: for attention, whose queries lie so.
+// Philox words of sixteen rows, one per lane: the layout of queries in attention.
 #pragma once
 
 #include "ringlet/core/cpu/philox.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-/// The counters (a, b, c + lane, column / 4) of sixteen rows, a row to a lane.
+/// The counters (a, b, c + lane, column / 4) of sixteen rows, one row per lane.
 struct PhiloxRows {
   std::uint64_t first;                     // of all rows
   BlockLanes by_row[16 / kBlockLanes][4];  // even rows of a vector's part, then its odd ones
@@ -32,7 +32,7 @@ RINGLET_INLINE PhiloxRows philox_rows(const PhiloxSchedule& keys, std::uint32_t 
   return rows;
 }
 
-/// words[k] are column 4 block + k of the sixteen rows.
+/// words[k] is column 4 block + k of the sixteen rows.
 RINGLET_INLINE void philox_words(const PhiloxSchedule& keys, const PhiloxRows& rows,
                                  std::uint32_t block, u32x16 words[4]) {
   const std::uint64_t p1 = multiply_lower(block ^ rows.first, kPhiloxMultiplier1);

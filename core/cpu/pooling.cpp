@@ -15,7 +15,7 @@ S count_of(std::int64_t tokens) {
   return tokens > 0 ? static_cast<S>(tokens) : static_cast<S>(kSmallestCount);
 }
 
-// The sum over tokens [begin, end), four vectors of columns side by side.
+// The mean over tokens [begin, end), four vectors of columns at a time.
 template <class T, class S = scalar_t<T>>
 void mean_row(S* out, const T* x, std::int64_t begin, std::int64_t end, std::int64_t columns) {
   constexpr int kLanes = Compute<T>::kLanes;
@@ -37,7 +37,7 @@ void mean_row(S* out, const T* x, std::int64_t begin, std::int64_t end, std::int
   }
 }
 
-// The first of equal maxima; NaN is larger than anything, as in PyTorch.
+// The first of equal maxima; NaN is larger than any number, as in PyTorch.
 template <class T, class S = scalar_t<T>>
 void max_row(S* out, std::int32_t* argmax, const T* x, std::int64_t begin, std::int64_t end,
              std::int64_t columns) {
@@ -61,7 +61,7 @@ RINGLET_INLINE void divide_row(T* to, const S* from, S divisor, std::int64_t col
   });
 }
 
-// Where the tokens of sentence `s` that count end.
+// The end of the tokens of sentence `s`, without padding.
 template <class Args>
 std::int64_t real_end(const Args& args, std::int64_t s) {
   return args.lengths ? args.cu_seqlens[s] + args.lengths[s] : args.cu_seqlens[s + 1];

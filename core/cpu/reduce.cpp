@@ -21,7 +21,7 @@ RINGLET_INLINE scalar_t<T> finish(scalar_t<T> value, std::int64_t n) {
   return op == ReduceOp::mean ? value / static_cast<scalar_t<T>>(n) : value;
 }
 
-// One run of n neighbours: four vectors of partial results, folded in a fixed order.
+// n contiguous elements: four vectors of partial results, folded in a fixed order.
 template <ReduceOp op, class T>
 scalar_t<T> reduce_row(const T* in, std::int64_t n) {
   using V = vector_t<T>;
@@ -44,7 +44,7 @@ scalar_t<T> reduce_row(const T* in, std::int64_t n) {
   return result;
 }
 
-// Columns side by side: out[c] = reduction of in[r * inner + c] over r, for columns [begin, end).
+// Adjacent columns: out[c] = reduction of in[r * inner + c] over r, for columns [begin, end).
 template <ReduceOp op, class T>
 void reduce_columns(const T* in, T* out, std::int64_t n, std::int64_t inner, std::int64_t begin,
                     std::int64_t end) {

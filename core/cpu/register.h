@@ -1,4 +1,4 @@
-// The list of CPU kernel families. Each is defined in the file of its name, once per instruction
+// The list of CPU kernel families. Each is defined in the file with its name, once per instruction
 // set (namespaces portable, avx2, avx512).
 #pragma once
 

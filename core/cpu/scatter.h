@@ -1,4 +1,4 @@
-// Elements and rows to the places that an index names, in order.
+// Writes elements or rows to the positions that an index gives, in order.
 #pragma once
 
 #include "ringlet/core/cpu/dispatch.h"
@@ -8,8 +8,8 @@
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-// Calls body(o, begin, end) for ranges of columns of the outer blocks, on the device's threads.
-// Columns never meet, so every element sees its rows in order.
+// Calls body(o, begin, end) for ranges of columns of the outer blocks, on the device's threads. The
+// ranges are disjoint, so every element receives its rows in order.
 template <class Args, class Body>
 void for_columns(const Args& args, std::int64_t itemsize, Device device, Body&& body) {
   parallel_for(device, args.outer * args.inner, kGrainBytes / (args.n * itemsize) + 1,
@@ -53,7 +53,7 @@ void scatter_add_as(const ScatterAddArgs& args, Device device) {
   const auto* index = static_cast<const Index*>(args.index);
   const auto* source = static_cast<const T*>(args.source);
   auto* out = static_cast<T*>(args.out);
-  // All are checked before the first sum, so that a bad index leaves `out` as it was.
+  // All indices are checked before the first sum: a bad one leaves `out` unchanged.
   const std::int64_t indices = args.whole_rows ? args.n : args.outer * args.n * args.inner;
   for (std::int64_t i = 0; i < indices; ++i)
     checked(args.whole_rows ? "index_add_" : "scatter_add_", index[i], args.out_n);
@@ -81,7 +81,7 @@ void scatter_as(const ScatterArgs& args, Device device) {
   const auto* index = static_cast<const Index*>(args.index);
   const auto* source = static_cast<const T*>(args.source);
   auto* out = static_cast<T*>(args.out);
-  // As in scatter_add: a bad index leaves `out` as it was.
+  // As in scatter_add: a bad index leaves `out` unchanged.
   const std::int64_t rows = args.n * args.inner;
   for (std::int64_t i = 0; i < args.outer * rows; ++i) checked("scatter_", index[i], args.out_n);
   for_columns(args, static_cast<std::int64_t>(sizeof(T)), device,

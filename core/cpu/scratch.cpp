@@ -36,8 +36,8 @@ class Stack {
   void restore(std::size_t old_chunk, std::size_t old_top) {
     chunk = old_chunk;
     top = old_top;
-    // An empty stack in pieces becomes one piece that holds all of them at the next use, which may
-    // throw; this runs in destructors.
+    // An empty stack of several pieces is freed; its next use maps one piece of their total size.
+    // Not here: mapping may throw, and this runs in destructors.
     if (chunk == 0 && top == 0 && chunks_.size() > 1) {
       for (const Pages& piece : chunks_) whole_ += piece.nbytes;
       clear();
@@ -48,7 +48,7 @@ class Stack {
   std::size_t top = 0;
 
  private:
-  // Where memory is refused, what is taken already stays taken.
+  // If memory is refused, the memory already taken stays valid.
   void next_chunk(std::size_t nbytes) {
     std::size_t next = chunks_.empty() ? 0 : chunk + 1;
     while (next < chunks_.size() && chunks_[next].nbytes < nbytes) ++next;
@@ -75,7 +75,7 @@ class Stack {
   }
 
   std::vector<Pages> chunks_;
-  std::size_t whole_ = 0;  // what the pieces held that a first chunk replaces
+  std::size_t whole_ = 0;  // the bytes of freed pieces, for the next first chunk
 };
 
 thread_local Stack stack;

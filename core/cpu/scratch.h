@@ -1,5 +1,5 @@
-// Memory for the length of a scope, taken from a stack that every thread keeps: once a thread has
-// seen its largest need, taking scratch costs no system call and no page fault.
+// Memory for the duration of a scope, taken from a stack that every thread keeps. After a thread's
+// largest need, taking scratch costs no system call and no page fault.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace ringlet::cpu {
 
 class Scratch {
  public:
-  /// `nbytes` uninitialised bytes, aligned to 64. A local variable: scratch ends in reverse order.
+  /// `nbytes` uninitialised bytes, aligned to 64. Local variables only: freed in reverse order.
   explicit Scratch(std::size_t nbytes);
   ~Scratch();
   Scratch(const Scratch&) = delete;
@@ -20,11 +20,11 @@ class Scratch {
   }
 
  private:
-  std::size_t chunk_, top_;  // where the stack stood before
+  std::size_t chunk_, top_;  // the state of the stack before
   void* data_;
 };
 
-/// What all threads' stacks hold now.
+/// The bytes that the stacks of all threads hold now.
 std::size_t scratch_bytes();
 
 }  // namespace ringlet::cpu

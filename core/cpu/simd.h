@@ -1,7 +1,7 @@
-// Vectors of 64 bytes for every instruction set: 16 floats or 8 doubles, which the compiler maps
-// to one, two or four registers. Lanes and the order of sums are the same on all of them, so an
-// element's bits never depend on its position: tails run through the same code, padded with zeros.
-// bf16 is loaded to and stored from floats.
+// Vectors of 64 bytes for every instruction set: 16 floats or 8 doubles, which the compiler maps to
+// one, two or four registers. Lanes and the order of sums are the same on all sets. Tails use the
+// same code, padded with zeros: an element's bits never depend on its position. bf16 is loaded to
+// and stored from floats.
 #pragma once
 
 #if defined(__AVX512F__)
@@ -25,14 +25,14 @@ RINGLET_INLINE V min(V a, V b) {
 RINGLET_INLINE f32x16 abs(f32x16 a) { return bits_as<f32x16>(bits_as<u32x16>(a) & 0x7fffffffu); }
 RINGLET_INLINE f64x8 abs(f64x8 a) { return bits_as<f64x8>(bits_as<i64x8>(a) & INT64_MAX); }
 
-/// a * b + c, rounded once where the processor can, twice on the portable path.
+/// a * b + c, rounded once on processors with FMA, twice on the portable path.
 template <class V>
 RINGLET_INLINE V fma(V a, V b, V c) {
-#if defined(__FMA__) && defined(__clang__)  // which keeps lanes in memory where it is to watch them
+#if defined(__FMA__) && defined(__clang__)  // the loop below spills if sanitized
 #pragma clang fp contract(on)
   return a * b + c;
 #elif defined(__FMA__)
-#if defined(__AVX512F__)  // g++ does not put the lanes together again everywhere
+#if defined(__AVX512F__)  // g++ does not always recombine the lanes of the loop
   if constexpr (sizeof(V) == 64 && sizeof(a[0]) == 4)
     return bits_as<V>(_mm512_fmadd_ps(bits_as<__m512>(a), bits_as<__m512>(b), bits_as<__m512>(c)));
 #endif
@@ -64,7 +64,7 @@ typedef float f32x8 __attribute__((vector_size(32)));
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef double f64x4 __attribute__((vector_size(32)));
 
-/// Folds all lanes into one, halves with halves: f(lane i, lane i + 8), then 4, 2, 1 apart.
+/// Folds all lanes into one by halves: f(lane i, lane i + 8), then 4, 2, 1 apart.
 template <class F>
 RINGLET_INLINE float fold(f32x16 v, F f) {
   const f32x8 a = f(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
@@ -90,7 +90,7 @@ RINGLET_INLINE auto max_lane(V v) {
       v, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
-/// Lanes [0, count) of v and those of `other` beyond.
+/// Lanes [0, count) of v, then those of `other`.
 RINGLET_INLINE f32x16 first_lanes(f32x16 v, std::int64_t count, f32x16 other) {
   const i32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return lane < static_cast<std::int32_t>(count) ? v : other;

@@ -1,6 +1,6 @@
-// exp, log, erf, tanh on vectors and what follows from them. Floats use polynomials (error bounds
-// at each function, ulp being the distance to the next float, checked by tests/core/simd_math.cpp);
-// doubles call the C library lane by lane.
+// exp, log, erf and tanh on vectors, and functions derived from them. Floats use polynomials. Their
+// error bounds, in ulp (the distance to the next float), are checked by tests/core/simd_math.cpp.
+// Doubles call the C library lane by lane.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
@@ -12,7 +12,7 @@ namespace ringlet::cpu::RINGLET_ISA {
 struct ExpParts {
   f32x16 of_r;     // e^r
   f32x16 k;        // an integer
-  f32x16 shifted;  // its lowest bits are k's
+  f32x16 shifted;  // k in its lowest bits
 };
 RINGLET_INLINE ExpParts exp_parts(f32x16 x) {
   const f32x16 magic = splat(12582912.0f);  // adding 1.5 * 2^23 rounds to the nearest integer
@@ -33,7 +33,7 @@ RINGLET_INLINE ExpParts exp_parts(f32x16 x) {
 RINGLET_INLINE f32x16 exp(f32x16 x) {
   const f32x16 lowest = splat(-87.33654f), highest = splat(88.72284f);
   const ExpParts parts = exp_parts(min(max(x, lowest), highest));
-  // 2^k in two factors, so that k = 128 does not overflow before the product does.
+  // 2^k in two factors: k = 128 must not overflow before the product does.
   const i32x16 n = __builtin_convertvector(parts.k, i32x16);
   const i32x16 half = n >> 1;
   const f32x16 result =
@@ -42,11 +42,11 @@ RINGLET_INLINE f32x16 exp(f32x16 x) {
   return x != x ? x : bounded;
 }
 
-/// e^x for x <= 88, within 2 ulp; 0 below -87.3. Cheaper than exp, for softmax above all.
+/// e^x for x <= 88, within 2 ulp; 0 below -87.3. Cheaper than exp; used mostly by softmax.
 RINGLET_INLINE f32x16 exp_below_88(f32x16 x) {
   const f32x16 lowest = splat(-87.33654f);
-  const ExpParts parts = exp_parts(lowest > x ? lowest : x);  // a NaN stays
-  // k is from -126 to 127, and what lies above it is shifted out.
+  const ExpParts parts = exp_parts(lowest > x ? lowest : x);  // keeps NaN
+  // k is in [-126, 127]; the bits above it are shifted out.
   const f32x16 power = bits_as<f32x16>((bits_as<i32x16>(parts.shifted) + 127) << 23);
   return lowest > x ? f32x16{} : parts.of_r * power;
 }
@@ -59,7 +59,7 @@ RINGLET_INLINE f64x8 exp_below_88(f64x8 x) {
 RINGLET_INLINE f32x16 log(f32x16 x) {
   const f32x16 least = splat(0x1p-126f);
   const f32x16 normal = x < least ? x * 0x1p23f : x;
-  // x = 2^k m with m from sqrt(1/2) to sqrt(2), which then is 1 + r.
+  // x = 2^k m with m = 1 + r in [sqrt(1/2), sqrt(2)].
   const i32x16 above = bits_as<i32x16>(bits_as<u32x16>(normal) - 0x3f3504f3u);
   const i32x16 exponent = above >> 23;
   const f32x16 r = bits_as<f32x16>(bits_as<i32x16>(normal) - (exponent << 23)) - 1.0f;
@@ -78,7 +78,7 @@ RINGLET_INLINE f32x16 log(f32x16 x) {
   f32x16 small = fma(p * r, s, k * splat(-2.12194440e-4f));
   small = fma(s, splat(-0.5f), small);
   const f32x16 result = fma(k, splat(0.693359375f), r + small);
-  const f32x16 positive = x < splat(INFINITY) ? result : x;  // infinity and NaN as they are
+  const f32x16 positive = x < splat(INFINITY) ? result : x;  // infinity and NaN unchanged
   const f32x16 other = x == f32x16{} ? splat(-INFINITY) : splat(NAN);
   return x > f32x16{} ? positive : other;
 }
@@ -118,15 +118,15 @@ RINGLET_LANEWISE(erf, ::erf)
 RINGLET_LANEWISE(tanh, ::tanh)
 #undef RINGLET_LANEWISE
 
-/// Floats: within 6 ulp, exp's 2 and half an ulp each of the sum and the quotient, twice that
-/// across a power of 2.
+/// Floats: within 6 ulp. exp has 2, the sum and the quotient half an ulp each, and a power of 2 in
+/// between doubles that.
 template <class V>
 RINGLET_INLINE V sigmoid(V x) {
   return 1 / (1 + exp(-x));
 }
 
 /// The standard normal distribution function, (1 + erf(x / sqrt 2)) / 2. Floats: absolute error
-/// below 2.5e-7, half of erf's, and 1 ulp.
+/// below 2.5e-7 (half of erf's) plus 1 ulp.
 template <class V>
 RINGLET_INLINE V normal_cdf(V x) {
   using S = decltype(x[0] + 0);
@@ -134,7 +134,7 @@ RINGLET_INLINE V normal_cdf(V x) {
   return fma(half, erf(x * static_cast<S>(0.70710678118654752440)), half);
 }
 
-/// GELU, x cdf(x), and its derivative, cdf(x) + x pdf(x). Floats: GELU within 2.5e-7 |x| and 1 ulp
+/// GELU, x cdf(x), and its derivative, cdf(x) + x pdf(x). Floats: GELU within 2.5e-7 |x| plus 1 ulp
 /// of the result.
 template <class V>
 RINGLET_INLINE V gelu(V x) {
@@ -143,7 +143,7 @@ RINGLET_INLINE V gelu(V x) {
 RINGLET_INLINE f64x8 gelu_derivative(f64x8 x) {
   return fma(x, 0.39894228040143267794 * exp(x * x * -0.5), normal_cdf(x));
 }
-/// Absolute error below 2.5e-7 and 2 ulp of the result.
+/// Absolute error below 2.5e-7 plus 2 ulp of the result.
 RINGLET_INLINE f32x16 gelu_derivative(f32x16 x) { return rational_gelu_derivative(x, VectorFma{}); }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,4 +1,4 @@
-// Vectors from memory and to it, tails included.
+// Loads and stores of vectors, including tails.
 #pragma once
 
 #if defined(__AVX512F__)
@@ -94,8 +94,8 @@ inline __attribute__((always_inline)) void store(bfloat16* to, f32x16 v, std::in
 }
 #endif
 
-/// Calls body(i, count) with i = 0, kLanes, …; count is kLanes but for the tail. Inside, use
-/// load_at and store_at, which take it.
+/// Calls body(i, count) with i = 0, kLanes, …; count is kLanes except in the tail. The body passes
+/// it to load_at and store_at.
 template <class T, class Body>
 RINGLET_INLINE void for_vectors(std::int64_t n, Body body) {
   constexpr std::int64_t kLanes = Compute<T>::kLanes;

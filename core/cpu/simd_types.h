@@ -1,4 +1,4 @@
-// Vectors as types: of 64 bytes for what numbers are computed in, and of any number of lanes.
+// Vector types: 64 bytes for computation, and any number of lanes.
 #pragma once
 
 #include <string.h>
@@ -22,7 +22,7 @@ struct Lanes {
 template <class T, int kLanes>
 using lanes_t = typename Lanes<T, kLanes>::Type;
 
-// Of the processor's registers; a vector of 64 takes several where they are narrower.
+// The size of a register; a vector of 64 bytes takes several smaller ones.
 #if defined(__AVX512F__)
 inline constexpr int kRegisterBytes = 64;
 #elif defined(__AVX2__)
@@ -33,7 +33,7 @@ inline constexpr int kRegisterBytes = 16;
 
 #define RINGLET_INLINE static inline __attribute__((always_inline))
 
-// What a stored element T computes in: a scalar, and a vector of kLanes of them.
+// The types in which a stored element T is computed: a scalar, and a vector of kLanes scalars.
 template <class T>
 struct Compute {
   using Scalar = float;
@@ -62,7 +62,7 @@ RINGLET_INLINE To bits_as(From from) {
   return to;
 }
 
-/// As bf16 in the low half of each lane, rounded to nearest even.
+/// v as bf16 in the low half of each lane, rounded to nearest even.
 template <int kLanes>
 RINGLET_INLINE lanes_t<std::uint32_t, kLanes> rounded_to_bf16(lanes_t<float, kLanes> v) {
   using U = lanes_t<std::uint32_t, kLanes>;

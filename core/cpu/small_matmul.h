@@ -1,13 +1,13 @@
-// Products of matrices that fit the first cache levels, for kernels that work on one of them at a
-// time. Every element is one chain of multiply-adds over k in order, so its bits depend neither on
-// its place nor on the sizes.
+// Products of matrices that fit the first cache levels, for kernels that compute one at a time.
+// Every element is one chain of multiply-adds over k in order: its bits depend neither on its
+// position nor on the sizes.
 #pragma once
 
 #include "ringlet/core/cpu/lanes.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
-// A tile of rows x vectors of sums lives in registers; beyond twelve rows it only gets longer.
+// A tile of (rows, vectors) sums stays in registers; more than twelve rows are no faster.
 #if defined(__AVX512F__)
 inline constexpr int kTileSums = 24, kTileVectors = 2;
 #elif defined(__AVX2__)
@@ -36,7 +36,7 @@ RINGLET_INLINE void matmul_tile(S* c, std::int64_t ldc, SmallMatrix<S> a, const 
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
       total[r][v] = accumulate ? load(c + r * ldc + v * kLanes) : vector_t<S>{};
-  // Four rows to a pointer, so that all of them have registers.
+  // One pointer for four rows, so that all pointers fit in registers.
   constexpr int kGroups = (kRows + 3) / 4;
   const S* group[kGroups];
   for (int g = 0; g < kGroups; ++g) group[g] = a.data + 4 * g * a.row;
@@ -70,7 +70,7 @@ RINGLET_INLINE void matmul_rows(S* c, std::int64_t ldc, SmallMatrix<S> a, const 
   }
 }
 
-// Rows in tiles of nearly the same height: a low one would wait for its own sums.
+// Divides the rows into tiles of nearly equal height: a low tile waits for its own sums.
 template <int kVectors, class S>
 RINGLET_INLINE void matmul_columns(S* c, std::int64_t ldc, SmallMatrix<S> a, const S* b,
                                    std::int64_t ldb, std::int64_t rows, std::int64_t inner,
@@ -97,8 +97,8 @@ static void small_matmul(S* c, std::int64_t ldc, SmallMatrix<S> a, const S* b, s
     if (columns > 0) matmul_columns<1>(c, ldc, a, b, ldb, rows, inner, accumulate);
 }
 
-/// to (columns, ldt) = factor times the transpose of from (rows, columns); rows of `to` are padded
-/// with zeros to whole vectors.
+/// to (columns, ldt) = factor * the transpose of from (rows, columns); rows of `to` are padded with
+/// zeros to whole vectors.
 template <class T, class S = scalar_t<T>>
 static inline void transpose(S* to, std::int64_t ldt, const T* from, std::int64_t ldf,
                              std::int64_t rows, std::int64_t columns, S factor) {

@@ -1,4 +1,4 @@
-// What softmax and cross-entropy need of a row: its maximum and the sum of exponentials above it.
+// The maximum of a row and its sum of exponentials, for softmax and cross-entropy.
 #pragma once
 
 #include "ringlet/core/cpu/simd_math.h"
@@ -15,7 +15,7 @@ RINGLET_INLINE scalar_t<T> row_max(const T* x, std::int64_t columns) {
   return max_lane(best);
 }
 
-/// The sum of exp(x - shift); `terms`, where given, receives each of them.
+/// The sum of exp(x - shift); `terms`, unless null, receives each term.
 template <class T>
 RINGLET_INLINE scalar_t<T> row_exp_sum(const T* x, std::int64_t columns, scalar_t<T> shift,
                                        scalar_t<T>* terms = nullptr) {

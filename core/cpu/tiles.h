@@ -1,8 +1,8 @@
-// A square of 32 x 32 sums in four tiles, and products of bf16 tiles that are added to it: by AMX
-// where a unit is compiled for it, and for tests by plain code, which must give the same bits.
+// A square of 32 x 32 sums in four tiles, and products of bf16 tiles that are added to it. AmxTiles
+// needs a unit compiled for AMX. EmulatedTiles is plain code for tests, with the same bits.
 //
-// A tile is 16 lines of 16 pairs of bf16, 1 KiB: of A 16 rows, of B 16 pairs of depths with the 16
-// columns side by side. An operand of `multiply` is two of them, one after the other.
+// A tile is 16 lines of 16 pairs of bf16, 1 KiB. A line of A is a row; a line of B is a pair of
+// depths for 16 adjacent columns. An operand of `multiply` is two contiguous tiles.
 #pragma once
 
 #if defined(__AMX_BF16__) || defined(__AMXBF16__)
@@ -18,9 +18,10 @@ namespace ringlet::cpu::RINGLET_ISA {
 inline constexpr int kTileLines = 16;
 inline constexpr int kTilePairs = kTileLines * kTileLines;
 
-/// What the manual defines for TDPBF16PS: products of the earlier and of the later halves of the
-/// pairs are summed apart from zero, in order; the two are added, then added to the sum. Every
-/// step rounds to nearest even, takes denormals for zero and leaves zero for them.
+/// The manual's definition of TDPBF16PS. The products of the pairs' earlier halves and those of the
+/// later halves are summed separately, from zero and in order. The two sums are added, then added
+/// to the total. Every step rounds to nearest even, reads denormals as zero and writes zero for
+/// them.
 class EmulatedTiles {
  public:
   void zero() { memset(sums_, 0, sizeof(sums_)); }
@@ -58,7 +59,7 @@ class EmulatedTiles {
 };
 
 #if defined(__AMX_BF16__) || defined(__AMXBF16__)
-/// The thread's tiles, its own from construction to destruction.
+/// The thread's tiles, owned from construction to destruction.
 class AmxTiles {
  public:
   AmxTiles() {
@@ -71,7 +72,7 @@ class AmxTiles {
       config.bytes_per_line[i] = 64;
       config.lines[i] = kTileLines;
     }
-    // The intrinsic does not tell the compiler that all of it is read.
+    // The intrinsic does not declare that all of config is read.
     asm volatile("ldtilecfg %0" ::"m"(config));
   }
   ~AmxTiles() { _tile_release(); }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;
 
-// One line of n elements, `stride` apart, and the order among its places.
+// One line of n elements, `stride` apart, and the order of its indices.
 template <class T, bool smallest>
 struct Line {
   const T* in;
@@ -35,7 +35,7 @@ std::int64_t first_of(const L& line, std::int64_t n) {
   return best;
 }
 
-// A heap of places, `stride` apart, with the last in order on top.
+// A heap of indices, `stride` apart, with the last in order on top.
 template <class L>
 void sift_down(const L& line, std::int64_t* heap, std::int64_t stride, std::int64_t size,
                std::int64_t at) {
@@ -58,7 +58,7 @@ void largest(const L& line, std::int64_t n, std::int64_t k, std::int64_t* heap,
     heap[0] = i;
     sift_down(line, heap, stride, k, 0);
   }
-  for (std::int64_t size = k; --size > 0;) {  // the top is the last in order: put it at the end
+  for (std::int64_t size = k; --size > 0;) {  // the top is the last in order: move it to the end
     const std::int64_t last = heap[0];
     heap[0] = heap[size * stride];
     heap[size * stride] = last;

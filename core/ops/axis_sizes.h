@@ -1,11 +1,11 @@
-// What ops along one axis see of a tensor.
+// The sizes of a tensor around one axis.
 #pragma once
 
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
 
-/// A shape seen as (outer, n, inner) around one axis, or around [first, last] as one.
+/// A shape as (outer, n, inner): n is the size of one axis, or of the axes [first, last] merged.
 struct AxisSizes {
   std::int64_t outer = 1;
   std::int64_t n = 1;
@@ -17,7 +17,7 @@ struct AxisSizes {
   }
 };
 
-/// Of one element of x.
+/// Bytes per element of x.
 inline std::int64_t element_bytes(const Tensor& x) {
   return static_cast<std::int64_t>(itemsize(x.dtype()));
 }

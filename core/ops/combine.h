@@ -1,4 +1,4 @@
-// Combining the same elements of several ranks: the arithmetic of collectives.
+// Combines the same elements of several ranks: the arithmetic of collectives.
 #pragma once
 
 #include <span>
@@ -19,13 +19,14 @@ struct CombineArgs {
   double scale;
   DType dtype;
 };
-/// Pointers are aligned to their elements; on a CPU they may be of any alignment.
-/// Runs in the calling thread: a collective must not wait for a device's threads, nor they for it.
+/// Pointers are aligned to their elements; on a CPU any alignment is valid. Runs in the calling
+/// thread: a collective and a device's threads must not wait for each other.
 extern Kernel<CombineArgs> combine_kernel;
 
-/// out = scale * (sources[0] + sources[1] + …), added in this order, or scale * their maximum, in
-/// which NaN is the largest. f32, bf16 and f16 are added in f32 and rounded once, f64 in f64;
-/// integers wrap around and take no scale but 1. All of one shape, dtype and device.
+/// out = scale * (sources[0] + sources[1] + …), added in this order. With CombineOp::max it is
+/// scale * their maximum, and NaN is the largest. Sums of f32, bf16 and f16 are in f32 and rounded
+/// once, of f64 in f64; integers wrap around and take only scale 1. All of one shape, dtype and
+/// device.
 void combine(Tensor& out, std::span<const Tensor> sources, CombineOp op = CombineOp::sum,
              double scale = 1);
 

@@ -1,6 +1,6 @@
-// Two-dimensional convolution (cross-correlation, as torch.nn.functional.conv2d), NCHW, the same
-// stride and zero padding on both sides of both dimensions. Parameters are f32 beside f32 or bf16
-// images, f64 beside f64; sums are kept in the parameters' dtype.
+// Two-dimensional convolution (cross-correlation, as torch.nn.functional.conv2d), NCHW. Stride and
+// zero padding are the same for both dimensions and on both sides. Parameters are f32 for f32 or
+// bf16 images, f64 for f64; sums have the parameters' dtype.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -60,8 +60,8 @@ struct Conv2dBackwardBiasArgs {
 };
 extern Kernel<Conv2dBackwardBiasArgs> conv2d_backward_bias_kernel;
 
-/// x (B, C, H, W), weight (O, C, kh, kw), bias (O) or undefined -> (B, O, oh, ow) in x's dtype,
-/// oh = (H + 2 padding - kh) / stride + 1. Throws when the kernel is larger than the padded image.
+/// x (B, C, H, W), weight (O, C, kh, kw), bias (O) or undefined -> (B, O, oh, ow) in x's dtype; oh
+/// = (H + 2 padding - kh) / stride + 1. Throws if the kernel is larger than the padded image.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options = {});
 

@@ -1,6 +1,6 @@
-// The cosine between rows, each norm at least eps, as torch.nn.functional.cosine_similarity:
+// The cosine of pairs of rows, each norm at least eps, as torch.nn.functional.cosine_similarity:
 //   y = a . b / (max(|a|, eps) max(|b|, eps)).  Inputs f32, f64 or bf16, y f32 (f64).
-// Rows whose squares overflow (above 1.8e19 in f32) may give NaN, where PyTorch has 0.
+// Rows with squares that overflow (above 1.8e19 in f32) may give NaN; PyTorch gives 0.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -38,7 +38,7 @@ extern Kernel<CosineSimilarityBackwardArgs> cosine_similarity_backward_kernel;
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, double eps = kCosineEps);
 
 struct CosineSimilarityGradients {
-  Tensor a, b;  // undefined where not needed
+  Tensor a, b;  // undefined if not needed
 };
 CosineSimilarityGradients cosine_similarity_backward(const Tensor& grad, const Tensor& a,
                                                      const Tensor& b, double eps, bool needs_a,

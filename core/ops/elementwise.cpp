@@ -12,7 +12,7 @@ constinit Kernel<AxpbyArgs> axpby_kernel("axpby");
 
 namespace {
 
-// The stride of each output dimension in an operand: 0 where the operand is broadcast.
+// The stride of each output dimension in an operand: 0 if the operand is broadcast along it.
 void operand_strides(const Shape& out, const Shape& shape, std::int64_t* stride) {
   std::int64_t step = 1;
   for (int i = out.dim() - 1; i >= 0; --i) {
@@ -23,7 +23,7 @@ void operand_strides(const Shape& out, const Shape& shape, std::int64_t* stride)
   }
 }
 
-// Whether an element of the type can be `value`; rounding is no matter.
+// Whether the type can represent `value`; rounding is allowed.
 bool has_value(DType dtype, double value) {
   if (is_floating(dtype)) return true;
   const double end = std::ldexp(1, 8 * static_cast<int>(itemsize(dtype)) - (dtype != DType::u8));

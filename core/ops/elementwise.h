@@ -1,6 +1,6 @@
 // Element-wise ops. Binary ops broadcast as NumPy does; both operands have one dtype and device.
-// Floating types only, except add, sub, mul, maximum, minimum and the comparisons, which also
-// take integers. Comparisons give u8 (0 or 1).
+// Floating types only, except add, sub, mul, maximum, minimum and the comparisons, which also take
+// integers. Comparisons give u8 (0 or 1).
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -26,7 +26,7 @@ enum class UnaryOp {
 };
 enum class BinaryOp { add, sub, mul, div, pow, maximum, minimum, eq, ne, lt, le, gt, ge };
 
-/// The function's name: "exp", "add".
+/// The function's name, for example "exp" or "add".
 const char* name(UnaryOp op);
 const char* name(BinaryOp op);
 
@@ -39,8 +39,8 @@ struct UnaryArgs {
 };
 extern Kernel<UnaryArgs> unary_kernel;
 
-/// Broadcasting with neighbouring dimensions joined where both operands allow it; strides are in
-/// elements, 0 along broadcast dimensions, and the innermost ones are 0 or 1.
+/// Broadcasting, with adjacent dimensions merged if all operands allow it. Strides are in elements:
+/// 0 along broadcast dimensions, and 0 or 1 in the innermost one.
 struct BroadcastPlan {
   int dim = 0;
   std::int64_t size[Shape::kMaxDim];
@@ -80,16 +80,16 @@ extern Kernel<AxpbyArgs> axpby_kernel;
 
 Tensor unary(UnaryOp op, const Tensor& x);
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);
-/// A number takes the tensor's dtype. Beside bf16 it is an f32, as in PyTorch.
+/// A number has the tensor's dtype. With bf16 tensors it is f32, as in PyTorch.
 Tensor binary(BinaryOp op, const Tensor& a, double b);
 Tensor binary(BinaryOp op, double a, const Tensor& b);
 
-/// A number in a tensor's dtype; throws where an integer type does not have it.
+/// A number in a tensor's dtype; throws if an integer type cannot represent it.
 Tensor scalar_like(double value, const Tensor& other);  // ()
 
 inline Tensor neg(const Tensor& x) { return unary(UnaryOp::neg, x); }
 inline Tensor abs(const Tensor& x) { return unary(UnaryOp::abs, x); }
-/// In f32 and bf16 0 below -87.3, where the result would be denormal.
+/// For f32 and bf16, 0 below -87.3, where the result would be denormal.
 inline Tensor exp(const Tensor& x) { return unary(UnaryOp::exp, x); }
 inline Tensor log(const Tensor& x) { return unary(UnaryOp::log, x); }
 inline Tensor sqrt(const Tensor& x) { return unary(UnaryOp::sqrt, x); }
@@ -97,7 +97,7 @@ inline Tensor rsqrt(const Tensor& x) { return unary(UnaryOp::rsqrt, x); }
 inline Tensor tanh(const Tensor& x) { return unary(UnaryOp::tanh, x); }
 inline Tensor sigmoid(const Tensor& x) { return unary(UnaryOp::sigmoid, x); }
 inline Tensor relu(const Tensor& x) { return unary(UnaryOp::relu, x); }
-/// x (1 + erf(x / sqrt 2)) / 2. Infinity stays, with slope 1, where PyTorch may have NaN.
+/// x (1 + erf(x / sqrt 2)) / 2. Infinity stays, with slope 1; PyTorch may give NaN.
 inline Tensor gelu(const Tensor& x) { return unary(UnaryOp::gelu, x); }
 /// -1, 0 or 1; 0 for NaN, as in PyTorch
 inline Tensor sign(const Tensor& x) { return unary(UnaryOp::sign, x); }
@@ -134,10 +134,10 @@ inline Tensor operator/(const Tensor& a, double b) { return binary(BinaryOp::div
 inline Tensor operator+(double a, const Tensor& b) { return b + a; }
 inline Tensor operator-(double a, const Tensor& b) { return binary(BinaryOp::sub, a, b); }
 inline Tensor operator*(double a, const Tensor& b) { return b * a; }
-/// The reciprocal times a, as in PyTorch.
+/// reciprocal(b) * a, as in PyTorch.
 inline Tensor operator/(double a, const Tensor& b) { return reciprocal(b) * a; }
 
-/// condition (u8) ? a : b, all three broadcast.
+/// condition (u8) ? a : b; all three are broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 
 /// out = alpha * x + beta * out; beta 0 never reads out. Same numel and dtype.

@@ -1,4 +1,4 @@
-// Making and converting elements: fill, arange, cast.
+// Creates and converts elements: fill, arange, cast.
 #pragma once
 
 #include "ringlet/core/host_device.h"
@@ -14,7 +14,7 @@ struct FillArgs {
   double step;
   DType dtype;
 };
-/// start + i * step; without a step `start` as it is, a -0 too.
+/// start + i * step; with step 0 exactly `start`, even if it is -0.
 RINGLET_HOST_DEVICE double filled(double start, double step, std::int64_t i) {
   return step == 0 ? start : start + static_cast<double>(i) * step;
 }
@@ -29,11 +29,11 @@ struct CastArgs {
 };
 extern Kernel<CastArgs> cast_kernel;
 
-/// Every element becomes `value`.
+/// Sets every element to `value`.
 void fill(Tensor& out, double value);
 
-/// out[i] = in[i] converted; floating to integer truncates towards zero, and where the integer type
-/// has no such value takes its nearest (NaN: 0).
+/// out[i] = in[i] converted. Floating to integer truncates towards zero; values out of range become
+/// the nearest in range, and NaN becomes 0.
 void cast(Tensor& out, const Tensor& in);
 
 /// start, start + step, …, below end (above it for a negative step).

@@ -16,7 +16,7 @@ void check_index(const char* op, const Tensor& x, const Tensor& index) {
                 "] an index is i32 or i64, not ", index.dtype());
 }
 
-/// Index has x's shape but for `axis`, or is shorter than it; true when it is shorter somewhere.
+/// Checks that index is no longer than x along the axes other than `axis`; true if it is shorter.
 bool check_elements(const char* op, const Tensor& x, int axis, const Tensor& index) {
   check_index(op, x, index);
   RINGLET_CHECK_EQ(index.dim(), x.dim(), "[", op, "] dimensions of index ", index.shape(), " and ",
@@ -31,14 +31,14 @@ bool check_elements(const char* op, const Tensor& x, int axis, const Tensor& ind
   return shorter;
 }
 
-/// x cut to index's sizes along all axes but one.
+/// x cut to index's sizes along all axes but `axis`.
 Tensor cut_to(Tensor x, int axis, const Shape& shape) {
   for (int i = 0; i < x.dim(); ++i)
     if (i != axis && shape[i] < x.size(i)) x = narrow(x, i, 0, shape[i]);
   return x;
 }
 
-/// Writes x back over the corner of `out` that it was cut from.
+/// Writes `corner` back to the part of `out` that it was cut from.
 void write_corner(Tensor& out, const Tensor& corner, int axis) {
   if (axis == out.dim()) {
     out.copy_(corner);
@@ -50,7 +50,7 @@ void write_corner(Tensor& out, const Tensor& corner, int axis) {
   write_narrow(out, axis, 0, part);
 }
 
-/// `source`, or a copy of it where it may lie in `out`: kernels write while they read.
+/// `source`, or a copy of it if it may overlap `out`: kernels write while they read.
 Tensor apart_from(const Tensor& out, const Tensor& source) {
   return source.storage() == out.storage() ? source.clone() : source;
 }

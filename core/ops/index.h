@@ -1,7 +1,7 @@
-// Moving elements: joining, cutting, permuting, and rows or elements named by an index. Bytes move
-// unchanged, so every dtype goes through; only sums (scatter_add, index_add) need floats.
-// Axes may be negative. Indices are i32 or i64, in [0, size); others throw with the value. A GPU,
-// which nobody waits for, gathers 0 for them and leaves them out of what is scattered.
+// Moving elements: joining, cutting, permuting, and rows or elements selected by an index. Bytes
+// move unchanged, so every dtype works; only sums (scatter_add, index_add) need floats. Axes may be
+// negative. Indices are i32 or i64, in [0, size); others throw with the value. A GPU, being
+// asynchronous, gathers 0 for them and does not scatter them.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -9,7 +9,7 @@
 
 namespace ringlet {
 
-/// `count` blocks of `nbytes` bytes, the strides in bytes.
+/// Copies `count` blocks of `nbytes` bytes; strides are in bytes.
 struct CopyBlocksArgs {
   void* out;
   const void* in;
@@ -79,31 +79,31 @@ extern Kernel<ScatterArgs> scatter_kernel;
 
 // ---- joining and cutting --------------------------------------------------------------------
 
-/// Tensors one after the other along `axis`; all other sizes are equal.
+/// Joins tensors along `axis`; all other sizes are equal.
 Tensor concat(const std::vector<Tensor>& tensors, int axis);
-/// Tensors of equal shape along a new dimension before `axis`.
+/// Joins tensors of equal shape along a new dimension before `axis`.
 Tensor stack(const std::vector<Tensor>& tensors, int axis);
-/// Throws unless `sizes` add up to that of `axis`.
+/// Throws unless `sizes` add up to the size of `axis`.
 void check_split(const Shape& shape, const std::vector<std::int64_t>& sizes, int axis);
-/// Copies of pieces of `sizes`, which add up to x.size(axis).
+/// Copies of consecutive pieces with these `sizes`, which add up to x.size(axis).
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int axis);
 /// A copy of [begin, begin + length) of `axis`.
 Tensor narrow(const Tensor& x, int axis, std::int64_t begin, std::int64_t length);
-/// Writes `part` over [begin, begin + part.size(axis)) of `axis`.
+/// Writes `part` to [begin, begin + part.size(axis)) of `axis`.
 void write_narrow(Tensor& out, int axis, std::int64_t begin, const Tensor& part);
-/// x with `before` and `after` zeros around it along `axis`.
+/// x with `before` zeros before it and `after` zeros after it along `axis`.
 Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after);
 
 /// out's dimension i is x's dimension axes[i].
 Tensor permute(const Tensor& x, const std::vector<int>& axes);
 /// The axes of a permutation that exchanges two dimensions.
 std::vector<int> exchanged_axes(const Shape& shape, int a, int b);
-/// Two dimensions exchanged.
+/// x with two dimensions exchanged.
 Tensor transpose(const Tensor& x, int a = -2, int b = -1);
 
 // ---- by index -------------------------------------------------------------------------------
 
-/// Rows index (n) of `axis`: that dimension becomes n.
+/// Rows index (n) of `axis`; this dimension becomes n.
 Tensor index_select(const Tensor& x, int axis, const Tensor& index);
 /// Adds source's rows to the rows index (n) of `axis`, in order.
 void index_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source);
@@ -114,11 +114,11 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index);
 /// out[.., index[.., j, ..], ..] += source[.., j, ..] at `axis`, j ascending; source has index's
 /// shape, which along other axes may be shorter than out.
 void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source);
-/// out[.., index[.., j, ..], ..] = source[.., j, ..] at `axis`, shapes as above: of several for one
-/// place the last stays.
+/// out[.., index[.., j, ..], ..] = source[.., j, ..] at `axis`, shapes as above; of several values
+/// for one element the last stays.
 void scatter_(Tensor& out, int axis, const Tensor& index, const Tensor& source);
 
-/// The same on a copy of x.
+/// The same, on a copy of x.
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
 Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
 

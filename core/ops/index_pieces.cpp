@@ -1,4 +1,4 @@
-// Pieces that sizes name: joined, cut, and with their axes in another order.
+// Ops on pieces given by sizes: joining, cutting and permuting axes.
 #include <numeric>
 #include <utility>
 

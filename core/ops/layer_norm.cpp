@@ -40,7 +40,7 @@ LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bia
   return args;
 }
 
-// Checks what all backwards share, makes the workspace, runs.
+// Checks the arguments that all backwards share, allocates the workspace and runs.
 void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& z,
                   const Tensor& rstd, const Tensor& weight, Accumulator grad_weight,
                   Accumulator grad_bias) {

@@ -1,10 +1,10 @@
 // Layer normalisation of rows, alone and fused with dropout and a residual:
 //   y = weight (x - mean) rstd + bias,  rstd = 1 / sqrt(var + eps), var over C without correction.
-// Activations f32, f64 or bf16; weight, bias and their gradients, mean and rstd are f32, f64 for
-// f64 activations. A row whose squares overflow (|x - mean| above 1.8e19 in f32) becomes its bias;
-// PyTorch gives that or NaN, and a test of each row makes the kernel slower. Sums over rows run in
-// blocks of kLayerNormBlock rows whose partial sums are added in order, so the bits do not depend
-// on the number of threads.
+// Activations are f32, f64 or bf16. Weight, bias, their gradients, mean and rstd are f32, or f64
+// for f64 activations. A row with squares that overflow (|x - mean| above 1.8e19 in f32) becomes
+// its bias. PyTorch gives that or NaN; a test of each row would slow the kernel. Sums over rows run
+// in blocks of kLayerNormBlock rows. Partial sums are added in order, so the bits do not depend on
+// the number of threads.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -44,7 +44,7 @@ struct LayerNormBackwardArgs {
   double beta_bias;
   void* partial;       // (layer_norm_blocks(R), 2, C) workspace
   const void* grad;    // (R, C)
-  const void* z;       // (R, C) what was normalised where mean is given, else normalized
+  const void* z;       // (R, C) z if mean is given, else normalized
   const void* mean;    // (R), may be null
   const void* rstd;    // (R)
   const void* weight;  // (C)
@@ -61,7 +61,7 @@ struct LayerNormOutput {
   Tensor mean;  // (R)
   Tensor rstd;  // (R)
 };
-/// x (.., C), seen as R rows; weight and bias (C).
+/// x (.., C), viewed as R rows; weight and bias (C).
 LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
 /// Returns grad_x, undefined unless `needs_x`.
 Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean,
@@ -70,8 +70,8 @@ Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& me
 
 struct ResidualLayerNormOutput {
   Tensor y;           // x's shape
-  Tensor normalized;  // x's shape: with it backward needs neither x nor the residual, nor divides
-                      // by a weight as it would have to from y
+  Tensor normalized;  // x's shape; with it backward needs neither x nor the residual, nor
+                      // a division by the weight, as from y
   Tensor rstd;        // (R)
 };
 /// y = layer_norm(residual + dropout(x)). `positions` (R, 2) i32 as for dropout().
@@ -80,14 +80,14 @@ ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tenso
                                                     const Tensor& weight, const Tensor& bias,
                                                     double eps);
 struct ResidualLayerNormGradients {
-  Tensor x;  // shares storage with `residual` where nothing is dropped
+  Tensor x;  // shares storage with `residual` if nothing is dropped
   Tensor residual;
 };
 ResidualLayerNormGradients residual_dropout_layer_norm_backward(
     const Tensor& grad, const Tensor& normalized, const Tensor& rstd, const Tensor& weight,
     const DropoutKey& key, const Tensor& positions, Accumulator grad_weight, Accumulator grad_bias);
 
-/// The gradient of z when y = dropout(layer_norm(z)) and `normalized` was kept.
+/// The gradient of z for y = dropout(layer_norm(z)), from the stored `normalized`.
 Tensor layer_norm_dropout_backward(const Tensor& grad, const Tensor& normalized, const Tensor& rstd,
                                    const Tensor& weight, const DropoutKey& key,
                                    const Tensor& positions, Accumulator grad_weight,

@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<MatmulPrecision> precision_in_use{MatmulPrecision::highest};
 
-// What the product is one of.
+// The dtype in which a and b are multiplied.
 DType common_dtype(const char* op, const Tensor& a, const Tensor& b) {
   check_same_device(op, a, b);
   const auto pair = [&](DType x, DType y) { return a.dtype() == x && b.dtype() == y; };
@@ -48,7 +48,7 @@ MatmulArgs plan(const char* op, const Tensor& a, const Tensor& b, MatmulOptions 
     const Shape expected = a.shape().with(-2, b.size(-2)).with(-1, b.size(-1));
     check_shape(op, "b", b, expected);
   } else if (!options.trans_a) {
-    // One product of all rows.
+    // One product for the rows of all matrices.
     args.m *= args.batch;
     args.batch = 1;
   }
@@ -76,7 +76,7 @@ void run(MatmulArgs& args, Tensor& out, const Tensor& a, const Tensor& b, double
   args.b = b.bytes();
   args.beta = beta;
   args.out_dtype = out.dtype();
-  // What is written over itself counts as written already.
+  // No rounded form is cached in a storage that this product writes.
   if (args.b_dtype != args.dtype && b.storage() != out.storage()) args.round_b = b.storage().get();
   if (out.numel() > 0) matmul_kernel(args, out.device());
 }

@@ -1,8 +1,8 @@
-// Matrix products, linear layers and what their gradients need. Sums are kept in f32 for f32 and
-// bf16, in f64 for f64. Where one operand is bf16 and the other, a parameter, is f32, the
-// parameter counts as rounded to bf16. A bias is added to a sum before that is rounded to what is
-// stored. Where this is bf16, CUDA adds the bias rounded to bf16, as bf16 layers of PyTorch and
-// Transformer Engine do, and a CPU as it is: they are at most 2^-8 |bias| apart before that.
+// Matrix products, linear layers and the functions for their gradients. Sums are f32 for f32 and
+// bf16, f64 for f64. If one operand is bf16 and the other, a parameter, is f32, the parameter is
+// rounded to bf16. A bias is added to the sum before that is rounded to the stored dtype. If this
+// is bf16, CUDA first rounds the bias to bf16, as bf16 layers of PyTorch and Transformer Engine do.
+// A CPU adds it unrounded: the two sums differ by at most 2^-8 |bias|.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -11,11 +11,11 @@
 
 namespace ringlet {
 
-/// How exact products of f32 by f32 are, PyTorch's names. highest: f32. high: what is faster and
-/// nearly as exact, where kernels have it, f32 elsewhere: with AMX three products of bf16 planes
-/// (an infinity becomes NaN), on CUDA TF32, operands rounded to 11 bits, PyTorch's meaning of it.
-/// medium: operands rounded to bf16 where that is faster (on CUDA always), sums in f32; f32
-/// elsewhere. For the whole process; the default is highest.
+/// Precision of products of f32 by f32, with PyTorch's names. Process-wide; the default is highest.
+/// - `highest`: f32.
+/// - `high`: faster and nearly as exact if a kernel has it, else f32. With AMX three products of
+///   bf16 planes (an infinity becomes NaN). On CUDA TF32: operands rounded to 11 bits, as PyTorch.
+/// - `medium`: operands rounded to bf16 if faster (on CUDA always), else f32; sums in f32.
 enum class MatmulPrecision { highest, high, medium };
 void set_matmul_precision(MatmulPrecision precision);
 MatmulPrecision matmul_precision();
@@ -28,9 +28,9 @@ struct MatmulArgs {
   const void* b;         // (batch, k, n), transposed (batch, n, k)
   const void* bias;      // (n) f32, or f64 for f64; may be null
   void* pre_activation;  // (batch, m, n) in out's dtype; out is its GELU then; may be null
-  /// (m) f32, or f64 for f64 = the sums of a over k, as it is in memory, + a_sums_beta * a_sums:
-  /// the gradient of a bias where out is that of its weight. Of one transposed a (k, m), without
-  /// bias or pre_activation; may be null.
+  /// (m) f32, or f64 for f64: the sums over k of a as stored, + a_sums_beta * a_sums. This is the
+  /// gradient of a bias if out is that of its weight. Needs one transposed a (k, m), without bias
+  /// or pre_activation; may be null.
   void* a_sums;
   std::int64_t batch;
   std::int64_t m;
@@ -42,13 +42,13 @@ struct MatmulArgs {
   bool trans_b;
   double beta;  // 0 with a bias or a pre-activation
   double a_sums_beta;
-  DType dtype;    // what a and b count as
+  DType dtype;    // in which a and b are multiplied
   DType a_dtype;  // in memory: dtype, or f32 to be rounded to bf16
   DType b_dtype;
   DType out_dtype;
-  Storage* keep_b;      // of b, where forms of it may be kept as sidecars; may be null
-  Storage* round_b;     // of b, where it is a parameter to be rounded; else null
-  Storage* round_bias;  // of the bias, where it may be rounded to out_dtype; else null
+  Storage* keep_b;      // b's storage if forms of b may be cached as sidecars; else null
+  Storage* round_b;     // b's storage if b is a parameter to be rounded; else null
+  Storage* round_bias;  // the bias's storage if it may be rounded to out_dtype; else null
 };
 extern Kernel<MatmulArgs> matmul_kernel;
 
@@ -61,7 +61,7 @@ struct SumRowsArgs {
   DType dtype;  // of in
 };
 extern Kernel<SumRowsArgs> sum_rows_kernel;
-/// What makes a product's a_sums by itself.
+/// The separate computation of a product's a_sums.
 inline SumRowsArgs a_sums_of(const MatmulArgs& args) {
   return {args.a_sums, args.a, args.k, args.m, args.a_sums_beta, args.a_dtype};
 }
@@ -80,21 +80,21 @@ struct MatmulOptions {
   bool trans_b = false;
 };
 
-/// How long a weight stays as it is. kept: more products will meet it unchanged, as where nothing
-/// learns. From the second product on a CPU then has it packed in a sidecar of its storage, which
-/// takes 4 bytes a number in f32, planes of AMX too, and 2 in bf16 (4 where that is computed in
-/// f32), its columns made a multiple of a tile's 32 or 48, and goes when the storage is written or
-/// let go. None is made where memory is limited (set_memory_limit). On CUDA it is an f32 weight of
-/// bf16 products that is kept, rounded, in 2 bytes a number, of changing weights too: a step's
-/// forward, input gradient and recomputation share one. So is its bias.
+/// Whether a weight changes between products. `kept`: more products will use it unchanged, as in
+/// inference. A CPU packs it at the second product and keeps it in a sidecar of its storage. That
+/// takes 4 bytes per number for f32 (also as AMX planes) and 2 for bf16 (4 if computed in f32).
+/// Columns are padded to a multiple of a tile's 32 or 48. The sidecar is released when the storage
+/// is written or freed. None is made if memory is limited (set_memory_limit). On CUDA an f32 weight
+/// of bf16 products is kept rounded, in 2 bytes per number, even if it is `changing`. A step's
+/// forward, input gradient and recomputation share it. The bias is kept the same way.
 enum class Weight { changing, kept };
 
 /// a (.., m, k) b (.., k, n) -> (.., m, n) in a's dtype. Leading dimensions are equal, or b is one
-/// matrix for all of a's. The last two are swapped in memory where an option says so.
+/// matrix for all of a's. With trans_a or trans_b the last two are swapped in memory.
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {});
 
-/// out (.., m, n) = op(a) op(b) + beta * out; beta 0 never reads out. After f32 or bf16 operands
-/// out is either of them (a weight gradient is f32), after f64 it is f64.
+/// out (.., m, n) = op(a) op(b) + beta * out; beta 0 never reads out. For f32 or bf16 operands out
+/// is either of them (a weight gradient is f32), for f64 it is f64.
 void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions options = {},
                  double beta = 0);
 
@@ -102,8 +102,8 @@ void matmul_into(Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions op
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               Weight use = Weight::changing);
 
-/// gelu(linear(x, weight, bias)); `pre_activation` is set to linear(x, weight, bias), which the
-/// gradient needs.
+/// gelu(linear(x, weight, bias)). Sets `pre_activation` to linear(x, weight, bias), for the
+/// gradient.
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    Tensor& pre_activation, Weight use = Weight::changing);
 
@@ -114,9 +114,9 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation);
 /// f32 and bf16.
 void sum_rows_into(Tensor& out, const Tensor& grad, double beta = 0);
 
-/// What a linear layer's backward writes to its parameters, of which either may be unwanted: to
-/// weight (out, in) grad' x, to bias (out) the sum of grad's rows, of grad (rows, out) and x
-/// (rows, in). weight's dtype is any that matmul_into writes.
+/// Gradients of a linear layer's parameters, from grad (rows, out) and x (rows, in). Writes grad' x
+/// to weight (out, in) and the sum of grad's rows to bias (out); either may be undefined. weight
+/// has any dtype that matmul_into writes.
 void linear_gradients_into(Accumulator weight, Accumulator bias, const Tensor& grad,
                            const Tensor& x);
 
