@@ -66,7 +66,7 @@ std::vector<int> processors_of_this_thread() {
   return processors;
 }
 
-// One job at a time: workers wait on `epoch_`, take pieces from `next_`, and count down `busy_`.
+// One job at a time: workers wait for `epoch_`, take pieces from `next_` and decrement `busy_`.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
@@ -150,12 +150,12 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
 };
 
-// A forked child has none of its parent's workers, so pools belong to a process id; the parent's
-// are left alone there (joining them would wait for ever).
+// A forked child has none of its parent's workers, so pools belong to a process id. The child
+// leaves the parent's pools alone: joining them would block forever.
 struct Pools {
   pid_t process = getpid();
   std::map<int, std::unique_ptr<ThreadPool>> by_device;
-  std::map<int, std::vector<int>> processors;  // by device, where they were chosen
+  std::map<int, std::vector<int>> processors;  // by device, if set
 };
 
 std::mutex pools_mutex;
@@ -215,7 +215,7 @@ KeepTo::KeepTo(Device device) {
   keep_to(device);
 }
 
-// Processors that are gone by now leave it where it is.
+// If the former processors are no longer allowed, the thread stays where it is.
 KeepTo::~KeepTo() {
   if (!before_.empty()) static_cast<void>(try_to_pin(pthread_self(), before_));
 }

@@ -9,16 +9,16 @@
 
 namespace ringlet {
 
-/// Threads of each cpu device, the caller included; takes effect for pools not yet started.
-/// The default is RINGLET_NUM_THREADS (1 to 4096), else the processors of the affinity mask.
+/// Threads of each cpu device, including the caller; applies to pools that are not started yet. The
+/// default is RINGLET_NUM_THREADS (1 to 4096), else the number of processors in the affinity mask.
 void set_threads_per_device(int threads);
 int threads_per_device();
 
 using ParallelBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
 
 /// Runs body over [0, n) in pieces of at least `grain`, on the device's threads and the caller;
-/// returns when all are done. Which piece runs where is not defined, so a body must give the same
-/// bits for any split. The first exception is rethrown. A nested call runs in line.
+/// returns when all are done. Any thread may run any piece, so a body must give the same bits for
+/// any split. The first exception is rethrown. A nested call runs on the calling thread.
 void parallel_for(Device device, std::int64_t n, std::int64_t grain, ParallelBody body,
                   void* context);
 

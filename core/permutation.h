@@ -1,4 +1,4 @@
-// A permutation's dimensions, as few as tell its kernels all.
+// A permutation with as few dimensions as possible.
 #pragma once
 
 #include "ringlet/core/host_device.h"
@@ -6,8 +6,8 @@
 
 namespace ringlet {
 
-/// Neighbours in the output that are neighbours in the input too become one dimension, and those of
-/// one element none. What is left has a dimension with in_stride 1, unless there is none.
+/// Merges dimensions that are adjacent in both the input and the output, and drops those of size 1.
+/// If any dimension is left, one has in_stride 1.
 RINGLET_HOST_DEVICE PermuteArgs merged(const PermuteArgs& args) {
   PermuteArgs out = args;
   out.dim = 0;

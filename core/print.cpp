@@ -1,4 +1,4 @@
-// Printing: nested brackets, six significant digits of what is floating, long dimensions cut in the
+// Printing: nested brackets, six significant digits for floating types, long dimensions cut in the
 // middle.
 #include <ostream>
 
@@ -7,7 +7,7 @@
 namespace ringlet {
 namespace {
 
-constexpr std::int64_t kEdge = 3;  // rows shown at each end of a dimension that is cut
+constexpr std::int64_t kEdge = 3;  // rows printed at each end of a dimension that is cut
 
 template <class T>
 struct Printer {

@@ -1,4 +1,4 @@
-// Which processors the threads of a device keep to.
+// The processors on which a device's threads run.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace ringlet {
 
-/// The processors that threads of the device keep to: those of its pool (core/parallel.h), and the
-/// ones that call keep_to. Unless set, they run where the process may. A forked child begins anew.
-/// Error where there are none, or the system refuses them.
+/// Sets the processors for threads of the device: its pool (core/parallel.h) and the threads that
+/// call keep_to. By default they run wherever the process may. A forked child starts without this.
+/// Error if `processors` is empty or the system refuses them.
 void set_processors(Device device, std::vector<int> processors);
-/// From now on the calling thread, and each that it starts, keeps to the device's processors.
+/// Pins the calling thread, and all threads that it starts later, to the device's processors.
 void keep_to(Device device);
-/// The same of the calling thread while it lives; then it runs where it did before.
+/// Pins the calling thread during this object's lifetime; then restores its former processors.
 class KeepTo {
  public:
   explicit KeepTo(Device device);
@@ -22,7 +22,7 @@ class KeepTo {
   KeepTo& operator=(const KeepTo&) = delete;
 
  private:
-  std::vector<int> before_;  // empty: nothing has changed
+  std::vector<int> before_;  // empty: nothing was changed
 };
 
 }  // namespace ringlet

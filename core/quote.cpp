@@ -14,7 +14,7 @@ std::string one_line(std::string_view text) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const auto byte = static_cast<unsigned char>(line[i]);
     if (byte < 0x20 || byte == 0x7F) line[i] = '?';
-    // U+0080 to U+009F, a line break of Unicode's among them.
+    // U+0080 to U+009F, which include a line break of Unicode.
     if (byte == 0xC2 && i + 1 < line.size() && (line[i + 1] & 0xE0) == 0x80)
       line[i] = line[i + 1] = '?';
   }

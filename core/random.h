@@ -1,5 +1,5 @@
-// Counter-based randomness: a word depends on a key and a position only, never on the order of
-// calls, so masks are the same on CPU and CUDA, packed or padded, on one rank or many.
+// Counter-based randomness: a word depends only on a key and a position, never on the order of
+// calls. Masks are therefore the same on CPU and CUDA, packed or padded, on one rank or many.
 // Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 
@@ -36,11 +36,12 @@ RINGLET_HOST_DEVICE constexpr PhiloxBlock philox(PhiloxBlock counter, PhiloxKey 
   return counter;
 }
 
-/// Streams of one seed that never meet: `tensor` for uniform() and normal().
+/// Independent streams of one seed; `tensor` is for uniform() and normal().
 enum class RandomUse : std::uint32_t { dropout, tensor };
 
-/// The 64-bit key of a site (one place that draws) at a step: words 0 and 1 of the Philox block
-/// keyed by the seed (low half, high half) at counter (step low, step high, site, use).
+/// The 64-bit key of a site (one place in the code that draws) at a step: words 0 and 1 of a Philox
+/// block. The block's key is the seed (low half, high half), its counter (step low, step high,
+/// site, use).
 RINGLET_HOST_DEVICE constexpr PhiloxKey derive_key(std::uint64_t seed, std::uint64_t step,
                                                    std::uint32_t site,
                                                    RandomUse use = RandomUse::dropout) {
@@ -51,19 +52,18 @@ RINGLET_HOST_DEVICE constexpr PhiloxKey derive_key(std::uint64_t seed, std::uint
   return {{block.word[0], block.word[1]}};
 }
 
-/// Which mask a dropout draws. The word of an element is word[column % 4] of the block at counter
-/// (a, b, c, column / 4) under derive_key(seed, step, site):
+/// The mask of a dropout. The word of an element is word[column % 4] of the block at counter (a, b,
+/// c, column / 4) under derive_key(seed, step, site):
 ///   rows of activations: (sentence id, token index, 0, column / 4)
 ///   attention weights:   (sentence id, head, query, key / 4)
-/// where sentence id = row in the global batch x 2 + column. An element is kept when its word is
-/// >= p 2^32 and then scaled by 1 / (1 - p); p = 0 keeps all.
+/// where sentence id = row in the global batch x 2 + column. An element is kept if its word is >= p
+/// 2^32, and then scaled by 1 / (1 - p); p = 0 keeps all.
 struct DropoutKey {
   float p = 0;  // [0, 1)
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   std::uint32_t site = 0;
-  /// Where the memory of the op's device holds the key that the three make; null: kernels are given
-  /// it by value.
+  /// The derived key in the memory of the op's device; null: kernels get the key by value.
   const PhiloxKey* at = nullptr;
 };
 
@@ -79,12 +79,12 @@ RINGLET_HOST_DEVICE constexpr double dropout_scale(float p) {
 
 class SiteKeys;
 
-/// What this thread's random ops draw from unless told otherwise.
+/// The state from which this thread's random ops draw by default.
 struct Generator {
   std::uint64_t seed = 0;
-  std::uint64_t step = 0;   // of training; every step has masks of its own
+  std::uint64_t step = 0;   // of training; every step has different masks
   std::uint32_t draws = 0;  // tensors drawn by uniform() and normal() in this step
-  /// Where dropout's kernels find their keys (core/site_keys.h); null: in their arguments.
+  /// Keys for dropout in device memory (core/site_keys.h); null: kernels get them as arguments.
   SiteKeys* keys = nullptr;
 
   void manual_seed(std::uint64_t value) {
@@ -104,7 +104,7 @@ struct Generator {
 Generator& default_generator();  // of this thread
 inline void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }
 
-/// Sets this thread's generator and puts the former one back at the end of the scope.
+/// Sets this thread's generator and restores the former one at the end of the scope.
 class GeneratorGuard {
  public:
   explicit GeneratorGuard(Generator generator) : saved_(default_generator()) {

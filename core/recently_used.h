@@ -1,5 +1,4 @@
-// A table of the values that were used last: what is full lets the one go that was not used for
-// longest.
+// A cache of recently used values; when it is full, the least recently used value is evicted.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ class RecentlyUsed {
     values_.clear();
   }
 
-  /// The value of `key`, from make() where it is not there. Valid until the next call.
+  /// The value of `key`; make() creates it if it is not cached. Valid until the next call.
   template <class Make>
   Value& find(const Key& key, Make make) {
     const auto found = places_.find(key);
@@ -39,7 +38,7 @@ class RecentlyUsed {
 
  private:
   std::size_t most_;
-  std::list<std::pair<Key, Value>> values_;  // the last used is the first
+  std::list<std::pair<Key, Value>> values_;  // the most recently used first
   std::map<Key, typename std::list<std::pair<Key, Value>>::iterator> places_;
 };
 

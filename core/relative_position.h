@@ -1,6 +1,6 @@
-// MPNet's relative positions: which of 32 learned biases a pair of tokens has. The rule is T5's
-// bidirectional one (transformers, MPNetEncoder.relative_position_bucket), 32 buckets, maximal
-// distance 128.
+// MPNet's relative positions: the index of a token pair's learned bias, one of 32. The rule is T5's
+// bidirectional one (transformers, MPNetEncoder.relative_position_bucket) with 32 buckets and
+// maximal distance 128.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace ringlet {
 
 inline constexpr int kRelativeBuckets = 32;
 
-/// The bucket of `distance` = key - query. Keys to the right take the upper 16. Within a side n =
-/// |distance| below 8 is its own bucket; above it is 8 + floor(8 ln(n / 8) / ln 16), at most 15,
-/// which is 8 + floor(log2(n^2 / 64)) and so counted here in integers.
+/// The bucket of `distance` = key - query. Keys to the right take the upper 16. Within a side, n =
+/// |distance| below 8 is its own bucket. Above, the bucket is 8 + floor(8 ln(n / 8) / ln 16), at
+/// most 15. This equals 8 + floor(log2(n^2 / 64)) and is computed in integers.
 RINGLET_HOST_DEVICE constexpr int relative_position_bucket(std::int64_t distance) {
   const int side = distance > 0 ? kRelativeBuckets / 2 : 0;
   const std::int64_t n = distance < 0 ? -distance : distance;

@@ -1,5 +1,5 @@
-// What a process has asked of the system so far. In a steady training step none of it grows: memory
-// comes back from the allocators, threads sleep and are woken.
+// System resources that a process has used so far. In a steady training step none of them grows,
+// except context switches: allocators reuse memory, and threads sleep and are woken.
 //
 //   const ResourceUse before = resource_use();
 //   step();
@@ -10,14 +10,14 @@
 
 namespace ringlet {
 
-/// Counts, but for what says bytes.
+/// Counts, except where the name says bytes.
 struct ResourceUse {
-  /// Pages that the system had to put under an address at its first use, or read back from disk.
+  /// Pages that the system mapped at their first use or read from disk.
   std::uint64_t page_faults = 0;
-  std::uint64_t mappings = 0;      // that tensors and scratch did not find memory for
-  std::uint64_t mapped_bytes = 0;  // by these
+  std::uint64_t mappings = 0;      // for tensors and scratch, beyond reused memory
+  std::uint64_t mapped_bytes = 0;  // of these mappings
   std::uint64_t threads_started = 0;
-  std::uint64_t context_switches = 0;  // waits, and turns that others took
+  std::uint64_t context_switches = 0;  // voluntary (waits) and involuntary
 
   ResourceUse operator-(const ResourceUse& before) const {
     return {page_faults - before.page_faults, mappings - before.mappings,
@@ -34,7 +34,7 @@ struct ResourceUse {
   }
 };
 
-/// Of all threads of this process.
+/// The sums over all threads of this process.
 ResourceUse resource_use();
 
 }  // namespace ringlet

@@ -43,7 +43,7 @@ void SafeTensors::open_file(const fs::path& path) {
     safetensors::read_metadata(path, header[safetensors::kMetadata], metadata_);
 
   const auto data = file->bytes().subspan(safetensors::kLengthBytes + length);
-  // Tensors are views of the mapping, whose pages are copied when written.
+  // Tensors are views of the mapping; its pages are copied on write.
   const auto storage = std::make_shared<Storage>(const_cast<std::byte*>(data.data()), data.size(),
                                                  Device{}, [file] {});
   for (safetensors::HeaderEntry& entry : safetensors::read_entries(path, header, data.size())) {

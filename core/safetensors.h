@@ -1,10 +1,10 @@
-// The safetensors format, the one in which Hugging Face folders keep their weights: 8 bytes of
-// little-endian header length, a JSON header, raw little-endian data.
-// Definition: github.com/huggingface/safetensors, README "Format".
+// The safetensors format, in which Hugging Face folders store weights: 8 bytes of little-endian
+// header length, a JSON header, raw little-endian data. Definition:
+// github.com/huggingface/safetensors, README "Format".
 //
-// Reading is lazy: a file is mapped, its header is checked wholly, data is touched when used.
-// What is refused is what the reference implementation refuses (holes, overlaps, sizes that do
-// not match, duplicate names), with InputError "FILE: tensor 'NAME': what is wrong".
+// Reading is lazy: a file is mapped, its header is checked completely, data is read on first use.
+// The reader refuses the files that the reference implementation refuses (holes, overlaps, wrong
+// sizes, duplicate names). The InputError is "FILE: tensor 'NAME': what is wrong".
 #pragma once
 
 #include <filesystem>
@@ -31,16 +31,16 @@ class SafeTensors {
   static SafeTensors open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  /// In the order of the data; a sharded index lists file after file.
+  /// In the order of the data; for a sharded index, file by file.
   const std::vector<std::string>& names() const { return names_; }
   bool contains(const std::string& name) const { return entries_.contains(name); }
 
-  /// All of these throw InputError when there is no such tensor, or it is of a dtype that ringlet
-  /// lacks (F8_E4M3, …) or has more than 8 dimensions. BOOL is u8.
+  /// These four throw InputError if there is no such tensor, if ringlet lacks its dtype (F8_E4M3,
+  /// …), or if it has more than 8 dimensions. BOOL is u8.
   const Shape& shape(const std::string& name) const;
   DType dtype(const std::string& name) const;
-  /// A view of the mapping, which it keeps alive: nothing is copied (unless the data is not
-  /// aligned to its element size). What is written there never reaches the file.
+  /// A view of the mapping, which it keeps alive; a copy only if the data is not aligned to its
+  /// element size. Writes to it never reach the file.
   Tensor load(const std::string& name) const;
   /// Copies into `out`, converting to its dtype and device; the shapes must be equal.
   void load_into(const std::string& name, Tensor& out) const;
@@ -50,11 +50,11 @@ class SafeTensors {
  private:
   struct Entry {
     std::shared_ptr<Storage> file;  // the mapping, without its header
-    std::size_t begin = 0;          // byte in it
+    std::size_t begin = 0;          // its offset in `file`, bytes
     Shape shape;
     DType dtype = DType::f32;
     std::filesystem::path path;
-    std::string refusal;  // why it cannot be read, empty when it can
+    std::string refusal;  // why it cannot be read; empty if it can
   };
 
   void open_file(const std::filesystem::path& path);
@@ -67,8 +67,8 @@ class SafeTensors {
   SafeTensorsMetadata metadata_;
 };
 
-/// Writes a file tensor by tensor, so that at no time more than one has to exist whole. Names,
-/// dtypes and shapes come first, the data in `order()`; commit() makes the file appear, wholly.
+/// Writes a file tensor by tensor, so that only one of them has to be in memory. Names, dtypes and
+/// shapes are given first, data follows in `order()`; commit() makes the complete file appear.
 class SafeTensorsWriter {
  public:
   struct Entry {
@@ -79,11 +79,11 @@ class SafeTensorsWriter {
   SafeTensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries,
                     const SafeTensorsMetadata& metadata = {{"format", "pt"}});
 
-  /// The order in which to write: the given one, wider elements first so that all are aligned.
+  /// The order of write(): the given one, but wider elements first so that all are aligned.
   const std::vector<Entry>& order() const { return entries_; }
-  /// The next tensor; its name, dtype and shape must be those announced. Any device.
+  /// Writes the next tensor, from any device; name, dtype and shape must be those of order().
   void write(const std::string& name, const Tensor& tensor);
-  /// Throws when tensors are missing.
+  /// Throws if tensors are missing.
   void commit();
 
  private:
@@ -92,23 +92,23 @@ class SafeTensorsWriter {
   AtomicFile file_;
 };
 
-/// One file that several processes write at once, each some elements of its tensors. All announce
-/// the same tensors, from which the place of every element follows. One of them creates the file,
-/// in its whole length, before the others open it. Nothing is renamed: the file lies in a folder
-/// that comes into place as a whole (AtomicFolder).
+/// One file that several processes write concurrently, each some elements of its tensors. All give
+/// the same entries, which determine the position of every element. One process creates the file
+/// with its full length before the others open it. Nothing is renamed: the file is in a folder that
+/// appears as a whole (AtomicFolder).
 class SafeTensorsParts {
  public:
   enum class Role { creates, joins };
-  /// InputError where there is no file to join, none can be made, or there is no room for it.
+  /// InputError if there is no file to join, it cannot be created, or there is no room for it.
   SafeTensorsParts(const std::filesystem::path& path, std::vector<SafeTensorsWriter::Entry> entries,
                    Role role);
   ~SafeTensorsParts();
   SafeTensorsParts(const SafeTensorsParts&) = delete;
   SafeTensorsParts& operator=(const SafeTensorsParts&) = delete;
 
-  /// `elements` (n), of any device, are those of tensor `name` from `begin` on.
+  /// Writes `elements` (n), from any device, to tensor `name` from element `begin` on.
   void write(const std::string& name, std::int64_t begin, const Tensor& elements);
-  /// Brings what this process wrote to the disk.
+  /// Syncs this process's writes to the disk.
   void sync();
 
  private:
@@ -124,8 +124,8 @@ class SafeTensorsParts {
   int fd_ = -1;
 };
 
-/// Writes all at once; the file appears wholly or not at all. Names must be unique.
-/// transformers crashes without "format" in the metadata, so keep it.
+/// Writes all tensors; the file appears complete or not at all. Names must be unique. Keep "format"
+/// in the metadata: transformers crashes without it.
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const SafeTensorsMetadata& metadata = {{"format", "pt"}});
 

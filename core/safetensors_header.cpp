@@ -21,7 +21,7 @@ struct FormatDType {
   std::string_view name;
   DType dtype;
 };
-// The first row of a dtype is the one that is written.
+// The first row of a dtype is the one for writing.
 constexpr std::array<FormatDType, 8> kFormatDTypes{{{"F32", DType::f32},
                                                     {"F64", DType::f64},
                                                     {"BF16", DType::bf16},
@@ -75,7 +75,7 @@ class EntryReader {
 
   void check_size(const std::vector<std::uint64_t>& sizes, const HeaderEntry& entry) const {
     std::uint64_t nbytes = itemsize(entry.dtype);
-    // One zero makes the product 0, yet no partial product may overflow before it is met.
+    // A size of 0 makes the product 0, but no partial product before it may overflow.
     for (std::uint64_t size : sizes)
       if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ||
           __builtin_mul_overflow(nbytes, size, &nbytes))

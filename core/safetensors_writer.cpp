@@ -50,7 +50,7 @@ void order_by_width(std::vector<SafeTensorsWriter::Entry>& entries) {
   });
 }
 
-/// What a file begins with: the length of the header, and it.
+/// The start of a file: the length of the header, then the header.
 std::string start_text(const std::vector<SafeTensorsWriter::Entry>& entries,
                        const SafeTensorsMetadata& metadata) {
   const std::string header = header_text(entries, metadata);

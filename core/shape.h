@@ -1,4 +1,4 @@
-// The sizes of a tensor, outermost first, at most eight dimensions, kept inline.
+// The sizes of a tensor, outermost first; at most eight dimensions, stored inline.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ class Shape {
   int dim_ = 0;
 };
 
-/// NumPy's broadcasting of two shapes; throws when they do not fit.
+/// NumPy's broadcasting of two shapes; throws if they are not compatible.
 Shape broadcast(const Shape& a, const Shape& b);
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // "(2, 3)"

@@ -25,7 +25,7 @@ const PhiloxKey* SiteKeys::at(std::uint64_t seed, std::uint64_t step, std::uint3
   return reinterpret_cast<const PhiloxKey*>(keys_.data<std::int64_t>()) + place;
 }
 
-// The keys from the site that is number `begin` on.
+// Uploads the keys of the sites from index `begin` on.
 void SiteKeys::upload(std::size_t begin) {
   static_assert(sizeof(PhiloxKey) == sizeof(std::int64_t));
   std::vector<std::int64_t> keys(sites_.size() - begin);

@@ -1,6 +1,6 @@
 // The keys of dropout's sites in the memory of one device. Kernels that read them there draw
-// another mask at every step although they are called alike, so that a step's work may be recorded
-// once and done again.
+// another mask at every step, with the same arguments. A step's work can so be captured once and
+// replayed.
 #pragma once
 
 #include <unordered_map>
@@ -11,8 +11,8 @@
 
 namespace ringlet {
 
-/// A thread's Generator hands them out while it has one of these (Generator::keys). Not for several
-/// threads; what reads a key must have been queued before the next fill().
+/// The source of keys for a thread's Generator (Generator::keys). Not for concurrent use. Work that
+/// reads a key must be enqueued before the next fill().
 class SiteKeys {
  public:
   static constexpr std::int64_t kMostSites = 4096;
@@ -21,10 +21,10 @@ class SiteKeys {
   SiteKeys(const SiteKeys&) = delete;
   SiteKeys& operator=(const SiteKeys&) = delete;
 
-  /// Makes them those of this step, in one upload, for what is queued from here on.
+  /// Uploads the keys of this step in one copy, for work that is enqueued after the call.
   void fill(std::uint64_t seed, std::uint64_t step);
-  /// Where the key of `site` lies, always the same place; a new site's key is uploaded alone.
-  /// Throws unless the keys are those of this step.
+  /// The address of the key of `site`, which never changes; a new site's key is uploaded
+  /// separately. Throws unless the keys are those of this seed and step.
   const PhiloxKey* at(std::uint64_t seed, std::uint64_t step, std::uint32_t site);
 
  private:

@@ -1,5 +1,5 @@
-// Which elements of a run of parameters an optimizer's step updates alike: a table in the memory of
-// their device, so that one kernel call updates a whole arena whatever lies in it.
+// The elements of a run of parameters that an optimizer's step updates in the same way: a table in
+// device memory. One kernel call then updates a whole arena with any parameters.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace ringlet {
 struct StepSegment {
   std::int64_t begin;
   std::int64_t end;
-  std::int64_t decays;  // 0: weight decay leaves it out
+  std::int64_t decays;  // 0: no weight decay
 
   friend bool operator==(const StepSegment&, const StepSegment&) = default;
 };
 
-/// In order of elements, and apart; what lies in none of them stays as it is.
+/// Ordered and disjoint; elements in no segment are not updated.
 struct StepSegments {
   const StepSegment* table;  // (count)
   std::int64_t count;
 
-  /// The first that ends behind `element`; count where none does.
+  /// The first segment that ends after `element`; count if there is none.
   RINGLET_HOST_DEVICE std::int64_t first_behind(std::int64_t element) const {
     std::int64_t low = 0, high = count;
     while (low < high) {
@@ -39,7 +39,7 @@ struct StepSegments {
   }
 };
 
-/// body(segment, begin, end) for what of elements [begin, end) lies in each of the segments.
+/// Calls body(segment, begin, end) for the part of elements [begin, end) in each segment.
 template <class Body>
 RINGLET_HOST_DEVICE void for_segments(const StepSegments& segments, std::int64_t begin,
                                       std::int64_t end, Body&& body) {

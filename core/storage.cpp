@@ -42,7 +42,7 @@ Storage::~Storage() {
   if (!unfilled_) give_back();
 }
 
-// What gives the memory back is ordered behind this thread's work, and this now behind the uses.
+// The release is ordered after this thread's work, and that is now ordered after the uses.
 void Storage::give_back() {
   auto release = [device = device_, block = block_, own = std::move(release_)] {
     own ? own() : backend(device.type).release(device, block);
@@ -52,7 +52,7 @@ void Storage::give_back() {
     try {
       for (const Use& use : uses) use.until->make_wait(device);
     } catch (const Error&) {
-      // The program ends and the driver is gone, or the device has failed: nothing runs there.
+      // The program ends without a driver, or the device has failed: no work runs there.
     }
     release();
   };
@@ -72,7 +72,7 @@ void Storage::fill() const {
     throw;
   }
   block_ = block;
-  fill_ = nullptr;  // and with it what the bytes were made from
+  fill_ = nullptr;  // releases the sources of the bytes
   unfilled_.store(false, std::memory_order_release);
 }
 

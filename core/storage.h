@@ -1,6 +1,6 @@
-// Shared bytes on one device, with a version that every write moves on, and sidecars: other forms
-// of the same bytes (a packed GEMM operand), which go when the version moves; and a mirror, another
-// form of all of them that who writes them may bring along.
+// Shared bytes on one device, with a version that every write increments. Sidecars are other forms
+// of the same bytes (a packed GEMM operand); they are released when the version changes. A mirror
+// is another form of all the bytes, which a writer may update together with them.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@
 
 namespace ringlet {
 
-/// What a sidecar is: the work of `make` on a matrix as it lies in memory.
+/// Identifies a sidecar: the result of `make` for a matrix in memory.
 struct SidecarForm {
   void (*make)(const void* context, void* to);
   std::int64_t rows;
   std::int64_t columns;
   DType dtype;
   bool transposed;
-  /// Of a device: the order of work in which it is made, and in which alone it may be read.
+  /// On a device: the order of work that makes the sidecar; only work in this order may read it.
   std::uint64_t order = 0;
 
   friend bool operator==(const SidecarForm&, const SidecarForm&) = default;
@@ -31,12 +31,11 @@ struct SidecarForm {
 class Storage {
  public:
   Storage(std::size_t nbytes, Device device);
-  /// Bytes that somebody else owns (a mapped file, a foreign tensor); `release` runs at the end.
+  /// Bytes with another owner (a mapped file, a foreign tensor); the destructor calls `release`.
   Storage(std::byte* data, std::size_t nbytes, Device device, std::function<void()> release);
-  /// Bytes of a CPU that nobody may ever look at: the first look takes memory for them and calls
-  /// `fill`.
+  /// Bytes of a CPU that may never be read: the first access allocates memory and calls `fill`.
   Storage(std::size_t nbytes, Device device, std::function<void(std::byte*)> fill);
-  /// No bytes: whoever looks for them gets an Error that says `why`.
+  /// No bytes: an access throws an Error with the text `why`.
   Storage(std::size_t nbytes, Device device, std::string why);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -51,38 +50,38 @@ class Storage {
     return block_;
   }
 
-  /// Its memory is used again only behind `until`, a point in a stream that does not wait for those
-  /// who let go of it; a later one of the same `user` takes its place.
+  /// Delays reuse of this memory until `until` completes, on a stream that does not wait for the
+  /// memory's owners. A later event of the same `user` replaces it.
   void use_until(std::uint64_t user, std::shared_ptr<const Event> until);
 
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  /// Before bytes are written; frees what sidecars nobody is using.
+  /// Called before bytes are written. Drops the sidecars; products in flight keep theirs.
   void bump_version() {
     version_.fetch_add(1, std::memory_order_relaxed);
     if (has_sidecars_.load(std::memory_order_relaxed)) [[unlikely]]
       drop_sidecars();
   }
-  /// From now on somebody else may write, of which no version tells: there are no sidecars.
+  /// Called when other code may write from now on without a new version: there are no sidecars.
   void share_outside();
   bool is_shared_outside() const { return shared_outside_; }
 
-  /// The bytes at `offset` in another form, as `build` makes it. The first time that a version is
-  /// asked for one there is none (null), as most are used once, unless it is wanted `at_once`.
+  /// The bytes at `offset` in another form, made by `build`. Null at the first request for a
+  /// version, as most forms are used once, unless `at_once`; null also if shared outside.
   std::shared_ptr<Storage> sidecar(std::size_t offset, const SidecarForm& form,
                                    const std::function<std::shared_ptr<Storage>()>& build,
                                    bool at_once = false);
-  /// Forgets them, as a write does.
+  /// Releases the sidecars, as a write does.
   void drop_sidecars();
 
-  // ---- a mirror: f32 numbers rounded to bf16, each in its place ----
+  // ---- a mirror: f32 numbers rounded to bf16, at the same indices ----
 
-  /// Some work would rather read one than round the numbers itself.
+  /// Requests a mirror, for work that would otherwise round the numbers itself.
   void want_mirror() { wants_mirror_.store(true, std::memory_order_relaxed); }
   bool wants_mirror() const { return wants_mirror_.load(std::memory_order_relaxed); }
-  /// Takes `mirror`, null for none, as that of the bytes as they are now behind the work of
-  /// `stream` (Backend::stream). The next version has none, but the memory stays.
+  /// Sets `mirror`, or null for none, as that of the current version for work on `stream`
+  /// (Backend::stream). The next version has none, but the memory is kept.
   void set_mirror(std::shared_ptr<Storage> mirror, const void* stream = nullptr);
-  /// Of this version and for work on `stream`; else null.
+  /// The mirror of the current version, for work on `stream`; else null.
   std::shared_ptr<Storage> mirror(const void* stream);
 
  private:
@@ -90,7 +89,7 @@ class Storage {
     std::size_t offset;
     SidecarForm form;
     std::uint64_t version;
-    std::shared_ptr<Storage> value;  // null: asked for once
+    std::shared_ptr<Storage> value;  // null: requested once
   };
   struct Use {
     std::uint64_t user;

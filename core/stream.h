@@ -1,17 +1,17 @@
-// Streams and events: in which order a device works. What one stream is given runs in the order in
-// which it is given; streams run beside each other but for events. Only the device waits, never the
-// host. A CPU is done with all that it was given: there neither does anything.
+// Streams and events: the order of a device's work. Work of one stream runs in the order in which
+// it is enqueued; streams run concurrently except where events order them. Only the device waits,
+// never the host. A CPU is synchronous: streams and events have no effect there.
 //
-//   Stream beside(device);
+//   Stream side(device);
 //   Event ready(device), done(device);
-//   ready.record();                // behind what this thread has given the device
+//   ready.record();                // after this thread's work on the device so far
 //   {
-//     const StreamGuard on(beside);  // for a scope, this thread's work for the device goes there
+//     const StreamGuard on(side);  // for a scope, this thread's work for the device goes there
 //     ready.make_wait();
 //     work();
 //     done.record();
 //   }
-//   done.make_wait();              // what this thread gives the device next runs behind `work`
+//   done.make_wait();              // this thread's next work on the device runs after `work`
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@
 
 namespace ringlet {
 
-/// A stream's own part of a device; see Backend::make_stream.
+/// A device type's implementation of Stream; see Backend::make_stream.
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
-  /// This thread's work for the device goes here, until leave() gets what this returned.
+  /// Directs this thread's work for the device here, until leave() gets the returned value.
   virtual const void* enter() = 0;
   virtual void leave(const void* before) = 0;
 };
@@ -38,7 +38,7 @@ class DeviceEvent {
   virtual bool done() = 0;
 };
 
-/// A stream of its own. Its work may be under way still when it goes.
+/// A separate stream. It may be destroyed while its work is in flight.
 class Stream {
  public:
   explicit Stream(Device device);
@@ -48,7 +48,7 @@ class Stream {
   std::unique_ptr<DeviceStream> stream_;  // null on a CPU
 };
 
-/// For a scope, this thread's work for the stream's device goes to the stream.
+/// Directs this thread's work for the stream's device to the stream, for a scope.
 class StreamGuard {
  public:
   explicit StreamGuard(const Stream& stream);
@@ -61,19 +61,18 @@ class StreamGuard {
   const void* before_;
 };
 
-/// A point in the work of a device. One that was never recorded has passed.
+/// A point in the work of a device. An event that was never recorded is complete.
 class Event {
  public:
   explicit Event(Device device);
 
   Device device() const { return device_; }
-  /// Behind what this thread has given the device, on the stream that it is on.
+  /// Records a point after this thread's work on the device, on its current stream.
   void record() const;
-  /// What this thread gives `device` from now on, on the stream that it is on, waits for the point
-  /// recorded last.
+  /// This thread's next work on `device`, on its current stream, waits for the point recorded last.
   void make_wait(Device device) const;
   void make_wait() const { make_wait(device_); }
-  /// Whether the device has come there.
+  /// Whether the device has reached the point.
   bool done() const;
 
  private:

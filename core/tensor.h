@@ -16,7 +16,7 @@ namespace ringlet {
 class Tensor {
  public:
   Tensor() = default;  // undefined
-  /// A view of `storage` that starts `offset` bytes in; throws when it does not fit.
+  /// A view of `storage` that starts at byte `offset`; throws if it does not fit.
   Tensor(std::shared_ptr<Storage> storage, std::size_t offset, Shape shape, DType dtype);
 
   bool defined() const { return storage_ != nullptr; }
@@ -33,9 +33,9 @@ class Tensor {
   std::uint64_t version() const { return storage_ ? storage_->version() : 0; }
 
   const std::byte* bytes() const { return storage_ ? storage_->data() + offset_ : nullptr; }
-  /// For writing: moves the storage's version on.
+  /// For writing: increments the storage's version.
   std::byte* mutable_bytes();
-  /// Throws when T is not the dtype.
+  /// Throws unless T is the dtype.
   template <class T>
   const T* data() const {
     check_dtype(dtype_of<T>());
@@ -55,8 +55,8 @@ class Tensor {
   Tensor operator[](std::int64_t i) const;
 
   Tensor clone() const;
-  Tensor to(Device device) const;  // itself when it is there already
-  Tensor to(DType dtype) const;    // itself when it has that dtype already
+  Tensor to(Device device) const;  // itself if it is there already
+  Tensor to(DType dtype) const;    // itself if it has that dtype already
   /// Copies `source` (same numel; any dtype and device) into this tensor.
   void copy_(const Tensor& source);
   void fill_(double value);
@@ -104,8 +104,8 @@ Tensor tensor(std::initializer_list<T> values) {
   return tensor(std::vector<T>(values), {static_cast<std::int64_t>(values.size())});
 }
 
-/// The tensors seen as one with their outermost dimensions added up, where they lie end to end in
-/// one storage; undefined otherwise.
+/// The tensors as one, joined along the outermost dimension, if they are contiguous in one storage;
+/// undefined otherwise.
 Tensor adjacent(std::span<const Tensor> tensors);
 
 /// "tensor([[1, 2], [3, 4]], f32 (2, 2) cpu:0)"; long dimensions are cut in the middle.

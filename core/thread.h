@@ -1,4 +1,4 @@
-// Threads of the library: each is started here, so that their number is known.
+// Threads of the library: all are started here and counted.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace ringlet {
 
-/// Started by this process and its ancestors so far, those that have ended included.
+/// Threads started so far by this process and its ancestors, including those that have ended.
 inline std::atomic<std::uint64_t> threads_started = 0;
 
 /// std::thread(work), counted.

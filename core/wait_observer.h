@@ -1,24 +1,23 @@
-// What threads wait for between kernels: beside KernelObserver, the rest of where a step's time
-// goes.
+// Waits of threads between kernels: with KernelObserver, all of a step's time.
 #pragma once
 
 #include <atomic>
 
 namespace ringlet {
 
-/// Sees every wait of the process that is not inside a kernel, on the thread that waits, which may
-/// run kernels meanwhile.
+/// Receives every wait of the process outside kernels, on the waiting thread. That thread may run
+/// kernels during the wait.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
-  /// For "collectives", "devices" or "data".
+  /// `what` is "collectives", "devices" or "data".
   virtual void wait_begins(const char* what) = 0;
   virtual void wait_ends(const char* what) = 0;
 };
-/// The one that sees the waits that begin from now on; null where none does. It outlives them.
+/// The observer of waits that begin from now on, or null. It must outlive them.
 inline std::atomic<WaitObserver*> wait_observer = nullptr;
 
-/// A wait, as long as it lives.
+/// A wait for the lifetime of this object.
 class ObservedWait {
  public:
   explicit ObservedWait(const char* what)

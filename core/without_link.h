@@ -1,4 +1,4 @@
-// What to say where devices do not read each other's memory (Backend::has_link).
+// The message for devices that cannot read each other's memory (Backend::has_link).
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Max pooling over square windows without padding, as torch.nn.functional.max_pool2d: rows and
-// columns that no whole window reaches are dropped; of equal elements the first wins, NaN beats
-// all.
+// Max pooling over square windows without padding, as torch.nn.functional.max_pool2d. Rows and
+// columns outside every whole window are dropped. The first of equal elements wins; NaN is larger
+// than any number.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -10,7 +10,7 @@ namespace ringlet {
 
 struct MaxPool2dArgs {
   void* y;                // (planes, oh, ow)
-  std::int32_t* indices;  // (planes, oh, ow), places in the plane
+  std::int32_t* indices;  // (planes, oh, ow), indices into the plane
   const void* x;          // (planes, H, W)
   std::int64_t planes;    // B C
   std::int64_t height, width;
@@ -20,7 +20,7 @@ struct MaxPool2dArgs {
 };
 extern Kernel<MaxPool2dArgs> max_pool2d_kernel;
 
-/// grad_x is zero but for the places in `indices`, where grad adds up.
+/// grad_x is zero except at `indices`, where grad is summed.
 struct MaxPool2dBackwardArgs {
   void* grad_x;                 // (planes, pixels)
   const void* grad;             // (planes, out_pixels)
@@ -41,7 +41,7 @@ struct MaxPool2dOutput {
 MaxPool2dOutput max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride = 0);
 Tensor max_pool2d_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape);
 
-/// Throws, saying so; for kernels on the CPU.
+/// Throws an Error with the index; for kernels on the CPU.
 [[noreturn]] void index_out_of_plane(std::int64_t index, std::int64_t pixels);
 
 }  // namespace ringlet

@@ -1,7 +1,7 @@
-// Rows of length 1: y = x / max(|x|, eps) over the last dimension, as
-// torch.nn.functional.normalize. f32, f64 and bf16; norms are f32 (f64). As there, |x| is infinite
-// where the squares of several columns overflow (above 1.8e19 in f32), and the row becomes
-// 0; its gradient is NaN, in PyTorch 0.
+// Rows scaled to length 1: y = x / max(|x|, eps) over the last dimension, as
+// torch.nn.functional.normalize. Takes f32, f64 and bf16; norms are f32 (f64). As in PyTorch, |x|
+// is infinite if the squares of several columns overflow (above 1.8e19 in f32), and the row becomes
+// 0. Its gradient is NaN; PyTorch gives 0.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -38,9 +38,9 @@ struct NormalizeOutput {
   Tensor y;     // x's shape
   Tensor norm;  // (R) |x|
 };
-/// x (.., C), seen as R rows.
+/// x (.., C), viewed as R rows.
 NormalizeOutput normalize(const Tensor& x, double eps = kNormalizeEps);
-/// grad_x; below eps the divisor is a constant.
+/// grad_x; if |x| is below eps, the divisor is a constant.
 Tensor normalize_backward(const Tensor& grad, const Tensor& x, const Tensor& norm, double eps);
 
 }  // namespace ringlet

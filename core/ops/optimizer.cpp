@@ -38,7 +38,7 @@ void check_f64(const char* op, const char* what, const Tensor& tensor, std::int6
   RINGLET_CHECK_EQ(tensor.numel(), numel, "[", op, "] elements of ", what);
 }
 
-// `width` of them for each segment.
+// `width` scalars for each segment.
 void check_scalars(const char* op, const Tensor& param, const StepScalars& scalars,
                    std::int64_t width) {
   for (const Tensor& part : {scalars.values, scalars.grad_scale, scalars.segments})

@@ -1,8 +1,8 @@
-// One step of an optimizer over a run of parameters, all in one pass. Formulas, names and defaults
-// are those of torch.optim.AdamW and torch.optim.SGD. An element's bits depend on its own values
-// and its segment's scalars alone, so a step may be cut anywhere and shared out among ranks. What
-// changes from step to step is read from the memory of the parameters' device: the same calls take
-// any step.
+// One step of an optimizer over a run of parameters, in one pass. Formulas, names and defaults are
+// those of torch.optim.AdamW and torch.optim.SGD. An element's bits depend only on its values and
+// its segment's scalars: a step may be split anywhere, also among ranks. Values that change from
+// step to step are read from the memory of the parameters' device, so the same calls work for any
+// step.
 #pragma once
 
 #include <vector>
@@ -21,11 +21,11 @@ struct AdamWArgs {
   const void* grad;  // (n)
   void* exp_avg;     // (n)
   void* exp_avg_sq;  // (n)
-  void* rounded;     // (n) bf16, param rounded where it is updated, of an f32 one; may be null
+  void* rounded;     // (n) bf16: the updated elements of an f32 param, rounded; may be null
   std::int64_t n;
   StepSegments segments;
   const double* scalars;     // (segments, 3): lr; bias corrections 1 - beta1^step, 1 - beta2^step
-  const double* grad_scale;  // (1): 1, or the factor that clipping gives; NaN: nothing is updated
+  const double* grad_scale;  // (1): 1, or the factor from clipping; NaN: nothing is updated
   double beta1;
   double beta2;
   double eps;
@@ -40,11 +40,11 @@ struct SGDArgs {
   void* param;            // (n)
   const void* grad;       // (n)
   void* momentum_buffer;  // (n), zeros at first; null without momentum
-  void* rounded;          // (n), as AdamW's
+  void* rounded;          // (n), as in AdamWArgs
   std::int64_t n;
   StepSegments segments;
   const double* scalars;     // (segments, 1): lr
-  const double* grad_scale;  // (1), as AdamW's
+  const double* grad_scale;  // (1), as in AdamWArgs
   double momentum;
   double weight_decay;
   bool nesterov;
@@ -52,8 +52,8 @@ struct SGDArgs {
 };
 extern Kernel<SGDArgs> sgd_kernel;
 
-/// A gradient's squared norm adds up in blocks of this many elements from the start of x, and a
-/// shard that begins at a multiple of it finds the same partial sums as the whole.
+/// A gradient's squared norm is summed in blocks of this many elements from the start of x. A shard
+/// that starts at a multiple of it has the same partial sums as the whole.
 inline constexpr std::int64_t kNormBlock = 4096;
 
 struct SquaredNormArgs {
@@ -64,9 +64,10 @@ struct SquaredNormArgs {
 };
 extern Kernel<SquaredNormArgs> squared_norm_kernel;
 
-/// norm = sqrt(sum of blocks); factor = max_norm > 0 ? min(1, max_norm / (norm + 1e-6)) : 1, and
-/// NaN with `check_finite` where the norm is not finite; which block is the first that is not, or
-/// n. With `check_finite`, where out's factor is NaN, all three stay. As core/clip.h has it.
+/// norm = sqrt(sum of blocks); factor = max_norm > 0 ? min(1, max_norm / (norm + 1e-6)) : 1. With
+/// `check_finite`, a norm that is not finite has factor NaN, and block is the first that is not
+/// finite; else block is n. With `check_finite`, a NaN factor already in `out` keeps all three. The
+/// code is in core/clip.h.
 struct ClipFactorArgs {
   double* out;           // (3): norm, factor, block
   const double* blocks;  // (n)
@@ -76,13 +77,13 @@ struct ClipFactorArgs {
 };
 extern Kernel<ClipFactorArgs> clip_factor_kernel;
 
-/// What changes from step to step, f64, on the parameters' device.
+/// The values that change from step to step, f64, on the parameters' device.
 struct StepScalars {
-  Tensor values;      // of each segment; AdamW: adamw_scalars(); SGD: lr alone
+  Tensor values;      // of each segment; AdamW: adamw_scalars(); SGD: lr
   Tensor grad_scale;  // one element; NaN: nothing is updated
-  Tensor segments;    // (segments, 3) i64: of a StepSegment each
+  Tensor segments;    // (segments, 3) i64: a StepSegment each
 };
-/// Uploads them, for a run of any length that is one segment.
+/// Uploads the values for one segment, a run of any length.
 StepScalars step_scalars(const std::vector<double>& values, double grad_scale = 1,
                          Device device = default_device());
 /// (segments, 3) i64.
@@ -97,8 +98,8 @@ struct AdamWConstants {
 /// (3): lr and the bias corrections of step `step`, counted from 1.
 std::vector<double> adamw_scalars(double lr, std::int64_t step,
                                   const AdamWConstants& constants = {});
-/// The first four f32 or f64 and of the same numel. `rounded` (numel) bf16, which may be undefined,
-/// gets param rounded where that is updated; param is f32 then.
+/// The first four are f32 or f64 with the same numel. `rounded` (numel) bf16, or undefined,
+/// receives the updated elements of param, rounded; param is f32 then.
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
             const StepScalars& scalars, const AdamWConstants& constants = {}, Tensor rounded = {});
 
@@ -107,23 +108,22 @@ struct SGDConstants {
   double weight_decay = 0;
   bool nesterov = false;
 };
-/// `momentum_buffer` holds zeros at first; it is undefined exactly when momentum is 0. `rounded` as
-/// adamw_'s.
+/// `momentum_buffer` starts with zeros; it is undefined if and only if momentum is 0. `rounded` as
+/// in adamw_.
 void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
           const SGDConstants& constants = {}, Tensor rounded = {});
 
-/// The sums of squares of x's blocks, each in f64 and in one fixed order: (ceil(numel / 4096)),
-/// f64.
+/// The sums of squares of x's blocks, each in one fixed order: (ceil(numel / 4096)) f64.
 Tensor squared_norm_blocks(const Tensor& x);
 void squared_norm_blocks_into(Tensor& out, const Tensor& x);
 
-/// (3) f64: the norm of all that `blocks` (n) f64 are the sums of, in a fixed order that no
-/// sharding changes; the factor that clips it to max_norm (0: to nothing); n. Where the norm is not
-/// finite and `check_finite`, the factor is NaN, with which a step updates nothing, and instead of
-/// n comes the first block that is not finite.
+/// (3) f64: norm, factor, block. `blocks` (n) f64 are the block sums of all gradients; the norm
+/// adds them in a fixed order that no sharding changes. The factor clips the norm to max_norm (0:
+/// no clipping), and block is n. With `check_finite`, a norm that is not finite gives the factor
+/// NaN and the first block that is not finite. A step with factor NaN updates nothing.
 Tensor clip_factor(const Tensor& blocks, double max_norm, bool check_finite);
-/// With `check_finite`, an `out` whose factor is NaN stays as it is: steps behind one that updated
-/// nothing do not either, until somebody has looked and writes another factor there.
+/// With `check_finite`, an `out` with factor NaN stays unchanged. Later steps then update nothing
+/// either, until the host has read it and writes another factor.
 void clip_factor_into(Tensor& out, const Tensor& blocks, double max_norm, bool check_finite);
 
 }  // namespace ringlet

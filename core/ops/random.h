@@ -1,6 +1,6 @@
-// Random tensors and dropout, counted by position (core/random.h). All draws are the same in every
-// dtype, rounded; their bits are the same on every instruction set. normal() calls the C library's
-// log, sin and cos in f64, so across C libraries the last bit may differ.
+// Random tensors and dropout, counted by position (core/random.h). Draws are the same for every
+// dtype, up to rounding, and have the same bits on every instruction set. Across C libraries the
+// last bit of normal() may differ, as it calls log, sin and cos in f64.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -23,14 +23,14 @@ struct RandomArgs {
 };
 extern Kernel<RandomArgs> random_kernel;
 
-/// A DropoutKey (core/random.h) as kernels read it; threshold 0 keeps all.
+/// A DropoutKey (core/random.h) in the form that kernels read; threshold 0 keeps all elements.
 struct Dropout {
   PhiloxKey key;
   std::uint32_t threshold;
   double scale;
-  const PhiloxKey* key_at;  // in the device's memory, instead of `key`; may be null
+  const PhiloxKey* key_at;  // in device memory, replaces `key`; may be null
 };
-/// What kernels draw under.
+/// The key with which kernels draw.
 RINGLET_HOST_DEVICE PhiloxKey key_of(const Dropout& dropout) {
   if (!dropout.key_at) return dropout.key;
 #if defined(__CUDA_ARCH__)
@@ -42,11 +42,11 @@ RINGLET_HOST_DEVICE PhiloxKey key_of(const Dropout& dropout) {
 /// Throws "[op] ..." unless 0 <= p < 1.
 Dropout dropout_of(const char* op, const DropoutKey& key);
 
-/// Of rows of activations.
+/// Dropout of rows of activations.
 struct RowDropout : Dropout {
   const std::int32_t* positions;  // (R, 2): sentence id, token index; null means (row, 0)
 };
-/// Throws also unless `positions`, where defined, are (rows, 2) i32.
+/// Throws also unless `positions` is undefined or (rows, 2) i32.
 RowDropout row_dropout(const char* op, const DropoutKey& key, const Tensor& positions,
                        std::int64_t rows);
 
@@ -68,11 +68,11 @@ Tensor uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType
 Tensor normal(Shape shape, double mean = 0, double std = 1, DType dtype = DType::f32,
               Device device = default_device(), Generator& generator = default_generator());
 
-/// x (.., C) seen as rows of C columns; `positions` (R, 2) i32 are the rows' sentence ids and token
-/// indices, (row, 0) when undefined. The gradient is the same op on the output's gradient. Throws
+/// x (.., C) as rows of C columns; `positions` (R, 2) i32 are the rows' sentence ids and token
+/// indices, (row, 0) if undefined. The gradient is the same op on the output's gradient. Throws
 /// unless 0 <= p < 1. Floating dtypes.
 Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions = {});
-/// What dropout keeps of (rows, columns): u8, 1 where kept.
+/// The mask of dropout for (rows, columns): u8, 1 if kept.
 Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
                     const Tensor& positions = {}, Device device = default_device());
 

@@ -10,7 +10,7 @@ constinit Kernel<ReduceArgs> reduce_kernel("reduce");
 
 namespace {
 
-// Reduces dimensions [first, last], which lie side by side, to one of size 1 each.
+// Reduces the adjacent dimensions [first, last] to size 1 each.
 Tensor reduce_run(ReduceOp op, const Tensor& x, int first, int last) {
   Shape shape = x.shape();
   for (int i = first; i <= last; ++i) shape[i] = 1;

@@ -1,4 +1,4 @@
-// Reductions over dimensions. Floats add up in vectors of fixed width, so the bits do not depend
+// Reductions over dimensions. Floats are added in vectors of fixed width, so the bits do not depend
 // on the number of threads; f32 and bf16 sums are kept in f32, f64 in f64.
 #pragma once
 
@@ -20,8 +20,8 @@ struct ReduceArgs {
 };
 extern Kernel<ReduceArgs> reduce_kernel;
 
-/// Over `axes` (all of them when empty); negative axes count from the end. max and min of nothing
-/// throw, the sum of nothing is 0 and its mean NaN. `keepdim` keeps reduced dimensions as 1.
+/// Reduces over `axes` (all if empty); negative axes count from the end. max and min of no elements
+/// throw; their sum is 0 and their mean NaN. `keepdim` keeps reduced dimensions with size 1.
 Tensor reduce(ReduceOp op, const Tensor& x, std::vector<int> axes, bool keepdim = false);
 
 inline Tensor sum(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false) {
@@ -37,7 +37,7 @@ inline Tensor min(const Tensor& x, std::vector<int> axes = {}, bool keepdim = fa
   return reduce(ReduceOp::min, x, std::move(axes), keepdim);
 }
 
-/// Sums the dimensions along which `shape` broadcasts to x's, the gradient of broadcasting.
+/// Sums over the dimensions along which `shape` broadcasts to x's: the gradient of broadcasting.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace ringlet

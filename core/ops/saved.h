@@ -1,12 +1,12 @@
-// What a forward kept for its backward.
+// Tensors that a forward stores for its backward.
 #pragma once
 
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
 
-/// Throws "[op] ..." unless `tensor` is as the forward made it: kernels read, some write, where it
-/// says. Values are looked at on a CPU only.
+/// Throws "[op] ..." unless `tensor` is as the forward made it: kernels read, and some write, at
+/// positions that it gives. Values are checked on a CPU only.
 inline void check_saved(const char* op, const char* what, const Tensor& tensor, const Shape& shape,
                         DType dtype, Device device) {
   RINGLET_CHECK(tensor.defined(), "[", op, "] ", what, " is missing");

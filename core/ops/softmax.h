@@ -19,7 +19,7 @@ extern Kernel<SoftmaxArgs> softmax_kernel;
 struct SoftmaxBackwardArgs {
   void* grad_x;      // (rows, columns)
   const void* grad;  // (rows, columns)
-  const void* y;     // (rows, columns), what the forward gave
+  const void* y;     // (rows, columns), the forward's result
   std::int64_t rows;
   std::int64_t columns;
   bool log;

@@ -1,5 +1,5 @@
-// Where the largest elements are: argmax, argmin and topk over one axis. Of equal elements the
-// first wins; NaN counts as larger than everything, as in PyTorch. Indices are i64.
+// The largest elements along one axis: argmax, argmin and topk. The first of equal elements wins;
+// NaN is larger than any number, as in PyTorch. Indices are i64.
 #pragma once
 
 #include "ringlet/core/kernel.h"
@@ -15,20 +15,20 @@ struct TopKArgs {
   std::int64_t n;
   std::int64_t inner;
   std::int64_t k;  // 1 <= k <= n
-  bool smallest;   // then NaN counts as smaller than everything
+  bool smallest;   // then NaN is smaller than any number
   DType dtype;
 };
 extern Kernel<TopKArgs> topk_kernel;
 
 struct TopK {
   Tensor values;   // x's shape with k in place of the axis
-  Tensor indices;  // the same, i64
+  Tensor indices;  // the same shape, i64
 };
 
 /// The k largest along `axis`, in descending order; 0 <= k <= x.size(axis).
 TopK topk(const Tensor& x, std::int64_t k, int axis = -1);
 
-/// The place of the largest (smallest) element; throws when the axis is empty.
+/// The index of the largest (smallest) element; throws if the axis is empty.
 Tensor argmax(const Tensor& x, int axis, bool keepdim = false);
 Tensor argmin(const Tensor& x, int axis, bool keepdim = false);
 
