@@ -1,4 +1,4 @@
-// From a gradient's sink to what the backward ops of core write to.
+// Converts a gradient's sink to the Accumulator of core's backward ops.
 #pragma once
 
 #include "ringlet/autograd/node.h"
@@ -6,7 +6,7 @@
 
 namespace ringlet::autograd {
 
-/// Where the gradient of a parameter like `parameter` goes; undefined when nobody wants it.
+/// The destination of the gradient of `parameter`; undefined if the gradient is not needed.
 inline Accumulator accumulator(Gradient& gradient, const Tensor& parameter) {
   if (!parameter.defined() || !gradient.needed()) return {};
   Gradient::Sink sink = gradient.sink(parameter.shape(), parameter.dtype(), parameter.device());

@@ -23,7 +23,7 @@ struct Checkpoint final : Node {
       const GradMode record(true);
       output = segment(input);
     }
-    // The leaves' gradients are written by the inner run; only their hooks are the outer one's.
+    // The inner run writes the leaves' gradients; the outer run calls their hooks.
     run_backward(output, grad, BackwardOptions{.retain_graph = false, .fire_hooks = false});
     if (x_requires_grad && input.grad().defined()) grads[0].set(input.grad());
     for (std::size_t i = input.grad().defined() ? 1 : 0; i < grads.size(); ++i) grads[i].skip();
@@ -33,9 +33,9 @@ struct Checkpoint final : Node {
 }  // namespace
 
 Variable checkpoint(const std::function<Variable(const Variable&)>& segment, const Variable& x) {
-  if (!grad_enabled()) return segment(x);  // there will be no backward to compute it again for
+  if (!grad_enabled()) return segment(x);  // no backward will compute it again
   std::vector<Variable> inputs{x};
-  const Generator generator = default_generator();  // what the segment draws, it draws again
+  const Generator generator = default_generator();  // the segment draws the same numbers again
   Tensor result;
   {
     const NoGrad no_grad;

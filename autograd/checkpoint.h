@@ -1,4 +1,4 @@
-// Activation checkpointing: keep a segment's input, recompute the rest when backward comes.
+// Activation checkpointing: stores a segment's input and recomputes the rest in backward.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 namespace ringlet::autograd {
 
-/// segment(x), without keeping what its functions would save. Backward runs it again (dropout
-/// masks repeat, being counted, not drawn) and passes gradients to x and to every leaf it used;
-/// those leaves' ready hooks wait for all their uses, as without checkpointing.
+/// segment(x), without storing what its functions would save. Backward runs it again (dropout masks
+/// repeat, as they are counter-based) and passes gradients to x and to every leaf it used. The
+/// ready hooks of those leaves wait for all their uses, as without checkpointing.
 Variable checkpoint(const std::function<Variable(const Variable&)>& segment, const Variable& x);
 
 }  // namespace ringlet::autograd

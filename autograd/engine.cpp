@@ -32,7 +32,7 @@ class Engine {
 
  private:
   struct Pending {
-    std::int64_t uses = 0;  // consumers whose backward has not run yet
+    std::int64_t uses = 0;  // consumers with a backward still to run
     Tensor grad;
     bool owned = false;
   };
@@ -49,7 +49,7 @@ class Engine {
     slot.set(grad);
   }
 
-  // Every node and leaf below `root`, with how often the nodes use it.
+  // Counts, for every node and leaf below `root`, the nodes that use it.
   void count_uses(const std::shared_ptr<Node>& root) {
     std::vector<Node*> stack{root.get()};
     nodes_[root.get()];
@@ -68,7 +68,7 @@ class Engine {
     }
   }
 
-  // Tells each strategy which of its parameters this backward reaches.
+  // Reports to each observer the leaves that this backward reaches.
   void announce() {
     for (const auto& [leaf, uses] : leaf_uses_)
       if (const auto observer = leaf->observer.lock()) observers_[observer].push_back(leaf);
@@ -94,8 +94,8 @@ class Engine {
       grads.check_written();
     }
     here.grad = Tensor();
-    // Without its edges a used node lets go of its parents, so that what they saved is freed as
-    // soon as they are done, too.
+    // Without its edges, a used node does not keep its parents alive: their saved tensors are freed
+    // as soon as they have run, too.
     node.released_ = !options_.retain_graph;
     const std::vector<Edge> edges =
         options_.retain_graph ? node.edges_ : std::exchange(node.edges_, {});

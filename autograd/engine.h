@@ -1,4 +1,4 @@
-// Backward: from one variable to every leaf that made it.
+// Backward: from one variable to every leaf that it depends on.
 #pragma once
 
 #include "ringlet/autograd/variable.h"
@@ -7,19 +7,18 @@ namespace ringlet::autograd {
 
 struct BackwardOptions {
   bool retain_graph = false;
-  /// Leaves out the ready hooks: a run nested in a node's backward leaves them to the outer one.
+  /// Whether to call ready hooks; a run inside a node's backward leaves them to the outer run.
   bool fire_hooks = true;
 };
 
-/// See Variable::backward. Nodes run in the reverse order of their making, each once, when all
-/// of its gradient has arrived; neither the walk nor the release of the graph recurses.
+/// See Variable::backward. Nodes run in the reverse order of their creation, each once, when its
+/// gradient is complete. Neither the traversal nor the release of the graph recurses.
 void run_backward(const Variable& root, const Tensor& grad, BackwardOptions options);
 inline void run_backward(const Variable& root, const Tensor& grad, bool retain_graph) {
   run_backward(root, grad, BackwardOptions{retain_graph, true});
 }
 
-/// While it lives, collects the leaves that recorded functions would have used on this thread,
-/// whether or not recording is on.
+/// During its lifetime, collects the leaves that functions use on this thread, recorded or not.
 class LeafRecorder {
  public:
   LeafRecorder();
@@ -28,7 +27,7 @@ class LeafRecorder {
   LeafRecorder& operator=(const LeafRecorder&) = delete;
   const std::vector<Variable>& leaves() const { return leaves_; }
   static void note(const Variable& input);
-  /// Whether there is one on this thread: what is computed now is computed again, to learn.
+  /// Whether there is one on this thread: it runs a checkpointed segment, which backward repeats.
   static bool active();
 
  private:

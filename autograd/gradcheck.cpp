@@ -5,7 +5,7 @@
 namespace ringlet::autograd {
 namespace {
 
-// Weights in [-1, 1) that no symmetry of a function cancels, on the host.
+// Weights in [-1, 1), on the host; irregular, so that no symmetry of a function cancels.
 Tensor fixed_weights(const Shape& shape) {
   std::vector<double> values(static_cast<std::size_t>(shape.numel()));
   std::uint64_t state = 0x9e3779b97f4a7c15u;

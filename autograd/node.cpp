@@ -40,8 +40,8 @@ std::vector<Edge> edges_of(const Inputs& inputs) {
 
 Node::Node() : sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
-// Releasing a long graph must not recurse once per node: the outermost destructor collects the
-// parents and releases them one after the other.
+// The release of a long graph must not recurse once per node: the outermost destructor collects the
+// parents and releases them sequentially.
 Node::~Node() {
   std::vector<std::shared_ptr<Node>> mine;
   const bool outermost = dying == nullptr;
@@ -138,7 +138,7 @@ Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
   }
   RINGLET_CHECK(dtype == maker_->dtype_, description(), " is ", dtype, ", expected ",
                 maker_->dtype_);
-  // Memory that nobody else can reach is the engine's from here on.
+  // A sum without other references belongs to the engine from here on.
   const bool alone = pending_->defined() && pending_->storage().use_count() == 1 &&
                      !pending_->storage()->is_shared_outside();
   *owned_ = *owned_ || alone;

@@ -1,5 +1,5 @@
-// Nodes of the tape. A function in autograd/functions is a struct derived from Node that says
-// what it saves and how a gradient passes through it, next to the forward that records it:
+// Nodes of the tape. A function in autograd/functions is a struct derived from Node: it holds the
+// saved tensors and implements backward. Next to it is the forward that records it:
 //
 //   struct Tanh final : Node {
 //     Saved y;
@@ -21,29 +21,28 @@
 
 namespace ringlet::autograd {
 
-/// Where the gradient of one input of a node goes. It has the input's shape and device, or set()
-/// and sink() throw; set() converts its dtype to the input's. A needed one is set, written or
-/// skipped.
+/// The destination of the gradient of one input of a node. The gradient has the input's shape and
+/// device, or set() and sink() throw; set() converts its dtype to the input's. A needed gradient
+/// must be set, written or skipped.
 class Gradient {
  public:
-  /// False if no leaf requires it; then skip the work.
+  /// False if no leaf requires the gradient; the work can then be skipped.
   bool needed() const { return needed_; }
 
-  /// A place to write to: `out = gradient + beta * out`, beta 0 or 1 (with 0, out holds garbage).
-  /// For a leaf it is the leaf's own gradient memory, in the leaf's dtype.
+  /// Memory to write to: `out = gradient + beta * out`, beta 0 or 1 (with 0, out is uninitialised).
+  /// For a leaf it is the leaf's gradient buffer, in the leaf's dtype.
   struct Sink {
     Tensor out;
     double beta;
   };
   Sink sink(const Shape& shape, DType dtype, Device device);
 
-  /// Says, before it is written, that only these rows (i32) of the gradient are not zero.
+  /// Declares, before the write, that only these rows (i32) of the gradient are not zero.
   void only_rows(const Tensor& rows);
 
-  /// Hands over a finished gradient (it may share storage with anything; one that shares with
-  /// nothing may be added to in place).
+  /// Passes a finished gradient. It may share storage; if it does not, it may be added to in place.
   void set(Tensor grad);
-  /// Leaves it out, like None in PyTorch: it is zero, or backward has written it elsewhere.
+  /// Omits the gradient, like None in PyTorch: it is zero, or backward has written it elsewhere.
   void skip() { written_ = true; }
 
  private:
@@ -53,12 +52,12 @@ class Gradient {
   std::string description() const;
   void check_fits(const Shape& shape, Device device) const;
   bool needed_ = false;
-  const Node* node_ = nullptr;   // whose backward passes it on; null: the caller of backward()
+  const Node* node_ = nullptr;   // runs backward now; null: the caller of backward()
   std::size_t input_ = 0;        // of that node
-  const Node* maker_ = nullptr;  // of the input, an inner variable
+  const Node* maker_ = nullptr;  // made the input, an inner variable
   VariableState* leaf_ = nullptr;
   Tensor* pending_ = nullptr;  // the sum so far of an inner variable's gradient
-  bool* owned_ = nullptr;      // whether that sum is the engine's alone
+  bool* owned_ = nullptr;      // whether only the engine refers to that sum
   bool written_ = false;
   bool rows_known_ = false;
 };
@@ -91,11 +90,11 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   virtual const char* name() const = 0;
-  /// Passes the output's gradient on to the inputs.
+  /// Passes the output's gradient to the inputs.
   virtual void backward(const Tensor& grad, Gradients& grads) = 0;
 
   const std::vector<Edge>& edges() const { return edges_; }
-  /// Later nodes have larger numbers; backward goes from large to small.
+  /// Later nodes have larger numbers; backward runs from large to small.
   std::uint64_t sequence() const { return sequence_; }
 
  private:
@@ -113,9 +112,9 @@ class Node {
   bool released_ = false;
 };
 
-/// What backward needs of a tensor. Reading it throws, naming the node, when the tensor was
-/// written to since. A leaf is kept as its handle and read when backward comes, because a
-/// parameter may have moved to other memory in between.
+/// A tensor that backward needs. Reading it throws, with the node's name, if the tensor was written
+/// to since. A leaf is saved as its handle and read during backward, because a parameter may have
+/// moved to other memory in between.
 class Saved {
  public:
   Saved() = default;
@@ -127,18 +126,18 @@ class Saved {
  private:
   std::shared_ptr<VariableState> leaf_;
   Tensor tensor_;
-  std::weak_ptr<Storage> storage_;  // what was saved; a leaf may have moved since
+  std::weak_ptr<Storage> storage_;  // of the saved bytes; a leaf may have moved since
   std::uint64_t version_ = 0;
 };
 
-/// Whether a result of these inputs is to be recorded.
+/// Whether a result of these inputs must be recorded.
 bool needs_recording(std::initializer_list<Variable> inputs);
 bool needs_recording(const std::vector<Variable>& inputs);
 void connect(Node& node, std::initializer_list<Variable> inputs);
 void connect(Node& node, const std::vector<Variable>& inputs);
 
-/// The variable of `result`, made by a NodeType from `inputs`; `save` fills the node in. Without
-/// recording it is a plain leaf and `save` never runs.
+/// The variable of `result`, which a NodeType makes from `inputs`; `save` fills the node. Without
+/// recording it is a plain leaf and `save` is not called.
 template <class NodeType, class Inputs, class Save>
 Variable record(Tensor result, const Inputs& inputs, Save&& save) {
   if (!needs_recording(inputs)) return Variable(std::move(result));

@@ -1,5 +1,5 @@
-// Variable: a tensor that knows how it was made, so that backward can reach it. A Variable is a
-// shared handle; copies name the same thing. Core stays free of all this.
+// Variable: a tensor with the node that made it, for backward. A Variable is a shared handle:
+// copies refer to the same state. core does not depend on autograd.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class LeafObserver;
 class Node;
 struct VariableState;
 
-/// Unregisters its hook when it goes.
+/// Removes its hook in the destructor.
 class HookHandle {
  public:
   HookHandle() = default;
@@ -52,24 +52,24 @@ class Variable {
 
   bool requires_grad() const;
   bool is_leaf() const;
-  /// The same data, cut off from the graph.
+  /// The same data, detached from the graph.
   Variable detach() const { return Variable(tensor()); }
 
-  /// Runs backward from here and adds to the gradient of every leaf that requires one. `grad`
-  /// has this variable's shape; it may be left out for a single element (then it is 1). The graph
-  /// is released as it is used: a second call throws, unless retain_graph.
+  /// Runs backward from here and adds to the gradient of every leaf that requires one. `grad` has
+  /// this variable's shape; it may be omitted for a single element (then it is 1). The graph is
+  /// released during the run: a second call throws, unless retain_graph.
   void backward(const Tensor& grad = {}, bool retain_graph = false) const;
 
   // ---- leaves only ----
 
-  /// The gradient, undefined until a backward reached this leaf.
+  /// The gradient; undefined until a backward has reached this leaf.
   Tensor grad() const;
-  /// Forgets the gradient; the next one is written, not added.
+  /// Discards the gradient; the next one is written, not added.
   void zero_grad() const;
-  /// Where gradients are written from now on (same shape; e.g. a view into an arena).
+  /// Sets the destination of later gradients (same shape; e.g. a view into an arena).
   void set_grad_buffer(Tensor buffer) const;
   const Tensor& grad_buffer() const;
-  /// Points the handle at other bytes of the same shape; graphs that saved it read the new ones.
+  /// Sets other data of the same shape; graphs that saved this leaf read the new data.
   void set_tensor(Tensor data) const;
   void set_requires_grad(bool requires_grad) const;
   /// The tensor for writing, e.g. in an optimizer.
@@ -79,7 +79,7 @@ class Variable {
   /// `hook` runs once per backward, when this leaf's gradient is complete: after the last of its
   /// uses, which backward counts in advance.
   [[nodiscard]] HookHandle register_ready_hook(std::function<void()> hook) const;
-  /// One at a time; see leaf_observer.h.
+  /// At most one; see leaf_observer.h.
   void set_observer(std::weak_ptr<LeafObserver> observer) const;
 
   const std::shared_ptr<VariableState>& state() const { return state_; }
@@ -90,19 +90,19 @@ class Variable {
   std::shared_ptr<VariableState> state_;
 };
 
-/// What a handle points at; for the engine and for nodes.
+/// The state behind a handle; for the engine and for nodes.
 struct VariableState {
   Tensor data;
   bool requires_grad = false;
-  std::shared_ptr<Node> node;  // what made it; empty for a leaf
+  std::shared_ptr<Node> node;  // the node that made it; empty for a leaf
 
   // leaves
   std::string name;
   Tensor grad_buffer;
   bool has_grad = false;  // grad_buffer holds a gradient: the next one is added
-  bool dense = false;     // some write to it did not say which rows it has (for observers)
-  bool applied = false;   // an optimizer's step has used it, and nothing was written since
-  bool partial = false;   // holds one device's or rank's part of a sum that is not made yet
+  bool dense = false;     // a write to it did not declare its rows (for observers)
+  bool applied = false;   // an optimizer's step has used it; no write since
+  bool partial = false;   // one device's or rank's part of a sum still to be computed
   struct Hook {
     std::uint64_t id;
     std::function<void()> call;
@@ -117,7 +117,7 @@ Variable attach(Tensor data, std::shared_ptr<Node> node);
 
 /// Recording is on by default, per thread.
 bool grad_enabled();
-/// While it lives, recording on this thread is on or off.
+/// Turns recording on this thread on or off for a scope.
 class GradMode {
  public:
   explicit GradMode(bool enabled);
@@ -128,7 +128,7 @@ class GradMode {
  private:
   bool previous_;
 };
-/// While it lives, nothing is recorded on this thread.
+/// Turns recording on this thread off for a scope.
 struct NoGrad : GradMode {
   NoGrad() : GradMode(false) {}
 };

@@ -15,7 +15,7 @@ struct Place {
   const Module* module;
 };
 
-// The modules that are units, those that are looked at first in front.
+// The modules that are units, in the order in which parameters are matched to them.
 std::vector<Place> unit_places(Module& module, const UnitPolicy& policy) {
   std::vector<Place> units, all;
   module.visit([&](const std::string& path, Module& below) {
@@ -31,7 +31,7 @@ std::vector<Place> unit_places(Module& module, const UnitPolicy& policy) {
     std::erase_if(left, [&](const NamedParameter& one) { return is_below(one.name, unit.path); });
   };
   for (const Place& unit : units) take(unit);
-  // Modules come after those that hold them, so the innermost are the last.
+  // Modules follow the modules that hold them, so the innermost are the last.
   for (auto place = all.rbegin(); place != all.rend(); ++place) {
     std::int64_t numel = 0;
     for (const NamedParameter& one : left)
@@ -43,7 +43,7 @@ std::vector<Place> unit_places(Module& module, const UnitPolicy& policy) {
   return units;
 }
 
-// Parameters below `module`, cut into units.
+// The parameters below `module`, divided into units.
 std::vector<Unit> cut_units(Module& module, const UnitPolicy& policy) {
   std::vector<Unit> units;
   const std::vector<Place> places = unit_places(module, policy);
@@ -125,7 +125,7 @@ std::shared_ptr<Arena> pack(Module& module) {
   if (arena->data_.defined() || arena->sharding_ || arena->numel_ == 0) return arena;
   const Tensor& first = arena->units_.front().slots.front().parameter.tensor();
   arena->data_ = empty({arena->numel_}, first.dtype(), first.device());
-  arena->data_.zero_();  // the padding counts in norms
+  arena->data_.zero_();  // norms include the padding
   for (const Unit& unit : arena->units_) {
     for (const Slot& slot : unit.slots) {
       Tensor place = arena->data_.slice(slot.offset, slot.offset + slot.numel());
@@ -166,7 +166,7 @@ Tensor WholeParameters::operator()(const Parameter& parameter) {
   if (!sharding_) return parameter.tensor();
   const auto [unit, slot] = sharding_->find(parameter);
   if (unit != unit_) {
-    whole_ = Tensor();  // one at a time
+    whole_ = Tensor();  // only one unit is whole at a time
     whole_ = sharding_->whole_unit(*unit);
     unit_ = unit;
   }

@@ -1,5 +1,5 @@
-// Arenas: all parameters of a model end to end in one tensor, all gradients in another, a unit
-// (an encoder layer, the embeddings, a loss head) at a time.
+// Arenas: all parameters of a model contiguous in one tensor, all gradients in another, unit by
+// unit. A unit is an encoder layer, the embeddings or a loss head.
 #pragma once
 
 #include <memory>
@@ -24,22 +24,23 @@ struct Slot {
   std::int64_t numel() const { return parameter.numel(); }
 };
 
-/// Elements [begin, end) of the arena, its parameters without gaps; padding only after the last.
+/// Elements [begin, end) of the arena. The parameters have no gaps; padding follows the last.
 struct Unit {
   std::string name;  // path of its module
   std::int64_t begin;
   std::int64_t end;
   std::vector<Slot> slots;
-  /// The module that is this unit; null: of `name`'s own parameters, which lie outside every unit.
+  /// The module that is this unit; null: direct parameters of `name`, outside every unit's module.
   const Module* layer = nullptr;
 };
 
-/// Which modules are units; by default those that say so (Module::is_unit).
+/// Selects the modules that are units; by default those with Module::is_unit.
 struct UnitPolicy {
-  /// Modules of these classes (Module::kind) instead; a unit inside another is part of that.
+  /// Instead, modules of these classes (Module::kind); a unit inside another is part of that.
   std::vector<std::string> classes = {};
-  /// From the innermost out, every module below the outermost with at least this many elements of
-  /// parameters that no unit below it has; 0: none. Beside classes, what they leave.
+  /// Also, from the innermost outwards, every module below the root with at least this many
+  /// elements in parameters outside its inner units; 0: none. With classes, applies to the
+  /// remaining parameters.
   std::int64_t min_numel = 0;
 
   bool is_default() const { return classes.empty() && min_numel == 0; }
@@ -53,37 +54,37 @@ struct LocalSlice {
   Tensor grad;  // (end - begin)
 };
 
-/// How an arena is dealt out over processes ("ranks"): what optimizers, encoders and savers ask a
-/// strategy. It watches every parameter of the arena.
+/// The distribution of an arena over processes ("ranks"): the interface of a strategy for
+/// optimizers, encoders and savers. It observes every parameter of the arena.
 class Sharding : public autograd::LeafObserver {
  public:
-  /// What lies here, in the order of the arena.
+  /// This rank's slices, in the order of the arena.
   virtual std::vector<LocalSlice> local_slices() = 0;
-  /// `blocks`, f64 on the parameters' device, has an entry per norm block of the arena, 0 where
-  /// another rank has it; fills in those.
+  /// `blocks`, f64 on the parameters' device, has an entry per norm block of the arena, 0 for the
+  /// blocks of other ranks. Fills in those.
   virtual void gather_norm_blocks(Tensor& blocks) = 0;
-  /// The local slices were updated.
+  /// Called after the local slices were updated.
   virtual void after_step() {}
 
-  /// Of this process; 0 makes folders and writes what is not dealt out.
+  /// The rank of this process; rank 0 makes folders and writes what is not sharded.
   virtual int rank() const { return 0; }
   virtual int size() const { return 1; }
-  /// The number of ranks whose gradients are reduced; 0 without a reduction.
+  /// The number of ranks in the sum of gradients; 0 without a reduction.
   virtual int summed_ranks() const { return 0; }
   /// Whether the sum is divided by the number of ranks.
   virtual bool averages() const { return false; }
   virtual void barrier() {}
-  /// Whether what lies here is the same on every rank: then each writes its part of it.
+  /// Whether every rank holds the same data; each then writes its part of it.
   virtual bool replicated() const { return false; }
-  /// A few bytes of every rank, in rank order.
+  /// Gathers a few bytes of every rank, in rank order.
   virtual std::vector<std::string> all_gather_bytes(const std::string& mine) { return {mine}; }
-  /// How many forwards each rank must run when this one has `n` to run: the most of all ranks where
-  /// forwards are collective, else n itself.
+  /// The number of forwards that each rank must run if this one has `n`: the maximum over all ranks
+  /// if forwards are collective, else n.
   virtual std::int64_t forwards_together(std::int64_t n) { return n; }
-  /// The parameters of a unit whole, (end - begin), from what each rank has of them. Collective
-  /// unless they are here already.
+  /// The whole parameters of a unit, (end - begin), gathered from all ranks. Collective unless they
+  /// are local already.
   virtual Tensor whole_unit(const Unit& unit) = 0;
-  /// Gives a parameter a value of its shape, which every rank has whole; another shape is Error.
+  /// Sets a parameter to a value of its shape, which every rank passes whole; else Error.
   virtual void assign(const Parameter& parameter, const Tensor& value) {
     check_shape("assign", parameter.name().c_str(), value, parameter.shape());
     parameter.mutable_tensor().copy_(value);
@@ -92,11 +93,11 @@ class Sharding : public autograd::LeafObserver {
   virtual std::pair<const Unit*, const Slot*> find(const Parameter& parameter) const = 0;
 };
 
-/// What deals out the parameters of `module`, empty where nothing does.
+/// The strategy that distributes the parameters of `module`; empty if there is none.
 std::shared_ptr<Sharding> sharding_of(const Module& module);
 
-/// Whole parameters under every strategy, to be saved: every rank asks for the same ones in the
-/// same order. Where they are sharded one unit at a time is whole.
+/// Whole parameters under every strategy, for saving. Every rank requests the same ones in the same
+/// order. If they are sharded, only one unit is whole at a time.
 class WholeParameters {
  public:
   explicit WholeParameters(const Module& module) : sharding_(sharding_of(module)) {}
@@ -104,7 +105,7 @@ class WholeParameters {
   Tensor operator()(const Parameter& parameter);
   /// Whether this rank writes files.
   bool writes() const { return !sharding_ || sharding_->rank() == 0; }
-  /// Every rank returns when all have come here.
+  /// Returns when every rank has called it.
   void barrier() const {
     if (sharding_) sharding_->barrier();
   }
@@ -118,20 +119,21 @@ class WholeParameters {
 class Arena {
  public:
   const Tensor& data() const { return data_; }  // (n), f32
-  /// Gradients (n), f32, made on the first call; from then on every parameter writes there.
+  /// Gradients (n), f32, allocated by the first call; then every parameter's gradient is written
+  /// there.
   const Tensor& grad();
   bool has_grad() const { return grad_.defined(); }
-  /// Forgets the gradients; parameters get memory for them from elsewhere.
+  /// Releases the gradients; later gradients are in other memory.
   void drop_grad();
-  /// Forgets the data, which must have gone elsewhere; sizes and units stay.
+  /// Releases the data, which must have moved elsewhere; sizes and units stay.
   void drop_data() { data_ = Tensor(); }
   std::span<const Unit> units() const { return units_; }
   std::int64_t numel() const { return numel_; }
 
-  /// Empty while the whole arena is here.
+  /// Empty if the whole arena is local.
   const std::shared_ptr<Sharding>& sharding() const { return sharding_; }
   void set_sharding(std::shared_ptr<Sharding> sharding) { sharding_ = std::move(sharding); }
-  /// One slice, the whole, unless sharded.
+  /// One slice, the whole arena, unless it is sharded.
   std::vector<LocalSlice> local_slices();
 
  private:
@@ -144,15 +146,14 @@ class Arena {
   std::shared_ptr<Sharding> sharding_;
 };
 
-/// Lays all parameters below `module` into one arena, units in the module's own order and
-/// parameters in the order of registration; parameters outside every unit form the unit of the
-/// module that owns them. All must be f32 (or all f64) on one device. Idempotent: a module that is
-/// packed already keeps its arena; one of its parents gets an arena of its own, into which the
-/// parameters move.
+/// Moves all parameters below `module` into one arena: units in the module's order, parameters in
+/// the order of registration. Parameters outside every unit form the unit of the module that owns
+/// them. All must be f32 (or all f64) on one device. Idempotent: a packed module keeps its arena.
+/// Packing one of its parents makes another arena, into which the parameters move.
 std::shared_ptr<Arena> pack(Module& module);
-/// The layout that pack would make, without memory for it: parameters stay where they are, for a
-/// strategy to take them from there. A module that is packed already keeps its arena; Error if
-/// `policy` asks for other units than it has.
+/// The layout that pack would make, without memory for it: parameters stay in place until a
+/// strategy moves them. A packed module keeps its arena; Error if `policy` requests other units
+/// than it has.
 std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy = {});
 
 }  // namespace ringlet::nn

@@ -1,4 +1,4 @@
-// Multi-head self-attention with its projections, over sentences laid end to end.
+// Multi-head self-attention with its projections, over packed sentences.
 #pragma once
 
 #include <functional>
@@ -13,27 +13,27 @@ namespace ringlet::nn {
 struct SelfAttentionOptions {
   std::int64_t heads = 1;
   double dropout = 0;  // of the attention weights
-  /// What the projections are called: parameters NAME.weight (H, H) and NAME.bias (H).
+  /// The names of the projections: parameters NAME.weight (H, H) and NAME.bias (H).
   std::string query = "query";
   std::string key = "key";
   std::string value = "value";
   std::string output = "output";
-  /// First values of a weight, out of its shape; fan_in_uniform if not given.
+  /// Initial values of a weight with this shape; fan_in_uniform if not given.
   std::function<Tensor(const Shape&)> init = {};
 };
 
-/// x (T, H) -> (T, H): every token attends to the tokens of its own sentence. Each projection may
-/// be replaced by a UnaryModule (Module::replace); query, key and value are one product until then.
+/// x (T, H) -> (T, H): every token attends to the tokens of its sentence. Each projection may be
+/// replaced by a UnaryModule (Module::replace); until then query, key and value are one product.
 class SelfAttention final : public Layer<SelfAttention> {
  public:
   SelfAttention(std::int64_t size, SelfAttentionOptions options);
   const char* kind() const override { return "SelfAttention"; }
   bool only_multiplied(const Parameter& parameter) const override { return parameter.dim() == 2; }
 
-  /// Which sentences a forward is about; as in core's AttentionOptions.
+  /// The sentences of a forward, as in core's AttentionOptions.
   struct Sentences {
     Tensor cu_seqlens;      // (S + 1) i32, where sentences start
-    Tensor sentence_ids{};  // (S) i32, counts the dropout masks; undefined: 0..S-1
+    Tensor sentence_ids{};  // (S) i32, counters of the dropout masks; undefined: 0..S-1
     Tensor lengths{};       // (S) i32, real tokens of each; undefined: no padding
   };
   /// relative_bias (32, heads) by relative_position_bucket, or undefined.
@@ -42,8 +42,8 @@ class SelfAttention final : public Layer<SelfAttention> {
 
  private:
   Variable project(const Variable& x);  // (T, H) -> (T, 3H)
-  // The three weights first, then the three biases, so that in an arena they are one (3H, H)
-  // matrix and one (3H) vector. A layer that replaces one of them has its parameters from then on.
+  // The three weights come first, then the three biases: in an arena they are one (3H, H) matrix
+  // and one (3H) vector. A layer that replaces a projection owns its parameters from then on.
   Parameter query_weight_, key_weight_, value_weight_;
   Parameter query_bias_, key_bias_, value_bias_;
   Parameter output_weight_, output_bias_;

@@ -1,5 +1,5 @@
-// Dropout, counted by position: the mask depends on the seed, the training step, this module's
-// place in the model and each row's id, not on who computes it.
+// Dropout, counted by position: the mask depends on the seed, the training step, this module's site
+// in the model and each row's id. It is the same on every rank and device.
 #pragma once
 
 #include "ringlet/autograd/functions/random.h"
@@ -13,8 +13,8 @@ class Dropout final : public Layer<Dropout> {
   explicit Dropout(double p = 0.5) : p(p) {}
   const char* kind() const override { return "Dropout"; }
 
-  /// x (R, ..) with R rows of one example each. `positions` (R, 2) i32 names the rows (example in
-  /// the global batch, 0); without it they count from 0.
+  /// x (R, ..): R rows of one example each. `positions` (R, 2) i32 identifies the rows (example in
+  /// the global batch, 0); if undefined, rows count from 0.
   Variable forward(const Variable& x, const Tensor& positions = {}) {
     if (!training() || p == 0) return x;
     const std::int64_t rows = x.dim() > 0 ? x.size(0) : 1;

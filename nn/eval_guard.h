@@ -8,7 +8,7 @@
 
 namespace ringlet::nn {
 
-/// Puts a module and all below in evaluation mode, and each back in its own mode at the end.
+/// Sets a module and all modules below it to evaluation mode; restores each one's mode at the end.
 class EvalGuard {
  public:
   explicit EvalGuard(Module& module) : module_(module) {

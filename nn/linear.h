@@ -22,11 +22,11 @@ class Linear final : public UnaryModule {
       : weight(register_parameter("weight", fan_in_uniform({out, in}, in))) {
     if (with_bias) bias = register_parameter("bias", fan_in_uniform({out}, in));
   }
-  /// From first values (out, in) and (out); `bias` may be undefined.
+  /// With initial values (out, in) and (out); `bias` may be undefined.
   Linear(Tensor weight, Tensor bias) : weight(register_parameter("weight", std::move(weight))) {
     if (bias.defined()) this->bias = register_parameter("bias", std::move(bias));
   }
-  /// Over parameters that another module has, too.
+  /// Shares parameters of another module.
   Linear(const Parameter& weight, const Parameter& bias) : weight(weight), bias(bias) {
     register_parameter("weight", weight);
     if (bias) register_parameter("bias", bias);
@@ -39,7 +39,7 @@ class Linear final : public UnaryModule {
   Variable forward(const Variable& x) override { return autograd::linear(x, weight, bias); }
 
   Parameter weight;  // (out, in)
-  Parameter bias;    // (out), undefined without
+  Parameter bias;    // (out), or undefined
 };
 
 }  // namespace ringlet::nn

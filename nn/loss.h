@@ -9,8 +9,7 @@
 
 namespace ringlet::nn {
 
-/// logits (R, C), labels (R) i64: -log softmax(logits)[label]. Throws without rows, where PyTorch
-/// gives NaN.
+/// logits (R, C), labels (R) i64: -log softmax(logits)[label]. Throws if R is 0; PyTorch gives NaN.
 inline Variable cross_entropy(const Variable& logits, const Tensor& labels) {
   return autograd::cross_entropy(logits, labels, static_cast<double>(logits.size(0)));
 }

@@ -6,8 +6,8 @@
 
 namespace ringlet::nn {
 
-/// x (N, C, H, W) -> (N, C, H', W'): the largest of each kernel x kernel square; stride 0 means
-/// kernel.
+/// x (N, C, H, W) -> (N, C, H', W'): the largest element of each kernel x kernel square; stride 0
+/// means kernel.
 class MaxPool2d final : public Layer<MaxPool2d> {
  public:
   explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0)

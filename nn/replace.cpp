@@ -47,7 +47,8 @@ std::size_t Module::replace_layers(const std::string& pattern, const MakeLayer& 
     for (std::size_t i = 0; i < owner.replaceables_.size(); ++i) {
       std::string name = (path.empty() ? "" : path + '.') + owner.replaceables_[i].name;
       all.push_back(name);
-      // A layer inside one that is replaced is the new layer's business, as is a second way to one.
+      // Layers inside a replaced one belong to the new layer; a layer with two paths is replaced
+      // once.
       const bool inside = std::any_of(found.begin(), found.end(), [&](const Found& other) {
         return name.starts_with(other.name + '.') || &other.of_owner() == &owner.replaceables_[i];
       });
@@ -93,7 +94,7 @@ std::size_t Module::replace_layers(const std::string& pattern, const MakeLayer& 
   return found.size();
 }
 
-// An optimizer or a strategy keeps the parameters that it found.
+// An optimizer or a strategy keeps the parameters that existed when it was made.
 void Module::check_movable(const std::string& name) const {
   bool taken = false;
   for (const Module* above = this; above; above = above->parent_) taken = taken || above->arena_;
@@ -124,9 +125,9 @@ void Module::set_layer(Replaceable& layer, const std::shared_ptr<Module>& module
   adopt(*module);
 }
 
-// Layers that were replaced in `original`, of which this is a blank copy.
+// Repeats the replacements of layers in `original`, of which this is a blank copy.
 void Module::replace_as_in(const Module& original, Cloner& cloner) {
-  // In the order of the children, which is that of their parameters.
+  // In the order of the children, which is the order of their parameters.
   for (const auto& [name, child] : original.children_)
     for (std::size_t i = 0; i < original.replaceables_.size(); ++i)
       if (original.replaceables_[i].replaced && original.replaceables_[i].name == name)

@@ -24,7 +24,7 @@ struct AttentionNode final : Node {
 };
 
 /// qkv (T, 3 heads d), relative_bias (32, heads) or undefined -> (T, heads d). The other options
-/// are those of core's attention, whose `relative_bias` is not looked at.
+/// are those of core's attention; the `relative_bias` in them is ignored.
 inline Variable attention(const Variable& qkv, const Variable& relative_bias,
                           const Tensor& cu_seqlens, AttentionOptions options) {
   options.relative_bias = relative_bias ? relative_bias.tensor() : Tensor();

@@ -1,4 +1,4 @@
-// Cosines between rows, pairwise or all with all, with gradients.
+// Cosines of rows with gradients: of pairs, or of all rows with all rows.
 #pragma once
 
 #include "ringlet/autograd/functions/matmul.h"
@@ -31,8 +31,8 @@ inline Variable cosine_similarity(const Variable& a, const Variable& b, double e
                                       });
 }
 
-/// a (N, C), b (M, C) -> (N, M): every row of a with every row of b, as cos_sim of
-/// sentence-transformers (rows normalised, then a product).
+/// Every row of a with every row of b: a (N, C), b (M, C) -> (N, M). As cos_sim of
+/// sentence-transformers, rows are normalised, then multiplied.
 inline Variable cosine_similarity_matrix(const Variable& a, const Variable& b) {
   return matmul(normalize(a), normalize(b), {.trans_b = true});
 }

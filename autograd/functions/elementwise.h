@@ -7,7 +7,7 @@
 
 namespace ringlet::autograd {
 
-// ---- unary: the gradient is a product with something of x or of y --------------------------
+// ---- unary: the gradient is a product with a function of x or y ----------------------------
 
 struct UnaryNode final : Node {
   UnaryOp op;
@@ -37,7 +37,7 @@ struct UnaryNode final : Node {
       case UnaryOp::sigmoid:
         return mul(grad, mul(y.tensor(*this), sub(scalar(1), y.tensor(*this))));
       case UnaryOp::relu:
-        return where(le(y.tensor(*this), scalar(0)), scalar(0), grad);  // a NaN passes it on
+        return where(le(y.tensor(*this), scalar(0)), scalar(0), grad);  // NaN passes grad
       case UnaryOp::gelu:
         return mul(grad, unary(UnaryOp::gelu_derivative, x.tensor(*this)));
       case UnaryOp::sign:
@@ -98,7 +98,7 @@ struct BinaryNode final : Node {
     if (grads[1].needed()) grads[1].set(sum_to(for_b(grad), b_shape));
   }
 
-  // Ties of maximum and minimum share the gradient, and beside a NaN both get it, as in PyTorch.
+  // Ties of maximum and minimum share the gradient; next to a NaN both get it, as in PyTorch.
   Tensor share(const Tensor& grad, const Tensor& mine, const Tensor& other) {
     const bool max = op == BinaryOp::maximum;
     const Tensor beaten = max ? lt(mine, other) : gt(mine, other);
@@ -119,7 +119,7 @@ struct BinaryNode final : Node {
         const Tensor& exponent = b.tensor(*this);
         const Tensor lower = sub(exponent, scalar_like(1, exponent));
         const Tensor slope = mul(exponent, pow(a.tensor(*this), lower));
-        // x^0 is 1 at 0, too, where the formula has 0 times infinity.
+        // x^0 is 1 also at 0, where the formula gives 0 times infinity.
         const Tensor zero = scalar_like(0, exponent);
         return where(eq(exponent, zero), zero, mul(grad, slope));
       }
@@ -137,12 +137,12 @@ struct BinaryNode final : Node {
       case BinaryOp::mul:
         return mul(grad, a.tensor(*this));
       case BinaryOp::div: {
-        // Divided twice: the divisor's square may overflow, or vanish.
+        // Divided twice: the divisor's square may overflow or underflow.
         const Tensor& divisor = b.tensor(*this);
         return neg(mul(grad, div(div(a.tensor(*this), divisor), divisor)));
       }
       case BinaryOp::pow: {
-        // 0^b has no slope in b >= 0, though its logarithm is infinite.
+        // 0^b has slope 0 in b >= 0, although its logarithm is infinite.
         const Tensor &base = a.tensor(*this), &exponent = b.tensor(*this);
         const Tensor power = mul(pow(base, exponent), ringlet::log(base));
         const Tensor zero = scalar_like(0, grad);
@@ -219,7 +219,7 @@ inline Variable operator/(const Variable& x, double divisor) {
 }
 inline Variable operator/(double a, const Variable& b) { return scale(reciprocal(b), a); }
 
-// A sum or difference with a number, the operand that is undefined.
+// A sum or difference with a number; the number's operand is undefined.
 inline Variable shifted(BinaryOp op, const Tensor& y, const Variable& a, const Variable& b) {
   return record<BinaryNode>(y, {a, b}, [&](BinaryNode& node) {
     node.op = op;

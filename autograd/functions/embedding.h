@@ -1,4 +1,4 @@
-// Rows of tables by id and the sum that opens an encoder, as in core/ops/embedding.h, with
+// Rows of tables by id, and an encoder's first layer (their sum), as in core/ops/embedding.h, with
 // gradients.
 #pragma once
 

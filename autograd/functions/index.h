@@ -1,5 +1,5 @@
-// Moving elements, as in core/ops/index.h, with their gradients: what was copied comes back, what
-// was copied twice adds up.
+// Moving elements, as in core/ops/index.h, with their gradients. The gradient of a copy is moved
+// back; those of several copies are summed.
 #pragma once
 
 #include "ringlet/autograd/node.h"
@@ -9,7 +9,7 @@
 
 namespace ringlet::autograd {
 
-/// The sink of a gradient to which parts are added: zeros when nothing is there yet.
+/// The sink of a gradient to which parts are added, set to zero if it holds no gradient yet.
 inline Tensor zeroed_sink(Gradient& grad, const Shape& shape, DType dtype, Device device) {
   Gradient::Sink sink = grad.sink(shape, dtype, device);
   if (sink.beta == 0) sink.out.zero_();
@@ -36,7 +36,7 @@ inline std::vector<Tensor> tensors_of(const std::vector<Variable>& variables) {
   return out;
 }
 
-/// One after the other along `axis`.
+/// Joins the inputs along `axis`.
 inline Variable concat(const std::vector<Variable>& inputs, int axis) {
   return record<ConcatNode>(ringlet::concat(tensors_of(inputs), axis), inputs,
                             [&](ConcatNode& node) {
@@ -58,7 +58,7 @@ struct StackNode final : Node {
   }
 };
 
-/// Along a new dimension before `axis`.
+/// Joins the inputs along a new dimension before `axis`.
 inline Variable stack(const std::vector<Variable>& inputs, int axis) {
   return record<StackNode>(ringlet::stack(tensors_of(inputs), axis), inputs, [&](StackNode& node) {
     node.axis = axis;
@@ -72,7 +72,7 @@ struct NarrowNode final : Node {
   std::int64_t begin;
   const char* name() const override { return "narrow"; }
 
-  // Pieces of one tensor meet in its sink: only the first of them writes all of it.
+  // Pieces of one tensor share its sink: only the first piece writes all of it.
   void backward(const Tensor& grad, Gradients& grads) override {
     Gradient::Sink sink = grads[0].sink(shape, grad.dtype(), grad.device());
     Tensor part = grad.to(sink.out.dtype());
@@ -95,7 +95,7 @@ inline Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int
                             });
 }
 
-/// Pieces of `sizes`, which add up to x.size(axis).
+/// Consecutive pieces with these `sizes`, which add up to x.size(axis).
 inline std::vector<Variable> split(const Variable& x, const std::vector<std::int64_t>& sizes,
                                    int axis) {
   check_split(x.shape(), sizes, axis);
@@ -118,7 +118,7 @@ struct PadNode final : Node {
   }
 };
 
-/// `before` and `after` zeros around x along `axis`.
+/// x with `before` zeros before it and `after` zeros after it along `axis`.
 inline Variable pad(const Variable& x, int axis, std::int64_t before, std::int64_t after) {
   return record<PadNode>(ringlet::pad(x.tensor(), axis, before, after), {x}, [&](PadNode& node) {
     node.axis = axis;
@@ -144,7 +144,7 @@ inline Variable permute(const Variable& x, const std::vector<int>& axes) {
   });
 }
 
-/// Two dimensions exchanged.
+/// x with two dimensions exchanged.
 inline Variable transpose(const Variable& x, int a = -2, int b = -1) {
   return permute(x, exchanged_axes(x.shape(), a, b));
 }
@@ -225,7 +225,7 @@ struct ScatterNode final : Node {
     const Tensor none = zeros(places.shape(), grad.dtype(), grad.device());
     if (grads[0].needed()) grads[0].set(scatter(grad, axis, places, none));
     if (!grads[1].needed()) return;
-    // What another element of the source has overwritten reached no output.
+    // Elements of the source that another one overwrote reached no output.
     const Tensor number =
         arange(0, static_cast<double>(places.numel()), 1, DType::i64, grad.device())
             .view(places.shape());
@@ -235,8 +235,8 @@ struct ScatterNode final : Node {
   }
 };
 
-/// x with source[.., j, ..] in place of what is at [.., index[.., j, ..], ..] of `axis`; of several
-/// for one place the last stays, and alone has a gradient.
+/// x with source[.., j, ..] instead of its elements at [.., index[.., j, ..], ..] of `axis`; of
+/// several values for one element the last stays, and only that has a gradient.
 inline Variable scatter(const Variable& x, int axis, const Tensor& index, const Variable& source) {
   return record<ScatterNode>(ringlet::scatter(x.tensor(), axis, index, source.tensor()),
                              {x, source}, [&](ScatterNode& node) {

@@ -18,7 +18,7 @@ struct MatmulNode final : Node {
     if (grads[1].needed()) for_b(grad, accumulator(grads[1], b.tensor(*this)));
   }
 
-  // a's gradient is grad op(b)', or its transpose where a is stored transposed.
+  // a's gradient is grad op(b)', or its transpose if a is stored transposed.
   void for_a(const Tensor& grad, Accumulator to) {
     const Tensor& other = b.tensor(*this);
     if (!options.trans_a)
@@ -75,7 +75,7 @@ inline Variable matmul(const Variable& a, const Variable& b, MatmulOptions optio
 struct LinearNode final : Node {
   Saved x;       // (.., in)
   Saved weight;  // (out, in)
-  Tensor pre;    // (.., out) where GELU follows
+  Tensor pre;    // (.., out) if GELU follows
   DType bias_dtype = DType::f32;
   const char* name() const override { return pre ? "linear_gelu" : "linear"; }
 
@@ -102,7 +102,7 @@ struct LinearNode final : Node {
 };
 
 namespace detail {
-// Where nothing is recorded nothing learns, but for the first run of a checkpointed segment.
+// Weights stay unchanged if nothing is recorded, except in a checkpointed segment's first run.
 inline Weight weight_use() {
   return grad_enabled() || LeafRecorder::active() ? Weight::changing : Weight::kept;
 }

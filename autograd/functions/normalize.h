@@ -1,4 +1,4 @@
-// Rows of length 1, as in core/ops/normalize.h, with the gradient.
+// Rows scaled to length 1, as in core/ops/normalize.h, with the gradient.
 #pragma once
 
 #include "ringlet/autograd/node.h"

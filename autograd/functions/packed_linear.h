@@ -1,4 +1,4 @@
-// Several linear layers of one input as one product: query, key and value of an attention.
+// Several linear layers of one input as one product: query, key and value of attention.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace ringlet::autograd {
 
-/// The tensors end to end: a view where they lie so already (in an arena), else a copy.
+/// The tensors as one: a view if they are contiguous already (in an arena), else a copy.
 inline Tensor joined(const std::vector<Tensor>& parts) {
   const Tensor view = adjacent(parts);
   return view.defined() ? view : ringlet::concat(parts, 0);
@@ -54,7 +54,7 @@ struct PackedLinearNode final : Node {
   }
 
  private:
-  // Where the gradients of all parts go, and as one where all are wanted and lie end to end.
+  // The destinations of all parts' gradients; `whole` if all are needed and contiguous.
   struct Sinks {
     std::vector<Accumulator> parts;
     Accumulator whole;
@@ -79,8 +79,8 @@ struct PackedLinearNode final : Node {
   };
 };
 
-/// x (.., in) times each weight (rows_i, in), plus each bias (rows_i), side by side:
-/// (.., rows_0 + rows_1 + …).
+/// x (.., in) times each weight (rows_i, in), plus each bias (rows_i), concatenated: (.., rows_0 +
+/// rows_1 + …).
 inline Variable packed_linear(const Variable& x, const std::vector<Variable>& weights,
                               const std::vector<Variable>& biases) {
   std::vector<Tensor> weight_tensors, bias_tensors;

@@ -11,13 +11,13 @@ struct DropoutNode final : Node {
   Tensor positions;  // (R, 2) or undefined
   const char* name() const override { return "dropout"; }
 
-  // The mask is drawn again instead of being kept.
+  // The mask is drawn again, not stored.
   void backward(const Tensor& grad, Gradients& grads) override {
     grads[0].set(ringlet::dropout(grad, key, positions));
   }
 };
 
-/// x itself when p is 0.
+/// Returns x itself if p is 0.
 inline Variable dropout(const Variable& x, const DropoutKey& key, const Tensor& positions = {}) {
   if (key.p == 0) return x;
   return record<DropoutNode>(ringlet::dropout(x.tensor(), key, positions), {x},

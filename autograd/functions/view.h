@@ -1,4 +1,4 @@
-// Functions that only rename elements: view, slice, cast; all but cast share storage.
+// Functions that keep the elements: view, slice, cast. All but cast share storage.
 #pragma once
 
 #include "ringlet/autograd/node.h"

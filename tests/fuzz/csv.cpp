@@ -1,4 +1,4 @@
-// Any bytes through the CSV and TSV readers: they read or throw InputError, nothing else.
+// Any bytes for the CSV and TSV readers, which must read them or throw InputError.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

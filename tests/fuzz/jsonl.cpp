@@ -1,4 +1,4 @@
-// Any bytes through the JSON lines reader: it reads or throws InputError, nothing else.
+// Any bytes for the JSON lines reader, which must read them or throw InputError.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Any bytes are either a safetensors file whose every tensor can be read, or an InputError.
+// Any bytes as a safetensors file: every tensor must be readable, or InputError is thrown.
 #include "ringlet/core/safetensors.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Any bytes as tokenizer.json: they load or throw InputError. What loads can encode and decode, and
-// gives the same ids after being written and read again.
+// Any bytes as tokenizer.json, which must load or throw InputError. A tokenizer that loads must
+// encode, decode and give the same ids after it is written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <string>
