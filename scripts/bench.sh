@@ -1,17 +1,19 @@
 #!/bin/bash
-# Installs what is missing, builds, and runs the throughput benchmark with the arguments given:
+# Installs missing packages, builds, and runs the throughput benchmark with the arguments given:
 #   scripts/bench.sh --steps 3
 #   scripts/bench.sh --device cuda --devices 4
-# --device cuda builds the kernels for the GPUs that CUDA_VISIBLE_DEVICES leaves; where there is no nvcc
-# or no GPU that ends with 2. Its figures lie in report.json, unless --json FILE says otherwise.
-# --peers, the default on GPUs: behind the table ours and Sentence Transformers' own (plain, DP on GPUs,
-# DDP, FSDP) in turn, in the Python that PYTHON names (python3), where it is installed there; their JSON
-# lies beside that of the table, report.peers.json. Ours has the same --transport, --algorithm and
-# --step-graphs in both. --no-peers: the table alone.
-# --processes: a process for each of --devices, as `ringlet run` starts them, on GPUs over NCCL, in both tables; all
-# but dp, whose devices are those of one process. Without it ranks on GPUs are threads of one.
-# BUILD=DIR takes what has been configured in DIR, and looks for no packages.
-# Beside --peers, --no-peers and --processes the options are those of build/bench/throughput, whose --help names them.
+# --device cuda builds the kernels for the GPUs in CUDA_VISIBLE_DEVICES. Without nvcc or a GPU the
+# exit code is 2. The figures are written to report.json, unless --json FILE is given.
+# With --peers, the default on GPUs, the table is followed by ringlet and Sentence Transformers
+# alternately (plain, DP on GPUs, DDP, FSDP). PYTHON (python3) names the Python for it; this part is
+# skipped if that lacks Sentence Transformers. Its JSON is report.peers.json, next to the table's.
+# In both, ringlet has the same --transport, --algorithm and --step-graphs. With --no-peers there is
+# only the table.
+# With --processes both tables have one process for each of --devices, as `ringlet run` starts them,
+# on GPUs over NCCL. Only dp has all devices in one process. Without it, ranks on GPUs are threads
+# of one process.
+# BUILD=DIR uses the build folder DIR as it is configured and looks for no packages. All other
+# options are those of build/bench/throughput, which --help prints.
 set -euo pipefail
 . "$(dirname "$0")/setup.sh"
 ! help_wanted "$@" || exit 0
@@ -28,7 +30,7 @@ for argument; do
   esac
 done
 
-# value_of OPTION DEFAULT: what the arguments say.
+# value_of OPTION DEFAULT: the value in the arguments, else DEFAULT.
 value_of() {
   local value=$2 i
   for ((i = 0; i < ${#arguments[@]}; ++i)); do
@@ -50,7 +52,7 @@ skip_peers() {
   exit
 }
 
-# What --strategy names and Sentence Transformers has, too; `all` is its default.
+# The strategies of --strategy (default: all) that Sentence Transformers has, too.
 strategies_of_peers() {
   local named name
   read -ra named <<<"$(value_of --strategy all | tr , ' ')"
@@ -62,7 +64,7 @@ strategies_of_peers() {
   done
 }
 
-# Options that change what is trained, which the peers' scripts have none of.
+# Options that change the training and that the peers' scripts do not have.
 not_of_peers() {
   local option argument found=()
   for option in --data --histogram --matmul-precision --max-length --padded --recipe; do
@@ -109,7 +111,7 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
 
 device=$(value_of --device cpu)
 build_options=(-Dbench=enabled)
-defaults=(--threads-per-device 1) # one-core devices, however many cores there are
+defaults=(--threads-per-device 1) # one-core devices, for any number of cores
 devices=$(($(nproc) < 2 ? 1 : 2))
 if [[ $device == cuda* ]]; then
   command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] ||
@@ -118,7 +120,7 @@ if [[ $device == cuda* ]]; then
   [ -n "$architectures" ] || fail "--device $device: nvidia-smi tells of no GPU that is visible here"
   [ -n "${BUILD:-}" ] || echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
   build_options+=(-Dcuda=enabled "-Dgpu_arch=$architectures")
-  # Milliseconds each; before those that are timed, most shapes of a batch have been captured.
+  # Steps take milliseconds; the warm-up captures most shapes of a batch before the timed steps.
   defaults=(--warmup 100 --steps 200)
   [ -n "$(value_of --json '')" ] || arguments+=(--json report.json)
   [ $processes = no ] || [ -n "$(value_of --devices '')" ] || fail "--processes: expected --devices N, one for each GPU"
@@ -138,7 +140,7 @@ for ((i = 0; i < ${#defaults[@]}; i += 2)); do
   [ -n "$(value_of "${defaults[i]}" '')" ] || throughput+=("${defaults[@]:i:2}")
 done
 
-# One process speaks; the launcher says in front of each line which.
+# Only one process prints; the launcher puts its rank in front of each line.
 measure() {
   if [ $processes = no ]; then
     "${throughput[@]}"

@@ -1,33 +1,34 @@
 #!/bin/bash
-# Builds, checks and measures ringlet on a machine with a GPU, which may have no network and no
+# Builds, checks and measures ringlet on a machine with a GPU, possibly without network and
 # packages:
 #   [HEADERS=DIR] [OUT=DIR] [COMMIT=HASH] [LIMIT=SECONDS] [ONLY=REGEX] [PYTHON=PROGRAM]
 #     scripts/gpu_check.sh [SLICE...]
-# Slices, each of use alone once `build` has run; a call takes LIMIT seconds at most (540; 0: as long
-# as it takes). Without a slice all of them, as long as it takes, in this order:
-#   build      the release build, kernels for this machine's GPU; what `ringlet info` finds
+# Each slice can run alone after `build`; a call takes at most LIMIT seconds (540; 0: no limit).
+# Without arguments all slices run, without limit by default, in this order:
+#   build      the release build, kernels for this machine's GPU; the output of `ringlet info`
 #   kernels    the tests of tensors and kernels: on the CPU, then with --device cuda
 #   models     the tests of gradients, layers and models, likewise
 #   train      the tests of training, MNIST and the course; train, encode and evaluate on the GPU; SNLI
-#              on the CPU and on the GPU, where RINGLET_DATA has it
-#   programs   the tests of the programs, which then compute on the GPU; ranks that are processes, over NCCL
+#              on the CPU and on the GPU, if RINGLET_DATA has it
+#   programs   the tests of the programs, which compute on the GPU; ranks as processes, over NCCL
 #   comm       collectives of tensors on the GPU and the strategies over them, ranks as threads;
-#              collectives (by steps and as one launch, beside copies) and strategies of two, four and
-#              eight ranks, timed
-#   memcheck racecheck initcheck synccheck    the kernels' tests under compute-sanitizer, six files at a time
-#   bench      every kernel and product alone, a step at three lengths, where its time goes
-#   table      scripts/bench.sh itself, as one pastes it: one GPU; two ranks that share it; two processes that do
-#   attention  attention alone, ours and each of PyTorch's backends, with and without a bias
-#   peers      a step of ours, of Sentence Transformers and of PyTorch in turn
-# HEADERS is what scripts/gpu_pack.sh packed. ONLY picks checks by name, for what a call had no time
-# for: the report has it as skipped. PYTHON (default: python3) has torch, transformers and sentence-transformers. DEVICE=cpu
-# MODEL=tiny STEPS=1 tries the scripts themselves where there is no GPU; DRY_RUN=1 says what would run.
-# Every check is a process of its own with a limit of time: neither one that hangs nor one that loses
-# the device takes others with it. What checks found and measured gathers in build-gpu-results; after
-# each, gpu_check.json, with the commit, the GPU and what was skipped and why, and gpu_check.md, with
-# the figures as tables, are written under OUT (default: there, too).
-# Ends with 1 where a check failed, or skipped the GPU of a machine that has one, else with 3 where
-# there was no time for one.
+#              collectives (by steps and as one launch, next to copies) and strategies of two,
+#              four and eight ranks, timed
+#   memcheck racecheck initcheck synccheck    the kernels' tests under compute-sanitizer, six at a time
+#   bench      every kernel and product alone, a step at three lengths, and the profile of a step
+#   table      scripts/bench.sh as users run it: one GPU; two ranks, two processes that share it
+#   attention  attention alone, ringlet's and each of PyTorch's backends, with and without a bias
+#   peers      a step of ringlet, of Sentence Transformers and of PyTorch, alternately
+# HEADERS is the folder that scripts/gpu_pack.sh packed. ONLY selects checks by name, for those that
+# a call had no time for; the report lists them as skipped. PYTHON (default: python3) has torch,
+# transformers and sentence-transformers. DEVICE=cpu MODEL=tiny STEPS=1 tests the scripts themselves
+# without a GPU; DRY_RUN=1 prints the commands.
+# Every check is a separate process with a time limit: one that hangs or loses the device does not
+# affect the others. Output and figures of checks are collected in build-gpu-results. After each
+# check, gpu_check.json and gpu_check.md are written under OUT (default: the same folder). The first
+# has the commit, the GPU and the skipped checks with reasons, the second the figures as tables.
+# Exits with 1 if a check failed, or skipped the GPU of a machine that has one; else with 3 if there
+# was no time for a check.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 help_wanted "$@" && exit
@@ -45,19 +46,19 @@ trap 'rm -rf "$logs"' EXIT
 [ -z "${DRY_RUN:-}" ] || results=$logs out=$logs
 mkdir -p "$out" "$results"
 
-# Nothing is looked for beside what was packed.
+# Uses only the packages that were packed.
 use_headers() {
   local folder
   folder=$(cd "$1" && pwd) || return 1
   export PKG_CONFIG_LIBDIR=$folder/pkgconfig
-  # For nccl.h, which no package names; the toolkit's goes before it.
+  # For nccl.h, which no package names; the toolkit's folder comes first.
   export CPLUS_INCLUDE_PATH=${CPLUS_INCLUDE_PATH:+$CPLUS_INCLUDE_PATH:}$folder/include
-  # What is installed goes before what was packed.
+  # Installed programs and libraries come before the packed ones.
   export PATH=$PATH:$folder/bin LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder/lib
   [ -n "${RINGLET_DATA:-}" ] || [ ! -d "$folder/data" ] || export RINGLET_DATA=$folder/data
 }
 
-# cuBLASLt, CUPTI and NCCL may be there as Python packages alone.
+# cuBLASLt, CUPTI and NCCL may be installed only as Python packages.
 find_libraries() {
   local folders
   folders=$(python3 - <<'PY'
@@ -74,7 +75,7 @@ PY
 
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
-# The seconds that a command may take: `limit`, and no longer than the call; 0 at its end.
+# The seconds that a command may take: at most `limit`, and not beyond the call's end; 0 there.
 limit=150
 allowed() {
   local left=$((total - SECONDS))
@@ -88,9 +89,9 @@ limited() {
   timeout -k 5 "$seconds" "$@"
 }
 
-# check NAME COMMAND...: one check, a program or a function whose programs are `limited`. 77 is
-# skipped, with the last line as the reason, but of a check on a GPU that is there it is a failure.
-# What fails for want of a GPU is skipped, too, and what this call has no time for.
+# check NAME COMMAND...: one check: a program, or a function that runs programs with `limited`. Exit
+# code 77 is skipped, with the last line as the reason; for a check on a GPU that exists it is a
+# failure. Checks that fail for lack of a GPU, or for which this call has no time, are skipped, too.
 check() {
   local name=$1 begin=$SECONDS code log run=()
   shift
@@ -113,7 +114,7 @@ check() {
     *) touch "$logs/failed" ;;
   esac
   {
-    flock 9  # of checks at the same time
+    flock 9  # checks may run concurrently
     echo "== $name"
     tail -n 25 "$log"
     python3 scripts/gpu_report.py add "$results" "$slice" "$name" "$code" $((SECONDS - begin)) "$log"
@@ -122,7 +123,7 @@ check() {
   [ $code -eq 0 ] || [ $code -eq 77 ]
 }
 
-# The same beside others, `at_once` of them; `wait` for all.
+# Runs the check concurrently with others, at most `at_once`; `wait` for all.
 at_once=6
 check_beside() {
   while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n; done
@@ -131,7 +132,7 @@ check_beside() {
 
 skip() { check "$1" sh -c 'echo "$1"; exit 77' sh "$2"; }
 
-# Hopper's where there is no GPU: what is built is then tried as far as it goes.
+# Hopper's architecture if there is no GPU: the build is then tested as far as it goes.
 architectures() {
   local found
   found=$(gpu_architectures)
@@ -145,12 +146,12 @@ slice_build() {
     check info "$build/train/cli/ringlet" info
 }
 
-# Names of the files of tests in a folder, but for those that no device takes part in.
+# The test files of a folder, without those in which no device takes part.
 test_files() {
   grep -l TEST_CASE "tests/$1"/*.cpp | xargs grep -L 'TEST_SUITE_BEGIN("host")' | xargs -n 1 basename
 }
 
-# on_device FOLDER PROGRAM: each of them by itself; MNIST's has a program of its own.
+# on_device FOLDER PROGRAM: runs each test file separately; MNIST has a separate program.
 on_device() {
   local file program
   for file in $(test_files "$1"); do
@@ -167,7 +168,7 @@ on_both() {
     on_device "$name" "$name/${name}_tests"
   done
 }
-# Of kernels alone, which need a device.
+# Tests of kernels alone, which need a device.
 device_tests() { (cd tests/cuda && ls -- *_device.cpp); }
 
 slice_kernels() {
@@ -181,7 +182,7 @@ slice_kernels() {
 }
 slice_models() { on_both autograd nn models; }
 
-# The main job, from random weights to embeddings and scores; train alone takes `train_options`.
+# The main task, from random weights to embeddings and scores; only train takes `train_options`.
 train_options=()
 short_run() {
   local ringlet=(limited "$build/train/ringlet") work=$logs/run
@@ -195,8 +196,8 @@ short_run() {
   return $code
 }
 
-# snli_run DEVICE: pairs of SNLI from random weights, and what the model knows of them then: on a GPU
-# as much as on the CPU, but for the luck of other roundings.
+# snli_run DEVICE: trains on SNLI from random weights and compares the accuracy. A GPU's may be
+# lower than the CPU's by 0.03 at most, as rounding differs.
 snli_run() {
   local snli=$RINGLET_DATA/snli/snli_dev.jsonl work=$logs/snli accuracy
   rm -rf "$work"
@@ -226,8 +227,8 @@ slice_train() {
   check "a short run in bf16, $device" short_run --dtype bf16
 }
 
-# Ranks that share a GPU take turns: these say what a strategy and a collective cost there, not how fast as
-# many GPUs are.
+# Ranks that share a GPU take turns: these figures show the cost of strategies and collectives
+# there, not the speed of as many GPUs.
 shared_gpu_figures() {
   local ranks steps=${STEPS:-40}
   for ranks in 2 4; do
@@ -239,8 +240,9 @@ shared_gpu_figures() {
   done
 }
 
-# Ranks that are processes share the GPU, over NCCL, in nccl.cpp alone. The kernels of one wait for those
-# of another, which runs in turn: a group of NCCL's takes milliseconds.
+# Only in nccl.cpp, ranks that are processes share the GPU, over NCCL. The kernels of one process
+# wait for those of another, and the GPU runs processes alternately: a group of NCCL takes
+# milliseconds.
 slice_programs() { limit=280 on_device cli cli/cli_tests; }
 
 # Ranks that are threads share the GPU.
@@ -255,7 +257,7 @@ slice_comm() {
   shared_gpu_figures
 }
 
-# Whether compute-sanitizer works on this machine at all, said with a program of one store.
+# Whether compute-sanitizer works on this machine, tested with a program of one store.
 probe_sanitizer() {
   local first
   first=$(architectures)
@@ -275,8 +277,8 @@ CUDA
       >"$logs/probe.log" 2>&1
 }
 
-# Tests of tensors that are named like a file of kernels (attention_backward, cross_entropy, sort and
-# the like are tested beside others), or that make what all kernels work on.
+# The test files with the name of a kernel file, and those of the objects that all kernels use.
+# Files such as attention_backward, cross_entropy and sort are tested with others.
 kernel_tests() {
   local file
   for file in $(test_files core); do
@@ -285,7 +287,7 @@ kernel_tests() {
   echo dropout.cpp graph.cpp storage.cpp tensor.cpp
 }
 
-# Files of kernels with shared memory, in which alone threads can race for racecheck.
+# The kernel files with shared memory; racecheck finds races only there.
 sharing() { python3 scripts/kernel_resources.py shared "$build"/cuda/*.ptxas; }
 race_tests() {
   local sharing file
@@ -296,7 +298,7 @@ race_tests() {
   done
 }
 
-# sanitize TOOL FILE...: test files, the longest of which take minutes.
+# sanitize TOOL FILE...: runs test files; the longest take minutes.
 sanitize() {
   local tool=$1 file
   shift
@@ -304,7 +306,7 @@ sanitize() {
   command -v compute-sanitizer >/dev/null || { skip "$tool" "there is no compute-sanitizer"; return; }
   probe_sanitizer "$tool" ||
     { skip "$tool" "not supported here: $(tail -n 3 "$logs/probe.log" | tr '\n' ' ')"; return; }
-  export RINGLET_CUDA_EXACT=1  # every block its own, so that its ends are known
+  export RINGLET_CUDA_EXACT=1  # every block separate, so that its ends are known
   for file; do
     local under=()
     [ "$file" = graph.cpp ] && under=(env -u RINGLET_CUDA_EXACT)  # graphs need blocks that outlive their capture
@@ -320,7 +322,7 @@ of the slice kernels, looks for races on the host"
     limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
       --print-limit 20 "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
   done
-  # Collectives of ranks that are threads: what they share between streams and release.
+  # Collectives of ranks that are threads: the memory that they share between streams and release.
   if [ "$tool" = memcheck ] || [ "$tool" = initcheck ]; then
     limit=${EACH:-300} check_beside "$tool, comm/device.cpp" compute-sanitizer --tool "$tool" --error-exitcode 9 \
       --print-limit 20 "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/device.cpp"
@@ -338,7 +340,7 @@ slice_racecheck() { race_check racecheck; }
 slice_initcheck() { sanitize initcheck $(kernel_tests); }
 slice_synccheck() { race_check synccheck; }
 
-# measure NAME PROGRAM ARGS...: a bench program, whose JSON is kept as the figures NAME.
+# measure NAME PROGRAM ARGS...: runs a bench program and keeps its JSON as the figures NAME.
 measure() {
   local name=$1 program=$build/bench/$2 json=(--json "$results/$1.figures")
   [ "$2" != kernels ] || json=("--benchmark_out=$results/$1.figures")
@@ -350,7 +352,7 @@ measure() {
   fi
 }
 
-# products NAME ARGS...: products alone, whose table is kept as it is printed.
+# products NAME ARGS...: measures products alone and keeps the printed table.
 products() {
   local name=$1
   shift
@@ -358,11 +360,11 @@ products() {
     --tokens "${TOKENS:-12288}" "$@"
 }
 
-# lengths FILE N: a histogram of pairs of which both sentences have N tokens.
+# lengths FILE N: writes a histogram of pairs in which both sentences have N tokens.
 lengths() { printf '{"lengths": [[%d, %d, 1]]}\n' "$2" "$2" >"$1"; }
 
 slice_bench() {
-  # Few steps of the timed ones are the first of their shape, after so many before them.
+  # After so many warm-up steps, few of the timed steps are the first of their shape.
   local steps=${STEPS:-300} step long
   step=(--strategy none --model "$model" --warmup $((steps / 2)))
   lengths "$logs/25.json" 25
@@ -373,11 +375,11 @@ slice_bench() {
   products products_f32 --dtype f32
   products products_tf32 --dtype f32 --matmul-precision high
   measure kernels kernels --model "$model" --dtype bf16 --dtype f32
-  # Beyond the cache: what these move is far more than it holds.
+  # Larger than the cache: these kernels move far more than it holds.
   measure bandwidth kernels --model "$model" --dtype bf16 --batch "${LARGE:-4096}" \
     '--benchmark_filter=/(adamw|layer_norm|gelu|residual_dropout_layer_norm|copy)'
   measure step_bf16 throughput "${step[@]}" --steps "$steps" --dtype bf16
-  # The model takes a step's phases, which a replayed one does not have.
+  # The scaling model needs the phases of a step, which a replayed step does not have.
   measure step_by_op throughput "${step[@]}" --steps $((steps < 40 ? steps : 40)) --dtype bf16 --rounds 1 --step-graphs off
   check scaling_from_step "$build/bench/scaling" --machine "H200, bf16, mpnet-base" --throughput "$results/step_by_op.figures" \
     --devices 1,2,4,8
@@ -388,15 +390,15 @@ slice_bench() {
   measure profile_384_tokens throughput "${long[@]}" --steps 3 --profile
 }
 
-# table NAME ARGS...: scripts/bench.sh over this build, whose JSON is kept as the figures NAME.
+# table NAME ARGS...: runs scripts/bench.sh over this build and keeps its JSON as the figures NAME.
 table() {
   local name=$1
   shift
   limit=270 check "$name" env "BUILD=$build" scripts/bench.sh --device "$device" "$@" --json "$results/$name.figures"
 }
 
-# Processes that share the GPU are hosts to NCCL, each its own, with a loopback between them; so are those of
-# tests/comm/rank_program.cpp, whose settings these are.
+# To NCCL, each process that shares the GPU is a separate host, joined by the loopback interface.
+# The settings are those of tests/comm/rank_program.cpp.
 as_hosts_of_their_own() {
   limited env NCCL_SOCKET_IFNAME=lo NCCL_NET=Socket NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_MNNVL_ENABLE=0 \
     NCCL_CUMEM_ENABLE=0 NCCL_MAX_NCHANNELS=2 NCCL_ALGO=Ring NCCL_PROTO=Simple CUDA_MODULE_LOADING=EAGER \
@@ -404,7 +406,8 @@ as_hosts_of_their_own() {
     sh -c 'NCCL_HOSTID=rank-$RANK exec "$@"' sh "$@"
 }
 
-# Beside one GPU alone these are labelled: ranks that share one say what they do, not how fast as many are.
+# All but the figures of one GPU are labelled: ranks that share a GPU do not have the speed of
+# several.
 slice_table() {
   local steps=${STEPS:-40} shared=${MODEL:-minilm-l6} few
   few=$((steps < 10 ? steps : 10))
@@ -440,7 +443,7 @@ slice_peers() {
       peers+=(--python "Sentence Transformers $name:sentence_transformers+$name=$python")
     done
   peers+=(--python "PyTorch sdpa bf16:sdpa+bf16=$python")
-  ! [[ peers =~ ${ONLY:-} ]] || rm -f "$results/peers.figures"  # each round leaves it anew
+  ! [[ peers =~ ${ONLY:-} ]] || rm -f "$results/peers.figures"  # each round rewrites it
   limit=560 check peers python3 bench/peers/compare_throughput.py --device "$device" --model "$model" --dtype bf16 \
     --warmup $((steps / 4 + 1)) --steps "$steps" --rounds 2 --deadline 240 "${peers[@]}" --json "$results/peers.figures" \
     --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"

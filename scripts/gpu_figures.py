@@ -1,11 +1,11 @@
 """Tables of what scripts/gpu_check.sh measured, beside what it must show (bench/results/gpu.md)."""
 
-# The check that wrote figures, where it has another name.
+# The check that wrote the figures, if its name differs.
 CHECKS = {"attention_pytorch": "attention of PyTorch"}
-# Whose files are whole after every round.
+# Checks with complete files after every round.
 KEPT_BY_ROUND = ("peers",)
 
-# Checks whose figures are what they print, and what they are.
+# Checks that print their figures, and the headings of these.
 PRINTED = {"products_bf16": "Products of bf16", "products_f32": "Products of f32",
            "products_tf32": "Products of f32 as TF32",
            "scaling_from_step": "Several devices, modelled from this one's step"}

@@ -1,7 +1,7 @@
 #!/bin/bash
-# scripts/gpu_pack.sh DIR: copies what a build of ringlet and its tests need beside compilers, CUDA
-# and Python to DIR, for scripts/gpu_check.sh on a machine that has no packages: libraries, Meson,
-# ninja, pkg-config, and the real data of RINGLET_DATA where that is set.
+# scripts/gpu_pack.sh DIR: packs a build's needs for scripts/gpu_check.sh on a machine without
+# packages. Copies to DIR all that ringlet and its tests need besides compilers, CUDA and Python.
+# These are libraries, Meson, ninja, pkg-config, and the real data of RINGLET_DATA if that is set.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 help_wanted "$@" && exit
@@ -22,13 +22,13 @@ headers() {
   done
 }
 
-# Static where there is a static one; benchmark is found through LD_LIBRARY_PATH.
+# Static libraries if they exist; benchmark is found through LD_LIBRARY_PATH.
 libraries() {
   local to=$1 entry
   for entry in crypto utf8proc z; do
     cp "/usr/lib/$architecture/lib$entry.a" "$to/lib/" || return 1
   done
-  # By the name to link it, and by the one that programs look for.
+  # Under its name for the linker and under its soname.
   for entry in libbenchmark.so "$(readelf -d "/usr/lib/$architecture/libbenchmark.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')"; do
     cp -L "/usr/lib/$architecture/libbenchmark.so" "$to/lib/$entry" || return 1
   done
@@ -38,7 +38,7 @@ programs() {
   local to=$1 python mesonbuild
   cp -L "$(command -v pkg-config)" "$(command -v ninja)" "$to/bin/" || return 1
   ldd "$to/bin/pkg-config" | awk '/libpkgconf/ {print $3}' | xargs -r -I{} cp -L {} "$to/lib/"
-  python=$(sed -n '1s/^#! *//p' "$(command -v meson)")  # that has its modules
+  python=$(sed -n '1s/^#! *//p' "$(command -v meson)")  # the Python that has its modules
   mesonbuild=$($python -c 'import mesonbuild, os; print(os.path.dirname(mesonbuild.__file__))') || return 1
   mkdir -p "$to/meson" && cp -r "$mesonbuild" "$to/meson/" || return 1
   find "$to/meson" -name __pycache__ -prune -exec rm -r {} +
@@ -51,7 +51,7 @@ PY
   chmod +x "$to/bin/meson"
 }
 
-# Each names the folder that it lies in.
+# Each file gives paths relative to its folder.
 pkg_config_files() {
   local to=$1 package flags
   while read -r package flags; do

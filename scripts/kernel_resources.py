@@ -14,9 +14,9 @@ import re
 import subprocess
 import sys
 
-# Their kernels are for other work than an encoder's step in f32 or bf16.
+# Files with kernels that an encoder's step in f32 or bf16 does not use.
 OTHER_FILES = {"convolution", "device_time", "max_pool", "product_timing", "topk"}
-# For rows that do not begin or end at 16 bytes, which no model here has.
+# Kernels for rows that do not begin or end at 16 bytes; no model here has such rows.
 UNALIGNED = re.compile(r"embedding_short_runs<\w+, false>|normalize_in_registers<\w+, \d+, false,")
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")

@@ -1,7 +1,7 @@
-# Sourced by the scripts beside it: what must be installed, and how a build folder is made.
-# Debian 12 is what this is tested on; Ubuntu 24.04 has the same packages but is untested.
+# Sourced by the other scripts: the packages to install, and the making of a build folder. Tested on
+# Debian 12; Ubuntu 24.04 has the same packages but is untested.
 
-# What a script says at its top, where that is asked for: help_wanted "$@" && exit.
+# Prints a script's top comment if the first argument is -h or --help: help_wanted "$@" && exit.
 help_wanted() {
   case ${1:-} in -h | --help) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" ;; *) false ;; esac
 }
@@ -12,7 +12,7 @@ build_packages=(g++ meson ninja-build pkg-config libcli11-dev libfmt-dev
   libgloo-dev libssl-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
 bench_packages=(libbenchmark-dev)
 test_packages=(doctest-dev cmake "${bench_packages[@]}")
-# Checks that are skipped where these are missing and cannot be installed.
+# Packages for checks that are skipped if these are missing and cannot be installed.
 check_packages=(clang clang-format libclang-rt-14-dev valgrind)
 
 missing_packages() {
@@ -33,7 +33,7 @@ apt_install() {
 
 can_install() { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
 
-# Installs the packages named, or prints the one command that does and exits with 2.
+# Installs the packages given, or prints the one command that does and exits with 2.
 require_packages() {
   if ! command -v dpkg-query >/dev/null; then
     echo "not a Debian system: going on without looking for packages" >&2
@@ -48,7 +48,7 @@ require_packages() {
   exit 2
 }
 
-# The same, but goes on without what cannot be had.
+# The same, but continues without packages that cannot be installed.
 want_packages() {
   command -v dpkg-query >/dev/null && can_install || return 0
   local missing
@@ -56,7 +56,7 @@ want_packages() {
   [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}" || true
 }
 
-# configure FOLDER [meson options]: makes the build folder or changes its options.
+# configure FOLDER [meson options]: creates the build folder or changes its options.
 configure() {
   if [ -f "$1/build.ninja" ]; then
     meson setup --reconfigure "$@" >"$1/configure.log" 2>&1 || { cat "$1/configure.log"; return 1; }
@@ -65,10 +65,10 @@ configure() {
   fi
 }
 
-# The architectures of the GPUs that CUDA_VISIBLE_DEVICES leaves, as nvcc names them, the first one's
-# first: 90a for compute capability 9.0, several joined by commas. Nothing where there is no GPU.
-# Numbers are nvidia-smi's under CUDA_DEVICE_ORDER=PCI_BUS_ID alone: else all GPUs' count, and so
-# they do beside an instance of MIG, which has no number here.
+# The architectures of the GPUs in CUDA_VISIBLE_DEVICES, as nvcc names them, joined by commas: 90a
+# for compute capability 9.0. The first GPU's comes first; nothing without a GPU. An index is
+# nvidia-smi's only under CUDA_DEVICE_ORDER=PCI_BUS_ID. Otherwise all GPUs count, and also for a MIG
+# instance, which has no index here.
 gpu_architectures() {
   nvidia-smi --query-gpu=index,uuid,compute_cap --format=csv,noheader 2>/dev/null |
     awk -F ', *' -v visible="${CUDA_VISIBLE_DEVICES-all}" -v order="${CUDA_DEVICE_ORDER:-}" '

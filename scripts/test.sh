@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs what is missing, builds, and runs every check:
+# Installs missing packages, builds, and runs every check:
 #   scripts/test.sh                    all of them
 #   scripts/test.sh quick              the release build and its tests only
 #   scripts/test.sh emulated [SUITE...] the tests on the emulated GPU only, for instance core (needs nvcc)
-#   scripts/test.sh [quick] ARGS...    ARGS go to every `meson test`, for instance --suite or names;
-#                                      what is no `meson test` does not run then
+#   scripts/test.sh [quick] ARGS...    passes ARGS to every `meson test`, for instance --suite or
+#                                      names; checks that are no `meson test` do not run then
 # Ends with "N passed, N failed, N skipped"; exit code 1 if something failed.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
@@ -29,7 +29,7 @@ trap 'rm -rf "$logs"' EXIT
 
 heading() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
 
-# check NAME COMMAND...: one check, passed or failed.
+# check NAME COMMAND...: runs one check and counts it as passed or failed.
 check() {
   local name=$1
   shift
@@ -47,14 +47,14 @@ skip() {
   skipped=$((skipped + 1))
 }
 
-# run_tests NAME FOLDER ARGS...: `meson test`, counted case by case.
+# run_tests NAME FOLDER ARGS...: runs `meson test` and counts its test cases.
 run_tests() {
   local name=$1 folder=$2 counts p f s
   shift 2
   rm -f "$folder/meson-logs/testlog.json"
   meson test -C "$folder" --print-errorlogs "$@"
   local code=$?
-  # Nothing here fits the arguments; it may elsewhere.
+  # No test of this build fits the arguments; another build may have one.
   if [ $code -eq 0 ] && [ ! -e "$folder/meson-logs/testlog.json" ]; then return; fi
   counts=$(python3 scripts/test_log.py count "$folder/meson-logs/testlog.json") || counts="0 1 0"
   read -r p f s <<<"${counts:-0 1 0}"
@@ -65,7 +65,7 @@ run_tests() {
   cp "$folder/meson-logs/testlog.json" "$logs/$name.json"
 }
 
-# build NAME FOLDER OPTIONS... [-- TARGETS...]: false, and one failure, where it does not build.
+# build NAME FOLDER OPTIONS... [-- TARGETS...]: false, with one failure counted, if the build fails.
 build() {
   local name=$1 folder=$2 options=()
   shift 2
@@ -90,7 +90,7 @@ format_check() {
   heading "format"
   local tool files
   mapfile -t files < <(git ls-files '*.h' '*.cpp' '*.cu' '*.cuh')
-  if [ ${#files[@]} -eq 0 ]; then  # clang-format would be content with none
+  if [ ${#files[@]} -eq 0 ]; then  # without files clang-format would succeed
     failed=$((failed + 1))
     failures+=("format: git lists no file")
     return
@@ -103,10 +103,11 @@ format_check() {
   skip "format: needs clang-format 14"
 }
 
-# One build with clang serves the sanitizers and the fuzzers alike.
+# One build with clang is for both the sanitizers and the fuzzers.
 sanitizer_tests() {
   heading "address and undefined behaviour sanitizers"
-  # All instruction sets are the same sources; one is enough to watch them. Of CUDA, the host's side.
+  # All instruction sets have the same sources: one is enough. For CUDA this is the host's side
+  # only.
   local options=(-Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled -Dcuda=auto -Dgpu_arch=
     -Dtests=enabled -Disa=avx2)
   unset RINGLET_DATA  # the release build reads the real data; here it would take too long
@@ -127,8 +128,8 @@ thread_tests() {
   build threads build-threads -Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled \
     -Dcuda=auto -Dgpu_arch= -Dtests=enabled -Disa= -Dgloo=disabled -Db_sanitize=thread -- \
     tests/comm/comm_tests tests/thread_tests || return
-  export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a pool of its own
-  # It cannot follow threads that a forked child starts beyond the first.
+  export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a separate pool
+  # It cannot follow the threads that a forked child starts after the first one.
   check "thread sanitizer: core" build-threads/tests/thread_tests --source-file='*core/parallel.cpp' \
     --test-case-exclude='threads that do not start*'
   # Ranks as threads, over the transports that share memory; gloo itself is not instrumented.
@@ -144,14 +145,14 @@ thread_tests() {
 leak_check() {
   heading "leaks in the course"
   command -v valgrind >/dev/null || { skip "leaks: needs valgrind"; return; }
-  # valgrind does not know AVX-512. Lessons 4 and 5 would take it a quarter of an hour; the leaks of
-  # all lessons are looked for by the address sanitizer, too.
+  # valgrind does not support AVX-512. Lessons 4 and 5 would take a quarter of an hour in it; the
+  # address sanitizer checks all lessons for leaks, too.
   check "leaks in the course" env RINGLET_ISA=portable RINGLET_NUM_THREADS=2 valgrind -q \
     --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 build/tests/tutorial \
     --test-case='01*,02*,03*' >/dev/null
 }
 
-# Trains from random weights on generated text, then embeds with what was saved.
+# Trains from random weights on generated text, then encodes with the saved model.
 short_run() {
   local work
   work=$(mktemp -d) || return 1
@@ -188,7 +189,7 @@ if $emulated && [ -s build/meson-logs/testlog.json ]; then
 fi
 
 heading "done"
-if [ ${#failures[@]} -ne 0 ]; then  # once more, where a long log is read first
+if [ ${#failures[@]} -ne 0 ]; then  # repeated at the end, where a long log is read first
   rm -f "$logs/output"
   find "$logs" -type f -exec python3 scripts/test_log.py failures {} +
   printf 'failed: %s\n' "${failures[@]}"

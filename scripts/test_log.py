@@ -13,9 +13,9 @@ import re
 import sys
 
 SUMMARY = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
-# doctest begins a case's output with its place, "FILE:LINE:", under a ruler.
+# doctest begins a case's output with its source position, "FILE:LINE:", under a ruler.
 CASE = re.compile(r"^={20,}\n", re.MULTILINE)
-MOST_LINES = 40  # of one case, and of what no case holds
+MOST_LINES = 40  # of one case, and of the output outside all cases
 
 
 def skipped_cases(test):

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Runs a program as two hosts would: two network namespaces joined by a cable (as root), each with a
-# `ringlet run --nnodes 2` of its own; without root, both at this one's loopback address. Says which
-# it is. Either way ranks of different nodes talk over gloo.
+# Runs a program as on two hosts, each with a separate `ringlet run --nnodes 2`, and prints how. As
+# root, the hosts are two network namespaces joined by a virtual cable. Without root, both are at
+# this host's loopback address. In both cases ranks of different nodes communicate over gloo.
 #   scripts/two_hosts.sh [--nproc-per-node N] PROGRAM ARGUMENTS...
-# Ends with the exit code of the job. RINGLET names the program `ringlet` (build/train/ringlet).
-# TWO_HOSTS=loopback asks for the loopback address, whoever runs it.
+# Exits with the exit code of the job. RINGLET is the program `ringlet` (build/train/ringlet).
+# TWO_HOSTS=loopback selects the loopback address, also for root.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 ringlet=${RINGLET:-$root/build/train/ringlet}
@@ -29,7 +29,7 @@ clean_up() {
   ip netns delete $second 2>/dev/null
 }
 
-# Both ends of a cable, each in a namespace with nothing else.
+# Both ends of a virtual cable, each in a separate, empty namespace.
 join_namespaces() {
   [ "${TWO_HOSTS:-}" != loopback ] && [ "$(id -u)" = 0 ] && command -v ip >/dev/null || return 1
   ip netns add $first && ip netns add $second &&
@@ -40,7 +40,7 @@ join_namespaces() {
     ip -n $first link set lo up && ip -n $second link set lo up
 } 2>/dev/null
 
-# The first of a few ports where nobody listens; below those that the system gives out itself.
+# The first of a few ports without a listener, below those that the system assigns itself.
 free_port() {
   local i port
   for i in {0..99}; do
@@ -51,7 +51,7 @@ free_port() {
   return 2
 }
 
-# The hosts share nothing but the address, the port and the secret.
+# The hosts share only the address, the port and the secret.
 RINGLET_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export RINGLET_TOKEN
 trap clean_up EXIT
@@ -65,7 +65,7 @@ else
   address=127.0.0.1
   on_first=() on_second=()
 fi
-# In a namespace of its own there is nobody else.
+# A new namespace has no other listeners.
 if [ $address = 127.0.0.1 ]; then port=$(free_port) || exit; else port=29500; fi
 
 node() {

@@ -22,7 +22,8 @@ import differential_ops
 import differential_readers
 from differential_case import Tally
 
-# By kind: the comparison of a batch of named cases, the size of a batch, and the share of the time.
+# For each kind: the function that compares a batch of named cases, the batch size, the share of
+# time.
 KINDS = {"ops": (differential_ops.batch, 200, 2),
          "folders": (differential_encode.compare_each(differential_encode.folder_case), 4, 5),
          "tokenizers": (differential_encode.compare_each(differential_encode.tokenizer_case), 8, 2),

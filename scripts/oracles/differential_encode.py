@@ -22,7 +22,7 @@ transformers.utils.logging.set_verbosity_error()
 logging.disable(logging.ERROR)
 warnings.simplefilter("ignore")
 
-# Refusals that are meant: a pattern of the message, and why.
+# Intended refusals: a pattern of the message, and the reason.
 REFUSED = {
     "hidden_act .* is not supported": "activations other than exact GELU",
     "position_embedding_type .* is not supported": "relative positions of BERT",
@@ -51,7 +51,7 @@ REFUSED = {
     "tokenizer_class: .* needs tokenizer.json": "a generic tokenizer from a vocabulary alone",
     "do_lower_case: true is not supported with a tokenizer that keeps case": "lower case outside the tokenizer",
 }
-# Failures of the peers on folders that ringlet reads: a pattern of their message, and why.
+# Failures of the peers on folders that ringlet reads: a pattern of their message, and the reason.
 PEER_FAILS = {
     "IndexError: index out of range|must match the (existing )?size": "texts beyond the positions, which ringlet cuts",
     "missing 1 required positional argument: 'embedding_dimension'": "a key that ringlet has no use for",
@@ -146,7 +146,7 @@ def share_of(ours, exact, narrow, unit):
 def folder_case(name, options, tally):
     folder, path = written(name, options)
     texts = [line(folder.random, folder.added) for _ in range(24)]
-    texts[0] = texts[0].lstrip("\ufeff")  # a byte order mark at the start of a file is none of its text
+    texts[0] = texts[0].lstrip("\ufeff")  # a byte order mark at a file's start is not part of its text
     what = f"{folder.kind}, {'; '.join(folder.changes)}"
     try:
         ours, named = ringlet_embeddings(folder, path, texts, options, tally)

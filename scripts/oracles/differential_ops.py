@@ -31,8 +31,8 @@ class OpCase:
         self.attributes, self.inputs, self.integers, self.gradient = {}, [], [], None
         self.broadcasts = False         # a gradient is the sum of an element-wise one
         self.elementwise = False        # errors are relative to each element, not to the largest one
-        self.sums = self.op in SUMS     # what may cancel is the same of absolute values
-        self.floor, self.floors = 0.0, {}  # the least size that errors are relative to, and that of some tensors
+        self.sums = self.op in SUMS     # the same op on absolute values bounds what may cancel
+        self.floor, self.floors = 0.0, {}  # the smallest size for relative errors, and that of some tensors
         self.function = OPS[self.op](self)
 
     def pick(self, *values):
@@ -98,7 +98,7 @@ class OpCase:
         return [torch.zeros(())] + [g.abs().sum_to_size(x.shape) for g, x in zip(gradients, self.inputs)]
 
 
-# ---- each draws the inputs of a case and returns the function of PyTorch's ----
+# ---- each function draws the inputs of a case and returns PyTorch's function ----
 
 
 def unary(case, function, positive=False, floor=0.0):
@@ -114,7 +114,7 @@ def binary(case, function):
     other = other if case.chance(0.4) else shape
     case.elementwise, case.broadcasts = other == shape, other != shape
     for each in case.random.sample([shape, other], 2):
-        case.add(*each, special=0.4 * case.elementwise)  # else gradients are sums, whose overflow is of their order
+        case.add(*each, special=0.4 * case.elementwise)  # else gradients are sums and overflow by their order
     return function
 
 
@@ -141,7 +141,7 @@ def rows(case):
     scale = case.pick(None, None, None, 1e-12, 1e10, 1e20, 1e25)
     x = case.add(count, case.pick(1, 2, 3, 8, 48, 67), scale=scale, special=0.15)
     if count and case.dtype == torch.float32 and case.chance(0.05):
-        x[0] = x[0, 0]  # a constant row, whose mean may be rounded: PyTorch's own error shows that in f32 alone
+        x[0] = x[0, 0]  # a constant row: its mean may be rounded; PyTorch shows this only in f32
     return x
 
 
@@ -191,7 +191,7 @@ def cross_entropy(case):
     case.add(n, classes, scale=case.pick(1, 20, 1e3), special=0.1).add_(case.pick(0, 20, 1e3, 1e5, 1e6))
     labels = case.index(classes, n)
     divisor = case.attributes["divisor"] = float(case.pick(n, n + 5))
-    case.floors["g0"] = 1 / divisor  # from which a label's probability cancels
+    case.floors["g0"] = 1 / divisor  # the size of the terms that cancel
     return lambda x: F.cross_entropy(x, labels, reduction="sum") / divisor
 
 
@@ -337,7 +337,7 @@ OPS |= {
     "pearson": partial(correlation, function=stats.pearsonr), "embedding": embedding,
     "spearman": partial(correlation, function=stats.spearmanr)}
 SUMS = ("sum", "mean", "matmul", "linear", "conv2d", "max_pool2d", "embedding", "gather", "index_select", "scatter_add")
-# Elsewhere activations of bf16 stand beside parameters of f32.
+# All other ops combine bf16 activations with f32 parameters.
 WITH_BF16 = (*ELEMENTWISE, "tanh", "gelu", "add", "sub", "mul", "div", "pow", "maximum", "minimum", "sum", "mean",
              "max", "min", "softmax", "log_softmax", "normalize", "matmul", "gather", "index_select", "scatter_add",
              "concat", "stack", "permute", "pad", "argmax", "where")
@@ -361,9 +361,9 @@ def deviation_overflows(case, ours):
     return rows_that_do[:, None].expand_as(ours) if ours.dim() == 2 else rows_that_do.any()
 
 
-# Refusals that are meant: a pattern of the message, and why.
+# Intended refusals: a pattern of the message, and the reason.
 REFUSED = {}
-# Differences that are meant: op, tensors, elements of them, and why.
+# Intended differences: op, tensors, their elements, and the reason.
 MEANT = [
     ("gelu", "g0", lambda case, ours: case.inputs[0].isinf(), "the slope at an infinity is 0 or 1, not inf times 0"),
     ("abs", "g0", lambda case, ours: case.inputs[0].isnan(), "the slope at NaN is NaN, not 0"),

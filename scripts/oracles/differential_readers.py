@@ -49,7 +49,7 @@ def write_table(r, path, rows, delimiter, header):
         rows = [{key: str(value).translate({c: " " for c in b"\t\r\n"}) for key, value in row.items()} for row in rows]
     else:
         how |= {"quoting": r.choice((csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC))}
-        if r.random() < 0.5:  # fields without quotes, where a lone carriage return would end the row in Python
+        if r.random() < 0.5:  # without quotes, a lone carriage return would end the row in Python
             how["quoting"] = csv.QUOTE_MINIMAL
             rows = [{key: str(value).replace("\r", " ") for key, value in row.items()} for row in rows]
     with open(path, "w", encoding=r.choice(("utf-8", "utf-8-sig")), newline="") as file:
@@ -79,7 +79,7 @@ def write_case(r, options):
     make = line if kind == "tsv" else text
     count = r.randint(3, 30)
     rows = [{"sentence1": make(r), "sentence2": make(r), "score": score} for score in scores(r, count, scale)]
-    for key in COLUMNS[:2]:  # tabs in a first row tell the format
+    for key in COLUMNS[:2]:  # tabs in the first row decide the format
         rows[0][key] = rows[0][key].replace("\t", " ")
     path = options.scratch / f"pairs.{'csv' if kind == 'stsb' else kind}"
     if kind == "jsonl":
@@ -107,7 +107,7 @@ def reader_case(name, options, tally):
     worst = 0.0
     for figure in ("pearson", "spearman"):
         if figure == "spearman" and gaps.min() < 1e-5:
-            continue  # ranks are those of rounding
+            continue  # ranks depend on rounding
         theirs = expected[f"{figure}_cosine"]
         mine = next(value for key, value in ours.items() if key.endswith(f"{figure}_cosine"))
         mine = math.nan if mine is None else mine

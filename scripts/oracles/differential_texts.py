@@ -6,7 +6,7 @@ OTHERS = "0123456789.,!?'-()#_\u00e4\u00e9\u00df\u0131\u03c3\u4f60\u597d\u6771\u
 SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]", "<s>", "</s>", "<pad>", "<unk>", "<mask>")
 SPACES = " \t\u00a0\u2003\u3000\x0b\x0c\x1c\x1f\x85\u2028\r\u200b\ufeff"
 CONTROLS = "\x00\x01\x1b\x7f\u00ad\u200c\u200d\u202e\u2060\ufffd\ue000\U000e0001"
-GLUE = " a_-1\u200c\u200d\u24b6\U0001f130\u0301\u4f60\u00e9"  # beside a token that is to be a word by itself
+GLUE = " a_-1\u200c\u200d\u24b6\U0001f130\u0301\u4f60\u00e9"  # next to a token that must be a word
 BLOCKS = ((0x21, 0x7e), (0xa1, 0x24f), (0x300, 0x36f), (0x370, 0x3ff), (0x400, 0x52f), (0x590, 0x6ff), (0x900, 0xdff),
           (0x1e00, 0x1fff), (0x2000, 0x206f), (0x2070, 0x2bff), (0x3000, 0x30ff), (0x3400, 0x9fff), (0xac00, 0xd7a3),
           (0xf900, 0xfaff), (0xfe00, 0xffef), (0x1d400, 0x1d7ff), (0x1f100, 0x1f9ff), (0x20000, 0x2a6df), (0, 0x10ffff))

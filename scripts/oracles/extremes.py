@@ -31,7 +31,7 @@ def elementwise(o):
                  "rsqrt": torch.rsqrt, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu,
                  "gelu": F.gelu, "sign": torch.sign, "square": torch.square, "reciprocal": torch.reciprocal}
     for name, function in functions.items():
-        # PyTorch's gelu overflows before it halves, and its vector code makes NaN of infinity.
+        # PyTorch's gelu overflows before it halves, and its vector code turns infinity into NaN.
         values = [x for x in WIDE if not abs(x) > 1e38] if name == "gelu" else WIDE
         differentiate(o, f"{name}.extremes", function, {"x": f32(values)})
     a, b = f32(list(itertools.product(SPECIAL, SPECIAL))).T.contiguous()

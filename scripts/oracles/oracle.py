@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Where files too large to commit go, RINGLET_ORACLES tells the tests, too.
+# Files too large to commit are in RINGLET_ORACLES, for the tests, too.
 FOLDER = pathlib.Path(os.environ.get("RINGLET_ORACLES") or ROOT / "tests" / "oracles")
 
 

@@ -3,7 +3,7 @@
 LONG = ("The old lighthouse keeper, who had watched the harbour for forty years, counted every ship that "
         "came home before the storm, wrote its name in a book, and lit the lamp again. ") * 8
 
-# One per line in tests/oracles/sentences.txt; the empty sentence is on purpose.
+# One per line in tests/oracles/sentences.txt; the empty sentence is intended.
 SENTENCES = [
     "A man is playing a guitar.",
     "Two dogs run through the snow, barking at a red ball!",

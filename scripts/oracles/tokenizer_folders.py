@@ -160,7 +160,7 @@ def random_files(rng):
         return value() if rng.random() < odds else None
     flag = lambda: rng.random() < 0.5
     flags = lambda: {"single_word": flag(), "lstrip": flag(), "rstrip": flag(), "normalized": flag(), "special": flag()}
-    # Of tokens with one normalized text, tokenizers takes any: no two of these have the same.
+    # tokenizers picks any of several tokens with one normalized text: these all differ.
     some = lambda: rng.choice(["Foo", "cat", "New York", "Caf\u00e9", "at", "x", "a", "the<", ",", "\u4f60", "Foox"])
     settings = {"tokenizer_class": rng.choice(CLASSES), "do_lower_case": maybe(flag, 0.5), "tokenize_chinese_chars": maybe(flag),
                 "truncation_side": maybe(lambda: rng.choice(["left", "right"])), "model_max_length": maybe(lambda: rng.choice([5, 6, 9, 512, int(1e30)])),
