@@ -46,7 +46,7 @@ struct MemoryStats {
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  /// Enqueues the work after all earlier work of the device; does not wait.
+  /// Enqueues the work on the stream of its capture, which must be this thread's; does not wait.
   virtual void replay() = 0;
   /// The number of kernels, copies and other operations.
   virtual std::size_t nodes() const = 0;
@@ -101,7 +101,7 @@ class Backend {
   /// The stream of this thread's work on the device, a cudaStream_t on cuda. The call also makes
   /// the device the thread's current one, for other libraries.
   virtual void* stream(Device) { return nullptr; }
-  /// Whether any thread is capturing this stream.
+  /// Whether any thread is capturing that stream.
   virtual bool is_captured(Device) { return false; }
   /// Ranks that share the device (core/device_ranks.h); a rank waits at most `seconds` for another.
   /// May be called during a capture. Null if the device type has none.

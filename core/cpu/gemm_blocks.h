@@ -3,16 +3,16 @@
 // is complete.
 //
 // A Kernel defines how operands are packed and blocks are multiplied:
-//   Sum, Element                       of C, of packed operands
-//   kDepthPerElement, kDepthMultiple   k in an element, what k is padded to
-//   kBlockDepth                        elements whose products are summed before C is
-//   kPlanes                            elements at a place of a packed operand
-//   kRows, kColumns                    of a tile: packed operands come in panels of so many
-//   pack_a, pack_b                     a range of rows or columns over a range of k
-//   multiply                           (rows, columns) of C from rows of A and packed panels of B,
-//                                      while the next rows are fetched
-//   kMayReadInPlace                    whether in_place says which A's are not packed, and
-//                                      rows_in_place where their rows lie
+//   Sum, Element                       types of C and of packed operands
+//   kDepthPerElement, kDepthMultiple   numbers of k per element; k is padded to a multiple of this
+//   kBlockDepth                        elements whose products are summed before the addition to C
+//   kPlanes                            elements at a position of a packed operand
+//   kRows, kColumns                    size of a tile, and so of the panels of packed operands
+//   pack_a, pack_b                     packs a range of rows or columns over a range of k
+//   multiply                           (rows, columns) of C from rows of A and packed panels of B;
+//                                      prefetches the next rows
+//   kMayReadInPlace                    true: in_place selects the A's that are not packed, and
+//                                      rows_in_place gives the position of their rows
 // Depths count elements; the stride that packing gets is the distance between panels.
 #pragma once
 
