@@ -26,7 +26,7 @@ bool is_capturing();
 /// Throws "[graph] WHAT cannot be captured" inside this thread's capture(); for calls that a graph
 /// cannot repeat.
 void check_not_capturing(const char* what);
-/// Throws also if another thread captures the stream of `device`: the call would become a part.
+/// Throws also if another thread captures the stream of `device`, which would include the call.
 void check_not_capturing(const char* what, Device device);
 
 /// Runs `call` when this thread's capture() ends or fails. For calls that would order captured work

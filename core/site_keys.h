@@ -1,6 +1,6 @@
 // The keys of dropout's sites in the memory of one device. Kernels that read them there draw
-// another mask at every step, with the same arguments. A step's work can so be captured once and
-// replayed.
+// another mask at every step, with the same arguments. A step's work can therefore be captured once
+// and replayed.
 #pragma once
 
 #include <unordered_map>

@@ -1,5 +1,5 @@
 // The elements of a run of parameters that an optimizer's step updates in the same way: a table in
-// device memory. One kernel call then updates a whole arena with any parameters.
+// device memory. One kernel call then updates a whole arena, with any mix of segments.
 #pragma once
 
 #include <cstdint>

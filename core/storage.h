@@ -50,8 +50,8 @@ class Storage {
     return block_;
   }
 
-  /// Delays reuse of this memory until `until` completes, on a stream that does not wait for the
-  /// memory's owners. A later event of the same `user` replaces it.
+  /// Delays reuse of this memory until `until` completes, for a stream that is not ordered before
+  /// the release. A later event of the same `user` replaces it.
   void use_until(std::uint64_t user, std::shared_ptr<const Event> until);
 
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }

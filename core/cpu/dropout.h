@@ -33,8 +33,8 @@ RINGLET_INLINE f32x16 drop(f32x16 x, u32x16 words, const Dropout& dropout) {
     char* at = reinterpret_cast<char*>(&scaled) + part * kRegisterBytes;
     memcpy(&bits, at, sizeof(bits));
     memcpy(&word, reinterpret_cast<const char*>(&words) + part * kRegisterBytes, sizeof(word));
-    // With the top bit flipped, unsigned words compare as signed ones, which every processor can
-    // do.
+    // With the top bit flipped, unsigned words compare as signed ones, which any processor
+    // supports.
     bits &= (WordLanes)((SignedLanes)(word ^ 0x80000000u) >=
                         (SignedLanes)(WordLanes{} + (threshold ^ 0x80000000u)));
     memcpy(at, &bits, sizeof(bits));

@@ -16,7 +16,8 @@ void check_index(const char* op, const Tensor& x, const Tensor& index) {
                 "] an index is i32 or i64, not ", index.dtype());
 }
 
-/// Checks that index is no longer than x along the axes other than `axis`; true if it is shorter.
+/// Checks index against x along the axes other than `axis`; true if it is shorter along one of
+/// them.
 bool check_elements(const char* op, const Tensor& x, int axis, const Tensor& index) {
   check_index(op, x, index);
   RINGLET_CHECK_EQ(index.dim(), x.dim(), "[", op, "] dimensions of index ", index.shape(), " and ",

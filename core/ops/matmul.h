@@ -1,8 +1,8 @@
 // Matrix products, linear layers and the functions for their gradients. Sums are f32 for f32 and
 // bf16, f64 for f64. If one operand is bf16 and the other, a parameter, is f32, the parameter is
-// rounded to bf16. A bias is added to the sum before that is rounded to the stored dtype. If this
-// is bf16, CUDA first rounds the bias to bf16, as bf16 layers of PyTorch and Transformer Engine do.
-// A CPU adds it unrounded: the two sums differ by at most 2^-8 |bias|.
+// rounded to bf16. A bias is added before the sum is rounded to the stored dtype. For bf16 results
+// CUDA first rounds the bias to bf16, as bf16 layers of PyTorch and Transformer Engine do. A CPU
+// adds it unrounded: the two sums differ by at most 2^-8 |bias|.
 #pragma once
 
 #include "ringlet/core/kernel.h"
