@@ -16,7 +16,8 @@
 namespace ringlet::comm {
 namespace {
 
-// What ranks share of an alarm. Text is written once, between `writing` and `raised`.
+// The state of an alarm that its ranks share. `text` is written once, between `writing` and
+// `raised`.
 struct Slate {
   enum : std::uint32_t { quiet, writing, raised };
   std::atomic<std::uint32_t> state{quiet};
@@ -40,7 +41,7 @@ class SlateAlarm final : public Alarm {
 
   std::string cause() const override {
     if (!raised()) return "";
-    // Who raised it may have been killed while it wrote.
+    // The rank that raised it may have been killed while it wrote.
     for (int i = 0; i < 1000 && slate_->state.load() != Slate::raised; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return slate_->state.load() == Slate::raised ? slate_->text : "a rank ended";

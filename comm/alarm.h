@@ -1,5 +1,5 @@
-// How the end of one rank reaches all the others. Every wait in comm looks at an alarm: when it is
-// raised, the wait throws the cause, on every rank that can run.
+// An alarm reports the end of one rank to all its peers. Every wait in comm checks it: once the
+// alarm is raised, the wait throws its cause, on every rank that can run.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@ class Alarm {
   virtual std::string cause() const = 0;
 };
 
-/// For ranks that are threads of one process: hand the same one to all.
+/// For ranks that are threads of one process: all of them share one alarm.
 std::shared_ptr<Alarm> make_local_alarm();
 
-/// The same across fork(): made by the parent, shared by it and all its children. Causes are cut
+/// The same across fork(): the parent makes it and shares it with all its children. Causes are cut
 /// at 4,000 bytes.
 std::shared_ptr<Alarm> make_forked_alarm();
 

@@ -80,7 +80,7 @@ Board::Board(int fd, int size, std::string address)
     close(fd);
     fail("[board] cannot map ", nbytes_, " bytes: ", std::strerror(error));
   }
-  // A fresh memfd is zero: counters and flags of that value are what a board begins with.
+  // A fresh memfd is zero, which is the initial value of all counters and flags.
   seats_ = static_cast<Seat*>(data);
   lanes_ = reinterpret_cast<Lane*>(seats_ + size);
 }

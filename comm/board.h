@@ -1,6 +1,6 @@
-// The board: what ranks of one host tell each other, in memory that all of them see. A lane from
-// each rank to each other one carries short messages that say where bytes lie; a seat per rank says
-// what it is doing. Ranks may be threads or processes: a board is a memfd that any of them opens.
+// The board: shared memory in which the ranks of one host exchange messages. A lane from each rank
+// to each peer carries short messages that say where bytes lie; one seat per rank holds its state.
+// Ranks may be threads or processes: a board is a memfd that any of them opens.
 #pragma once
 
 #include <array>
@@ -16,29 +16,29 @@
 
 namespace ringlet::comm {
 
-/// "The bytes of step `step` lie here." Valid until it is released.
+/// Where the bytes of step `step` lie. Valid until it is released.
 struct Message {
   Call call;
   std::uint64_t step;
   const std::byte* address;  // in the sender's memory
-  std::uint64_t offset;      // the same place in the sender's descriptor `fd`
+  std::uint64_t offset;      // the same position in the sender's descriptor `fd`
   std::uint64_t nbytes;
   std::int32_t fd;  // -1: none
   Device device;
   const Event* ready;  // on a device: when the bytes are there; the sender's
 };
 
-/// Messages of one rank to one other, in order; both counters only grow.
+/// Messages from one rank to one peer, in order. Both counters only grow.
 struct Lane {
   static constexpr std::uint64_t kSlots = 8;
   alignas(64) std::atomic<std::uint64_t> published;  // by the sender
-  alignas(64) std::atomic<std::uint64_t> released;   // by the receiver, which has read that many
+  alignas(64) std::atomic<std::uint64_t> released;   // by the receiver: how many it has read
   std::atomic<const Event*> read;  // on a device: when it has read the last of them; the receiver's
   alignas(64) std::array<Message, kSlots> slots;
 };
 
 struct Seat {
-  // Who waits sets `asleep`, looks once more, and sleeps on `doorbell` as a futex.
+  // A waiting rank sets `asleep`, checks again, and sleeps on `doorbell` as a futex.
   alignas(64) std::atomic<std::uint32_t> asleep;
   std::atomic<std::uint32_t> doorbell;
   std::atomic<std::uint32_t> reading;  // 1 while this rank reads its peers' bytes
@@ -47,28 +47,28 @@ struct Seat {
   // The collective that this rank is in; `sequence` is 0 while the words are being written.
   std::atomic<std::uint64_t> sequence;
   std::array<std::atomic<std::uint64_t>, sizeof(Call) / sizeof(std::uint64_t)> words;
-  std::atomic<std::uint64_t> place;  // a Place's word, for those who give up waiting
+  std::atomic<std::uint64_t> place;  // a Place's word, for the messages of timeouts
 };
 
 class Board {
  public:
   static std::shared_ptr<Board> make(int size);
-  /// The board that make() gave this address to. Ranks in one process share one mapping.
+  /// The board that make() created with this address. Ranks in one process share one mapping.
   static std::shared_ptr<Board> open(const std::string& address, int size);
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  /// For open(), as long as the maker's descriptor lives: "PROCESS FD".
+  /// For open(): "PROCESS FD", valid while the maker's descriptor is open.
   std::string address() const { return address_; }
   Seat& seat(int rank) const { return seats_[rank]; }
   Lane& lane(int from, int to) const { return lanes_[from * size_ + to]; }
 
-  /// Keeps what the messages of this process point to as long as any rank here has the board.
+  /// Keeps an object that this process's messages point to while any rank here has the board.
   void keep(std::shared_ptr<const void> object) const;
-  /// Says which collective `rank` is in.
+  /// Records which collective `rank` is in.
   void post(int rank, const Call& call) const;
-  /// How far it is there.
+  /// Records how far `rank` is in it.
   void post(int rank, const Place& place) const {
     seat(rank).place.store(place.word(), std::memory_order_relaxed);
   }
@@ -93,7 +93,7 @@ class Board {
   Lane* lanes_;
 };
 
-/// Opens descriptor `fd` of a process of this host: what it has mapped, others map so.
+/// Opens descriptor `fd` of a process of this host, so that its memory can be mapped.
 int open_descriptor(int process, int fd);
 
 }  // namespace ringlet::comm

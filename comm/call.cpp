@@ -26,7 +26,7 @@ Enum parse(const char* what, std::string_view text, const std::array<std::string
   fail_input("unknown ", what, ' ', quote(text), "; expected ", known);
 }
 
-// All that two calls must have in common.
+// The fields that must agree between ranks, as text; the layout, a hash, is left out.
 std::string details(const Call& call) {
   return str(name(call.op), " (", call.dtype, ", ", call.count, ", ", name(call.reduce), ", root ",
              call.root, ", ", name(call.algorithm), ")");

@@ -1,5 +1,5 @@
-// What a rank calls, as the other ranks see it: every message carries it, so that two ranks that
-// disagree find out in the first step.
+// The description of a rank's call. Every message carries it, so that two ranks that disagree
+// detect this in the first step.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,8 @@ std::string describe(const Call& call);
 std::string describe_collective(const Call& call);
 /// The same and ", step 1", the beginning of an error.
 std::string describe_step(const Call& call, std::uint64_t step);
-/// "rank 1 called all_gather (f32, 128), rank 0 all_reduce (f32, 256), collective 7"; where these
-/// agree, what else differs.
+/// "rank 1 called all_gather (f32, 128), rank 0 all_reduce (f32, 256), collective 7"; if these
+/// agree, the fields that differ.
 std::string describe_mismatch(int rank, const Call& call, int other_rank, const Call& other);
 /// "`where`: rank 0 waits for rank 2, which has left the group"
 std::string describe_left(const std::string& where, int rank, int left);
@@ -43,17 +43,19 @@ std::string describe_left(const std::string& where, int rank, int left);
 struct Place {
   static constexpr std::uint64_t kFinished = 0xffffff;
   std::uint64_t sequence = 0;  // 0: none yet
-  std::uint64_t step = 0;      // kFinished: it has left it; no more than that are counted
+  std::uint64_t step = 0;      // kFinished: done; larger counts are cut to it
 
-  /// In one word, so that a place is read whole.
+  /// In one word, so that a place is read atomically.
   std::uint64_t word() const { return sequence << 24 | std::min(step, kFinished); }
   static Place of_word(std::uint64_t word) { return {word >> 24, word & kFinished}; }
 };
-/// "; ranks present: 0, 2; missing: 1": who has come to a collective and who has not. Where all
-/// have, how far they are: "; all ranks came; in step 0: 1; in step 2: 0, 3; finished: 2".
+/// "; ranks present: 0, 2; missing: 1": the ranks that have come to a collective, and the missing
+/// ones. If none is missing, their steps: "; all ranks came; in step 0: 1; in step 2: 0, 3;
+/// finished: 2".
 std::string presence(std::uint64_t sequence, const std::vector<Place>& of_ranks);
-/// What ended the group, "rank 2 was killed", as `rank` says it: "…; rank 0 was in [all_reduce]
-/// collective 7 (f32, 256)", unless the cause names that collective itself.
+/// Appends to the group's cause ("rank 2 was killed") where `rank` was: "…; rank 0 was in
+/// [all_reduce] collective 7 (f32, 256)". Appends nothing if the cause names that collective
+/// itself.
 std::string with_collective(const std::string& cause, int rank, const Call& call);
 std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments);
 

@@ -10,7 +10,7 @@
 namespace ringlet::comm {
 namespace {
 
-// A rank's steps, of one segment at a time.
+// One rank's steps, for one segment at a time.
 class Steps {
  public:
   explicit Steps(const RankPart& part)
@@ -79,7 +79,7 @@ class Steps {
     if (view != to) copy_bytes(device_, to, view, received.nbytes);
   }
 
-  // The sum so far comes from the previous rank; it is whole when it reaches its owner.
+  // The partial sum comes from the previous rank; it is complete when it reaches its owner.
   void add(const Transfer& received, const std::byte* view) {
     const void* sources[] = {view, in_buffer(received.piece)};
     combine_into(received.piece, sources, 2, received.piece == rank_);

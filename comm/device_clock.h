@@ -1,5 +1,5 @@
-// How long a device is at something, by its own clock: the points in its time are kept and read
-// when somebody asks, so that the host does not wait for it meanwhile.
+// Measures how long a device takes, by its own clock. The points are recorded in its streams and
+// read in seconds(), so that the host does not wait for the device in between.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ namespace ringlet::comm {
 
 class DeviceClock {
  public:
-  /// From its making to its end, of the stream that the thread is on at either; of none with null.
+  /// From its construction to its destruction, each on the thread's current stream. Null: no
+  /// measurement.
   class Scope {
    public:
     Scope(DeviceClock* clock, Device device)
@@ -30,7 +31,7 @@ class DeviceClock {
     std::unique_ptr<DeviceTime> begin_;
   };
 
-  /// Of all scopes that have ended; waits for the device.
+  /// The total of all scopes that have ended. Waits for the device.
   double seconds() {
     const std::lock_guard lock(mutex_);
     for (const auto& [begin, end] : std::exchange(spans_, {}))

@@ -48,7 +48,7 @@ constexpr Names kSlurm{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", 
 const Names* launcher() {
   if (environment_variable(kTorchrun.rank) || environment_variable(kTorchrun.world_size))
     return &kTorchrun;
-  // A batch script and what it starts without srun have a SLURM_PROCID, too, but are no step.
+  // A batch script, and programs that it starts without srun, have a SLURM_PROCID but are no step.
   for (const Names* names : {&kOpenMpi, &kPmi, &kSlurm})
     if (environment_variable(names->rank) && environment_variable(names->world_size)) return names;
   return nullptr;
@@ -60,7 +60,7 @@ int required(const char* name, long least, long most, const char* beside) {
              environment_variable(beside).value_or(""));
 }
 
-/// "2(x3),1": the tasks of each node; how many the node `index` has.
+/// The tasks of node `index` in a list of the tasks of each node, like "2(x3),1".
 int slurm_tasks_of_node(const std::string& list, int index) {
   const char* at = list.c_str();
   while (*at != '\0') {
@@ -81,7 +81,7 @@ int slurm_tasks_of_node(const std::string& list, int index) {
              ": expected the tasks of each node, like 2(x3),1");
 }
 
-/// "gpu[03-05,7],login": its first host, gpu03.
+/// The first host of a list: gpu03 of "gpu[03-05,7],login".
 std::string first_host(const std::string& list) {
   const std::size_t end = list.find_first_of(",[");
   std::string host = list.substr(0, end);
@@ -92,7 +92,7 @@ std::string first_host(const std::string& list) {
   return close == list.npos ? host : host + list.substr(close + 1, next - close - 1);
 }
 
-/// All processes of a job find the same port without asking: below those the system deals out.
+/// The same port in all processes of a job, without communication; below the ephemeral ports.
 int port_of_job(const std::string& name) {
   std::uint32_t hash = 2166136261;  // FNV-1a
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
@@ -101,7 +101,7 @@ int port_of_job(const std::string& name) {
 
 int find_port(const Names& names) {
   if (const auto port = number("RINGLET_PORT", 1, kLastPort)) return *port;
-  // Under torchrun MASTER_PORT itself is its agent's.
+  // Under torchrun its agent listens at MASTER_PORT itself.
   if (const auto port = number("MASTER_PORT", 1, kLastPort - 1)) return *port + 1;
   if (names.job != nullptr)
     if (const auto job = environment_variable(names.job))
@@ -143,7 +143,7 @@ Environment Environment::read() {
   found.local_rank = number(names->local_rank, 0, found.local_world_size - 1).value_or(0);
   found.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, kMost).value_or(0);
   found.store_in_launcher = environment_variable("RINGLET_LAUNCHER").has_value();
-  if (found.world_size == 1) return found;  // nobody to find
+  if (found.world_size == 1) return found;  // no peers to find
   found.port = find_port(*names);
   found.master_addr = find_address(*names, found);
   return found;

@@ -1,4 +1,4 @@
-// Finding the ranks that a launcher started.
+// Finds the ranks that a launcher started.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace ringlet::comm {
 
-/// What a launcher said, in its environment variables: torchrun's (ringlet run, torchrun,
-/// accelerate), else Open MPI's, MPICH's and Intel's (PMI), or Slurm's own names.
+/// The values that a launcher sets in environment variables. They are torchrun's (ringlet run,
+/// torchrun, accelerate), else those of Open MPI, of MPICH and Intel (PMI), or of Slurm.
 struct Environment {
   int rank = 0;
   int local_rank = 0;
@@ -24,8 +24,8 @@ struct Environment {
   bool store_in_launcher = false;
   bool launched = false;
 
-  /// Which of the `count` GPUs that this process sees is the rank's own: of one that a launcher
-  /// shows it alone that one. Ranks that see the same GPUs and are more than those share.
+  /// The rank's GPU among the `count` GPUs that this process sees. If a launcher shows each rank
+  /// one GPU, it is that one. If more ranks than GPUs see the same GPUs, they share them.
   int gpu(int count) const { return local_rank % count; }
 
   /// One rank where no launcher is found. InputError names the variable and what was expected.
@@ -34,19 +34,19 @@ struct Environment {
 
 /// The counter of ranks that receive the alarm.
 inline constexpr const char* kRanksThatJoined = "ranks that joined";
-/// Records in the store, for the launcher, that `rank` receives the alarm.
+/// Records in the store that `rank` receives the alarm; the launcher reads it.
 void record_joined(Store& store, int rank);
-/// Whether it has recorded so.
+/// Whether record_joined() was called for `rank`.
 bool has_joined(Store& store, int rank);
 
 /// The world that the environment describes, over a TCP store with the job token of RINGLET_TOKEN
 /// or RINGLET_TOKEN_FILE; a world of one when the program was not launched. A launched program
 /// calls it once. Afterwards Device::best() is the local rank's device, and threads_per_device()
-/// its share of the host's processors, unless RINGLET_NUM_THREADS says otherwise.
+/// its share of the host's processors, unless RINGLET_NUM_THREADS sets it.
 Group init_from_env(GroupOptions options = {});
 
-/// Runs `rank_main` in that world. What it throws is rethrown, and ends the other ranks with it as
-/// their cause, where otherwise they would learn only that this one is gone.
+/// Runs `rank_main` in that world. An exception is rethrown and becomes the cause on the other
+/// ranks, which would otherwise learn only that this rank has exited.
 void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptions options = {});
 
 }  // namespace ringlet::comm

@@ -10,9 +10,9 @@
 namespace ringlet::comm {
 namespace {
 
-// CUDA loads a kernel when it is first launched, and may wait for what runs meanwhile: in one
-// process for a collective that waits for the very rank that cannot launch its part. Ranks in
-// processes of their own wait for their own GPU alone, whose collective the others end.
+// CUDA loads a kernel at its first launch, and the load may wait for running kernels. With ranks in
+// one process it may wait for a collective that needs the launch of this same rank. Ranks in
+// separate processes wait only for their own GPU, and their peers complete its collective.
 void note_lazy_loading(const Membership& member) {
   if (environment_variable("CUDA_MODULE_LOADING").value_or("") != "EAGER")
     member.note("loading", str("[group] ", member.id,

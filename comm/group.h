@@ -1,4 +1,5 @@
-// Group: the ranks that work together, as a value. A group of one returns at once from everything.
+// Group: the ranks that work together, as a value. A group of one returns immediately from every
+// call.
 #pragma once
 
 #include <chrono>
@@ -19,9 +20,9 @@ namespace ringlet::comm {
 
 /// avg divides the sum by the number of ranks; floating types only.
 enum class ReduceOp : std::uint8_t { sum, max, avg };
-/// automatic = direct. native = the transport's own engine (gloo, NCCL). in_kernel_… are for ranks
-/// that are threads of one process and share a GPU: there an all-reduce is one launch, of the bits
-/// of ring or direct, and all else goes as by those.
+/// `automatic` is direct. `native` is the transport's own engine (gloo, NCCL). The in_kernel_…
+/// algorithms are for ranks that are threads of one process and share a GPU. Their all-reduce is
+/// one launch, with the bits of ring or direct; other collectives use ring or direct.
 enum class Algorithm : std::uint8_t {
   automatic,
   ring,
@@ -30,31 +31,31 @@ enum class Algorithm : std::uint8_t {
   in_kernel_ring,
   in_kernel_direct
 };
-/// Of tensors on a CPU: automatic = thread within one process, shm on one host, else gloo. Of
-/// tensors on GPUs: thread within one process, else nccl; asked for nccl, threads with a GPU each
+/// For tensors on a CPU, `automatic` is thread within one process, shm on one host, else gloo. For
+/// tensors on GPUs, it is thread within one process, else nccl. Given nccl, threads with a GPU each
 /// use it, too.
 enum class TransportKind : std::uint8_t { automatic, thread, shm, gloo, nccl };
 
 std::string_view name(ReduceOp op);          // "sum"
 std::string_view name(Algorithm algorithm);  // "ring"
 std::string_view name(TransportKind kind);   // "shm"
-/// The one of this name ("auto" is automatic); throws InputError with the known names.
+/// The value of this name ("auto" is automatic); throws InputError with the known names.
 Algorithm parse_algorithm(std::string_view name);
 TransportKind parse_transport(std::string_view name);
 
-/// A collective under way. Copies are the same one. Dropped, it still runs to its end.
+/// A collective in flight. Copies refer to the same one. If dropped, it still runs to its end.
 class Work {
  public:
-  /// Returns when the result is there; rethrows what went wrong on any rank. On a device, when it
-  /// is there for what this thread gives the device from now on.
+  /// Returns when the result is there; rethrows errors of any rank. On a device it returns when the
+  /// collective is enqueued; the current stream's later work is ordered after it.
   void wait() const;
-  /// Whether wait() would return at once.
+  /// Whether wait() would return immediately.
   bool done() const;
 
  private:
   friend class Group;
   struct State;
-  std::shared_ptr<State> state_;  // empty: done at once
+  std::shared_ptr<State> state_;  // empty: done
 };
 
 struct GroupOptions {
@@ -62,21 +63,21 @@ struct GroupOptions {
   Algorithm algorithm = Algorithm::automatic;
   /// Longest wait for the other ranks in one collective.
   Timeout timeout = std::chrono::minutes(5);
-  /// Longest message: longer pieces go in segments. 0: what suits the device. Tests make it small.
+  /// Longest message: longer pieces go in segments. 0: the device's default. Tests make it small.
   std::int64_t segment_bytes = 0;
-  /// Counts the seconds of stats() by the device's clock: what collectives take its stream, and
-  /// what callers' streams wait for them. For benches on GPUs.
+  /// Measures the seconds of stats() by the device's clock: collectives on the group's stream, and
+  /// the time that callers' streams wait for them. For benches on GPUs.
   bool timed = false;
   /// Prints each step of each collective of this rank as a table (throughput --trace).
   std::ostream* trace = nullptr;
-  /// Told, in a line, what is slower or riskier here than it could be; once, on one of the ranks.
+  /// Called with one line for a setup that is slower or riskier than necessary; once, on one rank.
   std::function<void(const std::string&)> on_note = {};
 };
 
 /// Counted since the group was made.
 struct GroupStats {
   std::uint64_t collectives = 0;
-  std::uint64_t bytes_sent = 0;  // over the wire; nothing is known of a native engine's
+  std::uint64_t bytes_sent = 0;  // by schedules; native engines are not counted
   // By the host's clock, unless GroupOptions::timed.
   double seconds_running = 0;  // in collectives
   double seconds_waited = 0;   // callers in Work::wait
@@ -91,25 +92,25 @@ class Group {
 
   int rank() const;
   int size() const;
-  /// As given, but for the transport, which is the one in use; asked for nccl, that.
+  /// The options as given, but `transport` is the one in use; nccl if that was given.
   const GroupOptions& options() const;
-  /// The one of tensors on `device`.
+  /// The transport of tensors on `device`.
   TransportKind transport(Device device) const;
   GroupStats stats() const;
 
-  // Tensors are on a CPU or on the rank's GPU, in one collective all or none. Ranks that are
-  // threads of one process may share a GPU. A graph that collectives were captured in goes before
-  // the group. All ranks must call the same collectives in the same order with equal dtype, sizes
-  // and pieces. Tensors are written when the Work is done and must not be touched before. Sums of
-  // bf16 and f16 are added in f32 and rounded once. Under `direct` each element is added in rank
-  // order, so that its bits depend on nothing but the ranks' values; under `ring` also on where it
-  // lies, and as partial sums travel there, those of bf16 and f16 do so as f32, in twice the bytes.
-  // A call that differs, a rank that is late by the timeout or gone: Error, on all.
+  // Tensors lie on a CPU or on the rank's GPU; in one collective all of them on GPUs or none. Ranks
+  // that are threads of one process may share a GPU. A graph that captured collectives must be
+  // destroyed before the group. All ranks must call the same collectives in the same order with
+  // equal dtype, sizes and pieces. Tensors are written when the Work is done and must not be
+  // touched before. Sums of bf16 and f16 are added in f32 and rounded once. Under `direct` each
+  // element is added in rank order: its bits depend only on the ranks' values. Under `ring` they
+  // also depend on its position; partial sums of bf16 and f16 travel as f32, in twice the bytes. A
+  // call that differs, or a rank that times out or has exited: Error, on all ranks.
 
   /// In place.
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum) const;
-  /// Several tensors of one dtype as if they lay end to end: small ones cost one latency. Where
-  /// they do not lie so, they are copied through a buffer of their whole size.
+  /// Reduces several tensors of one dtype as one: small ones cost one latency. If they are not
+  /// contiguous, they are copied through a buffer of their total size.
   Work all_reduce(std::vector<Tensor> tensors, ReduceOp op = ReduceOp::sum) const;
   /// output (pieces[rank].count) = the reduction of that piece of every rank's `input`; output may
   /// be that piece of input itself. `ring` uses input as its scratch.
@@ -118,15 +119,15 @@ class Group {
   /// pieces[p] of output = rank p's `input` (pieces[p].count); input may be that piece of output.
   Work all_gather(Tensor output, Tensor input, const Pieces& pieces) const;
   Work broadcast(Tensor tensor, int root = 0) const;
-  /// Behind it this thread's work on a device runs behind all collectives of the group there, too.
+  /// Also orders this thread's later work on a device after the group's collectives there.
   void barrier() const;
-  /// A few bytes of every rank, of any length, in rank order.
+  /// Gathers a few bytes of every rank, of any length, in rank order.
   std::vector<std::string> all_gather_bytes(const std::string& bytes) const;
 
-  /// The ranks of this group named in `ranks` (ascending), as a group; every rank of this one calls
-  /// it, those not named get a group of one.
+  /// The ranks of this group named in `ranks` (ascending), as a group. Every rank of this group
+  /// calls it; a rank that is not named gets a group of one.
   Group subgroup(const std::vector<int>& ranks) const;
-  /// The same with options of its own.
+  /// The same with separate options.
   Group subgroup(const std::vector<int>& ranks, GroupOptions options) const;
 
   const std::shared_ptr<Alarm>& alarm() const;

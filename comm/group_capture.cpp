@@ -1,14 +1,14 @@
-// Collectives of a group over nccl in a graph: the rank's own thread gives them to the device, and
-// replays take their turn with those that are not captured.
+// Captures a group's collectives over nccl in a graph. The rank's own thread enqueues them, and
+// replays are ordered with the collectives that are not captured.
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
 
 namespace ringlet::comm {
 
-/// Ranks must give NCCL one order, and what a graph receives lies in the slots of all others: a
-/// replay waits for what was called before, on the host and on the device. Goes, with its graph,
-/// before the group.
+/// Orders a replay after all earlier collectives, on the host and on the device. All ranks must
+/// call NCCL in one order, and a graph receives into the same slots as other collectives.
+/// Destroyed, with its graph, before the group.
 struct Group::State::ReplaysInLine final : ReplayObserver {
   ReplaysInLine(State& group, Device device) : group(group), device(device) {}
   void begin_replay() override {
@@ -21,7 +21,7 @@ struct Group::State::ReplaysInLine final : ReplayObserver {
   Device device;
 };
 
-// Before anything is counted: no rank has come to the collective, and the group can go on.
+// Runs before anything is counted: no rank has come to the collective, and the group can go on.
 void Group::State::check_ready_for_capture(const Collective& collective) {
   queue->wait_for_all();
   RINGLET_CHECK(nccl->is_ready_for_capture(), "[", name(collective.call.op),
@@ -29,7 +29,8 @@ void Group::State::check_ready_for_capture(const Collective& collective) {
                 "cannot be captured: run one before the capture");
 }
 
-// Before the collective observes them itself: its time begins when its turn has come.
+// Registered before the collective's own observer, which records the replay's begin after this
+// wait.
 void Group::State::keep_replays_in_line(Device device) {
   if (replays_in_line) return;
   replays_in_line = true;
@@ -37,7 +38,7 @@ void Group::State::keep_replays_in_line(Device device) {
   run_after_capture([this] { replays_in_line = false; });
 }
 
-// What is captured is given to the device by the thread that captures.
+// A captured collective is enqueued by the thread that captures.
 void Group::State::run_here(Task& task) {
   task.run();
   task.run = nullptr;

@@ -1,4 +1,4 @@
-// The collectives of a Group: what each takes, and its plan.
+// The collectives of a Group: the arguments of each, and its plan.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@
 namespace ringlet::comm {
 namespace {
 
-// Edges of the pieces that ranks reduce: whole cache lines of f32.
+// Alignment of the pieces that ranks reduce, in elements: whole cache lines of f32.
 constexpr std::int64_t kEdge = 16;
 
 void check_tensor(Op op, const Tensor& tensor) {
@@ -43,7 +43,7 @@ void copy_bytes(std::byte* to, const Tensor& from) {
   if (to != from.bytes()) comm::copy_bytes(from.device(), to, from.bytes(), from.nbytes());
 }
 
-/// The tensors as one, if they lie end to end; undefined otherwise.
+/// The tensors as one, if they are contiguous in one storage; undefined otherwise.
 Tensor end_to_end(const std::vector<Tensor>& tensors) {
   std::size_t end = tensors[0].storage_offset();
   for (const Tensor& tensor : tensors) {
@@ -56,13 +56,13 @@ Tensor end_to_end(const std::vector<Tensor>& tensors) {
                 {static_cast<std::int64_t>(nbytes / itemsize(dtype))}, dtype);
 }
 
-/// Whether partial sums travel that the dtype would round.
+/// Whether partial sums travel in f32, because the dtype would round them.
 bool travels_wide(Algorithm algorithm, DType dtype, ReduceOp op) {
   return algorithm == Algorithm::ring && op != ReduceOp::max &&
          (dtype == DType::bf16 || dtype == DType::f16);
 }
 
-/// The elements of `piece` (flat), as a tensor whose writes no version counts: they were announced.
+/// The elements of `piece`, flat. Writes to it change no version: they were announced.
 Tensor announced(const Tensor& tensor, const Piece& piece) {
   std::byte* start =
       announced_bytes(tensor) + static_cast<std::size_t>(piece.offset) * itemsize(tensor.dtype());
@@ -85,7 +85,7 @@ Work Group::State::all_reduce(const Tensor& tensor, ReduceOp op, Around around) 
   const Pieces pieces = even_pieces(tensor.numel(), member.size, kEdge);
   if (!travels_wide(algorithm(Op::all_reduce, tensor.device()), tensor.dtype(), op))
     return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));
-  // Sums are rounded by their owners and go round in the tensor's dtype.
+  // Owners round the sums; the all-gather then sends them in the tensor's dtype.
   const Piece own = pieces[static_cast<std::size_t>(member.rank)];
   const Tensor wide = empty({tensor.numel()}, DType::f32, tensor.device());
   Collective spread = plan(Op::all_gather, tensor, pieces);

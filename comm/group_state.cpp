@@ -11,7 +11,7 @@
 
 namespace ringlet::comm {
 
-// NCCL's own are of tensors on GPUs; what a group over nccl has on a CPU is small and goes direct.
+// NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small and go direct.
 Algorithm Group::State::algorithm(Op op, Device device) const {
   const bool on_cpu = device.type == DeviceType::cpu;
   const bool one_launch = op == Op::all_reduce && !on_cpu;
@@ -54,10 +54,10 @@ std::int64_t Group::State::segments(Device device, std::int64_t longest_bytes) c
   constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
                          kLeastOfDevice = std::int64_t{4} << 20;
   constexpr std::int64_t kMostOnDevice = 4;
-  // A device's launches cost more than its cache gains.
+  // On a device, launches cost more than the cache gains.
   if (device.type != DeviceType::cpu && options.segment_bytes == 0)
     return std::clamp<std::int64_t>(longest_bytes / kLeastOfDevice, 1, kMostOnDevice);
-  // What comes back is in the cache still.
+  // A segment of this size is still in the cache when its result comes back.
   const std::int64_t most = options.segment_bytes > 0 ? options.segment_bytes : kMostOfCpu;
   return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
@@ -72,7 +72,7 @@ Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp redu
   const Algorithm algorithm = this->algorithm(op, device);
   const std::int64_t longest_bytes = longest * static_cast<std::int64_t>(itemsize(buffer.dtype()));
   const std::int64_t count = is_in_kernel(algorithm) ? 1 : segments(device, longest_bytes);
-  buffer.mutable_bytes();  // moves the version on now, not when the bytes change
+  buffer.mutable_bytes();  // advances the version now, not when the bytes change
   return {.call = {.count = buffer.numel(),
                    .layout = hash_layout(pieces, count),
                    .root = root,
@@ -142,7 +142,7 @@ Prepared Group::State::prepare(Collective collective, Around around) {
     collective.ranks = &ranks(line, device);
   auto begin = std::make_shared<Event>(device), end = std::make_shared<Event>(device);
   begin->record();
-  if (!is_capturing()) line.end = end;  // what is captured has no place in the line
+  if (!is_capturing()) line.end = end;  // captured collectives leave it unchanged
   around.tensors.insert(around.tensors.end(), {collective.buffer, collective.own});
   for (const Tensor& tensor : around.tensors)
     if (tensor) tensor.storage()->use_until(line.id, end);
@@ -154,7 +154,7 @@ Work::State Group::State::task(Prepared prepared) {
   std::shared_ptr<Event> end = prepared.end;
   task->run = [this, prepared = std::move(prepared)]() mutable {
     const StreamGuard on(*prepared.stream);
-    const Prepared own = std::move(prepared);  // its tensors go here, on the stream that used them
+    const Prepared own = std::move(prepared);  // its tensors are released here, on their stream
     run_task(own);
   };
   return {queue, std::move(task), std::move(end), is_capturing() ? nullptr : waited};
@@ -181,7 +181,7 @@ void Group::State::fail_task(const Prepared& prepared, const std::exception& err
   try {
     prepared.end->record();
   } catch (const Error&) {
-    // The device has failed as well: nothing of it is used any more.
+    // The device has failed as well and is not used any more.
   }
 }
 

@@ -1,8 +1,8 @@
-// What a Group's copies share: its transport and the queue of its collectives.
+// The state that copies of a Group share: its transport and the queue of its collectives.
 //
-// On a device a collective is work of the group's own stream there, between two events: it begins
-// behind what the caller's stream was given before the call, and what that is given after wait()
-// runs behind it. The queue only gives the device its work; nobody waits for it on the host.
+// On a device, a collective runs on the group's own stream, between two events. It is ordered after
+// the caller's stream work from before the call; the stream's work after wait() is ordered after
+// it. The queue only enqueues the work: no host thread waits for its completion.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@ struct Work::State {
   std::shared_ptr<Queue> queue;
   std::shared_ptr<Task> task;
   std::shared_ptr<Event> end;           // recorded when the task is done
-  std::shared_ptr<DeviceClock> waited;  // null: nobody asks
-  /// Of a captured collective, until a stream has waited for it: no event of a capture says when
-  /// their memory is free.
+  std::shared_ptr<DeviceClock> waited;  // null: not timed
+  /// For a captured collective: its tensors, until a stream has waited for it. No event of a
+  /// capture says when their memory is free.
   std::vector<Tensor> tensors = {};
 };
 
-/// A group's stream on a device, and where its latest collective ends there.
+/// A group's stream on a device, and the end of its latest collective there.
 struct Line {
   explicit Line(Device device);
-  std::uint64_t id;  // no other line of the process has it
+  std::uint64_t id;  // unique among the lines of the process
   Stream stream;
   std::shared_ptr<Event> end;
-  std::unique_ptr<DeviceRanks> ranks;  // rank 0's; null before the first collective of theirs
+  std::unique_ptr<DeviceRanks> ranks;  // in rank 0; null before its first collective in one launch
 };
 
-/// What else is done on the thread that runs a collective, and the tensors of that.
+/// Callbacks on the thread that runs a collective, and the tensors that they use.
 struct Around {
   std::function<void()> before = {};
   std::function<void()> after = {};
@@ -61,8 +61,8 @@ struct Group::State {
   TransportKind asked_for = TransportKind::automatic;
   TransportKind host_kind = TransportKind::automatic;
   std::unique_ptr<Transport>
-      transport;                    // of tensors on a CPU, and where host_kind is thread of all
-  std::unique_ptr<Transport> nccl;  // of those on GPUs, unless null; uses the other
+      transport;                    // for CPU tensors, and for all tensors if host_kind is thread
+  std::unique_ptr<Transport> nccl;  // for tensors on GPUs, unless null; uses `transport`
   std::shared_ptr<Queue> queue = std::make_shared<Queue>();
   std::mutex calls;  // numbers calls in the order in which they are queued
   std::uint64_t sequence = 0;
@@ -70,7 +70,7 @@ struct Group::State {
   int subgroups = 0;
   std::map<Device, Line> lines;
   std::shared_ptr<DeviceClock> running, waited;  // null unless options.timed
-  std::vector<Prepared>* gathered = nullptr;     // for together(): takes what is called
+  std::vector<Prepared>* gathered = nullptr;     // set by together(): receives the calls
 
   /// Peers learn over the host's transport that this rank has left. A communicator's end may take
   /// until they leave, too.
@@ -91,7 +91,7 @@ struct Group::State {
   void run_task(const Prepared& prepared);
   void begin_task(const Prepared& prepared);
   void end_task(const Prepared& prepared);
-  /// Of a task that failed: its tensors go behind what it has given the device.
+  /// Ends a failed task: its tensors are released after the work that it has enqueued.
   void fail_task(const Prepared& prepared, const std::exception& error);
   Line& line(Device device);
   DeviceRanks& ranks(Line& line, Device device) const;
@@ -104,7 +104,7 @@ struct Group::State {
   void run_now(Collective collective);
 
   struct ReplaysInLine;
-  bool replays_in_line = false;  // of the graph that is captured
+  bool replays_in_line = false;  // whether the graph being captured has one
   void check_ready_for_capture(const Collective& collective);
   void keep_replays_in_line(Device device);
   void run_here(Task& task);

@@ -1,4 +1,4 @@
-// What a process can find out about where it runs.
+// The host of this process, its processors and its environment.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@ namespace ringlet::comm {
 
 /// This host's own name.
 std::string host_name();
-/// Of the running kernel: the same in all containers and network namespaces on it.
+/// An id of the running kernel: the same in all containers and network namespaces on it.
 std::string boot_id();
-/// The processors that this process may use, ascending; none where the system does not say.
+/// The processors that this process may use, ascending; empty if the system does not report them.
 std::vector<int> affinity();
-/// The variable's value, if it is set to something.
+/// The variable's value; nothing if it is unset or empty.
 std::optional<std::string> environment_variable(const char* name);
 
 }  // namespace ringlet::comm

@@ -16,7 +16,7 @@ void show_buffer(const RankPart& part) {
   if (part.rank != 0) part.transport->send(whole);
 }
 
-/// data[r] of every rank.
+/// `data[r]` is the buffer of rank r.
 void launch_on(const RankPart& part, std::span<void* const> data) {
   const Collective& collective = *part.collective;
   const Call& call = collective.call;
@@ -29,7 +29,8 @@ void launch_on(const RankPart& part, std::span<void* const> data) {
       call.reduce == ReduceOp::avg ? 1.0 / part.size : 1.0);
 }
 
-/// Rank 0's. The views are the peers' memory itself, which they leave alone until finish().
+/// Called by rank 0. The views are the peers' memory itself, which they do not touch until
+/// finish().
 void launch_for_all(const RankPart& part) {
   const StreamGuard on(*part.stream);
   const Collective& collective = *part.collective;

@@ -1,4 +1,4 @@
-// All-reduces of ranks that share a GPU, which one launch there runs (core/device_ranks.h).
+// All-reduces of ranks that share a GPU, as one launch there (core/device_ranks.h).
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@ namespace ringlet::comm {
 /// Whether an all-reduce of this algorithm is one launch.
 bool is_in_kernel(Algorithm algorithm);
 
-/// run() of such parts: the ranks show rank 0 their buffers by messages of the transport, as to a
-/// peer that only reads, and rank 0 gives its stream the launch that writes them all.
+/// run() for such parts. The ranks send rank 0 the addresses of their buffers in transport
+/// messages, as to a peer that only reads. Rank 0 enqueues the launch that writes all of them.
 void run_in_kernel(std::span<const RankPart> parts);
 
 }  // namespace ringlet::comm

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kGoodbyes = std::chrono::seconds(10);
 
-/// This rank's connection; in rank 0, where no launcher keeps the store, its server, too.
+/// This rank's connection; in rank 0, where no launcher keeps the store, the server, too.
 class Session {
  public:
   Session(const Environment& environment, Timeout timeout) {
@@ -25,7 +25,7 @@ class Session {
     if (environment.rank == 0 && !environment.store_in_launcher)
       server_ = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{
           .host = host_to_listen_at(host, token), .port = environment.port, .token = token});
-    // Under `ringlet run` what earlier attempts left in the store is of no concern.
+    // Under `ringlet run` each attempt has a separate scope, without the keys of earlier attempts.
     store_ = std::make_unique<TcpStore>(TcpStoreOptions{
         .host = host,
         .port = environment.port,
@@ -37,7 +37,7 @@ class Session {
     record_joined(*store_, environment.rank);
   }
 
-  /// The others may still need the store; they are waited for, but not for long.
+  /// Other ranks may still need the store: the server waits for them, but not for long.
   ~Session() {
     store_.reset();
     if (server_) server_->wait_for_goodbyes(kGoodbyes);
@@ -57,7 +57,7 @@ void choose_device(const Environment& environment) {
   Device::set_best({DeviceType::cuda, environment.gpu(count)});
 }
 
-/// Which processors this rank may use, and of which host: "BOOT 0 1 5 ".
+/// The host, and the processors that this rank may use: "BOOT 0 1 5 ".
 std::string my_processors() {
   std::string text = boot_id() + ' ';
   for (const int cpu : affinity()) text += str(cpu, ' ');
@@ -97,7 +97,7 @@ Group init_from_env(GroupOptions options) {
   static std::atomic_flag called;
   RINGLET_CHECK(!called.test_and_set(),
                 "[init_from_env] called again: the world is made once, pass its Group on");
-  // By its way to there a transport finds the network that the hosts share.
+  // A transport finds the network that the hosts share by its route to this address.
   ::setenv("MASTER_ADDR", environment.master_addr.c_str(), 1);
   const auto session = std::make_shared<Session>(environment, options.timeout);
   Group world(std::shared_ptr<Store>(session, session->store()),

@@ -11,7 +11,7 @@
 namespace ringlet::comm {
 namespace {
 
-// How the first rank to fail failed.
+// The error of the first rank that failed.
 class FirstFailure {
  public:
   explicit FirstFailure(std::shared_ptr<Alarm> alarm) : alarm_(std::move(alarm)) {}
@@ -22,7 +22,7 @@ class FirstFailure {
     if (failed_) return;
     failed_ = true;
     is_input_ = is_input;
-    // An alarm raised before says what ended this rank, too.
+    // An alarm raised earlier is the cause of this rank's end, too.
     alarm_->raise(str("rank ", rank, ": ", what));
     message_ = fuller(alarm_->cause(), what);
   }
@@ -64,7 +64,7 @@ void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
   };
   try {
     for (int rank = 0; rank < n; ++rank) ranks.push_back(start_thread([&run, rank] { run(rank); }));
-  } catch (const std::system_error& error) {  // those that did start must not wait for the others
+  } catch (const std::system_error& error) {  // started ranks must not wait for missing ones
     failure.take(static_cast<int>(ranks.size()), error.what(), false);
   }
   for (std::thread& rank : ranks) rank.join();

@@ -12,14 +12,14 @@ enum class Ranks : std::uint8_t { threads, processes };
 struct LaunchOptions {
   Ranks ranks = Ranks::threads;
   GroupOptions group = {};
-  /// Of processes: asked ten times a second; the signal that it gives is sent to all ranks, once.
+  /// For processes: called ten times a second. A signal that it returns is sent to all ranks, once.
   std::function<int()> signal = {};
 };
 
-/// Runs `rank_main` on n ranks and returns when all have ended. A rank that throws ends all others;
-/// the first cause is rethrown, naming the rank. As processes, ranks are forked: what they change
-/// stays with them, tensors made before included; one that was killed is named, and one that cannot
-/// run any more is killed some seconds after the others have failed. Nothing else may run in the
+/// Runs `rank_main` on n ranks and returns when all have ended. A rank that throws ends its peers;
+/// the first cause is rethrown, naming the rank. Ranks that are processes are forked: their changes
+/// stay with them, also those to earlier tensors. A rank that was killed is named; one that cannot
+/// run any more is killed some seconds after its peers have failed. Nothing else may run in the
 /// program while it forks.
 void launch(const std::function<void(const Group&)>& rank_main, int n, LaunchOptions options = {});
 

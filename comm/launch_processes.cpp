@@ -1,5 +1,5 @@
-// Ranks as forked processes: the parent waits for them, says of a rank that was killed that it was,
-// and kills what is left some seconds after the group has failed.
+// Ranks as forked processes. The parent waits for them and reports a rank that was killed. It kills
+// the remaining ranks some seconds after the group has failed.
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,10 +22,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Ranks that can run end within the timeout of what they wait for; who cannot is killed after this.
+// Ranks that can run end when they see the alarm; the remaining ones are killed after this time.
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// Where the first rank to fail leaves what it has to say, and the counter that makes it the first.
+/// The store key of the first failed rank's message, and of the counter that decides which is
+/// first.
 constexpr const char* kFailure = "failure";
 
 enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2 };
@@ -38,7 +39,7 @@ struct Launch {
   std::shared_ptr<Alarm> alarm = make_forked_alarm();
 };
 
-// The whole life of a rank, on the parent's stack: nothing may be thrown out of it.
+// The whole life of a rank, on the parent's stack: no exception may leave it.
 [[noreturn]] void run_rank(const Launch& launch, int rank, pid_t parent) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kFailed);
@@ -49,7 +50,7 @@ struct Launch {
     code = launch.alarm->cause() == cause ? as : kFailed;
     try {
       if (launch.store->add(kFailure, 1) == 1) launch.store->set(kFailure, what);
-    } catch (const Error&) {  // the store is full: the cause must do
+    } catch (const Error&) {  // the store is full: the cause is enough
     }
   };
   try {
@@ -90,7 +91,7 @@ class Children {
   bool empty() const { return children_.empty(); }
   bool bad_input() const { return bad_input_; }
 
-  /// Until a child ends, at most for so many milliseconds.
+  /// Waits until a child ends, at most for so many milliseconds.
   void wait_for_one(int milliseconds) {
     std::vector<pollfd> descriptors;
     for (const Child& child : children_) descriptors.push_back({child.ended, POLLIN, 0});
@@ -114,7 +115,7 @@ class Children {
   struct Child {
     int rank;
     pid_t process;
-    int ended;  // readable when it has
+    int ended;  // readable once it has ended
   };
 
   void judge(int rank, int status) {
@@ -139,7 +140,7 @@ void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
                       const LaunchOptions& options) {
   const Launch launch{rank_main, n, options.group};
   Children children(launch);
-  std::fflush(nullptr);  // or every child would write it, too
+  std::fflush(nullptr);  // otherwise every child would write it, too
   for (int rank = 0; rank < n; ++rank) children.start(rank);
 
   auto deadline = Clock::time_point::max();
@@ -159,7 +160,7 @@ void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
   if (launch.store->add(kFailure, 0) > 0) {
     try {
       message = fuller(message, launch.store->get(kFailure, Timeout::zero()));
-    } catch (const Error&) {  // it was killed between counting and saying
+    } catch (const Error&) {  // it was killed between add() and set()
     }
   }
   if (children.bad_input()) throw InputError(message);

@@ -12,10 +12,10 @@ void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
 void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
                       const LaunchOptions& options);
 
-/// What a rank threw, where that is the group's cause and more: where it was then.
+/// `what` if it begins with `cause` (the group's cause, then where the rank was), else `cause`.
 std::string fuller(const std::string& cause, const std::string& what);
 
-/// Made by the parent, shared by it and all its children.
+/// Made by the parent and shared with all its children.
 std::shared_ptr<Store> make_forked_store();
 
 }  // namespace ringlet::comm

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Adds the time of its life to a counter.
+// Adds its lifetime to a counter.
 class Stopwatch {
  public:
   explicit Stopwatch(std::atomic<std::int64_t>& total) : total_(total) {}
@@ -89,7 +89,7 @@ void Queue::run_next(std::unique_lock<std::mutex>& lock) {
   } catch (...) {
     task->error = std::current_exception();
   }
-  task->run = nullptr;  // tensors and all that it held on to
+  task->run = nullptr;  // releases its tensors
   lock.lock();
   running_ = false;
   ++ran_;
@@ -102,7 +102,7 @@ void Queue::run_all() {
   std::unique_lock lock(mutex_);
   while (true) {
     wait_for_work(lock);
-    if (tasks_.empty() || running_) return;  // it stops
+    if (tasks_.empty() || running_) return;  // stopped
     run_next(lock);
   }
 }
@@ -118,7 +118,7 @@ void Queue::wait_for_work(std::unique_lock<std::mutex>& lock) {
     for (int idle = 0; idle < 10 && !left_alone; ++idle) {
       const auto before = ran_;
       work_.wait_for(lock, slice);
-      left_alone = work() && ran_ == before;  // nobody has come for a whole slice
+      left_alone = work() && ran_ == before;  // no caller ran a task for a slice
       if (ran_ != before) idle = 0;
     }
     looking_ = callers_run_ = false;

@@ -1,5 +1,5 @@
-// The collectives of a group that wait to be run, in order, by whoever comes first: the group's own
-// thread, which sleeps in between, or a caller that waits for one of them.
+// The collectives of a group that wait to be run, in order. They are run by the group's own thread,
+// which sleeps in between, or by a caller that waits for one of them.
 #pragma once
 
 #include <atomic>
@@ -25,13 +25,13 @@ class Queue {
   ~Queue() { drain(); }
 
   void push(const std::shared_ptr<Task>& task);
-  /// The same, but for a caller that goes on to wait: the group's thread is not woken.
+  /// The same for a caller that waits next: does not wake the group's thread.
   void push_quietly(const std::shared_ptr<Task>& task);
-  /// Until the task is done; rethrows its error.
+  /// Waits until the task is done, running tasks if no other thread does; rethrows its error.
   void wait(Task& task);
-  /// Until no task is left.
+  /// Waits until no task is left.
   void wait_for_all();
-  /// Runs what is left and ends the thread.
+  /// Runs the remaining tasks and ends the thread.
   void drain();
 
   double seconds_running() const { return seconds(running_ns_); }
@@ -50,9 +50,9 @@ class Queue {
   std::condition_variable work_;     // the thread waits for tasks
   std::condition_variable changed_;  // callers wait for the end of a task
   std::deque<std::shared_ptr<Task>> tasks_;
-  bool running_ = false;  // somebody runs a task
-  // While callers run the tasks themselves, waiting for them, pushing does not wake the thread,
-  // which would cost more than a small collective: it looks by itself, until nobody comes any more.
+  bool running_ = false;  // some thread runs a task
+  // Waking the thread costs more than a small collective. While waiting callers run the tasks,
+  // push() does not wake it: the thread polls until no caller runs tasks any more.
   bool callers_run_ = false;
   bool looking_ = false;
   std::uint64_t ran_ = 0;  // tasks

@@ -1,5 +1,5 @@
-// A store: the few strings that ranks exchange to find each other. In memory for threads, a folder
-// for processes of one host, TCP for any.
+// A store: the few strings that ranks exchange to find each other. Threads use memory, processes of
+// one host a folder, and any ranks TCP.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@ class Store {
  public:
   virtual ~Store() = default;
   virtual void set(const std::string& key, const std::string& value) = 0;
-  /// Waits for the key; throws naming it after `timeout`.
+  /// Waits for the key. After `timeout` it throws an error that names the key.
   virtual std::string get(const std::string& key, Timeout timeout) = 0;
-  /// Adds to a counter that starts at 0, atomically; its new value.
+  /// Adds to a counter that starts at 0, atomically. Returns its new value.
   virtual std::int64_t add(const std::string& key, std::int64_t amount) = 0;
 };
 

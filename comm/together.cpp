@@ -31,14 +31,14 @@ void Together::gather(const std::function<void(const Group& rank)>& calls) {
         "[together] takes all ranks of a group, in order");
     if (!rank.state_) return calls(rank);
     RINGLET_CHECK(!rank.state_->nccl, "[together] over nccl each rank needs a thread of its own");
-    rank.state_->queue->wait_for_all();  // what was called before goes first
+    rank.state_->queue->wait_for_all();  // earlier calls come first
     rank.state_->gathered = &called_[r];
     try {
       calls(rank);
       RINGLET_CHECK_EQ(called_[r].size(), called_[0].size(), "[together] collectives of rank ", r);
     } catch (const std::exception& error) {
       rank.state_->gathered = nullptr;
-      rank.state_->raise(error);  // others have counted theirs
+      rank.state_->raise(error);  // the peers have counted theirs
       throw;
     }
     rank.state_->gathered = nullptr;

@@ -1,4 +1,4 @@
-// All ranks of a group in one thread, which calls their collectives together: for virtual ranks on
+// All ranks of a group in one thread, which calls their collectives together. For virtual ranks on
 // one device, and for graphs (core/graph.h), which one thread captures.
 //
 //   const std::vector<Group> ranks = local_ranks(4);
@@ -13,13 +13,13 @@
 
 namespace ringlet::comm {
 
-/// The n ranks of a group of threads, for a program that has one.
+/// The n ranks of a group over thread, for a program with one thread.
 std::vector<Group> local_ranks(int n, GroupOptions options = {});
 
-/// Runs what `calls` starts on each of the group's ranks, the first of each rank together, then the
-/// second, …: the same number on each, none of which `calls` waits for. When it returns the results
-/// are there for what this thread gives the ranks' devices from now on. Error with what went wrong
-/// on any rank; the group has failed then.
+/// Runs the collectives that `calls` starts on each of the group's ranks: first the first of each
+/// rank together, then the second, and so on. Every rank needs the same number, and `calls` waits
+/// for none. After the return, this thread's later work on the ranks' devices is ordered after the
+/// results. Throws the Error of any rank; the group has failed then.
 void together(std::span<const Group> ranks, const std::function<void(const Group& rank)>& calls);
 
 }  // namespace ringlet::comm

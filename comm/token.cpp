@@ -75,7 +75,7 @@ Token Token::from_environment() {
 }
 
 std::string Token::sign(std::string_view role, std::string_view message) const {
-  // Without a secret the key is public: then the handshake tells protocols apart, not people.
+  // Without a secret the key is public: the handshake then distinguishes protocols, not people.
   const std::string_view key = empty() ? "ringlet loopback" : std::string_view(secret_);
   // Messages of one role have one length, so that no two (role, message) give the same bytes.
   const std::string data = str(role, '\n', message);

@@ -1,5 +1,5 @@
-// The job token: a secret that all ranks of a job know and nobody else. It never travels: each side
-// proves by HMAC-SHA256 over fresh random numbers that it knows it.
+// The job token: a secret that only the ranks of a job know. It is never sent: each side proves by
+// HMAC-SHA256 over fresh random numbers that it knows it.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ class Token {
 
   /// No secret: only for jobs that stay on the loopback of one host.
   Token() = default;
-  /// InputError under 16 characters.
+  /// InputError if it has fewer than 16 characters.
   explicit Token(std::string secret);
   /// 256 random bits as hexadecimal digits.
   static Token random();
-  /// RINGLET_TOKEN, else the file RINGLET_TOKEN_FILE (without the space at its end), which must be
-  /// its owner's alone (mode 0600); none where neither is set. InputError names the variable.
+  /// RINGLET_TOKEN, else the file RINGLET_TOKEN_FILE (without the space at its end), which only its
+  /// owner may access (mode 0600); empty if neither is set. InputError names the variable.
   static Token from_environment();
 
   bool empty() const { return secret_.empty(); }
-  /// For the environment of a child process, and nothing else.
+  /// Only for the environment of a child process.
   const std::string& secret() const { return secret_; }
 
-  /// What only those who know the secret can compute for this role and message.
+  /// A signature of the message in this role; only owners of the secret can compute it.
   std::string sign(std::string_view role, std::string_view message) const;
   /// Compares in constant time.
   bool verifies(std::string_view signature, std::string_view role, std::string_view message) const;
@@ -35,7 +35,7 @@ class Token {
   std::string secret_;
 };
 
-/// From the system's source for keys.
+/// Random bytes that are safe for keys.
 std::string random_bytes(std::size_t n);
 
 }  // namespace ringlet::comm

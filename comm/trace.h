@@ -1,4 +1,4 @@
-// What a rank does in a collective, as a table.
+// A rank's part of a collective, as a table.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ringlet::comm {
 
-/// A line per step and peer: the pieces sent and received, with their bytes, and what becomes of
-/// what came in.
+/// One line per step and peer: the pieces sent and received, with their bytes, and the use of the
+/// received ones.
 std::string trace(const Collective& collective, int rank, int size);
 
 }  // namespace ringlet::comm

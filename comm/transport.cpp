@@ -19,8 +19,8 @@ std::string link_target(const char* path) {
   return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : "";
 }
 
-// Processes with the same answer see each other's memory: one boot of one kernel, no container
-// between them, and one node to the launcher, which may be told of two where there is one.
+// Processes with the same answer can read each other's memory. They share one boot of one kernel,
+// are not separated by containers, and are one node for the launcher, which may simulate two.
 std::string host() {
   return str(boot_id(), link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"), "node",
              environment_variable("GROUP_RANK").value_or(""));

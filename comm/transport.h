@@ -1,5 +1,5 @@
-// A transport executes one step of a schedule: all its sends and receives together. What is
-// received is a view of the peer's bytes, read in place where the peer's memory can be seen.
+// A transport executes one step of a schedule: all its sends and receives together. The received
+// data is a view of the peer's bytes, read in place if the peer's memory can be accessed.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,15 @@
 
 namespace ringlet::comm {
 
-/// Bytes [offset, offset + nbytes) of the collective's buffer, sent to a peer, or the place of what
-/// is received from it.
+/// Bytes [offset, offset + nbytes) of the collective's buffer: sent to a peer, or received from it.
 struct Transmission {
   int peer;
   std::size_t offset;
   std::size_t nbytes;
 };
 
-/// For writing a tensor whose version moved on when its collective was queued: to move it again
-/// would mark what others have saved of its storage since, and no collective writes.
+/// Writes a tensor without changing its version, which changed when the collective was queued.
+/// Another change would mark other parts of the storage that were saved since.
 inline std::byte* announced_bytes(const Tensor& tensor) {
   return tensor ? tensor.storage()->data() + tensor.storage_offset() : nullptr;
 }
@@ -27,7 +26,7 @@ inline std::byte* announced_bytes(const Tensor& tensor) {
 /// Called with the bytes received, one pointer for each receive of the step.
 using UseViews = std::function<void(std::span<const std::byte* const> views)>;
 
-/// The transport's own collectives, where it has some: the yardstick for ours. False: not that one.
+/// The transport's own collectives, if any: the yardstick for ours. False: it has not that one.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -37,44 +36,43 @@ class Engine {
                               const Pieces& /*pieces*/) {
     return false;
   }
-  /// This rank's piece lies in place.
+  /// This rank's piece is in place already.
   virtual void all_gather(const Call& call, Tensor& output, const Pieces& pieces) = 0;
   virtual void broadcast(const Call& call, Tensor& tensor) = 0;
   virtual bool barrier(const Call& /*call*/) { return false; }
 };
 
-/// One collective at a time, from one thread at a time: begin, steps (each send, receive), finish;
-/// abandon after an exception. Every wait ends by the timeout or the alarm, with an Error that says
-/// why.
+/// Runs one collective at a time, from one thread at a time: begin, steps (each send, receive),
+/// finish; abandon after an exception. The timeout or the alarm ends every wait, with an Error that
+/// gives the reason.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Starts a collective whose sends come from `buffer`.
+  /// Starts a collective that sends from `buffer`.
   virtual void begin(const Call& call, const Tensor& buffer) = 0;
-  /// The first half of a step: starts its sends. What was sent must not be overwritten before
-  /// finish(), unless what came in since proves that the peer has it, which holds for all of our
-  /// schedules.
+  /// The first half of a step: starts its sends. The sent bytes must not be overwritten before
+  /// finish(), unless data received since proves that the peer has them. All our schedules do so.
   virtual void send(std::span<const Transmission> sends) = 0;
-  /// The second half: waits for the receives and calls `use` with all of them; the views end with
-  /// the call. With `in_place` they may be the places themselves, already filled.
+  /// The second half: waits for the receives and calls `use` with all of them; the views are valid
+  /// during that call. With `in_place` they may be the places themselves, already filled.
   virtual void receive(std::span<const Transmission> receives, bool in_place,
                        const UseViews& use) = 0;
-  /// How many segments take turns, step by step, so that one moves while another is added.
+  /// How many segments alternate, step by step, so that one moves while another is added.
   virtual std::int64_t segments_at_once() const { return 1; }
-  /// Waits until the peers have all that was sent.
+  /// Waits until the peers have received all that was sent.
   virtual void finish() = 0;
-  /// Waits until no peer reads the buffer any more; the group has failed.
+  /// Waits until no peer reads the buffer any more. Called after the group has failed.
   virtual void abandon() noexcept = 0;
 
-  /// Whether a collective may be captured already: what the first makes, no capture may.
+  /// Whether a collective can be captured: the first one makes resources, which cannot.
   virtual bool is_ready_for_capture() const { return true; }
 
-  /// Null where there is none.
+  /// Null if there is none.
   virtual Engine* engine() { return nullptr; }
 };
 
-/// A rank's place in a group that is being made.
+/// A rank's parameters for joining a group.
 struct Membership {
   std::shared_ptr<Store> store;
   std::shared_ptr<Alarm> alarm;
@@ -84,11 +82,11 @@ struct Membership {
   std::string id;
   std::function<void(const std::string&)> on_note = {};  // may be empty
 
-  /// On the rank of the group that is the first with this topic.
+  /// Calls on_note on one rank of the group, the first one with this topic.
   void note(const std::string& topic, const std::string& line) const;
   std::string key(const std::string& what) const { return id + "/" + what; }
-  /// The value of a key that another rank sets; throws when the alarm is raised or after the
-  /// timeout, saying what it waited for.
+  /// The value of a key that another rank sets. Throws when the alarm is raised or after the
+  /// timeout; the message says what it waited for.
   std::string get(const std::string& what, const std::string& meaning) const;
 };
 
@@ -97,16 +95,16 @@ std::unique_ptr<Transport> make_shm_transport(const Membership& membership);
 std::unique_ptr<Transport> make_gloo_transport(const Membership& membership);
 /// Whether this build has gloo, and that transport with it.
 bool has_gloo();
-/// Of tensors on GPUs, beside the group's transport `host`, over which the ranks compare their
-/// calls first. Null in a build without NCCL.
+/// The transport of tensors on GPUs. The ranks first compare their calls over `host`, the group's
+/// other transport. Null in a build without NCCL.
 std::unique_ptr<Transport> make_nccl_transport(const Membership& membership, Transport& host);
-/// What a build without NCCL says; empty in one with it.
+/// The reason in a build without NCCL; empty in one with it.
 std::string why_no_nccl();
-/// Error where there is no library of NCCL's to use.
+/// Error if there is no usable NCCL library.
 void check_nccl();
 
-/// Agrees with the other ranks on the transport of tensors on a CPU, and makes it; `kind` says
-/// which it was. To nccl that is whichever suits.
+/// Agrees with the other ranks on the transport of tensors on a CPU, and makes it. `kind` receives
+/// the choice; nccl leaves the choice open.
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership);
 
 }  // namespace ringlet::comm

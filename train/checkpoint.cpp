@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kMoments = "optimizer.safetensors";
 
-/// The moments of every parameter, from the file, checked.
+/// The moments of every parameter, read from the file and checked.
 std::vector<Optimizer::ParameterState> read_moments(
     const SafeTensors& file, const std::function<std::int64_t(const std::string&)>& updates_of,
     const nn::Module& module, const Optimizer& optimizer) {
@@ -55,7 +55,7 @@ Entries moment_entries(const nn::Module& module, const Optimizer& optimizer,
   return entries;
 }
 
-// This rank's part of both files.
+// Writes this rank's part of both files.
 void write_parts(const checkpoint::Writers& writers, const nn::Module& module, Optimizer& optimizer,
                  SafeTensorsParts& model, SafeTensorsParts& moments) {
   nn::Arena& arena = *module.arena();

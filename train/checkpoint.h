@@ -1,10 +1,10 @@
-// Checkpoints: everything that training needs to go on with the same bits.
+// Checkpoints: everything that training needs to continue with the same bits.
 //
 //   checkpoint-120/model.safetensors      parameters and buffers by name
 //                  optimizer.safetensors  the optimizer's moments, "PARAMETER/exp_avg"
-//                  trainer_state.json     what TrainerState holds, and each parameter's updates
+//                  trainer_state.json     the TrainerState, and each parameter's updates
 //
-// Nothing in them depends on the number of processes or on how memory is laid out.
+// They do not depend on the number of processes or on the memory layout.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace ringlet::train {
 
 struct TrainerState {
   std::int64_t step = 0;  // updates done
-  Position position;      // the next step's place in the data
+  Position position;      // of the next step in the data
   Generator generator;
   UpdateArguments arguments;  // the task's and the trainer's
   /// Loss since the last line of metrics.
@@ -33,35 +33,35 @@ struct TrainerState {
   LossSum epoch_loss;  // since the epoch began
   LossSum run_loss;    // since the first step
   std::int64_t lone_rows = 0;
-  // Where there are several data sets, loss and run_loss of each.
+  // With several data sets: loss and run_loss of each.
   std::vector<LossSum> dataset_losses;
   std::vector<LossSum> dataset_run_losses;
 };
 
 /// Writes the folder `target`, whole or not at all; an older one there is replaced. Under a
-/// strategy over several ranks all call it and each writes what it holds (of what all hold, its
-/// share) to the same files, on a file system that all see; all return when it is there. What one
-/// cannot write is InputError on all.
+/// strategy over several ranks every rank calls it. Each writes the data that it holds (its share
+/// of replicated data) to the same files, on a file system that all ranks see. All return when the
+/// folder is complete. A write error on one rank is InputError on all.
 void save_checkpoint(const std::filesystem::path& target, const nn::Module& module,
                      Optimizer& optimizer, const TrainerState& state);
 
 /// The state alone; InputError when the file is missing or damaged.
 TrainerState read_trainer_state(const std::filesystem::path& folder);
 
-/// Reads what save_checkpoint wrote. Missing or foreign parameters, other shapes or dtypes and
-/// damaged files are InputError, and then nothing has been changed. Every rank reads what it holds.
+/// Reads a folder of save_checkpoint. Missing or unknown parameters, other shapes or dtypes and
+/// damaged files are InputError, and then nothing has been changed. Every rank reads its own part.
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
                              Optimizer& optimizer);
 
 /// "checkpoint-STEP" below `output`.
 std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step);
-/// The one of the largest step; none where there is none. A folder without trainer_state.json is no
+/// The one of the largest step, if there is any. A folder without trainer_state.json is no
 /// checkpoint: save_checkpoint leaves none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output);
-/// Folders that have the name of a later checkpoint and are none.
+/// Folders that have the name of a later checkpoint but are none.
 std::vector<std::filesystem::path> later_strays(const std::filesystem::path& output);
-/// Removes what a run that was killed while it saved has left in `output`. Rank 0 alone calls it,
-/// and before anything is saved there.
+/// Removes the unfinished checkpoints of a killed run from `output`. Only rank 0 calls it, before
+/// anything is saved there.
 void remove_unfinished_checkpoints(const std::filesystem::path& output);
 /// Removes all but the `keep` latest; 0 keeps all. InputError when one cannot be removed.
 void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep);

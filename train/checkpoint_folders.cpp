@@ -1,4 +1,4 @@
-// The checkpoints of an output folder by their steps.
+// Finds the checkpoints of an output folder by their steps.
 #include <charconv>
 #include <map>
 #include <string>
@@ -25,7 +25,7 @@ std::optional<std::int64_t> step_of(const std::filesystem::path& folder) {
 
 using Folders = std::map<std::int64_t, std::filesystem::path>;
 
-/// Folders with a checkpoint's name, those with a state or those without.
+/// Folders with a checkpoint's name, either those with a state or those without.
 Folders find_folders(const std::filesystem::path& output, bool with_state) {
   Folders found;
   for (const std::filesystem::path& path : list_folder(output))

@@ -12,7 +12,8 @@
 namespace ringlet::comm {
 namespace {
 
-/// Ranks that hear the alarm end by themselves, with a message that a signal would cut off.
+/// Time for ranks that receive the alarm to end by themselves: a signal would cut off their
+/// message.
 constexpr auto kHearing = std::chrono::seconds(3);
 /// The longest grace after a failure: no rank has anything left to save.
 constexpr Timeout kGraceOfFailure = std::chrono::seconds(5);
@@ -49,13 +50,13 @@ JobEnd Attempt::run() {
     nodes_.stop(stopped_by(nodes_, stopped_by_));
     return {128 + stopped_by_, stopped_by_};
   }
-  if (nodes_.broken()) nodes_.stop(nodes_.cause());  // a node that was silent may listen later
+  if (nodes_.broken()) nodes_.stop(nodes_.cause());  // a silent node may receive it later
   if (!failed_) return {};
   return {report_first_failure({attempt_, *alarm_, ranks_, root_, done_, options_.grace + kInStep},
                                nodes_, screen_.err)};
 }
 
-/// A rank of this node has ended, in time or not.
+/// Handles the end of a rank of this node.
 void Attempt::end_of(LocalRank& rank) {
   if (stopped_by_ != 0) return;
   const std::string end = str("rank ", rank.rank, " (pid ", rank.process.pid(), ", host ",
@@ -77,8 +78,8 @@ bool Attempt::over() {
   return nodes_.all_at(point);
 }
 
-/// A signal to the launcher is one to the ranks; a second one is SIGKILL. The launcher sends the
-/// first only once: a rank that saves its state may end by the default action of a repetition.
+/// A signal to the launcher is passed on to the ranks; a second one becomes SIGKILL. The first is
+/// sent only once: a rank that saves its state may end by the default action of a repetition.
 void Attempt::pass_on(int number) {
   ranks_.send(stopped_by_ == 0 ? number : SIGKILL);
   if (stopped_by_ != 0) return;
@@ -87,7 +88,7 @@ void Attempt::pass_on(int number) {
   if (!failed_) kill_at_ = Clock::now() + options_.grace;
 }
 
-/// The attempt has failed, on all nodes; which rank was first, the store knows.
+/// Ends the attempt on all nodes. The store decides which rank was first to fail.
 void Attempt::fail_because(const std::string& seen) {
   failed_ = true;
   alarm_->raise(seen);
@@ -98,21 +99,21 @@ void Attempt::fail_because(const std::string& seen) {
   kill_at_ = terminate_at_ + std::min(options_.grace, kGraceOfFailure);
 }
 
-/// Whether ranks have joined the store, and so heard the alarm.
+/// Whether ranks have joined the store, and so receive the alarm.
 bool Attempt::ranks_listen() const {
   try {
     return alarm_->add(kRanksThatJoined, 0) > 0;
-  } catch (const Error&) {  // the store is gone: that is an alarm, too
+  } catch (const Error&) {  // the store has ended: that is an alarm, too
     return true;
   }
 }
 
-/// Whether a rank that has ended was in the group. One that joined and left ended in order, as far
-/// as the launcher knows; the peers notice if they still need it.
+/// Whether a rank that has ended was in the group. A rank that joined and left has ended in order,
+/// as far as the launcher can tell; its peers detect it if they still need that rank.
 bool Attempt::ever_joined(int rank) const {
   try {
     return has_joined(*alarm_, rank);
-  } catch (const Error&) {  // the store is gone: that is an alarm, too
+  } catch (const Error&) {  // the store has ended: that is an alarm, too
     return true;
   }
 }

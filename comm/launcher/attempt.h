@@ -14,19 +14,19 @@
 
 namespace ringlet::comm {
 
-/// How often a launcher looks at the alarm and at the other nodes.
+/// How often a launcher checks the alarm and the other nodes.
 inline constexpr int kLauncherTick = 50;  // ms
-/// Nodes end an attempt within their grace of each other, and this.
+/// Nodes end an attempt within their grace plus this time of each other.
 inline constexpr auto kInStep = std::chrono::seconds(30);
 
-/// The cause that the other nodes hear.
+/// The cause that the other nodes receive.
 std::string stopped_by(const Nodes& nodes, int signal);
 
 class Attempt {
  public:
   Attempt(const LauncherOptions& options, Nodes& nodes, const Signals& signals, int attempt,
           Screen screen);
-  /// Returns once the ranks of this node have ended and, unless the job has failed, those of all.
+  /// Returns once this node's ranks have ended and, unless the job has failed, those of all nodes.
   JobEnd run();
 
  private:
@@ -53,7 +53,7 @@ class Attempt {
   int stopped_by_ = 0;
   std::optional<int> root_;  // the rank that was first to fail
   std::vector<int> done_;    // ranks that exited with 0 before any signal
-  std::string absent_;       // one of them, described, that joined no group; empty: none
+  std::string absent_;       // describes one of them that joined no group; empty: none
   Clock::time_point terminate_at_ = Clock::time_point::max();
   Clock::time_point kill_at_ = Clock::time_point::max();
 };

@@ -49,7 +49,7 @@ std::vector<std::vector<int>> processors_of_devices(std::vector<Processor> proce
   const auto devices = static_cast<std::size_t>(n), each = static_cast<std::size_t>(threads);
   if (processors.size() < devices * each) return {};
   std::sort(processors.begin(), processors.end(), by_core);
-  std::vector<std::pair<std::size_t, Processor>> ranked;  // how many of its core come before it
+  std::vector<std::pair<std::size_t, Processor>> ranked;  // with its index within its core
   for (const Processor& processor : processors) {
     const bool same = !ranked.empty() && ranked.back().second.socket == processor.socket &&
                       ranked.back().second.core == processor.core;

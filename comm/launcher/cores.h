@@ -1,4 +1,4 @@
-// Which processors each rank of a host gets, and each device of a rank.
+// Assigns processors to the ranks of a host, and to the devices of a rank.
 #pragma once
 
 #include <vector>
@@ -14,22 +14,21 @@ struct Processor {
   int number;
 };
 
-/// Those that this process may use.
+/// The processors that this process may use, by socket and core.
 std::vector<Processor> processors();
 
-/// The processors that this process may use in n parts of neighbours (the two threads of a core
-/// stay together); n empty parts where there are fewer than n.
+/// The processors that this process may use, by socket and core, cut into n near-equal parts; n
+/// empty parts if there are fewer than n.
 std::vector<std::vector<int>> share_cores(int n);
 
-/// `threads` of the processors for each of n devices: as many cores as there are, the threads of
-/// one core with one device. Empty where there are fewer than n * threads.
+/// `threads` processors for each of n devices, on as many cores as possible and dealt out by socket
+/// and core. Empty if there are fewer than n * threads.
 std::vector<std::vector<int>> processors_of_devices(std::vector<Processor> processors, int n,
                                                     int threads);
 
-/// Says to ranks that their processors are theirs alone.
+/// The variable that is set for a rank with dedicated processors.
 inline constexpr const char* kPinned = "RINGLET_PINNED";
-/// Shares the processors of a rank that was started so out to its devices, and does nothing
-/// elsewhere.
+/// Divides the processors of such a rank among its devices; does nothing for other ranks.
 void pin_devices(const std::vector<Device>& devices);
 
 /// How many processors this process may use.

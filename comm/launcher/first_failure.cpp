@@ -21,7 +21,7 @@ int tell_exit_code(const LocalRank& root, const std::string& key, Nodes& nodes) 
   const int code = *root.exit_code != 0 ? *root.exit_code : 1;
   try {
     nodes.tell(key, std::to_string(code));
-  } catch (const Error&) {  // the store is gone, and with it those that would ask
+  } catch (const Error&) {  // the store has ended, and with it the nodes that would ask
   }
   return code;
 }
@@ -29,12 +29,12 @@ int tell_exit_code(const LocalRank& root, const std::string& key, Nodes& nodes) 
 int ask_for_exit_code(const std::string& key, Nodes& nodes, Timeout patience) {
   try {
     return std::stoi(nodes.ask(key, patience));
-  } catch (const Error&) {  // its launcher is gone as well
+  } catch (const Error&) {  // its launcher has ended as well
     return 1;
   }
 }
 
-/// The peers may have failed for want of these.
+/// Ranks that had exited with 0: their peers may have failed because these were missing.
 std::string those_done(const FailedAttempt& failed) {
   std::string list;
   for (const int rank : failed.done)

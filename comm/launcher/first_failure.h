@@ -1,4 +1,4 @@
-// Which rank of the job was first to fail, and what is told of it.
+// Which rank of the job was first to fail, and the report about it.
 #pragma once
 
 #include <iosfwd>
@@ -11,7 +11,7 @@
 
 namespace ringlet::comm {
 
-/// The rank that the raised alarm blames; nothing where it is no rank.
+/// The rank that the raised alarm blames; nothing if it blames no rank.
 std::optional<int> blamed_rank(const TcpStore& alarm);
 
 struct FailedAttempt {
@@ -20,7 +20,7 @@ struct FailedAttempt {
   LocalRanks& ranks;
   std::optional<int> root;       // the rank that was blamed first
   const std::vector<int>& done;  // ranks of this node that exited with 0 by themselves
-  Timeout patience;              // for the node where it ran
+  Timeout patience;              // how long to wait for the node where it ran
 };
 
 /// Prints which rank was first to fail, the local ranks that had exited with 0 and, on its node,

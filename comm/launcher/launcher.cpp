@@ -10,8 +10,8 @@
 namespace ringlet::comm {
 namespace {
 
-/// Nodes start the next attempt together: until then an old rank could meet a new one. The signal
-/// that came meanwhile; 0: all are here.
+/// Nodes start the next attempt together: otherwise an old rank could meet a new one. Returns the
+/// signal that came in the meantime; 0: all nodes are here.
 int wait_for_nodes(Nodes& nodes, const Signals& signals, const std::string& point,
                    Timeout timeout) {
   using Clock = std::chrono::steady_clock;
@@ -33,7 +33,7 @@ int wait_for_nodes(Nodes& nodes, const Signals& signals, const std::string& poin
 }  // namespace
 
 JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostream& err) {
-  // Until there are ranks to pass them on to, signals do to this process what they always do.
+  // Signals keep their usual effect until there are ranks to pass them on to.
   Nodes nodes(options);
   const Signals signals;
   adopt_orphans();

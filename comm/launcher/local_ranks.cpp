@@ -63,7 +63,7 @@ void LocalRanks::attend(const std::function<void(LocalRank&)>& ended) {
     if (rank.exit_code) continue;
     rank.exit_code = rank.process.exit_code();
     if (!rank.exit_code) continue;
-    drain(rank);  // its last words
+    drain(rank);  // its last output
     rank.out.finish();
     rank.err.finish();
     ended(rank);

@@ -31,15 +31,15 @@ struct Screen {
 
 class LocalRanks {
  public:
-  /// Starts them. InputError where the program or a log cannot be opened.
+  /// Starts them. InputError if the program or a log cannot be opened.
   LocalRanks(const LauncherOptions& options, const Nodes& nodes, int attempt, Screen screen);
 
-  /// Until one prints or ends or a signal has come, at most for so many milliseconds.
+  /// Waits until one prints or ends or a signal has come, at most for so many milliseconds.
   void wait(const Signals& signals, int milliseconds) const;
-  /// Passes on what they have printed; calls `ended` with each that has ended since.
+  /// Passes on their output; calls `ended` with each rank that has ended since the last call.
   void attend(const std::function<void(LocalRank&)>& ended);
   bool all_ended() const;
-  /// A signal to those that run.
+  /// Sends a signal to the ranks that run.
   void send(int number) const;
   /// Shows the errors that ended them, but for those that `hidden` chooses.
   void show_errors(const std::function<bool(const LocalRank&)>& hidden);

@@ -6,7 +6,7 @@
 namespace ringlet::comm {
 namespace {
 
-/// The others fetch the last word of this node's launcher.
+/// Time for the other nodes to fetch the last value of this node's launcher.
 constexpr auto kLinger = std::chrono::seconds(10);
 
 /// Whether `host` is this one.
@@ -71,7 +71,7 @@ void Nodes::number_nodes() {
   if (!options_.node_rank && !server_) node_rank_ = static_cast<int>(store_->add("nodes", 1));
   const bool one_more = node_rank_ >= options_.nnodes;
   const bool taken = !one_more && store_->add(str("node ", node_rank_), 1) > 1;
-  // Who has no place here says goodbye before it throws: otherwise the job would end with it.
+  // A launcher without a place says goodbye before it throws: otherwise the job would end with it.
   if (one_more || taken) store_.reset();
   if (one_more) fail_input("--nnodes ", options_.nnodes, ": this is one more");
   if (taken) fail_input("--node-rank ", node_rank_, ": another launcher has it");

@@ -1,4 +1,4 @@
-// How the launchers of a job's nodes find each other and stay in step.
+// Connects the launchers of a job's nodes and keeps them in step.
 #pragma once
 
 #include <functional>
@@ -22,14 +22,14 @@ class Nodes {
   int first_rank() const { return first_rank_; }  // of this node
   int world_size() const { return world_size_; }
   int port() const { return port_; }
-  /// What ranks need to know beside torchrun's variables.
+  /// Ranks need it in addition to torchrun's variables.
   const Token& token() const { return token_; }
-  bool token_is_new() const { return token_is_new_; }  // no variable tells it to the ranks yet
+  bool token_is_new() const { return token_is_new_; }  // no variable gives it to the ranks yet
 
-  /// This node's part in one attempt of the ranks: their alarm.
+  /// This node's connection to the ranks' alarm in one attempt.
   std::unique_ptr<TcpStore> join_attempt(int attempt) const;
 
-  /// Says that this node has come to `point`; all_at() is true once every node has. Error when a
+  /// Records that this node has come to `point`; all_at() is true once every node has. Error when a
   /// launcher has died.
   void arrive_at(const std::string& point);
   bool all_at(const std::string& point);
@@ -37,7 +37,7 @@ class Nodes {
   bool broken() const { return store_->raised(); }
   std::string cause() const { return store_->cause(); }
   void stop(const std::string& cause) { store_->raise(cause); }
-  /// What one node knows and the others ask for.
+  /// A value that one node stores and the other nodes request.
   void tell(const std::string& key, const std::string& value);
   std::string ask(const std::string& key, Timeout timeout);
 

@@ -1,4 +1,4 @@
-// What ranks print: to the screen, line by line with the rank before it, and to a file each.
+// The ranks' output: to the screen, each line with its rank before it, and to one file each.
 #pragma once
 
 #include <deque>
@@ -10,17 +10,17 @@
 
 namespace ringlet::comm {
 
-/// One stream of one rank, read from a pipe without waiting.
+/// One output stream of one rank, read from a pipe without blocking.
 class RankStream {
  public:
-  /// `screen` and `file` may be null and empty. InputError where the file cannot be written; when
-  /// its disk is full later, one of the `warnings` says so and the rank goes on without it.
+  /// `screen` and `file` may be null and empty. InputError if the file cannot be written. If its
+  /// disk is full later, a line to `warnings` reports it and the rank continues without the file.
   RankStream(std::string prefix, std::ostream* screen, const std::filesystem::path& file,
              std::ostream& warnings);
 
-  /// Passes on what has come; false once nothing more will.
+  /// Passes on the available output; false at its end.
   bool pump(int fd);
-  /// Passes on a last line that has no end.
+  /// Passes on a last line that has no newline.
   void finish();
   /// The error that ended a ringlet program: a last line "ringlet: …", which the screen gets by
   /// show_error() alone. Empty where there is none or no screen.

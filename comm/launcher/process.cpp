@@ -52,7 +52,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return list;
 }
 
-/// What the child needs, made before fork(): between fork and exec nothing may allocate.
+/// The child's data, made before fork(): between fork and exec nothing may allocate.
 struct Start {
   std::vector<char*> argv;
   std::vector<char*> envp;
@@ -65,7 +65,7 @@ struct Start {
   int report;  // Reports go there
 };
 
-/// What becomes of a start.
+/// The result of a start.
 struct Report {
   enum Kind : int { started, failed } kind;
   int value;  // the program's process id, or errno
@@ -103,8 +103,8 @@ void mask_signals(bool all) {
   give_up(start);
 }
 
-/// Kills the children of this process, those that become its own when their parents end included;
-/// without allocating.
+/// Kills the children of this process, without allocating. Grandchildren are killed, too: they
+/// become its children when their parents end.
 void kill_all_below() {
   for (int round = 0; round < 1000; ++round) {
     const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -121,12 +121,12 @@ void kill_all_below() {
   }
 }
 
-/// Ends this process as its child did.
+/// Ends this process with the status of its child.
 [[noreturn]] void end_like(const siginfo_t& child) {
   if (child.si_code == CLD_EXITED) _exit(child.si_status);
-  prctl(PR_SET_DUMPABLE, 0);  // there is a core file of the child, if any
+  prctl(PR_SET_DUMPABLE, 0);  // the child has left a core file, if any
   ::signal(child.si_status, SIG_DFL);
-  sigset_t own;  // alone: another that waits must not come first
+  sigset_t own;  // only this one: another pending signal must not come first
   sigemptyset(&own);
   sigaddset(&own, child.si_status);
   sigprocmask(SIG_UNBLOCK, &own, nullptr);
@@ -134,8 +134,8 @@ void kill_all_below() {
   _exit(128 + child.si_status);
 }
 
-/// The life of a guard: it waits for the end of the program, or of the launcher. It holds nothing
-/// of the launcher's open, and hears no signal but those two.
+/// The life of a guard: it waits for the end of the program, or of the launcher. It holds no
+/// descriptor of the launcher, and accepts no signal but SIGCHLD and SIGHUP.
 [[noreturn]] void guard(const Start& start) {
   mask_signals(true);
   sigset_t heard;
@@ -170,14 +170,14 @@ void set_nonblocking(const Socket& socket) {
   fcntl(socket.fd(), F_SETFL, fcntl(socket.fd(), F_GETFL) | O_NONBLOCK);
 }
 
-/// Takes a killed child off the system's list. One that hangs in the kernel is not waited for.
+/// Reaps a killed child. Gives up after 5 s if the child hangs in the kernel.
 void reap(pid_t child) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (waitpid(child, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// The children of this process, by /proc.
+/// The children of this process, found in /proc.
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   std::error_code error;
@@ -217,7 +217,7 @@ Process::Process(const ProcessOptions& options) {
   guard_ = fork();
   RINGLET_CHECK(guard_ >= 0, "[run] no process: ", std::strerror(errno));
   if (guard_ == 0) guard(start);
-  setpgid(guard_, guard_);  // whoever is first; afterwards the group can be killed
+  setpgid(guard_, guard_);  // the guard does the same; the earlier call counts
   report.write.close();
   Report said{};
   while (read(report.read.fd(), &said, sizeof(said)) == sizeof(said)) {
@@ -235,7 +235,7 @@ Process::Process(const ProcessOptions& options) {
 }
 
 Process::~Process() {
-  // Not reaped before, so its number still means this group and no other.
+  // The guard is not reaped yet, so its process id still means this group and no other.
   if (!end_) return;
   signal(SIGKILL);
   reap(guard_);
@@ -264,7 +264,7 @@ void adopt_orphans() {
 }
 
 void kill_children() {
-  // A killed child's own children become ours, so this goes on until there are none.
+  // A killed child's own children become ours: repeats until there are none.
   for (int round = 0; round < 100; ++round) {
     const std::vector<pid_t> all = children();
     if (all.empty()) return;

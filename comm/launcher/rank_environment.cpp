@@ -28,7 +28,7 @@ std::map<std::string, std::string> rank_environment(const LauncherOptions& optio
       {"RINGLET_PORT", text(nodes.port())},
       {"RINGLET_LAUNCHER", "1"},
   };
-  // Empty: not what a launcher above this one has said.
+  // Empty rather than unset: hides the value of an outer launcher.
   variables[kPinned] = options.pin && !share_cores(options.nproc_per_node)[0].empty() ? "1" : "";
   if (nodes.token_is_new()) variables["RINGLET_TOKEN"] = nodes.token().secret();
   return variables;

@@ -1,4 +1,4 @@
-// What a launcher tells its ranks.
+// The environment variables that a launcher sets for its ranks.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace ringlet::comm {
 
-/// torchrun's variables, and those that init_from_env() looks for.
+/// torchrun's variables, and those that init_from_env() reads.
 std::map<std::string, std::string> rank_environment(const LauncherOptions& options,
                                                     const Nodes& nodes, int attempt,
                                                     int local_rank);

@@ -13,7 +13,7 @@ Signals::Signals() {
   sigemptyset(&set_);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set_, number);
   pthread_sigmask(SIG_BLOCK, &set_, &before_);
-  pipe_before_ = std::signal(SIGPIPE, SIG_IGN);  // a screen that is gone does not end the job
+  pipe_before_ = std::signal(SIGPIPE, SIG_IGN);  // a closed terminal does not end the job
   fd_ = Socket(signalfd(-1, &set_, SFD_NONBLOCK | SFD_CLOEXEC));
   RINGLET_CHECK(fd_, "[run] no signalfd");
 }

@@ -1,4 +1,4 @@
-// Signals that would end this process, read like input.
+// Signals that would end this process, read from a descriptor.
 #pragma once
 
 #include <csignal>
@@ -8,7 +8,7 @@
 
 namespace ringlet::comm {
 
-/// SIGINT, SIGTERM, SIGHUP and SIGQUIT do nothing by themselves while this lives.
+/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT have no effect by themselves.
 class Signals {
  public:
   Signals();
@@ -16,9 +16,9 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// Readable once one has come.
+  /// Readable once a signal has come.
   const Socket& fd() const { return fd_; }
-  /// The next one that has come; 0: none.
+  /// The next signal that has come; 0: none.
   int next() const;
 
  private:

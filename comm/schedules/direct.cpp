@@ -3,7 +3,7 @@
 namespace ringlet::comm {
 namespace {
 
-// The other ranks, the next one first, so that not all turn to the same one at once.
+// The peers, the next rank first, so that not all ranks send to the same one at the same time.
 std::vector<int> others(int rank, int size) {
   std::vector<int> peers;
   for (int distance = 1; distance < size; ++distance) peers.push_back((rank + distance) % size);

@@ -1,11 +1,11 @@
-// The ranks sit in a ring; each sends to the next one and receives from the previous one, so that
-// every link carries the same bytes in every step.
+// The ranks form a ring: each sends to the next one and receives from the previous one. Every link
+// carries the same number of bytes in every step.
 #include "ringlet/comm/schedule.h"
 
 namespace ringlet::comm {
 namespace {
 
-// One rank's seat in the ring, and the verbs of its steps. Pieces are counted modulo the size.
+// One rank's position in the ring, and its kinds of steps. Pieces are counted modulo the size.
 struct Seat {
   int rank;
   int size;
@@ -14,11 +14,11 @@ struct Seat {
   Transfer to_next(int piece) const { return {around(rank + 1), around(piece)}; }
   Transfer from_previous(int piece) const { return {around(rank - 1), around(piece)}; }
 
-  /// Sends piece `out`; what comes in is added to piece `in` here.
+  /// Sends piece `out`; adds the received data to piece `in` here.
   Step send_receive_add(int out, int in) const {
     return {{to_next(out)}, {from_previous(in)}, Then::add};
   }
-  /// Sends piece `out`; what comes in takes the place of piece `in` here.
+  /// Sends piece `out`; the received data replaces piece `in` here.
   Step send_receive_copy(int out, int in) const {
     return {{to_next(out)}, {from_previous(in)}, Then::copy};
   }
@@ -26,11 +26,12 @@ struct Seat {
 
 }  // namespace
 
-// Three ranks, pieces 0, 1 and 2; what rank r sends in each step, and what arrives for good:
+// Three ranks, pieces 0, 1 and 2: the piece that each sends in each step, and the one it owns at
+// the end:
 //
-//            step 0   step 1             The sum of piece 2 starts at rank 0, rank 1 adds its own,
-//   rank 0   2        1        owns 0    and rank 2 its own: there it is whole. A rank sends on in
-//   rank 1   0        2        owns 1    each step what it added to in the step before.
+//            step 0   step 1             The sum of piece 2 starts at rank 0. Rank 1 adds its own,
+//   rank 0   2        1        owns 0    then rank 2: there it is complete. In each step a rank
+//   rank 1   0        2        owns 1    sends the piece that it added to in the step before.
 //   rank 2   1        0        owns 2
 Schedule ring_reduce_scatter(int rank, int size) {
   const Seat seat{rank, size};
@@ -40,11 +41,11 @@ Schedule ring_reduce_scatter(int rank, int size) {
   return schedule;
 }
 
-// The same three ranks, which now own a piece each:
+// The same three ranks, which now own one piece each:
 //
 //            step 0   step 1             Piece 0 leaves rank 0, is copied by rank 1 and then by
-//   rank 0   0        2                  rank 2. A rank sends on in each step what it copied in the
-//   rank 1   1        0                  step before.
+//   rank 0   0        2                  rank 2. In each step a rank sends the piece that it copied
+//   rank 1   1        0                  in the step before.
 //   rank 2   2        1
 Schedule ring_all_gather(int rank, int size) {
   const Seat seat{rank, size};
@@ -60,8 +61,8 @@ Schedule ring_all_reduce(int rank, int size) {
   return schedule;
 }
 
-// The ring is cut before the root: a chain, through which n pieces follow each other. A rank at
-// distance d from the root gets piece p in step p + d - 1 and sends it on in the next.
+// The ring is cut before the root into a chain, through which n pieces follow each other. A rank at
+// distance d from the root receives piece p in step p + d - 1 and sends it in the next step.
 Schedule ring_broadcast(int rank, int size, int root) {
   const Seat seat{rank, size};
   const int distance = seat.around(rank - root);

@@ -19,7 +19,7 @@ namespace ringlet::comm {
 namespace fs = std::filesystem;
 namespace {
 
-/// Longer names are cut: a name has 255 bytes, some of which writing it takes.
+/// Longer names are cut: a name has at most 255 bytes, and writing the file needs some of them.
 constexpr std::size_t kLongestFileName = 150;
 
 std::string sha256(const std::string& text) {
@@ -33,8 +33,8 @@ std::string sha256(const std::string& text) {
   return digest;
 }
 
-/// A key as a file's name: letters, digits, '.', '_' and '-' stay, other bytes become %xx. Of a
-/// long one the beginning stays, and '#' and a digest of the whole.
+/// A key as a file's name: letters, digits, '.', '_' and '-' stay, other bytes become %xx. A long
+/// name keeps its beginning, followed by '#' and a digest of the key.
 std::string file_name(const std::string& key) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string name = "=";  // no key is ".", "..", or the name of a lock
@@ -58,7 +58,7 @@ std::string file_name(const std::string& key) {
   return name;
 }
 
-/// One process at a time; the system unlocks for a process that dies.
+/// A lock for one process at a time; the system releases it when that process dies.
 class Lock {
  public:
   explicit Lock(const fs::path& path)

@@ -8,8 +8,8 @@
 
 namespace ringlet::comm {
 
-/// Makes the folder where there is none. Each job needs an empty one of its own: what an earlier
-/// job left in it would be taken for this one's.
+/// Creates the folder if it is missing. Each job needs a separate, empty one: keys of an earlier
+/// job would be taken for those of this one.
 std::shared_ptr<Store> make_file_store(const std::string& folder);
 
 }  // namespace ringlet::comm

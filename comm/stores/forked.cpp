@@ -1,5 +1,5 @@
-// The store of ranks that are forked from one process: a page of shared memory that grows. Nothing
-// of it is left when the last of them ends, however it ends.
+// The store of ranks that are forked from one process: shared memory, allocated as it is used. It
+// is freed when the last of them ends, for any reason.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -18,11 +18,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Entries end to end: lengths, key, value; the last of a key counts. Pages cost memory once used.
+// Contiguous entries: lengths, key, value; the last of a key counts. Pages cost memory once used.
 struct Shelf {
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
   pthread_mutex_t mutex;
-  std::size_t used = 0;  // moved on last, so that a writer that is killed leaves no half entry
+  std::size_t used = 0;  // advanced last, so that a killed writer leaves no partial entry
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
 };
 
@@ -83,7 +83,7 @@ class ForkedStore final : public Store {
 
   std::int64_t add(const std::string& key, std::int64_t amount) override {
     const SharedLock lock(shelf_->mutex);
-    const std::string counter = "+" + key;  // beside the values of the same key
+    const std::string counter = "+" + key;  // separate from the values of the same key
     const auto last = find(counter);
     const std::int64_t sum =
         (last.data() ? std::stoll(std::string(last.begin(), last.end())) : 0) + amount;
@@ -92,7 +92,7 @@ class ForkedStore final : public Store {
   }
 
  private:
-  /// The value of a key; without data where there is none.
+  /// The value of a key; without data if there is none.
   std::span<char> find(const std::string& key) const {
     std::span<char> found;
     for (std::size_t at = 0; at < shelf_->used;) {
@@ -105,8 +105,8 @@ class ForkedStore final : public Store {
     return found;
   }
 
-  // Numbers that change for as long as the job runs stay where they are: a kill within these few
-  // bytes is as good as impossible.
+  // Short values of the same length are overwritten in place, as some numbers change for as long as
+  // the job runs. A kill within these few bytes is practically impossible.
   void put(const std::string& key, const std::string& value) {
     constexpr std::size_t kShort = 16;
     const auto last = find(key);

@@ -41,11 +41,11 @@ Socket open_socket(const addrinfo& address) {
 }
 
 void set_option(const Socket& socket, int level, int name, int value) {
-  // Best effort: without it a lost host is noticed later.
+  // Best effort: without it a lost host is detected later.
   static_cast<void>(setsockopt(socket.fd(), level, name, &value, sizeof(value)));
 }
 
-// Small messages leave at once, and a host that vanishes is noticed within half a minute.
+// Small messages are sent immediately, and a vanished host is detected within half a minute.
 void prepare(const Socket& socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -112,7 +112,7 @@ Socket make_wakeup() {
 
 void wake(const Socket& wakeup) {
   const std::uint64_t one = 1;
-  static_cast<void>(!write(wakeup.fd(), &one, sizeof(one)));  // full is awake, too
+  static_cast<void>(!write(wakeup.fd(), &one, sizeof(one)));  // a full counter wakes, too
 }
 
 void clear(const Socket& wakeup) {
@@ -177,7 +177,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
       if (wait_for(socket, POLLOUT, deadline))
         getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
     }
-    // Where nobody listens yet, TCP can connect a socket to itself.
+    // If no process listens yet, TCP can connect a socket to itself.
     if (error == 0 && is_connected_to_itself(socket)) error = ECONNREFUSED;
     if (error == 0) {
       prepare(socket);

@@ -1,4 +1,4 @@
-// TCP sockets, non-blocking, closed with their owner; nothing waits beyond a deadline.
+// TCP sockets, non-blocking, closed with their owner. No call waits beyond its deadline.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class Socket {
   int fd_ = -1;
 };
 
-/// Threads that are started while it lives take none of the program's signals.
+/// Threads that are started while it lives receive none of the program's signals.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -44,35 +44,35 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-/// What poll() wakes up for beside sockets.
+/// An eventfd that wakes poll().
 Socket make_wakeup();
 void wake(const Socket& wakeup);
 void clear(const Socket& wakeup);
 
-/// A numeric IPv4 or IPv6 address.
+/// Whether it is a numeric IPv4 or IPv6 address.
 bool is_numeric_address(const std::string& host);
-/// All addresses of the name are of this host's loopback; false for an unknown name.
+/// Whether all addresses of the name are this host's loopback; false for an unknown name.
 bool is_loopback(const std::string& host);
 
-/// Listens at the address of `host` ("" is every address), port 0 is a free one. InputError
+/// Listens at the address of `host` ("" is every address); port 0 chooses a free one. InputError
 /// "cannot listen at HOST:PORT: Address already in use".
 Socket listen_at(const std::string& host, int port);
 int local_port(const Socket& listener);
-/// The next connection, non-blocking, or none: then errno says why.
+/// The next connection, non-blocking; an empty socket, with the reason in errno, if there is none.
 Socket accept_from(const Socket& listener);
 
-/// One attempt. An empty socket, with the reason in `why`, where nobody answers.
+/// One attempt. Returns an empty socket, with the reason in `why`, if no server answers.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
 
-/// How many bytes were sent: fewer than all when the peer is gone or the deadline has passed.
+/// The number of bytes sent: fewer than all if the connection ends or the deadline passes.
 std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline);
-/// Sends all or fails; false when the peer is gone or the deadline has passed.
+/// Sends all or fails; false if the connection ends or the deadline passes.
 bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 enum class Got { bytes, nothing, end };
-/// Appends what is there, at most `most` bytes, without waiting; at the end of the connection errno
-/// tells why (0: the peer closed it).
+/// Appends the available bytes, at most `most`, without waiting. At the end of the connection errno
+/// has the reason (0: the peer closed it).
 Got receive_some(const Socket& socket, std::string& into, std::size_t most);
-/// Receives exactly n bytes; shorter when the peer is gone or the deadline has passed.
+/// Receives exactly n bytes; fewer if the connection ends or the deadline passes.
 std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline);
 
 }  // namespace ringlet::comm

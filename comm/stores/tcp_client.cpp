@@ -74,8 +74,8 @@ class TcpStore::Impl {
     stop();
   }
 
-  /// Throws where the server refuses, the connection ended, time is up or, in a get, which waits
-  /// for other ranks, the alarm was raised.
+  /// Throws if the server refuses, the connection has ended or the time is up. A get, which waits
+  /// for other ranks, also throws when the alarm is raised.
   StoreMessage request(StoreMessage message, Timeout timeout) {
     const Deadline deadline = Clock::now() + timeout;
     std::unique_lock lock(mutex_);
@@ -106,7 +106,7 @@ class TcpStore::Impl {
   void raise(const std::string& cause) {
     const std::string text = cause.substr(0, kLongestValue);
     const bool sent = send(encode({.type = StoreVerb::raise, .value = text}), soon());
-    // The server knows who was first. Where it does not answer, this cause is as good as any.
+    // The server decides which cause was first. If it does not answer, this one is used.
     std::unique_lock lock(mutex_);
     if (sent) changed_.wait_for(lock, kGoodbye, [&] { return raised() || ended_; });
     raise_here(text, name_);
@@ -133,8 +133,8 @@ class TcpStore::Impl {
 
   static Deadline soon() { return Clock::now() + kGoodbye; }
 
-  /// One message after the other, each by its own deadline. What was sent in part cannot be taken
-  /// back, so the connection ends with it.
+  /// Sends one message at a time, each with a separate deadline. A partly sent message cannot be
+  /// taken back, so the connection ends with it.
   bool send(const std::string& bytes, Deadline deadline) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, deadline, [&] { return !sending_ || ended_; }) || ended_)
@@ -164,7 +164,7 @@ class TcpStore::Impl {
     }
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    shutdown(socket_.fd(), SHUT_RDWR);  // whoever waits to send is told
+    shutdown(socket_.fd(), SHUT_RDWR);  // wakes the threads that wait to send
     if (!leaving_ && !closing_ && !stop_)
       raise_here(
           why.empty() ? str(server_, " ended without saying goodbye") : str(server_, ": ", why),
@@ -172,7 +172,7 @@ class TcpStore::Impl {
     changed_.notify_all();
   }
 
-  /// Sleeps until there is something, and handles it; false at the connection's end.
+  /// Waits for data and handles it; false at the end of the connection.
   bool receive() {
     std::array<pollfd, 2> polled{{{socket_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}}};
     const int patience =
@@ -192,7 +192,7 @@ class TcpStore::Impl {
     return true;
   }
 
-  /// Nothing came for a while. Any answer will do: nobody waits for that of request 0.
+  /// Nothing was received for a while. Any answer will do: no thread waits for that of request 0.
   void ask_whether_it_is_there() {
     if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds(silence_), " s");
     if (joined_) send(encode({.type = StoreVerb::add, .key = "questions"}), Clock::now());
@@ -243,7 +243,7 @@ class TcpStore::Impl {
   std::atomic<bool> raised_{false};
   std::string cause_;
   std::string culprit_;
-  bool sending_ = false;  // some thread is, and waits for none of the locks here
+  bool sending_ = false;  // a thread is sending, without holding mutex_
   bool leaving_ = false;
   bool closing_ = false;
   bool ended_ = false;

@@ -1,4 +1,4 @@
-// One process's connection to a TCP store: its keys, and, over the same socket, its alarm.
+// One process's connection to a TCP store: its keys and, over the same socket, its alarm.
 #pragma once
 
 #include <memory>
@@ -16,25 +16,25 @@ struct TcpStoreOptions {
   Token token = {};
   /// Keys and the alarm are shared by all clients of one scope.
   std::string scope = "world";
-  /// Who this is in messages: "rank 2". Process id and host are added.
+  /// This client's name in messages: "rank 2". Process id and host are added.
   std::string name = "somebody";
-  /// What the server is in messages; its address is added.
+  /// The server's name in messages; its address is added.
   std::string server = "the store";
-  /// Longest wait for the server to be there, and for each of its answers.
+  /// Longest wait for the server to start, and for each of its answers.
   Timeout timeout = std::chrono::minutes(5);
-  /// How long either side may say nothing though its host is there (a process that was stopped)
-  /// before the other raises the alarm. 0: however long.
+  /// How long either side may send nothing though its host is up (a stopped process) before the
+  /// other side raises the alarm. 0: without limit.
   Timeout silence = Timeout::zero();
 };
 
 /// A client thread sleeps on the socket. When a client of the scope ends without a goodbye, or the
-/// server does, the alarm is raised here at once; get() then throws its cause, and so does all else
-/// once the server has ended or is silent.
+/// server does, the alarm is raised here immediately. get() then throws its cause; all other calls
+/// do so once the server has ended or is silent.
 class TcpStore final : public Store, public Alarm {
  public:
-  /// Waits for the server. Error that names it where nobody answers, or does with another token.
+  /// Waits for the server. Error that names it if no server answers, or one with another token.
   explicit TcpStore(const TcpStoreOptions& options);
-  /// Says goodbye; or raises the alarm where it is an exception that ends this rank.
+  /// Says goodbye. If an exception ends this rank, raises the alarm first.
   ~TcpStore() override;
 
   /// At most 4 KiB of key and 1 MiB of value.
@@ -45,7 +45,7 @@ class TcpStore final : public Store, public Alarm {
   void raise(const std::string& cause) override;
   bool raised() const override;
   std::string cause() const override;
-  /// The name of who raised it; empty where it was the connection that ended.
+  /// The name of the client that raised it; empty if the alarm came from a lost connection.
   std::string culprit() const;
 
  private:

@@ -13,12 +13,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kHandshake = std::chrono::seconds(5);
-/// As long as the server may be turning strangers away by the hundred; after that, it means us.
+/// A flooded server may close any unauthenticated connection; after this time the token is wrong.
 constexpr auto kClosedInHandshake = std::chrono::seconds(3);
 constexpr auto kFirstNap = std::chrono::milliseconds(5);
 constexpr auto kLongestNap = std::chrono::milliseconds(200);
 
-/// Proves to know the token and checks that the server does.
+/// Proves that this side knows the token, and checks that the server does.
 bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, std::string& why) {
   const std::string nonce = random_bytes(kNonce);
   why = "it closes the connection: its job token is another one (RINGLET_TOKEN)";

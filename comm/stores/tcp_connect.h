@@ -1,4 +1,4 @@
-// A client's way into a TCP store.
+// A client's handshake with a TCP store.
 #pragma once
 
 #include "ringlet/comm/stores/socket.h"
@@ -6,8 +6,8 @@
 
 namespace ringlet::comm {
 
-/// Waits for the server and proves to know the token. Error that names the server where nobody
-/// answers in time, or does with another token.
+/// Waits for the server and proves to know the token. Error that names the server if none answers
+/// in time, or one with another token.
 Socket connect_to_store(const TcpStoreOptions& options);
 
 }  // namespace ringlet::comm

@@ -13,8 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kAcceptsPerRound = 64;  // so that a flood of strangers waits, not the ranks
-/// After the system ran out of descriptors there is no hurry to fail again.
+constexpr int kAcceptsPerRound = 64;  // so that a flood of connections waits, not the ranks
+/// The pause before the next accept after the system ran out of descriptors.
 constexpr auto kExhausted = std::chrono::milliseconds(100);
 
 Socket open_listener(const TcpStoreServerOptions& options) {
@@ -66,7 +66,7 @@ void TcpDoor::accept_some(const LetIn& let_in) {
       return;
     }
     push(strangers_, {std::move(socket), Clock::now() + options_.handshake_timeout});
-    // A rank's hello is mostly there already.
+    // A rank's hello has mostly arrived already.
     hear(strangers_, std::prev(strangers_.end()), let_in);
   }
 }
@@ -90,7 +90,7 @@ void TcpDoor::hear(Strangers& list, Strangers::iterator stranger, const LetIn& l
     const Heard heard = guest ? hear_proof(*stranger) : hear_hello(*stranger);
     if (heard == Heard::part) return;
     if (heard == Heard::all && guest) let_in(std::move(stranger->socket));
-    // Strangers cannot crowd out who knows the token, if by a recording.
+    // A valid hello, if perhaps a recorded one, protects it from being crowded out by others.
     if (heard == Heard::all && !guest) push(guests_, std::move(*stranger));
   }
   list.erase(stranger);
@@ -107,7 +107,7 @@ TcpDoor::Heard TcpDoor::hear_hello(Stranger& stranger) const {
   stranger.nonces = nonce + fresh;
   stranger.in.clear();
   const std::string challenge = fresh + options_.token.sign("server", stranger.nonces);
-  // These are the first bytes into an empty buffer: all or nothing.
+  // These are the first bytes into an empty buffer: all or none are sent.
   return send(stranger.socket.fd(), challenge.data(), challenge.size(), MSG_NOSIGNAL) ==
                  static_cast<ssize_t>(challenge.size())
              ? Heard::all

@@ -1,4 +1,4 @@
-// The way into a TCP store: everybody is a stranger here until they have proved to know the token.
+// The handshake of a TCP store: a client is unauthenticated until it has proved to know the token.
 #pragma once
 
 #include <poll.h>
@@ -16,25 +16,26 @@ namespace ringlet::comm {
 /// Used by one thread, which polls.
 class TcpDoor {
  public:
-  /// InputError where it cannot listen, or would listen beyond loopback without a token.
+  /// InputError if it cannot listen, or would listen beyond loopback without a token.
   explicit TcpDoor(const TcpStoreServerOptions& options);
 
   int port() const { return local_port(listener_); }
-  /// Appends what is to be polled.
+  /// Appends the descriptors to be polled.
   void poll_into(std::vector<pollfd>& polled) const;
-  /// When somebody's time is up.
+  /// The next deadline of a client, or the time of the next accept.
   Deadline next_due() const;
-  /// Hears those that poll() found to speak, `events` being what poll_into() appended, and opens to
-  /// new ones. Calls let_in with the socket of each who has proved to know the token.
+  /// Reads from the clients that poll() found readable and accepts new ones; `events` are the
+  /// entries that poll_into() appended. Calls let_in with the socket of each client that has proved
+  /// to know the token.
   void serve(const pollfd* events, const std::function<void(Socket)>& let_in);
 
  private:
-  /// Costs at most kHello bytes.
+  /// An unauthenticated client. It costs at most kHello bytes.
   struct Stranger {
     Socket socket;
     Deadline deadline;
     std::string in = {};
-    std::string nonces = {};  // C S, once the hello was good
+    std::string nonces = {};  // C S, once the hello was valid
   };
   using Strangers = std::list<Stranger>;  // oldest, and so first due, first
   using LetIn = std::function<void(Socket)>;
@@ -51,7 +52,7 @@ class TcpDoor {
   const TcpStoreServerOptions options_;
   Socket listener_;
   Strangers strangers_;
-  Strangers guests_;  // whose hello was good; they owe the proof
+  Strangers guests_;  // with a valid hello; their proof is pending
   Deadline accept_again_{};
 };
 

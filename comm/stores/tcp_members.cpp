@@ -92,7 +92,7 @@ void TcpMembers::join(TcpMember& member, const StoreMessage& message) {
   member.name = message.value;
   member.silence = Timeout(std::clamp<std::int64_t>(message.number, 0, kLongestSilence.count()));
   member.heard();
-  change_count(1);  // before it hears that it is in, and may ask who is
+  change_count(1);  // before the answer, so that it is counted when it has it
   member.answer({.type = StoreVerb::done, .id = message.id});
   scopes_[message.key].join(member);
 }
@@ -111,7 +111,7 @@ void TcpMembers::leave(TcpMember& member) {
   change_count(-1);
 }
 
-/// Closes those that are gone, and drops what nobody shares any more.
+/// Removes the members that have ended, and the scopes without members.
 void TcpMembers::bury() {
   for (TcpMember& member : members_)
     if (member.stuck()) lose(member, "does not read what it asked for");

@@ -15,27 +15,27 @@
 
 namespace ringlet::comm {
 
-/// Used by one thread, which polls, but for wait_for_goodbyes().
+/// Used by one thread, which polls; wait_for_goodbyes() may be called by any.
 class TcpMembers {
  public:
-  /// Of somebody who knows the token.
+  /// Adds a client that has proved to know the token.
   void add(Socket socket) { members_.push_back({std::move(socket)}); }
   std::size_t size() const { return members_.size(); }
 
-  /// Appends what is to be polled.
+  /// Appends the descriptors to be polled.
   void poll_into(std::vector<pollfd>& polled) const;
-  /// When one of them should have given a sign of life.
+  /// When the next sign of life from a member is due.
   Deadline next_sign() const;
-  /// Handles what poll() found, `events` being what poll_into() appended. Whoever has ended without
-  /// a goodbye, or is silent, is the cause of an alarm.
+  /// Handles the results of poll(); `events` are the entries that poll_into() appended. A member
+  /// that has ended without a goodbye, or is silent, causes an alarm.
   void serve(const pollfd* events);
 
-  /// The server goes, and that is no accident.
+  /// Tells all members that the server ends in order.
   void say_closing();
-  /// It cannot go on.
+  /// Raises the alarm on all members: the server cannot continue.
   void fail_all(const std::string& cause);
 
-  /// Whether at most `remaining` are left that have joined, at the latest after `timeout`.
+  /// Waits until at most `remaining` members that have joined are left; false after `timeout`.
   bool wait_for_goodbyes(Timeout timeout, int remaining) const;
 
  private:

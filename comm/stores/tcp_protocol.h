@@ -1,11 +1,11 @@
-// What the TCP store's two sides say to each other.
+// The protocol between the two sides of the TCP store.
 //
-// Handshake, before the server says anything else to anybody. Both nonces are fresh, C and S:
+// The handshake comes before any other byte of the server. Both nonces, C and S, are fresh:
 //   client -> server   magic, C, sign("hello", C)
 //   server -> client   S, sign("server", C S)       only if the hello was signed with the token
 //   client -> server   sign("client", C S)          proves that the hello was no recording
-// Who does not know the token gets no byte. Afterwards both sides send messages; they are neither
-// secret nor signed, like the tensors that ranks exchange.
+// A client that does not know the token receives no byte. After the handshake both sides send
+// messages; they are neither secret nor signed, like the tensors that ranks exchange.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,26 @@ inline constexpr std::size_t kHello = kMagic.size() + kNonce + 32;
 inline constexpr std::size_t kChallenge = kNonce + 32;
 inline constexpr std::size_t kProof = 32;
 
-/// So many signs of life belong to the time that a side may be silent. Those missed in a row are
-/// counted, not timed: where both sides stood still it is one.
+/// The longest silence of a side is divided into so many signs of life. Missed ones in a row are
+/// counted, not timed: if both sides stood still, only one is missed.
 inline constexpr int kSignsOfLife = 4;
 
 inline constexpr std::size_t kLongestKey = 4096;
 inline constexpr std::size_t kLongestValue = 1 << 20;
 
 enum class StoreVerb : std::uint8_t {
-  join,     // client: key = the scope whose keys and alarm it shares, value = its name, number =
-            // milliseconds without a message that make it silent; 0: it may be
+  join,     // client: key = its scope of keys and alarm, value = its name, number =
+            // milliseconds without a message that make it silent; 0: no limit
   set,      // client: key, value                    answered by done
   get,      // client: key                           answered by done with the value, once it is set
   forget,   // client: no longer waits for get `id`
   add,      // client: key, number                   answered by done with the new number
   raise,    // client: value = the cause             answered by alarm
-  goodbye,  // client: its end of the connection is no accident; the server closes it
+  goodbye,  // client: leaves in order; the server closes the connection
   done,     // server: answers `id`
   refused,  // server: answers `id`; value = why
-  alarm,    // server: value = the first cause, key = the name of who raised it
-  closing,  // server: the end of the connection will be no accident
+  alarm,    // server: value = the first cause, key = the name of the client that raised it
+  closing,  // server: will close the connection in order
 };
 
 struct StoreMessage {
@@ -51,19 +51,19 @@ struct StoreMessage {
   std::string value = {};
 };
 
-/// Error where key or value is too long.
+/// Error if key or value is too long.
 std::string encode(const StoreMessage& message);
 
 /// Cuts a stream of bytes into messages.
 class StoreMessageReader {
  public:
   void feed(std::string_view bytes) { bytes_.append(bytes); }
-  /// The next whole message, if there is one; Error on anything that encode() never makes.
+  /// The next whole message, if there is one; Error on bytes that encode() never makes.
   std::optional<StoreMessage> next();
 
  private:
   std::string bytes_;
-  std::size_t begin_ = 0;  // of what has not been read
+  std::size_t begin_ = 0;  // of the unread bytes
 };
 
 }  // namespace ringlet::comm

@@ -26,7 +26,7 @@ void TcpMember::flush() {
   while (!out.empty()) {
     const ssize_t n = send(socket.fd(), out.data(), out.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) break;  // what ended the connection is seen when it is read
+    if (n < 0) break;  // the reason is found when reading
     out.erase(0, static_cast<std::size_t>(n));
   }
 }

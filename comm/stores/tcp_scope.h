@@ -1,5 +1,5 @@
-// What the clients of a TCP store share: keys and an alarm, of a world of ranks or of the launchers
-// of a job.
+// The state that clients of a TCP store share: keys and an alarm, of a world of ranks or of a job's
+// launchers.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct TcpMember {
   std::string name = {};  // "rank 2 (pid 77, host a)"
   TcpScope* scope = nullptr;
   bool gone = false;
-  Timeout silence = Timeout::zero();  // it may say nothing for so long; 0: however long
+  Timeout silence = Timeout::zero();  // longest time without a message; 0: no limit
   int missed = 0;                     // signs of life
   Deadline next_sign = {};
 
   void heard();
-  /// Counts a sign of life that has not come in time; whether it was the last that may be missed.
+  /// Counts an overdue sign of life; true once more of them are missing in a row than allowed.
   bool silent();
 
   void answer(const StoreMessage& message);
-  /// Sends what the socket takes.
+  /// Sends as much as the socket takes.
   void flush();
-  /// It asks and does not read the answers; it gets no more of them.
+  /// The client requests and does not read the answers; it receives no more of them.
   bool stuck() const;
 };
 
@@ -44,13 +44,13 @@ class TcpScope {
   void leave(TcpMember& member);
   bool empty() const { return members_.empty(); }
 
-  // Each answers the member that asks.
+  // Each answers the requesting member.
   void set(TcpMember& member, const StoreMessage& message);
   void get(TcpMember& member, const StoreMessage& message);
   void forget(TcpMember& member, const StoreMessage& message);
   void add(TcpMember& member, const StoreMessage& message);
 
-  /// The first cause is everybody's, those who join later included.
+  /// Raises the first cause on all members, later ones included.
   void raise(const std::string& who, const std::string& cause);
 
  private:

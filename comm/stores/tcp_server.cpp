@@ -33,7 +33,7 @@ class TcpStoreServer::Impl {
   const TcpMembers& members() const { return members_; }
 
  private:
-  /// The one thread that touches a socket.
+  /// Runs on the only thread that uses the sockets.
   void serve() {
     try {
       while (!stop_) serve_once();
@@ -53,12 +53,12 @@ class TcpStoreServer::Impl {
       return;
     }
     if (polled_[0].revents != 0) clear(wakeup_);
-    // Ranks first, strangers last.
+    // Ranks first, unauthenticated clients last.
     members_.serve(&polled_[1]);
     door_.serve(&polled_[door], [&](Socket socket) { members_.add(std::move(socket)); });
   }
 
-  /// Milliseconds until there is something to do, whoever says what.
+  /// Milliseconds until the server must act even if no client sends; at most a minute.
   int patience() const {
     constexpr auto kLongest = std::chrono::minutes(1);
     const auto now = std::chrono::steady_clock::now();

@@ -1,6 +1,6 @@
-// The server of a TCP store: in the launcher, or in rank 0 where another launcher started the
-// ranks. It keeps the keys, and the control socket of every rank: when one ends without a goodbye,
-// all others hear of it at once.
+// The server of a TCP store: in the launcher, or in rank 0 if another launcher started the ranks.
+// It keeps the keys and every rank's control socket. When a rank ends without a goodbye, its peers
+// are told immediately.
 #pragma once
 
 #include <memory>
@@ -15,31 +15,30 @@ struct TcpStoreServerOptions {
   /// Where to listen: an address or name of this host, "" for all its addresses.
   std::string host = "127.0.0.1";
   int port = 0;  // 0: a free one
-  /// Without one the server listens on loopback only.
+  /// Without a token the server listens on loopback only.
   Token token = {};
-  /// A connection that has not proved by then that it knows the token is closed.
+  /// A connection is closed if it has not proved by then that it knows the token.
   Timeout handshake_timeout = std::chrono::seconds(5);
-  /// Connections that have proved nothing yet; the oldest makes room for a new one.
+  /// Most unauthenticated connections; a new one replaces the oldest.
   std::size_t max_strangers = 256;
 };
 
-/// InputError unless there is a token or all of `host` is loopback.
+/// InputError unless there is a token or all addresses of `host` are loopback.
 void require_token_beyond_loopback(const std::string& host, const Token& token);
-/// Where the server of a job whose clients connect to `host` listens. A name may stand for another
-/// address here than elsewhere (Debian gives a host's own name to 127.0.1.1), so with a token it is
-/// "", all addresses; but "localhost" is this host alone, everywhere (RFC 6761).
+/// Where a job's server listens if its clients connect to `host`. A name may mean another address
+/// here than elsewhere (Debian gives a host's own name to 127.0.1.1). With a token a name therefore
+/// becomes "", all addresses; but "localhost" is this host everywhere (RFC 6761).
 std::string host_to_listen_at(const std::string& host, const Token& token);
 
 class TcpStoreServer {
  public:
-  /// InputError where it cannot listen, or would listen beyond loopback without a token.
+  /// InputError if it cannot listen, or would listen beyond loopback without a token.
   explicit TcpStoreServer(const TcpStoreServerOptions& options);
-  /// Tells all clients that it goes, so that they take it for no accident.
+  /// Tells all clients that it ends in order, so that they raise no alarm.
   ~TcpStoreServer();
 
   int port() const;
-  /// Whether every client but `remaining` has said goodbye or is gone, at the latest after
-  /// `timeout`.
+  /// Whether all clients but `remaining` have said goodbye or have ended; waits at most `timeout`.
   bool wait_for_goodbyes(Timeout timeout, int remaining = 0) const;
 
  private:

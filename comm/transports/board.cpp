@@ -15,12 +15,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Who waits first spins, then lets others run, then sleeps: ranks may outnumber the cores.
+// A waiting rank first spins, then yields, then sleeps: ranks may outnumber the cores.
 constexpr int kSpins = 100;
 constexpr auto kYields = std::chrono::microseconds(50);
-// Sleepers look at the alarm and the deadline this often.
+// How often a sleeping rank checks the alarm and the deadline.
 constexpr Timeout kSlice{20};
-// Copies of foreign memory that wait for their readers.
+// Most bytes of staged copies that wait for their readers.
 constexpr std::size_t kStagedBytes = std::size_t{4} << 20;
 
 void pause() {
@@ -31,7 +31,7 @@ void pause() {
 
 double in_seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
 
-// Marks the rank as one that reads its peers' memory.
+// Marks the rank as reading its peers' memory.
 class Reading {
  public:
   explicit Reading(Seat& seat) : seat_(seat) { seat_.reading.store(1); }
@@ -55,7 +55,7 @@ std::shared_ptr<Board> join_board(const Membership& membership) {
   } else {
     board = Board::open(membership.get("board", "rank 0's board"), size);
   }
-  // Rank 0 may close its descriptor when all have opened it.
+  // Rank 0 may close its descriptor once all ranks have opened it.
   if (store->add(membership.key("opened"), 1) == size)
     store->set(membership.key("all here"), "yes");
   membership.get("all here", "all ranks on the board");
@@ -71,8 +71,8 @@ BoardTransport::BoardTransport(const Membership& membership, std::shared_ptr<Boa
   board_->seat(rank_).process.store(getpid());
 }
 
-// Every collective of this rank has ended: a peer that waits for one more waits in vain. Where an
-// exception ends this rank, the alarm is about to give it as the cause.
+// Every collective of this rank has ended: a peer that waits for another one waits in vain. If an
+// exception ends this rank, the alarm is about to report it as the cause.
 BoardTransport::~BoardTransport() {
   if (std::uncaught_exceptions() == 0) board_->seat(rank_).left.store(1);
 }
@@ -100,7 +100,7 @@ void BoardTransport::receive(std::span<const Transmission> receives, bool in_pla
         receive_one(receive, in_place ? announced_bytes(buffer_) + receive.offset : nullptr));
   {
     const Reading reading(board_->seat(rank_));
-    check_alarm();  // a peer that failed waits for readers, but not for those that begin later
+    check_alarm();  // a failed peer waits for current readers, not for later ones
     use(views_);
     for (const Transmission& receive : receives)
       board_->lane(receive.peer, rank_).read = mark_read(receive.peer);
@@ -133,7 +133,7 @@ void BoardTransport::publish(const Transmission& send) {
   board_->ring(send.peer);
 }
 
-// A copy that lasts until finish(); the same bytes for several peers are copied once.
+// A copy that lasts until its readers are done; the same bytes for several peers are copied once.
 Tensor BoardTransport::staged(const Transmission& send) {
   if (staged_.empty() || last_staged_.offset != send.offset || last_staged_.nbytes != send.nbytes) {
     Tensor copy = empty({static_cast<std::int64_t>(send.nbytes)}, DType::u8, Device{});
@@ -172,7 +172,7 @@ void BoardTransport::wait_for_readers() {
   staged_bytes_ = 0;
 }
 
-// On a device: what is given to it from now on may write what the peers have read.
+// On a device: later work may overwrite what the peers read, so it is ordered after their reads.
 void BoardTransport::order_behind_readers() {
   if (!buffer_ || buffer_.device().type == DeviceType::cpu) return;
   for (int peer = 0; peer < size_; ++peer)
@@ -181,8 +181,8 @@ void BoardTransport::order_behind_readers() {
 }
 
 void BoardTransport::abandon() noexcept {
-  // Who begins to read now sees the alarm first. A stopped process may never go on, but its view of
-  // this memory stays with it.
+  // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
+  // it keeps its view of this memory.
   const auto patience = Clock::now() + std::chrono::seconds(2);
   for (int peer = 0; peer < size_; ++peer)
     while (peer != rank_ && board_->seat(peer).reading.load() && Clock::now() < patience)
@@ -190,7 +190,7 @@ void BoardTransport::abandon() noexcept {
   try {
     order_behind_readers();
   } catch (const Error&) {
-    // The device has failed as well: nothing of it is read any more.
+    // The device has failed as well: it reads nothing any more.
   }
   staged_.clear();
   buffer_ = {};
@@ -228,7 +228,7 @@ void BoardTransport::check_alarm() const {
   if (alarm_->raised()) throw Error(alarm_->cause());
 }
 
-// A peer that is in the same collective but called something else may never send what we wait for.
+// A peer in the same collective that made another call may never send the expected message.
 void BoardTransport::check_peer(int peer) const {
   Call theirs;
   if (board_->read_posted(peer, theirs) && theirs.sequence == call_.sequence && theirs != call_)

@@ -1,5 +1,5 @@
-// What the transports thread and shm share: messages over a board that say where the bytes lie.
-// They differ in how a peer's bytes become readable here.
+// The common part of the transports thread and shm: messages over a board that say where the bytes
+// lie. They differ in how a peer's bytes become readable here.
 #pragma once
 
 #include <vector>
@@ -21,14 +21,14 @@ class BoardTransport : public Transport {
   void abandon() noexcept override;
 
  protected:
-  /// Where this rank reads what a peer published. What must be copied for that may be copied to
-  /// `place`, unless null.
+  /// Where this rank reads the bytes that a peer published. If they must be copied, the copy may go
+  /// to `place`, unless null.
   virtual const std::byte* view(int peer, const Message& message, std::byte* place) = 0;
-  /// Of a buffer on a device: an event for what was given to it before the message `slot` to
-  /// `peer`, and one for what reads the peer's messages so far. Null on a CPU.
+  /// For a buffer on a device: an event after the work enqueued before message `slot` to `peer`.
+  /// And one after the reads of the peer's messages so far. Both are null on a CPU.
   virtual const Event* mark_ready(int /*peer*/, std::uint64_t /*slot*/) { return nullptr; }
   virtual const Event* mark_read(int /*peer*/) { return nullptr; }
-  /// True where peers can read `buffer` only by a descriptor that it does not have.
+  /// True if peers can read `buffer` only by a descriptor that it does not have.
   virtual bool must_stage(const Tensor& buffer) const = 0;
 
   const Tensor& buffer() const { return buffer_; }
@@ -67,7 +67,7 @@ class BoardTransport : public Transport {
   std::vector<const std::byte*> views_;
 };
 
-/// Makes the group's board in rank 0 and opens it in all others.
+/// Makes the group's board in rank 0 and opens it in its peers.
 std::shared_ptr<Board> join_board(const Membership& membership);
 
 }  // namespace ringlet::comm

@@ -1,5 +1,5 @@
-// Ranks on several hosts: gloo's point-to-point messages over TCP. What comes in lands in its place
-// where it is to be copied, else in a slot beside it. The first message to each peer is the call
+// Ranks on several hosts: gloo's point-to-point messages over TCP. Received data is written to its
+// place if it is to be copied, else to a separate slot. The first message to each peer is the call
 // itself, so that sizes are known to agree before bytes move.
 #include "ringlet/comm/transports/gloo.h"
 
@@ -121,7 +121,7 @@ class GlooTransport final : public Transport {
     });
   }
 
-  // The peer's call, once in a collective.
+  // Receives the peer's call, once in a collective.
   void hear(int rank) {
     if (at(rank).heard) return;
     Call theirs;
@@ -145,7 +145,7 @@ class GlooTransport final : public Transport {
     });
   }
 
-  // Runs something of gloo's that concerns a peer; its exceptions become ours.
+  // Runs gloo's code that concerns a peer; converts its exceptions to ours.
   template <class Body>
   void guarded(int rank, const Body& body) {
     const NoSigpipe no_sigpipe;
@@ -190,7 +190,7 @@ class GlooTransport final : public Transport {
   Call call_;
   std::uint64_t step_ = 0;
   Tensor buffer_;
-  Tensor slots_;  // what comes in to be added
+  Tensor slots_;  // received data to be added
 };
 
 }  // namespace

@@ -9,24 +9,24 @@
 
 namespace ringlet::comm {
 
-/// Connects every rank with every other.
+/// Connects every rank with every peer.
 std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& membership);
 
 std::unique_ptr<Engine> make_gloo_engine(const Membership& membership,
                                          std::shared_ptr<::gloo::Context> context);
 
-/// Records in the store that this rank leaves the group, before its connections close. Not where an
-/// exception ends the rank: the alarm is about to give it as the cause.
+/// Records in the store that this rank leaves the group, before its connections close. Does nothing
+/// if an exception ends the rank: the alarm is about to report it as the cause.
 void record_left(const Membership& membership) noexcept;
-/// Whether `rank` has recorded so.
+/// Whether `rank` has called record_left().
 bool has_left(const Membership& membership, int rank) noexcept;
 
-/// Ends the group because gloo failed in `where`, unless the alarm soon says what the matter is:
-/// what ended a peer is often heard just after its connection is lost.
+/// Ends the group because gloo failed in `where`, unless the alarm gives a cause first. The cause
+/// of a peer's end often arrives just after its connection is lost.
 [[noreturn]] void end_by_gloo(Alarm& alarm, const std::string& where, const char* what);
 
 /// While it lives, a connection that the peer has closed gives this thread an error and no SIGPIPE,
-/// which would end the program; threads that are made meanwhile inherit that.
+/// which would end the program. Threads that are started in this time inherit that.
 class NoSigpipe {
  public:
   NoSigpipe() {

@@ -1,4 +1,4 @@
-// How ranks on several hosts find each other: addresses go through our store.
+// How ranks on several hosts find each other: they exchange addresses through our store.
 #include <gloo/transport/tcp/device.h>
 #include <netdb.h>
 #include <sys/epoll.h>
@@ -39,7 +39,7 @@ class StoreAdapter final : public ::gloo::rendezvous::Store {
   const Membership& membership_;
 };
 
-/// gloo takes a connection from its loop, or ends the loop, within the loop's next tick. A loop
+/// gloo removes a connection from its loop, or ends the loop, at the loop's next tick. A loop
 /// without events ticks every 10 ms, one with this event every 0.1 ms.
 class Ticks final : public ::gloo::transport::tcp::Handler {
  public:
@@ -65,14 +65,14 @@ std::string left_key(const Membership& membership, int rank) {
   return membership.key(str("left by rank ", rank));
 }
 
-/// Until every rank is connected with every other: one that left before would end the others.
+/// Waits until every rank is connected with every peer: a rank that left earlier would end them.
 void meet(const Membership& membership) {
   if (membership.store->add(membership.key("connected"), 1) == membership.size)
     membership.store->set(membership.key("all connected"), "yes");
   membership.get("all connected", "the connections of all ranks");
 }
 
-// This host's address as the master sees it; nothing is sent to find out.
+// This host's address on the route to the master; nothing is sent to find it.
 std::string address_towards(const std::string& master) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
@@ -92,7 +92,7 @@ std::string address_towards(const std::string& master) {
   return address;
 }
 
-// RINGLET_INTERFACE ("eth0"), else the way to MASTER_ADDR, else loopback.
+// RINGLET_INTERFACE ("eth0"), else the route to MASTER_ADDR, else loopback.
 ::gloo::transport::tcp::attr interface() {
   ::gloo::transport::tcp::attr attributes;
   const auto master = environment_variable("MASTER_ADDR");
@@ -112,7 +112,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
   StoreAdapter store(membership);
   try {
     const auto ticks = std::make_shared<Ticks>(::gloo::transport::tcp::CreateDevice(interface()));
-    // Its connections end, and then the loop, while the loop ticks.
+    // The connections end, and then the loop itself, while the loop ticks.
     const std::shared_ptr<::gloo::rendezvous::Context> context(
         new ::gloo::rendezvous::Context(membership.rank, membership.size),
         [ticks](::gloo::rendezvous::Context* last) {
@@ -139,7 +139,7 @@ void record_left(const Membership& membership) noexcept {
   try {
     membership.store->add(left_key(membership, membership.rank), 1);
   } catch (const std::exception&) {
-    // The store is gone: the alarm says so.
+    // The store has ended: the alarm reports it.
   }
 }
 

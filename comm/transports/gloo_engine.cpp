@@ -1,5 +1,5 @@
-// gloo's own collectives, the yardstick for ours. Only the arithmetic is ours: gloo asks for it. It
-// compares no calls: ranks that disagree learn it from the timeout at best.
+// gloo's own collectives, the yardstick for ours. Only the arithmetic is ours, in gloo's callback.
+// gloo compares no calls: ranks that disagree detect it by the timeout at best.
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>

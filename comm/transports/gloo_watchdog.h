@@ -1,4 +1,4 @@
-// A thread beside each group over gloo, which waits where nobody can wake it.
+// A thread for each group over gloo, because gloo's waits do not see the alarm.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace ringlet::comm {
 
-/// Ends a wait inside gloo when the alarm is raised, and says where this rank is.
+/// Ends a wait inside gloo when the alarm is raised, and publishes this rank's place.
 class GlooWatchdog {
  public:
   GlooWatchdog(std::shared_ptr<Alarm> alarm, StorePlaces& places)
@@ -57,7 +57,7 @@ class GlooWatchdog {
   void publish() const noexcept {
     try {
       places_.publish();
-    } catch (const std::exception&) {  // the store is gone: the alarm says so
+    } catch (const std::exception&) {  // the store has ended: the alarm reports it
     }
   }
 

@@ -14,7 +14,7 @@
 namespace ringlet::comm {
 namespace {
 
-// All of a peer's descriptor, for reading.
+// The whole memory behind a peer's descriptor, for reading.
 class Mapping {
  public:
   Mapping(int process, int fd) {
@@ -50,7 +50,7 @@ class ShmTransport final : public BoardTransport {
   }
 
  private:
-  // The allocator never closes a descriptor, so a mapping stays right as long as the peer lives.
+  // The allocator never closes a descriptor, so a mapping stays valid as long as the peer lives.
   const std::byte* view(int peer, const Message& message, std::byte*) override {
     const auto key = std::pair(peer, message.fd);
     auto found = mappings_.find(key);

@@ -1,4 +1,4 @@
-// How far each rank of a group has come, where no memory says it.
+// How far each rank of a group has come, for transports without shared memory.
 #pragma once
 
 #include <algorithm>
@@ -14,24 +14,24 @@
 
 namespace ringlet::comm {
 
-/// Where each rank is, as the group's store has it: each keeps its own place up to date while it
-/// lives, waiting or not.
+/// Each rank's place, in the group's store. Each rank keeps its own entry up to date while it
+/// lives, also while it waits.
 class StorePlaces {
  public:
-  /// `what` tells those of one group apart.
+  /// `what` distinguishes several of them in one group.
   StorePlaces(const Membership& membership, std::string what)
       : membership_(membership), what_(std::move(what)) {}
 
-  /// Of this rank; any thread.
+  /// Sets this rank's place; any thread.
   void enter(const Place& place) { entered_.store(place.word(), std::memory_order_relaxed); }
-  /// Tells the others, if it is news; one thread.
+  /// Stores it for the peers, if it has changed; one thread.
   void publish() {
     const std::uint64_t now = entered_;
     if (now == published_) return;
     membership_.store->set(key(membership_.rank), std::to_string(now));
     published_ = now;
   }
-  /// 0 where a rank has said nothing yet, and of all others once the store does not answer.
+  /// 0 for a rank that has stored nothing, and for the remaining ones once the store is silent.
   std::vector<Place> of_all() const {
     std::vector<Place> all(static_cast<std::size_t>(membership_.size));
     const auto patience = std::chrono::steady_clock::now() + kPatience;
@@ -49,7 +49,7 @@ class StorePlaces {
     }
     return all;
   }
-  /// A rank that came this long before a deadline is known to be there.
+  /// A rank that came this long before a deadline has certainly published it.
   Timeout interval() const {
     return std::min(std::chrono::duration_cast<Timeout>(std::chrono::seconds(1)),
                     membership_.timeout / 4);

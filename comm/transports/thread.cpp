@@ -1,6 +1,6 @@
-// Ranks as threads of one process: a peer's bytes are read where they lie. On a device the ranks'
-// streams are ordered by events alone: a message says when its bytes are there, a lane when they
-// have been read. The bytes of another device are fetched first.
+// Ranks as threads of one process: a peer's bytes are read in place. On a device only events order
+// the ranks' streams. A message carries an event after which its bytes are valid, a lane one after
+// which they have been read. The bytes of another device are fetched first.
 #include <array>
 #include <map>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace ringlet::comm {
 namespace {
 
-/// What this rank records for one peer.
+/// The events that this rank records for one peer.
 struct PeerEvents {
   explicit PeerEvents(Device device) : read(device) {}
   std::array<std::optional<Event>, Lane::kSlots> ready;
@@ -41,7 +41,7 @@ class ThreadTransport final : public BoardTransport {
     return message.device == device || !message.ready ? message.address : fetched(message, place);
   }
 
-  // A copy on this rank's device, at `place`, or as long as the views last where that is null.
+  // A copy on this rank's device: at `place` or, if that is null, valid as long as the views.
   const std::byte* fetched(const Message& message, std::byte* place) {
     check_not_capturing("a copy between devices");
     const Device device = buffer().device();
@@ -82,7 +82,7 @@ class ThreadTransport final : public BoardTransport {
     std::shared_ptr<PeerEvents>& events = events_[{peer, device}];
     if (!events) {
       events = std::make_shared<PeerEvents>(device);
-      board().keep(events);  // a peer may wait for them behind the end of this rank
+      board().keep(events);  // a peer may wait for them after this rank has ended
     }
     return events.get();
   }
