@@ -17,7 +17,7 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
 
-  /// False when the consumer has gone: then stop producing.
+  /// False after cancel(): the producer must stop.
   bool push(T item) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return cancelled_ || items_.size() < capacity_; });
@@ -27,7 +27,7 @@ class BoundedQueue {
     return true;
   }
 
-  /// Nothing more will come; with an error, the consumer throws it after the last item.
+  /// Called by the producer at the end; with an error, the consumer throws it after the last item.
   void close(std::exception_ptr error = nullptr) {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -49,7 +49,7 @@ class BoundedQueue {
     return item;
   }
 
-  /// By the consumer: it takes no more.
+  /// Called by the consumer: it takes no more items.
   void cancel() {
     const std::lock_guard lock(mutex_);
     cancelled_ = true;

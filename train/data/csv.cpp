@@ -55,7 +55,7 @@ void CsvReader::parse_record(std::string_view line) {
   }
 }
 
-/// Appends the field behind an opening quote to text_; returns what follows the closing one.
+/// Appends the field after an opening quote to text_; returns the text after the closing quote.
 std::string_view CsvReader::parse_quoted(std::string_view rest) {
   const std::size_t opened = lines_.line();
   while (true) {

@@ -10,13 +10,13 @@
 
 namespace ringlet::train {
 
-/// csv: RFC 4180. A field that starts with a double quote runs to the closing one, may hold commas,
-/// line breaks and doubled quotes; a quote inside an unquoted field stands for itself.
+/// csv: RFC 4180. A field that starts with a double quote ends at the closing one and may hold
+/// commas, line breaks and doubled quotes. A quote inside an unquoted field stands for itself.
 /// tsv: no quoting at all, every tab separates, as SNLI, MultiNLI and the STS benchmark need.
 enum class Delimited { csv, tsv };
 
-/// Reads records; blank lines are skipped. A quote that never closes and text behind a closing
-/// quote are InputError "FILE:LINE: …".
+/// Reads records; blank lines are skipped. An unclosed quote and text behind a closing quote are
+/// InputError "FILE:LINE: …".
 class CsvReader {
  public:
   CsvReader(LineReader lines, Delimited dialect);
@@ -37,7 +37,7 @@ class CsvReader {
   LineReader lines_;
   Delimited dialect_;
   std::size_t line_ = 0;
-  std::string text_;               // the record's fields, unquoted, end to end
+  std::string text_;               // the record's fields, unquoted, contiguous
   std::vector<std::size_t> ends_;  // of each field in text_
   std::vector<std::string_view> fields_;
 };

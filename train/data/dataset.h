@@ -1,4 +1,4 @@
-// Rows of text held in memory: what readers make, samplers count and batches are cut from.
+// Rows of text in memory: readers make them, samplers count them, and batches are cut from them.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace ringlet::train {
 
-/// What a row carries beside its texts.
+/// The target of a row, in addition to its texts.
 enum class Target {
   none,
   label,  ///< a class, 0, 1, 2, …
@@ -33,8 +33,8 @@ struct RowTexts {
 };
 
 /// A table of 1 to 3 text columns and a label, a score or neither. All text lies in one buffer, so
-/// a million pairs cost their bytes and 20 bytes a row. Wrong row numbers and asking for a label
-/// where there are scores (or the reverse) are Error.
+/// a million pairs cost their bytes and 20 bytes a row. Error for a wrong row number, or a label
+/// where there are scores (or the reverse).
 class TextDataset {
  public:
   TextDataset(std::string name, std::vector<std::string> columns, Target target);
@@ -51,12 +51,12 @@ class TextDataset {
   /// Largest label + 1; 0 without labels.
   int num_labels() const { return num_labels_; }
 
-  /// `target` is the label or the score; ignored where the target is `none`.
+  /// `target` is the label or the score; ignored if the target is `none`.
   void add_row(std::span<const std::string_view> texts, double target = 0);
-  /// Gives back memory that growing left over.
+  /// Frees memory that growth has left over.
   void shrink_to_fit();
 
-  /// Rows of the source that had no gold label and are not here.
+  /// Rows of the source without a gold label; they are not in the table.
   std::size_t skipped() const { return skipped_; }
   void count_skipped() { ++skipped_; }
 
@@ -75,8 +75,8 @@ class TextDataset {
 
 using Datasets = std::vector<std::shared_ptr<const TextDataset>>;
 
-/// Names for metrics: each file's without folder and ending. A name that an earlier data set has
-/// taken gets a number, "train-2".
+/// Names for metrics: each file's name without folder and ending. A name that an earlier data set
+/// has gets a number, "train-2".
 std::vector<std::string> short_names(const Datasets& datasets);
 
 }  // namespace ringlet::train

@@ -9,16 +9,16 @@
 
 namespace ringlet::train {
 
-/// A stream of draws, a function of its key alone. Integer arithmetic and exact divisions only, so
-/// the draws are the same on every machine.
+/// A stream of draws, a function only of its key. It uses only integer arithmetic and exact
+/// divisions, so the draws are the same on every machine.
 class Draws {
  public:
   explicit Draws(std::uint64_t key) : key_(key) {}
 
   std::uint64_t bits() { return mix64(key_, count_++); }
-  /// Of 0 … n-1; n > 0.
+  /// One of 0 … n-1; n > 0.
   std::size_t index(std::size_t n) { return static_cast<std::size_t>(below(n, bits())); }
-  /// Of [low, high).
+  /// A number in [low, high).
   double uniform(double low = 0, double high = 1) {
     constexpr double kStep = 1.0 / (std::uint64_t{1} << 53);
     return low + (high - low) * (static_cast<double>(bits() >> 11) * kStep);

@@ -15,7 +15,7 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// A key made of several, order mattering.
+/// A key made of several keys; their order matters.
 template <class... More>
 constexpr std::uint64_t mix64(std::uint64_t first, std::uint64_t second, More... more) {
   const std::uint64_t both = mix64(mix64(first) ^ second);

@@ -23,7 +23,7 @@ constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, with a gzip head
 constexpr int kMemory = 8;
 constexpr unsigned kMaxLabel = 9;
 
-/// Appends up to `nbytes` bytes; the memory grows with what is there, not with what is promised.
+/// Appends up to `nbytes` bytes. The memory grows with the data found, not with the size announced.
 void read_up_to(const ByteSource& source, std::size_t nbytes, std::vector<std::uint8_t>& into) {
   const std::size_t wanted = into.size() + nbytes;
   while (into.size() < wanted) {

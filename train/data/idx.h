@@ -15,12 +15,12 @@ struct IdxArray {
   std::vector<std::uint8_t> data;
 };
 
-/// Reads an IDX file of unsigned bytes, plain or gzip. A wrong magic number or element type, data
-/// shorter or longer than the header says are InputError.
+/// Reads an IDX file of unsigned bytes, plain or gzip. A wrong magic number or element type, and
+/// data shorter or longer than the header announces, are InputError.
 IdxArray read_idx(const std::filesystem::path& path);
 /// The bytes of an IDX file, or of its gzip form; the same array gives the same bytes.
 std::string idx_bytes(const IdxArray& array, bool gzip);
-/// Writes one, packed if the name ends in .gz.
+/// Writes one, compressed if the name ends in .gz.
 void write_idx(const std::filesystem::path& path, const IdxArray& array);
 
 /// Drawn digits with their classes.
@@ -32,7 +32,7 @@ struct Digits {
   std::vector<std::uint8_t> labels;  // (count), 0 to 9
 };
 
-/// Reads a pair of MNIST files. Counts that differ, no digits at all and labels above 9 are
+/// Reads a pair of MNIST files. Different counts, no digits at all and labels above 9 are
 /// InputError.
 Digits read_digits(const std::filesystem::path& images, const std::filesystem::path& labels);
 

@@ -10,8 +10,8 @@ namespace {
 using Line = nlohmann::json;
 using Type = JsonlReader::Type;
 
-/// Collects the members of the outermost object while the parser runs; builds no tree, so columns
-/// that nobody asked for (parse trees) cost little.
+/// Collects the members of the outermost object while the parser runs. It builds no tree, so that
+/// unused columns (parse trees) cost little.
 class MemberCollector : public nlohmann::json_sax<Line> {
  public:
   explicit MemberCollector(std::vector<JsonlReader::Member>& members) : members_(members) {

@@ -1,4 +1,4 @@
-// JSON lines: one object a line.
+// JSON lines: one object per line.
 #pragma once
 
 #include <cstddef>

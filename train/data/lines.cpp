@@ -79,7 +79,7 @@ LineReader::LineReader(ByteSource source, std::string name)
 LineReader::LineReader(const std::filesystem::path& path)
     : LineReader(open_bytes(path), path.string()) {}
 
-/// Makes room behind the bytes of the unfinished line and reads once. False at the end.
+/// Makes room after the bytes of the unfinished line and reads once. False at the end.
 bool LineReader::refill() {
   if (exhausted_) return false;
   if (begin_ > 0) {

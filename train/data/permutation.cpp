@@ -8,8 +8,8 @@
 namespace ringlet::train {
 namespace {
 
-// Four rounds make a random-looking permutation of large ranges (Luby and Rackoff 1988); on small
-// ones each round function has few values, so more rounds are needed to reach all orders evenly.
+// Four rounds make a random-looking permutation of large ranges (Luby and Rackoff 1988). On small
+// ranges a round function has few values, so more rounds are needed to reach all orders evenly.
 constexpr std::uint64_t kRounds = 12;
 
 }  // namespace

@@ -5,9 +5,10 @@
 
 namespace ringlet::train {
 
-/// A pseudo-random permutation of 0 … size-1, a pure function of (size, key): any position in O(1)
-/// time and no memory. A Feistel network over the next power of two, with cycle walking: results
-/// that fall outside the range are permuted again, twice on average at most.
+/// A pseudo-random permutation of 0 … size-1, a pure function of (size, key). Any position takes
+/// O(1) time and no memory. It is a Feistel network over the next power of two, with cycle walking:
+/// a result outside the range is permuted again. On average that takes at most two rounds of the
+/// network.
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t key);

@@ -38,7 +38,7 @@ std::optional<double> parse_number(std::string_view text) {
 
 bool is_number(std::string_view text) { return parse_number(strip(text)).has_value(); }
 
-/// What to take from each row, and how.
+/// The columns to take from each row, and how.
 struct Plan {
   Columns texts;
   Target target = Target::none;
@@ -143,7 +143,7 @@ Plan make_plan(RowReader& rows, const ReadOptions& options) {
   fail_input(rows.name(), ":1: no column ", quote(from), " to use as ", quote(to));
 }
 
-/// A file may lack columns that others rename, if there is a plan without them.
+/// A file may lack columns that are renamed for other files, if there is a plan without them.
 Plan make_plan_with_renames(RowReader& rows, const ReadOptions& options) {
   const Renames& missing = rows.missing_renames();
   if (missing.empty()) return make_plan(rows, options);
@@ -163,7 +163,7 @@ std::string_view text_field(const RowReader& rows, const std::string& column) {
   return strip(*field);
 }
 
-/// The class of the current row; nullopt if it has none by majority.
+/// The class of the current row; nullopt if its annotators had no majority.
 std::optional<int> read_label(const RowReader& rows, const Plan& plan, const ReadOptions& options) {
   const std::string_view text = text_field(rows, plan.target_column);
   if (text == "-" || text == "-1") return std::nullopt;

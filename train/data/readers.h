@@ -9,8 +9,8 @@
 //            perhaps negative; or sentence alone. Labels are classes from 0 or the names in
 //            `labels`, "-" and -1 are skipped and counted. Other columns are ignored.
 //
-// Texts are stripped as Sentence Transformers does. Whatever is wrong is InputError in one line
-// that says where: "FILE:LINE: expected …, found …".
+// Texts are stripped as in Sentence Transformers. Every mistake is InputError in one line with its
+// place: "FILE:LINE: expected …, found …".
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ struct ReadOptions {
   Format format = Format::detect;
   /// "NAME_IN_FILE=NAME,…", for instance "premise=sentence1,hypothesis=sentence2,gold=label".
   std::string columns;
-  /// For several files that share `columns`: where given, what names a column that the file lacks
-  /// is put here; otherwise it is InputError.
+  /// For several files that share `columns`: if set, it receives the renames of columns that the
+  /// file lacks; otherwise these are InputError.
   Renames* missing_columns = nullptr;
   /// Names of the classes; a label is one of these or its position.
   std::vector<std::string> labels = {"entailment", "neutral", "contradiction"};

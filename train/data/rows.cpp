@@ -106,7 +106,7 @@ class JsonlRows : public RowReader {
 
  private:
   const JsonlReader::Member* find_member(std::string_view column) const {
-    bool hidden = false;  // a column that was renamed away is not found under its old name
+    bool hidden = false;  // a renamed column is not found under its old name
     for (const auto& [from, to] : renames_) {
       if (to == column) return json_.find(from);
       hidden = hidden || from == column;

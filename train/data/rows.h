@@ -1,4 +1,4 @@
-// One view of CSV, TSV and JSON lines: rows whose fields have names.
+// One view of CSV, TSV and JSON lines: rows with named fields.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +29,12 @@ using Renames = std::vector<std::pair<std::string, std::string>>;
 /// Parses "premise=sentence1,hypothesis=sentence2". Anything else is InputError.
 Renames parse_renames(std::string_view text);
 
-/// A file of named fields. The first row is there from the start, to be looked at before reading.
+/// A file of named fields. The first row can be inspected before the first next().
 class RowReader {
  public:
   virtual ~RowReader() = default;
 
-  /// Renames of columns that the file lacks (its header, or its first object); they change nothing.
+  /// Renames of columns that the file lacks (its header, or its first object); they have no effect.
   const Renames& missing_renames() const { return missing_renames_; }
   /// Field names after renaming: the CSV header, or the keys of the current JSON object.
   virtual std::vector<std::string> columns() const = 0;
@@ -42,10 +42,9 @@ class RowReader {
   virtual bool next() = 0;
   /// The current row's field; nullopt if the file has no such column or the field is a JSON null.
   virtual std::optional<std::string_view> find(std::string_view column) const = 0;
-  /// For tables whose rows may be longer or shorter than the header (SNLI, MultiNLI).
+  /// For tables with rows longer or shorter than the header (SNLI, MultiNLI).
   virtual void allow_ragged_rows() {}
-  /// Declares that the first row is data, and names the fields (the last name for all further
-  /// ones). JSON lines have no header.
+  /// Declares that the first row is data, and names the fields. JSON lines have no header.
   virtual void set_header(std::vector<std::string> names) = 0;
 
   virtual const std::string& name() const = 0;

@@ -12,10 +12,10 @@
 namespace ringlet::train {
 namespace {
 
-// The order of the data sets under `proportional` has a stream of its own.
+// The order of the data sets under `proportional` has a separate stream.
 constexpr std::size_t kDealingStream = ~std::size_t{0};
 
-/// Batches that fill up; finds the first one with room at or behind a given one.
+/// Batches that fill up; add() uses the first one with room at or after a given one.
 class OpenBatches {
  public:
   explicit OpenBatches(std::size_t capacity) : capacity_(capacity) {}
@@ -42,7 +42,7 @@ class OpenBatches {
     batches_.emplace_back();
   }
 
-  /// Follows next_ to a batch that points to itself, halving the path on the way.
+  /// Follows next_ to a batch that points to itself, and halves the path on the way.
   std::size_t first_open(std::size_t batch) {
     while (next_[batch] != batch) {
       next_[batch] = next_[next_[batch]];
@@ -53,7 +53,7 @@ class OpenBatches {
 
   std::size_t capacity_;
   std::vector<std::vector<std::size_t>> batches_;
-  std::vector<std::size_t> next_;  // itself while open, else a batch behind
+  std::vector<std::size_t> next_;  // itself while open, else a later batch
 };
 
 }  // namespace
@@ -90,7 +90,7 @@ std::size_t Sampler::row_at(std::size_t epoch, std::size_t dataset, std::size_t 
 std::vector<std::vector<std::size_t>> Sampler::plan(std::size_t epoch, std::size_t dataset) const {
   const TextDataset& data = *datasets_[dataset];
   OpenBatches open(options_.batch_size);
-  // Two texts with one hash are kept apart needlessly, which does no harm.
+  // Two texts with the same hash are kept apart needlessly, which does no harm.
   std::unordered_map<std::uint64_t, std::size_t> first_allowed;
   for (std::size_t position = 0; position < data.size(); ++position) {
     const std::size_t row = row_at(epoch, dataset, position);
@@ -105,8 +105,8 @@ std::vector<std::vector<std::size_t>> Sampler::plan(std::size_t epoch, std::size
   return open.take();
 }
 
-// Who makes batches is ahead of who trains on them, in the next epoch before the other has ended,
-// and a plan may take a while: neither waits for one that only the other needs.
+// The thread that makes batches may be in the next epoch before training on this one has ended. A
+// plan may take a while: neither thread waits for a plan that only the other one needs.
 std::shared_ptr<const Sampler::Plans> Sampler::plans(std::size_t epoch) const {
   const auto known = [&]() -> std::shared_ptr<const Plans> {
     for (const auto& one : plans_)

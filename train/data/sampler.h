@@ -1,5 +1,5 @@
-// Which rows form the global batch of a step: a pure function of (seed, epoch, step), so that
-// resuming in the middle of an epoch, or on another number of ranks, needs no state.
+// Which rows form the global batch of a step. This is a pure function of (seed, epoch, step):
+// resuming within an epoch, or on another number of ranks, needs no state.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace ringlet::train {
 
 /// How batches of several data sets alternate. Every batch comes from one of them.
 enum class Dealing {
-  round_robin,   ///< one batch of each in turn; the epoch ends with the smallest data set
+  round_robin,   ///< one batch of each alternately; the epoch ends with the smallest one
   proportional,  ///< every batch of every data set once, in random order
 };
 
@@ -23,11 +23,11 @@ struct SamplerOptions {
   /// Rows in a global batch, over all ranks.
   std::size_t batch_size = 32;
   Dealing dealing = Dealing::proportional;
-  /// False keeps the files' order (and under `proportional` one data set after the other).
+  /// False keeps the files' order (and, under `proportional`, the order of the data sets).
   bool shuffle = true;
-  /// No text twice in a batch, as MultipleNegativesRankingLoss needs: each row goes to the first
-  /// batch that has room and lies behind those with one of its texts. All rows are kept; an epoch
-  /// has more steps where a text is in more rows than there are batches.
+  /// No text occurs twice in a batch, as MultipleNegativesRankingLoss needs. Each row goes to the
+  /// first batch that has room and comes after those with one of its texts. All rows are kept; an
+  /// epoch has more steps if a text is in more rows than there are batches.
   bool no_duplicates = false;
 };
 
@@ -36,7 +36,7 @@ struct BatchRows {
   std::vector<std::size_t> rows;
 };
 
-/// The last batch of a data set holds what is left and is kept.
+/// The last batch of a data set holds its remaining rows and is kept.
 class Sampler {
  public:
   /// The data sets must outlive the sampler. No data set, an empty one and a batch larger than one
@@ -68,7 +68,7 @@ class Sampler {
   std::vector<const TextDataset*> datasets_;
   SamplerOptions options_;
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Plans> plans_[2];  // of the last epochs asked for, latest first
+  mutable std::shared_ptr<const Plans> plans_[2];  // of the last two epochs used, latest first
 };
 
 }  // namespace ringlet::train

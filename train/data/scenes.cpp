@@ -31,7 +31,7 @@ void fill(Scene& scene, std::size_t wanted, std::size_t except, Draws& draws) {
   }
 }
 
-/// The facets of a hypothesis that a premise can contradict, or leave open.
+/// The facets of a hypothesis that a premise can contradict or, for neutral, leave open.
 std::vector<std::size_t> alterable(const Scene& hypothesis, NliLabel label) {
   std::vector<std::size_t> facets;
   for (std::size_t facet = 0; facet < kFacets; ++facet) {
@@ -46,7 +46,7 @@ std::vector<std::size_t> alterable(const Scene& hypothesis, NliLabel label) {
   return facets;
 }
 
-/// Mostly an optional facet: a premise with a general subject or action would give neutral away.
+/// Mostly an optional facet: a premise with a general subject or action would reveal neutral.
 std::size_t pick_altered(const std::vector<std::size_t>& facets, Draws& draws) {
   std::vector<std::size_t> optional;
   for (const std::size_t facet : facets) {
@@ -55,13 +55,13 @@ std::size_t pick_altered(const std::vector<std::size_t>& facets, Draws& draws) {
   return optional.empty() || draws.chance(0.25) ? draws.pick(facets) : draws.pick(optional);
 }
 
-/// A term that entails this one: itself or, at times and where there is one, a special case.
+/// A term that entails this one: itself or, sometimes and if there is one, a special case.
 int narrow(const Terms& terms, int term, Draws& draws) {
   const std::vector<int> special = terms.related(term, Relation::entails);
   return special.empty() || draws.chance(0.6) ? term : draws.pick(special);
 }
 
-/// Nothing, or a term that leaves this one open; something where the facet must be said.
+/// Nothing, or a term that leaves this one open; a term if the facet must be said.
 int leave_open(const Terms& terms, int term, bool must_be_said, Draws& draws) {
   if (must_be_said) return draws.pick(terms.above(term));
   const std::vector<int> open = terms.related(term, Relation::unknown);

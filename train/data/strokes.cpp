@@ -44,7 +44,7 @@ const std::array<Glyph, 10>& glyphs() {
   return kGlyphs;
 }
 
-/// From the glyph's square to pixels: turned, slanted, stretched and moved about the middle.
+/// From the glyph's square to pixels: rotated, slanted, stretched and moved about the middle.
 struct Affine {
   double xx, xy, yx, yy, x0, y0;
 
@@ -71,14 +71,14 @@ Point bezier(const Curve& c, double t) {
           s * s * c[0].y + 2 * s * t * c[1].y + t * t * c[2].y};
 }
 
-/// The polylines of a glyph in pixels: each pair of neighbours within a run of kSteps + 1 points.
+/// A glyph's curves become polylines in pixels: runs of kSteps + 1 points.
 constexpr std::size_t kSteps = 6;
 
 std::vector<Point> trace(const Glyph& glyph, Draws& draws) {
   constexpr double kTremble = 0.03;
   const Affine affine = draw_affine(draws);
   std::vector<Point> points;
-  Point last{-1, -1};  // where one curve goes on from another, both move alike
+  Point last{-1, -1};  // a curve that continues another one moves with it
   Point moved_last{};
   for (Curve curve : glyph) {
     const Curve still = curve;

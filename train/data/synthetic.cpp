@@ -42,7 +42,7 @@ Scene draw_hypothesis(Draws& draws) {
   }
 }
 
-/// A premise that is not the hypothesis word for word.
+/// A premise that is not the same text as the hypothesis.
 std::string write_premise(const Scene& hypothesis, const std::string& text, NliLabel label,
                           std::size_t said, Draws& draws) {
   while (true) {
@@ -72,7 +72,7 @@ std::string nli_lines(const std::vector<TextPair>& pairs) {
   return text;
 }
 
-/// No sentence of the grammar holds a quote.
+/// No sentence of the grammar contains a quote.
 std::string sts_lines(const std::vector<TextPair>& pairs) {
   std::string text;
   for (const TextPair& pair : pairs) {
@@ -107,7 +107,7 @@ TextSplits make_nli(std::uint64_t seed, std::size_t train, std::size_t dev) {
   Draws draws(mix64(seed, kNliStream));
   std::unordered_set<std::string> seen;
   std::vector<TextPair> pairs;
-  // A triple never straddles the splits: dev starts with a new hypothesis.
+  // A triple never lies in both splits: dev starts with a new hypothesis.
   for (const std::size_t end : {train, train + dev}) {
     while (pairs.size() < end) {
       const Scene hypothesis = draw_hypothesis(draws);
@@ -131,7 +131,7 @@ TextSplits make_sts(std::uint64_t seed, std::size_t train, std::size_t dev) {
   std::vector<TextPair> pairs;
   while (pairs.size() < train + dev) {
     const Scene a = draw_scene(1 + draws.index(3), draws);
-    // A fifth is unrelated; the others differ by nothing up to everything.
+    // A fifth of the pairs is unrelated; the rest differ by anything from nothing to everything.
     const Scene b = draws.chance(0.2) ? draw_scene(1 + draws.index(3), draws)
                                       : draw_variation(a, draws.uniform(), draws);
     TextPair pair{describe(a, draws), describe(b, draws), std::round(10 * sts_score(a, b)) / 10};

@@ -1,5 +1,5 @@
-// The project's own data: English pairs whose labels follow from how they were made, pairs with a
-// score, and drawn digits. A function of the seed, the same on every machine, made without network.
+// The project's own data: English pairs with labels known by construction, pairs with a score, and
+// drawn digits. A function of the seed, the same on every machine, made without network.
 #pragma once
 
 #include <cstddef>
@@ -32,17 +32,18 @@ struct TextSplits {
   std::vector<TextPair> dev;
 };
 
-/// Each hypothesis comes three times, with a premise for each label, one after the other: labels
-/// are balanced and the hypothesis alone tells nothing. Hypotheses are distinct, over both splits.
+/// Each hypothesis comes three times in sequence, with one premise for each label: labels are
+/// balanced and the hypothesis alone reveals nothing. Hypotheses are distinct, over both splits.
 TextSplits make_nli(std::uint64_t seed, std::size_t train, std::size_t dev);
 /// Pairs from unrelated to paraphrase, scored by what the scenes share; distinct over both splits.
 TextSplits make_sts(std::uint64_t seed, std::size_t train, std::size_t dev);
-/// Digits in random order, all ten equally frequent. `split` tells train (0) from test (1).
+/// Digits in random order, all ten equally frequent. `split` is 0 for train, 1 for test.
 Digits make_digits(std::uint64_t seed, std::size_t split, std::size_t count);
 
-/// Writes nli-{train,dev}.jsonl (sentence1, sentence2, gold_label), sts-{train,dev}.csv (as the STS
-/// benchmark's CSV, no header) and digits-{train,test}-{images-idx3,labels-idx1}-ubyte.gz into
-/// `folder`, which is made if it is missing. A full disk is InputError and leaves no file behind.
+/// Writes into `folder`, which is created if it is missing: nli-{train,dev}.jsonl (sentence1,
+/// sentence2, gold_label); sts-{train,dev}.csv (as the STS benchmark's CSV, no header);
+/// digits-{train,test}-{images-idx3,labels-idx1}-ubyte.gz. A full disk is InputError and leaves no
+/// file behind.
 void write_synthetic(const std::filesystem::path& folder, std::uint64_t seed = 0,
                      const SyntheticSizes& sizes = {});
 

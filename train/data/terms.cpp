@@ -7,7 +7,7 @@
 namespace ringlet::train {
 namespace {
 
-/// Cuts the first line off `text`.
+/// Removes the first line from `text` and returns it.
 std::string_view take_line(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(text.size(), line.size() + 1));

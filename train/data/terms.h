@@ -1,4 +1,4 @@
-// Words of the drawn scenes, in trees from general to special.
+// The words of the drawn scenes, in trees from general to special.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace ringlet::train {
 
-/// What one term says about another one.
+/// The relation of one term to another.
 enum class Relation { entails, unknown, contradicts };
 
 /// A forest of terms: a term entails those above it; two terms of one tree, neither above the
-/// other, exclude each other; terms of two trees say nothing about each other.
+/// other, exclude each other; terms of two trees are unrelated.
 class Terms {
  public:
-  /// One term a line, "singular|plural", one more space of indentation for each level; a line that
-  /// starts with "*" opens a tree whose top cannot be said.
+  /// One term per line, "singular|plural", with one more space of indentation for each level. A
+  /// line that starts with "*" opens a tree with a top that cannot be said.
   explicit Terms(std::string_view lines);
 
   struct Term {
@@ -28,7 +28,7 @@ class Terms {
   };
 
   const Term& operator[](int term) const;
-  /// Any term that can be said.
+  /// A random term that can be said.
   int draw(Draws& draws) const { return draws.pick(sayable_); }
 
   bool is_above(int general, int special) const;

@@ -1,4 +1,4 @@
-// Token ids of a data set's rows: tokenised when first asked for, kept from then on.
+// Token ids of a data set's rows: tokenised at the first use, then kept.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace ringlet::train {
 
-/// For one thread at a time. Two bytes a token where the vocabulary and the longest text allow it.
+/// For one thread at a time. Two bytes a token if the vocabulary and the longest text allow it.
 class TokenCache {
  public:
   /// The data set must outlive the cache. Without `keep`, rows are tokenised on every use.
@@ -42,7 +42,7 @@ class TokenCache {
   // A record is the length and the ids of each column.
   std::vector<std::uint16_t> narrow_records_;
   std::vector<std::int32_t> wide_records_;
-  std::vector<std::int32_t> ids_;  // of the row in hand
+  std::vector<std::int32_t> ids_;  // of the current row
   std::array<std::size_t, kMaxColumns + 1> ends_{};
 };
 

@@ -199,7 +199,7 @@ constexpr std::string_view kTimes = R"(*hour
  on a snowy day
 )";
 
-/// "in a coat" above "in a red coat", "in a blue coat", …
+/// Trees like "in a coat" above "in a red coat", "in a blue coat", …
 std::string clothing(std::string_view preposition, const std::vector<std::string_view>& garments) {
   std::string lines;
   for (const std::string_view garment : garments) {

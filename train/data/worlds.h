@@ -10,7 +10,7 @@ namespace ringlet::train {
 
 enum Facet : std::size_t { kSubject, kAction, kAdjective, kClothing, kPlace, kTime, kFacets };
 
-/// What can be said of each facet.
+/// The terms of each facet.
 struct World {
   std::array<Terms, kFacets> terms;
 };
