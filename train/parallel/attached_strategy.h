@@ -1,4 +1,4 @@
-// One of the strategies, chosen by name.
+// A strategy that is chosen by name.
 #pragma once
 
 #include <functional>
@@ -14,34 +14,34 @@ namespace ringlet::train {
 enum class Strategy { none, dp, ddp, zero1, zero2, fsdp };
 inline constexpr const char* kStrategyNames = "none, dp, ddp, zero1, zero2 or fsdp";
 const char* strategy_name(Strategy strategy);
-/// By that name; anything else is InputError.
+/// The strategy of that name; InputError for any other text.
 Strategy parse_strategy(std::string_view name);
 
-/// What only some of them have, by PyTorch's names; see their own options.
+/// Options of some strategies, by PyTorch's names; see the options of each strategy.
 struct StrategyOptions {
   double bucket_cap_mb = 25;          // ddp: MiB; its first bucket is 1 MiB at most
   bool reshard_after_forward = true;  // fsdp
   bool prefetch = true;               // fsdp
   bool average = false;               // all: gradients are divided by the ranks
   bool timed = false;                 // dp: whether seconds_exchanging() counts
-  std::function<void(const std::string&)> on_note = {};  // dp, as the group's of the others
+  std::function<void(const std::string&)> on_note = {};  // dp; others use the group's
 };
 
-/// Puts a strategy on a module while it lives (FSDP: as long as the module lives).
+/// Attaches a strategy to a module while it lives (FSDP: as long as the module lives).
 class AttachedStrategy {
  public:
   AttachedStrategy() = default;  // none
-  /// `group` counts for ddp, zero1, zero2 and fsdp, `devices` for dp, whose module is a Loss (for
-  /// another, DataParallel itself has sum()).
-  /// `dtype` is what its layers compute in, f32 or bf16.
+  /// `group` is used by ddp, zero1, zero2 and fsdp, `devices` by dp. Under dp the module must be a
+  /// Loss; for other modules DataParallel itself has sum(). `dtype` is the dtype in which its
+  /// layers compute, f32 or bf16.
   AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
                    const std::vector<Device>& devices, DType dtype = DType::f32,
                    const StrategyOptions& options = {});
 
   /// More than 0: backward reduces nothing (see NoSync).
   const std::shared_ptr<int>& paused() const { return paused_; }
-  /// Under dp, where it is timed: in adding up gradients and sending parameters, so far; elsewhere
-  /// 0 (see comm::GroupStats).
+  /// Under dp with `timed`: seconds spent so far on adding gradients and sending parameters.
+  /// Otherwise 0 (see comm::GroupStats).
   double seconds_exchanging() const { return exchanging_ ? exchanging_() : 0; }
 
  private:

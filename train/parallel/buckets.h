@@ -1,4 +1,4 @@
-// Buckets: the contiguous slices of a gradient arena that are reduced one after the other.
+// Buckets: the contiguous slices of a gradient arena that are reduced in order.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct Bucket {
 };
 
 /// Cuts [0, numel) into buckets of at most `cap` elements, the first of at most `first`, in the
-/// order in which backward completes them: from the end of the arena, where the loss head lies,
-/// over the layers from last to first, to the embeddings.
-/// The ranges `alone`, ascending, are buckets of their own.
+/// order in which backward completes them. The loss head lies at the end of the arena and comes
+/// first, then the layers from last to first, then the embeddings. The ranges `alone`, ascending,
+/// are separate buckets.
 std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int64_t cap,
                                 const std::vector<Bucket>& alone = {});
 

@@ -19,8 +19,8 @@ std::int64_t elements(const char* option, double mb, DType dtype) {
 
 }  // namespace
 
-/// Reduces a bucket when the gradients in it are complete and all buckets before it are on their
-/// way: the same order on every rank.
+/// Reduces a bucket when its gradients are complete and all earlier buckets are in flight: the same
+/// order on every rank.
 class DistributedDataParallel::Reducer final : public RankStrategy {
  public:
   Reducer(nn::Module& module, comm::Group group, const Options& options)
@@ -41,7 +41,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
 
   std::span<const Bucket> buckets() const { return buckets_; }
 
-  // ---- for the optimizer: all is here ----
+  // ---- for the optimizer: this rank holds everything ----
   bool replicated() const override { return true; }
   std::vector<nn::LocalSlice> local_slices() override {
     check_usable();
@@ -87,7 +87,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   }
 
   void backward_ends() override {
-    // What the graph held but no gradient came to is left out, alike on all ranks.
+    // Parameters in the graph that got no gradient are left out, the same ones on all ranks.
     for (Item& item : items_)
       if (item.pending && !item.state->has_grad) leave_out(item);
     if (std::exchange(reducing_, false)) reduce_rest();
@@ -97,7 +97,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
  private:
   struct BucketState {
     bool active = false;       // some gradient in it waits to be reduced
-    std::int64_t waiting = 0;  // parameters whose gradient is not complete
+    std::int64_t waiting = 0;  // parameters with an incomplete gradient
   };
 
   void reduce_rest() {
@@ -110,7 +110,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
       if (std::exchange(item.pending, false)) finish(item);
   }
 
-  // A sum that is to be added to waits while the next gradients are summed, which begin with zero.
+  // An earlier sum that is added to later is set aside, as the next gradients are summed from zero.
   void set_sum_aside(Item& item) {
     earlier_[item.state] = item.state->grad_buffer.clone();
     item.state->has_grad = false;
@@ -118,7 +118,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
 
   void leave_out(Item& item) {
     item.pending = false;
-    item.state->has_grad = earlier_.erase(item.state) > 0;  // and is as it was
+    item.state->has_grad = earlier_.erase(item.state) > 0;  // its buffer is unchanged
   }
 
   void finish(Item& item) {
@@ -133,7 +133,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   template <class Visit>
   void for_buckets(const Item& item, Visit&& visit) {
     const std::int64_t begin = item.slot->offset, end = begin + item.slot->numel();
-    // From the last elements to the first, as buckets go.
+    // From the last elements to the first, like the buckets.
     auto bucket = std::partition_point(buckets_.begin(), buckets_.end(),
                                        [&](const Bucket& b) { return b.begin >= end; });
     for (; bucket != buckets_.end() && bucket->end > begin; ++bucket)
@@ -154,7 +154,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     works_.push_back(group_.all_reduce(arena_->grad().slice(bucket.begin, bucket.end)));
   }
 
-  // True if the bucket is a table of which only rows were written, few enough to be sent alone.
+  // True if the bucket is a table with so few written rows that only these are sent.
   bool exchange_rows(const Bucket& bucket) {
     for (const Item& item : items_) {
       const bool alone =
@@ -168,8 +168,8 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     return false;
   }
 
-  // Gradients that are not to be reduced lie between others: garbage becomes zeros, and a sum that
-  // every rank holds already is kept by rank 0 alone.
+  // Gradients that are not reduced now may lie between others. Garbage becomes zeros; a sum that
+  // every rank holds already is kept only by rank 0.
   void clear_others(const Bucket& bucket) {
     for (const Item& item : items_) {
       const std::int64_t begin = std::max(item.slot->offset, bucket.begin);
@@ -184,7 +184,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   std::vector<comm::Work> works_;
   std::vector<RowExchange> exchanges_;
   RowTables tables_;
-  std::unordered_map<const autograd::VariableState*, Tensor> earlier_;  // sums that wait
+  std::unordered_map<const autograd::VariableState*, Tensor> earlier_;  // sums set aside
   std::size_t next_ = 0;
   bool reducing_ = false;
 };

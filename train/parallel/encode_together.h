@@ -1,4 +1,4 @@
-// Encoding by all ranks of a group.
+// Encoding by all ranks of a group together.
 #pragma once
 
 #include <span>
@@ -10,15 +10,15 @@
 
 namespace ringlet::train {
 
-/// Texts shared out among `parts`: each distinct one to one part, near-equal in bytes.
+/// Texts divided among `parts`: each distinct text goes to one part, near-equal in bytes.
 struct DealtTexts {
-  std::vector<std::vector<std::size_t>> places;  // (distinct): where each stands among the texts
-  std::vector<std::vector<std::size_t>> parts;   // (parts): of the distinct ones, ascending
+  std::vector<std::vector<std::size_t>> places;  // (distinct): the positions of each in the texts
+  std::vector<std::vector<std::size_t>> parts;   // (parts): the distinct texts of each, ascending
 };
 DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts);
 
 /// Embeddings (texts, H) of the same texts on every rank, each of which encodes its share. Every
-/// rank gets all of them, with the bits that one rank alone would give them.
+/// rank receives all of them, with the bits that one rank alone would compute.
 Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
                        const models::EncodeOptions& options, const comm::Group& group);
 

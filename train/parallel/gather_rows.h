@@ -1,4 +1,4 @@
-// Rows that ranks computed apart, put together.
+// Combines rows that the ranks computed separately.
 #pragma once
 
 #include "ringlet/comm/group.h"
@@ -6,8 +6,8 @@
 
 namespace ringlet::train {
 
-/// Every rank has filled in some rows of `table` (f32, on a CPU) and left zeros in the others, each
-/// row one rank; gives all of them to all ranks, bit for bit.
+/// Every rank has filled some rows of `table` (f32, on a CPU) and left zeros in the rest; one rank
+/// fills each row. Gives all rows to all ranks, bit for bit.
 inline void gather_rows(Tensor& table, const comm::Group& group) {
   if (group.size() == 1) return;
   RINGLET_CHECK_EQ(table.dtype(), DType::f32, "[gather_rows] rows of");

@@ -7,13 +7,13 @@
 namespace ringlet::train {
 namespace {
 
-/// Elements of a module's arena, by what becomes of them.
+/// Elements of a module's arena, by their use.
 struct Sizes {
   std::size_t all = 0;
   std::size_t shard = 0;         // the largest rank's
-  std::size_t largest_unit = 0;  // whole gradients of one at a time, at least
-  /// A unit's parameters, perhaps rounded to half their bytes, are whole in its backward, and all
-  /// that lies outside layers is until then.
+  std::size_t largest_unit = 0;  // at least its whole gradients exist at a time
+  /// A unit's parameters (perhaps rounded to half their bytes) and gradients are whole in its
+  /// backward. Units outside layers stay whole until then.
   std::size_t whole_under_fsdp = 0;
 };
 

@@ -1,11 +1,11 @@
-// What a strategy keeps in memory, held against a device's limit before any of it is allocated.
+// The memory that a strategy keeps, compared with a device's limit before it is allocated.
 #pragma once
 
 #include "ringlet/train/parallel/attached_strategy.h"
 
 namespace ringlet::train {
 
-/// Bytes that the rank with most of them cannot do without, activations left aside.
+/// Bytes that the rank with most of them needs at least, without activations.
 struct MemoryNeed {
   std::size_t parameters = 0;
   std::size_t gradients = 0;
@@ -14,13 +14,13 @@ struct MemoryNeed {
   std::size_t total() const { return parameters + gradients + state + whole; }
 };
 
-/// `moments` is what the optimizer keeps for each element: 2 for AdamW, 0 if it is not known yet;
-/// `units` are those of FullyShardedOptions.
+/// `moments` is the number of moments that the optimizer keeps for each element: 2 for AdamW, 0 if
+/// it is not known yet; `units` are those of FullyShardedOptions.
 MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int moments,
                        const nn::UnitPolicy& units = {});
 
-/// The module itself; InputError, with the bytes needed, where they are more than the limit of its
-/// device (set_memory_limit).
+/// Returns the module. InputError, with the bytes needed, if they exceed the limit of its device
+/// (set_memory_limit).
 nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks, int moments = 0,
                                const nn::UnitPolicy& units = {});
 

@@ -6,8 +6,8 @@
 
 namespace ringlet::train {
 
-/// While it lives, gradients add up on each rank alone and nothing is sent. The next backward
-/// without it reduces all that has come together; until then an optimizer refuses to step.
+/// While it lives, gradients add up on each rank separately and nothing is sent. The next backward
+/// without it reduces the accumulated gradients; until then an optimizer refuses to step.
 class NoSync {
  public:
   explicit NoSync(std::shared_ptr<int> paused) : paused_(std::move(paused)) { ++*paused_; }

@@ -20,7 +20,7 @@ void ReachCheck::ran(nn::Module& module) {
   ran_.insert(static_cast<const models::Loss*>(dynamic_cast<models::Loss*>(&module)));
 }
 
-// A loss that handed its batch on to another one is held to nothing of its own.
+// A loss that passed its batch on to another loss requires no parameters itself.
 std::vector<nn::NamedParameter> ReachCheck::required() const {
   std::set<const void*> ours;
   const auto add = [&](const nn::Module& module) {

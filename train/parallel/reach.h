@@ -12,18 +12,18 @@
 
 namespace ringlet::train {
 
-/// All trainable parameters of a module must get a gradient from every backward; of a module that
-/// holds several losses, those of the losses that ran. The other losses' heads are skipped.
+/// All trainable parameters of a module must receive a gradient from every backward. If the module
+/// holds several losses, only those of the losses that ran must; other losses' heads are skipped.
 class ReachCheck {
  public:
   explicit ReachCheck(nn::Module& module);
 
-  /// To be called after each module's forward.
+  /// Must be called after each module's forward.
   void ran(nn::Module& module);
-  /// Around the outermost module's: of one that threw no loss has run.
+  /// Called around the outermost module's forward: one that threw has run no loss.
   void forward_begins() { before_ = ran_; }
   void forward_failed() { ran_ = before_; }
-  /// Throws, naming them, when parameters that must be reached are not among `reached`.
+  /// Throws if required parameters are not among `reached`, and names them.
   void check(const char* strategy, std::span<autograd::VariableState* const> reached);
 
  private:
@@ -33,8 +33,8 @@ class ReachCheck {
   nn::Module& module_;
   std::map<const nn::Module*, std::vector<const models::Loss*>> below_;  // losses below a loss
   Losses ran_;                                                           // since the last backward
-  Losses before_;                                                        // the forward under way
-  std::map<Losses, std::vector<nn::NamedParameter>> required_;           // by what ran
+  Losses before_;                                                        // before this forward
+  std::map<Losses, std::vector<nn::NamedParameter>> required_;           // by the losses that ran
 };
 
 }  // namespace ringlet::train

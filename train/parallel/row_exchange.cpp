@@ -67,7 +67,7 @@ void RowExchange::finish(Tensor out, std::int64_t begin) {
 }
 
 void RowTables::note(const autograd::VariableState& table, const Tensor& rows) {
-  if (rows.device().type != DeviceType::cpu) return;  // to read them the host would have to wait
+  if (rows.device().type != DeviceType::cpu) return;  // reading them would make the host wait
   std::vector<std::int32_t>& known = rows_[&table];
   const std::vector<std::int32_t> more = rows.to_vector<std::int32_t>();
   known.insert(known.end(), more.begin(), more.end());

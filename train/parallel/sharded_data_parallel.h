@@ -8,17 +8,18 @@
 namespace ringlet::train {
 
 struct ShardedDataParallelOptions {
-  /// 1: the optimizer state is sharded. 2: the gradients, too; whole ones exist for two units at a
-  /// time.
+  /// 1: the optimizer state is sharded. 2: the gradients, too; whole gradients exist for two units
+  /// at a time.
   int stage = 1;
-  /// Divides the summed gradients by the ranks, as PyTorch does: for a loss that is the mean of
-  /// this rank's rows. Off, losses divide by the rows of the global batch.
+  /// Divides the summed gradients by the number of ranks, as PyTorch does: for a loss that is the
+  /// mean over this rank's rows. If false, losses divide by the rows of the global batch.
   bool average = false;
 };
 
-/// Used as DistributedDataParallel is. Gradients are reduce-scattered unit by unit while backward
-/// runs, each rank's optimizer updates its pieces, and the optimizer's step ends with an all-gather
-/// of the parameters: 2 (n - 1) / n x the parameters in all, less a table's rows with no gradient.
+/// Used like DistributedDataParallel. Gradients are reduce-scattered unit by unit while backward
+/// runs, and each rank's optimizer updates its pieces. The optimizer's step ends with an all-gather
+/// of the parameters. In total 2 (n - 1) / n x the parameters, less a table's rows without
+/// gradient.
 class ShardedDataParallel {
  public:
   using Options = ShardedDataParallelOptions;
@@ -27,9 +28,9 @@ class ShardedDataParallel {
   ShardedDataParallel(const ShardedDataParallel&) = delete;
   ShardedDataParallel& operator=(const ShardedDataParallel&) = delete;
 
-  /// As in DistributedDataParallel; gradients are whole meanwhile, in every stage.
+  /// As in DistributedDataParallel; gradients are whole during it, in every stage.
   [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
-  /// How many no_sync() are alive.
+  /// The number of no_sync() guards that are alive.
   const std::shared_ptr<int>& paused() const { return strategy_->paused(); }
 
  private:

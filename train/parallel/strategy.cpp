@@ -7,7 +7,7 @@
 namespace ringlet::train {
 namespace {
 
-/// A line per parameter and buffer.
+/// One line per parameter and buffer.
 std::vector<std::string> describe(const nn::Module& module) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& name, const Tensor& tensor) {
@@ -125,7 +125,7 @@ nn::ModuleHooks RankStrategy::outermost(nn::ModuleHooks hooks) {
   return hooks;
 }
 
-// Each rank's forward may have changed them. Without a gradient ranks may be on their own.
+// Each rank's forward may have changed them. Without gradients, ranks may run separately.
 void RankStrategy::share_buffers() const {
   if (!autograd::grad_enabled() || !module_.training() || *paused_ > 0) return;
   for (const auto& [name, buffer] : module_.named_buffers()) {
@@ -163,7 +163,7 @@ bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
   running_ = true;
   for (Item& item : items_) {
     item.reached = false;
-    // zero_grad since: there is nothing to go on from.
+    // zero_grad was called since: nothing is accumulated.
     if (!item.state->has_grad) item.pending = item.reduced = false;
   }
   for (const autograd::VariableState* leaf : reached) item_of(*leaf).reached = true;

@@ -1,4 +1,4 @@
-// What all strategies over several ranks have in common.
+// The common part of all strategies over several ranks.
 #pragma once
 
 #include <memory>
@@ -14,19 +14,19 @@
 
 namespace ringlet::train {
 
-/// Watches a packed module's parameters and modules. Created on all ranks together: it checks that
-/// names, shapes and dtypes are alike, naming the first difference, and gives all ranks the values
-/// of rank 0. Buffers are rank 0's again at the start of every training forward outside no_sync.
-/// The module must outlive it.
+/// Watches a packed module's parameters and modules. Created on all ranks together. It checks that
+/// names, shapes and dtypes are equal, and names the first difference; then it gives all ranks the
+/// values of rank 0. Every training forward outside no_sync starts with rank 0's buffers. The
+/// module must outlive it.
 class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
  public:
-  /// `average`: the summed gradients are divided by the ranks.
-  /// Without `keep_data` the arena has no memory for parameters, which the strategy must take from
+  /// `average`: the summed gradients are divided by the number of ranks.
+  /// Without `keep_data` the arena has no memory for parameters: the strategy must take them from
   /// where they are and, with share_unit, from rank 0.
   RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
                bool keep_data = true, const nn::UnitPolicy& units = {});
 
-  /// Puts itself on the module; what a constructor cannot do.
+  /// Attaches itself to the module, which a constructor cannot do.
   virtual void attach();
   void detach();
 
@@ -47,27 +47,27 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter& parameter) const override;
 
  protected:
-  /// A parameter; what is said of its gradient is said of this rank.
+  /// A parameter, and the state of its gradient on this rank.
   struct Item {
     std::size_t unit;
     const nn::Slot* slot;
     autograd::VariableState* state;
     bool reached = false;  // by the backward that is running
     bool pending = false;  // holds a gradient that was not reduced yet
-    bool reduced = false;  // holds, or its shard does, the sum over all ranks
+    bool reduced = false;  // it, or its shard, holds the sum over all ranks
   };
   Item& item_of(const autograd::VariableState& leaf) { return items_[index_.at(&leaf)]; }
-  /// Throws after a backward that did not come to its end here: what it left is neither this rank's
-  /// gradients nor their sum, and the other ranks may be elsewhere.
+  /// Throws after a backward that did not complete on this rank. The gradients that it left are
+  /// neither this rank's nor their sum, and other ranks may be elsewhere.
   void check_usable() const;
-  /// Notes which gradients are there and which the backward reaches. True if it is to reduce.
+  /// Records which gradients exist and which the backward reaches. True if it is to reduce.
   bool begin(std::span<autograd::VariableState* const> reached);
-  /// Divides a sum over the ranks, in place, where gradients are averaged.
+  /// Divides a sum over the ranks, in place, if gradients are averaged.
   void take_average(Tensor sum) const {
     if (average_) axpby(sum, 1.0 / size(), sum, 0);
   }
   virtual nn::ModuleHooks hooks(nn::Module& module);
-  /// Rank 0's values of a unit, (end - begin), for all.
+  /// Rank 0's values of a unit, (end - begin), on all ranks.
   Tensor share_unit(const nn::Unit& unit) const;
 
   const char* name_;
@@ -86,7 +86,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
 
   std::unordered_map<const autograd::VariableState*, std::size_t> index_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
-  bool running_ = false;  // a backward
+  bool running_ = false;  // a backward is
   bool broken_ = false;
 };
 

@@ -1,4 +1,4 @@
-// How a sharded unit's parameters lie while the unit is whole.
+// The memory layout of a sharded unit's parameters while the unit is whole.
 #pragma once
 
 #include <set>
@@ -9,12 +9,12 @@
 
 namespace ringlet::train {
 
-/// End to end in bytes, each parameter from a multiple of its element on.
+/// Bytes of all parameters in order; each starts at a multiple of its element size.
 class UnitLayout {
  public:
   using Rounded = std::set<const autograd::VariableState*>;
-  /// `pieces` of the unit's elements, by rank. Parameters in `rounded` lie there as bf16, all
-  /// others as they are kept.
+  /// `pieces` of the unit's elements, by rank. Parameters in `rounded` are stored as bf16, the rest
+  /// in their own dtype.
   UnitLayout(const nn::Unit& unit, const comm::Pieces& pieces, const Rounded& rounded);
 
   std::int64_t nbytes() const { return nbytes_; }
@@ -22,7 +22,7 @@ class UnitLayout {
   const comm::Pieces& pieces() const { return bytes_; }
   /// Parameter i of the unit in `whole` (nbytes) u8.
   Tensor parameter(const Tensor& whole, std::size_t i) const;
-  /// Rank r's piece of `whole`, out of its elements (count).
+  /// Rank r's piece in bytes, from its elements (count); in `whole` if parameters are rounded.
   Tensor piece(const Tensor& whole, const Tensor& elements, std::size_t r) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace ringlet::train {
 namespace {
 
-/// Units with whole gradients at a time: one that backward works at, one on its way.
+/// Units with whole gradients at a time: one in backward, one in flight.
 constexpr std::size_t kGradBuffers = 2;
 
 }  // namespace
@@ -87,7 +87,7 @@ std::vector<nn::LocalSlice> UnitSharding::local_slices() {
   return slices;
 }
 
-// A block is summed by one rank and zero on the others, so that adding the bits adds nothing.
+// One rank sums a block and the other ranks have zeros there: adding the bits keeps the sum.
 void UnitSharding::gather_norm_blocks(Tensor& blocks) {
   static_assert(sizeof(double) == sizeof(std::int64_t));
   group_.all_reduce(Tensor(blocks.storage(), blocks.storage_offset(), blocks.shape(), DType::i64))
@@ -150,7 +150,7 @@ void UnitSharding::backward_begins(std::span<autograd::VariableState* const> rea
   }
 }
 
-// A gradient that was reduced is summed in the shard; this rank's next one begins with zero.
+// A reduced gradient is summed in the shard; this rank's next one begins with zero.
 void UnitSharding::start_anew(Item& item) {
   if (std::exchange(item.pending, true)) return;
   item.state->has_grad = item.state->dense = false;
@@ -229,7 +229,7 @@ void UnitSharding::reduce(State& state) {
   in_flight_.push_back(&state);
 }
 
-// True if the ranks' rows of the unit's table are on their way, being fewer than the table has.
+// True if the ranks' rows of the unit's table are in flight, as they are fewer than the table has.
 bool UnitSharding::exchange_rows(State& state) {
   for (std::size_t i = state.first_item; i < state.last_item; ++i) {
     const nn::Slot& slot = *items_[i].slot;
@@ -244,7 +244,7 @@ bool UnitSharding::exchange_rows(State& state) {
   return false;
 }
 
-// Elements [begin, end) of the unit, each rank's share into its shard.
+// Reduces elements [begin, end) of the unit, each rank's share into its shard.
 void UnitSharding::reduce_scatter(State& state, const Tensor& input, std::int64_t begin,
                                   std::int64_t end) {
   if (begin == end) return;
@@ -278,7 +278,7 @@ void UnitSharding::finish(State& state) {
     state.shard_grad.copy_(state.rounded);
     state.rounded = Tensor();
   }
-  take_average(state.shard_grad);  // zero where none was summed
+  take_average(state.shard_grad);  // zero where nothing was summed
   if (state.earlier.defined()) {
     for_spans(state, [&](const Item& item, std::int64_t begin, std::int64_t end) {
       Tensor sum = state.shard_grad.slice(begin, end);
@@ -295,7 +295,7 @@ void UnitSharding::finish(State& state) {
   state.grad = Tensor();
 }
 
-// What the graph held but no gradient came to, alike on all ranks.
+// Parameters in the graph that got no gradient, the same ones on all ranks.
 void UnitSharding::leave_out_unwritten() {
   for (Item& item : items_) {
     if (!item.pending || item.state->has_grad) continue;

@@ -1,4 +1,4 @@
-// What ZeRO's three stages share: every unit of the arena is dealt out over the ranks.
+// The common part of ZeRO's three stages: every unit of the arena is divided among the ranks.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,18 @@
 
 namespace ringlet::train {
 
-/// Rank r updates piece r of each unit; edges lie at multiples of the norm block from the unit's
-/// start, so a small unit may leave some ranks with nothing. All stages shard the optimizer state;
-/// `gradients` shards the gradients (a unit's are whole only from its first gradient until they
-/// are reduced), `parameters` the parameters, too (see FullySharded). Of a table that is most of
-/// its unit, and of which few rows have a gradient, all ranks send those rows alone.
+/// Rank r updates piece r of each unit. Edges are multiples of the norm block from the unit's
+/// start, so a small unit may leave some ranks without elements. All stages shard the optimizer
+/// state. `gradients` shards the gradients: a unit's are whole only from its first gradient until
+/// they are reduced. `parameters` shards the parameters, too (see FullySharded). If a table is most
+/// of its unit and few of its rows have a gradient, all ranks send only those rows.
 class UnitSharding : public RankStrategy {
  public:
   struct Switches {
     bool gradients = false;
     bool parameters = false;
     bool average = false;       // see RankStrategy
-    nn::UnitPolicy units = {};  // where parameters are sharded
+    nn::UnitPolicy units = {};  // for sharded parameters
     DType reduce_dtype = DType::f32;
   };
   UnitSharding(const char* name, nn::Module& module, comm::Group group, Switches switches);
@@ -44,13 +44,13 @@ class UnitSharding : public RankStrategy {
     Tensor shard;       // (my count) data that this rank updates
     Tensor shard_grad;  // (my count) their summed gradients
     // ---- of the backward that is running ----
-    std::int64_t waiting = 0;  // parameters whose gradient is not complete
-    bool launched = false;     // its gradients are on their way
+    std::int64_t waiting = 0;  // parameters with an incomplete gradient
+    bool launched = false;     // its gradients are in flight
     // ---- gradients before they are summed ----
     Tensor grad;     // (unit) this rank's
-    Tensor rounded;  // (my count) their sum, where it travels in another dtype
+    Tensor rounded;  // (my count) their sum, if it is sent in another dtype
     std::vector<comm::Work> reducing;
-    std::optional<RowExchange> rows;              // of the table, beside the rest
+    std::optional<RowExchange> rows;              // of the table, separate from the rest
     std::int64_t table_begin = 0, table_end = 0;  // elements of the unit
     // ---- sums of earlier backwards, to be added to ----
     bool holds_sum = false;
@@ -67,12 +67,12 @@ class UnitSharding : public RankStrategy {
   std::span<Item> items_of(const State& state) {
     return std::span(items_).subspan(state.first_item, state.last_item - state.first_item);
   }
-  /// All gradients of the unit that this backward gives are there.
+  /// Called when all gradients that this backward gives the unit are there.
   virtual void unit_complete(State&) {}
   static std::string used_without_call(const nn::Unit& unit);
-  /// A parameter or its gradient without bytes: to look at it is the Error of `bytes`.
+  /// A parameter or its gradient without bytes: reading it is the Error of `bytes`.
   Tensor placeholder(const std::shared_ptr<Storage>& bytes, const nn::Slot& slot) const;
-  /// Unit bytes from every rank's piece, into `whole` (unit).
+  /// Gathers the unit's bytes from every rank's piece into `whole` (unit).
   comm::Work gather(const State& state, Tensor whole, const Tensor& piece) const;
 
   Switches switches_;

@@ -1,4 +1,4 @@
-// Giving a module's buffer the value that another rank or device has.
+// Updates a module's buffer from another rank or device.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace ringlet::train {
 
-/// One that has the value already stays unwritten: a graph may hold it.
+/// A buffer that has the value already is not written: a graph may hold it.
 inline void update_buffer(Tensor buffer, const Tensor& value) {
   const bool here = buffer.device().type == DeviceType::cpu && value.device() == buffer.device();
   if (here && std::memcmp(buffer.bytes(), value.bytes(), buffer.nbytes()) == 0) return;

@@ -1,4 +1,4 @@
-// A thread per device that does what it is told.
+// One thread per device, for jobs on all devices.
 #pragma once
 
 #include <condition_variable>
@@ -13,8 +13,8 @@
 
 namespace ringlet::train {
 
-/// run(job) calls job(0) on the caller and job(1) … job(n - 1) on threads of their own, and returns
-/// when all have ended; the exception of the lowest number is rethrown.
+/// run(job) calls job(0) on the caller and job(1) … job(n - 1) on separate threads, and returns
+/// when all have ended. The exception of the lowest number is rethrown.
 class Workers {
  public:
   explicit Workers(std::size_t n) : errors_(n) {
