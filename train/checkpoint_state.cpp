@@ -21,7 +21,7 @@ class Reader {
  public:
   Reader(const Json& json, const std::filesystem::path& file) : json_(json), file_(file) {}
 
-  /// A whole number that Number holds, 0 or more.
+  /// A whole number from 0 to Number's maximum.
   template <class Number>
   void get(const char* key, Number& to) const {
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Number>::max());

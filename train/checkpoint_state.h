@@ -1,4 +1,4 @@
-// trainer_state.json of a checkpoint.
+// The file trainer_state.json of a checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -18,11 +18,11 @@ inline constexpr const char* kState = "trainer_state.json";
 
 Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterState>& parameters);
 TrainerState from_json(const Json& json, const std::filesystem::path& file);
-/// How often a parameter was updated within so many steps.
+/// How often a parameter was updated; InputError if more often than `steps`.
 std::int64_t updates_from_json(const Json& json, const std::filesystem::path& file,
                                const std::string& parameter, std::int64_t steps);
 
-/// read(json, path) of trainer_state.json; the path is for messages.
+/// Calls read(json, path) for trainer_state.json; the path is for messages.
 template <class Read>
 auto read_json(const std::filesystem::path& folder, Read&& read) {
   const std::filesystem::path path = folder / kState;

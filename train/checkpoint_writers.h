@@ -1,4 +1,4 @@
-// Who writes which part of a checkpoint.
+// Which rank writes which part of a checkpoint.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 
 namespace ringlet::train::checkpoint {
 
-/// The ranks that write a checkpoint together; one, where nothing is dealt out.
+/// The ranks that write a checkpoint together; one rank if the module has no strategy.
 class Writers {
  public:
   explicit Writers(const nn::Module& module) : sharding_(nn::sharding_of(module)) {}
   std::int64_t rank() const { return sharding_ ? sharding_->rank() : 0; }
 
-  /// Runs `body` on every rank and returns what it gave on rank 0; what it threw on one it throws
-  /// on all.
+  /// Runs `body` on every rank and returns rank 0's result. An InputError on one rank is thrown on
+  /// all.
   std::string together(const std::function<std::string()>& body) const {
     std::string mine;
     try {
@@ -38,8 +38,8 @@ class Writers {
     return all[0].substr(1);
   }
 
-  /// Calls write(slot, slice, begin, end) with the elements of the arena that this rank writes, out
-  /// of its local slices.
+  /// Calls write(slot, slice, begin, end) for the elements of the arena that this rank writes,
+  /// taken from its local slices.
   template <class Write>
   void for_parts(nn::Arena& arena, const std::vector<nn::LocalSlice>& slices,
                  const Write& write) const {

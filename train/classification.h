@@ -1,4 +1,4 @@
-// Counting how well classes are told.
+// Accuracy and loss of a classifier.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class ClassificationMeter {
   void add(const Tensor& logits, const Tensor& labels);
 
   std::int64_t rows() const { return rows_; }
-  /// Share of rows whose largest logit is the label's; NaN without rows.
+  /// Share of rows in which the label has the largest logit; NaN without rows.
   double accuracy() const { return static_cast<double>(correct_) / static_cast<double>(rows_); }
   /// Mean cross-entropy; NaN without rows.
   double loss() const { return loss_sum_ / static_cast<double>(rows_); }

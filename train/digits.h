@@ -14,14 +14,14 @@ inline constexpr double kDigitStd = 0.3081;
 struct DigitBatch {
   Tensor images;     // (N, 1, height, width) f32, normalised
   Tensor labels;     // (N) i64
-  Tensor positions;  // (N, 2) i32, place in the step and 0: what counts dropout masks
+  Tensor positions;  // (N, 2) i32, position in the step and 0: keys of dropout masks
 
   DigitBatch to(Device device) const {
     return {images.to(device), labels.to(device), positions.to(device)};
   }
 };
 
-/// The collate function of digits, on cpu:0. Rows beyond the last digit are Error.
+/// The collate function of digits, on cpu:0. A row beyond the last digit is Error.
 DigitBatch collate_digits(const Digits& digits, const Rows& rows);
 
 }  // namespace ringlet::train

@@ -163,7 +163,8 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
                 {.batch_size = std::min(options_.batch_size, dataset_->size()),
                  .shuffle = false,
                  .cache_tokens = false});
-  // Batches go to the ranks in turn; at the end some get an empty one, so that all run alike many.
+  // Batches go to the ranks in turn; some ranks end with an empty one, so that all run equally
+  // many.
   Tensor all;  // (rows, classes)
   const auto run_mine = [&](const models::PackedBatch& batch, std::int64_t first_row) {
     const Tensor scores = logits(batch.to(device)).tensor().to(Device{}).to(DType::f32);

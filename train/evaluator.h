@@ -1,4 +1,4 @@
-// Evaluators of sentence encoders, with the figures, names and tables of Sentence Transformers.
+// Evaluators of sentence encoders, with the metrics, names and tables of Sentence Transformers.
 #pragma once
 
 #include <filesystem>
@@ -16,13 +16,13 @@
 
 namespace ringlet::train {
 
-/// The distances count negatively: more is more similar.
+/// The distances count negatively: a larger value means more similar.
 enum class Similarity { cosine, dot, euclidean, manhattan };
 const char* similarity_name(Similarity similarity);
-/// The one of this name; InputError where there is none.
+/// The similarity of this name; InputError if there is none.
 Similarity named_similarity(const std::string& name);
 
-/// Of row i of `a` and row i of `b`, (n, H) f32 each, computed in f64.
+/// Similarities of row i of `a` and row i of `b`, (n, H) f32 each, computed in f64.
 std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b);
 
 /// Pearson and Spearman correlation of the similarity of two sentences with a gold score.
@@ -33,7 +33,7 @@ class EmbeddingSimilarityEvaluator {
     std::vector<Similarity> similarities = {};  // empty: the model's similarity_fn_name
     models::EncodeOptions encode = {};
   };
-  /// A file as read_dataset reads it; its name without the ending is the default name.
+  /// Reads the file with read_dataset; its name without the ending is the default name.
   explicit EmbeddingSimilarityEvaluator(const std::filesystem::path& file);
   EmbeddingSimilarityEvaluator(const std::filesystem::path& file, Options options);
   /// InputError unless it has two columns and scores.
@@ -43,15 +43,15 @@ class EmbeddingSimilarityEvaluator {
   double operator()(const models::SentenceEncoder& model) const {
     return evaluate(model)[1].second;
   }
-  /// The same by all ranks together.
+  /// The same, computed by all ranks together.
   double operator()(const models::SentenceEncoder& model, const comm::Group& group) const {
     return evaluate(model, EvaluationPoint{.group = group})[1].second;
   }
   /// "NAME_pearson_cosine", "NAME_spearman_cosine", …; appends a line to
-  /// similarity_evaluation_NAME_results.csv where there is an output folder.
+  /// similarity_evaluation_NAME_results.csv if there is an output folder.
   Metrics evaluate(const models::SentenceEncoder& model, const EvaluationPoint& at = {}) const;
-  /// The same for embeddings made elsewhere, (rows, H) of each column; by cosine where the options
-  /// name no similarity.
+  /// The same for given embeddings, (rows, H) of each column; by cosine if the options name no
+  /// similarity.
   Metrics evaluate(const Tensor& first, const Tensor& second,
                    const EvaluationPoint& at = {}) const {
     return correlate(first, second, Similarity::cosine, at);
@@ -63,7 +63,7 @@ class EmbeddingSimilarityEvaluator {
  private:
   Tensor encode(const models::SentenceEncoder& model, const std::vector<std::string>& texts,
                 const comm::Group& group) const;
-  /// By the similarities of the options, or by `otherwise` where there are none.
+  /// By the similarities of the options, or by `otherwise` if there are none.
   Metrics correlate(const Tensor& first, const Tensor& second, Similarity otherwise,
                     const EvaluationPoint& at) const;
 
@@ -84,9 +84,9 @@ class LabelAccuracyEvaluator {
   /// InputError unless it has labels.
   LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset, Options options);
 
-  /// "NAME_accuracy" and "NAME_loss"; appends a line to accuracy_evaluation_NAME_results.csv where
-  /// there is an output folder. `loss` has logits(batch), (rows, classes), as SoftmaxLoss does, and
-  /// `tokenizer` is its encoder's. Dropout is off meanwhile. A label that is no class is
+  /// "NAME_accuracy" and "NAME_loss"; appends a line to accuracy_evaluation_NAME_results.csv if
+  /// there is an output folder. `loss` has logits(batch), (rows, classes), like SoftmaxLoss, and
+  /// `tokenizer` is its encoder's. Dropout is off during the evaluation. A label without a class is
   /// InputError.
   template <class Loss>
   Metrics evaluate(Loss& loss, const models::Tokenizer& tokenizer,

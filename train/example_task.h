@@ -1,5 +1,5 @@
-// Training any module on numbered examples: a collate function makes a batch of some of them, a
-// loss hook turns it into one number.
+// Training any module on numbered examples: a collate function makes a batch of some of them, and a
+// loss hook computes one number from it.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace ringlet::train {
 struct Rows : std::span<const std::size_t> {
   Rows(std::span<const std::size_t> rows, std::size_t first = 0)
       : std::span<const std::size_t>(rows), first(first) {}
-  std::size_t first;  // place of the first in the step: keys dropout masks
+  std::size_t first;  // position of the first in the step: keys dropout masks
 };
 
 struct ExampleOptions {
@@ -32,7 +32,7 @@ struct ExampleOptions {
 };
 
 /// Which examples form a step: a pure function of (seed, epoch, step). The last step of an epoch
-/// has what is left.
+/// has the remaining ones.
 class ExampleSampler {
  public:
   ExampleSampler(std::size_t examples, ExampleOptions options);
@@ -71,7 +71,7 @@ class ExampleTask final : public TrainingTask {
     const std::vector<std::size_t> rows = sampler_.rows(position_);
     const ExampleOptions& options = sampler_.options();
     StepResult result;
-    // Ranks run alike many batches; one without rows left runs another's first for nothing.
+    // Ranks run equally many batches: one without rows left runs the round's first with weight 0.
     const std::size_t round = options.batch_size * options.world_size;
     for (std::size_t at = 0; at < rows.size(); at += round) {
       std::optional<NoSync> no_sync;

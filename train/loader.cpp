@@ -21,7 +21,7 @@ std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>&
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return tokens[a] > tokens[b]; });
-  // The longest row left goes to the part with the fewest tokens that has room.
+  // The longest remaining row goes to the part with the fewest tokens that has room.
   std::vector<std::int64_t> load(parts);
   for (const std::size_t row : order) {
     std::size_t best = parts;
@@ -81,7 +81,7 @@ struct Loader::State {
     worker = start_thread([this, from = position] { produce(from); });
   }
 
-  // Goes on from epoch to epoch until nobody wants more.
+  // Continues from epoch to epoch until the consumer cancels.
   void produce(Position at) {
     try {
       while (produce_epoch(at)) at = {at.epoch + 1, 0};
@@ -90,7 +90,7 @@ struct Loader::State {
     }
   }
 
-  // False when the consumer has gone.
+  // False after the consumer has cancelled.
   bool produce_epoch(Position at) {
     const std::size_t steps = sampler.steps_per_epoch(at.epoch);
     RINGLET_CHECK(at.step < steps, "[Loader] epoch ", at.epoch, " has ", steps,
@@ -155,7 +155,7 @@ struct Loader::State {
   LoaderOptions options;
   Sampler sampler;
   std::int32_t pad_id;
-  std::vector<TokenCache> caches;  // the worker's while it runs
+  std::vector<TokenCache> caches;  // used by the worker while it runs
   Position position;
   std::unique_ptr<Queue> queue;
   std::thread worker;

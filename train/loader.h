@@ -1,4 +1,4 @@
-// From data sets to packed batches, made ahead on a thread of their own.
+// Packed batches of data sets, made ahead on a separate thread.
 //
 //   for (const models::PackedBatch& batch : Loader("snli.jsonl", tokenizer, {.batch_size = 32}))
 //     loss(batch).backward();
@@ -24,7 +24,7 @@ struct LoaderOptions {
   /// Rows of one batch on one device.
   std::size_t batch_size = 32;
   /// Batches of one step on one rank. All batches of a step, on all ranks, are parts of one global
-  /// batch of rows_per_step() rows, and say so in `global_rows`.
+  /// batch of rows_per_step() rows, which `global_rows` reports.
   std::size_t accumulation = 1;
   std::uint64_t seed = 0;
   Dealing dealing = Dealing::proportional;
@@ -32,7 +32,7 @@ struct LoaderOptions {
   bool no_duplicates = false;
   /// Longest text in tokens, special ones included; 0 leaves the tokenizer's limit.
   std::int64_t max_length = 0;
-  /// Fills sentences up to the longest of their column: only to show what padding costs.
+  /// Fills sentences up to the longest of their column; only to show what padding costs.
   bool padded = false;
   /// Keeps token ids for the next epoch.
   bool cache_tokens = true;
@@ -40,16 +40,16 @@ struct LoaderOptions {
   std::size_t prefetch = 3;
   std::size_t rank = 0;
   std::size_t world_size = 1;
-  /// Of one rank that trains on several: each batch holds batch_size rows for each of them, dealt
-  /// out as to so many ranks.
+  /// Devices of this one rank: each batch holds batch_size rows for each of them, dealt out as to
+  /// so many ranks.
   std::size_t devices = 1;
 
   /// Rows of a global batch.
   std::size_t rows_per_step() const { return batch_size * accumulation * world_size * devices; }
 };
 
-/// Rows of a global batch for each of `parts`, none lost: near-equal in tokens, at most
-/// ceil(rows / parts) each, in ascending order. A pure function of its arguments.
+/// Divides all rows of a global batch among `parts`: near-equal in tokens, at most ceil(rows /
+/// parts) each, in ascending order. A pure function of its arguments.
 std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>& tokens,
                                                 std::size_t parts);
 
@@ -72,21 +72,21 @@ class Loader {
   const Datasets& datasets() const;
   const LoaderOptions& options() const;
 
-  /// Of the next batch that next() gives. Inside a step it is that step's.
+  /// The position of the next batch of next(). Inside a step it is that step's.
   Position position() const;
-  /// Goes to the beginning of a step.
+  /// Moves to the beginning of a step.
   void seek(Position position);
 
-  /// Starts where position() is; gives the batches up to the end of that epoch. Behind the last one
-  /// the position is the next epoch's start, so that another loop goes on with it.
+  /// Iterates from position() to the end of that epoch. After the last batch the position is the
+  /// next epoch's start, so that another loop continues from there.
   class Iterator;
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
-  /// The next batch, or none at the end of an epoch (once). It lives until the next call. Rethrows
-  /// what went wrong while it was made.
+  /// The next batch, or null at the end of an epoch (once). It is valid until the next call.
+  /// Rethrows the errors of making it.
   const models::PackedBatch* next();
-  /// That callers have waited in next() so far.
+  /// The time that callers have waited in next() so far.
   double seconds_waited() const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The whole lines of steps up to `step`.
+/// The complete lines of steps up to `step`.
 std::string lines_until(const std::filesystem::path& path, std::int64_t step) {
   std::string kept;
   if (step == 0 || !path_exists(path)) return kept;

@@ -50,7 +50,7 @@ std::string header(const Shape& shape, DType dtype) {
   return str(kMagic, static_cast<char>(length & 0xff), static_cast<char>(length >> 8), text);
 }
 
-/// The text between the first `open` behind `key` and the `close` that follows it.
+/// The text between the first `open` after `key` and the next `close`.
 std::string_view value_of(std::string_view header, std::string_view key, char open, char close,
                           const std::string& file) {
   const std::size_t at = header.find(key);
@@ -77,7 +77,7 @@ Shape parse_shape(std::string_view text, const std::string& file) {
   return Shape(sizes);
 }
 
-/// The elements' bytes, or nothing where their number does not fit into 63 bits.
+/// The elements' bytes; nothing if their number does not fit into 63 bits.
 std::optional<std::uint64_t> data_bytes(const Shape& shape, DType dtype) {
   std::int64_t nbytes = static_cast<std::int64_t>(itemsize(dtype));
   for (const std::int64_t size : shape)

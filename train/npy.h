@@ -9,8 +9,8 @@
 
 namespace ringlet::train {
 
-/// Writes an array in pieces, so that it need not be in memory whole. commit() makes the file
-/// appear; without it nothing is left behind.
+/// Writes an array in pieces, so that it need not be in memory whole. The file appears at commit();
+/// without it nothing is left behind.
 class NpyWriter {
  public:
   /// Any shape and dtype; bf16, which NumPy lacks, is written as f32.
@@ -30,8 +30,8 @@ class NpyWriter {
 void write_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 /// Reads a little-endian array of floats, doubles, halves, int32, int64 or bytes in C order as a
-/// tensor of the same dtype on cpu:0. Anything else, and a size that its header does not announce,
-/// is InputError.
+/// tensor of the same dtype on cpu:0. Anything else, and data of another size than the header
+/// announces, is InputError.
 Tensor read_npy(const std::filesystem::path& path);
 
 }  // namespace ringlet::train

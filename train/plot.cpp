@@ -46,7 +46,7 @@ struct Scale {
   }
 };
 
-/// The next entry of a legend that runs from left to right; returns where the one after it goes.
+/// Draws the next entry of a legend from left to right; returns the x of the entry after it.
 double draw_legend_entry(Canvas& canvas, double x, double y, const std::string& name,
                          const std::string& classes) {
   canvas.line(x, y - 4, x + 18, y - 4, classes);
@@ -58,7 +58,7 @@ bool finite(double x, double y) { return std::isfinite(x) && std::isfinite(y); }
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// Of all points that fall on one column of pixels, in order: the first, lowest, highest and last.
+/// Keeps four points of each column of pixels, in order: the first, lowest, highest and last.
 Points thin(const Points& points) {
   Points out;
   for (std::size_t begin = 0, end; begin < points.size(); begin = end) {
@@ -156,13 +156,13 @@ void draw_chart(Canvas& canvas, const LineChart& chart, double top) {
 std::vector<double> round_ticks(double low, double high, int at_most) {
   RINGLET_CHECK(std::isfinite(low) && std::isfinite(high) && low <= high && at_most >= 1,
                 "[round_ticks] no ticks from ", low, " to ", high);
-  // A range that is rounding alone has no ticks inside: there may be no numbers between its ends.
+  // A range within rounding has no ticks inside: there may be no numbers between its ends.
   if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high)))
     high = low + (low == 0 ? 1 : std::abs(low));
   const double power = std::pow(10, std::floor(std::log10((high - low) / at_most)));
   for (double factor : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0}) {
     const double step = factor * power;
-    // A hair of tolerance, so that 0.3 is a multiple of 0.1.
+    // A small tolerance, so that 0.3 is a multiple of 0.1.
     const double first = std::floor(low / step + 1e-9);
     const double last = std::max(std::ceil(high / step - 1e-9), first + 1);
     if (last - first > at_most) continue;

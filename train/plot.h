@@ -7,7 +7,7 @@
 
 namespace ringlet::train {
 
-/// Points in drawing order; one that is not finite interrupts the line.
+/// Points in drawing order; a point that is not finite interrupts the line.
 struct Series {
   std::string name;  // of the legend; empty: not in the legend
   std::vector<double> x;
@@ -42,17 +42,17 @@ struct BarChart {
   std::vector<Bar> bars;  // from top to bottom
 };
 
-/// Charts one below the other. A series whose x and y differ in number is Error.
+/// Charts one below the other. A series with different numbers of x and y is Error.
 std::string draw_lines(std::span<const LineChart> charts);
 std::string draw_lines(const LineChart& chart);
 /// Horizontal bars from 0. A negative or infinite value is Error.
 std::string draw_bars(const BarChart& chart);
 
-/// Multiples of 1, 2 or 5 times a power of ten, `at_most` or fewer intervals, the first at or below
-/// `low` and the last at or above `high`; at least two. Both must be finite.
+/// Multiples of 1, 2 or 5 times a power of ten, in `at_most` or fewer intervals: the first at or
+/// below `low`, the last at or above `high`; at least two. Both must be finite.
 std::vector<double> round_ticks(double low, double high, int at_most);
 
-/// Centred means over up to `window` points, narrower at both ends; the x stay.
+/// Centred means over up to `window` points, fewer at both ends; the x values stay.
 Series moving_average(const Series& series, std::size_t window);
 
 }  // namespace ringlet::train

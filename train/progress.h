@@ -1,5 +1,5 @@
-// Progress of a long run: one line that rewrites itself on a terminal, a plain line now and then
-// otherwise.
+// Progress of a long run: on a terminal one line that is rewritten, otherwise a plain line from
+// time to time.
 #pragma once
 
 #include <chrono>
@@ -22,11 +22,11 @@ struct ProgressOptions {
   double plain_every = 5;       ///< seconds between two plain lines
   /// Seconds since any fixed point; the steady clock unless given.
   std::function<double()> clock = {};
-  std::vector<std::string> datasets = {};  ///< of several data sets each one's latest loss is shown
+  std::vector<std::string> datasets = {};  ///< if several: the latest loss of each is shown
 };
 
-/// "step 120/1000  loss 0.8123  312 pairs/s  8.1k tokens/s  2 min 30 s left"; of several data sets
-/// "step 120/1000  nli 0.8123  sts 0.0312  …".
+/// "step 120/1000  loss 0.8123  312 pairs/s  8.1k tokens/s  2 min 30 s left"; with several data
+/// sets "step 120/1000  nli 0.8123  sts 0.0312  …".
 class Progress {
  public:
   /// Shows nothing by itself; `out` must outlive it. Time counts from here.
@@ -35,13 +35,13 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// After each step; `pairs` and `tokens` are the step's own, `dataset` an index of the options'
-  /// names. The first and the last step are always shown.
+  /// Called after each step; `pairs` and `tokens` are the step's own, `dataset` an index of the
+  /// options' names. The first and the last step are always shown.
   void step(std::int64_t step, double loss, std::int64_t pairs, std::int64_t tokens,
             std::size_t dataset = 0);
-  /// Leaves out the time since the last step: evaluating and saving are no training.
+  /// Leaves out the time since the last step, as evaluating and saving are not training.
   void skip_time();
-  /// A line of its own, above the progress line.
+  /// Prints a separate line above the progress line.
   void note(const std::string& line);
   /// The line as it would be shown now.
   std::string line() const;

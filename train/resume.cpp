@@ -12,7 +12,7 @@
 namespace ringlet::train {
 namespace {
 
-// Each rank looks for the latest one, and their folders may be disks of different hosts.
+// Each rank searches for the latest one, and their folders may be on disks of different hosts.
 void check_same_on_all_ranks(const std::filesystem::path& checkpoint, const comm::Group& group) {
   const std::vector<std::string> all = group.all_gather_bytes(checkpoint.filename().string());
   for (std::size_t rank = 0; rank < all.size(); ++rank)
@@ -21,14 +21,14 @@ void check_same_on_all_ranks(const std::filesystem::path& checkpoint, const comm
                  rank, " from ", all[rank]);
 }
 
-/// Unsigned: a damaged file's numbers may be of any size.
+/// Unsigned: a damaged file may contain numbers of any size.
 std::uint64_t steps_of(const std::vector<TrainerState::LossSum>& losses) {
   std::uint64_t steps = 0;
   for (const TrainerState::LossSum& loss : losses) steps += static_cast<std::uint64_t>(loss.steps);
   return steps;
 }
 
-/// Whether `step` steps end at `position`. Neither number is trusted: the loop ends by the step.
+/// Whether `step` steps end at `position`. Both may be wrong: the loop ends by the step.
 bool ends_at(std::int64_t step, Position position, const BegunRun& begun) {
   if (position.step >= begun.steps_per_epoch(position.epoch)) return false;
   auto steps = static_cast<std::int64_t>(position.step);
@@ -84,7 +84,7 @@ TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn
   std::filesystem::path folder = from;
   if (const auto latest = latest_checkpoint(folder)) folder = *latest;
   check_same_on_all_ranks(folder, group);
-  // First, since what another optimizer keeps is not in the files.
+  // First, because the files lack the moments of another optimizer.
   check_same_run(folder, read_trainer_state(folder), begun);
   return load_checkpoint(folder, module, optimizer);
 }

@@ -50,7 +50,7 @@ double Schedule::factor(std::int64_t step) const {
     case Decay::linear:
       return std::max(0.0, static_cast<double>(total_steps_ - step) / decaying);
     case Decay::cosine: {
-      // Beyond the end transformers' cosine rises again; a finished run stays finished.
+      // After the end, the cosine of transformers rises again; here it stays 0.
       const double progress = std::min(1.0, static_cast<double>(step - warmup_steps_) / decaying);
       return std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
     }

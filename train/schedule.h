@@ -1,4 +1,4 @@
-// Learning rate schedules: what the rate of a step is multiplied by. The definitions are those of
+// Learning rate schedules: the factor of each step's rate. The definitions are those of
 // transformers' get_{linear,cosine,constant}_schedule_with_warmup.
 #pragma once
 
@@ -20,14 +20,14 @@ const char* decay_name(Decay decay);
 /// ceil(ratio * total_steps); a ratio outside [0, 1] is InputError.
 std::int64_t warmup_steps_of(double ratio, std::int64_t total_steps);
 
-/// A pure function of the step. Rises linearly from 0 over `warmup_steps`, then decays so that it
-/// would be 0 at `total_steps`; from there on it stays 0 (1 if constant).
+/// A pure function of the step. It rises linearly from 0 over `warmup_steps`, then decays to 0 at
+/// `total_steps` and stays 0 (1 if constant).
 class Schedule {
  public:
   Schedule() = default;  // 1 at every step
   Schedule(Decay decay, std::int64_t total_steps, std::int64_t warmup_steps = 0);
 
-  /// Of step 0, 1, …: the first update of a warm-up has factor 0.
+  /// The factor of step 0, 1, …; that of the first update of a warm-up is 0.
   double factor(std::int64_t step) const;
   std::int64_t total_steps() const { return total_steps_; }
   std::int64_t warmup_steps() const { return warmup_steps_; }

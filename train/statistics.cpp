@@ -21,8 +21,8 @@ bool varies(std::span<const double> values) {
   return std::any_of(values.begin(), values.end(), [&](double x) { return x != values[0]; });
 }
 
-// The deviations from the mean, as a vector of length 1. Squares are those of shares of the largest
-// deviation, which neither overflow nor vanish.
+// The deviations from the mean, as a vector of length 1. They are divided by the largest one before
+// they are squared, so that squares neither overflow nor vanish.
 std::vector<double> unit_deviations(std::span<const double> values) {
   const double mean = mean_of(values);
   std::vector<double> deviations;

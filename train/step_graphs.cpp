@@ -15,7 +15,7 @@ bool has_hooks(const nn::Module* module) {
   return hooks.pre_forward || hooks.post_forward || hooks.pre_backward;
 }
 
-/// Dropout finds the step's keys in the device's memory while it lives.
+/// While it lives, dropout reads the step's keys from the device's memory.
 class KeysInUse {
  public:
   explicit KeysInUse(SiteKeys& keys) : before_(default_generator().keys) {
@@ -75,7 +75,7 @@ Tensor StepGraphs::run(const models::PackedBatch& batch, const Work& work) {
 }
 
 bool StepGraphs::may_be_graph() {
-  // Gradients that are there are added to, and who watches kernels wants to see them.
+  // Existing gradients are added to, and an observer of kernels must see them.
   const bool adds = std::any_of(parameters_.begin(), parameters_.end(), has_grad);
   if (gave_up_ || adds || kernel_observer.load() != nullptr) return false;
   const std::string why = why_not();
@@ -83,9 +83,9 @@ bool StepGraphs::may_be_graph() {
   return why.empty();
 }
 
-// The capture is part of this step, so that all memory a bucket ever takes, that of the graph as
-// the device runs it included, is taken with the bucket's first batch. A bucket that never comes
-// again has it for nothing: a step's time on the host, once.
+// The capture is part of this step. A bucket's first batch therefore takes all memory that the
+// bucket ever takes, that of the graph on the device included. A bucket that never comes again
+// wastes one step's host time.
 Tensor StepGraphs::run_first(Step& step, const Work& work) {
   Tensor loss;
   {
@@ -99,10 +99,10 @@ Tensor StepGraphs::run_first(Step& step, const Work& work) {
   return loss;
 }
 
-// Behind the step itself, whose gradients, update and generator it leaves as they are.
+// Runs after the step itself, and keeps its gradients, update and generator unchanged.
 std::string StepGraphs::capture_step(Step& step, const Work& work) {
   const Generator generator = default_generator();
-  // Other forms of parameters that evaluating has left would be read by every replay.
+  // Sidecars of parameters that an evaluation has left would be read by every replay.
   drop_sidecars();
   module_.zero_grad();
   std::string why;
@@ -112,7 +112,7 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
       RINGLET_CHECK(reached() == step.reached,
                     "batches of the same shapes reached different parameters");
       optimizer_.launch_step();  // as it was prepared for the step
-      drop_sidecars();           // the forms that were made here go with their memory
+      drop_sidecars();           // sidecars of the capture are freed with its memory
     });
     step.plan = optimizer_.plan();
     ++captured_;
@@ -124,7 +124,7 @@ std::string StepGraphs::capture_step(Step& step, const Work& work) {
   return why;
 }
 
-// False where others are updated alike than when it was captured: it would find the wrong numbers.
+// False if the update plan changed since the capture: the graph must not be replayed.
 bool StepGraphs::prepare_replay(const Step& step) {
   set_reached(step.reached);
   optimizer_.prepare_step();
@@ -185,7 +185,7 @@ void StepGraphs::set_reached(const std::vector<bool>& reached) const {
     parameters_[i].state()->has_grad = reached[i];
 }
 
-// What runs on the host in every step, and what would write where no graph may.
+// Hooks and observers run on the host in every step, and may write memory that no graph may.
 std::string StepGraphs::why_not() const {
   if (std::any_of(modules_.begin(), modules_.end(), has_hooks))
     return "hooks of modules run on the host";

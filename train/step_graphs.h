@@ -1,5 +1,5 @@
-// Training steps captured once for each shape and replayed from then on (core/graph.h). Where a
-// step cannot be captured it runs as ever, on the same filled-up batch and so with the same bits.
+// Training steps, captured once for each shape and then replayed (core/graph.h). A step that cannot
+// be captured runs without a graph, on the same filled-up batch and so with the same bits.
 #pragma once
 
 #include <cstddef>
@@ -26,33 +26,33 @@ StepGraphMode parse_step_graphs(const std::string& name);
 struct StepGraphsOptions {
   StepGraphMode mode = StepGraphMode::automatic;
   DType dtype = DType::f32;  // of the activations
-  /// Told once, in a line, why steps are not captured.
+  /// Called once for each reason why steps are not captured, with one line.
   std::function<void(const std::string&)> on_note = {};
 };
 
 class StepGraphs {
  public:
-  /// A graph for each key; the one that was not used for longest goes.
+  /// One graph for each key; the least recently used one is evicted.
   static constexpr std::size_t kMostGraphs = 24;
 
-  /// Gives the device a batch's forward and backward and returns the loss, (). With a key's first
-  /// batch it is called twice, to run and to be captured, and not again: what it does on the host
-  /// beside is not done with the others, but for gradients, which are defined after each step. A
-  /// batch of the same shapes reaches the same parameters.
+  /// Enqueues a batch's forward and backward and returns the loss, (). With a key's first batch it
+  /// is called twice, to run and to be captured; later batches do not call it. Its other work on
+  /// the host is therefore not repeated, except for gradients, which are defined after each step.
+  /// Batches of the same shapes must reach the same parameters.
   using Work = std::function<Tensor(const models::PackedBatch& on_device)>;
 
-  /// Of steps of `optimizer` on `module`, which lies on `device`; both outlive this.
+  /// For steps of `optimizer` on `module`, which lies on `device`; both outlive this object.
   StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
              StepGraphsOptions options = {});
 
-  /// `work` on a batch that lies on the CPU, and then the optimizer's prepare_step and launch_step:
-  /// finish_step is left to the caller. The first batch of a key runs, which makes plans, and is
-  /// captured then; the others are replayed and take no memory from the device. The loss is valid
-  /// until the next step.
+  /// Runs `work` on a batch that lies on the CPU, then the optimizer's prepare_step and
+  /// launch_step; finish_step is left to the caller. The first batch of a key runs, which makes
+  /// plans, and is then captured. Later ones are replayed and take no memory from the device. The
+  /// loss is valid until the next step.
   Tensor run(const models::PackedBatch& batch, const Work& work);
 
-  /// The same without a graph and on the batch as it is, of a loss that has not said that it takes
-  /// a filled-up one; `why` is noted.
+  /// The same without a graph and on the unchanged batch, for a loss that does not declare that it
+  /// takes a filled-up one; `why` is noted.
   Tensor run_eagerly(const models::PackedBatch& batch, const Work& work, const std::string& why);
 
   std::size_t captured() const { return captured_; }  // graphs so far
@@ -61,17 +61,17 @@ class StepGraphs {
  private:
   struct Step {
     models::PackedBatch inputs;           // on the device, where a graph reads them
-    Tensor loss = {};                     // (), where it writes it
-    std::vector<bool> reached = {};       // the parameters that have a gradient then
-    std::vector<std::int64_t> plan = {};  // the optimizer's, of the graph
+    Tensor loss = {};                     // (), where the graph writes it
+    std::vector<bool> reached = {};       // the parameters with a gradient after the step
+    std::vector<std::int64_t> plan = {};  // the optimizer's, in the graph
     std::unique_ptr<DeviceGraph> graph = {};
   };
-  /// What a graph has as numbers: another one makes it wrong.
+  /// The addresses that a graph contains: if others are in use, it is invalid.
   using Addresses = std::vector<const void*>;
 
   bool may_be_graph();
   Tensor run_first(Step& step, const Work& work);
-  /// Empty, or why there is no graph.
+  /// Empty, or the reason why there is no graph.
   std::string capture_step(Step& step, const Work& work);
   bool prepare_replay(const Step& step);
   Tensor replay(Step& step);

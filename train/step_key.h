@@ -1,4 +1,4 @@
-// Which steps are alike: a graph captured for one runs the others.
+// Keys of steps: a graph that was captured for one step runs every step with the same key.
 #pragma once
 
 #include <compare>
@@ -11,17 +11,17 @@
 
 namespace ringlet::train {
 
-/// All of a step's shapes, and what of it lies in the host's memory. A bucket of rows is one row
-/// wide: a dummy row would be a negative of all others, so every loss had to mask it in every step,
-/// to save what a graph costs once; and a run has two numbers of rows for each data set, that of
-/// its batches and that of an epoch's last.
+/// All shapes of a step, and its values in host memory. The number of rows is not rounded up: a
+/// dummy row would be a negative of every other row. Every loss would have to mask it in every
+/// step, only to save the cost of one graph. A run has two numbers of rows for each data set, that
+/// of its batches and that of an epoch's last one.
 struct StepKey {
   std::int64_t tokens = 0;        // of the bucket
   std::int64_t length_class = 0;  // of the longest sentence
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  /// What the loss divides by, by value. A loader's batches for one device have their rows there;
-  /// what says otherwise must not find their graph.
+  /// The divisor of the loss, by value. A loader's batches for one device have their rows there; a
+  /// batch with another divisor must not find their graph.
   std::int64_t global_rows = 0;
   std::size_t dataset = 0;  // which loss
   std::optional<DType> labels = {};
@@ -31,7 +31,7 @@ struct StepKey {
   auto operator<=>(const StepKey&) const = default;
 };
 
-/// None for a batch that fits no bucket.
+/// Nothing for a batch that fits no bucket.
 inline std::optional<StepKey> step_key(const models::PackedBatch& batch, DType dtype,
                                        bool training) {
   const std::int64_t tokens = models::bucket_of(batch);

@@ -1,4 +1,4 @@
-// What the steps of a run add up to: losses, rates and waits.
+// Sums over the steps of a run: losses, rates and waits.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ class StepSums {
   /// Adds to `state` and `result`, which outlive it.
   StepSums(TrainerState& state, TrainingResult& result) : state_(state), result_(result) {}
 
-  /// What passes from here on is the next step's.
+  /// The time from here on belongs to the next step.
   void start_clock();
-  /// What has passed since the clock was started, or the step before was added, is this one's.
+  /// The time since start_clock(), or since the previous step was added, belongs to this step.
   void add(const StepResult& step);
 
-  /// A line of metrics over the steps since the last; `datasets` as TrainingTask::dataset_names().
+  /// A line of metrics over the steps since the last; `datasets`: TrainingTask::dataset_names().
   Metrics take_metrics(const std::vector<std::string>& datasets, double lr, double grad_norm);
   /// The mean loss of the epoch that ends here.
   double take_epoch_loss();

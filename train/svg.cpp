@@ -21,7 +21,7 @@ constexpr std::string_view kDarkStyle = R"(
 .page { fill: #0d1117 } text { fill: #d1d7de }
 .grid { stroke: #30363d } .axis { stroke: #8b949e } .level { stroke: #8b949e }
 )";
-// Told apart by readers with colour-blindness too (after Okabe and Ito 2008).
+// Readers with colour-blindness can distinguish them, too (after Okabe and Ito 2008).
 using Palette = std::array<std::string_view, kColours>;
 constexpr Palette kLight{"#0072b2", "#c84e00", "#00875f", "#b3558a", "#a87400", "#6e7781"};
 constexpr Palette kDark{"#56b4e9", "#ff9e57", "#3fcf9f", "#e6a0c8", "#e9c46a", "#9aa4af"};

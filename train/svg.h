@@ -1,4 +1,4 @@
-// Just enough SVG for charts: text is escaped, coordinates have one decimal.
+// Minimal SVG for charts: text is escaped, coordinates have one decimal.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace ringlet::train::svg {
 
 inline constexpr double kWidth = 760;
 
-/// "&lt;" for "<"; what XML forbids becomes a space.
+/// "&lt;" for "<"; characters that XML forbids become spaces.
 std::string escape(std::string_view text);
 /// Up to nine significant digits, no trailing zeros: "0.05", "2e-05", "1200".
 std::string number(double value);
-/// Roughly how wide `text` is drawn in labels.
+/// The approximate width of `text` in labels.
 double text_width(std::string_view text);
 
-/// Classes of a colour; there are as many colours as kColours, then they repeat, dashed.
+/// Classes of a colour. There are kColours colours; then they repeat, dashed.
 inline constexpr std::size_t kColours = 6;
 std::string colour_class(std::size_t series);
 

@@ -3,7 +3,7 @@
 namespace ringlet::train {
 namespace {
 
-/// To set out as one.
+/// The values in one tensor (parts), for one copy to the host.
 Tensor side_by_side(const std::vector<StepLoss::Part>& parts) {
   const Tensor& first = parts.front().value;
   const auto n = static_cast<std::int64_t>(parts.size());

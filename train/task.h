@@ -1,4 +1,4 @@
-// What a Trainer trains: data, model and loss together, a step at a time.
+// The training task of a Trainer: data, model and loss together, one step at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace ringlet::train {
 
 class StepGraphs;
 
-/// A place in the data: the next step to be trained.
+/// A position in the data: the next step to be trained.
 struct Position {
   std::size_t epoch = 0;
   std::size_t step = 0;  // in the epoch
@@ -25,7 +25,7 @@ struct Position {
 };
 
 /// Settings that change the bits of a run: name to value, as text. Equal texts are equal values.
-/// Names hold the option of `ringlet train` that sets the value.
+/// Names contain the option of `ringlet train` that sets the value.
 using UpdateArguments = std::map<std::string, std::string>;
 inline constexpr const char* kRowsOfAStep =
     "rows of a step (--batch, --devices, --gradient-accumulation-steps)";
@@ -35,24 +35,24 @@ struct StepResult {
   double loss = 0;  // mean over the step's rows; a task's step() leaves it to take_loss()
   std::int64_t rows = 0;
   std::int64_t tokens = 0;  // without padding
-  /// Rows that gave no gradient: their device's part of the batch has fewer than the loss needs
-  /// (Loss::min_rows), as a data set's last batch may.
+  /// Rows without a gradient: their device's part of the batch has fewer rows than the loss needs
+  /// (Loss::min_rows). A data set's last batch may have such rows.
   std::int64_t lone_rows = 0;
   std::size_t dataset = 0;  // which one the rows are from
-  double data_seconds = 0;  // before the step had its batches
+  double data_seconds = 0;  // until the step had its batches
 };
 
-/// The loss of a step, on its way to the host.
+/// The loss of a step, copied to the host asynchronously.
 class StepLoss {
  public:
-  /// A sum of values, each of one element and times its share.
+  /// One summand of the loss: a value of one element, times its share.
   struct Part {
     Tensor value;
     double share;
   };
   StepLoss() = default;
   explicit StepLoss(const std::vector<Part>& parts);
-  /// The first to ask waits until it has come; 0 without parts.
+  /// The first call waits for the copy; 0 without parts.
   double value();
 
  private:
@@ -67,26 +67,26 @@ class TrainingTask {
   virtual nn::Module& module() = 0;
   virtual std::size_t steps_per_epoch(std::size_t epoch) const = 0;
   virtual void seek(Position position) = 0;
-  /// Runs the next step forward and backward, so that gradients lie ready; behind an epoch's last
-  /// step comes the first of the next.
+  /// Runs the next step forward and backward; gradients are then complete. An epoch's last step is
+  /// followed by the first one of the next epoch.
   virtual StepResult step() = 0;
-  /// The loss of the step that ran last, once: to be taken before the next one runs.
+  /// The loss of the latest step, once; must be taken before the next step runs.
   StepLoss take_loss() { return StepLoss(std::exchange(losses_, {})); }
-  /// The data and how it is cut into steps: what must agree to resume.
+  /// The data and its division into steps, which must agree to resume.
   virtual UpdateArguments arguments() const = 0;
-  /// Names that StepResult::dataset is an index of; losses of several data sets are logged apart.
+  /// Names that StepResult::dataset indexes; losses of several data sets are logged separately.
   virtual std::vector<std::string> dataset_names() const { return {}; }
 
-  /// From now on step() has its forward and backward, and the update that follows, run by `graphs`;
-  /// null: forward and backward by itself. False where the task has no batches for them.
+  /// From now on `graphs` runs the forward and backward of step(), and the update that follows.
+  /// Null: step() runs forward and backward itself. False if the task has no batches for graphs.
   virtual bool use_graphs(std::shared_ptr<StepGraphs>) { return false; }
 
-  /// The strategy's switch (see NoSync): a task that runs several backwards in a step turns it on
-  /// for all but the last.
+  /// The strategy's switch (see NoSync): a task with several backwards in a step turns it on for
+  /// all but the last one.
   void set_pause(std::shared_ptr<int> pause) { pause_ = std::move(pause); }
 
  protected:
-  /// `value`, of one element, is `share` of the step's loss; it is left on its device.
+  /// Adds `value`, of one element, times `share` to the step's loss; it stays on its device.
   void add_loss(const Tensor& value, double share = 1) { losses_.push_back({value, share}); }
 
   std::shared_ptr<int> pause_ = std::make_shared<int>(0);

@@ -25,8 +25,8 @@
 namespace ringlet::train {
 
 struct TrainingArguments {
-  /// Where metrics.jsonl and checkpoints go, and the evaluators' tables below "eval"; made if it is
-  /// missing; empty writes nothing.
+  /// The folder of metrics.jsonl and checkpoints, and of the evaluators' tables below "eval";
+  /// created if it is missing. Empty: nothing is written.
   std::filesystem::path output = {};
   std::size_t epochs = 1;
   std::int64_t max_steps = 0;  // more than 0: instead of epochs
@@ -39,7 +39,7 @@ struct TrainingArguments {
   std::int64_t warmup_steps = 0;  // more than 0: instead of the ratio
   OptimizerKind optimizer = OptimizerKind::adamw;
   double weight_decay = 0;
-  double beta1 = 0.9;  // AdamW's, as beta2 and eps
+  double beta1 = 0.9;  // AdamW's, like beta2 and eps
   double beta2 = 0.999;
   double eps = 1e-8;
   double momentum = 0;       // SGD's
@@ -47,12 +47,12 @@ struct TrainingArguments {
   /// f32, or bf16 for the activations of every Transformer in the task.
   DType dtype = DType::f32;
   std::uint64_t seed = 42;
-  /// Of sentence tasks on one GPU: whether a whole step is captured with the first batch of each
-  /// shape, and replayed. Batches are filled up to such shapes either way: the bits are the same.
+  /// For sentence tasks on one GPU: whether a whole step is captured with the first batch of each
+  /// shape, and then replayed. Both modes fill batches up to such shapes: the bits are the same.
   StepGraphMode step_graphs = StepGraphMode::automatic;
 
-  /// How several devices train together. dp takes `devices`, the others the trainer's group; a
-  /// global batch is batch_size * gradient_accumulation rows for each of them.
+  /// How several devices train together. dp uses `devices`, the other strategies the trainer's
+  /// group; a global batch is batch_size * gradient_accumulation rows for each device.
   Strategy strategy = Strategy::none;
   std::vector<Device> devices = {};
   StrategyOptions strategy_options = {};
@@ -63,7 +63,7 @@ struct TrainingArguments {
   bool eval_each_epoch = true;
   std::int64_t save_steps = 0;       // a checkpoint every so many steps, and at the end; 0: none
   std::size_t save_total_limit = 0;  // keep the latest so many; 0: all
-  /// A checkpoint, or a folder of checkpoints of which the latest counts.
+  /// A checkpoint, or a folder of checkpoints of which the latest is used.
   std::filesystem::path resume_from = {};
 
   // Sentence tasks only.
@@ -76,7 +76,7 @@ struct TrainingArguments {
 
 using EvaluateFunction = std::function<Metrics(const EvaluationPoint&)>;
 
-/// Of all ranks together, the same on each.
+/// Over all ranks together, the same on each.
 struct StepReport {
   std::int64_t step = 0;  // done, counted from 1
   std::int64_t total_steps = 0;
@@ -86,28 +86,28 @@ struct StepReport {
   double grad_norm = 0;  // before clipping
 };
 
-/// What a program may show; the library itself prints nothing. Empty ones are skipped.
+/// Callbacks for a program's output; the library itself prints nothing. Empty ones are skipped.
 struct TrainerCallbacks {
-  /// On a GPU, between evaluations and checkpoints, each step is told of while the next one is
-  /// under way.
+  /// On a GPU, between evaluations and checkpoints, each step is reported while the next one is in
+  /// flight.
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvaluationPoint&, const Metrics&)> on_evaluate = {};
   std::function<void(const std::filesystem::path& checkpoint)> on_save = {};
-  /// A line on what the run does otherwise than it was asked to.
+  /// One line about anything that the run does differently than requested.
   std::function<void(const std::string&)> on_note = {};
 };
 
 struct TrainingResult {
   std::int64_t steps = 0;   // done in all, also before resuming
   double loss = 0;          // mean over all these steps
-  Metrics dataset_losses;   // where there are several data sets, the mean over each one's steps
+  Metrics dataset_losses;   // with several data sets, the mean over each one's steps
   double seconds = 0;       // of training, without evaluating and saving
-  double data_seconds = 0;  // of these, before steps had their batches
+  double data_seconds = 0;  // of these, until steps had their batches
   std::int64_t rows = 0;
   std::int64_t tokens = 0;
   std::int64_t lone_rows = 0;       // StepResult's, of all these steps
-  std::int64_t replayed_steps = 0;  // that were a graph's
-  /// One row per finished epoch: its mean loss and what the evaluation behind it found.
+  std::int64_t replayed_steps = 0;  // that replayed a graph
+  /// One row per finished epoch: its mean loss and the metrics of the evaluation after it.
   struct Epoch {
     std::size_t epoch;  // counted from 1
     double loss;
@@ -118,10 +118,10 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  /// With a strategy over several ranks, every rank makes a trainer of its own and all call the
-  /// same on it; rank 0 writes, checkpoints all of them together, to a folder that all see.
+  /// With a strategy over several ranks, every rank makes a separate trainer and all make the same
+  /// calls on it. Rank 0 writes; all write checkpoints together, to a folder that all see.
   Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group = {});
-  /// Sentences: `loss` and what it holds is trained, and must outlive the trainer.
+  /// Sentences: trains `loss` and the modules in it; it must outlive the trainer.
   Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
           TrainingArguments arguments = {}, comm::Group group = {});
   /// Anything else: see ExampleTask.
@@ -139,13 +139,13 @@ class Trainer {
   void add_evaluator(EvaluateFunction evaluate) { evaluators_.push_back(std::move(evaluate)); }
   void set_callbacks(TrainerCallbacks callbacks) { callbacks_ = std::move(callbacks); }
 
-  /// Runs to the end, or until stop() was called from a callback or an evaluator. The thread's
-  /// generator is as it was afterwards. Whatever input is wrong is InputError before the first
-  /// step; an Error later ends with its place, "(rank 1, training step 7)".
+  /// Runs to the end, or until a callback or an evaluator calls stop(). Afterwards the thread's
+  /// generator is as before. Wrong input is InputError before the first step; a later Error ends
+  /// with its place, "(rank 1, training step 7)".
   TrainingResult train();
-  /// Ends the run behind the step that is under way (on_step on a GPU: the one after that it tells
-  /// of); with `save` it leaves a checkpoint there, for which there must be an output folder.
-  /// Called on one rank it ends the run on all.
+  /// Ends the run after the current step (in on_step on a GPU: after the step that follows the
+  /// reported one). With `save` it leaves a checkpoint there, which needs an output folder. A call
+  /// on one rank ends the run on all.
   void stop(bool save = false);
 
   std::int64_t total_steps() const { return total_steps_; }

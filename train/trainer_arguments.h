@@ -1,4 +1,4 @@
-// What a trainer makes of its arguments.
+// The parts of a trainer that follow from its arguments.
 #pragma once
 
 #include <filesystem>
@@ -11,21 +11,21 @@
 
 namespace ringlet::train {
 
-/// InputError, naming the argument, what was expected and what was found.
+/// InputError that names the argument, the expected values and the one found.
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group);
 
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group);
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArguments& arguments);
-/// What the optimizer keeps for each element.
+/// The number of moments that the optimizer keeps for each element.
 int moments_of(const TrainingArguments& arguments);
-/// Why steps cannot be captured; empty where nothing is against it.
+/// Why steps cannot be captured; empty if they can.
 std::string why_no_step_graphs(const TrainingArguments& arguments);
 
-/// What an update depends on beside the data: with another value, a resumed run would go on with
-/// other bits than the one that was stopped.
+/// The settings that an update depends on, in addition to the data. With another value, a resumed
+/// run would continue with other bits than the stopped one.
 UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t total_steps,
                                  std::int64_t warmup_steps);
-/// InputError, naming the checkpoint and all that differ.
+/// InputError that names the checkpoint and all differences.
 void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
                           const UpdateArguments& wanted);
 

@@ -16,7 +16,7 @@ bool every(std::int64_t interval, std::int64_t step) {
   return interval > 0 && step % interval == 0;
 }
 
-/// The results of all ranks, in rank order, as one. `late`: behind the step's update.
+/// The results of all ranks, combined. `late`: after the step's update.
 StepResult together(StepResult mine, const comm::Group& group, bool late) {
   StepResult sum = {.dataset = mine.dataset};
   int rank = 0;
@@ -24,7 +24,7 @@ StepResult together(StepResult mine, const comm::Group& group, bool late) {
   for (const std::string& each : group.all_gather_bytes(bytes)) {
     StepResult result;
     std::memcpy(&result, each.data(), sizeof(result));
-    // The gradients are summed already and no longer say whose was wrong.
+    // The gradients are summed already and no longer show which rank's loss was wrong.
     RINGLET_CHECK(std::isfinite(result.loss), "[trainer] the loss of rank ", rank, " is ",
                   result.loss, late ? "" : "; nothing was updated");
     ++rank;
@@ -84,7 +84,7 @@ Trainer::Run::~Run() { task_.use_graphs(nullptr); }
 TrainingResult Trainer::Run::operator()() {
   task_.module().train();
   optimizer_->zero_grad();
-  static_cast<void>(task_.take_loss());  // of a step that threw, in a run before this one
+  static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
   use_graphs();
   while (state_.step < total() && !stopped()) step();
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
@@ -121,7 +121,7 @@ void Trainer::Run::agree_to_stop() {
   stopping_ = trainer_.stopped_;
 }
 
-// Told behind the agreement, a rank among others waits for the next one.
+// With several ranks, a stop after the agreement takes effect at the next one.
 bool Trainer::Run::stopped() const {
   return trainer_.group_.size() > 1 ? stopping_ : trainer_.stopped_;
 }
@@ -138,7 +138,7 @@ void Trainer::Run::step() {
   } catch (const InputError& error) {
     throw InputError(with_place(error));
   } catch (const Error& error) {
-    if (typeid(error) != typeid(Error)) throw;  // a callback's own
+    if (typeid(error) != typeid(Error)) throw;  // a callback's own type
     throw Error(with_place(error));
   }
 }

@@ -15,8 +15,8 @@
 
 namespace ringlet::train {
 
-/// On a device that runs behind, a step is read while the next is under way, so that the device
-/// always has one before it; where the model is looked at, all are.
+/// If the device is asynchronous, a step's results are read while the next step is in flight, so
+/// that the device always has work. All steps are read before evaluations and checkpoints.
 class Trainer::Run {
  public:
   explicit Run(Trainer& trainer);
@@ -27,26 +27,26 @@ class Trainer::Run {
   TrainingResult operator()();
 
  private:
-  /// A step that the device was given and nobody has read.
+  /// A step that is enqueued on the device and not read yet.
   struct Given {
-    StepReport report;  // without what is to be read
+    StepReport report;  // without the values to be read
     StepLoss loss;
   };
 
-  /// Goes on from a checkpoint.
+  /// Continues from a checkpoint.
   void take_checkpoint();
   void note(const std::string& line) const;
-  /// Where there can be any, the task's steps, update included, are graphs from here on.
+  /// If possible, the task's steps, update included, run as graphs from here on.
   void use_graphs();
-  /// What one rank was told all do.
+  /// A stop on one rank stops all ranks.
   void agree_to_stop();
   bool stopped() const;
 
-  /// One step; an error that leaves it says of which one it is, and on which rank.
+  /// Runs one step. An error that leaves it names the step and the rank.
   void step();
   void take_step();
   void update();
-  /// Waits for the steps that the device was given, but for the `late` latest, and tells of them.
+  /// Waits for the enqueued steps, except the `late` latest, and reports them.
   void read_steps(std::size_t late);
   void read_loss(Given& given);
   void tell(const StepReport& report);
@@ -64,9 +64,9 @@ class Trainer::Run {
   const TrainingArguments& arguments_;
   TrainingTask& task_;
   Device device_;
-  bool late_;  // steps are read behind the next
+  bool late_;  // a step is read after the next is enqueued
   std::unique_ptr<Optimizer> optimizer_;
-  std::shared_ptr<StepGraphs> graphs_;  // null: the task's steps leave the update to us
+  std::shared_ptr<StepGraphs> graphs_;  // null: the update runs here
   GeneratorGuard guard_;
   Schedule schedule_;
   TrainerState state_;
@@ -74,7 +74,7 @@ class Trainer::Run {
   StepSums sums_{state_, result_};
   std::optional<MetricsWriter> metrics_;
   std::deque<Given> given_;   // oldest first
-  std::int64_t reading_ = 0;  // the step that an error is of
+  std::int64_t reading_ = 0;  // the step that an error names
   bool stopping_ = false;     // all ranks have agreed to
   bool saving_ = false;
 };

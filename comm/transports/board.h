@@ -24,8 +24,8 @@ class BoardTransport : public Transport {
   /// Where this rank reads the bytes that a peer published. If they must be copied, the copy may go
   /// to `place`, unless null.
   virtual const std::byte* view(int peer, const Message& message, std::byte* place) = 0;
-  /// For a buffer on a device: an event after the work enqueued before message `slot` to `peer`.
-  /// And one after the reads of the peer's messages so far. Both are null on a CPU.
+  /// For a buffer on a device: mark_ready() gives an event after the work enqueued before message
+  /// `slot` to `peer`; mark_read() gives one after the reads of its messages so far. Null on a CPU.
   virtual const Event* mark_ready(int /*peer*/, std::uint64_t /*slot*/) { return nullptr; }
   virtual const Event* mark_read(int /*peer*/) { return nullptr; }
   /// True if peers can read `buffer` only by a descriptor that it does not have.
