@@ -25,7 +25,7 @@ struct Message {
   std::uint64_t nbytes;
   std::int32_t fd;  // -1: none
   Device device;
-  const Event* ready;  // on a device: when the bytes are there; the sender's
+  const Event* ready;  // on a device: the sender's, after which the bytes are valid
 };
 
 /// Messages from one rank to one peer, in order. Both counters only grow.
@@ -33,7 +33,7 @@ struct Lane {
   static constexpr std::uint64_t kSlots = 8;
   alignas(64) std::atomic<std::uint64_t> published;  // by the sender
   alignas(64) std::atomic<std::uint64_t> released;   // by the receiver: how many it has read
-  std::atomic<const Event*> read;  // on a device: when it has read the last of them; the receiver's
+  std::atomic<const Event*> read;  // on a device: the receiver's, recorded after its last read
   alignas(64) std::array<Message, kSlots> slots;
 };
 

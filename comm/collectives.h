@@ -21,7 +21,7 @@ struct Collective {
   Schedule schedule;
   Pieces pieces;              // of the buffer, in elements
   std::int64_t segments = 1;  // of each piece
-  Tensor buffer;              // (n): what is sent, and where pieces are received
+  Tensor buffer;              // (n): sent from, and received into
   Tensor own;                 // (pieces[rank].count): where my piece is reduced to, if not in place
   DeviceRanks* ranks = nullptr;  // rank 0's, for a collective that is one launch
 };

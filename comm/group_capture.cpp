@@ -21,7 +21,7 @@ struct Group::State::ReplaysInLine final : ReplayObserver {
   Device device;
 };
 
-// Runs before anything is counted: no rank has come to the collective, and the group can go on.
+// Runs before anything is counted: no rank has come to the collective, and the group stays usable.
 void Group::State::check_ready_for_capture(const Collective& collective) {
   queue->wait_for_all();
   RINGLET_CHECK(nccl->is_ready_for_capture(), "[", name(collective.call.op),

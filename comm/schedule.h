@@ -2,7 +2,7 @@
 // moving a byte: one rank's part of a collective. It is the same for every transport, dtype and
 // size.
 //
-//   buffer   what a collective works on, the same number of elements on every rank
+//   buffer   the data of a collective, the same number of elements on every rank
 //   piece    a part of the buffer; piece r is rank r's: it is reduced there and sent from there
 //   segment  a stretch of a long buffer that runs through the schedule separately, cut into its
 //            own pieces, so that its results are still in the cache

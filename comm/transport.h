@@ -17,8 +17,9 @@ struct Transmission {
   std::size_t nbytes;
 };
 
-/// Writes a tensor without changing its version, which changed when the collective was queued.
-/// Another change would mark other parts of the storage that were saved since.
+/// A tensor's bytes, for writing without a change of its version, which changed when the collective
+/// was queued. Another change would mark other parts of the storage that were saved since and that
+/// no collective writes.
 inline std::byte* announced_bytes(const Tensor& tensor) {
   return tensor ? tensor.storage()->data() + tensor.storage_offset() : nullptr;
 }
@@ -26,7 +27,7 @@ inline std::byte* announced_bytes(const Tensor& tensor) {
 /// Called with the bytes received, one pointer for each receive of the step.
 using UseViews = std::function<void(std::span<const std::byte* const> views)>;
 
-/// The transport's own collectives, if any: the yardstick for ours. False: it has not that one.
+/// The transport's own collectives, if any: the yardstick for ours. False: it lacks that one.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -52,7 +53,7 @@ class Transport {
   /// Starts a collective that sends from `buffer`.
   virtual void begin(const Call& call, const Tensor& buffer) = 0;
   /// The first half of a step: starts its sends. The sent bytes must not be overwritten before
-  /// finish(), unless data received since proves that the peer has them. All our schedules do so.
+  /// finish(), unless data received since proves that the peer has them, as in all our schedules.
   virtual void send(std::span<const Transmission> sends) = 0;
   /// The second half: waits for the receives and calls `use` with all of them; the views are valid
   /// during that call. With `in_place` they may be the places themselves, already filled.
@@ -65,7 +66,7 @@ class Transport {
   /// Waits until no peer reads the buffer any more. Called after the group has failed.
   virtual void abandon() noexcept = 0;
 
-  /// Whether a collective can be captured: the first one makes resources, which cannot.
+  /// Whether a collective can be captured: the first one makes resources, which no capture may.
   virtual bool is_ready_for_capture() const { return true; }
 
   /// Null if there is none.

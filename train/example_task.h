@@ -71,7 +71,7 @@ class ExampleTask final : public TrainingTask {
     const std::vector<std::size_t> rows = sampler_.rows(position_);
     const ExampleOptions& options = sampler_.options();
     StepResult result;
-    // Ranks run equally many batches: one without rows left runs the round's first with weight 0.
+    // Ranks run equally many batches: one without rows runs the round's first row with weight 0.
     const std::size_t round = options.batch_size * options.world_size;
     for (std::size_t at = 0; at < rows.size(); at += round) {
       std::optional<NoSync> no_sync;

@@ -38,7 +38,7 @@ struct LauncherOptions {
   Timeout grace = std::chrono::seconds(30);
   /// Longest wait for the other nodes' launchers.
   Timeout join_timeout = std::chrono::minutes(10);
-  /// How long a node's launcher may be silent before the others end their ranks.
+  /// How long a node's launcher may be silent before the other nodes end their ranks.
   Timeout node_timeout = std::chrono::seconds(30);
   /// Binds each rank to dedicated processors, if there are enough.
   bool pin = true;

@@ -1,4 +1,4 @@
-// The ranks of this node in one attempt: their processes, and what they print.
+// The ranks of this node in one attempt: their processes and their output.
 #pragma once
 
 #include <functional>

@@ -31,7 +31,7 @@ class Process {
   int pid() const { return pid_; }  // of the program
   /// Readable once it has ended.
   const Socket& end() const { return end_; }
-  const Socket& out() const { return out_; }  // what it writes to standard output
+  const Socket& out() const { return out_; }  // its standard output
   const Socket& err() const { return err_; }
 
   /// The exit code as a shell reports it: the program's, or 128 + the signal. Nothing while it

@@ -14,7 +14,7 @@
 namespace ringlet::comm {
 namespace {
 
-// The whole memory behind a peer's descriptor, for reading.
+// The whole memory of a peer's descriptor, for reading.
 class Mapping {
  public:
   Mapping(int process, int fd) {

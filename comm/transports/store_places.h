@@ -49,7 +49,7 @@ class StorePlaces {
     }
     return all;
   }
-  /// A rank that came this long before a deadline has certainly published it.
+  /// A rank that came this long before a deadline has published it by then.
   Timeout interval() const {
     return std::min(std::chrono::duration_cast<Timeout>(std::chrono::seconds(1)),
                     membership_.timeout / 4);

@@ -15,7 +15,7 @@ namespace ringlet::train {
 /// tsv: no quoting at all, every tab separates, as SNLI, MultiNLI and the STS benchmark need.
 enum class Delimited { csv, tsv };
 
-/// Reads records; blank lines are skipped. An unclosed quote and text behind a closing quote are
+/// Reads records; blank lines are skipped. An unclosed quote and text after a closing quote are
 /// InputError "FILE:LINE: …".
 class CsvReader {
  public:

@@ -20,7 +20,7 @@ class ReachCheck {
 
   /// Must be called after each module's forward.
   void ran(nn::Module& module);
-  /// Called around the outermost module's forward: one that threw has run no loss.
+  /// Called around the outermost module's forward: in one that threw, no loss counts as run.
   void forward_begins() { before_ = ran_; }
   void forward_failed() { ran_ = before_; }
   /// Throws if required parameters are not among `reached`, and names them.

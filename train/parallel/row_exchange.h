@@ -14,8 +14,8 @@
 namespace ringlet::train {
 
 /// Ranks send the rows that they have written instead of the whole table. Each row is added in rank
-/// order, from the first rank that has it on. This gives the bits of a dense sum: rows that a rank
-/// does not have are +0 there, and no gradient of an embedding is -0.
+/// order, starting with the first rank that has it. This gives the bits of a dense sum: rows that a
+/// rank does not have are +0 there, and no gradient of an embedding is -0.
 class RowExchange {
  public:
   /// Collective. `table` (V, C) f32 or f64 is this rank's; `rows` are those that are not zero, in

@@ -67,7 +67,7 @@ class UnitSharding : public RankStrategy {
   std::span<Item> items_of(const State& state) {
     return std::span(items_).subspan(state.first_item, state.last_item - state.first_item);
   }
-  /// Called when all gradients that this backward gives the unit are there.
+  /// Called when all the unit's gradients of this backward are complete.
   virtual void unit_complete(State&) {}
   static std::string used_without_call(const nn::Unit& unit);
   /// A parameter or its gradient without bytes: reading it is the Error of `bytes`.
