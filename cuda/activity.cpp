@@ -11,11 +11,11 @@
 namespace ringlet::cuda {
 namespace {
 
-// Not KERNEL, which makes kernels run one after the other.
+// Not KERNEL, which serialises kernels.
 constexpr CUpti_ActivityKind kActivityKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 
-// Those that the library of this header writes.
+// The record types that the library of this header writes.
 #if CUPTI_API_VERSION >= 130000
 using KernelRecord = CUpti_ActivityKernel10;
 using CopyRecord = CUpti_ActivityMemcpy6;
@@ -27,7 +27,7 @@ using FillRecord = CUpti_ActivityMemset4;
 
 constexpr std::size_t kActivityBufferBytes = std::size_t{4} << 20, kActivityAlignment = 8;
 
-/// What CUPTI has said of a device. Its callbacks get no context, so there is one for the process.
+/// CUPTI's records of a device. One per process, because CUPTI's callbacks get no context.
 class ActivityRecords {
  public:
   void begin(const Cupti& cupti, Device device) {
@@ -54,7 +54,7 @@ class ActivityRecords {
 
   void add_buffer(std::uint8_t* buffer, std::size_t nbytes) {
     const std::lock_guard lock(mutex_);
-    if (!cupti_) return;  // of a recording that is over
+    if (!cupti_) return;  // a buffer of a recording that has ended
     CUpti_Activity* record = nullptr;
     CUptiResult status = CUPTI_SUCCESS;
     while ((status = cupti_->cuptiActivityGetNextRecord(buffer, nbytes, &record)) == CUPTI_SUCCESS)
@@ -99,7 +99,7 @@ class ActivityRecords {
   Said said_;
 };
 
-// Never destroyed: CUPTI may give back buffers while the program ends.
+// Never destroyed: CUPTI may return buffers during the program's exit.
 ActivityRecords& activity_records() {
   static auto* all = new ActivityRecords;
   return *all;
@@ -110,7 +110,7 @@ void give_buffer(std::uint8_t** buffer, std::size_t* nbytes, std::size_t* most_r
   *buffer =
       static_cast<std::uint8_t*>(std::aligned_alloc(kActivityAlignment, kActivityBufferBytes));
   *nbytes = *buffer ? kActivityBufferBytes : 0;
-  *most_records = 0;  // as many as it holds
+  *most_records = 0;  // as many as fit
 }
 
 void take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t nbytes) {
@@ -147,14 +147,14 @@ class CuptiRecording final : public ActivityRecording {
 
   std::vector<Interval> take() override {
     synchronize(device_);
-    // Forced: what is not complete then comes without times, and is counted.
+    // Forced: incomplete records then arrive without times, and are counted.
     check_cupti(cupti_, cupti_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
                 "cuptiActivityFlushAll");
     return activity_records().take();
   }
 
  private:
-  // CUPTI itself stays: taking it down breaks graphs that it has seen.
+  // CUPTI itself stays loaded: unloading it breaks the graphs that it has recorded.
   void stop() {
     for (const CUpti_ActivityKind kind : kActivityKinds) cupti_.cuptiActivityDisable(kind);
     cupti_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);

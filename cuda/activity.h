@@ -1,5 +1,5 @@
-// What a GPU does and when, as CUPTI's activity records have it: kernels, those of graphs each for
-// itself, copies and fills.
+// When the kernels, copies and fills of a GPU ran, from CUPTI's activity records. Each kernel of a
+// graph has a record.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,17 @@
 
 namespace ringlet::cuda {
 
-/// Records while it lives. Work is slower meanwhile, and may be a little from then on.
+/// Records during its lifetime. Recording slows the work down, and may slow it slightly afterwards.
 class ActivityRecording {
  public:
   virtual ~ActivityRecording() = default;
-  /// Waits for the device. When its work ran, since the beginning or the call before; Error where
-  /// some of it is not known.
+  /// Synchronises with the device. Returns when its work ran, since the beginning or the last call.
+  /// Error if a record is missing or incomplete.
   virtual std::vector<Interval> take() = 0;
 };
 
-/// From here on, one at a time in a process. Error, a line with CUPTI's words, where nothing can be
-/// recorded: there is no CUPTI, or the system forbids it.
+/// Starts recording; at most one recording at a time in a process. Error, one line with CUPTI's
+/// message, where CUPTI is missing or the system forbids recording.
 std::unique_ptr<ActivityRecording> record_activity(Device device);
 
 }  // namespace ringlet::cuda

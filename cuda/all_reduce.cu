@@ -42,7 +42,7 @@ AllReduceKernel kernel_of(DType dtype, CombineOp op, Route route) {
   return kernel;
 }
 
-// Whether all data lies at multiples of 16 bytes; Error where it lies across elements.
+// Whether all data lies at multiples of 16 bytes; Error if data is not aligned to its elements.
 bool is_packed(const PeerView& view, std::size_t itemsize) {
   bool packed = true;
   for (int rank = 0; rank < view.ranks; ++rank) {
@@ -60,7 +60,7 @@ int most_all_reduce_blocks(Device device, int ranks) {
   int multiprocessors = 0;
   RINGLET_CUDA(
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device.index));
-  return multiprocessors / ranks;  // a block fits on each, whatever the dtype
+  return multiprocessors / ranks;  // one block fits on each multiprocessor, for every dtype
 }
 
 AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges, DType dtype,

@@ -1,4 +1,4 @@
-// What cuda/all_reduce_block.h asks of a block, on a device.
+// The Block of cuda/all_reduce_block.h on a device.
 #pragma once
 
 #include "ringlet/cuda/all_reduce_block.h"
@@ -7,7 +7,8 @@
 namespace ringlet::cuda {
 
 inline constexpr int kBlockThreads = 512;
-/// Loads that a thread has under way at once: of packs, whose elements all want registers.
+/// Loads that a thread has in flight: one for single elements, several for packs, as many as the
+/// registers allow.
 template <class V>
 inline constexpr int kAtOnce = 1;
 template <class S, int kWidth>
@@ -124,8 +125,8 @@ class DeviceBlock {
       store_word(reinterpret_cast<uint4*>(to) + k, words[k]);
   }
 
-  // In the order of the signals around them, which is what "memory" says, and as one access each:
-  // stores of structs come apart. They pass by the first cache, which peers do not share.
+  // "memory" orders the access against the signals around it. Assembly, because the compiler splits
+  // stores of structs. Accesses bypass the L1 cache, which peers do not share.
   __device__ __forceinline__ static void load_word(const uint4* from, uint4& word) {
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)

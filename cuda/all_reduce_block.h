@@ -1,22 +1,22 @@
-// The all-reduce of one block of one rank, written once: a device runs it with DeviceBlock
-// (all_reduce.cu), tests on the host with a simulated one. A Block has
+// The all-reduce of one block of one rank, written once for the device and for tests. A device runs
+// it with DeviceBlock (all_reduce.cu), tests on the host with a simulated one. A Block has
 //   load<S, kWidth>(from)   kWidth elements: as they are where S is their type, else widened to S
 //   store(to, values)       the reverse, rounded
 //   each(n, sources, load, fold, store)   for every i of [0, n), dealt out over its threads: v =
 //                           load(0, i), v = fold(v, load(k, i)) for every k of [1, sources),
 //                           store(i, v)
-// and what its signals ask of it (all_reduce_signals.h).
+// and the operations that its signals require (all_reduce_signals.h).
 //
-// Why no two accesses race. A rank alone writes its data and its staging, and its own column of its
-// peers' flags. It writes before it releases a signal, and all its threads have met between; a
-// reader acquires that signal, and its threads meet before they read. What a peer may still be
-// reading is overwritten in two places:
-//   ring     a gathered piece goes over the rank's own part of the sum, and over slots of the last
-//            segment's partial sums: the next rank read those before it passed on the very sums
-//            that have come in since
-//   direct   a gathered piece goes over what its owner read before it released the sum
-// And behind the last step a rank ends when those that read from it have said that they are done.
-// No shared memory is used.
+// Why no two accesses race. A rank alone writes its data, its staging and its own column of its
+// peers' flags. It writes, synchronises its threads and then releases a signal; a reader acquires
+// that signal and synchronises its threads before they read. Data that a peer may still be reading
+// is overwritten in two places:
+//   ring     a gathered piece overwrites the rank's own part of the sum, and new partial sums the
+//            slots of the last segment's: the next rank has read both, as the sums that arrive now
+//            passed through it
+//   direct   a gathered piece overwrites data that its owner read before it released the sum
+// Behind the last step a rank ends only after its readers have signalled that they are done. No
+// shared memory is used.
 #pragma once
 
 #include "ringlet/cuda/all_reduce_signals.h"
@@ -40,7 +40,7 @@ class AllReduceBlock {
                                     int index)
       : block_(block), run_(run), rank_(rank), index_(index), signals_(block, run, rank, index) {}
 
-  /// Stops where a wait takes too long, its own or a peer's.
+  /// Stops if a wait times out, on this rank or on a peer.
   RINGLET_BLOCK_CODE void run() const {
     constexpr bool ring = route == Route::ring;
     const Peers readers = ring ? signals_.next() : signals_.others();
@@ -90,9 +90,10 @@ class AllReduceBlock {
     return true;
   }
 
-  // ---- what becomes of a part --------------------------------------------------------------
+  // ---- operations on a part ----------------------------------------------------------------
 
-  /// The block's `each`, load<kWidth>(k, i) over elements [0, count): packs, then single ones.
+  /// The block's `each` with load<kWidth>(k, i), over elements [0, count): packs first, then single
+  /// elements.
   template <class Load, class Fold, class Store>
   RINGLET_BLOCK_CODE void each(std::int64_t count, int sources, const Load& load, const Fold& fold,
                                const Store& store) const {
@@ -124,7 +125,7 @@ class AllReduceBlock {
     block_.store(data(rank_) + at, sum);
   }
 
-  /// What came first, then mine.
+  /// The earlier sum (the left operand) plus this rank's data.
   template <class From>
   RINGLET_BLOCK_CODE void add(const From* from, const Part& part, const RingStep& step) const {
     const T* mine = data(rank_) + part.begin;

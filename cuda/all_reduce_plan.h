@@ -1,15 +1,15 @@
-// Who does what in an in-kernel all-reduce: index maths that kernels and host share.
+// The plan of an in-kernel all-reduce: index arithmetic that kernels and host share.
 //
 //   piece    as in comm/schedule.h: piece r is whole first at rank r
-//   chunk    what one block moves of a piece in a step; block b of a rank works with its peers'
-//            blocks b alone
+//   chunk    the elements of a piece that one block moves in a step; block b of a rank
+//            communicates only with blocks b of its peers
 //   segment  a stretch of all pieces, a chunk for each block, that runs through the whole schedule
-//            before the next one begins, so that it is read again from the cache
-//   signal   how far a block is, counted from the start of the collective: what its flags show
+//            before the next one begins, so that it is still in the cache when it is read again
+//   signal   the progress of a block since the start of the collective, stored in its flags
 //
-// Ring, n ranks: steps 0 to n - 2 reduce, n - 1 to 2 n - 3 gather, as ring_all_reduce has them. A
-// rank reads from the previous one and writes at home. Direct: a rank sums its piece of all ranks,
-// then reads the others' sums.
+// Ring, n ranks: steps 0 to n - 2 reduce, n - 1 to 2 n - 3 gather, as in ring_all_reduce. A rank
+// reads from the previous rank and writes to its own memory. Direct: a rank sums its piece over all
+// ranks, then reads the sums of its peers.
 #pragma once
 
 #include <algorithm>
@@ -30,19 +30,20 @@ struct Part {
   std::int64_t count;
 };
 
-/// One step of a rank of the ring. Piece `piece` comes from the previous rank: in the first step
-/// as it was, then as a partial sum in `from_slot` of its staging, then (`gathers`) whole.
+/// One step of a rank of the ring. Piece `piece` comes from the previous rank: first its data, then
+/// a partial sum in `from_slot` of its staging, then (`gathers`) the whole sum.
 struct RingStep {
   int piece;
   bool gathers;
   bool first;
-  bool last;      // to be added: then it is whole, and goes to the data
+  bool last;      // after this addition the piece is complete and is written to the data
   int from_slot;  // of the previous rank's staging
-  int to_slot;    // of my own
+  int to_slot;    // of this rank's staging
 };
 
 struct AllReducePlan {
-  /// Edges of pieces and chunks but for the end of the data: packs of every dtype begin there.
+  /// Edges of pieces and chunks are multiples of this, except the end of the data: packs of every
+  /// dtype begin there.
   static constexpr std::int64_t kEdge = 16;
 
   Route route;
@@ -71,16 +72,16 @@ struct AllReducePlan {
     return {around(rank - 2 - step), false, step == 0, step == ranks - 2, step - 1, step};
   }
 
-  /// Partial sums of one chunk that a rank keeps at a time, a slot each. In the next segment they
-  /// are written again without asking: the sums that have come in by then, of all pieces, passed
-  /// through the next rank, which had read them from here.
+  /// Partial sums of one chunk that a rank keeps at a time, a slot each. The next segment
+  /// overwrites them without a signal: the sums received by then have passed through the next rank,
+  /// which read these slots first.
   RINGLET_HOST_DEVICE int slots() const {
     return route == Route::ring && ranks > 2 ? ranks - 2 : 0;
   }
   RINGLET_HOST_DEVICE std::int64_t slot_begin(int block, int slot) const {
     return (static_cast<std::int64_t>(block) * slots() + slot) * chunk;
   }
-  /// Elements of the type that sums are added in.
+  /// In elements of the accumulation type.
   std::int64_t staging() const { return slot_begin(blocks, 0); }
 
   // ---- signals -----------------------------------------------------------------------------
@@ -90,20 +91,20 @@ struct AllReducePlan {
   RINGLET_HOST_DEVICE std::uint32_t signals_of_segment() const {
     return route == Route::ring ? static_cast<std::uint32_t>(ring_steps()) - 1 : 1;
   }
-  /// What a peer has signalled when `step` of the segment can read from it, and what a rank signals
-  /// behind the step before.
+  /// The signal that `step` of the segment waits for before it reads from a peer; a rank raises it
+  /// after the step before.
   RINGLET_HOST_DEVICE std::uint32_t signal(std::int64_t segment, int step) const {
     return kReady + static_cast<std::uint32_t>(segment) * signals_of_segment() +
            static_cast<std::uint32_t>(step);
   }
-  /// Nothing will be read any more.
+  /// After this signal the rank reads no peer's memory any more.
   RINGLET_HOST_DEVICE std::uint32_t done() const { return signal(segments, 0) + 1; }
 };
 
-/// Piece p of the data is [edges[p], edges[p + 1]), as comm::even_pieces deals them out; edges lie
-/// at multiples of kEdge, but for the last ones at the end of the data. At most `most_blocks` of a
-/// rank work, each on at most `most_chunk` elements of a piece at a time and, if it can be, on no
-/// fewer than `least_chunk`.
+/// Piece p of the data is [edges[p], edges[p + 1]), as comm::even_pieces divides it; edges are
+/// multiples of kEdge, except the last ones at the end of the data. A rank has at most
+/// `most_blocks` blocks. Each takes at most `most_chunk` elements of a piece at a time and, if
+/// possible, at least `least_chunk`.
 inline AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> edges,
                                      int most_blocks, std::int64_t least_chunk,
                                      std::int64_t most_chunk) {
@@ -131,7 +132,7 @@ inline AllReducePlan plan_all_reduce(Route route, std::span<const std::int64_t> 
   return plan;
 }
 
-/// Whether a flag that only grows, and wraps around, has come to `target`.
+/// Whether a flag that only grows, and may wrap around, has reached `target`.
 RINGLET_HOST_DEVICE bool reached(std::uint32_t flag, std::uint32_t target) {
   return static_cast<std::int32_t>(flag - target) >= 0;
 }

@@ -1,4 +1,4 @@
-// How the blocks of an in-kernel all-reduce tell each other how far they are. Of a Block they ask
+// How the blocks of an in-kernel all-reduce signal their progress to each other. A Block provides
 //   together(n, body)   a barrier; body(i) for every i of [0, n), a thread each; a barrier; then
 //                       whether all were true, on all threads
 //   acquire(flag), release(flag, value), now() in nanoseconds, error(word), set_error(word, value)
@@ -16,16 +16,16 @@
 
 namespace ringlet::cuda {
 
-/// What a launch does.
+/// The arguments of a launch.
 struct AllReduceRun {
   PeerView view;
   AllReducePlan plan;
   bool packed;                     // every rank's data begins at a multiple of 16 bytes
-  double scale;                    // of the sums
+  double scale;                    // multiplies the sums
   std::uint64_t wait_nanoseconds;  // the longest wait for a peer
 };
 
-/// Ranks first, first + 1, …, around.
+/// Ranks first, first + 1, …, modulo the number of ranks.
 struct Peers {
   int first;
   int count;
@@ -46,7 +46,7 @@ class AllReduceSignals {
   RINGLET_BLOCK_CODE Peers previous() const { return {plan().around(rank_ - 1), 1}; }
   RINGLET_BLOCK_CODE Peers others() const { return {plan().around(rank_ + 1), plan().ranks - 1}; }
 
-  /// Shows `peers` what the block has done so far.
+  /// Signals the progress of this block to `peers`.
   RINGLET_BLOCK_CODE void raise(Peers peers, std::uint32_t signal) const {
     block_.together(peers.count, [&](int i) {
       block_.release(flag(plan().around(peers.first + i), rank_), begin_ + signal);
@@ -54,7 +54,7 @@ class AllReduceSignals {
     });
   }
 
-  /// Until all of `peers` have come so far; false where that takes too long, for whoever waits.
+  /// Waits until all of `peers` have raised `signal`; false if a wait times out, on any rank.
   RINGLET_BLOCK_CODE bool wait(Peers peers, std::uint32_t signal, int step,
                                std::int64_t segment) const {
     return block_.together(peers.count, [&](int i) {
@@ -64,9 +64,10 @@ class AllReduceSignals {
     });
   }
 
-  /// Waits until `readers` have read all, and moves on what the next collective is counted from.
+  /// Waits until `readers` have read everything, then advances the base of the next collective's
+  /// signals.
   RINGLET_BLOCK_CODE void end(Peers readers) const {
-    raise(others(), plan().done());  // those too that another route will ask
+    raise(others(), plan().done());  // also peers that wait for this rank only in another route
     if (wait(readers, plan().done(), Stall::kEnd, plan().segments))
       raise({rank_, 1}, plan().done());
   }
@@ -74,12 +75,13 @@ class AllReduceSignals {
  private:
   RINGLET_BLOCK_CODE const AllReducePlan& plan() const { return run_.plan; }
 
-  /// Where rank `from` shows rank `at` how far it is.
+  /// The flag of rank `at` in which rank `from` stores its progress.
   RINGLET_BLOCK_CODE std::uint32_t* flag(int at, int from) const {
     return run_.view.flags[at] + index_ * plan().ranks + from;
   }
 
-  /// One thread's. The clock and the error, which lies far away, are looked at now and then.
+  /// The wait of one thread. The clock and the error word, which is in host memory, are polled only
+  /// every kPolls rounds.
   RINGLET_BLOCK_CODE bool spin(const std::uint32_t* at, std::uint32_t target,
                                const Stall& stall) const {
     constexpr unsigned kPolls = 64;
@@ -99,7 +101,7 @@ class AllReduceSignals {
   const AllReduceRun& run_;
   int rank_;
   int index_;
-  std::uint32_t begin_;  // what signals of this collective are counted from
+  std::uint32_t begin_;  // the base of this collective's signals
 };
 
 }  // namespace ringlet::cuda

@@ -1,5 +1,5 @@
-// The functions that the host's and the device's compilers know by different names, so that a
-// kernel's arithmetic can be run by a test on the host.
+// Functions that the host's and the device's compilers call by different names. With them a test
+// can run a kernel's arithmetic on the host.
 #pragma once
 
 #include <math.h>
@@ -18,7 +18,7 @@ RINGLET_HOST_DEVICE double square_root(double x) { return ::sqrt(x); }
 RINGLET_HOST_DEVICE float exponential(float x) { return ::expf(x); }
 RINGLET_HOST_DEVICE double exponential(double x) { return ::exp(x); }
 
-/// In f64 for every type, as on the CPU: a row has one.
+/// In f64 for every type, as on the CPU: it is called once per row.
 template <class S>
 RINGLET_HOST_DEVICE S logarithm(S x) {
   return static_cast<S>(::log(static_cast<double>(x)));

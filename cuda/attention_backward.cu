@@ -1,4 +1,4 @@
-// Backward: queries, then keys, then the buckets' sums.
+// Backward: the pass over queries, then over keys, then the buckets' sums.
 #include "ringlet/cuda/attention_backward.h"
 
 #include "ringlet/cuda/attention_backward_keys.h"
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3)
   });
 }
 
-// Heads of 64 need more than 168 registers for their two sums: two blocks then.
+// Heads of 64 need more than 168 registers for their two sums, so two blocks fit.
 template <int kHead>
 __global__ void __launch_bounds__(kWarps* kLanes, kHead == 64 ? 2 : 3)
     key_tiles(const AttentionBackwardArgs args, const AttentionWork work) {
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(kWarps* kLanes)
   });
 }
 
-// grad_relative_bias (32, heads) = beta of itself + the slots' shares; a head to a block, a bucket
-// to a lane and a part to a warp.
+// grad_relative_bias (32, heads) = beta grad_relative_bias + the slots' shares. One block per head,
+// one lane per bucket, one warp per part.
 template <class S>
 __global__ void __launch_bounds__(kBucketParts* kLanes)
     add_buckets(const AttentionBackwardArgs args, const AttentionWork work) {

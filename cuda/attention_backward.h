@@ -1,7 +1,7 @@
-// What both passes of the backward share. The first has a tile of queries and all keys: it leaves
-// the gradient of the queries, every query's mean of grad P under P, and the gradient of the
-// relative bias by bucket. The second has a tile of keys and all queries, and leaves the gradients
-// of keys and values. So every sum has one owner, which adds in order.
+// Shared by both passes of the backward. The first pass has a tile of queries and all keys. It
+// writes the gradient of the queries, each query's mean of grad P under P, and the gradient of the
+// relative bias by bucket. The second pass has a tile of keys and all queries, and writes the
+// gradients of keys and values. So each sum has one owner, which adds in order.
 #pragma once
 
 #include "ringlet/cuda/attention_bias.h"
@@ -10,13 +10,13 @@
 
 namespace ringlet::cuda {
 
-/// Between the passes, in device memory.
+/// Memory on the device that the first pass fills for the second.
 struct AttentionWork {
   void* queries;  // (heads, T) of QuerySums
-  void* buckets;  // (heads slots, 32) f32 (f64); null where no gradient of the bias is asked for
+  void* buckets;  // (heads slots, 32) f32 (f64); null if the bias needs no gradient
 };
 
-/// Of a query: its log-sum-exp (tiles: times log2 e) and its mean of grad P.
+/// Per query: its log-sum-exp (tiles: times log2 e) and its mean of grad P.
 template <class S>
 struct alignas(2 * sizeof(S)) QuerySums {
   S lse, mean;
@@ -33,10 +33,10 @@ struct QueryPassMemory {
   AttentionItem item;
   S bias[kDistances];
   S by_distance[kDistances];  // gradient of the bias
-  S skewed[16][32];           // of a tile, a distance to a column
+  S skewed[16][32];           // of a tile, one column per distance
 };
 
-/// What a warp without a tile leaves: no share in any bucket.
+/// For a warp without a tile: its share of every bucket is 0.
 template <class S, class W>
 RINGLET_WARP_CODE void skip_query_pass(const W& warp, const AttentionWork& work,
                                        const AttentionItem& item) {
@@ -47,8 +47,8 @@ RINGLET_WARP_CODE void skip_query_pass(const W& warp, const AttentionWork& work,
     });
 }
 
-/// The slots part, part + kBucketParts, … of a head added, for one bucket; the parts in order make
-/// the gradient of the relative bias.
+/// Adds the slots part, part + kBucketParts, … of a head, for one bucket. The parts added in order
+/// are the gradient of the relative bias.
 inline constexpr int kBucketParts = 32;
 template <class S>
 RINGLET_HOST_DEVICE S sum_buckets(const S* buckets, std::int64_t slots, std::int64_t head,

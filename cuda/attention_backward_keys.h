@@ -1,5 +1,5 @@
 // Second pass of the backward for a tile of 16 keys on tensor cores, queries 16 at a time. Scores
-// stand transposed, keys in rows: rows g and g + 8 of a product are keys 2g and 2g + 1.
+// are transposed, with keys in rows: rows g and g + 8 of a product are keys 2g and 2g + 1.
 #pragma once
 
 #include <limits>
@@ -9,14 +9,14 @@
 
 namespace ringlet::cuda {
 
-/// A lane's registers: of keys 2g and 2g + 1 (r = 0, 1).
+/// A lane's registers, for keys 2g and 2g + 1 (r = 0, 1).
 template <int kHead>
 struct KeyPassLane {
   Along<kHead> key[2], value[2];
   Along<kHead> query[2], grad[2];  // a product's columns each
   Across<kHead> across[1];         // of gradients, then of queries
-  float score[2][4];               // then P as dropout leaves it
-  float grad_p[2][4];              // then the gradient of the scores
+  float score[2][4];               // later P after dropout
+  float grad_p[2][4];              // later the gradient of the scores
   float grad_key[kHead / 8][4], grad_value[kHead / 8][4];
   std::uint32_t kept, others;
 };
@@ -61,7 +61,7 @@ RINGLET_WARP_CODE void key_pass_scores(const W& warp, Lanes& lanes, const Attent
   }
 }
 
-/// Scores to P as dropout leaves it, grad P to the gradient of the scores.
+/// Scores become P after dropout, grad P becomes the gradient of the scores.
 template <class W, class Lane>
 RINGLET_WARP_CODE void key_pass_weights(const AttentionShape& shape, const AttentionWork& work,
                                         const AttentionItem& item, const float* bias, int query,
@@ -87,7 +87,7 @@ RINGLET_WARP_CODE void key_pass_weights(const AttentionShape& shape, const Atten
   }
 }
 
-/// Padding that nobody attends to has no gradient.
+/// Padding keys, which no query attends to, have no gradient.
 template <int kHead, class W>
 RINGLET_WARP_CODE void store_key_pass(const KeyPassLane<kHead>& s, int lane,
                                       const AttentionBackwardArgs& args,
@@ -134,7 +134,8 @@ RINGLET_WARP_CODE void attention_key_pass(const W& warp, const AttentionBackward
       warp.each(lanes, [&](int lane, Lane& s) {
         key_pass_weights<W>(args.shape, work, item, bias, query, lane, s);
       });
-      // Behind a barrier rows share registers with those before; they are in the nearest cache.
+      // After a barrier `across` can reuse the registers of `query` and `grad`; the rows are still
+      // in the L1 cache.
       warp.sync();
       warp.each(lanes, [&](int lane, Lane& s) {
         s.across[0] = load_across<kHead, W>(grads(), query, lane);

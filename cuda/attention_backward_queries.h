@@ -8,14 +8,14 @@
 
 namespace ringlet::cuda {
 
-/// A lane's registers: of queries g and g + 8 (r = 0, 1).
+/// A lane's registers, for queries g and g + 8 (r = 0, 1).
 template <int kHead>
 struct QueryPassLane {
   Along<kHead> query[2], grad[2];
   Along<kHead> along[4];  // of keys, then of values
   Across<kHead> key_across[2];
-  float score[4][4];   // then P, then the gradient of the scores
-  float grad_p[4][4];  // as dropout leaves it
+  float score[4][4];   // later P, then the gradient of the scores
+  float grad_p[4][4];  // after dropout
   float grad_query[kHead / 8][4];
   float lse[2];  // times log2 e
   float mean[2];
@@ -33,7 +33,7 @@ RINGLET_WARP_CODE void load_query_pass(const W& warp, Lanes& lanes,
     for (int r = 0; r < 2; ++r) {
       const int row = lane / 4 + 8 * r;
       s.grad[r] = load_along<kHead, W>(grads.row(item.begin + row), lane);
-      // Rows behind the sentence have P = 0.
+      // Rows beyond the sentence have P = 0.
       s.lse[r] = row < item.rows ? lse[row] * kLog2E : std::numeric_limits<float>::infinity();
     }
   });
@@ -46,7 +46,7 @@ RINGLET_WARP_CODE void query_pass_weights(const W& warp, Lanes& lanes, const Att
   using Lane = QueryPassLane<kHead>;
   const HeadRows keys{part_of<bfloat16>(shape, item, 1), qkv_stride(shape), item.attended};
   const HeadRows values{part_of<bfloat16>(shape, item, 2), qkv_stride(shape), item.attended};
-  // One after the other, both take the same registers.
+  // Sequentially: both products use the same registers.
   warp.sync();
   warp.each(lanes, [&](int lane, Lane& s) {
     RINGLET_UNROLL
@@ -73,8 +73,8 @@ RINGLET_WARP_CODE void query_pass_weights(const W& warp, Lanes& lanes, const Att
   });
 }
 
-/// Adds a lane's gradients of 16 scores to the sums by distance. Skewed, a distance is a column;
-/// elements of `skewed` that no score reaches stay 0.
+/// Adds a lane's gradients of 16 scores to the sums by distance. In `skewed` a distance is a
+/// column; elements that no score reaches stay 0.
 template <class W, class Lanes>
 RINGLET_WARP_CODE void add_distances(const W& warp, Lanes& lanes, QueryPassMemory<float>& memory,
                                      int half, int distance) {
@@ -97,7 +97,7 @@ RINGLET_WARP_CODE void add_distances(const W& warp, Lanes& lanes, QueryPassMemor
   warp.sync();
 }
 
-/// Mean of grad P under P over all keys. Leaves the weights of the last keys in registers.
+/// Mean of grad P under P over all keys. The weights of the last keys stay in registers.
 template <int kHead, class W, class Lanes>
 RINGLET_WARP_CODE void query_pass_mean(const W& warp, Lanes& lanes, const AttentionShape& shape,
                                        const AttentionItem& item, const float* bias,
@@ -150,7 +150,7 @@ RINGLET_WARP_CODE void attention_query_pass(const W& warp, const AttentionBackwa
     // The weights of a short sentence are still in registers.
     if (item.attended > kKeySpan)
       query_pass_weights<kHead>(warp, lanes, shape, item, memory.bias, key);
-    // Behind this the keys across share registers with those along, as in the other pass.
+    // After this barrier `key_across` reuses the registers of `along`, as in the other pass.
     warp.sync();
     warp.each(lanes, [&](int lane, Lane& s) {
       RINGLET_UNROLL

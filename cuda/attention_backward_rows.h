@@ -1,4 +1,4 @@
-// The backward without tensor cores, as attention_rows.h.
+// The backward without tensor cores; see attention_rows.h.
 #pragma once
 
 #include "ringlet/cuda/attention_rows.h"
@@ -50,7 +50,7 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
             s.grad_p = s.p * (s.grad_p - mean);
             if (work.buckets && column == 0) by_distance[kMiddle + distance + lane] += s.grad_p;
           });
-          warp.sync();  // far keys share elements
+          warp.sync();  // distances beyond kFar share elements
         },
         [](auto& s, int) { return s.grad_p; }, [&](int, int key) { return from.row(1, key); });
     store_sums<S>(warp, lanes, grad_query, 0, column, from.shape.head_size,
@@ -97,7 +97,7 @@ RINGLET_WARP_CODE void attention_key_row(const W& warp, const AttentionBackwardA
       if (real && !from.kept(query, key)) s.p = 0;
     });
   };
-  // Padding that nobody attends to has no gradient.
+  // Padding keys, which no query attends to, have no gradient.
   const int queries = key < item.attended ? item.length : 0;
   for (std::int64_t column = 0; column < from.shape.head_size; column += kRowColumns * kLanes) {
     add_rows<2, S>(

@@ -1,6 +1,7 @@
-// The relative bias of a head by distance, and its gradient from distances back to buckets. Both
-// lie in a warp's shared memory, one element to a distance = key - query from -159 to 159; beyond
-// +-128 all distances are alike, so a tile further off takes the table's end instead.
+// The relative bias of a head by distance, and the sum of its gradient from distances to buckets.
+// Both lie in a warp's shared memory, one element per distance = key - query from -159 to 159. All
+// distances beyond +-128 have one value per side, so a tile further away reads the end of the
+// table.
 #pragma once
 
 #include "ringlet/core/relative_position.h"
@@ -9,41 +10,42 @@
 
 namespace ringlet::cuda {
 
-inline constexpr int kFar = 128;                    // from here on nothing changes
+inline constexpr int kFar = 128;                    // beyond this distance the bias is constant
 inline constexpr int kMiddle = kFar + 31;           // element of distance 0
 inline constexpr int kDistances = 2 * kMiddle + 2;  // whole 16-byte vectors
 struct DistanceRange {
-  int low, high;  // both belong to it
+  int low, high;  // inclusive
 };
 
 RINGLET_HOST_DEVICE int clamped(std::int64_t x, int low, int high) {
   return static_cast<int>(x < low ? low : x > high ? high : x);
 }
-/// For a tile of 16 keys and 16 queries: the distance of its first key and first query, or one as
-/// good whose tile the table holds.
+/// For a tile of 16 keys and 16 queries: the distance of its first key and first query, clamped to
+/// an equivalent tile inside the table.
 RINGLET_HOST_DEVICE int tile_distance(std::int64_t key, std::int64_t query) {
   return clamped(key - query, -kFar - 16, kFar + 16);
 }
-/// What the tiles from the first to the last key and query read, named by their first rows.
+/// The distances that the tiles from the first to the last key and query read. The arguments are
+/// the tiles' first rows.
 RINGLET_HOST_DEVICE DistanceRange tile_distances(std::int64_t first_key, std::int64_t last_key,
                                                  std::int64_t first_query,
                                                  std::int64_t last_query) {
   return {tile_distance(first_key, last_query) - 15, tile_distance(last_key, first_query) + 15};
 }
-/// Of a tile of queries and all keys, taken 32 at a time.
+/// For a tile of queries and all keys, 32 at a time.
 RINGLET_HOST_DEVICE DistanceRange distances_of_queries(const AttentionItem& item) {
   return tile_distances(0, (item.attended - 1) / 32 * 32 + 16, item.begin, item.begin);
 }
-/// Of a tile of keys and all queries, taken 16 at a time.
+/// For a tile of keys and all queries, 16 at a time.
 RINGLET_HOST_DEVICE DistanceRange distances_of_keys(const AttentionItem& item) {
   return tile_distances(item.begin, item.begin, 0, (item.length - 1) / 16 * 16);
 }
-/// For 32 distances side by side: the lowest, or one as good.
+/// For 32 consecutive distances: the lowest, clamped to an equivalent inside the table.
 RINGLET_HOST_DEVICE int row_distance(std::int64_t lowest) {
   return clamped(lowest, -kFar - 31, kFar);
 }
 
-/// The bias of a head times `factor`.
+/// Fills the table with the bias of a head times `factor`.
 template <class S, class W>
 RINGLET_WARP_CODE void fill_bias(const W& warp, S* bias, const AttentionShape& shape,
                                  std::int64_t head, DistanceRange range, S factor) {
@@ -56,15 +58,15 @@ RINGLET_WARP_CODE void fill_bias(const W& warp, S* bias, const AttentionShape& s
   warp.sync();
 }
 
-/// The first |distance| of bucket 8 to 15 of a side: 91 / 2^(7/2 - bucket / 2 + 4) and the like,
-/// rounded up.
+/// The first |distance| of bucket 8 to 15 of a side, e.g. 91 / 2^(7/2 - bucket / 2 + 4), rounded
+/// up.
 RINGLET_HOST_DEVICE int first_of_bucket(int bucket) {
   if (bucket <= 8) return bucket;
   const int halvings = (15 - bucket) / 2, edge = bucket % 2 ? 91 : 64;
   return (edge + (1 << halvings) - 1) >> halvings;
 }
 
-/// The distances of a bucket inside `range`; low above high where it has none.
+/// The distances of a bucket inside `range`; low > high if it has none.
 RINGLET_HOST_DEVICE DistanceRange distances_of(int bucket, DistanceRange range) {
   const int of_side = bucket % (kRelativeBuckets / 2);
   int low = first_of_bucket(of_side),
@@ -74,7 +76,7 @@ RINGLET_HOST_DEVICE DistanceRange distances_of(int bucket, DistanceRange range) 
     low = -high;
     high = -nearest;
   } else if (of_side == 0) {
-    return {1, 0};  // the query's own place is the left side's
+    return {1, 0};  // distance 0 belongs to the left side
   }
   return {low < range.low ? range.low : low, high > range.high ? range.high : high};
 }
@@ -88,7 +90,7 @@ RINGLET_WARP_CODE void clear_distances(const W& warp, S* by_distance, DistanceRa
   warp.sync();
 }
 
-/// Sums by distance to sums by bucket, a bucket to a lane.
+/// Adds the sums by distance to sums by bucket, one bucket per lane.
 template <class S, class W>
 RINGLET_WARP_CODE void store_buckets(const W& warp, S* buckets, const S* by_distance,
                                      DistanceRange range) {

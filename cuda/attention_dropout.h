@@ -1,4 +1,4 @@
-// Which weights dropout takes: counted by (sentence id, head, query, key / 4), as on the CPU.
+// Which weights dropout removes: counted by (sentence id, head, query, key / 4), as on the CPU.
 #pragma once
 
 #include "ringlet/core/random.h"
@@ -7,7 +7,7 @@
 
 namespace ringlet::cuda {
 
-/// The words of the four keys that `key` is one of.
+/// The words of the group of four keys that contains `key`.
 RINGLET_HOST_DEVICE PhiloxBlock weight_words(const AttentionShape& shape, const AttentionItem& item,
                                              int query, int key) {
   return philox({{item.id, static_cast<std::uint32_t>(item.head), static_cast<std::uint32_t>(query),
@@ -15,7 +15,7 @@ RINGLET_HOST_DEVICE PhiloxBlock weight_words(const AttentionShape& shape, const 
                 key_of(shape.dropout));
 }
 
-/// Of a lane's scores (queries, 32 keys from `key` on): drop(n, i) for what is not kept.
+/// Calls drop(n, i) for each dropped score of a lane (queries, 32 keys from `key` on).
 template <class Drop>
 RINGLET_WARP_CODE void for_dropped(const AttentionShape& shape, const AttentionItem& item, int key,
                                    int lane, Drop drop) {
@@ -30,9 +30,9 @@ RINGLET_WARP_CODE void for_dropped(const AttentionShape& shape, const AttentionI
   }
 }
 
-/// Of a lane's scores transposed (keys 2g and 2g + 1 of the tile, 16 queries from `query` on):
-/// bits 4e to 4e + 3 tell what is kept of four keys under query 4t + 2 (g % 2) + e. The other two
-/// queries are lane ^ 4's, which has the other two of the keys.
+/// For a lane's transposed scores (keys 2g and 2g + 1 of the tile, 16 queries from `query` on).
+/// Bits 4e to 4e + 3 are set for the kept ones of four keys under query 4t + 2 (g % 2) + e.
+/// Lane ^ 4 has the bits of the other two queries, and scores of the other two keys.
 RINGLET_WARP_CODE std::uint32_t kept_bits(const AttentionShape& shape, const AttentionItem& item,
                                           int query, int lane) {
   const int g = lane / 4;
@@ -47,7 +47,7 @@ RINGLET_WARP_CODE std::uint32_t kept_bits(const AttentionShape& shape, const Att
   }
   return bits;
 }
-/// Whether element 2r + e of product n is kept, from the bits of both lanes.
+/// Whether element 2r + e of product n is kept, from the bits of this lane and of lane ^ 4.
 RINGLET_WARP_CODE bool is_kept(std::uint32_t own, std::uint32_t other, int n, int i, int lane) {
   const int odd = lane / 4 % 2;
   const std::uint32_t bits = n == odd ? own : other;

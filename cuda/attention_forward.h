@@ -1,4 +1,4 @@
-// Forward of a tile of 16 queries, keys 32 at a time with the maximum and the sum so far.
+// Forward of a tile of 16 queries, keys 32 at a time with a running maximum and sum.
 #pragma once
 
 #include <limits>
@@ -13,20 +13,20 @@ inline constexpr int kKeySpan = 32;
 inline constexpr float kLog2E = 1.44269504088896340736f;
 inline constexpr float kLn2 = 0.69314718055994530942f;
 
-/// A lane's registers: of queries g and g + 8 (r = 0, 1).
+/// A lane's registers, for queries g and g + 8 (r = 0, 1).
 template <int kHead>
 struct ForwardLane {
   Along<kHead> query[2];
   Along<kHead> key[4];
   Across<kHead> value[2];
-  float score[4][4];        // then P, unnormalised
+  float score[4][4];        // later P, not normalised
   float out[kHead / 8][4];  // sums of P V
-  float top[2];             // maximum so far, of scores times log2 e
-  float peak[2];            // maximum of the span
+  float top[2];             // running maximum of scores times log2 e
+  float peak[2];            // maximum of these 32 keys
   float total[2];           // sum of this lane's P
 };
 
-/// Scores times log2 e with their bias, -infinity behind the last key; `score` is a product's.
+/// Turns a product into scores times log2 e plus bias; -infinity beyond the last key.
 template <class W>
 RINGLET_WARP_CODE void finish_scores(float (&score)[4][4], const AttentionShape& shape,
                                      const AttentionItem& item, const float* bias, int key,
@@ -58,7 +58,7 @@ RINGLET_WARP_CODE void load_queries(const W& warp, Lanes& lanes, const Attention
   });
 }
 
-/// The maximum of a row's scores, known to all of its lanes, and what it makes of the sums so far.
+/// Raises a row's running maximum on all of its lanes and rescales the sums to it.
 template <int kHead, class W, class Lanes>
 RINGLET_WARP_CODE void raise_top(const W& warp, Lanes& lanes) {
   RINGLET_UNROLL

@@ -1,4 +1,4 @@
-// The launchers of attention, and what their kernels begin with.
+// The launchers of attention, and the common start of their kernels.
 #pragma once
 
 #include <limits>
@@ -20,8 +20,7 @@ inline unsigned attention_grid(const AttentionShape& shape, int warps) {
   return static_cast<unsigned>(blocks);
 }
 
-/// Whether the tensor cores' kernels take these; `pointers` to all that is read or written by the
-/// vector.
+/// Whether the tensor-core kernels can run; `pointers` are all addresses of 16-byte accesses.
 template <class... Pointers>
 bool takes_tiles(const AttentionShape& shape, const Pointers*... pointers) {
   const bool narrow = shape.heads < std::numeric_limits<std::int32_t>::max() / (6 * 64);
@@ -32,12 +31,12 @@ bool takes_tiles(const AttentionShape& shape, const Pointers*... pointers) {
 /// Shared memory of a warp that needs the bias alone.
 template <class S>
 struct BiasMemory {
-  AttentionItem item;  // where it costs no registers
+  AttentionItem item;  // in shared memory to save registers
   S bias[kDistances];
 };
 
-/// Calls body(warp, its memory with the item) unless this warp is behind the last item. A warp's
-/// lanes stay together; blocks have no barrier.
+/// Calls body(warp, its memory with the item) unless the warp is beyond the last item. The lanes of
+/// a warp stay together; blocks have no barrier.
 template <class Memory, int kWarps, class Body>
 __device__ __forceinline__ void with_item(const AttentionShape& shape, Memory (&memory)[kWarps],
                                           Body body) {

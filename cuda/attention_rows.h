@@ -1,6 +1,6 @@
-// Attention of any dtype, head size and alignment, without tensor cores: a warp takes the 16 rows
-// of its tile one after the other, a key (or query) of 32 to a lane, then a column to a lane. S is
-// the type that is computed in: f32 of bf16.
+// Attention of any dtype, head size and alignment, without tensor cores. A warp takes the 16 rows
+// of its tile sequentially: first 32 keys (or queries), one per lane, then one column per lane. S
+// is the type of the computation: f32 for bf16.
 #pragma once
 
 #include <limits>
@@ -10,13 +10,13 @@
 
 namespace ringlet::cuda {
 
-inline constexpr int kRowColumns = 4;  // of a lane at a time, 32 apart
+inline constexpr int kRowColumns = 4;  // per lane at a time, 32 apart
 
 /// A lane's registers.
 template <class S>
 struct RowLane {
   S p;       // of this lane's key (or query)
-  S grad_p;  // as dropout leaves it, then the gradient of the score
+  S grad_p;  // after dropout, later the gradient of the score
   S sums[2][kRowColumns];
 };
 
@@ -28,7 +28,7 @@ RINGLET_WARP_CODE S dot(const T* a, const T* b, std::int64_t width) {
   return sum;
 }
 
-/// One head of a sentence: rows of q, k, v and what goes with a pair of them.
+/// One head of a sentence: rows of q, k, v, and scores and dropout of a pair of them.
 template <class T, class S, class W>
 struct RowSource {
   const AttentionShape& shape;
@@ -38,7 +38,7 @@ struct RowSource {
   RINGLET_WARP_CODE const T* row(int which, int token) const {
     return part_of<T>(shape, item, which) + token * qkv_stride(shape);
   }
-  /// The score of a pair; `distance` is key - query or one as good.
+  /// The score of a pair; `distance` is key - query or an equivalent.
   RINGLET_WARP_CODE S score(int query, int key, int distance) const {
     const S x =
         dot<S, W>(row(0, query), row(1, key), shape.head_size) * static_cast<S>(shape.scale);
@@ -57,7 +57,7 @@ struct RowSource {
   }
 };
 
-/// to[column] = factor times the sum over `count` lanes of get(lane's state) times rows(lane).
+/// sums[sum] = over `rows` rows, the sum of get(state of the row's lane, sum) times row(sum, i).
 /// `weigh(first)` fills the lanes for rows first to first + 31 before they are added.
 template <int kSums, class S, class W, class Lanes, class Weigh, class Get, class Row>
 RINGLET_WARP_CODE void add_rows(const W& warp, Lanes& lanes, std::int64_t column,

@@ -1,12 +1,12 @@
-// Tiles of 16 rows on tensor cores, straight from device memory to registers. A sum over the
-// elements of a head, over keys or over queries may take them in any order, so each lane takes what
-// lies side by side: 16 bytes of a row where the product runs along the row, and 4 rows in sequence
-// where it runs across them. With g = lane / 4, t = lane % 4 and 16 rows (of queries or keys):
+// Tiles of 16 rows on tensor cores, loaded from device memory to registers directly. Sums over the
+// elements of a head, over keys or over queries may take any order, so each lane takes contiguous
+// elements. These are 16 bytes of a row for a product along the row, and 4 consecutive rows for one
+// across rows. With g = lane / 4, t = lane % 4 and 16 rows (of queries or keys):
 //   along:  a lane has elements 32 p + 8t to + 7 of its row
 //   across: a lane has rows 4t to 4t + 3, elements d / 8 g to + d / 8 - 1
-// Scores of 16 columns are two products n = 0, 1, whose columns 2t and 2t + 1 are the columns
-// 4t + 2n and 4t + 2n + 1: a lane has four in sequence, which share one Philox block, and they lie
-// as the product across these 16 wants them.
+// Scores of 16 columns are two products n = 0, 1. Columns 2t and 2t + 1 of product n are columns
+// 4t + 2n and 4t + 2n + 1 of the 16. So a lane has four consecutive columns, which share one Philox
+// block and have the layout of the product across these 16.
 #pragma once
 
 #include "ringlet/core/dtype.h"
@@ -15,7 +15,8 @@
 
 namespace ringlet::cuda {
 
-/// Rows of a head; behind the last one it is read again, so that no read leaves the tensor.
+/// Rows of a head. Reads beyond the last row return the last row, so that no read leaves the
+/// tensor.
 struct HeadRows {
   const char* data;
   int stride;  // bytes from row to row, so that an address is one multiply-add
@@ -42,7 +43,7 @@ struct Across {
 RINGLET_HOST_DEVICE int row_of_column(int n, int g) {
   return n / 2 * 16 + g / 2 * 4 + n % 2 * 2 + g % 2;
 }
-/// The column (of 16) behind element 2r + e of product n on lane t.
+/// The column (of 16) of element 2r + e of product n on lane t.
 RINGLET_HOST_DEVICE int column_of(int n, int t, int e) { return 4 * t + n % 2 * 2 + e; }
 
 template <int kHead, class W>
@@ -69,7 +70,8 @@ RINGLET_WARP_CODE Across<kHead> load_across(const HeadRows& rows, int first, int
   return to;
 }
 
-/// Rows of queries (or keys) g and g + 8 of a product along them, its step of 16 elements.
+/// Rows of queries (or keys) g and g + 8, elements of step `step` (16 elements) of a product along
+/// the rows.
 template <int kHead>
 RINGLET_WARP_CODE FragmentA a_of_rows(const Along<kHead> (&row)[2], int step) {
   return {{row[0].word[2 * step], row[1].word[2 * step], row[0].word[2 * step + 1],
@@ -90,7 +92,7 @@ RINGLET_WARP_CODE FragmentB b_of_column(const Across<kHead>& x, int j) {
   }
   return b;
 }
-/// Two products of scores as the factor of a product across their 16 columns.
+/// Two products of scores as operand a of a product across their 16 columns.
 template <class W>
 RINGLET_WARP_CODE FragmentA a_of_scores(const float (&first)[4], const float (&second)[4]) {
   return {{W::pack(first[0], first[1]), W::pack(first[2], first[3]), W::pack(second[0], second[1]),
@@ -113,7 +115,7 @@ RINGLET_WARP_CODE void multiply_along(const W& warp, Lanes& lanes, int products)
       });
   }
 }
-/// to += scores x, across the 16 rows of x that stand behind products 2 `half` and 2 `half` + 1.
+/// to += scores x, across the 16 rows of x that belong to products 2 `half` and 2 `half` + 1.
 template <int kHead, auto kTo, auto kScores, auto kX, class W, class Lanes>
 RINGLET_WARP_CODE void multiply_across(const W& warp, Lanes& lanes, int half) {
   RINGLET_UNROLL
@@ -124,7 +126,7 @@ RINGLET_WARP_CODE void multiply_across(const W& warp, Lanes& lanes, int half) {
     });
 }
 
-/// Row 8r + g of sums across, times factor, rounded: a lane has d / 4 elements side by side.
+/// Row 8r + g of sums across, times factor, rounded: a lane has d / 4 contiguous elements.
 template <int kHead, class W>
 RINGLET_WARP_CODE void store_row(bfloat16* row, const float (&sums)[kHead / 8][4], int r,
                                  float factor, int lane) {
@@ -142,7 +144,7 @@ RINGLET_WARP_CODE void store_row(bfloat16* row, const float (&sums)[kHead / 8][4
   }
 }
 
-/// What two lanes that share rows know together: `get` of all four lanes of a row, added.
+/// Adds `get` over the four lanes of a row; all of them get the sum.
 template <class W, class Lanes, class Get>
 RINGLET_WARP_CODE void add_across_row(const W& warp, Lanes& lanes, Get get) {
   RINGLET_UNROLL

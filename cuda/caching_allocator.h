@@ -1,11 +1,11 @@
-// The bookkeeping of device memory, without a device: blocks are cut from segments and go back to
-// the stream that they were made for, which runs in order, so a block is used again without
-// waiting. What segments are made of is the source's business.
+// The bookkeeping of device memory, without a device. Blocks are cut from segments and return to
+// the stream that they were made for; a stream runs in order, so reuse needs no wait. The source
+// allocates the segments.
 //
 // Captured work keeps the addresses that it was captured with. Its blocks come from segments that
-// all graphs of a device share: graphs run one after the other, so each may use all of it. Small
-// blocks are not apart there: the same tensor is small in one graph and not in the next, and no
-// segment goes back alone.
+// all graphs of a device share: graphs run sequentially, so each may use all of it. Block sizes are
+// not separated there, as a tensor may be small in one graph and large in the next. No such segment
+// is returned alone.
 #pragma once
 
 #include <algorithm>
@@ -26,18 +26,21 @@ class CachingAllocator {
  public:
   using Stream = const void*;
   static constexpr std::size_t kAlignment = 512, kOne = 1;
-  /// Blocks up to kSmall share segments of kSmallSegment, those up to kMiddle of kMiddleSegment;
-  /// larger ones have their own, in whole kLargeStep: small ones do not hold large segments.
+  /// Blocks up to kSmall share segments of kSmallSegment, those up to kMiddle of kMiddleSegment.
+  /// Larger blocks have a dedicated segment, a multiple of kLargeStep. So small blocks do not hold
+  /// large segments.
   static constexpr std::size_t kMebibyte = std::size_t{1} << 20;
   static constexpr std::size_t kSmall = 1 * kMebibyte, kSmallSegment = 2 * kMebibyte;
   static constexpr std::size_t kMiddle = 10 * kMebibyte, kMiddleSegment = 20 * kMebibyte;
   static constexpr std::size_t kLargeStep = 2 * kMebibyte;
 
-  /// `exact`: every block is a segment of its own and goes back at once, for tools to see its end.
+  /// `exact`: every block is a separate segment and is freed immediately, so that tools detect
+  /// accesses beyond its end.
   CachingAllocator(Device device, SegmentSource& source, bool exact = false)
       : device_(device), source_(source), exact_(exact) {}
 
-  /// At least `nbytes`, for work on `stream`. Error where the limit or the memory ends.
+  /// At least `nbytes`, for work on `stream`. Error if the limit or the device's memory is
+  /// exceeded.
   Block allocate(std::size_t nbytes, Stream stream) {
     const std::size_t wanted = up_to(std::max(nbytes, kOne), exact_ ? kOne : kAlignment);
     const std::lock_guard lock(mutex_);
@@ -71,24 +74,25 @@ class CachingAllocator {
     if (exact_) give_back_unused();
   }
 
-  /// Until end_capture(), what this thread allocates for `stream` comes from the graphs' memory.
+  /// Until end_capture(), allocations of this thread for `stream` come from the graphs' memory.
   void begin_capture(Stream stream) {
     const std::lock_guard lock(mutex_);
     RINGLET_CHECK(!exact_, "[graph] with RINGLET_CUDA_EXACT no block outlives its use");
     RINGLET_CHECK(!capture_.stream, "[graph] work of ", device_, " is being captured already");
     capture_ = {stream, std::this_thread::get_id(), capture_.number + 1, 0};
   }
-  /// The bytes allocated since then that are in use still: what the next capture would write over.
+  /// The bytes allocated since begin_capture() that are still in use: the next capture would
+  /// overwrite them.
   std::size_t end_capture() {
     const std::lock_guard lock(mutex_);
     capture_.stream = nullptr;
     return capture_.live;
   }
-  /// A graph with addresses of the graphs' memory comes, or goes.
+  /// A graph that uses addresses of the graphs' memory is created, or destroyed.
   void add_graph() { count_graphs(1); }
   void remove_graph() { count_graphs(-1); }
 
-  /// Gives segments that nothing is in use of back to the source.
+  /// Returns unused segments to the source.
   void trim() {
     const std::lock_guard lock(mutex_);
     give_back_unused();
@@ -152,7 +156,7 @@ class CachingAllocator {
     return chunks_.add(pool, data, nbytes);
   }
 
-  // Freeing waits for the device, which breaks a capture.
+  // Freeing synchronises with the device, which breaks a capture.
   void give_back_unused() {
     if (capture_.stream) return;
     chunks_.drop_free_segments(graphs_ == 0, [&](const Chunk& chunk) {

@@ -1,5 +1,5 @@
-// Operands of a product whose exact value is 0: what a library makes of them is the rounding of its
-// sums alone, which sums in another order have otherwise, however short the numbers they end in.
+// Operands of a product with exact value 0: the result is the rounding error of the sums alone. So
+// a different order of summation shows in any output dtype, even a short one.
 #pragma once
 
 #include "ringlet/cuda/matmul_plan.h"
@@ -12,9 +12,9 @@ struct Cancelling {
   int sign;
 };
 
-/// Element i in memory of a batch of matrices whose sums run along their columns or their rows. The
-/// second half of a sum has the numbers of the first half backwards, with the other sign in the
-/// operand that is `negated`: halves that are added apart do not cancel before they are rounded.
+/// Element i of a batch of matrices in memory, summed along their columns or their rows. The second
+/// half of a sum repeats the first half backwards, with opposite sign in the operand that is
+/// `negated`. So halves that are summed separately cancel only after they are rounded.
 RINGLET_HOST_DEVICE Cancelling cancelling(const ColumnMajor& matrix, bool along_columns,
                                           bool negated, std::int64_t i) {
   const std::int64_t local = i % (matrix.stride > 0 ? matrix.stride : matrix.ld * matrix.columns);

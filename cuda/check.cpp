@@ -80,7 +80,7 @@ const char* hint(cublasStatus_t status) {
 }  // namespace
 
 void fail_cuda(cudaError_t status, const char* expression, const char* file, int line) {
-  static_cast<void>(cudaGetLastError());  // or the next check would find this one again
+  static_cast<void>(cudaGetLastError());  // otherwise the next check would report it again
   fail("[cuda] ", expression, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status),
        ", ", file, ':', line, ')', hint(status));
 }

@@ -1,4 +1,5 @@
-// Every call of the CUDA libraries is checked: what failed, where, CUDA's words and what may help.
+// Every call of the CUDA libraries is checked: an error has the call, its place, CUDA's message and
+// a hint.
 #pragma once
 
 #include <cublasLt.h>
@@ -8,7 +9,7 @@ namespace ringlet::cuda {
 
 /// Throw Error: "[cuda] EXPRESSION: words (cudaErrorName, file:line); hint".
 [[noreturn]] void fail_cuda(cudaError_t status, const char* expression, const char* file, int line);
-/// The same of cuBLAS: "[cublas] EXPRESSION: words (status 3, file:line); hint".
+/// The same for cuBLAS: "[cublas] EXPRESSION: words (status 3, file:line); hint".
 [[noreturn]] void fail_cublas(cublasStatus_t status, const char* expression, const char* file,
                               int line);
 

@@ -1,5 +1,5 @@
-// Chunks: runs of bytes cut from segments. Each belongs to a pool, whose free chunks serve it
-// alone.
+// Chunks: runs of bytes cut from segments. Each belongs to a pool. Free chunks of a pool serve that
+// pool only.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@
 namespace ringlet::cuda {
 
 struct ChunkPool {
-  const void* stream;  // for whose work the bytes are
+  const void* stream;  // the owner: the stream that uses the bytes
   bool small;
-  bool graphs;  // bytes that captured work uses: they stay as long as there are graphs
+  bool graphs;  // bytes that captured work uses: they are kept as long as graphs exist
   auto operator<=>(const ChunkPool&) const = default;
 };
 
-/// Free neighbours in a segment are joined, so no two free chunks touch.
+/// Free neighbours in a segment are merged, so no two free chunks are adjacent.
 struct Chunk {
   std::byte* data;
   std::size_t nbytes;
   ChunkPool pool;
-  std::uint64_t capture = 0;  // which one it was taken in; 0: in none
+  std::uint64_t capture = 0;  // the capture that allocated it; 0: none
   bool free = false;
   Chunk* previous = nullptr;
   Chunk* next = nullptr;
@@ -32,7 +32,8 @@ struct Chunk {
 
 class Chunks {
  public:
-  /// The smallest free chunk of the pool that has `wanted` bytes, which is free no longer; or null.
+  /// Removes the smallest free chunk of the pool with `wanted` bytes from the free ones; null if
+  /// there is none.
   Chunk* take(const ChunkPool& pool, std::size_t wanted) {
     Chunk probe{nullptr, wanted, pool};
     FreeChunks& fitting = free_[pool];
@@ -51,7 +52,7 @@ class Chunks {
     return slot.get();
   }
 
-  /// Keeps the first `wanted` bytes of `chunk`; the rest becomes a free chunk behind it.
+  /// Keeps the first `wanted` bytes of `chunk`; the rest becomes a free chunk after it.
   void split(Chunk* chunk, std::size_t wanted) {
     auto rest = std::make_unique<Chunk>(Chunk{chunk->data + wanted, chunk->nbytes - wanted,
                                               chunk->pool, 0, true, chunk, chunk->next});
@@ -73,8 +74,8 @@ class Chunks {
     free_[chunk->pool].insert(chunk);
   }
 
-  /// Forgets the segments that are free as a whole, after gone(chunk); those of graphs only where
-  /// `graphs` says so.
+  /// Removes the segments that are entirely free, after gone(chunk); those of graphs only if
+  /// `graphs`.
   template <class Gone>
   void drop_free_segments(bool graphs, Gone gone) {
     for (auto& [pool, chunks] : free_) {

@@ -7,7 +7,7 @@
 namespace ringlet::cuda {
 namespace {
 
-/// Of one launch; what it combined is carried to the next one unrounded.
+/// Sources of one launch; its result is carried to the next launch unrounded.
 constexpr int kMostSources = 64;
 
 template <class T>
@@ -15,8 +15,8 @@ struct Sources {
   const T* data[kMostSources];
 };
 
-/// Where a launch begins and ends: with what an earlier one carried, unless null, and in `out`
-/// unless `carry_out` is there for the next.
+/// The input and output of a launch: it continues from `carry_in` of an earlier one, unless null.
+/// It writes to `carry_out` for the next one, or to `out` if that is null.
 template <class T>
 struct Ends {
   T* out;
@@ -82,7 +82,7 @@ bool all_aligned(const CombineArgs& args) {
   return aligned;
 }
 
-// A device reads no element across its natural places.
+// A device cannot read elements at unaligned addresses.
 void check_elements_aligned(const CombineArgs& args, std::size_t itemsize) {
   const auto check = [&](const void* data) {
     RINGLET_CHECK(reinterpret_cast<std::uintptr_t>(data) % itemsize == 0, "[combine] ", args.dtype,
@@ -92,7 +92,7 @@ void check_elements_aligned(const CombineArgs& args, std::size_t itemsize) {
   for (int k = 0; k < args.count; ++k) check(args.sources[k]);
 }
 
-// Sources [first, first + kMostSources) at a time, through f32 (f64, the integer) in between.
+// kMostSources sources per launch, with f32 (f64, the integer) between launches.
 template <CombineOp op, class T>
 void run(const CombineArgs& args, std::int64_t begin, Device device) {
   using S = sum_t<T>;

@@ -1,4 +1,4 @@
-// Elements as what they are added in, and rounded back, on a device.
+// Elements converted to their accumulation type and rounded back, on a device.
 #pragma once
 
 #include <cuda_fp16.h>

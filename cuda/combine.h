@@ -10,7 +10,7 @@
 
 namespace ringlet::cuda {
 
-/// What T is added in: bf16 and f16 are storage.
+/// The accumulation type of T: bf16 and f16 are storage only.
 template <class T>
 using sum_t = std::conditional_t<kIsNarrow<T>, float, T>;
 
@@ -25,7 +25,7 @@ RINGLET_HOST_DEVICE S combined(S a, S b) {
   }
 }
 
-/// 1 leaves every value as it is, NaN's bits too.
+/// Scale 1 returns every value unchanged, including NaN's bits.
 template <class S>
 RINGLET_HOST_DEVICE S scaled(S value, S scale) {
   return scale == S{1} ? value : static_cast<S>(value * scale);

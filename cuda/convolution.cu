@@ -1,5 +1,5 @@
-// Convolution as matrix products whose operands are taken from the images on the way (see
-// convolution_plan.h), tile by tile through shared memory.
+// Convolution as matrix products with implicit operands, loaded from the images tile by tile
+// through shared memory (see convolution_plan.h).
 #include "ringlet/core/ops/convolution.h"
 
 #include "ringlet/cuda/convolution_plan.h"
@@ -15,13 +15,13 @@ namespace {
 
 template <class S, bool kSkips>
 struct Tiles {
-  // Rows 16 bytes apart from whole ones, so that columns lie in different banks.
+  // Rows are padded by 16 bytes, so that columns lie in different banks.
   S a[kConvDepth][kConvTile + 4];
   S b[kConvDepth][kConvTile + 4];
   bool met[kSkips ? kConvDepth : 1][kConvTile];  // where b has an element
 };
 
-// Both operands' tiles from `k` on, zeros beyond the ends.
+// Loads the tiles of both operands from `k` on, zeros beyond the ends.
 template <class Product, class A, class B, class S>
 __device__ __forceinline__ void load_tiles(Tiles<S, Product::kSkips>& tiles, const Product& p,
                                            const A* a, const B* b, std::int64_t row,
@@ -48,7 +48,7 @@ __device__ __forceinline__ void load_tiles(Tiles<S, Product::kSkips>& tiles, con
   }
 }
 
-// c = A B (+ bias of the row). Piece s of the inner dimension goes to c + s rows columns.
+// c = A B (+ bias of the row). Piece s of the inner dimension is written at c + s rows columns.
 template <class Product, class A, class B, class C>
 __global__ void __launch_bounds__(kConvThreads)
     multiply(Product p, const A* a, const B* b, C* c, const compute_t<C>* bias, ConvSplit split) {
@@ -116,7 +116,7 @@ __global__ void add_pieces(S* out, const S* parts, std::int64_t n, std::int64_t 
   });
 }
 
-// A block for each channel of grad (B, O, P).
+// One block per channel of grad (B, O, P).
 template <class T>
 __global__ void sum_channels(compute_t<T>* out, const T* grad, std::int64_t batch,
                              std::int64_t channels, Divider pixels, bool add) {

@@ -1,5 +1,5 @@
-// Convolution as matrix products whose operands are never stored: which element of the image, the
-// gradient or the weight stands at (m, k) and (k, n), and which output at (m, n).
+// Convolution as matrix products with implicit operands. The plan gives the element of image,
+// gradient or weight at (m, k) and (k, n), and the output at (m, n).
 //
 //   forward             y (O, B P) = weight (O, C kh kw) x patches (C kh kw, B P)
 //   gradient of x       (C, B H W) = weight^T (C, O kh kw) x patches of grad (O kh kw, B H W)
@@ -11,7 +11,7 @@
 
 namespace ringlet::cuda {
 
-/// The sizes of a convolution, ready to take indices apart.
+/// The sizes of a convolution, with dividers that split indices.
 struct Conv2dPlan {
   Conv2dSizes sizes;
   Divider out_width, out_pixels;  // ow, P = oh ow
@@ -40,7 +40,7 @@ RINGLET_HOST_DEVICE Pixel pixel_of(std::int64_t n, const Divider& pixels, const 
   return {image.quotient, row.quotient, row.remainder};
 }
 
-/// One place of the kernel in one channel.
+/// One position of the kernel in one channel.
 struct Tap {
   std::int64_t channel, y, x;
 };
@@ -50,7 +50,7 @@ RINGLET_HOST_DEVICE Tap tap_of(std::int64_t k, const Divider& taps, const Divide
   return {channel.quotient, row.quotient, row.remainder};
 }
 
-/// The element of x (B, C, H, W) that output pixel `out` meets at `tap`; -1 in the padding.
+/// The element of x (B, C, H, W) that output pixel `out` reads at `tap`; -1 in the padding.
 RINGLET_HOST_DEVICE std::int64_t input_at(const Conv2dPlan& p, const Pixel& out, const Tap& tap) {
   const std::int64_t y = out.y * p.sizes.stride - p.sizes.padding + tap.y;
   const std::int64_t x = out.x * p.sizes.stride - p.sizes.padding + tap.x;
@@ -58,8 +58,8 @@ RINGLET_HOST_DEVICE std::int64_t input_at(const Conv2dPlan& p, const Pixel& out,
   return ((out.image * p.sizes.channels + tap.channel) * p.sizes.height + y) * p.sizes.width + x;
 }
 
-/// The element of grad (B, O, oh, ow) through which input pixel `in` meets `tap` of an output
-/// channel; -1 where there is none.
+/// The element of grad (B, O, oh, ow) that input pixel `in` reaches through `tap` of an output
+/// channel; -1 if there is none.
 RINGLET_HOST_DEVICE std::int64_t output_at(const Conv2dPlan& p, const Pixel& in, const Tap& tap) {
   const std::int64_t y = in.y + p.sizes.padding - tap.y, x = in.x + p.sizes.padding - tap.x;
   if (y < 0 || x < 0) return -1;
@@ -71,9 +71,9 @@ RINGLET_HOST_DEVICE std::int64_t output_at(const Conv2dPlan& p, const Pixel& in,
          column.quotient;
 }
 
-// Each product names its sizes, what its columns and the places along its inner dimension stand
-// for, and where the elements lie. Where b is -1 the element is 0, or with kSkips there is no
-// product at all: 0 times a weight that is not finite would be NaN.
+// Each product defines its sizes, the meaning of its columns and of its inner dimension, and the
+// positions of the elements. Where b is -1 the element is 0. With kSkips the product is skipped
+// instead: 0 times a weight that is not finite would be NaN.
 
 struct ForwardProduct {
   Conv2dPlan p;

@@ -1,5 +1,5 @@
-// How a block takes a tile of a convolution's product: what each thread loads and sums, and into
-// how many pieces a long inner dimension is cut.
+// How a block computes a tile of a convolution's product: each thread's loads and sums, and the
+// number of pieces of a long inner dimension.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ inline constexpr int kConvSide = 4;       // a thread sums 4 x 4 elements
 inline constexpr int kConvThreads = 256;  // 16 x 16 of them
 inline constexpr int kConvLoads = kConvTile * kConvDepth / kConvThreads;
 
-/// The place (k, other) in a (kConvDepth, kConvTile) tile that `thread` loads in turn `r`: threads
-/// side by side take neighbours along k where kAlongInner, else along the other dimension.
+/// The place (k, other) in a (kConvDepth, kConvTile) tile that `thread` loads in round `r`.
+/// Adjacent threads take neighbours along k if kAlongInner, else along the other dimension.
 template <bool kAlongInner>
 struct ConvLoad {
   static RINGLET_HOST_DEVICE int k(int thread, int r) {
@@ -36,7 +36,7 @@ inline std::int64_t conv_tiles(std::int64_t rows, std::int64_t columns) {
   return ((rows + kConvTile - 1) / kConvTile) * ((columns + kConvTile - 1) / kConvTile);
 }
 
-/// Pieces that fill a large device, none below 512 but for the last; whole steps of kConvDepth.
+/// Enough pieces to fill a large device, none below 512 except the last; multiples of kConvDepth.
 inline ConvSplit split_inner(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
   const std::int64_t most =
       std::min(528 / std::max<std::int64_t>(1, conv_tiles(rows, columns)), inner / 512);

@@ -7,14 +7,14 @@
 namespace ringlet::cuda {
 namespace {
 
-/// Of a pair of rows: the cosine and the norms it divides by.
+/// The cosine of a pair of rows, and the norms it divides by.
 template <class S>
 struct Pair {
   S norm_a, norm_b, cosine;
   bool clamped_a, clamped_b;
 };
 
-// Every lane of the warp calls and gets it.
+// All lanes of the warp call and get the result.
 template <class T>
 __device__ __forceinline__ Pair<compute_t<T>> pair_of(const T* a, const T* b, std::int64_t columns,
                                                       compute_t<T> eps, int lane) {

@@ -1,5 +1,5 @@
-// cuBLASLt, found when the first product needs it: it has half a gigabyte, which programs that
-// never multiply on a GPU need not load, nor their machines have.
+// cuBLASLt, loaded by the first product. The library has half a gigabyte; programs that never
+// multiply on a GPU need not load or install it.
 #pragma once
 
 #include <cublasLt.h>
@@ -30,8 +30,8 @@ struct CublasLt {
 #undef RINGLET_MEMBER
 };
 
-/// Looks where programs look for libraries, then in the toolkit of the build. Error where there is
-/// none of the version that this was built with.
+/// Searches the default library path, then the toolkit of the build. Error if no library of the
+/// build's version is found.
 const CublasLt& cublas_lt();
 
 struct CublasLtDestroy {
@@ -45,8 +45,7 @@ struct CublasLtDestroy {
     cublas_lt().cublasLtMatmulPreferenceDestroy(preference);
   }
 };
-/// Owns what a cublasLtMatmulDesc_t, cublasLtMatrixLayout_t or cublasLtMatmulPreference_t points
-/// to.
+/// Owns a cublasLtMatmulDesc_t, cublasLtMatrixLayout_t or cublasLtMatmulPreference_t.
 template <class Pointer>
 using CublasLtOwner = std::unique_ptr<std::remove_pointer_t<Pointer>, CublasLtDestroy>;
 

@@ -1,4 +1,4 @@
-// CUPTI, found when something is to be recorded.
+// CUPTI, loaded by the first recording.
 #pragma once
 
 #include <cupti.h>
@@ -24,11 +24,11 @@ struct Cupti {
 #undef RINGLET_MEMBER
 };
 
-/// Looks where programs look for libraries, then in the toolkit of the build. Error where there is
-/// none of the version that this was built with.
+/// Searches the default library path, then the toolkit of the build. Error if no library of the
+/// build's version is found.
 const Cupti& cupti();
 
-/// The same as record_activity(device), by these functions.
+/// record_activity(device) with these functions.
 std::unique_ptr<ActivityRecording> record_activity(Device device, const Cupti& cupti);
 
 }  // namespace ringlet::cuda

@@ -58,7 +58,7 @@ DeviceCapture::~DeviceCapture() = default;
 
 std::unique_ptr<DeviceGraph> DeviceCapture::finish() {
   const Graph graph = capture_.finish();
-  // First the graph, which keeps the memory, then the end of the capture.
+  // First the graph, which keeps the memory, then end the allocator's capture.
   auto captured = std::make_unique<CapturedGraph>(device_, graph, blocks_.allocator);
   const std::size_t left = blocks_.end();
   RINGLET_CHECK(left == 0, "[graph] ", left, " bytes of tensors that were made in a capture on ",

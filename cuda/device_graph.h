@@ -10,7 +10,7 @@
 
 namespace ringlet::cuda {
 
-/// One that was captured: its memory stays as long as it does.
+/// A captured graph: its memory is kept for its lifetime.
 class CapturedGraph final : public DeviceGraph {
  public:
   CapturedGraph(Device device, const Graph& graph, CachingAllocator& allocator);
@@ -18,7 +18,7 @@ class CapturedGraph final : public DeviceGraph {
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
 
-  /// Error on another stream than that of the capture: two graphs at once would share memory.
+  /// Error on a stream other than that of the capture: concurrent graphs would share memory.
   void replay() override;
   std::size_t nodes() const override { return nodes_; }
 
@@ -30,12 +30,12 @@ class CapturedGraph final : public DeviceGraph {
   CachingAllocator& allocator_;
 };
 
-/// Gives a block that `user` has used last back to its owner, behind that use. May run while the
-/// program ends, when the driver is gone, so errors of CUDA are passed over.
+/// Releases a block that `user` has used last to its owner, ordered after that use. May run at the
+/// program's exit, when the driver is unloaded, so CUDA errors are ignored.
 void release_behind(Device device, CachingAllocator& allocator, const Block& block,
                     cudaStream_t user);
 
-/// One under way; forgotten unless finish() is called.
+/// A capture in progress; discarded unless finish() is called.
 class DeviceCapture {
  public:
   DeviceCapture(Device device, CachingAllocator& allocator);
@@ -43,9 +43,9 @@ class DeviceCapture {
   DeviceCapture(const DeviceCapture&) = delete;
   DeviceCapture& operator=(const DeviceCapture&) = delete;
 
-  /// Error where blocks that were allocated meanwhile are in use still.
+  /// Error if blocks that were allocated during the capture are still in use.
   std::unique_ptr<DeviceGraph> finish();
-  /// The block, which `user` has used last, is released when this goes (release_order.h).
+  /// Releases the block, which `user` has used last, in this destructor (release_order.h).
   void release_later(const Block& block, cudaStream_t user) { later_.add(block, user); }
 
  private:
@@ -65,19 +65,19 @@ class DeviceCapture {
     CachingAllocator& allocator;
     std::vector<Use> uses;
   };
-  /// The blocks' half of a capture.
+  /// The allocator's part of a capture.
   struct Blocks {
     Blocks(CachingAllocator& allocator, cudaStream_t stream);
     ~Blocks() { end(); }
     Blocks(const Blocks&) = delete;
     Blocks& operator=(const Blocks&) = delete;
-    /// The bytes in use, once.
+    /// Ends the capture once; returns the bytes still in use.
     std::size_t end();
     CachingAllocator& allocator;
     bool open = true;
   };
   Device device_;
-  Later later_;  // goes last, when nothing is captured any more
+  Later later_;  // destroyed last, after the end of the capture
   Blocks blocks_;
   Capture capture_;
 };

@@ -23,7 +23,7 @@ std::byte* DeviceSegments::take(std::size_t nbytes) {
 
 void DeviceSegments::give_back(std::byte* segment) {
   const DeviceGuard guard(device_);
-  RINGLET_CUDA(cudaFree(segment));  // waits for the device
+  RINGLET_CUDA(cudaFree(segment));  // synchronises with the device
 }
 
 std::string DeviceSegments::situation() const {

@@ -1,4 +1,4 @@
-// What is kept for one device: its memory, the pinned memory for copies and a capture under way.
+// State of one device: its memory, the pinned memory for copies and the current capture.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class DeviceSegments final : public SegmentSource {
   Device device_;
 };
 
-/// Whether each block has an allocation of its own (RINGLET_CUDA_EXACT), for compute-sanitizer.
+/// Whether each block has a separate allocation (RINGLET_CUDA_EXACT), for compute-sanitizer.
 bool blocks_are_exact();
 
 struct DeviceMemory {

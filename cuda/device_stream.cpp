@@ -10,8 +10,8 @@
 namespace ringlet::cuda {
 namespace {
 
-// Streams that nobody uses, kept: blocks of the allocator belong to a stream as long as the program
-// runs, and what the last user gave a stream may be under way.
+// Caches unused streams. The allocator's blocks belong to a stream until the program exits, and
+// work of a stream's last user may be in flight.
 class StreamPool {
  public:
   Stream take(Device device) {
@@ -34,7 +34,7 @@ class StreamPool {
   std::vector<Stream> free_;
 };
 
-// Never destroyed: the driver may go first.
+// Never destroyed: the driver may be unloaded first.
 StreamPool& pool() {
   static auto* const streams = new StreamPool;
   return *streams;

@@ -6,9 +6,9 @@
 namespace ringlet::cuda {
 namespace {
 
-constexpr double kMostSeconds = 1;  // a host that is not ahead by then never will be
+constexpr double kMostSeconds = 1;  // a host that is not ahead by then is never ahead
 
-// One thread sleeps; the stream's next work waits for it, other streams do not.
+// One thread sleeps: the stream's later work waits for it, other streams do not.
 __global__ void sleep_for(std::uint64_t nanoseconds) {
   std::uint64_t begin = 0, now = 0;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));

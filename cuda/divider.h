@@ -1,5 +1,5 @@
-// Division by a number that is known when a kernel is launched: a multiplication and a shift in
-// place of the sixty instructions that a 64-bit division takes on the device.
+// Division by a number that is known when a kernel is launched, by a multiplication and a shift. A
+// 64-bit division takes sixty instructions on the device.
 // Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994.
 #pragma once
 

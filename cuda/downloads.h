@@ -1,5 +1,4 @@
-// Copies to the host that nobody waits for yet, each in pinned memory of its own until it is let
-// go.
+// Asynchronous copies to the host, each in a dedicated pinned slot until it is released.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +17,11 @@ class Downloads {
   Downloads(const Downloads&) = delete;
   Downloads& operator=(const Downloads&) = delete;
 
-  /// In the order of `stream`; this outlives what is returned.
+  /// Ordered on `stream`; this object outlives the result.
   std::unique_ptr<Download> start(const void* from, std::size_t nbytes, cudaStream_t stream);
 
  private:
-  static constexpr std::size_t kLeast = 256;  // bytes of a slot: most are of one number
+  static constexpr std::size_t kLeast = 256;  // bytes of a slot: most downloads are one number
   struct Slot {
     Slot(Device device, std::size_t nbytes);
     ~Slot();

@@ -1,4 +1,5 @@
-// The driver's release, "580.95.05", out of what Linux says of its module. No toolkit is needed.
+// The driver's release, "580.95.05", from Linux's information on the kernel module. Needs no
+// toolkit.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 
 namespace ringlet::cuda {
 
-/// Of the first line of /proc/driver/nvidia/version, which names the architecture, too
-/// ("... Kernel Module for x86_64  580.95.05  Release Build ..."): the first word of digits and
-/// dots that has both. Empty where there is none.
+/// The release in the first line of /proc/driver/nvidia/version: the first word of digits and dots
+/// that has both. The line names the architecture, too ("... Kernel Module for x86_64  580.95.05
+/// Release Build ..."). Empty if there is none.
 inline std::string release_in(std::string_view line) {
   const auto in_release = [](char c) {
     return c == '.' || std::isdigit(static_cast<unsigned char>(c));

@@ -27,7 +27,7 @@ __global__ void unary_elements(T* out, const T* in, std::int64_t n, std::int64_t
   });
 }
 
-// An operand with stride 0 is one number.
+// An operand with stride 0 is a scalar.
 template <BinaryOp op, class T>
 __global__ void binary_elements(T* out, const T* a, const T* b, std::int64_t n, std::int64_t packed,
                                 bool one_a, bool one_b) {

@@ -1,4 +1,4 @@
-// What element-wise ops compute of one number, S being f32, f64 or an integer.
+// The element-wise functions of one number; S is f32, f64 or an integer.
 #pragma once
 
 #include <type_traits>
@@ -45,7 +45,7 @@ RINGLET_HOST_DEVICE S apply(S a, S b) {
     if constexpr (op == BinaryOp::sub) return a - b;
     if constexpr (op == BinaryOp::mul) return a * b;
     if constexpr (op == BinaryOp::div) return a / b;
-    // In f64, as the device's powf is within 4 ulp only.
+    // In f64, because the device's powf is accurate to 4 ulp only.
     if constexpr (op == BinaryOp::pow)
       return static_cast<S>(::pow(static_cast<double>(a), static_cast<double>(b)));
     // A NaN in either operand wins, as in PyTorch.

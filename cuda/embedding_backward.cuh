@@ -1,5 +1,5 @@
-// The gradient of an embedding table without atomics: tokens are sorted by their id, and whoever
-// finds an id's first token adds up the rows of all of them.
+// The gradient of an embedding table without atomics. Tokens are sorted by id, and the warp or
+// block at an id's first token adds the rows of all of its tokens.
 #pragma once
 
 #include "ringlet/core/ops/embedding.h"
@@ -13,14 +13,14 @@ struct EmbeddingRuns {
   S* grad_weight;              // (V, C)
   const T* grad;               // (T, C)
   const std::uint32_t* keys;   // (T) ascending ids; V for those of no row
-  const std::int32_t* tokens;  // (T) whose id it is
+  const std::int32_t* tokens;  // (T) token of each key
   std::int64_t count;          // T
   std::int64_t rows;           // V
   std::int64_t columns;
   bool keep;  // adds to what grad_weight holds
 };
 
-/// A warp for each place that may begin a run shorter than kLongEmbeddingRun; in token order.
+/// One warp per place that may begin a run shorter than kLongEmbeddingRun; sums in token order.
 template <class T, bool kVector>
 __global__ void __launch_bounds__(kThreads) embedding_short_runs(EmbeddingRuns<T> runs) {
   using S = compute_t<T>;
@@ -54,8 +54,9 @@ __global__ void __launch_bounds__(kThreads) embedding_short_runs(EmbeddingRuns<T
   });
 }
 
-/// A block looks at kLongEmbeddingRun places, of which at most one begins a long run, and has kWarp
-/// columns of it: its kRunRows rows of threads take every kRunRows-th token and are added in order.
+/// A block searches kLongEmbeddingRun places, of which at most one begins a long run. It sums kWarp
+/// columns of the run: each of the kRunRows rows of threads takes every kRunRows-th token, and
+/// their sums are added in order.
 inline constexpr int kRunRows = 16;
 inline constexpr int kRunThreads = kWarp * kRunRows;
 

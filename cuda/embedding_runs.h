@@ -7,11 +7,11 @@
 
 namespace ringlet::cuda {
 
-/// From so many tokens on a run is shared out among threads. Two of them never begin within as
-/// many places.
+/// Runs of at least this many tokens are divided among threads. At most one such run begins within
+/// this many places.
 inline constexpr int kLongEmbeddingRun = 32;
 
-/// What a token sorts by: its id, and `rows`, behind all of them, where the table has no such row.
+/// A token's sort key: its id, or `rows`, larger than every id, if the table has no such row.
 RINGLET_HOST_DEVICE std::uint32_t embedding_key(std::int32_t id, std::int64_t rows) {
   return static_cast<std::uint32_t>(id >= 0 && id < rows ? id : rows);
 }
@@ -28,7 +28,7 @@ RINGLET_HOST_DEVICE bool is_long_run(const std::uint32_t* keys, std::int64_t pla
   return place + kLongEmbeddingRun <= count && keys[place + kLongEmbeddingRun - 1] == keys[place];
 }
 
-/// The first place behind the run that `place` belongs to. Most are short.
+/// The first place after the run that contains `place`. Most runs are short.
 RINGLET_HOST_DEVICE std::int64_t end_of_run(const std::uint32_t* keys, std::int64_t place,
                                             std::int64_t count) {
   std::int64_t inside = place, step = 1;

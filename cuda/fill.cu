@@ -18,7 +18,7 @@ void dispatch_all(DType dtype, Body&& body) {
   dispatch_integer("fill", dtype, body);
 }
 
-// core's convert(), with the device's own halves.
+// core's convert(), with the device's conversions of float16.
 template <class To, class From>
 __device__ __forceinline__ To converted(From value) {
   if constexpr (std::is_same_v<From, float16>) {
@@ -46,7 +46,7 @@ __global__ void cast_elements(To* out, const From* in, std::int64_t n) {
   grid_stride(n, [&](std::int64_t i) { out[i] = converted<To>(in[i]); });
 }
 
-// Eight elements a thread; the last n % 8 by the first threads.
+// Eight elements per thread; the first threads take the last n % 8.
 template <class To, class From>
 __global__ void cast_packs(To* out, const From* in, std::int64_t n) {
   constexpr int kRun = 8;
@@ -75,7 +75,7 @@ void cast_to(const CastArgs& args, Device device) {
   constexpr bool narrows = std::is_same_v<To, bfloat16> && std::is_same_v<From, float>;
   constexpr bool widens = std::is_same_v<To, float> && std::is_same_v<From, bfloat16>;
   if constexpr (narrows || widens) {
-    // Of these a step has many.
+    // This case is frequent: a step has many such casts.
     if (aligned16(out, in))
       return launch("cast", device, cast_packs<To, From>, grid_for(args.n, 8 * kThreads), kThreads,
                     0, out, in, args.n);

@@ -1,4 +1,4 @@
-// GELU of one number, as core/cpu/simd_math.h has it for vectors.
+// GELU of one number, equal to that of vectors in core/cpu/simd_math.h.
 #pragma once
 
 #include <math.h>

@@ -55,10 +55,10 @@ Capture::Capture(Device device) : stream_(current_stream(device)) {
 }
 Capture::~Capture() {
   if (!open_) return;
-  cudaGraph_t graph = nullptr;  // stays null where the capture broke
+  cudaGraph_t graph = nullptr;  // stays null if the capture is invalid
   cudaStreamEndCapture(stream_, &graph);
   if (graph) cudaGraphDestroy(graph);
-  static_cast<void>(cudaGetLastError());  // or the next check would find it
+  static_cast<void>(cudaGetLastError());  // otherwise the next check would report it
 }
 Graph Capture::finish() {
   open_ = false;

@@ -1,5 +1,5 @@
-// Graphs: what a stream is given while it is captured does not run, but can be given to the device
-// again and again as one. Never under several streams at once: graphs of a device share memory.
+// Graphs: work enqueued on a stream during capture does not run; the graph can be launched many
+// times. Graphs never run on several streams concurrently: graphs of a device share memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,10 +10,10 @@
 
 namespace ringlet::cuda {
 
-/// Whether what `stream` is given is captured.
+/// Whether `stream` is being captured.
 bool is_capturing(cudaStream_t stream);
 
-/// Nodes and their order, as captured.
+/// The captured nodes and their order.
 class Graph {
  public:
   /// Owns `graph`, which may be null.
@@ -29,7 +29,7 @@ class Graph {
   cudaGraph_t graph_;
 };
 
-/// A graph made ready to run on a device; one under way when this goes runs to its end.
+/// An executable graph of a device; a launch in flight completes after the destructor.
 class GraphExec {
  public:
   GraphExec(Device device, const Graph& graph);
@@ -37,7 +37,7 @@ class GraphExec {
   GraphExec(GraphExec&& other) noexcept;
   GraphExec& operator=(GraphExec&& other) noexcept;
 
-  /// Takes the device's memory for it, which the first launch would else do.
+  /// Allocates the device's memory for it, which the first launch would otherwise do.
   void upload(cudaStream_t stream) const;
   void launch(cudaStream_t stream) const;
 
@@ -46,13 +46,13 @@ class GraphExec {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-/// While it lives, what this thread gives the stream that was the device's current one at the start
-/// is captured. Other threads must not use that stream, and this one must not wait for the device;
-/// calls of either are errors, of this or of finish().
+/// Captures, during its lifetime, what this thread enqueues on the stream that was the device's
+/// current one in the constructor. Other threads must not use that stream, and this thread must not
+/// synchronise with the device. Both are errors, of the call or of finish().
 class Capture {
  public:
   explicit Capture(Device device);
-  /// Forgets what was captured, unless finish() has it.
+  /// Discards the capture, unless finish() was called.
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -64,7 +64,8 @@ class Capture {
   bool open_ = true;
 };
 
-/// For a scope, this thread may call beside a capture what does not touch its stream: cudaMalloc.
+/// For a scope, allows this thread calls that are unsafe during a capture and do not touch its
+/// stream, e.g. cudaMalloc.
 class BesideCapture {
  public:
   BesideCapture();

@@ -11,7 +11,7 @@ namespace {
 
 // ---- copies -------------------------------------------------------------------------------
 
-// `places`: of the input and the output, in words.
+// `places`: positions in the input and the output, in words.
 template <class W>
 __global__ void copy_words(W* out, const W* in, Strided<2> places) {
   grid_stride(places.numel, [&](std::int64_t i) {
@@ -48,7 +48,7 @@ void copy_blocks(const CopyBlocksArgs& args, Device device) {
 
 // ---- permute ------------------------------------------------------------------------------
 
-// Tile by tile through shared memory, so that both sides are read and written along their rows.
+// Tile by tile through shared memory, so that reads and writes are contiguous.
 template <class T>
 __global__ void turn_tiles(T* out, const T* in, TurnedTiles plan) {
   __shared__ T tile[kPermuteTile][kPermuteTile + 1];  // (b, a)
@@ -81,7 +81,7 @@ void permute(const PermuteArgs& unmerged, Device device) {
 
 // ---- gather -------------------------------------------------------------------------------
 
-// Words of rows named by an index (n); `words` of each. Rows out of range are zeros.
+// Rows selected by an index (n), `words` words each. Rows out of range are zeros.
 template <class W>
 __global__ void gather_words(W* out, const W* in, IndexView index, std::int64_t rows,
                              std::int64_t in_n, Divider n, Divider words) {
@@ -95,7 +95,7 @@ __global__ void gather_words(W* out, const W* in, IndexView index, std::int64_t 
   });
 }
 
-// Elements named by an index (outer, n, inner).
+// Elements selected by an index (outer, n, inner).
 template <class T>
 __global__ void gather_elements(T* out, const T* in, IndexView index, std::int64_t size,
                                 std::int64_t in_n, Divider block, Divider inner) {

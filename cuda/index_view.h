@@ -1,4 +1,4 @@
-// Indices of either type.
+// Indices of i32 or i64.
 #pragma once
 
 #include <cstdint>

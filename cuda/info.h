@@ -1,4 +1,5 @@
-// What `ringlet info` and benches tell of CUDA; the same functions exist in a build without it.
+// CUDA information for `ringlet info` and benches; the same functions exist in a build without
+// CUDA.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +16,23 @@ struct Gpu {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;
-  std::vector<bool> peers;  // of each device: whether this one reads its memory directly
+  std::vector<bool> peers;  // per device: whether this one can access its memory directly
 };
 
 struct Info {
-  std::string toolkit;        // that this was built with; empty: without CUDA
-  std::string architectures;  // that there is code for: "90a"
-  std::string driver;         // "13.0", the newest CUDA that it runs; empty: no driver
-  std::string release;        // of the driver, "580.95.05"; empty: Linux does not say
-  std::string cublas;         // of the library found here; empty: not looked for, or none
+  std::string toolkit;        // of the build; empty: without CUDA
+  std::string architectures;  // of the compiled kernels: "90a"
+  std::string driver;         // "13.0", the newest CUDA version it supports; empty: no driver
+  std::string release;        // of the driver, "580.95.05"; empty: not reported by Linux
+  std::string cublas;         // of the library found here; empty: not searched, or none
   std::string nccl;
   std::vector<Gpu> gpus;
 };
 
-/// What timing the algorithms of products has found on a device so far.
+/// The results so far of timing the algorithms of products on a device.
 ProductTimings product_timings(Device device);
 
-/// Libraries are looked for where there is a GPU to use them.
+/// Libraries are searched for only if there is a GPU.
 Info info();
 
 }  // namespace ringlet::cuda

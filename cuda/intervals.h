@@ -1,4 +1,4 @@
-// When a device was at work and when not, out of when each piece of its work ran. No device needed.
+// When a device was busy and when idle, from the time interval of each operation. Needs no device.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace ringlet::cuda {
 
-/// [begin, end) in nanoseconds of some clock.
+/// [begin, end) in nanoseconds of an arbitrary clock.
 struct Interval {
   std::uint64_t begin;
   std::uint64_t end;
@@ -16,7 +16,7 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// The same moments, ascending, in intervals that neither overlap nor touch.
+/// The union of the intervals, ascending; the results neither overlap nor touch.
 inline std::vector<Interval> union_of(std::vector<Interval> intervals) {
   std::sort(intervals.begin(), intervals.end(),
             [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
@@ -31,22 +31,21 @@ inline std::vector<Interval> union_of(std::vector<Interval> intervals) {
   return out;
 }
 
-/// What lies between the intervals of a union.
+/// The time between the intervals of a union.
 inline std::vector<Interval> gaps(const std::vector<Interval>& busy) {
   std::vector<Interval> out;
   for (std::size_t i = 1; i < busy.size(); ++i) out.push_back({busy[i - 1].end, busy[i].begin});
   return out;
 }
 
-/// Of intervals that do not overlap.
+/// The total length of intervals that do not overlap.
 inline std::uint64_t total(const std::vector<Interval>& intervals) {
   std::uint64_t sum = 0;
   for (const Interval& interval : intervals) sum += interval.end - interval.begin;
   return sum;
 }
 
-/// Of the time from the first begin of a union to its last end, the share that it leaves out; 0 of
-/// an empty one.
+/// The idle share of the time from the first begin of a union to its last end; 0 if it is empty.
 inline double idle_share(const std::vector<Interval>& busy) {
   if (busy.empty()) return 0;
   return static_cast<double>(total(gaps(busy))) /

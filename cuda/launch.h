@@ -1,5 +1,4 @@
-// Launching kernels: checked, on the thread's stream of the device, nothing where there is nothing
-// to do.
+// Kernel launches: checked, on the thread's stream of the device, none for an empty grid.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,22 +14,22 @@
 namespace ringlet::cuda {
 
 inline constexpr int kWarp = 32;
-/// Threads of a block unless a kernel has its reasons.
+/// The default number of threads of a block.
 inline constexpr int kThreads = 256;
-/// Blocks that a grid-stride loop has at most; fixed, so that results do not depend on the device.
+/// The most blocks of a grid-stride loop; fixed, so that results do not depend on the device.
 inline constexpr std::int64_t kMostBlocks = 4096;
-/// Dynamic shared memory that a kernel has without asking.
+/// Dynamic shared memory that a kernel has without cudaFuncSetAttribute.
 inline constexpr std::size_t kSharedWithoutAsking = 48 << 10;
 
-/// Blocks for n elements, `per_block` to each; 0 for none; at most kMostBlocks, for kernels that
-/// loop over the rest (grid_stride).
+/// Blocks for n elements, `per_block` to each; 0 for n = 0. At most kMostBlocks: kernels loop over
+/// the rest (grid_stride).
 inline unsigned grid_for(std::int64_t n, std::int64_t per_block = kThreads) {
   const std::int64_t blocks = n / per_block + (n % per_block != 0);
   return static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
 }
 
 #if defined(__CUDACC__)
-/// body(i) for every i of [0, n), all threads of a one-dimensional grid together.
+/// body(i) for every i of [0, n), divided over all threads of a one-dimensional grid.
 template <class Body>
 __device__ __forceinline__ void grid_stride(std::int64_t n, Body&& body) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
@@ -39,15 +38,15 @@ __device__ __forceinline__ void grid_stride(std::int64_t n, Body&& body) {
 }
 #endif
 
-/// Whether all blocks of a launch run at once, so that they may wait for each other.
+/// Whether all blocks of a launch run concurrently, so that they may wait for each other.
 enum class Blocks { as_room_allows, all_at_once };
 
-/// What every launch goes through: `arguments` point to the kernel's parameters.
+/// The launch without types: `arguments` point to the kernel's parameters.
 void launch_kernel(const LaunchSite& site, Device device, const void* function, dim3 grid,
                    dim3 block, std::size_t shared_bytes, void** arguments,
                    Blocks blocks = Blocks::as_room_allows);
 
-/// Blocks of a kernel that the device runs at once where nothing else does.
+/// The most blocks of a kernel that run concurrently if nothing else uses the device.
 std::int64_t blocks_at_once(Device device, const void* function, unsigned threads,
                             std::size_t shared_bytes);
 

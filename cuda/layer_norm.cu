@@ -68,9 +68,9 @@ void layer_norm(const LayerNormArgs& args, Device device) {
 
 // ---- backward -----------------------------------------------------------------------------
 
-// out = beta out + the sums of partial (blocks, 2, C) over the blocks. A block of threads has kWarp
-// of the 2 C columns; its kReduceRows rows of threads take every kReduceRows-th block, and are then
-// added in order.
+// out = beta out + the sums of partial (blocks, 2, C) over the blocks. A block of threads takes
+// kWarp of the 2 C columns. Each of its kReduceRows rows of threads takes every kReduceRows-th
+// block; their sums are then added in order.
 constexpr int kReduceRows = 32;
 constexpr int kReduceThreads = kWarp * kReduceRows;
 
@@ -112,7 +112,7 @@ void backward(const LayerNormBackwardArgs& args, Device device) {
            args.beta_bias != 0);
   };
   if (args.grad_weight != args.grad_bias) return add(args.grad_weight, args.grad_bias);
-  // One parameter is both: nothing orders the threads of one launch.
+  // Two launches, since one parameter may be both: the threads of one launch are not ordered.
   add(args.grad_weight, nullptr);
   add(nullptr, args.grad_bias);
 }

@@ -1,5 +1,5 @@
-// The gradients of a LayerNorm, for rows of up to kPlanColumns columns: a block of threads for
-// kLayerNormBlock rows, as layer_norm_plan.h shares them out.
+// The gradients of a LayerNorm, for rows of up to kPlanColumns columns: one block of threads per
+// kLayerNormBlock rows, divided by layer_norm_plan.h.
 #pragma once
 
 #include "ringlet/cuda/layer_norm_plan.h"
@@ -8,7 +8,7 @@
 
 namespace ringlet::cuda {
 
-/// What a thread reads of a row: V columns of the gradient after the output's dropout, and of n.
+/// Loads V columns of a row: the gradient after the output's dropout, and n.
 template <bool kVector, class T, class S, int V>
 __device__ __forceinline__ void load_gradient(const LayerNormBackwardArgs& args, std::int64_t row,
                                               std::int64_t column, S (&g)[V], S (&n)[V]) {
@@ -17,7 +17,7 @@ __device__ __forceinline__ void load_gradient(const LayerNormBackwardArgs& args,
   load_row<kVector>(static_cast<const T*>(args.z) + at, column, args.columns, n);
 }
 
-/// `kept`: what the output's dropout keeps of them.
+/// `kept`: bits of the elements that the output's dropout keeps.
 template <class S, int V>
 __device__ __forceinline__ void finish_gradient(const LayerNormBackwardArgs& args, std::int64_t row,
                                                 std::uint32_t kept, S (&g)[V], S (&n)[V]) {
@@ -29,8 +29,8 @@ __device__ __forceinline__ void finish_gradient(const LayerNormBackwardArgs& arg
   for (int i = 0; i < V; ++i) n[i] = (n[i] - mean) * rstd;
 }
 
-/// grad_z = rstd (g w - mean(g w) - n mean(g w n)), and grad_x = dropout(grad_z), of which `kept`
-/// is kept.
+/// grad_z = rstd (g w - mean(g w) - n mean(g w n)), and grad_x = dropout(grad_z); `kept` has the
+/// bits of that dropout.
 template <bool kVector, class T, class S, int V>
 __device__ __forceinline__ void write_gradient(const LayerNormBackwardArgs& args, std::int64_t row,
                                                std::int64_t column, std::uint32_t kept,
@@ -48,8 +48,8 @@ __device__ __forceinline__ void write_gradient(const LayerNormBackwardArgs& args
   store_row<kVector>(static_cast<T*>(args.grad_x) + at, column, args.columns, out);
 }
 
-/// The sums of all columns of kPlanRows rows, from those of a thread's columns: over its warp, then
-/// over the group's warps in order. `exchange` is the group's place for the batch.
+/// The sums over all columns of kPlanRows rows, from each thread's columns: over its warp, then
+/// over the group's warps in order. `exchange` is the group's buffer for the batch.
 template <class S>
 __device__ __forceinline__ void sum_columns(S (&totals)[kPlanRows][2], S* exchange, int warp,
                                             int warps) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kPlanThreads)
   for (int batch = 0; batch * kPlanRows < plan.rows(); ++batch) {
     const std::int64_t row = first + batch * kPlanRows;
     S g[kPlanRows][V], n[kPlanRows][V], totals[kPlanRows][2] = {};
-    // Columns beyond the end are zeros, and so is the gradient of rows beyond the last.
+    // Columns beyond the end read as zeros, and so does the gradient of rows beyond the last.
 #pragma unroll
     for (int r = 0; r < kPlanRows; ++r)
       load_gradient<kVector, T>(args, row + r, row + r < args.rows ? column : args.columns, g[r],

@@ -1,5 +1,5 @@
-// The gradients of a LayerNorm whose rows are longer than kPlanColumns or in f64: a block for each
-// row, then a thread for each column of kLayerNormBlock rows.
+// The gradients of a LayerNorm for f64 and for rows longer than kPlanColumns. A first kernel has
+// one block per row, a second one thread per column of kLayerNormBlock rows.
 #pragma once
 
 #include "ringlet/cuda/layer_norm_backward.cuh"

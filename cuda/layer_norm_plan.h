@@ -1,6 +1,6 @@
-// How the backward of LayerNorm shares out a block of kLayerNormBlock rows. A thread keeps the
-// same few columns of all rows that it sees, so the column sums stay in its registers; a group of
-// threads spans the columns, and the block's rows are dealt to its groups in runs.
+// How the backward of LayerNorm divides a block of kLayerNormBlock rows. A thread keeps the same
+// few columns of all its rows, so the column sums stay in its registers. A group of threads spans
+// the columns, and the groups take contiguous runs of the block's rows.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace ringlet::cuda {
 
-/// Columns of the longest rows that are shared out so.
+/// The longest rows that this plan divides.
 inline constexpr std::int64_t kPlanColumns = 1024;
 /// Rows that a thread has in flight.
 inline constexpr int kPlanRows = 4;
 inline constexpr int kPlanThreads = 384;
-/// From so many blocks on they fill a device by themselves, and each does best with one group: the
-/// fewer threads wait for each other, the better reading and writing overlap.
+/// At least this many blocks fill a device; then one group per block is fastest. The fewer threads
+/// wait for each other, the better reads and writes overlap.
 inline constexpr std::int64_t kPlanManyBlocks = 264;
 
 struct LayerNormPlan {
@@ -25,8 +25,8 @@ struct LayerNormPlan {
   RINGLET_HOST_DEVICE int threads() const { return groups * group_threads; }
   RINGLET_HOST_DEVICE int warps() const { return group_threads / 32; }
   RINGLET_HOST_DEVICE int rows() const { return static_cast<int>(kLayerNormBlock) / groups; }
-  /// Row sums that a group's warps exchange for kPlanRows rows, twice: a batch writes one half
-  /// while slower threads read the other.
+  /// Row sums that a group's warps exchange for kPlanRows rows. Double-buffered: a batch writes one
+  /// half while slower threads read the other.
   RINGLET_HOST_DEVICE int exchange() const { return 2 * groups * warps() * 2 * kPlanRows; }
   RINGLET_HOST_DEVICE int exchange_place(int batch, int group) const {
     return (batch % 2 * groups + group) * warps() * 2 * kPlanRows;

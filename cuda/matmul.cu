@@ -16,14 +16,14 @@ namespace {
 
 // ---- sums of rows -------------------------------------------------------------------------
 
-// A block's columns and rows of threads.
+// Columns, and rows of threads, of a block.
 constexpr int kSumColumns = 32;
 constexpr int kSumRows = 16;
-// Rows that one block adds; sums of longer columns are made of such parts.
+// Rows that one block adds; longer columns are divided into such parts.
 constexpr std::int64_t kPartRows = 256;
 
-// out (gridDim.y, n) = the sums of `part` rows each of in (m, n): every thread adds each sixteenth
-// row, the sixteen sums are added in order.
+// out (gridDim.y, n) = the sums over `part` rows each of in (m, n). Each thread adds every
+// sixteenth row; the sixteen sums are added in order.
 template <class T, class S>
 __global__ void sum_parts(S* out, const T* in, std::int64_t m, std::int64_t n, std::int64_t part,
                           S beta) {
@@ -52,7 +52,7 @@ void sum_columns(Device device, S* out, const T* in, std::int64_t m, std::int64_
            kPartRows, beta);
     return;
   }
-  // As many parts as fit the grid, of whole kPartRows.
+  // At most kMostParts parts, each of a multiple of kPartRows rows.
   constexpr std::int64_t kMostParts = 1024;
   const std::int64_t runs = (m + kPartRows - 1) / kPartRows;
   const std::int64_t part = (runs + kMostParts - 1) / kMostParts * kPartRows;
@@ -81,14 +81,14 @@ MatmulArgs as_asked(MatmulArgs args) {
   return args;
 }
 
-// False, and nothing is done, where the library cannot do its part of the plan.
+// False, with no product made, if the library has no algorithm for its part of the plan.
 bool multiply(const MatmulArgs& args, Device device, const MatmulPlan& plan, const Operand& a,
               const Operand& b) {
   if (args.a_sums && !plan.makes_sums) sum_rows(a_sums_of(args), device);
   const Workspace scratch(
       device,
       plan.scratch ? batch_bytes(args.m * args.n, args.batch, args.m * args.n, plan.product) : 0);
-  // GELU's operand is made where it stays.
+  // GELU's operand is computed where it is stored.
   void* const product = plan.scratch          ? scratch.data()
                         : args.pre_activation ? args.pre_activation
                                               : args.out;
@@ -128,7 +128,7 @@ __global__ void gelu_backward_elements(T* out, const T* grad, const T* pre, std:
   });
 }
 
-// The first n % kPack threads do what no pack holds.
+// The first n % kPack threads process the elements outside packs.
 template <class T>
 __global__ void gelu_backward_packs(T* out, const T* grad, const T* pre, std::int64_t n) {
   grid_stride(n / kPack<T>, [&](std::int64_t i) {

@@ -1,4 +1,4 @@
-// What is left to do behind a product: bias, GELU, and rounding to bf16 after both.
+// The steps after a product: bias, GELU, and rounding to bf16 after both.
 #pragma once
 
 #include "ringlet/cuda/gelu.h"
@@ -8,7 +8,7 @@
 
 namespace ringlet::cuda {
 
-inline constexpr int kFinishColumns = 128;  // a block's, times the elements of a pack
+inline constexpr int kFinishColumns = 128;  // of a block, times the elements of a pack
 inline constexpr unsigned kMostGridRows = 1024;
 
 struct DeviceOps {
@@ -38,7 +38,7 @@ __global__ void finish_elements(FinishArgs<S, Sum, Out> args, std::int64_t m) {
     finish_element(args, row, column, DeviceOps{});
 }
 
-// finish_element for eight columns at once: rows and pointers are multiples of 16 bytes.
+// finish_element for eight columns in one step: rows and pointers are multiples of 16 bytes.
 template <class S, class Sum, class Out>
 __global__ void finish_packs(FinishArgs<S, Sum, Out> args, std::int64_t m) {
   constexpr int kRun = 8;
@@ -94,7 +94,8 @@ void finish(const MatmulArgs& args, Device device, const MatmulPlan& plan, const
                       args.batch * args.m);
 }
 
-/// Bias, beta and GELU of a product that the library did not do; null: zeros, as with k = 0.
+/// Bias, beta and GELU of a product, unless the library applied them; product null: zeros, as with
+/// k = 0.
 inline void finish(const MatmulArgs& args, Device device, const MatmulPlan& plan,
                    const void* product) {
   if (args.out_dtype == DType::f64)

@@ -1,4 +1,4 @@
-// Operands of a product as the library can read them.
+// Operands of a product in a form that the library can read.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace ringlet::cuda {
 
-/// From the first element of a batch of matrices to the last; `matrix` is the size of one.
+/// Bytes from the first element of a batch of matrices to the last; `matrix` is the size of one.
 inline std::size_t batch_bytes(std::int64_t stride, std::int64_t batch, std::int64_t matrix,
                                DType dtype) {
   return static_cast<std::size_t>((batch - 1) * stride + matrix) * itemsize(dtype);
@@ -25,8 +25,8 @@ inline bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size
   return first && second && first < second + y_bytes && second < first + x_bytes;
 }
 
-/// The order of this thread's work for the device: its stream's and, while that is recorded, the
-/// recording's own, whose replays find nothing that was made before it.
+/// Identifies the order of this thread's work for the device: its stream and, during a capture, the
+/// capture as well. A graph's replays see nothing that was made before its capture.
 inline std::uint64_t work_order(Device device) {
   const cudaStream_t stream = current_stream(device);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -38,7 +38,7 @@ inline std::uint64_t work_order(Device device) {
                                                : order ^ (recording << 48 | recording >> 16);
 }
 
-/// Numbers rounded: as they are kept, or a copy.
+/// Rounded numbers: the cached ones, or a copy.
 class Rounded {
  public:
   Rounded(const ToRound& x, Device device) {
@@ -54,8 +54,7 @@ class Rounded {
   std::optional<Workspace> copy_;
 };
 
-/// The operand itself, or a copy of it where it counts as rounded or where the product writes over
-/// it.
+/// The operand itself, or a copy if it counts as rounded or if the product overwrites it.
 class Operand {
  public:
   Operand(const MatmulArgs& args, Device device, const void* data, DType dtype, std::int64_t stride,
@@ -88,7 +87,7 @@ class Operand {
   std::optional<Workspace> copy_;
 };
 
-/// The bias as the library adds it, in the product's dtype; null where it does not.
+/// The bias in the product's dtype, as the library adds it; null if the library does not add it.
 class BiasOperand {
  public:
   BiasOperand(const MatmulArgs& args, Device device, const MatmulPlan& plan)

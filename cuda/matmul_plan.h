@@ -1,5 +1,5 @@
-// A row-major product as a column-major library is told it, and what is left to do around it.
-// Plain numbers: no device is needed to make a plan or to check one.
+// A row-major product expressed for a column-major library, and the remaining steps. Plain numbers:
+// no device is needed to make or check a plan.
 #pragma once
 
 #include <compare>
@@ -10,19 +10,20 @@
 
 namespace ringlet::cuda {
 
-/// A batch of matrices in memory, column by column.
+/// A batch of matrices in memory, column-major.
 struct ColumnMajor {
   std::int64_t rows;
   std::int64_t columns;
   std::int64_t ld;      // elements from one column to the next
   std::int64_t stride;  // elements from one matrix to the next, 0 shares one
-  bool transposed;      // before it is multiplied
+  bool transposed;      // before the multiplication
 
   auto operator<=>(const ColumnMajor&) const = default;
 };
 
-/// out' (n, m) = op(left) (n, k) op(right) (k, m) + beta out', column-major, which is out (m, n) as
-/// rows: the row-major b is the left operand and a the right one, each read as its transpose.
+/// out' (n, m) = op(left) (n, k) op(right) (k, m) + beta out', column-major, is out (m, n) in
+/// row-major order. The row-major b is the left operand and a the right one, each read as its
+/// transpose.
 struct MatmulPlan {
   ColumnMajor left;
   ColumnMajor right;
@@ -31,13 +32,13 @@ struct MatmulPlan {
   std::int64_t k;
   double beta;    // of the library's product
   DType dtype;    // of both operands, after cast_a and cast_b
-  DType product;  // of what the library writes
+  DType product;  // of the library's output
   bool cast_a;    // f32 that counts as rounded to bf16
   bool cast_b;
-  bool adds_bias;   // the library does, along out's rows; it is of the dtype of the product
-  bool makes_sums;  // of a, the library does, in f32 (see below)
-  bool adds_sums;   // what it makes is added to a_sums behind it: the library overwrites
-  bool scratch;     // the product goes to memory of its own, for finish_element to read
+  bool adds_bias;   // by the library, along out's rows; in the dtype of the product
+  bool makes_sums;  // of a, by the library, in f32 (see below)
+  bool adds_sums;   // afterwards the library's sums are added to a_sums, as the library overwrites
+  bool scratch;     // the product goes to separate memory, which finish_element reads
   bool finish;      // finish_element runs for every element
 
   bool has_epilogue() const { return adds_bias || makes_sums; }
@@ -45,15 +46,15 @@ struct MatmulPlan {
   auto operator<=>(const MatmulPlan&) const = default;
 };
 
-/// `epilogues`: what the library can do beside the product, it does. It adds the bias to f32 sums
-/// before they are rounded to what is stored, and wants it in that dtype. Where it does not, and
-/// where operands are f32 and the result bf16, the product is f32 and rounded behind it: a bf16
-/// product plus the bias would be rounded twice.
+/// `epilogues`: the library does everything it can in the product itself. It adds the bias to f32
+/// sums before they are rounded to the output dtype, and takes the bias in that dtype. Without
+/// that, or if operands are f32 and the result bf16, the product is f32 and is rounded afterwards.
+/// A bf16 product plus the bias would be rounded twice.
 ///
-/// a is the library's B here, so a's sums over k, one for each column of its out' (n, m), are
-/// BGRADB (BGRADA would be b's, one for each row). They have the dtype of out', which must be f32,
-/// or they would be rounded; and a must be bf16 in memory: of f32 that the product rounds (cast, or
-/// TF32) they might be sums of rounded numbers.
+/// a is the library's operand B, so a's sums over k are BGRADB: one for each column of its out'
+/// (n, m). (BGRADA would be b's, one for each row.) They have the dtype of out', which must be f32,
+/// or they would be rounded. And a must be bf16 in memory: with f32 operands that the product
+/// rounds (cast, or TF32), they might be sums of rounded numbers.
 inline MatmulPlan plan_matmul(const MatmulArgs& args, bool epilogues) {
   MatmulPlan plan{};
   plan.left = args.trans_b ? ColumnMajor{args.k, args.n, args.k, args.b_stride, true}
@@ -79,7 +80,7 @@ inline MatmulPlan plan_matmul(const MatmulArgs& args, bool epilogues) {
   return plan;
 }
 
-/// What finish_element needs of a product; S is float, or double for f64.
+/// The arguments of finish_element; S is float, or double for f64.
 template <class S, class Sum, class Out>
 struct FinishArgs {
   const Sum* product;  // (m, n); null: zeros, of a product with k = 0
@@ -87,16 +88,16 @@ struct FinishArgs {
   Out* pre;            // (m, n); null: no GELU
   Out* out;            // (m, n)
   std::int64_t n;
-  S beta;  // of out; 0 never reads it
+  S beta;  // factor of out; with 0 out is not read
 
-  /// Whether the product was made in `pre` and is all of it.
+  /// Whether the product was written to `pre` and needs no further step.
   RINGLET_HOST_DEVICE bool has_pre() const {
     return static_cast<const void*>(product) == pre && !bias && beta == 0;
   }
 };
 
-/// The rest of the work on element (row, column). `ops` has the type's arithmetic: to(value) from
-/// an element, from<Out>(value) to one, fma(a, b, c), gelu(x).
+/// The remaining steps of element (row, column). `ops` has the type's arithmetic: to(value) from an
+/// element, from<Out>(value) to one, fma(a, b, c), gelu(x).
 template <class S, class Sum, class Out, class Ops>
 RINGLET_HOST_DEVICE void finish_element(const FinishArgs<S, Sum, Out>& args, std::int64_t row,
                                         std::int64_t column, Ops ops) {
@@ -105,7 +106,7 @@ RINGLET_HOST_DEVICE void finish_element(const FinishArgs<S, Sum, Out>& args, std
   if (args.beta != 0) value = ops.fma(args.beta, static_cast<S>(ops.to(args.out[i])), value);
   if (args.bias) value += ops.to(ops.template from<Out>(args.bias[column]));
   if (args.pre) {
-    // The activation is of what was stored, as it would be in two ops.
+    // The activation's input is the stored value, as in two separate ops.
     const Out stored = ops.template from<Out>(value);
     if (!args.has_pre()) args.pre[i] = stored;
     value = ops.gelu(static_cast<S>(ops.to(stored)));

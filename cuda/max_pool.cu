@@ -10,7 +10,7 @@
 namespace ringlet::cuda {
 namespace {
 
-// Of equal elements the first wins, NaN beats all.
+// The first of equal elements wins, NaN wins over all.
 template <class T>
 __global__ void pool_windows(T* y, std::int32_t* indices, const T* x, MaxPoolPlan p) {
   using S = compute_t<T>;
@@ -40,7 +40,8 @@ void max_pool2d(const MaxPool2dArgs& args, Device device) {
   });
 }
 
-// Each plane's gradients to the places in `indices`; windows that overlap add up in their order.
+// Adds each plane's gradients at the places in `indices`; those of overlapping windows are added in
+// order.
 void max_pool2d_backward(const MaxPool2dBackwardArgs& args, Device device) {
   {
     const DeviceGuard guard(device);

@@ -1,4 +1,4 @@
-// Which elements of the image an output of max_pool2d sees.
+// Which elements of the image an output of max_pool2d reads.
 #pragma once
 
 #include "ringlet/core/ops/max_pool.h"
@@ -23,16 +23,16 @@ struct MaxPoolPlan {
 };
 
 struct PoolWindow {
-  std::int64_t plane;  // where it begins in x
+  std::int64_t plane;  // the plane's offset in x
   std::int64_t first;  // the window's first element in its plane
 
-  /// In the plane, the element in row `ky` and column `kx` of the window.
+  /// The element in row `ky` and column `kx` of the window, as an index in the plane.
   RINGLET_HOST_DEVICE std::int64_t at(const MaxPoolPlan& p, std::int64_t ky,
                                       std::int64_t kx) const {
     return first + ky * p.width + kx;
   }
 };
-/// Of output i of all.
+/// The window of output i, counted over all planes.
 RINGLET_HOST_DEVICE PoolWindow window_of(const MaxPoolPlan& p, std::int64_t i) {
   const Division plane = divide(i, p.out_pixels);
   const Division out = divide(plane.remainder, p.out_width);

@@ -1,4 +1,4 @@
-// NCCL as a file: which one there is. Its functions are comm/transports/nccl_functions.h.
+// NCCL's shared library and its version. Its functions are in comm/transports/nccl_functions.h.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ struct NcclLibrary {
   std::size_t version;
 };
 
-/// Looked for by the first call. Error where there is none.
+/// The first call searches the library. Error if there is none.
 const NcclLibrary& open_nccl();
 
-/// Error where a version, as NCCL counts, is one that collectives do not work with.
+/// Error if collectives do not work with this version (NCCL's version code).
 void check_nccl_version(std::size_t version);
 
-/// "2.28.9" of 22809, as cuBLAS and NCCL count.
+/// "2.28.9" for 22809, the version code of cuBLAS and NCCL.
 std::string dotted(std::size_t version);
 
 }  // namespace ringlet::cuda

@@ -1,4 +1,4 @@
-// The stub built without the CUDA toolkit: no kernels, no backend, so every use of a cuda device
+// The stub built without the CUDA toolkit: no kernels and no backend. Every use of a cuda device
 // ends in the one error of core/backend.cpp.
 #include "ringlet/core/backend.h"
 #include "ringlet/cuda/info.h"

@@ -1,4 +1,4 @@
-// The stub built where there is no header of CUPTI: nothing is recorded.
+// The stub built without CUPTI's header: nothing is recorded.
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/activity.h"
 

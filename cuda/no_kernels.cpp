@@ -1,4 +1,4 @@
-// The stub of a build for no GPU architecture: the host's side of the device without its kernels.
+// The stub of a build for no GPU architecture: the host code of the device without its kernels.
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/all_reduce.h"
 #include "ringlet/cuda/device_time.h"

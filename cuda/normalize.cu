@@ -14,7 +14,7 @@ __global__ void normalize_rows(T* y, compute_t<T>* norms, const T* x, std::int64
   for_rows_of_warps(rows, [&](std::int64_t row, int lane) {
     const T* from = x + row * columns;
     T* to = y + row * columns;
-    // The square of a single column is not taken: it may overflow.
+    // A single column is not squared: the square may overflow.
     const S norm =
         columns > 1 ? ::sqrt(warp_dot(from, from, columns, lane)) : ::fabs(to_compute(from[0]));
     const S divisor = norm < eps ? eps : norm;
@@ -25,7 +25,7 @@ __global__ void normalize_rows(T* y, compute_t<T>* norms, const T* x, std::int64
   });
 }
 
-// (grad - y (grad . y)) / |x|, where y = x / |x|; grad / eps below eps.
+// (grad - y (grad . y)) / |x|, where y = x / |x|; grad / eps if |x| < eps.
 template <class T>
 __global__ void normalize_backward_rows(T* grad_x, const T* grad, const T* x,
                                         const compute_t<T>* norms, std::int64_t rows,

@@ -1,7 +1,7 @@
-// The forward half of every LayerNorm: a row of z comes from a Source, and leaves as
+// The forward part of every LayerNorm: a row of z comes from a Source, and the results are
 //   n = (z - mean) rstd,  y = dropout(weight n + bias).
-// A warp holds its row in registers up to kWarpColumns columns; a block reads longer rows, and
-// those in f64, which only checks gradients, again for every pass.
+// A warp holds a row of up to kWarpColumns columns in registers. A block reads longer rows again
+// for every pass, and those in f64, which only checks gradients.
 //
 // A Source has `template <bool kVector> load(row, columns, first, z)`: z[k][i] becomes column
 // first + k kWarp V + i of the row, 0 beyond its end.
@@ -26,7 +26,7 @@ struct NormalizedRows {
   RowDropout dropout;  // of y
 };
 
-/// What a pass over longer rows takes at a time; no 16-byte accesses.
+/// Columns per pass over longer rows; no 16-byte accesses.
 inline constexpr int kLongRun = 4;
 
 template <class Team, class S>
@@ -41,7 +41,7 @@ __device__ __forceinline__ void write_moments(S* means, S* rstds, std::int64_t r
   rstds[row] = rstd;
 }
 
-/// y and n of columns [column, column + V); bit i of `kept`: whether dropout keeps the i-th.
+/// Writes y and n of columns [column, column + V); bit i of `kept`: whether dropout keeps the i-th.
 template <bool kVector, class T, class S, int V>
 __device__ __forceinline__ void write_normalized(const NormalizedRows<T>& out, std::int64_t row,
                                                  std::int64_t column, const S (&z)[V], S mean,
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// `aligned`: the Source's rows and what it reads beside them fit packs too.
+/// `aligned`: the Source's rows, and its other operands, fit packs too.
 template <class T, class Source>
 void normalize_rows(const char* name, Device device, const Source& source,
                     const NormalizedRows<T>& out, bool aligned) {

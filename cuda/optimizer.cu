@@ -19,8 +19,8 @@ void dispatch_master(const char* op, DType dtype, Body&& body) {
   unsupported_dtype(op, dtype);
 }
 
-// A tile a block at a time: body(segment, begin, end), in all of its threads, for what of the tile
-// lies in each of the segments.
+// A block takes one tile at a time: body(segment, begin, end), in all of its threads, for each
+// segment's part of the tile.
 template <class Body>
 __device__ __forceinline__ void for_tiles(const UpdateTiles& tiles, const StepSegments& segments,
                                           Body&& body) {
@@ -28,8 +28,8 @@ __device__ __forceinline__ void for_tiles(const UpdateTiles& tiles, const StepSe
     for_segments(segments, tiles.begin(tile), tiles.end(tile), body);
 }
 
-// What a block has of a run: a pack a thread at a time, and then the elements around the packs one
-// by one: body(begin, std::integral_constant<int, count>()).
+// A block's part of a run: one pack per thread, then the single elements around the packs:
+// body(begin, std::integral_constant<int, count>()).
 template <class T, class Body>
 __device__ __forceinline__ void for_part(const VectorSpan& part, Body&& body) {
   const auto threads = static_cast<int>(blockDim.x);
@@ -54,7 +54,7 @@ __device__ __forceinline__ void store_some(T* to, const T (&from)[kCount]) {
     store_pack(to, from);
 }
 
-// Parameters, and rounded beside them where they are wanted so.
+// Parameters, and their rounded copy unless `rounded` is null.
 template <class T, int kCount>
 __device__ __forceinline__ void store_params(T* to, bfloat16* rounded, std::int64_t at,
                                              const T (&from)[kCount]) {
@@ -93,7 +93,7 @@ __device__ __forceinline__ void adamw_part(const AdamWArgs& args, const AdamWFac
   });
 }
 
-// One thread divides for its block, again where the block comes into another segment.
+// One thread computes the factors for its block, again at each new segment.
 template <class T>
 __global__ void __launch_bounds__(kThreads) adamw_tiles(UpdateTiles tiles, AdamWArgs args) {
   if (is_none(*args.grad_scale)) return;
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads) adamw_tiles(UpdateTiles tiles, AdamW
   std::int64_t known = -1;
   for_tiles(tiles, args.segments, [&](std::int64_t segment, std::int64_t begin, std::int64_t end) {
     if (segment != known) {
-      __syncthreads();  // the others may still read
+      __syncthreads();  // other threads may still read the factors
       if (threadIdx.x == 0) factors = adamw_factors<T>(args, segment);
       __syncthreads();
       known = segment;
@@ -160,7 +160,7 @@ void sgd(const SGDArgs& args, Device device) {
 
 // ---- norms --------------------------------------------------------------------------------
 
-// A warp for each block of kNormBlock elements.
+// One warp per block of kNormBlock elements.
 template <class T>
 __global__ void __launch_bounds__(kThreads) squared_norms(double* out, const T* x, std::int64_t n) {
   static_assert(kNormLanes == kWarp);
@@ -186,7 +186,7 @@ void squared_norm(const SquaredNormArgs& args, Device device) {
   });
 }
 
-// One block: a thread for each lane.
+// One block: one thread per lane.
 __global__ void __launch_bounds__(kClipLanes) clip_lanes(ClipFactorArgs args) {
   __shared__ double lanes[kClipLanes];
   const auto lane = static_cast<int>(threadIdx.x);

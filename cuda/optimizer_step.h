@@ -1,5 +1,5 @@
-// The arithmetic of an optimizer's step on one element, operation by operation that of
-// core/cpu/optimizer.cpp, and the order in which a block's squares are added there.
+// The arithmetic of an optimizer's step on one element, with the operations of
+// core/cpu/optimizer.cpp, and its order of adding a block's squares.
 #pragma once
 
 #include "ringlet/core/ops/optimizer.h"
@@ -11,7 +11,7 @@ template <class T>
 struct AdamWFactors {
   T scale, decay, one_minus_beta1, beta2, one_minus_beta2, eps, step, root;
 };
-/// Of a segment, as `args.scalars` and `args.grad_scale` are now.
+/// The factors of one segment, from the current values of `args.scalars` and `args.grad_scale`.
 template <class T>
 RINGLET_HOST_DEVICE AdamWFactors<T> adamw_factors(const AdamWArgs& args, std::int64_t segment) {
   const double* const scalars = args.scalars + 3 * segment;
@@ -43,7 +43,7 @@ RINGLET_HOST_DEVICE SGDFactors<T> sgd_factors(const SGDArgs& args, std::int64_t 
           args.momentum_buffer != nullptr,  args.nesterov};
 }
 
-/// `buffer` is neither read nor written without momentum.
+/// `buffer` is used only with momentum.
 template <class T>
 RINGLET_HOST_DEVICE void sgd_element(const SGDFactors<T>& f, T& param, T grad, T& buffer) {
   T g = multiply_add(f.decay, param, grad * f.scale);
@@ -56,15 +56,15 @@ RINGLET_HOST_DEVICE void sgd_element(const SGDFactors<T>& f, T& param, T grad, T
 
 // ---- norms --------------------------------------------------------------------------------
 
-/// A block's squares are added by 32 lanes, lane l those of x[l], x[l + 32], …; then lanes that are
-/// these steps apart are added pair by pair, until each has the sum.
+/// A block's squares are added by 32 lanes; lane l adds those of x[l], x[l + 32], …. Then lanes at
+/// these distances are added in pairs, until each has the sum.
 inline constexpr int kNormLanes = 32;
 inline constexpr int kNormFolds = 5;
 RINGLET_HOST_DEVICE constexpr int norm_fold(int i) {
   return i == 0 ? 8 : i == 1 ? 16 : i == 2 ? 4 : i == 3 ? 2 : 1;
 }
 
-/// The share of `lane` in the n <= kNormBlock elements at x; `wide` makes a double of one.
+/// The share of `lane` in the n <= kNormBlock elements at x; `wide` converts one to double.
 template <class T, class Wide>
 RINGLET_HOST_DEVICE double norm_of_lane(const T* x, int n, int lane, Wide&& wide) {
   double total = 0;

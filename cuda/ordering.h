@@ -1,4 +1,4 @@
-// The order of topk: the largest (smallest) first, of equals the earlier; a NaN before everything.
+// The order of topk: the largest (smallest) first, equal elements by place; NaN before everything.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace ringlet::cuda {
 
-/// An element and its place. `place` < 0: none, after everything.
+/// An element and its place. `place` < 0: no element; ordered last.
 template <class S>
 struct Placed {
   S value;
   std::int64_t place;
 };
 
-/// Whether a comes before b. No two places are equal, so every way of sorting gives one order.
+/// Whether a comes before b. No two places are equal, so every sorting method gives one order.
 template <bool smallest, class S>
 RINGLET_HOST_DEVICE bool comes_before(const Placed<S>& a, const Placed<S>& b) {
   if (a.place < 0 || b.place < 0) return a.place >= 0 && b.place < 0;

@@ -1,4 +1,4 @@
-// 16 bytes of elements: what a thread moves at once where places allow it.
+// 16 bytes of elements: the size of a thread's vector access.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace ringlet::cuda {
 template <class T>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 
-/// Whether 16 bytes can be read or written at once at all of these.
+/// Whether all of these addresses allow 16-byte accesses.
 template <class... Pointers>
 RINGLET_HOST_DEVICE bool aligned16(const Pointers*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);

@@ -6,14 +6,14 @@
 
 namespace ringlet::cuda {
 
-/// The first elements of n that go in whole packs of kPack<T>: none unless all pointers are
-/// aligned.
+/// The number of leading elements, of n, that are moved in whole packs of kPack<T>: 0 unless all
+/// pointers are aligned.
 template <class T, class... Pointers>
 std::int64_t in_packs(std::int64_t n, const Pointers*... pointers) {
   return aligned16(pointers...) ? n - n % kPack<T> : 0;
 }
 
-/// Blocks for `packed` elements in packs; for all n one by one where there are none.
+/// Blocks for `packed` elements in packs; for all n single elements if `packed` is 0.
 template <class T>
 unsigned grid_of_packs(std::int64_t n, std::int64_t packed) {
   return grid_for(packed > 0 ? packed / kPack<T> : n);

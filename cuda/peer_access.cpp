@@ -16,7 +16,7 @@ bool enable(Device to, Device from) {
   const DeviceGuard guard(to);
   const cudaError_t status = cudaDeviceEnablePeerAccess(from.index, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
-    static_cast<void>(cudaGetLastError());  // another library was first
+    static_cast<void>(cudaGetLastError());  // another library has enabled it
     return true;
   }
   RINGLET_CUDA(status);

@@ -1,13 +1,12 @@
-// Direct ways between GPUs.
+// Peer access between GPUs.
 #pragma once
 
 #include "ringlet/core/device.h"
 
 namespace ringlet::cuda {
 
-/// From the first call on copies from `from` to `to` go over the link between them, where there is
-/// one. False elsewhere: there cudaMemcpyPeerAsync stages them through memory of the host, which
-/// the driver has for that.
+/// After the first call, copies from `from` to `to` use the direct link between them, if there is
+/// one. Otherwise false: cudaMemcpyPeerAsync then stages copies through host memory of the driver.
 bool enable_peer_access(Device to, Device from);
 
 }  // namespace ringlet::cuda

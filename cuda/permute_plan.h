@@ -1,4 +1,4 @@
-// How a permutation runs: whole rows as words, or tiles turned in shared memory.
+// How a permutation runs: whole rows as words, or tiles transposed in shared memory.
 #pragma once
 
 #include "ringlet/core/permutation.h"
@@ -22,7 +22,7 @@ struct TurnedTiles {
   }
 };
 
-/// One tile: where it begins along a and b, and in the input and the output.
+/// One tile: its beginning along a and b, and its offset in the input and the output.
 struct TurnedTile {
   std::int64_t a, b;
   std::int64_t in, out;
@@ -37,7 +37,7 @@ RINGLET_HOST_DEVICE TurnedTile turned_tile(const TurnedTiles& plan, std::int64_t
           offset[1] + first_a * plan.a_out_stride + first_b};
 }
 
-/// Of merged dimensions (core/permutation.h) whose last is not contiguous in the input.
+/// Requires merged dimensions (core/permutation.h); the last is not contiguous in the input.
 inline TurnedTiles plan_turned_tiles(const PermuteArgs& args) {
   const int b = args.dim - 1;
   int a = 0;
@@ -56,12 +56,12 @@ inline TurnedTiles plan_turned_tiles(const PermuteArgs& args) {
   return plan;
 }
 
-/// Whether rows move whole: the last dimension is contiguous on both sides.
+/// Whether whole rows can be copied: the last dimension is contiguous on both sides.
 inline bool moves_rows(const PermuteArgs& args) {
   return args.dim == 0 || args.in_strides[args.dim - 1] == 1;
 }
 
-/// The widest word in which rows can move whole.
+/// The widest word for copies of whole rows.
 inline std::size_t row_word(const PermuteArgs& args) {
   const std::int64_t row = args.dim > 0 ? args.sizes[args.dim - 1] : 1;
   WidestWord word;
@@ -70,7 +70,7 @@ inline std::size_t row_word(const PermuteArgs& args) {
   return word.nbytes();
 }
 
-/// The words of rows that move whole, in the input and the output.
+/// The positions of the rows' words in the input and the output.
 inline Strided<2> plan_rows(const PermuteArgs& args, std::size_t word) {
   const auto nbytes = static_cast<std::int64_t>(word);
   const std::int64_t row = args.itemsize * (args.dim > 0 ? args.sizes[args.dim - 1] : 1);

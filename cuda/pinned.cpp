@@ -11,7 +11,7 @@ std::byte* allocate_pinned(Device device, std::size_t nbytes) {
   void* data = nullptr;
   const cudaError_t status = cudaHostAlloc(&data, nbytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
-    static_cast<void>(cudaGetLastError());  // or the next check would find it again
+    static_cast<void>(cudaGetLastError());  // otherwise the next check would report it again
     fail("[allocate] ", nbytes, " bytes of pinned host memory for ", device,
          ": out of memory; the host is full, or a limit is on what may be locked (ulimit -l)");
   }

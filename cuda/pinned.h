@@ -1,4 +1,4 @@
-// Memory of the host that a device copies from and to without a stop in between.
+// Host memory that a device copies from and to asynchronously.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace ringlet::cuda {
 
-/// Pinned for every device. Error where the host has no such memory left, with what was needed;
-/// free with cudaFreeHost.
+/// Pinned for every device. Error, with the size, if the host has no such memory left. Free with
+/// cudaFreeHost.
 std::byte* allocate_pinned(Device device, std::size_t nbytes);
 
 }  // namespace ringlet::cuda

@@ -31,7 +31,7 @@ std::uint32_t alignment_of(const void* pointer) {
   return static_cast<std::uint32_t>(address & -address);
 }
 
-/// That of the same algorithm is not there twice.
+/// Inserts `first` in front and removes an equal algorithm.
 void put_first(std::vector<cublasLtMatmulHeuristicResult_t>& choices,
                const cublasLtMatmulHeuristicResult_t& first) {
   std::erase_if(choices, [&](const auto& choice) {
@@ -40,7 +40,7 @@ void put_first(std::vector<cublasLtMatmulHeuristicResult_t>& choices,
   choices.insert(choices.begin(), first);
 }
 
-// Those of one device.
+// The products of one device.
 class Products {
  public:
   ProductTimings timings() {
@@ -49,7 +49,7 @@ class Products {
   }
   bool run(const ProductKey& key, const ProductPointers& at, cudaStream_t stream) {
     if (is_due(key, stream)) time(key);
-    // Descriptors hold the address of the bias or the sums from call to call.
+    // Descriptors store the address of the bias or the sums, so calls are serialised.
     const std::lock_guard lock(mutex_);
     Product& product = find(key);
     if (!product.possible) return false;
@@ -71,14 +71,14 @@ class Products {
     return products_.find(key, [&] { return make(key); });
   }
 
-  // Whether this use is the one at which the product is timed.
+  // Whether to time the product at this use.
   bool is_due(const ProductKey& key, cudaStream_t stream) {
     const std::lock_guard lock(mutex_);
     Product& product = find(key);
     return product.possible && product.timed.is_due(is_capturing(stream), shapes_recur());
   }
 
-  // Other threads go on with the first choice meanwhile, whose bits are the same.
+  // Meanwhile other threads run the first choice; its bits are the same.
   void time(const ProductKey& key) {
     const ProductDescriptors descriptors(key);
     auto choices = descriptors.algorithms(key, kTimedChoices);
@@ -97,13 +97,13 @@ class Products {
   RecentlyUsed<ProductKey, Product> products_{kMostProducts};
 };
 
-// Never destroyed: the driver may go first.
+// Never destroyed: the driver may be unloaded first.
 Products& products_of(Device device) {
   static auto* const products = new std::array<Products, kMostDevices>;
   return (*products)[static_cast<std::size_t>(device.index)];
 }
 
-// The plan as far as the library sees it.
+// The part of the plan that the library needs.
 MatmulPlan seen(MatmulPlan plan) {
   plan.cast_a = plan.cast_b = plan.adds_sums = plan.scratch = plan.finish = false;
   return plan;

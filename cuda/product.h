@@ -8,17 +8,17 @@
 
 namespace ringlet::cuda {
 
-/// Where a product's matrices are on the device.
+/// The device addresses of a product's matrices.
 struct ProductPointers {
   const void* left;
   const void* right;
-  const void* bias;  // of plan.adds_bias, in plan.product; else null
-  void* sums;        // of plan.makes_sums, f32, overwritten; else null
+  const void* bias;  // if plan.adds_bias, in plan.product; else null
+  void* sums;        // if plan.makes_sums, f32, overwritten; else null
   void* out;
 };
 
-/// Gives the product to the thread's stream of the device. False, and nothing is done, where the
-/// library has no algorithm for it; that is an Error unless it has an epilogue.
+/// Enqueues the product on the thread's stream of the device. If the library has no algorithm for
+/// it: false and no work if it has an epilogue, else Error.
 bool run_product(const MatmulPlan& plan, const ProductPointers& at, Device device);
 
 }  // namespace ringlet::cuda

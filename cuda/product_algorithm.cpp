@@ -27,7 +27,7 @@ cudaDataType_t data_type(DType dtype) {
 cublasComputeType_t compute_type(DType dtype, MatmulPrecision precision) {
   if (dtype == DType::f64) return CUBLAS_COMPUTE_64F;
   if (dtype == DType::bf16 || precision == MatmulPrecision::highest) return CUBLAS_COMPUTE_32F;
-  return CUBLAS_COMPUTE_32F_FAST_TF32;  // operands of medium are bf16
+  return CUBLAS_COMPUTE_32F_FAST_TF32;  // under medium, f32 operands are bf16 here
 }
 
 void set_product(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
@@ -76,7 +76,7 @@ Preference preference_of(const ProductKey& key) {
   RINGLET_CUBLAS(cublas_lt().cublasLtMatmulPreferenceCreate(&made));
   Preference preference(made);
   set_preference(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kProductWorkspace);
-  // Parts of a split sum are kept in f32 and added in one order.
+  // Partial sums are stored in f32 and added in a fixed order.
   const std::uint32_t reductions =
       CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   set_preference(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
@@ -87,8 +87,8 @@ Preference preference_of(const ProductKey& key) {
   return preference;
 }
 
-// One per device; the library allows it in several threads at once. Never destroyed: the driver may
-// be gone before objects with static storage are, and the process's end frees what it holds.
+// One per device; the library allows concurrent use. Never destroyed: the driver may be unloaded
+// before objects with static storage are destroyed, and process exit frees it.
 cublasLtHandle_t handle_of(Device device) {
   static auto* const handles = new std::array<cublasLtHandle_t, kMostDevices>{};
   static auto* const made = new std::array<std::once_flag, kMostDevices>;
@@ -111,7 +111,7 @@ ProductDescriptors::ProductDescriptors(const ProductKey& key) {
               plan.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set_product(product_.get(), CUBLASLT_MATMUL_DESC_TRANSB,
               plan.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (plan.adds_bias)  // of the product's dtype, as the library takes it
+  if (plan.adds_bias)  // in the product's dtype, as the library expects
     set_product(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   if (plan.makes_sums)
     set_product(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB);
@@ -122,7 +122,7 @@ ProductDescriptors::ProductDescriptors(const ProductKey& key) {
 
 std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithms(const ProductKey& key,
                                                                             int most) const {
-  // Of the bias or the sums it looks at the alignment alone.
+  // The library looks only at the alignment of the bias or the sums.
   if (key.plan.has_epilogue())
     set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                 reinterpret_cast<const void*>(std::uintptr_t{key.vector_alignment}));
@@ -132,7 +132,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithms(cons
   const cublasStatus_t status = cublas_lt().cublasLtMatmulAlgoGetHeuristic(
       handle_of(key.device), product_.get(), left_.get(), right_.get(), out_.get(), out_.get(),
       preference_of(key).get(), most, found.data(), &count);
-  // Some versions call an epilogue that they do not have an invalid value.
+  // Some versions report an epilogue that they lack as an invalid value.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       (key.plan.has_epilogue() && status == CUBLAS_STATUS_INVALID_VALUE))
     return {};

@@ -12,7 +12,7 @@
 
 namespace ringlet::cuda {
 
-/// What makes one product another than the next.
+/// The key of a product: products with equal keys share an algorithm.
 struct ProductKey {
   MatmulPlan plan;
   Device device;
@@ -24,10 +24,10 @@ struct ProductKey {
 
   auto operator<=>(const ProductKey&) const = default;
 };
-/// What the widest loads need; more would make many keys of one shape.
+/// Enough for the widest loads; a larger value would split one shape into many keys.
 inline constexpr std::uint32_t kMostAlignment = 16;
 
-/// The scratch that algorithms may ask for.
+/// The most scratch memory of an algorithm.
 inline constexpr std::size_t kProductWorkspace = std::size_t{32} << 20;
 
 /// cuBLASLt's descriptors for a key; move-only.
@@ -35,7 +35,7 @@ class ProductDescriptors {
  public:
   explicit ProductDescriptors(const ProductKey& key);
 
-  /// The library's first `most` choices, best first; none where it has no algorithm.
+  /// The library's first `most` choices, best first; empty if it has no algorithm.
   std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const ProductKey& key, int most) const;
   void run(const ProductKey& key, const cublasLtMatmulAlgo_t& algorithm, const ProductPointers& at,
            void* workspace, std::size_t workspace_nbytes, cudaStream_t stream) const;
@@ -47,9 +47,9 @@ class ProductDescriptors {
   CublasLtOwner<cublasLtMatrixLayout_t> out_;
 };
 
-/// Times `choices`, the one in use first, on numbers whose products show another order of sums.
-/// Which of those with its bits is the fastest may change from run to run, results do not. Waits
-/// for the device. Nothing is timed where there is no room for a trial.
+/// Times `choices`, the current one first, on operands that reveal a different order of sums. The
+/// fastest one with equal bits may change from run to run; results do not. Synchronises with the
+/// device. Nothing is timed without memory for a trial.
 TimedChoice time_choices(const ProductDescriptors& descriptors, const ProductKey& key,
                          const std::vector<cublasLtMatmulHeuristicResult_t>& choices);
 

@@ -1,4 +1,4 @@
-// When the algorithms of a product are timed, and which of them is taken. No toolkit is needed.
+// When the algorithms of a product are timed, and which one is chosen. Needs no toolkit.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace ringlet::cuda {
 
-/// Shapes that come this often, or are known to, are worth timing; batches of ever new lengths are
+/// Shapes with this many uses, or known to recur, are worth timing; batches of ever new lengths are
 /// not.
 inline constexpr int kUsesBeforeTiming = 50;
 
-/// The uses of one product. Timing waits for the device, which a capture does not allow.
+/// The uses of one product. Timing synchronises with the device, which a capture does not allow.
 class TimedOnce {
  public:
-  /// Of each use in turn: whether it is the one at which the product is timed.
+  /// Call once per use. Whether to time the product at this use.
   bool is_due(bool is_capturing, bool shapes_recur) {
     if (timed_ || is_capturing) return false;
     timed_ = ++uses_ >= kUsesBeforeTiming || shapes_recur;
@@ -26,22 +26,22 @@ class TimedOnce {
   int uses_ = 0;
 };
 
-/// What timing has found.
+/// The result of timing.
 struct TimedChoice {
-  std::size_t index = 0;  // of the fastest whose bits are the first's; 0: the first
-  int alike = 0;          // how many have its bits, the first among them
-  float first_ms = 0;     // 0 where the device could not run it
+  std::size_t index = 0;  // of the fastest with the bits of the first; 0: the first
+  int alike = 0;          // choices with these bits, including the first
+  float first_ms = 0;     // 0 if the device could not run it
   float ms = 0;
 };
 
-/// Of many products.
+/// The sum over many products.
 struct ProductTimings {
   int products = 0;     // that were timed
-  int choices = 0;      // of them all
-  int alike = 0;        // of those, with the first's bits
-  int faster = 0;       // products that got another than the first
-  double first_ms = 0;  // the sum of what the first ones take
-  double ms = 0;        // of what the taken ones take
+  int choices = 0;      // of all of them
+  int alike = 0;        // choices with the bits of the first
+  int faster = 0;       // products with another choice than the first
+  double first_ms = 0;  // sum of the times of the first choices
+  double ms = 0;        // sum of the times of the chosen ones
 
   void add(const TimedChoice& found, std::size_t count) {
     ++products;
@@ -53,8 +53,8 @@ struct ProductTimings {
   }
 };
 
-/// Of `count` choices, best first. milliseconds_if_alike(i) runs one: how long it takes, if the
-/// device can do it and its bits are the first's.
+/// Chooses among `count` choices, best first. milliseconds_if_alike(i) runs one and returns its
+/// time; or nothing, if the device cannot run it or its bits differ from the first's.
 template <class Milliseconds>
 TimedChoice fastest_alike(std::size_t count, Milliseconds milliseconds_if_alike) {
   TimedChoice found;

@@ -15,7 +15,8 @@ constexpr int kTimedRuns = 5;
 // Shorter sums may have the same bits by chance.
 constexpr std::int64_t kLeastTimedSum = 64;
 
-// Numbers of both signs and sixteen magnitudes with all bits of the mantissa in use, which cancel.
+// Fills with numbers of both signs and sixteen magnitudes that use all bits of the mantissa and
+// cancel.
 template <class T>
 __global__ void fill_cancelling(T* out, ColumnMajor matrix, bool along_columns, bool negated,
                                 std::int64_t n) {
@@ -34,13 +35,13 @@ __global__ void fill_cancelling(T* out, ColumnMajor matrix, bool along_columns, 
 __global__ void find_difference(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n,
                                 int* different) {
   grid_stride(n, [&](std::int64_t i) {
-    if (a[i] != b[i]) atomicExch(different, 1);  // by any number of threads
+    if (a[i] != b[i]) atomicExch(different, 1);  // any number of threads may write it
   });
 }
 
 // ---- launchers ----------------------------------------------------------------------------
 
-// Outside the caching allocator, whose figures are those of programs.
+// Not from the caching allocator, so that its statistics count programs' memory only.
 class Bytes {
  public:
   Bytes(Device device, std::size_t nbytes) {
@@ -64,14 +65,14 @@ std::size_t bytes(const ColumnMajor& matrix, std::int64_t batch, DType dtype) {
   return static_cast<std::size_t>(elements(matrix, batch)) * itemsize(dtype);
 }
 
-// Sums lie behind what they are made beside, aligned for any load.
+// Sums follow the output, aligned for any load.
 std::size_t sums_begin(std::size_t out_nbytes) { return (out_nbytes + 255) / 256 * 256; }
 std::size_t with_sums(std::size_t out_nbytes, const MatmulPlan& plan) {
   if (!plan.makes_sums) return out_nbytes;
   return sums_begin(out_nbytes) + static_cast<std::size_t>(plan.out.columns) * sizeof(float);
 }
 
-// Whether all of a trial fits into half of what is free: other threads go on meanwhile.
+// Whether all memory of a trial fits into half of the free memory: other threads run concurrently.
 bool has_room(const ProductKey& key) {
   const MatmulPlan& plan = key.plan;
   const std::size_t needed = bytes(plan.left, plan.batch, plan.dtype) +
@@ -121,12 +122,12 @@ class Trial {
     fill(key_.device, plan, plan.right, plan.right.transposed, false, right_.get());
     const auto bias_bytes = static_cast<std::size_t>(plan.out.rows) * sizeof(double);
     RINGLET_CUDA(cudaMemsetAsync(bias_.get(), 0, bias_bytes, stream_));
-    for (const Bytes* made : {&expected_, &out_})  // what nothing writes is alike, too
+    for (const Bytes* made : {&expected_, &out_})  // also makes unwritten bytes equal
       RINGLET_CUDA(cudaMemsetAsync(made->get(), 0, nbytes_, stream_));
     run(first, expected_.get());
   }
 
-  /// How long it takes where its bits are those of the first, and the device can do it.
+  /// The time of a choice if the device can run it and its bits equal the first's.
   std::optional<float> milliseconds_if_alike(const cublasLtMatmulHeuristicResult_t& choice) {
     try {
       if (is_alike(choice)) return milliseconds(choice);
@@ -160,7 +161,7 @@ class Trial {
     end_.synchronize();
     return end_.milliseconds_since(start_);
   }
-  // With beta, `out` starts from zeros, or runs would not be alike.
+  // With beta, `out` starts from zeros; otherwise runs would differ.
   void run(const cublasLtMatmulHeuristicResult_t& choice, void* out) {
     if (key_.plan.beta != 0) RINGLET_CUDA(cudaMemsetAsync(out, 0, out_nbytes_, stream_));
     std::byte* const behind = static_cast<std::byte*>(out) + sums_begin(out_nbytes_);
@@ -173,7 +174,7 @@ class Trial {
   const ProductKey& key_;
   cudaStream_t stream_;
   std::size_t out_nbytes_;
-  std::size_t nbytes_;  // of out and, behind it, the sums
+  std::size_t nbytes_;  // of out and, after it, the sums
   Bytes left_, right_, bias_, expected_, out_, workspace_, different_;
   Event start_, end_;
 };
@@ -184,7 +185,7 @@ TimedChoice time_choices(const ProductDescriptors& descriptors, const ProductKey
                          const std::vector<cublasLtMatmulHeuristicResult_t>& choices) {
   if (choices.size() < 2 || key.plan.k < kLeastTimedSum || !has_room(key)) return {};
   Trial trial(descriptors, key);
-  if (!trial.ready()) return {};  // no room: the first is good, too
+  if (!trial.ready()) return {};  // no memory for a trial: keep the first choice
   trial.prepare(choices.front());
   return fastest_alike(choices.size(),
                        [&](std::size_t i) { return trial.milliseconds_if_alike(choices[i]); });

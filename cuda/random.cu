@@ -9,7 +9,7 @@
 namespace ringlet::cuda {
 namespace {
 
-/// Four elements, what a Philox block serves, as one word or two.
+/// Four elements, from one Philox block, as one word or two.
 template <class T>
 struct alignas(sizeof(T) * 4 > 16 ? 16 : sizeof(T) * 4) Four {
   T element[4];
@@ -44,7 +44,7 @@ __global__ void draw_blocks(T* out, std::int64_t n, Distribution distribution, d
   });
 }
 
-// Blocks of the rows one after the other. Where `whole`, rows are of whole blocks, at aligned
+// Philox blocks of the rows, in order. `whole`: rows are multiples of a block, at aligned
 // addresses.
 template <class T>
 __global__ void drop_blocks(T* out, const T* in, std::int64_t rows, std::int64_t columns,

@@ -1,5 +1,5 @@
-// What a Philox block becomes: numbers of a distribution, and what dropout keeps. As in
-// core/cpu/random.cpp, operation by operation.
+// Numbers of a distribution, and dropout, from a Philox block. The operations are those of
+// core/cpu/random.cpp.
 #pragma once
 
 #include <math.h>
@@ -17,7 +17,7 @@ RINGLET_HOST_DEVICE PhiloxBlock tensor_words(std::int64_t block, PhiloxKey key) 
       key);
 }
 
-/// u in [0, 1), a multiple of 2^-24, between `low` and `high`.
+/// low + (high - low) u, where u in [0, 1) is a multiple of 2^-24.
 RINGLET_HOST_DEVICE double uniform_of(std::uint32_t word, double low, double high) {
   return low + (high - low) * ((word >> 8) * 0x1p-24);
 }
@@ -41,7 +41,7 @@ RINGLET_HOST_DEVICE PhiloxBlock row_words(const RowDropout& dropout, std::int64_
                 key_of(dropout));
 }
 
-/// x / (1 - p) where the word says so, +0 elsewhere, whatever x is.
+/// x / (1 - p) if the word keeps it, else +0, for every x.
 template <class S>
 RINGLET_HOST_DEVICE S drop(S x, std::uint32_t word, const Dropout& dropout) {
   return word >= dropout.threshold ? x * static_cast<S>(dropout.scale) : S{0};

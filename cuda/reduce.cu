@@ -11,7 +11,7 @@
 namespace ringlet::cuda {
 namespace {
 
-// A NaN beats all, and stays.
+// NaN wins over all.
 struct Largest {
   template <class S>
   static __device__ __forceinline__ S identity() {
@@ -51,8 +51,8 @@ struct Stage {
   }
 };
 
-// inner = 1: a warp for a chunk of a row. A lane takes 16 bytes after 16 bytes, 512 apart, and adds
-// up their elements apart from one another, whether they come at once (`aligned`) or not.
+// inner = 1: one warp per chunk of a row. A lane takes 16 bytes at a stride of 512, and adds each
+// of their elements to a separate sum, with vector loads (`aligned`) or without.
 template <class Combine, class In, class Out>
 __global__ void reduce_rows(Stage<In, Out> s, bool aligned) {
   using S = compute_t<In>;
@@ -89,7 +89,7 @@ __global__ void reduce_rows(Stage<In, Out> s, bool aligned) {
   }
 }
 
-// inner > 1: a block for a chunk of kTileColumns columns, kTileRows threads to each.
+// inner > 1: one block per chunk of kTileColumns columns, kTileRows threads per column.
 template <class Combine, class In, class Out>
 __global__ void reduce_columns(Stage<In, Out> s, Divider tiles) {
   using S = compute_t<In>;
@@ -102,7 +102,7 @@ __global__ void reduce_columns(Stage<In, Out> s, Divider tiles) {
     const std::int64_t column = tile.remainder * kTileColumns + x;
     const In* in = s.in + at.quotient * s.n * s.inner + column;
     const std::int64_t begin = at.remainder * s.length, end = s.end(begin);
-    // The first element, not 0 plus it: a column of -0 sums up to -0.
+    // Starts from the first element, not from 0: a column of -0 sums to -0.
     S part = Combine::template identity<S>();
     if (column < s.inner && begin + y < end) {
       part = to_compute(in[(begin + y) * s.inner]);

@@ -18,7 +18,7 @@ struct Sum {
   }
 };
 
-/// A NaN is passed over, as by fmaxf.
+/// NaN is ignored, as by fmaxf.
 struct Max {
   template <class T>
   static __device__ __forceinline__ T identity() {
@@ -30,8 +30,8 @@ struct Max {
   }
 };
 
-/// Over the lanes of a full warp, pairs 16 apart first; all lanes get the result. Both lanes of a
-/// pair combine the same two values, so Combine must be commutative.
+/// Over the lanes of a full warp, pairs at distance 16 first; all lanes get the result. Both lanes
+/// of a pair combine the same two values, so Combine must be commutative.
 template <class Combine, class T>
 __device__ __forceinline__ T warp_reduce(T value) {
 #pragma unroll
@@ -48,8 +48,8 @@ __device__ __forceinline__ T warp_max(T value) {
   return warp_reduce<Max>(value);
 }
 
-/// Over a one-dimensional block of whole warps (at most 1,024 threads), every thread of which
-/// calls; all get the result. `parts` is kWarp elements of shared memory, free again on return.
+/// Over a one-dimensional block of whole warps (at most 1,024 threads). All threads call and get
+/// the result. `parts` is kWarp elements of shared memory, reusable on return.
 template <class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, T* parts) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;

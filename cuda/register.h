@@ -1,4 +1,4 @@
-// The list of CUDA kernel families that exist. Each is defined in the file of its name.
+// The list of CUDA kernel families. Each is defined in the file of its name.
 #pragma once
 
 #define RINGLET_CUDA_FAMILIES(X) \

@@ -1,19 +1,19 @@
-// How a block goes back to the stream that it was made for when another one has used it last.
+// How a block returns to the stream that it was made for after another stream has used it last.
 #pragma once
 
 namespace ringlet::cuda {
 
 enum class ReleaseOrder {
-  at_once,        // what comes next on the owner's stream comes behind the use
-  behind_event,   // the owner's stream waits for the user's
-  behind_capture  // not before the capture under way has ended
+  at_once,        // later work on the owner's stream is ordered after the use
+  behind_event,   // the owner's stream waits for an event of the user's
+  behind_capture  // not before the current capture has ended
 };
 
-/// `of_graphs`: the block was made in a capture. An event of a stream that is being captured is a
-/// node of the graph and no point in time: a stream that waited for it without being captured would
-/// be drawn into the capture, which then cannot end. The other way round, a captured stream cannot
-/// wait for an event outside. Between two streams of one capture an event is an edge, which orders
-/// the memory of graphs; but not what both did with other memory before the capture.
+/// `of_graphs`: the block was made in a capture. An event of a capturing stream is a node of the
+/// graph and no point in time. A stream outside that waited for it would join the capture, which
+/// then could not end. In reverse, a capturing stream cannot wait for an event outside. Between two
+/// streams of one capture an event is an edge. It orders the memory of graphs, but not the use of
+/// other memory before the capture.
 constexpr ReleaseOrder release_order(bool same_stream, bool user_is_captured,
                                      bool owner_is_captured, bool of_graphs) {
   if (same_stream) return ReleaseOrder::at_once;

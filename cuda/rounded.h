@@ -1,5 +1,4 @@
-// Parameters as products take them, rounded, and where that is kept from product to product. No
-// toolkit is needed.
+// Parameters rounded for products, and the cache of the rounded numbers. Needs no toolkit.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +9,23 @@
 
 namespace ringlet::cuda {
 
-/// Numbers that a product takes in another dtype.
+/// Numbers that a product reads in another dtype.
 struct ToRound {
   const void* data;  // (n)
   std::int64_t n;
   DType dtype;
   DType to;
-  Storage* of;   // where they are a parameter's, which may keep them rounded; else null
-  bool at_once;  // as of now, because more products will want them: a layer's gradients
+  Storage* of;   // of a parameter, which may cache the rounded numbers; else null
+  bool at_once;  // cache them at the first request: a layer's gradients use them again
 };
 
 /// Names the sidecar that holds a parameter rounded to a dtype; cast_kernel makes it.
 inline void rounded_form(const void*, void*) {}
 
-/// What the library's widest loads need, which products should not lose.
+/// Enough for the library's widest loads, so that products keep them.
 inline constexpr std::uintptr_t kRoundedAlignment = 16;
 
-/// Those of the storage's mirror, which is asked for.
+/// The rounded numbers in the storage's mirror, if it has one. `at_once` requests a mirror.
 inline std::shared_ptr<const std::byte> mirrored(const ToRound& x, Device device,
                                                  std::size_t offset) {
   if (x.dtype != DType::f32 || x.to != DType::bf16) return nullptr;
@@ -38,8 +37,8 @@ inline std::shared_ptr<const std::byte> mirrored(const ToRound& x, Device device
   return {mirror, at};
 }
 
-/// The rounded numbers (n), where they are kept beside their storage; not where memory is limited.
-/// `order` is that of this thread's work for the device.
+/// The rounded numbers (n) cached with their storage; null if memory is limited, or at a first
+/// request without `at_once`. `order` identifies the order of this thread's work for the device.
 inline std::shared_ptr<const std::byte> kept_rounded(const ToRound& x, Device device,
                                                      std::uint64_t order) {
   if (memory_stats(device).limit > 0) return nullptr;

@@ -1,4 +1,4 @@
-// What dropout keeps of a row, for kernels that drop on their way (core/random.h has the counters).
+// Dropout of a row, for kernels that apply it to their results (core/random.h has the counters).
 #pragma once
 
 #include "ringlet/core/ops/random.h"
@@ -15,7 +15,8 @@ RINGLET_HOST_DEVICE RowPlace place_of(const RowDropout& dropout, std::int64_t ro
           static_cast<std::uint32_t>(dropout.positions[2 * row + 1])};
 }
 
-/// Bit j: whether column `column` + j is kept; `column` is a multiple of kCount (1, 2 or fours).
+/// Bit j: whether column `column` + j is kept; `column` is a multiple of kCount (1, 2 or a multiple
+/// of 4).
 template <int kCount>
 RINGLET_HOST_DEVICE std::uint32_t kept_bits(const Dropout& dropout, RowPlace place,
                                             std::int64_t column) {
@@ -30,8 +31,8 @@ RINGLET_HOST_DEVICE std::uint32_t kept_bits(const Dropout& dropout, RowPlace pla
   return bits;
 }
 
-/// The bits of kRuns runs of kCount columns that begin `apart` from each other, run after run. One
-/// by one: rounds of many blocks side by side would take the registers that the columns need.
+/// The bits of kRuns runs of kCount columns; the runs begin `apart` from each other. Sequentially:
+/// several Philox blocks in parallel would take the registers that the columns need.
 template <int kRuns, int kCount>
 RINGLET_HOST_DEVICE std::uint32_t kept_runs(const RowDropout& dropout, std::int64_t row,
                                             std::int64_t column, std::int64_t apart) {
@@ -46,7 +47,7 @@ RINGLET_HOST_DEVICE std::uint32_t kept_runs(const RowDropout& dropout, std::int6
   return bits;
 }
 
-/// The same of kRows rows in one run of columns.
+/// The same for kRows rows in one run of columns.
 template <int kRows, int kCount>
 RINGLET_HOST_DEVICE std::uint32_t kept_rows(const RowDropout& dropout, std::int64_t row,
                                             std::int64_t rows, std::int64_t column) {
@@ -61,7 +62,7 @@ RINGLET_HOST_DEVICE std::uint32_t kept_rows(const RowDropout& dropout, std::int6
   return bits;
 }
 
-/// x / (1 - p) where its bit is set, +0 elsewhere, whatever x is.
+/// x / (1 - p) where its bit is set, else +0, for every x.
 template <class S, int kCount>
 RINGLET_HOST_DEVICE void drop(S (&x)[kCount], std::uint32_t kept, const Dropout& dropout) {
   const S scale = static_cast<S>(dropout.scale);

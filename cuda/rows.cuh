@@ -1,5 +1,4 @@
-// Rows of a matrix in device code: runs of columns whatever their alignment, and who works on a
-// row.
+// Rows of a matrix in device code: runs of columns of any alignment, and the threads of a row.
 #pragma once
 
 #include "ringlet/cuda/arithmetic.h"
@@ -8,8 +7,8 @@
 
 namespace ringlet::cuda {
 
-/// Columns [column, column + kCount) of a row, zeros beyond its end. kVector: 16 bytes at a time,
-/// for aligned rows whose length and `column` are multiples of kCount.
+/// Loads columns [column, column + kCount) of a row, zeros beyond its end. kVector: 16 bytes at a
+/// time, for aligned rows. Then the length and `column` are multiples of kCount.
 template <bool kVector, class T, int kCount>
 __device__ __forceinline__ void load_row(const T* row, std::int64_t column, std::int64_t columns,
                                          compute_t<T> (&to)[kCount]) {
@@ -27,7 +26,7 @@ __device__ __forceinline__ void load_row(const T* row, std::int64_t column, std:
   }
 }
 
-/// The reverse; nothing beyond the row's end.
+/// The reverse; writes nothing beyond the row's end.
 template <bool kVector, class T, int kCount>
 __device__ __forceinline__ void store_row(T* row, std::int64_t column, std::int64_t columns,
                                           const compute_t<T> (&from)[kCount]) {
@@ -40,14 +39,14 @@ __device__ __forceinline__ void store_row(T* row, std::int64_t column, std::int6
   }
 }
 
-/// Whether rows of `columns` elements T, and all else that lies at these addresses, can be read
-/// and written kPack<T> columns at a time.
+/// Whether rows of `columns` elements T at these addresses, and the other operands at them, allow
+/// accesses of kPack<T> columns.
 template <class T, class... Pointers>
 bool rows_fit_packs(std::int64_t columns, const Pointers*... pointers) {
   return columns % kPack<T> == 0 && aligned16(pointers...);
 }
 
-// ---- who works on a row -------------------------------------------------------------------
+// ---- the threads of a row -----------------------------------------------------------------
 
 struct WarpTeam {
   static constexpr int kSize = kWarp;
@@ -80,7 +79,7 @@ __device__ __forceinline__ S team_max(S value) {
   return Team::template reduce<Max>(value);
 }
 
-/// body(row) by each team in turn, in blocks of kThreads; a team's threads stay together.
+/// body(row) by each team, sequentially, in blocks of kThreads; a team's threads stay together.
 template <class Team, class Body>
 __device__ __forceinline__ void for_team_rows(std::int64_t rows, Body&& body) {
   constexpr int kTeams = kThreads / Team::kSize;
@@ -93,7 +92,7 @@ __device__ __forceinline__ void for_team_rows(std::int64_t rows, Body&& body) {
 /// Rows longer than this take a block each.
 inline constexpr std::int64_t kWarpColumns = 1024;
 
-/// Launches on the device one of two kernels over rows: that of warps or that of blocks.
+/// Launches one of two kernels over rows: one warp, or one block, per row.
 template <class Args>
 void launch_rows(const char* name, Device device, void (*by_warps)(Args), void (*by_blocks)(Args),
                  std::int64_t rows, std::int64_t columns, const Args& args) {

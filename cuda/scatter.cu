@@ -1,5 +1,5 @@
-// Writing to places that an index names, several elements to one place in the source's order:
-// elements are sorted by their place, stably, and whoever finds the first of a run goes through it.
+// Scatters to places named by an index; elements of one place keep the source's order. Elements are
+// sorted by place, stably, and the thread at the beginning of a run processes it.
 #include "ringlet/cuda/scatter.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace ringlet::cuda {
 namespace {
 
-// What is sorted: places.sorted() keys, and the elements that have them.
+// The sorted data: places.sorted() keys, and the elements that have them.
 struct Sorted {
   const std::uint32_t* keys;
   const std::int32_t* elements;
@@ -39,7 +39,7 @@ __global__ void add_scattered(T* out, const T* source, Places places, Divider co
     if (run.begin == run.end) return;
     T& to = out[places.out(sorted.keys[run.begin], run.column)];
     S total = to_compute(to);
-    // Rounded after each, as one after the other would be.
+    // Rounded after each addition, as by sequential additions.
 #pragma unroll 8
     for (std::int64_t k = run.begin; k < run.end; ++k)
       total = to_compute(from_compute<T>(
@@ -48,7 +48,7 @@ __global__ void add_scattered(T* out, const T* source, Places places, Divider co
   });
 }
 
-/// The last one of each place is written.
+/// Writes the last element of each place.
 template <class T, class Places>
 __global__ void write_scattered(T* out, const T* source, Places places, Divider columns,
                                 Sorted sorted) {

@@ -1,6 +1,5 @@
-// Which elements of a source (outer, n, inner) meet at one place of a scatter's output
-// (outer, out_n, inner): they are sorted by that place, stably, so that a place's run is in the
-// source's order.
+// Which elements of a source (outer, n, inner) go to one place of a scatter's output (outer, out_n,
+// inner). They are sorted by that place, stably, so that a place's run is in the source's order.
 #pragma once
 
 #include "ringlet/cuda/divider.h"
@@ -9,20 +8,20 @@
 
 namespace ringlet::cuda {
 
-/// Rows go to rows: index (n) says the same for every column, of all (o, i). Rows are sorted.
+/// Whole rows are scattered: index (n) is shared by all columns (o, i). Rows are sorted.
 struct ScatterRows {
   IndexView index;
   std::int64_t out_n, n, columns;
   Divider inner;
 
-  /// What is sorted. Keys are in [0, keys()): of what goes nowhere, keys() - 1.
+  /// The number of sorted items. Keys are in [0, keys()); an index out of range has key keys() - 1.
   RINGLET_HOST_DEVICE std::int64_t sorted() const { return n; }
   RINGLET_HOST_DEVICE std::int64_t keys() const { return out_n + 1; }
   RINGLET_HOST_DEVICE std::uint32_t key(std::int64_t row) const {
     const std::int64_t to = index[row];
     return static_cast<std::uint32_t>(0 <= to && to < out_n ? to : out_n);
   }
-  /// Where a key, and what was sorted, has its element of a column.
+  /// The element of a key, or of a sorted item, in a column.
   RINGLET_HOST_DEVICE std::int64_t out(std::uint32_t key, std::int64_t column) const {
     const Division at = divide(column, inner);
     return (at.quotient * out_n + key) * inner.divisor() + at.remainder;
@@ -33,8 +32,8 @@ struct ScatterRows {
   }
 };
 
-/// Every element has an index of its own, (outer, n, inner). Those of a block of columns are
-/// sorted: of `outers` whole outer blocks, or of `inners` columns of one.
+/// Every element has a separate index, (outer, n, inner). The elements of a block of columns are
+/// sorted: `outers` whole outer blocks, or `inners` columns of one.
 struct ScatterElements {
   IndexView index;
   std::int64_t inner;
@@ -64,16 +63,16 @@ struct ScatterElements {
   }
 
  private:
-  // A place in the block, whose outer blocks have `rows`, as one of the tensor.
+  // Converts a place in the block, with `rows` rows per outer block, to a place in the tensor.
   RINGLET_HOST_DEVICE std::int64_t in_whole(std::int64_t at, std::int64_t rows) const {
     const Division row = divide(at, inners);
     return (first_outer * rows + row.quotient) * inner + first_inner + row.remainder;
   }
 };
 
-/// How much is sorted at once: what 31 bits (elements) and 32 bits (keys) can number.
+/// How many elements one sort takes: limited by 31 bits (elements) and 32 bits (keys).
 struct ScatterBlock {
-  std::int64_t outers, inners;  // 0: not even one column
+  std::int64_t outers, inners;  // 0: one column is already too large
 };
 inline ScatterBlock scatter_block(std::int64_t outer, std::int64_t n, std::int64_t inner,
                                   std::int64_t out_n) {
@@ -83,13 +82,13 @@ inline ScatterBlock scatter_block(std::int64_t outer, std::int64_t n, std::int64
   return {columns / inner < outer ? columns / inner : outer, inner};
 }
 
-/// Sorted elements [begin, end) go to one place; empty where no run begins.
+/// Sorted elements [begin, end) have one place; empty if no run begins here.
 struct ScatterRun {
   std::int64_t begin, end;
   std::int64_t column;
 };
 
-/// The run of which item `at` of p.sorted() * p.columns is the first.
+/// The run that item `at` of p.sorted() * p.columns begins.
 template <class Places>
 RINGLET_HOST_DEVICE ScatterRun scatter_run(const Places& p, const Divider& columns,
                                            const std::uint32_t* keys, std::int64_t at) {

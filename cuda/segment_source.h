@@ -1,4 +1,4 @@
-// Where the caching allocator gets memory from.
+// Where the caching allocator gets its memory.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,15 @@
 
 namespace ringlet::cuda {
 
-/// Gives and takes back whole segments.
+/// Allocates and frees whole segments.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  /// Null where there is no memory.
+  /// Null if there is no memory.
   virtual std::byte* take(std::size_t nbytes) = 0;
-  /// After all work that was given to the device so far.
+  /// Waits for all work enqueued on the device so far.
   virtual void give_back(std::byte* segment) = 0;
-  /// What to say beside "out of memory": what the device has.
+  /// Text for an out-of-memory error: the memory that the device has.
   virtual std::string situation() const = 0;
 };
 

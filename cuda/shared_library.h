@@ -1,5 +1,4 @@
-// A library that is looked for when it is needed first: programs that never need it need not load
-// it, nor their machines have it.
+// A library that is loaded at first use: programs that never use it need not load or install it.
 #pragma once
 
 #include <string>
@@ -8,8 +7,8 @@ namespace ringlet::cuda {
 
 class SharedLibrary {
  public:
-  /// Where programs look for libraries, then in `folders` (a colon between two). Error "[TAG] ...",
-  /// with the loader's words and `advice`, where it is not.
+  /// Searches the default library path, then `folders` (separated by colons). Error "[TAG] ...",
+  /// with the loader's message and `advice`, if it is not found.
   SharedLibrary(const char* tag, const std::string& name, const char* folders,
                 const std::string& advice);
 
@@ -23,7 +22,7 @@ class SharedLibrary {
   void* address(const char* name) const;
 
   const char* tag_;
-  void* library_ = nullptr;  // stays for as long as the process lives
+  void* library_ = nullptr;  // loaded until the process exits
 };
 
 }  // namespace ringlet::cuda

@@ -1,4 +1,5 @@
-// What softmax and cross-entropy need of a row: its maximum and the sum of exponentials above it.
+// The row statistics of softmax and cross-entropy: the maximum and the sum of exponentials above
+// it.
 #pragma once
 
 #include "ringlet/cuda/rows.cuh"
@@ -11,7 +12,7 @@ __device__ __forceinline__ void for_columns(std::int64_t columns, Body&& body) {
   for (std::int64_t c = team_lane<Team>(); c < columns; c += Team::kSize) body(c);
 }
 
-/// A NaN is passed over; the sum has it then.
+/// NaN is ignored; then the sum is NaN.
 template <class Team, class T>
 __device__ __forceinline__ compute_t<T> row_max(const T* x, std::int64_t columns) {
   compute_t<T> best = -INFINITY;

@@ -22,7 +22,7 @@ void sort_pairs(Device device, const std::uint32_t* keys, std::uint32_t* sorted_
   };
   std::size_t nbytes = 0;
   run(nullptr, nbytes);
-  // Null would ask for the size again.
+  // A null pointer would request the size again.
   const Workspace memory(device, nbytes > 0 ? nbytes : 1);
   run(memory.data(), nbytes);
 }

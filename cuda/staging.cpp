@@ -55,7 +55,7 @@ void Staging::download(std::byte* to, const std::byte* from, std::size_t nbytes,
   const std::lock_guard lock(mutex_);
   const DeviceGuard guard(device_);
   const std::size_t pieces = (nbytes + kSlot - 1) / kSlot;
-  // Piece i sets out before piece i - 1 is taken from its slot.
+  // Piece i is enqueued before piece i - 1 is copied from its slot.
   for (std::size_t i = 0; i <= pieces; ++i) {
     if (i < pieces) {
       const Slot& slot = slots_[i % slots_.size()];

@@ -14,10 +14,10 @@ namespace ringlet::cuda {
 namespace {
 
 thread_local std::array<cudaStream_t, kMostDevices> chosen_streams{};
-thread_local bool has_chosen = false;  // a device, by a DeviceGuard
+thread_local bool has_chosen = false;  // this thread chose a device by a DeviceGuard
 
 cudaStream_t default_stream(Device device) {
-  // Never destroyed: the driver may be gone before objects with static storage are.
+  // Never destroyed: the driver may be unloaded before objects with static storage are destroyed.
   static auto* const streams = new std::array<cudaStream_t, kMostDevices>{};
   static auto* const made = new std::array<std::once_flag, kMostDevices>;
   const auto i = static_cast<std::size_t>(device.index);
@@ -68,16 +68,16 @@ DeviceGuard::DeviceGuard(Device device) {
   changed_ = before_ != device.index;
   if (!changed_) return;
   RINGLET_CUDA(cudaSetDevice(device.index));
-  // A thread that has chosen none is said to be on device 0: going back there would make a context
-  // on it in every process.
+  // For a thread that has chosen none CUDA reports device 0. Restoring 0 would create a context on
+  // it in every process.
   if (!std::exchange(has_chosen, true)) changed_ = false;
 }
 DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);
 }
 
-// Groups have such streams, for collectives: their few blocks would queue behind those of products
-// that fill the device, while other ranks wait.
+// Groups use such streams for collectives: their few blocks would otherwise queue after those of
+// products that fill the device, while other ranks wait.
 Stream::Stream(Device device) : device_(device) {
   const DeviceGuard guard(device);
   int lowest = 0, highest = 0;
@@ -101,14 +101,14 @@ Event::Event(Device device, bool timed) : device_(device) {
   RINGLET_CUDA(
       cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming));
 }
-// Without a guard a thread that has chosen no device would make a context on device 0 here.
+// Without a guard a thread that has chosen no device would create a context on device 0 here.
 Event::~Event() {
   if (!event_) return;
   try {
     const DeviceGuard guard(device_);
     cudaEventDestroy(event_);
   } catch (const Error&) {
-    // The program ends and the driver is gone.
+    // The program exits and the driver is unloaded.
   }
 }
 Event::Event(Event&& other) noexcept
@@ -134,7 +134,7 @@ bool Event::done() const {
   const DeviceGuard guard(device_);
   const cudaError_t status = cudaEventQuery(event_);
   if (status == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // or who asks behind a launch of its own finds it
+    static_cast<void>(cudaGetLastError());  // or the caller's next check reports it
     return false;
   }
   RINGLET_CUDA(status);

@@ -1,5 +1,5 @@
-// Devices, streams and events. Work of one device runs in the order in which it is given, on the
-// device's one stream, whatever thread gives it, unless set_stream() chooses another.
+// Devices, streams and events. The work of a device runs in the order of the calls, from any
+// thread, on the device's one stream, unless set_stream() chooses another.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,12 +12,13 @@ namespace ringlet::cuda {
 
 inline constexpr int kMostDevices = 64;
 
-/// How many there are: 0 without a device or a driver. Never throws; asks once.
+/// The number of devices: 0 without a device or a driver. Never throws; queries CUDA once.
 int device_count();
-/// CUDA's words for why device_count() is 0; empty where it is not.
+/// CUDA's message if device_count() is 0; else empty.
 const std::string& why_no_device();
 
-/// Makes `device` CUDA's current one for a scope; the first other than 0 in a thread stays current.
+/// Makes `device` CUDA's current one for a scope. The first one other than 0 in a thread stays
+/// current.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
@@ -30,7 +31,7 @@ class DeviceGuard {
   bool changed_ = false;
 };
 
-/// A stream of its own, which does not wait for CUDA's default stream.
+/// A separate stream, which does not wait for CUDA's default stream.
 class Stream {
  public:
   explicit Stream(Device device);
@@ -47,7 +48,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A point in a stream, for others to wait for; without times unless asked for.
+/// A point in a stream that other streams wait for; records times only if `timed`.
 class Event {
  public:
   explicit Event(Device device, bool timed = false);
@@ -57,11 +58,11 @@ class Event {
 
   cudaEvent_t get() const { return event_; }
   void record(cudaStream_t stream) const;
-  /// What is given to `stream` from now on waits on the device, not on the host.
+  /// Later work on `stream` waits on the device, not on the host.
   void make_wait(cudaStream_t stream) const;
   void synchronize() const;
   bool done() const;
-  /// From `start` to this, both timed and done.
+  /// From `start` to this event; both timed and done.
   float milliseconds_since(const Event& start) const;
 
  private:
@@ -69,9 +70,9 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Where this thread's work for the device goes.
+/// The stream of this thread's work for the device.
 cudaStream_t current_stream(Device device);
-/// From now on it goes to `stream`, null: to the device's one; returns what this said before.
+/// Replaces it by `stream`, null: the device's one; returns the previous argument.
 cudaStream_t set_stream(Device device, cudaStream_t stream);
 
 }  // namespace ringlet::cuda

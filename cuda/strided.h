@@ -1,4 +1,4 @@
-// Where the operands of an output element lie: broadcasting and permutation.
+// The positions of the operands of an output element, for broadcasting and permutation.
 #pragma once
 
 #include "ringlet/core/ops/elementwise.h"

@@ -1,5 +1,5 @@
-// The places of a line in order, one round each: the first of those that come after the one that
-// the round before found. A group of threads takes a line; their choices are put together by pairs.
+// The places of a line in order, one per round: the first of those after the one that the previous
+// round found. A group of threads takes a line; pairs of threads combine their choices.
 #include "ringlet/core/ops/topk.h"
 
 #include "ringlet/cuda/dispatch.h"
@@ -12,7 +12,7 @@
 namespace ringlet::cuda {
 namespace {
 
-/// From this length on a line is worth a block.
+/// Lines of at least this length take a block.
 constexpr std::int64_t kLongLine = 4096;
 
 template <class T>
@@ -40,7 +40,7 @@ __device__ __forceinline__ Placed<S> earliest_of_warp(Placed<S> mine) {
   return mine;
 }
 
-// All threads of the block get the result; `parts` is free again on return.
+// All threads of the block get the result; `parts` is reusable on return.
 template <bool smallest, class S>
 __device__ __forceinline__ Placed<S> earliest_of_block(Placed<S> mine, Placed<S>* parts) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -54,7 +54,7 @@ __device__ __forceinline__ Placed<S> earliest_of_block(Placed<S> mine, Placed<S>
   return mine;
 }
 
-// A line to a block, or (whole_block false) to each of its warps.
+// One block per line, or (whole_block false) one warp per line.
 template <bool smallest, bool whole_block, class T>
 __global__ void order_lines(Lines<T> lines) {
   using S = compute_t<T>;

@@ -1,4 +1,4 @@
-// Elements in device code: what they are computed in, and 16 bytes of them at a time.
+// Elements in device code: their compute type, and accesses of 16 bytes of them.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,7 +12,7 @@
 
 namespace ringlet::cuda {
 
-/// bf16 is storage: it is computed in f32.
+/// bf16 is storage only; its compute type is f32.
 template <class T>
 using compute_t = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
 
@@ -37,7 +37,7 @@ __device__ __forceinline__ T from_compute(compute_t<T> value) {
   }
 }
 
-/// kPack<T> elements from an aligned address, in the type that they are computed in.
+/// Loads kPack<T> elements from an aligned address, in their compute type.
 template <class T>
 __device__ __forceinline__ void load_pack(const T* from, compute_t<T> (&to)[kPack<T>]) {
   const uint4 raw = *reinterpret_cast<const uint4*>(from);
@@ -71,7 +71,7 @@ __device__ __forceinline__ void store_pack(T* to, const compute_t<T> (&from)[kPa
   *reinterpret_cast<uint4*>(to) = raw;
 }
 
-/// Four f32 as bf16 in 8 bytes, from an address that is a multiple of that.
+/// Four f32 as bf16 in 8 bytes; the address is a multiple of 8.
 __device__ __forceinline__ void store_half_pack(bfloat16* to, const float (&from)[4]) {
   const __nv_bfloat162 low = __floats2bfloat162_rn(from[0], from[1]);
   const __nv_bfloat162 high = __floats2bfloat162_rn(from[2], from[3]);
@@ -81,7 +81,7 @@ __device__ __forceinline__ void store_half_pack(bfloat16* to, const float (&from
   *reinterpret_cast<uint2*>(to) = raw;
 }
 
-/// Several packs, for element types of different sizes that go side by side.
+/// Several packs, for element types of different sizes that are used together.
 template <class T, int kCount>
 __device__ __forceinline__ void load_run(const T* from, compute_t<T> (&to)[kCount]) {
   static_assert(kCount % kPack<T> == 0);

@@ -1,12 +1,12 @@
-// How the blocks of a grid share a run of parameters: tiles of it, whose edges are those of packs.
-// Segments may begin anywhere; only the packs at their own edges are taken element by element.
+// How the blocks of a grid divide a run of parameters: into tiles with edges at packs. Segments may
+// begin anywhere; only the packs at their edges are processed element by element.
 #pragma once
 
 #include "ringlet/cuda/vector_span.h"
 
 namespace ringlet::cuda {
 
-/// Elements; far more than a block has threads, so that finding the segments costs nothing.
+/// In elements; far more than a block has threads, so that the search for segments costs nothing.
 inline constexpr std::int64_t kUpdateTile = 4096;
 
 struct UpdateTiles {
@@ -24,7 +24,7 @@ struct UpdateTiles {
   }
 
  private:
-  /// Elements that the first tile is shorter, for the others to begin with a pack.
+  /// The first tile is shorter by this many elements, so that the later ones begin with a pack.
   RINGLET_HOST_DEVICE std::int64_t missing() const {
     return run.packs > 0 && run.head > 0 ? run.pack - run.head : 0;
   }

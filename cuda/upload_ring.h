@@ -1,5 +1,5 @@
-// The bookkeeping of a ring of pinned bytes, without a device: what is being read lies in it in the
-// order in which it was put there, and makes room in that order.
+// The bookkeeping of a ring of pinned bytes, without a device. Pieces in flight lie in the ring in
+// the order of their upload, and are freed in that order.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace ringlet::cuda {
 
-/// `Mark` says when the device is done with a piece.
+/// `Mark` records when the device has read a piece.
 template <class Mark>
 class UploadRing {
  public:
@@ -16,12 +16,12 @@ class UploadRing {
 
   explicit UploadRing(std::size_t nbytes) : nbytes_(nbytes) {}
 
-  /// Where `wanted` bytes (1 to the ring's size) may be written, in one run. wait(mark) is called
-  /// for the pieces that are in the way, oldest first: none where there is room.
+  /// The offset of `wanted` free contiguous bytes (1 to the ring's size). wait(mark) is called for
+  /// the pieces in the way, oldest first; not called if there is room.
   template <class Wait>
   std::size_t reserve(std::size_t wanted, Wait wait) {
     if (nbytes_ - head_ < wanted) {
-      // Too little before the end: what lies there goes before what lies at the start.
+      // Too little before the end: pieces there are freed before those at the start.
       while (!pieces_.empty() && pieces_.front().begin >= head_) drop(wait);
       head_ = 0;
     }
@@ -31,14 +31,14 @@ class UploadRing {
     return head_;
   }
 
-  /// What was reserved is on its way until `mark`. The next piece begins on a multiple of
-  /// kAlignment, which the ring's size is, too.
+  /// The reserved bytes are in flight until `mark`. The next piece begins at a multiple of
+  /// kAlignment, and so does the ring's end.
   void add(std::size_t nbytes, Mark mark) {
     pieces_.push_back({head_, std::move(mark)});
     head_ += (nbytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  /// Lets go of pieces from the oldest as long as is_done(mark).
+  /// Frees pieces from the oldest on while is_done(mark).
   template <class IsDone>
   void collect(IsDone is_done) {
     while (!pieces_.empty() && is_done(pieces_.front().mark)) pieces_.pop_front();

@@ -1,4 +1,4 @@
-// Runs of equal length at several addresses: what of them can be read 16 bytes at a time.
+// Runs of equal length at several addresses, divided into 16-byte packs and single elements.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace ringlet::cuda {
 
-/// Of n elements: `head` single ones, then `packs` of `pack`, then single ones to the end.
+/// n elements: `head` single ones, then `packs` of `pack`, then single ones to the end.
 struct VectorSpan {
   std::int64_t n;
   std::int64_t head;
@@ -16,13 +16,13 @@ struct VectorSpan {
   int pack;
 
   RINGLET_HOST_DEVICE std::int64_t singles() const { return n - packs * pack; }
-  /// Where the i-th single element lies.
+  /// The position of the i-th single element.
   RINGLET_HOST_DEVICE std::int64_t single(std::int64_t i) const {
     return i < head ? i : i + packs * pack;
   }
-  /// Where the i-th pack begins, at a multiple of 16 bytes in all runs.
+  /// The beginning of the i-th pack, at a multiple of 16 bytes in all runs.
   RINGLET_HOST_DEVICE std::int64_t begin(std::int64_t i) const { return head + i * pack; }
-  /// Of elements [first, last) of the run, counted from `first`.
+  /// The division of elements [first, last) of the run, counted from `first`.
   RINGLET_HOST_DEVICE VectorSpan part(std::int64_t first, std::int64_t last) const {
     const std::int64_t whole = -std::int64_t{pack};
     const std::int64_t most = head + packs * pack < last ? head + packs * pack : last;
@@ -32,8 +32,8 @@ struct VectorSpan {
   }
 };
 
-/// All elements are single where the addresses are no multiple of `itemsize`, or do not all lie
-/// equally far from a multiple of 16. A null address is no run.
+/// All elements are single if an address is no multiple of `itemsize`, or if the offsets from a
+/// multiple of 16 differ. A null address is no run.
 template <class... Pointers>
 VectorSpan vector_span(std::int64_t n, std::size_t itemsize, const Pointers*... runs) {
   const std::uintptr_t places[] = {reinterpret_cast<std::uintptr_t>(runs)...};
@@ -46,8 +46,8 @@ VectorSpan vector_span(std::int64_t n, std::size_t itemsize, const Pointers*... 
   return {n, head, (n - head) / pack, pack};
 }
 
-/// A run of numbers half as wide, as vector_span takes it: where it has a pack, 8 bytes of theirs
-/// begin at a multiple of 8.
+/// The argument of vector_span for a run of numbers half as wide: where the runs have a pack, these
+/// have 8 bytes at a multiple of 8.
 inline const void* as_wide(const void* halves) {
   return reinterpret_cast<const void*>(2 * reinterpret_cast<std::uintptr_t>(halves));
 }

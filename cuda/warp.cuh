@@ -1,4 +1,4 @@
-// The device's warp for the code that cuda/warp.h describes.
+// The Warp of cuda/warp.h on a device.
 #pragma once
 
 #include <cuda_bf16.h>

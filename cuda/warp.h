@@ -1,4 +1,4 @@
-// Code of a whole warp, written once: the device runs it with DeviceWarp (warp.cuh), a CPU test
+// Code of a whole warp, written once. The device runs it with DeviceWarp (warp.cuh), a CPU test
 // lane by lane with an emulated one. A warp W has
 //   W::Lanes<State>            what every lane keeps in registers
 //   each(lanes, body)          body(lane, state) on every lane
@@ -24,14 +24,14 @@ namespace ringlet::cuda {
 
 inline constexpr int kLanes = 32;
 
-/// Words that move in one access, their address a multiple of their size.
+/// Words that are accessed as one; the address is a multiple of their size.
 template <int kWords>
 struct alignas(4 * kWords) Words {
   std::uint32_t word[kWords];
 };
 
 /// A lane's part of c += a b, bf16 products added in f32: (16, 16) a, (16, 8) b, (16, 8) c. With
-/// g = lane / 4 and t = lane % 4, two elements to a word and the lower one first:
+/// g = lane / 4 and t = lane % 4; a word has two elements, the lower one first:
 ///   a: rows g, g + 8, g, g + 8; columns 2t and 2t + 1 of the first two, 2t + 8 and 2t + 9 of the
 ///      others
 ///   b: column g; rows 2t and 2t + 1, then 2t + 8 and 2t + 9

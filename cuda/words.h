@@ -1,4 +1,4 @@
-// Bytes that move unchanged: by the widest word that all places and lengths allow.
+// Copies of bytes by the widest word that all addresses and lengths allow.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Scratch of a kernel, from the caching allocator: ready for the thread's stream at once, and on
-// release for the next of that stream.
+// Scratch of a kernel, from the caching allocator. Usable immediately by the thread's stream; after
+// release by that stream's later work.
 #pragma once
 
 #include "ringlet/core/backend.h"
