@@ -18,10 +18,10 @@ constexpr Tensor PackedBatch::*kParts[] = {&PackedBatch::token_ids,    &PackedBa
                                            &PackedBatch::cu_seqlens,   &PackedBatch::lengths,
                                            &PackedBatch::sentence_ids, &PackedBatch::labels};
 
-/// visit(part, offset) for each tensor that is there, side by side; returns the bytes of all.
+/// visit(part, offset) for each defined tensor, laid out contiguously; returns the bytes of all.
 template <class Visit>
 std::size_t for_parts(PackedBatch& batch, Visit&& visit) {
-  constexpr std::size_t kAlignment = 256;  // as if each had memory of its own
+  constexpr std::size_t kAlignment = 256;  // as for separate allocations
   std::size_t offset = 0;
   for (Tensor PackedBatch::*const part : kParts) {
     if (!(batch.*part).defined()) continue;
@@ -38,7 +38,7 @@ bool on_the_host(const PackedBatch& batch) {
   });
 }
 
-/// (n) u8, of tensors on the host.
+/// All tensors of a batch on the host in one buffer (n) u8.
 Tensor side_by_side(PackedBatch batch) {
   const std::size_t nbytes = for_parts(batch, [](const Tensor&, std::size_t) {});
   Tensor bytes = zeros({static_cast<std::int64_t>(nbytes)}, DType::u8, Device{});
@@ -48,7 +48,7 @@ Tensor side_by_side(PackedBatch batch) {
   return bytes;
 }
 
-/// The numbers of `batch` with tensors of its shapes in `bytes`, which are from side_by_side().
+/// The values of `batch`, with tensors of its shapes as views of `bytes`, made by side_by_side().
 PackedBatch over(const Tensor& bytes, PackedBatch batch) {
   for_parts(batch, [&](Tensor& part, std::size_t offset) {
     part = Tensor(bytes.storage(), offset, part.shape(), part.dtype());
@@ -102,7 +102,7 @@ PackedBatch PackedBatch::select(std::span<const std::size_t> chosen) const {
   const auto place = tokens_of(positions), names = tokens_of(sentence_ids);
   PackedBatch out = *this;
   out.rows = static_cast<std::int64_t>(chosen.size());
-  out.ranks = 0;  // the caller's cut
+  out.ranks = 0;  // of the caller's batch
   out.max_length = out.real_tokens = out.padded_tokens = 0;
   std::vector<std::int32_t> new_ids, new_index, new_mpnet, new_place, new_starts{0}, new_real,
       new_names;

@@ -1,5 +1,5 @@
-// Packed batches: the tokens of all sentences end to end, no padding from the embedding to the
-// loss. Both sentences of a pair are in one batch, so that they go through one forward.
+// Packed batches: the tokens of all sentences contiguously, without padding from the embedding to
+// the loss. Both sentences of a pair are in one batch, so that one forward covers them.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace ringlet::models {
 
-/// Rows of a data set as the encoder takes them. Sentences are ordered by column, then by row: for
+/// Rows of a data set in the encoder's format. Sentences are ordered by column, then by row: for
 /// pairs, embeddings [0, rows) are the first sentences and [rows, 2 rows) the second ones.
 struct PackedBatch {
   Tensor token_ids;     // (T) i32
   Tensor token_index;   // (T) i32, place of each token in its sentence
-  Tensor mpnet_index;   // (T) i32, the same among tokens other than MPNet's padding, which has -1
-  Tensor positions;     // (T, 2) i32, sentence id and token_index: what counts dropout masks
+  Tensor mpnet_index;   // (T) i32, the same, counting only tokens other than MPNet's padding, which
+                        // has -1
+  Tensor positions;     // (T, 2) i32, sentence id and token_index: the counters of dropout
   Tensor cu_seqlens;    // (S + 1) i32, where sentences start; S = columns * rows
   Tensor lengths;       // (S) i32, real tokens of each sentence; undefined: no padding
   Tensor sentence_ids;  // (S) i32, row in the global batch * columns + column
@@ -26,28 +27,28 @@ struct PackedBatch {
   std::int64_t rows = 0;
   std::int64_t columns = 1;
   std::int64_t global_rows = 0;    // rows of the global batch over all ranks; losses divide by it
-  std::int64_t ranks = 0;          // that the global batch was cut for; 0: not known
+  std::int64_t ranks = 0;          // that share the global batch; 0: unknown
   std::int64_t max_length = 0;     // longest sentence
   std::int64_t real_tokens = 0;    // T without padding
   std::int64_t padded_tokens = 0;  // T if each column were padded to its longest sentence
   std::size_t dataset = 0;         // which data set the rows are from
-  /// Rows of each device, one after the other, where a loader dealt them out; else empty.
+  /// Rows of each device, in order, if a loader divided them among devices; else empty.
   std::vector<std::int64_t> device_rows;
 
   std::int64_t tokens() const { return token_ids.defined() ? token_ids.size(0) : 0; }
   std::int64_t sentences() const { return rows * columns; }
-  /// From the host to a GPU all tensors go in one copy, and lie in one storage there.
+  /// A copy from the host to a GPU is one transfer of all tensors into one storage.
   PackedBatch to(Device device) const;
-  /// The numbers of `batch`, which lies on the CPU, and in the tensors that to() has made on a GPU
-  /// of one with the same shapes, its values: in one copy.
+  /// Overwrites tensors that to() made on a GPU with the values of `batch`, in one copy. `batch`
+  /// lies on the CPU and has the same shapes.
   void fill_(const PackedBatch& batch);
-  /// Some of the rows, ascending, on the CPU; they keep their ids and global_rows.
+  /// Selected rows, ascending, on the CPU; they keep their ids and global_rows.
   PackedBatch select(std::span<const std::size_t> rows) const;
-  /// The batch of one column alone, sharing storage; labels stay.
+  /// One column as a batch that shares storage; labels stay.
   PackedBatch column(std::int64_t c) const;
 };
 
-/// Builds a batch on cpu:0, a sentence at a time.
+/// Builds a batch on cpu:0, sentence by sentence.
 class BatchBuilder {
  public:
   explicit BatchBuilder(std::int64_t columns = 1) : ids_(static_cast<std::size_t>(columns)) {}
@@ -58,8 +59,8 @@ class BatchBuilder {
   void add_label(std::int64_t label) { labels_.push_back(label); }
   void add_score(float score) { scores_.push_back(score); }
 
-  /// `global_rows` 0 means the rows added here. With `padded`, every sentence is filled up with
-  /// `pad_id` to the longest of its column and `lengths` says how much of it is real.
+  /// `global_rows` 0 means the rows added here. With `padded`, every sentence is padded with
+  /// `pad_id` to the longest of its column and `lengths` has the number of real tokens.
   PackedBatch build(std::int64_t global_rows = 0, bool padded = false,
                     std::int32_t pad_id = 0) const;
 

@@ -1,4 +1,4 @@
-// What is to be embedded of many tokenized sentences: each distinct one once, longest first.
+// The distinct sentences among many tokenized ones, longest first: each is embedded once.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace ringlet::models {
 
 class DistinctSentences {
  public:
-  /// `encoded` must outlive this.
+  /// `encoded` must outlive this object.
   explicit DistinctSentences(const PackedEncoding& encoded)
       : encoded_(encoded), order_(encoded.cu_seqlens.size() - 1) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -26,9 +26,9 @@ class DistinctSentences {
   }
 
   std::size_t size() const { return begins_.size() - 1; }
-  /// Token ids of the d-th.
+  /// Token ids of the d-th distinct sentence.
   std::span<const std::int32_t> ids(std::size_t d) const { return ids_of(order_[begins_[d]]); }
-  /// The sentences that it stands for, by their places in `encoded`, in their order.
+  /// The places in `encoded` of all sentences equal to the d-th, ascending.
   std::span<const std::size_t> places(std::size_t d) const {
     return std::span(order_).subspan(begins_[d], begins_[d + 1] - begins_[d]);
   }
@@ -47,7 +47,7 @@ class DistinctSentences {
 
   const PackedEncoding& encoded_;
   std::vector<std::size_t> order_;   // (texts): places, equal sentences together
-  std::vector<std::size_t> begins_;  // (distinct + 1): of `order_`
+  std::vector<std::size_t> begins_;  // (distinct + 1): offsets in `order_`
 };
 
 }  // namespace ringlet::models

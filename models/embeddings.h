@@ -13,7 +13,7 @@ class Embeddings final : public nn::Layer<Embeddings> {
   const char* kind() const override { return "Embeddings"; }
   bool is_unit() const override { return true; }
 
-  /// (T, H) in `dtype`; token types, where the model has them, are all 0.
+  /// (T, H) in `dtype`; token types, if the model has them, are all 0.
   Variable forward(const PackedBatch& batch, DType dtype);
 
  private:

@@ -33,7 +33,7 @@ EncoderLayer::EncoderLayer(const EncoderConfig& config, const LayerNames& names)
     : dropout_(config.hidden_dropout_prob), kind_(names.kind) {
   const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
   const auto weight = [config](const Shape& shape) { return initial_weight(config, shape); };
-  // Under no name of its own: the architecture names the projections from here.
+  // Registered without a name: the architecture's names of the projections start here.
   attention_ = register_module(
       "", std::make_shared<nn::SelfAttention>(
               hidden, nn::SelfAttentionOptions{.heads = config.num_attention_heads,

@@ -1,5 +1,5 @@
-// One post-LayerNorm transformer layer over packed sentences, the same in BERT and MPNet but for
-// the parameters' names.
+// One post-LayerNorm transformer layer over packed sentences; BERT's and MPNet's differ only in the
+// parameters' names.
 #pragma once
 
 #include "ringlet/core/random.h"
@@ -11,9 +11,9 @@
 
 namespace ringlet::models {
 
-/// What an architecture calls a layer and the parts of it that differ.
+/// An architecture's names of a layer and of the parts that differ.
 struct LayerNames {
-  const char* kind;   // "MPNetLayer", the class to wrap units by
+  const char* kind;   // "MPNetLayer", the class of sharding units
   const char* query;  // prefixes of weight and bias
   const char* key;
   const char* value;
@@ -21,7 +21,7 @@ struct LayerNames {
   const char* attention_norm;
 };
 
-/// Any layer of an encoder ("encoder.layer.3"), which Module::replace exchanges as a whole.
+/// Any layer of an encoder ("encoder.layer.3"), replaceable as a whole by Module::replace.
 class TransformerLayer : public nn::Module {
  public:
   bool is_unit() const override { return true; }
@@ -48,7 +48,7 @@ class EncoderLayer final : public TransformerLayer {
                    const Variable& relative_bias) override;
 
  private:
-  // norm(residual + dropout(x)), fused for a LayerNorm; `place` tells the layer's dropouts apart.
+  // norm(residual + dropout(x)), fused for a LayerNorm; `place` separates the layer's dropouts.
   Variable add_and_norm(const Variable& x, const Variable& residual, const PackedBatch& batch,
                         nn::UnaryModule& norm, std::uint32_t place) const;
 
@@ -61,7 +61,7 @@ class EncoderLayer final : public TransformerLayer {
   std::shared_ptr<nn::UnaryModule> output_norm_;
 };
 
-/// While it lives, models of this thread are built without memory for their large weights, which
+/// During its lifetime, this thread builds models without memory for their large weights, which
 /// must be set before they are read.
 class BlankWeights {
  public:

@@ -47,7 +47,7 @@ Tokenizer read_tokenizer(SentenceSettings& settings) {
   return Tokenizer(read_tokenizer_folder(settings.transformer, overrides, settings.unused_keys));
 }
 
-// Releases of Sentence Transformers differ in whether accents go with the case.
+// Releases of Sentence Transformers differ in whether lowercasing strips accents, too.
 void check_case(const SentenceSettings& settings, const Tokenizer& tokenizer) {
   if (settings.do_lower_case && !tokenizer.model().normalizer.lowercase)
     fail_input(
@@ -63,7 +63,7 @@ std::vector<std::string> with_prompt(const std::string& prompt,
   return out;
 }
 
-/// Of the lengths that a folder's files give, 0 where they give none.
+/// Checks the lengths in a folder's files; 0 where a file has none.
 void check_room(const Tokenizer& tokenizer, std::int64_t tokens, const char* key,
                 const std::filesystem::path& source) {
   const std::int64_t special = tokenizer.model().post_processor.added(false);
@@ -76,7 +76,7 @@ struct Range {
   std::size_t begin, end;
 };
 
-/// Batches of about as many tokens.
+/// Batches of about `batch_tokens` tokens each.
 std::vector<Range> cut(const DistinctSentences& sentences, std::size_t batch_tokens) {
   std::vector<Range> batches;
   for (std::size_t begin = 0; begin < sentences.size(); begin = batches.back().end) {
@@ -168,7 +168,7 @@ Tensor SentenceEncoder::encode(std::span<const std::string> texts,
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const DistinctSentences sentences(encoded);
   std::vector<Range> batches = cut(sentences, static_cast<std::size_t>(options.batch_tokens));
-  // Where forwards are collective, a rank with fewer batches adds empty ones.
+  // Forwards may be collective: a rank with fewer batches then adds empty ones.
   auto forwards = static_cast<std::int64_t>(batches.size());
   if (const auto sharding = nn::sharding_of(*state_->transformer))
     forwards = sharding->forwards_together(forwards);

@@ -5,7 +5,7 @@
 namespace ringlet::models {
 namespace {
 
-/// Rows of `from` (n, ...) and then zeros, `rows` in all.
+/// Rows of `from` (n, ...) followed by zeros, `rows` in total.
 Tensor with_zeros(const Tensor& from, std::int64_t rows) {
   std::vector<std::int32_t> values = from.to_vector<std::int32_t>();
   const std::int64_t width = from.dim() == 2 ? from.size(1) : 1;
@@ -30,7 +30,7 @@ PackedBatch filled_up(const PackedBatch& batch, std::int64_t tokens) {
   if (!batch.lengths.defined()) out.lengths = differences(starts);
   starts.back() = static_cast<std::int32_t>(tokens);
   out.cu_seqlens = tensor(starts, batch.cu_seqlens.shape(), Device{});
-  // Every vocabulary has id 0, and every table of positions a first one.
+  // Every vocabulary has id 0, and every table of positions a row 0.
   out.token_ids = with_zeros(batch.token_ids, tokens);
   out.token_index = with_zeros(batch.token_index, tokens);
   out.mpnet_index = with_zeros(batch.mpnet_index, tokens);

@@ -1,5 +1,5 @@
-// Buckets: batches of ever other lengths filled up to a few shapes, so that work captured for one
-// batch fits the next.
+// Buckets: batches of varying lengths padded to a few shapes, so that work captured for one batch
+// fits the next.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace ringlet::models {
 
-/// Buckets are multiples of kBucketStep up to kFineBuckets tokens, then of twice that.
+/// Buckets are multiples of kBucketStep up to kFineBuckets tokens, and of twice that above.
 inline constexpr std::int64_t kBucketStep = 64;
 inline constexpr std::int64_t kFineBuckets = 1536;
 inline constexpr std::int64_t kLongestBucket = 3072;
 inline constexpr std::int64_t kShortestClass = 32;
 inline constexpr std::int64_t kLongestClass = 512;
 
-/// The tokens that a batch of so many is filled up to; 0 where there is no bucket: beyond
-/// kLongestBucket, where computing takes longer than launching, and for an empty batch.
+/// The number of tokens to pad a batch of `tokens` to; 0 if there is no bucket. There is none for
+/// an empty batch, or beyond kLongestBucket, where computing takes longer than launching.
 inline constexpr std::int64_t token_bucket(std::int64_t tokens) {
   if (tokens <= 0 || tokens > kLongestBucket) return 0;
   const std::int64_t step = tokens <= kFineBuckets ? kBucketStep : 2 * kBucketStep;
   return (tokens + step - 1) / step * step;
 }
 
-/// The power of 2 from kShortestClass on that a longest sentence fits in; 0 beyond kLongestClass.
+/// The power of 2, at least kShortestClass, that holds the longest sentence; 0 beyond
+/// kLongestClass.
 inline constexpr std::int64_t length_class(std::int64_t longest) {
   if (longest > kLongestClass) return 0;
   std::int64_t length = kShortestClass;
@@ -31,15 +32,15 @@ inline constexpr std::int64_t length_class(std::int64_t longest) {
   return length;
 }
 
-/// The tokens that a batch is filled up to; 0 where it has no bucket.
+/// The number of tokens to pad a batch to; 0 if it has no bucket.
 inline std::int64_t bucket_of(const PackedBatch& batch) {
   return length_class(batch.max_length) > 0 ? token_bucket(batch.tokens()) : 0;
 }
 
-/// The batch, which lies on the CPU and has a sentence at least, with `tokens` tokens: dummies
-/// behind the last sentence belong to it as padding does. Nobody attends to them, no embedding
-/// counts them, so their gradients are zeros. `lengths` is defined, `max_length` that of real
-/// sentences.
+/// Pads the batch, which lies on the CPU and has at least one sentence, to `tokens` tokens. The
+/// dummies after the last sentence belong to it as padding does. No token attends to them and no
+/// embedding includes them, so their gradients are zeros. `lengths` is defined, `max_length` counts
+/// real tokens.
 PackedBatch filled_up(const PackedBatch& batch, std::int64_t tokens);
 
 }  // namespace ringlet::models

@@ -19,12 +19,14 @@ constexpr LayerNames kBertNames{"BertLayer",
 constexpr LayerNames kMpnetNames{"MPNetLayer",       "attention.attn.q", "attention.attn.k",
                                  "attention.attn.v", "attention.attn.o", "attention.LayerNorm"};
 
-// encoder.layer.0, encoder.layer.1, … and, for MPNet, the bias that all of them share.
+// encoder.layer.0, encoder.layer.1, … and, for MPNet, their shared relative position bias.
 class Encoder final : public nn::Module {
  public:
   explicit Encoder(const EncoderConfig& config) {
     const bool mpnet = config.architecture == Architecture::mpnet;
-    layers.resize(static_cast<std::size_t>(config.num_hidden_layers));  // members stay in place
+    layers.resize(static_cast<std::size_t>(config.num_hidden_layers));  // no later reallocation:
+                                                                        // addresses of members stay
+                                                                        // valid
     for (std::size_t i = 0; i < layers.size(); ++i)
       register_replaceable<TransformerLayer>(
           str("layer.", i), layers[i],
@@ -56,7 +58,7 @@ class Pooler final : public nn::Layer<Pooler> {
   std::shared_ptr<nn::UnaryModule> dense_;
 };
 
-// BERT and MPNet: their differences are in the config, the names and the bias.
+// BERT and MPNet; they differ in the config, the names and the bias.
 class EncoderStack final : public Transformer {
  public:
   EncoderStack(const EncoderConfig& config, bool with_pooler) : Transformer(config) {
@@ -96,7 +98,7 @@ class EncoderStack final : public Transformer {
  private:
   std::shared_ptr<Embeddings> embeddings_;
   std::shared_ptr<Encoder> encoder_;
-  std::shared_ptr<Pooler> pooler_;  // empty unless asked for
+  std::shared_ptr<Pooler> pooler_;  // empty without with_pooler
 };
 
 }  // namespace

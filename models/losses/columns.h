@@ -1,4 +1,4 @@
-// From a batch's embeddings to its columns, and checks that losses share.
+// Columns of a batch's embeddings, and checks that losses share.
 #pragma once
 
 #include <array>

@@ -18,7 +18,7 @@ class CosineSimilarityLoss final : public Loss {
     return std::make_shared<CosineSimilarityLoss>(encoder_.around(cloner(encoder_.transformer())));
   }
 
-  /// The same of embeddings made elsewhere, (S, H) in the order of the batch's sentences.
+  /// The loss of given embeddings, (S, H) in the order of the batch's sentences.
   static Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch);
 
  protected:

@@ -4,7 +4,7 @@ namespace ringlet::models {
 
 MultiLoss::MultiLoss(std::shared_ptr<nn::Module> shared, std::vector<std::shared_ptr<Loss>> losses)
     : shared_(std::move(shared)), losses_(std::move(losses)) {
-  // The first name of a tied parameter counts: the encoder goes first, under no name.
+  // The first name of a tied parameter counts: the encoder is registered first, without a name.
   register_module("", shared_);
   for (std::size_t i = 0; i < losses_.size(); ++i) register_module(str("losses.", i), losses_[i]);
 }

@@ -1,4 +1,4 @@
-// Several data sets, each with a loss of its own, in one module.
+// Several data sets, each with a separate loss, in one module.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace ringlet::models {
 
-/// Batches of data set i go to loss i. The losses share an encoder, which keeps its names; what
-/// loss i adds to it is called "losses.i.NAME".
+/// Batches of data set i go to loss i. The losses share an encoder, which keeps its names; the
+/// other parameters of loss i are called "losses.i.NAME".
 class MultiLoss : public Loss {
  public:
   /// `shared` is the encoder's module, SentenceEncoder::transformer().

@@ -26,7 +26,7 @@ class MultipleNegativesRankingLoss final : public Loss {
     return columns > 2 ? 1 : 2;
   }
 
-  /// The same of embeddings made elsewhere, (S, H) in the order of the batch's sentences.
+  /// The loss of given embeddings, (S, H) in the order of the batch's sentences.
   Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const;
 
  protected:

@@ -1,4 +1,4 @@
-// An added token as tokenizer.json and tokenizer_config.json hold it.
+// An added token as stored in tokenizer.json and tokenizer_config.json.
 #pragma once
 
 #include "ringlet/models/tokenizer/added_tokens.h"
@@ -6,7 +6,7 @@
 
 namespace ringlet::models {
 
-/// Everything but the id; `special` where the object does not say.
+/// All fields except the id; `special` is the default of that field.
 AddedToken read_added_token(const JsonNode& node, bool special = false);
 
 /// Names the other keys of the object.

@@ -52,7 +52,7 @@ bool AddedTokenMatcher::find(std::string_view text, std::size_t from, Match& mat
       match = {position, end, pattern->id};
       return true;
     }
-    position = end - 1;  // a match inside a word is passed over as a whole
+    position = end - 1;  // skips the whole of a match inside a word
   }
   return false;
 }

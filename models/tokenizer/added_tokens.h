@@ -1,4 +1,4 @@
-// Tokens that are found in the text itself, before it is cut into words: "<mask>", "[SEP]".
+// Tokens that are matched in the text itself, before it is split into words: "<mask>", "[SEP]".
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@ namespace ringlet::models {
 struct AddedToken {
   std::int32_t id = 0;
   std::string content;
-  /// Only between characters that are not of a word.
+  /// Matches only if no neighbouring character belongs to a word.
   bool single_word = false;
-  /// Swallow white space before and after. Kept for the file's sake: BERT's words end at white
-  /// space in any case, so that neither changes an id.
+  /// Remove white space before and after. Only kept for the file: BERT's words end at white space
+  /// in any case, so neither changes an id.
   bool lstrip = false;
   bool rstrip = false;
-  /// Looked for, normalized, in the normalized text instead of the text as it stands.
+  /// Normalized, and matched in the normalized text instead of the original.
   bool normalized = false;
-  /// Left out when decoding.
+  /// Skipped by decoding.
   bool special = true;
 };
 
-/// A set of texts to look for; leftmost first, then longest.
+/// A set of texts to search for; the leftmost match first, then the longest.
 class AddedTokenMatcher {
  public:
   struct Match {
@@ -36,7 +36,7 @@ class AddedTokenMatcher {
   };
 
   AddedTokenMatcher() = default;
-  /// Takes the tokens whose `normalized` flag is as given.
+  /// Takes the tokens with this value of `normalized`.
   AddedTokenMatcher(const std::vector<AddedToken>& tokens, bool normalized,
                     const BertNormalizer& normalizer);
   /// The first match at or after `from`; false if there is none.

@@ -7,8 +7,8 @@
 namespace ringlet::models {
 namespace {
 
-/// Undoes the spaces that splitting put around punctuation and English contractions, in the order
-/// of Hugging Face's WordPiece decoder, whose odd one about "do not" is kept.
+/// Removes the spaces that splitting put around punctuation and English contractions. The rules and
+/// their order are those of Hugging Face's WordPiece decoder, including its odd one about "do not".
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kCleanup{{
     {" .", "."},
     {" ?", "?"},

@@ -1,4 +1,4 @@
-// JSON as the files of a tokenizer hold it, with errors that name the file and the place in it.
+// JSON of a tokenizer's files, with errors that name the file and the path in it.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace ringlet::models {
 
 inline constexpr std::int64_t kMostIds = std::numeric_limits<std::int32_t>::max();
 
-/// Of the text of the file `source`.
+/// Parses the text of the file `source`.
 nlohmann::json parse_json(std::string_view text, const std::string& source);
 
-/// A value inside a file, with the path of keys that led to it, for messages.
+/// A value inside a file, with its path of keys for messages.
 class JsonNode {
  public:
   JsonNode(const nlohmann::json& value, const std::string& source, std::string where)
@@ -79,7 +79,7 @@ class JsonNode {
   bool flag(const char* key, bool otherwise) const {
     return has(key) ? at(key).boolean() : otherwise;
   }
-  /// Appends "FILE: 'path.key'" for each key that is not in `known` and whose value is not null.
+  /// Appends "FILE: 'path.key'" for each key that is not in `known`, unless its value is null.
   void name_unknown(std::initializer_list<std::string_view> known,
                     std::vector<std::string>& names) const {
     for (const auto& [key, value] : object().value_.items()) {

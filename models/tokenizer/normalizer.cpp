@@ -30,8 +30,8 @@ void BertNormalizer::normalize_ascii(char c, std::string& out) const {
   out.push_back(c);
 }
 
-/// Up to and without the next ASCII character that stays: those neither combine nor decompose, so
-/// what lies between two of them is normalized on its own.
+/// Normalizes up to the next ASCII character that is kept, exclusively. These neither combine nor
+/// decompose, so the text between two of them can be normalized alone.
 std::size_t BertNormalizer::normalize_run(std::string_view text, std::size_t position,
                                           std::string& out) const {
   std::u32string run;

@@ -1,4 +1,4 @@
-// BERT's text clean-up, character for character that of Hugging Face's BertNormalizer.
+// BERT's text clean-up, equal to Hugging Face's BertNormalizer for every character.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace ringlet::models {
 
 struct BertNormalizer {
-  /// Drops control characters, NUL and U+FFFD; makes every white space a plain one.
+  /// Drops control characters, NUL and U+FFFD; replaces white space by U+0020.
   bool clean_text = true;
   /// Puts a space on both sides of every CJK ideograph.
   bool handle_chinese_chars = true;

@@ -7,13 +7,13 @@
 
 namespace ringlet::models {
 
-/// Token ids of one input and, beside each, which text it belongs to (BERT's token types).
+/// Token ids of one input, and for each its text (BERT's token types).
 struct Encoding {
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> type_ids;
 };
 
-/// One place of a template: a special token, or all ids of the first or second text.
+/// One element of a template: a special token, or all ids of the first or second text.
 struct TemplatePiece {
   enum class Kind { kSpecial, kFirst, kSecond };
   Kind kind = Kind::kSpecial;
@@ -32,7 +32,7 @@ struct PostProcessor {
   /// "cls A sep" and "cls A sep sep B sep", all of type 0. MPNet uses this form.
   static PostProcessor roberta(std::int32_t cls, std::int32_t sep);
 
-  /// How many special tokens are added.
+  /// The number of special tokens.
   std::int64_t added(bool pair_given) const;
   /// Appends the filled template to `out`.
   void append(std::span<const std::int32_t> first, std::vector<std::int32_t>& ids) const;

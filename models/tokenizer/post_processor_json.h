@@ -9,7 +9,7 @@
 
 namespace ringlet::models {
 
-/// Which must be one of the vocabulary's.
+/// InputError unless the id is in the vocabulary.
 std::int32_t read_id(const JsonNode& node, const Vocabulary& vocabulary);
 
 /// TemplateProcessing, BertProcessing or RobertaProcessing; another is InputError.

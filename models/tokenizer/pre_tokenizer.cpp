@@ -14,7 +14,7 @@ Character classify(char32_t c) {
   return unicode::is_punctuation(c) ? Character::kPunctuation : Character::kLetter;
 }
 
-/// The class of the character at `position`, which is stepped over.
+/// The class of the character at `position`; advances past it.
 Character step(std::string_view text, std::size_t& position) {
   static const auto kAscii = [] {
     std::array<Character, 0x80> kinds{};

@@ -1,12 +1,12 @@
-// Cuts normalized text into words as BertPreTokenizer does: at white space, which is dropped, and
-// around every punctuation mark, which is a word of its own.
+// Splits normalized text into words as BertPreTokenizer does. White space separates words and is
+// dropped; every punctuation mark is a separate word.
 #pragma once
 
 #include <string_view>
 
 namespace ringlet::models {
 
-/// Walks over the words of `text` without copying: `while (words.next(word)) ...`.
+/// Iterates over the words of `text` without copying: `while (words.next(word)) ...`.
 class BertPreTokenizer {
  public:
   explicit BertPreTokenizer(std::string_view text) : text_(text) {}

@@ -1,4 +1,4 @@
-// The tokenizers that transformers' classes build: from a vocabulary and settings alone.
+// The tokenizers of transformers' classes, built from a vocabulary and settings alone.
 #include <algorithm>
 #include <utility>
 
@@ -22,7 +22,7 @@ std::map<std::string, std::string> default_roles(TokenizerFamily family) {
           {"mask_token", "[MASK]"}};
 }
 
-/// The roles of the settings over the class's defaults. A null removes a role.
+/// The roles of the class's defaults, overridden by the settings. A null removes a role.
 std::map<std::string, AddedToken> find_roles(TokenizerFamily family, const TokenizerConfig& config,
                                              const std::string& source) {
   std::map<std::string, AddedToken> roles;
@@ -41,7 +41,7 @@ AddedToken* find_token(std::vector<AddedToken>& tokens, std::string_view content
   return found == tokens.end() ? nullptr : &*found;
 }
 
-/// A token that comes twice must be matched alike: which one counts differs from flag to flag.
+/// Duplicates of a token must have equal flags: which one counts differs from flag to flag.
 void check_flags(const AddedToken& a, const AddedToken& b, const std::string& source) {
   if (a.single_word != b.single_word || a.normalized != b.normalized) {
     fail_input(source, ": expected the same single_word and normalized wherever ", quote(a.content),

@@ -58,7 +58,7 @@ std::vector<AddedToken> read_decoder(const JsonNode& decoder,
 }
 
 void read_length(const JsonNode& length, TokenizerConfig& config) {
-  // Python writes int(1e30) where there is no limit.
+  // Python writes int(1e30) for no limit.
   const bool unlimited = length.value().is_number() && length.value().get<double>() > 1e9;
   config.model_max_length = unlimited ? 0 : length.integer(1, kMostIds);
 }
@@ -77,7 +77,7 @@ constexpr const char* kUsed[] = {"do_lower_case",
                                  "extra_special_tokens",
                                  "additional_special_tokens"};
 
-/// Any other text under the name of a token becomes a special token of transformers' classes.
+/// Any other text under a token's name becomes a special token in transformers' classes.
 void name_unused(const JsonNode& root, TokenizerConfig& config) {
   const auto among = [](const auto& keys, const std::string& key) {
     return std::ranges::find(keys, key) != std::end(keys);
@@ -101,7 +101,7 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   const JsonNode root(file, source, "");
   TokenizerConfig config;
   const auto present = [&](const char* key) { return root.object().value().contains(key); };
-  // Without a value these are no arguments that Python's classes take, hence at() and not has().
+  // Python's classes accept no null for these arguments, so at() and not has().
   if (present("do_lower_case")) config.do_lower_case = root.at("do_lower_case").boolean();
   if (present("tokenize_chinese_chars")) {
     config.tokenize_chinese_chars = root.at("tokenize_chinese_chars").boolean();

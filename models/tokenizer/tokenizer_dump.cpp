@@ -21,7 +21,7 @@ ordered_json dump_added_token(const AddedToken& token) {
           {"normalized", token.normalized}, {"special", token.special}};
 }
 
-/// Readers give ids in the order of the file.
+/// Readers assign ids in the order of the file.
 std::vector<AddedToken> by_id(std::vector<AddedToken> tokens) {
   std::ranges::stable_sort(tokens, {}, &AddedToken::id);
   return tokens;
@@ -68,7 +68,7 @@ ordered_json dump_post_processor(const TokenizerModel& model) {
           {"special_tokens", special_tokens}};
 }
 
-/// null where it follows `lowercase`, as published files have it.
+/// null if it equals `lowercase`, as in published files.
 ordered_json dump_strip_accents(const BertNormalizer& normalizer) {
   return normalizer.strip_accents == normalizer.lowercase ? ordered_json(nullptr)
                                                           : ordered_json(normalizer.strip_accents);
@@ -84,7 +84,7 @@ ordered_json dump_normalizer(const BertNormalizer& normalizer) {
 
 ordered_json dump_wordpiece(const WordPiece& wordpiece) {
   ordered_json vocab = ordered_json::object();
-  // operator[] of an ordered object searches through all members each time.
+  // operator[] of an ordered object searches all members at every call.
   auto& members = vocab.get_ref<ordered_json::object_t&>();
   for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
     members.emplace_back(std::string(wordpiece.vocabulary().piece(id)), ordered_json(id));
@@ -101,7 +101,7 @@ bool is_mpnet(const TokenizerModel& model) {
   return model.special.cls >= 0 && name(model, model.special.cls) == "<s>";
 }
 
-/// Kinds and ids alike; token types are left out, because MPNet has none.
+/// Compares kinds and ids; not token types, because MPNet has none.
 bool same_tokens(const Template& a, const Template& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const TemplatePiece& x, const TemplatePiece& y) {
@@ -113,15 +113,16 @@ bool is_added(const TokenizerModel& model, std::int32_t id) {
   return std::ranges::any_of(model.added_tokens, [&](auto& token) { return token.id == id; });
 }
 
-/// A class adds the special tokens that it does not find.
+/// A class adds missing special tokens.
 bool has_class_tokens(const TokenizerModel& model) {
   const SpecialTokens& special = model.special;
   const std::int32_t ids[] = {special.cls, special.sep, special.pad, special.unk, special.mask};
   return std::ranges::all_of(ids, [&](std::int32_t id) { return is_added(model, id); });
 }
 
-/// Newer versions of transformers build the named class from vocabulary and settings and ignore
-/// the rest of tokenizer.json; what the class cannot express needs the one that reads it all.
+/// Newer versions of transformers build the named class from vocabulary and settings and ignore the
+/// rest of tokenizer.json. A tokenizer that the class cannot express needs the class that reads the
+/// whole file.
 std::string tokenizer_class(const TokenizerModel& model) {
   const bool mpnet = is_mpnet(model);
   const PostProcessor usual = mpnet ? PostProcessor::roberta(model.special.cls, model.special.sep)
@@ -140,7 +141,7 @@ std::string tokenizer_class(const TokenizerModel& model) {
 
 ordered_json dump_roles(const TokenizerModel& model) {
   ordered_json roles = ordered_json::object();
-  // Readers look for every token with a role in the text.
+  // Readers match every token with a role in the text.
   const auto add = [&](const char* role, std::int32_t id) {
     if (is_added(model, id)) roles[role] = name(model, id);
   };

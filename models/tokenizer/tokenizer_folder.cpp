@@ -45,7 +45,7 @@ TokenizerModel make_model(Vocabulary vocabulary, const TokenizerOptions& options
   return model;
 }
 
-/// The settings in the order in which transformers lays them over each other.
+/// The settings, in the order in which transformers applies them.
 TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overrides) {
   TokenizerConfig config;
   if (const fs::path path = folder / kConfigFile; path_exists(path)) {
@@ -54,7 +54,7 @@ TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overr
   config.update(overrides);
   if (config.extra_tokens.empty()) config.extra_tokens = std::move(config.additional_tokens);
   config.additional_tokens.clear();
-  // The older file counts where the newer key is not there.
+  // The older file counts if the newer key is missing.
   const fs::path path = folder / "special_tokens_map.json";
   if (config.added_tokens || !path_exists(path)) return config;
   TokenizerConfig map = parse_tokenizer_config(MappedFile(path).text(), path.string());
@@ -67,7 +67,7 @@ TokenizerConfig read_config(const fs::path& folder, const TokenizerConfig& overr
   return config;
 }
 
-/// The tokens that transformers adds to those of a class, by id: of the newest source alone.
+/// The tokens that transformers adds to those of a class, by id: only those of the newest source.
 std::vector<AddedToken> read_added(const fs::path& folder, const TokenizerConfig& config,
                                    const TokenizerModel* file) {
   if (config.added_tokens) return *config.added_tokens;
@@ -90,8 +90,8 @@ std::vector<AddedToken> read_added(const fs::path& folder, const TokenizerConfig
   return list;
 }
 
-/// tokenizer_class of tokenizer_config.json or config.json, or the one of the model's type; with
-/// the file that names it. Empty where nothing does.
+/// The class name and the file that has it: tokenizer_class of tokenizer_config.json or
+/// config.json, or the class of the model's type. Empty if there is none.
 std::pair<std::string, std::string> find_class(const fs::path& folder,
                                                const TokenizerConfig& config) {
   if (config.tokenizer_class) return {*config.tokenizer_class, (folder / kConfigFile).string()};
@@ -107,7 +107,7 @@ std::pair<std::string, std::string> find_class(const fs::path& folder,
   return {};
 }
 
-/// Unset: a class that takes tokenizer.json as it is.
+/// Unset: a class that uses tokenizer.json unchanged.
 std::optional<TokenizerFamily> family_of(const std::string& tokenizer_class,
                                          const std::string& source) {
   std::string name = tokenizer_class;
@@ -123,7 +123,7 @@ std::optional<TokenizerFamily> family_of(const std::string& tokenizer_class,
   return std::nullopt;
 }
 
-/// The pieces that words are made of.
+/// The pieces of words.
 Vocabulary word_pieces(const WordPiece& wordpiece, const std::string& source) {
   std::vector<std::string> pieces;
   for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
@@ -132,7 +132,7 @@ Vocabulary word_pieces(const WordPiece& wordpiece, const std::string& source) {
   return Vocabulary(pieces, source);
 }
 
-/// tokenizer.json as it is, but for tokens that the settings add and the roles they give.
+/// tokenizer.json unchanged, except for the settings' added tokens and roles.
 TokenizerModel extend(TokenizerModel model, std::span<const AddedToken> added,
                       const TokenizerConfig& config, const std::string& source) {
   add_tokens(added, model, source);
@@ -178,7 +178,7 @@ TokenizerModel read_model(const fs::path& folder, TokenizerConfig& config) {
   return model;
 }
 
-/// vocab.txt holds a piece a line, so a piece with a line break in it cannot be written.
+/// vocab.txt has one piece per line, so a piece with a line break cannot be written.
 std::string dump_vocab(const WordPiece& wordpiece) {
   std::string text;
   for (std::int32_t id = 0; id < wordpiece.size(); ++id) {
@@ -211,7 +211,7 @@ TokenizerModel read_tokenizer_folder(const fs::path& folder, const TokenizerConf
   TokenizerModel model = read_model(folder, config);
   unused_keys.insert(unused_keys.end(), config.unused_keys.begin(), config.unused_keys.end());
   model.truncate_left = config.truncate_left.value_or(model.truncate_left);
-  // The length of tokenizer.json's truncation is not the one that Python's calls cut at.
+  // Python's calls ignore the length of tokenizer.json's truncation.
   model.max_length = config.model_max_length.value_or(0);
   const std::int64_t special = model.post_processor.added(false);
   if (model.max_length != 0 && model.max_length < special) {
@@ -229,7 +229,7 @@ Tokenizer Tokenizer::from_pretrained(const fs::path& folder,
 }
 
 void Tokenizer::save(const fs::path& folder) const {
-  // Composed before anything is written, so that a refusal leaves the folder as it was.
+  // Composed before any write, so that an error leaves the folder unchanged.
   const std::string vocab = dump_vocab(model_->wordpiece);
   write_file(folder / "tokenizer.json", dump_tokenizer_json(*model_, max_length_));
   write_file(folder / "tokenizer_config.json", dump_tokenizer_config(*model_, max_length_));

@@ -49,7 +49,7 @@ std::vector<std::string> read_vocab(const JsonNode& vocab) {
   return pieces;
 }
 
-/// The added tokens by id; those that the vocabulary does not hold are appended to `pieces`.
+/// The added tokens by id; those missing in the vocabulary are appended to `pieces`.
 std::vector<AddedToken> read_added_tokens(const JsonNode& list, std::vector<std::string>& pieces) {
   std::vector<AddedToken> tokens;
   for (std::size_t i = 0; i < list.array().value().size(); ++i) {
@@ -101,7 +101,7 @@ void read_truncation(const JsonNode& node, TokenizerModel& model) {
   }
 }
 
-/// Sentence Transformers pads batches; BERT counts positions from the padding on.
+/// Sentence Transformers pads batches, and BERT's position ids count left padding.
 void check_padding(const JsonNode& node) {
   if (node.has("direction") && node.at("direction").text() != "Right") {
     node.at("direction").expected("Right");
@@ -133,7 +133,7 @@ SpecialTokens find_special(const TokenizerModel& model, const JsonNode& root) {
   return special;
 }
 
-/// Names unknown keys of the file's objects; the peer's library ignores them.
+/// Reports unknown keys of the file's objects, which the peer's library ignores.
 void name_unknown(const JsonNode& root, std::vector<std::string>& names) {
   root.name_unknown({"version", "truncation", "padding", "added_tokens", "normalizer",
                      "pre_tokenizer", "post_processor", "decoder", "model"},

@@ -25,7 +25,7 @@ struct PairHash {
   }
 };
 
-/// A word of the text as pieces, and how often it occurs.
+/// A word of the text as pieces, and its frequency.
 struct Word {
   std::vector<std::int32_t> pieces;
   std::int64_t count;
@@ -33,11 +33,11 @@ struct Word {
 
 struct PairStatistics {
   std::int64_t count = 0;
-  /// Words that held the pair when it was counted, in order; some may hold it no longer.
+  /// Words that contained the pair when it was counted, in order; some may not contain it any more.
   std::vector<std::int32_t> words;
 };
 
-/// A pair with the count it had when it was queued.
+/// A pair with its count at the time of queueing.
 struct Candidate {
   std::int64_t count;
   Pair pair;
@@ -82,7 +82,7 @@ std::vector<std::string> alphabet(const std::map<std::string, std::int64_t>& wor
   kept.resize(std::min(kept.size(), static_cast<std::size_t>(std::max<std::int64_t>(limit, 0))));
   std::vector<std::string> letters;
   for (auto& [letter, count] : kept) letters.push_back(std::move(letter));
-  std::sort(letters.begin(), letters.end());  // UTF-8 sorts as code points do
+  std::sort(letters.begin(), letters.end());  // the order of UTF-8 bytes is that of code points
   return letters;
 }
 
@@ -107,7 +107,7 @@ class Merger {
       Candidate best = queue_.top();
       queue_.pop();
       const std::int64_t count = pairs_.at(best.pair).count;
-      if (count != best.count) {  // it lost some to other merges since
+      if (count != best.count) {  // other merges have taken some
         if (count > 0) queue_.push({count, best.pair});
         continue;
       }
@@ -125,7 +125,7 @@ class Merger {
     return entry->second;
   }
 
-  /// A word as single characters; those beyond the alphabet are left out.
+  /// Splits a word into single characters; those outside the alphabet are skipped.
   void split(const std::string& text, std::int64_t count) {
     Word word{{}, count};
     bool first = true;
@@ -164,7 +164,7 @@ class Merger {
     }
   }
 
-  /// Replaces the pair in one word and moves the counts of its neighbours to new pairs.
+  /// Replaces the pair in one word and moves its neighbours' counts to the new pairs.
   void replace(const Pair& pair, std::int32_t id, std::size_t word, std::vector<Pair>& grown) {
     std::vector<std::int32_t>& pieces = words_[word].pieces;
     const std::int64_t count = words_[word].count;

@@ -19,7 +19,7 @@ bool contains(const Range (&ranges)[n], char32_t c) {
 
 bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
-/// Bytes of the sequence that `lead` begins, 0 if none does.
+/// The length in bytes of the sequence that begins with `lead`; 0 if none does.
 std::size_t sequence_length(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead < 0xC2) return 0;
@@ -116,7 +116,7 @@ bool is_control(char32_t c) {
 }
 
 bool is_cjk(char32_t c) {
-  // U+2B820-2B91F are missing from the published definition, hence here.
+  // U+2B820-2B91F are missing in the published definition, hence here, too.
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
          (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B81F) ||
          (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) ||
@@ -143,7 +143,7 @@ bool is_word(char32_t c) {
 }
 
 void append_decomposed(char32_t c, std::u32string& out) {
-  if (c == 0x11938) {  // Unicode 13; the published definition decomposes as Unicode 12 does
+  if (c == 0x11938) {  // Unicode 13; the published definition decomposes by Unicode 12
     out.push_back(c);
     return;
   }
@@ -176,7 +176,7 @@ void order_combining(std::u32string& text) {
 
 void append_lower(char32_t c, std::string& out) {
   if (c == 0x130) {
-    out += "i\xCC\x87";  // the dot above stays a mark of its own
+    out += "i\xCC\x87";  // the dot above remains a separate mark
     return;
   }
   append(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);

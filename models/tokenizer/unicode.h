@@ -1,4 +1,4 @@
-// Code points of UTF-8 text and the character classes that BERT's tokenizer asks for.
+// Code points of UTF-8 text and the character classes of BERT's tokenizer.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace ringlet::models::unicode {
 
-/// Stands for bytes that are not UTF-8.
+/// Replaces bytes that are not UTF-8.
 inline constexpr char32_t kReplacement = 0xFFFD;
 
-/// Reads the code point at `position` (which must be inside `text`) and steps over it. Bytes that
-/// are not UTF-8 (overlong, surrogate, truncated) read as kReplacement, one at a time.
+/// Reads the code point at `position` (which must be inside `text`) and advances past it. Bytes
+/// that are not UTF-8 (overlong, surrogate, truncated) read as kReplacement, one at a time.
 char32_t next(std::string_view text, std::size_t& position);
-/// The same of the code point that ends at `position` > 0, stepping back to its beginning.
+/// Reads the code point that ends at `position` > 0 and moves back to its beginning.
 char32_t previous(std::string_view text, std::size_t& position);
 void append(char32_t c, std::string& out);
 /// Well-formed UTF-8.
 bool is_valid(std::string_view text);
-/// Code points; each stray byte counts as one.
+/// The number of code points; each stray byte counts as one.
 std::size_t length(std::string_view text);
 
 /// The White_Space property: U+0009-000D, U+0020, U+0085, U+00A0, U+2000-200A, U+3000, ...
@@ -28,10 +28,10 @@ bool is_punctuation(char32_t c);
 bool is_nonspacing_mark(char32_t c);
 /// Control, format and private use (Cc, Cf, Co) without tab, line feed and carriage return.
 bool is_control(char32_t c);
-/// The CJK ideographs that BERT sets apart, compatibility forms included.
+/// The CJK ideographs that BERT separates, including compatibility forms.
 bool is_cjk(char32_t c);
-/// Letter, mark, decimal digit, connector or joiner: \w of a regular expression, as Unicode's
-/// Technical Standard 18 has it.
+/// Letter, mark, decimal digit, connector or joiner: \w of a regular expression by Unicode's
+/// Technical Standard 18.
 bool is_word(char32_t c);
 
 /// Appends the canonical decomposition (NFD) of one code point, not yet in canonical order.

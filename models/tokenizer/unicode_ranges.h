@@ -1,6 +1,6 @@
-// Character classes as of Unicode 8.0, whatever the version of the Unicode library at hand: Hugging
-// Face's tokenizers use that version for categories, so published vocabularies were trained with
-// it. Sorted, both ends included.
+// Character classes of Unicode 8.0, independent of the installed Unicode library. Hugging Face's
+// tokenizers use that version for categories, so published vocabularies were trained with it.
+// Sorted ranges, both ends included.
 #pragma once
 
 namespace ringlet::models::unicode {
@@ -130,9 +130,9 @@ inline constexpr Range kOther[] = {{0x0080, 0x009F},   {0x00AD, 0x00AD},   {0x06
                                    {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0001, 0xE0001},
                                    {0xE0020, 0xE007F}, {0xF0000, 0xFFFFD}, {0x100000, 0x10FFFD}};
 
-/// Word characters of the Rust library's regular expressions (Unicode 16) that are no letter, mark,
-/// decimal digit, letter number or connector of Unicode 15: joiners, letters in circles and
-/// squares, newer scripts.
+/// Word characters of the Rust library's regular expressions (Unicode 16) beyond the letters,
+/// marks, decimal digits, letter numbers and connectors of Unicode 15. These are joiners, letters
+/// in circles and squares, and newer scripts.
 inline constexpr Range kMoreWords[] = {
     {0x0897, 0x0897},   {0x1C89, 0x1C8A},   {0x200C, 0x200D},   {0x24B6, 0x24E9},
     {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D40, 0x10D65},

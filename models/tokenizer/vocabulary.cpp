@@ -11,7 +11,7 @@
 namespace ringlet::models {
 namespace {
 
-/// Spreads the state over all bits: FNV alone leaves the low ones weak.
+/// Spreads the state over all bits: the low bits of FNV alone are weak.
 std::uint64_t mix(std::uint64_t state) {
   state ^= state >> 32;
   state *= 0x9E3779B97F4A7C15u;

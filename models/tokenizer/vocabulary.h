@@ -10,17 +10,18 @@
 
 namespace ringlet::models {
 
-/// Both directions are constant time and allocate nothing. A value; 30,522 pieces take 1 MB.
+/// Lookups in both directions take constant time without allocation. A value; 30,522 pieces take 1
+/// MB.
 class Vocabulary {
  public:
-  /// What find() answers for a piece that is not there.
+  /// The result of find() for a missing piece.
   static constexpr std::int32_t kMissing = -1;
 
   Vocabulary() = default;
   /// Piece i gets id i. Pieces are UTF-8 and distinct, otherwise InputError that begins with
   /// `source` and names the two ids.
   explicit Vocabulary(std::span<const std::string> pieces, std::string_view source = "vocabulary");
-  /// One piece a line, line number from 0 = id (vocab.txt of BERT and MPNet).
+  /// One piece per line; id = line number from 0 (vocab.txt of BERT and MPNet).
   static Vocabulary from_file(const std::filesystem::path& path);
 
   std::int32_t size() const { return static_cast<std::int32_t>(ends_.size()); }
@@ -30,7 +31,7 @@ class Vocabulary {
   /// The id of the piece `head` + `tail`.
   std::int32_t find(std::string_view head, std::string_view tail) const;
 
-  /// A hash that grows byte by byte: hash(hash(kHashStart, "##"), "ing").
+  /// An incremental hash: hash(hash(kHashStart, "##"), "ing").
   static constexpr std::uint64_t kHashStart = 0xCBF29CE484222325u;
   static std::uint64_t hash(std::uint64_t state, std::string_view bytes);
   /// find(head, tail), given the hash of both.
@@ -46,7 +47,7 @@ class Vocabulary {
   std::string_view text(std::int32_t id) const;
   void insert(std::int32_t id, std::string_view source);
 
-  std::string bytes_;              // all pieces, end to end
+  std::string bytes_;              // all pieces, contiguous
   std::vector<std::size_t> ends_;  // piece i is bytes_[ends_[i - 1], ends_[i])
   std::vector<Slot> slots_;        // open addressing, a power of two, at most half full
   std::size_t longest_ = 0;

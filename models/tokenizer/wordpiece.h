@@ -1,4 +1,4 @@
-// WordPiece: a word becomes the longest pieces of a vocabulary, from left to right.
+// WordPiece: splits a word into the longest pieces of a vocabulary, from left to right.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ struct WordPieceOptions {
 class WordPiece {
  public:
   WordPiece() = default;
-  /// Words are made of the first `size` pieces; those behind are tokens added later, matched in
-  /// the text itself. `unk_token` must be a piece, otherwise InputError that begins with `source`.
+  /// Words consist of the first `size` pieces. Later ones are added tokens, matched in the text
+  /// itself. `unk_token` must be a piece, otherwise InputError that begins with `source`.
   WordPiece(Vocabulary vocabulary, std::int32_t size, WordPieceOptions options,
             std::string_view source = "vocabulary");
 
-  /// Appends the ids of one word, or the unknown id if it cannot be made of pieces entirely.
+  /// Appends the ids of one word, or the unknown id if its pieces do not cover it.
   void append(std::string_view word, std::vector<std::int32_t>& ids) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const WordPieceOptions& options() const { return options_; }
-  /// Pieces that words are made of.
+  /// The number of pieces of words.
   std::int32_t size() const { return size_; }
   std::int32_t unk_id() const { return unk_id_; }
 
