@@ -23,11 +23,11 @@ double now() {
 // ---- multiply-adds ------------------------------------------------------------------------
 
 // Enough independent sums to hide the latency of the units; unrolled, they stay in registers. Each
-// begins as another number, or the compiler would keep one for all.
+// starts from a different number, or the compiler would merge them.
 constexpr int kSums = 12;
 constexpr int kRounds = 1 << 16;
 
-using FmaLoop = float (*)(float factor);  // kRounds * kSums * multiply-adds of a vector
+using FmaLoop = float (*)(float factor);  // kRounds * kSums multiply-adds of a vector
 
 float keep(float value) {
   volatile float sink = value;
@@ -71,7 +71,7 @@ __attribute__((target("avx512f"))) float avx512_loop(float factor) {
   return total;
 }
 
-// Products of two pairs of bf16 to a lane.
+// Each lane adds the products of two pairs of bf16.
 __attribute__((target("avx512f,avx512bf16"))) float avx512_bf16_loop(float factor) {
   const __m512 f = _mm512_set1_ps(factor);
   const __m512bh halves = _mm512_cvtne2ps_pbh(f, f);
@@ -85,14 +85,14 @@ __attribute__((target("avx512f,avx512bf16"))) float avx512_bf16_loop(float facto
   return total;
 }
 
-// Tiles of 16 x 16 sums, 32 products to each.
+// Tiles of 16 x 16 sums, 32 products each.
 __attribute__((target("amx-tile,amx-bf16"))) float amx_loop(float factor) {
   struct alignas(64) {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
     std::uint16_t bytes_per_line[16] = {64, 64, 64, 64, 64, 64};
     std::uint8_t lines[16] = {16, 16, 16, 16, 16, 16};
   } const config;
-  // The intrinsic does not tell the compiler that all of it is read.
+  // The intrinsic does not tell the compiler that all of `config` is read.
   asm volatile("ldtilecfg %0" ::"m"(config));
   _tile_zero(0);
   _tile_zero(1);
@@ -149,7 +149,7 @@ double measure_copy(Device device, std::size_t nbytes) {
   Tensor to = noise(device, nbytes);
   const std::byte* source = from.bytes();
   std::byte* target = to.mutable_bytes();
-  // Small copies are faster on one thread than on several that have to wake up.
+  // Small copies are faster on one thread than on several that must be woken.
   const std::int64_t piece = std::max<std::int64_t>(n / threads_per_device(), 1 << 18);
   const auto copy = [&](std::int64_t begin, std::int64_t end) {
     std::memcpy(target + begin, source + begin, static_cast<std::size_t>(end - begin));
@@ -165,7 +165,7 @@ double measure_copy(Device device, std::size_t nbytes) {
   return best;
 }
 
-constexpr std::size_t kSmallest = std::size_t{1} << 14;  // of copies; the largest has no cache
+constexpr std::size_t kSmallest = std::size_t{1} << 14;  // of copies; the largest fits no cache
 
 }  // namespace
 
@@ -177,7 +177,7 @@ void Ceilings::measure_cpu(Device device) {
 }
 
 void Ceilings::measure_device(Device device) {
-  constexpr std::int64_t kProduct = 8192;  // enough tiles for every multiprocessor, many times
+  constexpr std::int64_t kProduct = 8192;  // many times more tiles than multiprocessors
   f32_flops_ = product_rate(device, DType::f32, kProduct);
   bf16_flops_ = product_rate(device, DType::bf16, kProduct);
   for (std::size_t nbytes = kSmallest; nbytes <= std::size_t{1} << 30; nbytes *= 2)

@@ -1,5 +1,5 @@
-// What a device could do at best, measured here and now: multiply-adds that stay in registers (on a
-// GPU a large product) and copies of every size.
+// The measured limits of a device: multiply-adds that stay in registers (on a GPU a large product),
+// and copies of every size.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,14 @@ namespace ringlet::bench {
 
 class Ceilings {
  public:
-  /// Measures on all of the device, about a second.
+  /// Measures the whole device; takes about a second.
   explicit Ceilings(Device device);
 
-  /// Per second, of products of f32 or bf16.
+  /// Multiply-add rate, FLOP/s, for f32 or bf16.
   double flops(DType dtype) const { return dtype == DType::bf16 ? bf16_flops_ : f32_flops_; }
-  /// Bytes per second (read and written) of a copy that moves `bytes` in all.
+  /// Bytes per second (read and written) of a copy that moves `bytes` in total.
   double copy_rate(double bytes) const;
-  /// The least seconds for this work: the slower of computing and moving.
+  /// The least seconds for this work: the maximum of computing and moving.
   double seconds(double flops, double bytes, DType dtype) const;
 
   struct Copy {

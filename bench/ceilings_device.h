@@ -1,5 +1,5 @@
-// What a device beside the CPU can do at best, measured by its own kernels, and what is copied to
-// find out.
+// The limits of a device other than the CPU, measured with its own kernels, and the data copied for
+// it.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace ringlet::bench {
 
 /// FLOP/s of the product of two matrices (n, n) of `dtype`.
 double product_rate(Device device, DType dtype, std::int64_t n);
-/// `nbytes` bytes, a multiple of 4, that no memory can compress.
+/// `nbytes` bytes, a multiple of 4, that memory cannot compress.
 Tensor noise(Device device, std::size_t nbytes);
-/// Bytes per second, read and written, of copying a tensor of `nbytes` to another.
+/// Bytes per second, read and written, of a copy from one tensor of `nbytes` to another.
 double copy_rate(Device device, std::size_t nbytes);
 
 }  // namespace ringlet::bench

@@ -1,5 +1,5 @@
-// nccl-tests for ringlet: the time of each collective by size, ours beside gloo's and Open MPI's.
-// See --help.
+// nccl-tests for ringlet: the time of each collective by size, next to gloo's and Open MPI's. See
+// --help.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Row {
     return sorted[static_cast<std::size_t>(p * last)];
   }
   double algbw() const { return static_cast<double>(bytes) / percentile(0.5) * 1e-9; }
-  // What each link carries, nccl-tests' definition.
+  // The rate of each link, by nccl-tests' definition.
   double busbw() const {
     const double n = ranks;
     if (op == "all_reduce") return algbw() * 2 * (n - 1) / n;
@@ -38,7 +38,7 @@ struct Row {
   }
 };
 
-// How far a row comes to the copies of the same size, which are as fast as can be: 1 where it is.
+// A row's share of the rate of copies of the same size, the upper limit: 1 if equal.
 std::optional<double> of_copy(const Row& row, const std::vector<Row>& rows) {
   for (const Row& copy : rows)
     if (copy.algorithm == "copy" && copy.op == row.op && copy.bytes == row.bytes && row.bytes > 0)
@@ -77,7 +77,7 @@ void write_json(const CollectivesOptions& options, const std::vector<Row>& rows)
   write_file(options.json, json.dump(2) + "\n");
 }
 
-// Rounds go over all sizes, and at each size over all contenders, so that drift meets all alike.
+// A round covers all sizes, and each size all contenders, so that drift affects all equally.
 void measure(const CollectivesOptions& options, const comm::Group& world) {
   const auto contenders = make_contenders(options, world);
   std::vector<Row> rows;
@@ -116,7 +116,7 @@ int run(int argc, char** argv) {
   const auto options = parse_collectives(argc, argv);
   if (!options) return 0;
   if (!options->json.empty())
-    AtomicFile probe(options->json);  // refused before the minutes of work
+    AtomicFile probe(options->json);  // errors appear before the minutes of work
   const bool threads =
       options->transport == comm::TransportKind::thread || options->device.type != DeviceType::cpu;
   comm::launch([&](const comm::Group& world) { measure(*options, world); }, options->ranks,

@@ -11,7 +11,7 @@
 namespace ringlet::bench {
 namespace {
 
-// Small enough to be exact in every dtype, u8 included for up to 8 ranks.
+// Small enough to be exact in every dtype, including u8 for up to 8 ranks.
 double element(int rank, std::int64_t i) { return static_cast<double>((i + 3 * rank) % 29); }
 
 Tensor encoded(int rank, std::int64_t n, DType dtype) {
@@ -21,15 +21,16 @@ Tensor encoded(int rank, std::int64_t n, DType dtype) {
   return values.to(dtype);
 }
 
-// Bytes read and written for each of the buffer. The sum reads all ranks' parts of a piece and
-// writes one; what is spread is read and written once by each of the others.
+// Bytes that a rank reads and writes per byte of the buffer. The sum reads all ranks' parts of a
+// piece and writes one; every other rank reads and writes gathered data once.
 double moved_by_a_rank(const std::string& op, double n) {
   if (op == "all_reduce") return (1 + 1 / n) + 2 * (n - 1) / n;
   if (op == "reduce_scatter") return 1 + 1 / n;
   return op == "all_gather" ? 2 * (n - 1) / n : 2;
 }
 
-// The same of all ranks: what one of them has just read or written, the others find in the cache.
+// The same for all ranks together: data that one rank has just accessed is in the cache for its
+// peers.
 double moved_in_one_memory(const std::string& op, double n) {
   if (op == "all_reduce") return 2 * n;
   return op == "reduce_scatter" ? n + 1 : n;
@@ -153,7 +154,7 @@ void Exercise::prepare(std::int64_t bytes, bool even) {
   if (even) n -= n % size_;
   pieces_ = comm::even_pieces(n, size_);
   buffer_ = memory_.slice(0, n);
-  buffer_.zero_();  // sums of sums stay finite, and no denormals slow them down
+  buffer_.zero_();  // sums of sums stay finite, and no denormals slow the sums down
   const auto [offset, count] = pieces_[static_cast<std::size_t>(rank_)];
   part_ = buffer_.slice(offset, offset + count);
 }
@@ -210,8 +211,8 @@ void Exercise::copy(const std::string& op) {
     const std::size_t now = std::min(left, nbytes);
     comm::copy_bytes(device(), other_.mutable_bytes() + at, memory_.bytes() + at, now);
     left -= now;
-    // Of one memory each rank has its own part, so that the cache holds no more of it than of
-    // theirs.
+    // On a shared GPU the copies go through all ranks' parts, so that the cache holds no more of
+    // them than of a collective's data.
     if (share_a_gpu_) at = at + 2 * nbytes <= memory_.nbytes() ? at + nbytes : 0;
   }
 }

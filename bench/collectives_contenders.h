@@ -1,4 +1,4 @@
-// Those who run the same collective on the same sizes: ours, gloo's, Open MPI's, and bare copies.
+// Implementations of one collective for the same sizes: ours, gloo's, Open MPI's, and bare copies.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace ringlet::bench {
 
 struct Measurement {
-  std::vector<double> seconds;  // of each repetition, as rank 0 saw it
+  std::vector<double> seconds;  // of each repetition, measured by rank 0
   std::int64_t wrong = 0;       // values, over all ranks
 };
 
@@ -20,17 +20,17 @@ class Contender {
   virtual ~Contender() = default;
   virtual std::string algorithm() const = 0;
   virtual std::string transport() const = 0;
-  /// False where it has no such collective.
+  /// False if it does not implement this collective.
   virtual bool can(const std::string& op) const = 0;
-  /// All ranks call it. `check` counts wrong values first, which takes a while.
+  /// All ranks call it. `check` first counts wrong values, which is slow.
   virtual Measurement run(const std::string& op, std::int64_t bytes, bool check) = 0;
 };
 
-/// Those that the options name, of this rank of the world.
+/// The contenders that the options name, for this rank of the world.
 std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions& options,
                                                         const comm::Group& world);
 
-/// Empty where this build has no Open MPI, or there is none to run.
+/// Empty if this build has no Open MPI, or none is installed.
 std::unique_ptr<Contender> make_mpi_contender(const CollectivesOptions& options,
                                               const comm::Group& world);
 
@@ -38,15 +38,15 @@ std::unique_ptr<Contender> make_mpi_contender(const CollectivesOptions& options,
 class Exercise {
  public:
   Exercise(const CollectivesOptions& options, const comm::Group& world);
-  /// Of `bytes` in all (all_gather and reduce_scatter: of all ranks together); `even`: of as many
-  /// less as it takes for ranks to have pieces alike, as libraries want them.
+  /// Buffers of `bytes` in total (all_gather and reduce_scatter: over all ranks). `even`: reduced
+  /// to a multiple of the ranks, since libraries need equal pieces.
   void prepare(std::int64_t bytes, bool even = false);
   Device device() const { return memory_.device(); }
   void run(const std::string& op, const comm::Group& group);
-  /// Wrong values of one run on values that name their source.
+  /// Wrong values of one run on values that identify their rank.
   std::int64_t wrong(const std::string& op, const comm::Group& group);
-  /// What must at least be read and written for this op, as copies of half as many bytes: by each
-  /// rank what is its own, on a GPU that they share by rank 0 what is all ranks'.
+  /// The least reads and writes of this op, as copies of half as many bytes. Each rank copies its
+  /// own part; on a shared GPU rank 0 copies all parts.
   void copy(const std::string& op);
 
  private:
@@ -57,7 +57,7 @@ class Exercise {
   Tensor memory_;  // of the largest size
   Tensor buffer_;
   Tensor part_;
-  Tensor other_;  // where copies go
+  Tensor other_;  // target of copies
   comm::Pieces pieces_;
 };
 

@@ -1,5 +1,5 @@
-// Open MPI as a contender: a program of its own under mpirun, started by rank 0 while the other
-// ranks sleep. Its buffers are its own, of the same sizes and values as ours.
+// Open MPI as a contender: a separate program under mpirun, started by rank 0 while the other ranks
+// sleep. It has its own buffers, with the sizes and values of ours.
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>

@@ -13,7 +13,7 @@ namespace ringlet::bench {
 
 std::vector<std::int64_t> CollectivesOptions::sizes() const {
   std::vector<std::int64_t> all{begin};
-  // From nothing the next one is an element; factors of a size near the end may leave 64 bits.
+  // The size after 0 is one element. The limit avoids overflow of 64 bits near the end.
   while (all.back() <= end / factor)
     all.push_back(std::max(all.back() * factor, static_cast<std::int64_t>(itemsize(dtype))));
   if (all.back() > end) all.pop_back();

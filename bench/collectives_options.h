@@ -13,7 +13,7 @@ namespace ringlet::bench {
 
 struct CollectivesOptions {
   int ranks = 2;
-  Device device;  // of a GPU ranks are threads, on the GPUs from this one on in turn
+  Device device;  // GPU: ranks are threads, on the GPUs from this one on, round-robin
   std::vector<std::string> ops = {"all_reduce"};
   std::int64_t begin = 4 << 10;  // bytes
   std::int64_t end = 256 << 20;
@@ -29,17 +29,17 @@ struct CollectivesOptions {
 
   std::vector<std::int64_t> sizes() const;
   Device device_of(int rank) const;
-  /// Whether all ranks are on one GPU.
+  /// Whether all ranks share one GPU.
   bool share_a_gpu() const;
-  /// Why in-kernel algorithms cannot be measured; empty where they can.
+  /// Why in-kernel algorithms cannot be measured; empty if they can.
   std::string why_not_in_kernel() const;
-  /// The same of collectives over NCCL.
+  /// The same for collectives over NCCL.
   std::string why_not_nccl() const;
-  /// What "--algorithm all" leaves out, by name, and why.
+  /// The algorithms that "--algorithm all" skips, with the reason.
   std::vector<std::pair<std::string, std::string>> left_out() const;
 };
 
-/// Empty when help was asked for and printed. Throws InputError.
+/// Empty if help was requested and printed. Throws InputError.
 std::optional<CollectivesOptions> parse_collectives(int argc, char** argv);
 
 }  // namespace ringlet::bench

@@ -8,7 +8,7 @@
 namespace ringlet::bench {
 namespace {
 
-constexpr int kTries = 10;  // batches of new shapes run and are captured
+constexpr int kTries = 10;  // batches of new shapes run and are captured instead
 constexpr double kMillisecond = 1e6;
 
 DeviceIdle idle_of(const std::vector<cuda::Interval>& work, int steps) {

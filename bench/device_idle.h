@@ -1,4 +1,4 @@
-// How long a GPU has nothing to do in steps that are replayed, by records of what it did.
+// How long a GPU is idle in replayed steps, from records of its activity.
 #pragma once
 
 #include <functional>
@@ -7,18 +7,18 @@
 
 namespace ringlet::bench {
 
-/// Of steps in a row, from the first thing that the device did to the last.
+/// For consecutive steps, from the device's first activity to its last.
 struct DeviceIdle {
   double steps = 0;    // 0: not measured
-  double span_ms = 0;  // of a step, slower than it is without records
-  double busy_ms = 0;  // of that
+  double span_ms = 0;  // per step; recording makes it longer
+  double busy_ms = 0;  // part of the span
   double longest_gap_ms = 0;
-  double share = 0;  // of the span that is not busy
+  double share = 0;  // idle share of the span
 };
 
-/// `replay(steps)` takes so many steps and says whether all of them were replayed; it may stop at
-/// one that was not. Of what was recorded the first steps are left out, with which recording
-/// itself gets under way. Error where no steps in a row were all replayed.
+/// `replay(steps)` runs that many steps and returns whether all of them were replayed; it may stop
+/// at the first that was not. The records of its first call are discarded, because recording itself
+/// starts in them. Error if no call replayed all of its steps.
 DeviceIdle record_idle(cuda::ActivityRecording& recording, int steps,
                        const std::function<bool(int steps)>& replay);
 

@@ -1,4 +1,4 @@
-// Which device a bench measures.
+// The device that a bench measures.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,14 +16,14 @@ inline void add_device_option(CLI::App& app, std::string& name) {
       ->capture_default_str();
 }
 
-/// From now on tensors are made there. InputError where it is not.
+/// Makes it the default device. InputError if it does not exist.
 inline Device use_device(const std::string& name) {
   const Device device = cli::existing_device(name);
   set_default_device(device);
   return device;
 }
 
-/// Of a CPU the instruction set of its kernels, of a GPU its name.
+/// The instruction set of a CPU's kernels, or the name of a GPU.
 inline std::string kernels_of(Device device) {
   if (device.type == DeviceType::cpu) return std::string(cpu::name(cpu::isa()));
   return cuda::info().gpus.at(static_cast<std::size_t>(device.index)).name;

@@ -11,9 +11,9 @@ namespace ringlet::bench {
 namespace {
 
 constexpr int kBatches = 5;
-constexpr int kMostAhead = 200;       // runs: what a device is given ahead has room for so many
+constexpr int kMostAhead = 200;       // runs; as many fit into the device's queue
 constexpr double kLeastRun = 1e-6;    // seconds
-constexpr double kHoldMargin = 1e-4;  // seconds, beside half as much again as the host takes
+constexpr double kHoldMargin = 1e-4;  // seconds, added to 1.5 times the host's time
 
 double host_seconds(const std::function<void()>& run) {
   const auto start = std::chrono::steady_clock::now();
@@ -25,7 +25,7 @@ double host_seconds(const std::function<void()>& run) {
 
 double device_seconds(Device device, const std::function<void()>& run, double least) {
   const ShapesRecur recur;
-  run();  // what later runs find: memory, plans, packed weights
+  run();  // warms up memory, plans and packed weights
   synchronize(device);
   const auto start = device_time(device);
   const double host = host_seconds(run);

@@ -1,4 +1,4 @@
-// How long a device takes for work that is given to it again and again.
+// The time of repeated work on a device.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 namespace ringlet::bench {
 
-/// Seconds of one run: the median of batches of runs, about `least` seconds in all. A device that
-/// runs behind the host gets each batch ahead, so that it has no gaps; operands that fit into its
-/// cache are there, as they are in a step.
+/// Seconds of one run: the median of batches of runs, about `least` seconds in total. On an
+/// asynchronous device a batch starts after all of it is enqueued, so that it has no gaps. Operands
+/// that fit into the device's cache are in it, as in a step.
 double device_seconds(Device device, const std::function<void()>& run, double least = 0.02);
 
 }  // namespace ringlet::bench

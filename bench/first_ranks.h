@@ -1,4 +1,4 @@
-// A group of some of a launcher's ranks.
+// A group of the first of a launcher's ranks.
 #pragma once
 
 #include <numeric>
@@ -8,7 +8,8 @@
 
 namespace ringlet::bench {
 
-/// Of the first `ranks` of `world`, each of which calls it; the others get a group of one.
+/// The group of the first `ranks` of `world`; every rank calls it. The other ranks get a group of
+/// one.
 inline comm::Group first_ranks(const comm::Group& world, int ranks,
                                const comm::GroupOptions& options) {
   std::vector<int> first(static_cast<std::size_t>(ranks));

@@ -42,8 +42,7 @@ std::vector<T> on_host(const T* values, std::int64_t n, Device device) {
 
 // ---- products -----------------------------------------------------------------------------
 
-// The number of tokens, which differs from step to step, is the rows of A, or the depth where A is
-// transposed.
+// The number of tokens varies with the step. It is the rows of A, or the depth if A is transposed.
 std::string label(const MatmulArgs& x) {
   const auto sizes =
       x.trans_a ? fmt::format("{}x{}xT", x.m, x.n) : fmt::format("Tx{}x{}", x.n, x.k);
@@ -52,8 +51,8 @@ std::string label(const MatmulArgs& x) {
                      x.a_sums ? ", sums" : "");
 }
 
-// A parameter that counts as rounded is kept so beside its storage on a GPU: most products find it
-// there, and read as much.
+// On a GPU a parameter that counts as rounded is cached rounded; most products read the cached
+// copy.
 DType dtype_read(const MatmulArgs& x, Device device) {
   const bool kept = device.type == DeviceType::cuda && (x.round_b || x.keep_b);
   return kept ? x.dtype : x.b_dtype;
@@ -78,7 +77,7 @@ Floor least(const GeluBackwardArgs& x) { return {"", 0, 3 * bytes_of(x.n, x.dtyp
 
 // ---- attention ----------------------------------------------------------------------------
 
-// Q K^T of all heads, 2 flops for each pair of tokens and column.
+// Q K^T of all heads, 2 flops per pair of tokens and column.
 double score_flops(const AttentionShape& x, Device device) {
   const std::vector<std::int32_t> ends = on_host(x.cu_seqlens, x.sentences + 1, device);
   double squares = 0;
@@ -134,7 +133,7 @@ Floor least(const EmbeddingArgs& x, Device device) {
               rows_read(x.ids, x.tokens, device) * bytes_of(x.columns, wide(x.dtype))};
 }
 
-// A gradient that is not added to is written whole.
+// Without accumulation the whole gradient is written.
 Floor least(const EmbeddingBackwardArgs& x, Device device) {
   const double rows =
       x.beta == 0 ? static_cast<double>(x.rows) : 2 * rows_read(x.ids, x.tokens, device);
@@ -195,7 +194,7 @@ Floor least(const CombineArgs& x) { return {"", 0, (x.count + 1) * bytes_of(x.n,
 
 // ---- parameters ---------------------------------------------------------------------------
 
-// Of a run of n; the rest of it is not looked at.
+// Elements of a run of n that are in a segment; the others are not read.
 std::int64_t updated(const StepSegments& segments, std::int64_t n, Device device) {
   std::int64_t all = 0;
   for (const StepSegment& one : on_host(segments.table, segments.count, device))
@@ -203,7 +202,7 @@ std::int64_t updated(const StepSegments& segments, std::int64_t n, Device device
   return all;
 }
 
-// Arrays of the weights' dtype, and the weights rounded.
+// Arrays of the weights' dtype, and the rounded weights.
 double moved(std::int64_t n, double arrays, DType dtype, const void* rounded) {
   return arrays * bytes_of(n, dtype) + times(rounded) * bytes_of(n, DType::bf16);
 }

@@ -18,8 +18,8 @@ std::size_t available_memory() {
   return SIZE_MAX;
 }
 
-/// Weights, gradients and two moments that the ranks of this row hold together, and what is whole
-/// on each of them while its unit is in use.
+/// Weights, gradients and two moments over all ranks of this row, and the whole units that each
+/// rank holds while it uses them.
 double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
   const double embeddings = static_cast<double>(
       (config.vocab_size + config.max_position_embeddings) * config.hidden_size);

@@ -1,4 +1,4 @@
-// What the rows of a table take of a host's memory, before any of them is made.
+// The host memory that the rows of a table need, checked before any row is created.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace ringlet::bench {
 
-/// Weights of all layers, embeddings left out.
+/// Weights of all layers, without embeddings.
 double layer_parameters(const models::EncoderConfig& config);
-/// InputError where weights, gradients and moments of a row's devices, of which `share_here` are on
-/// this host, are more than it has available.
+/// InputError if the host has too little memory for weights, gradients and moments of a row's
+/// devices. `share_here`: the share of these devices on this host.
 void check_memory(const std::vector<Plan>& plans, const models::EncoderConfig& config,
                   double share_here);
 

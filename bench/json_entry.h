@@ -1,4 +1,4 @@
-// JSON files that a program reads, every complaint with the place.
+// JSON input files; every error names the place.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace ringlet::bench {
 
-/// A JSON value of a file; InputError names the file and where in it.
+/// A JSON value of a file; InputError names the file and the path in it.
 class Entry {
  public:
   static Entry read(const std::filesystem::path& file);
@@ -25,7 +25,7 @@ class Entry {
   std::vector<double> numbers() const;  // of an array
   std::vector<double> numbers(const char* key) const { return at(key).numbers(); }
   std::vector<std::string> texts(const char* key) const;
-  /// A file named in it, beside bench/data.
+  /// A file named by this entry, relative to bench/data.
   std::filesystem::path file(const char* key) const;
   [[noreturn]] void refuse(const std::string& why) const;
 
@@ -34,7 +34,7 @@ class Entry {
   Entry(std::shared_ptr<Json> root, const Json* value, std::filesystem::path file,
         std::string where);
 
-  std::shared_ptr<Json> root_;  // that value_ lies in
+  std::shared_ptr<Json> root_;  // owns value_
   const Json* value_;
   std::filesystem::path file_;
   std::string where_;

@@ -1,5 +1,5 @@
-// Every op of a training step, alone: time, rate, the share of what this machine could do at best,
-// and the error against f64. See --help.
+// Every op of a training step, measured separately: time, rate, share of this machine's limits, and
+// the error against f64. See --help.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -69,7 +69,7 @@ void print_help() {
 }
 
 Options parse(int argc, char** argv) {
-  // Google Benchmark takes its own options out, answers --help and leaves the rest.
+  // Google Benchmark removes its own options, answers --help and leaves the rest.
   std::vector<char*> arguments(argv, argv + argc);
   std::string tabular = "--benchmark_counters_tabular=true", time = "--benchmark_min_time=0.1";
   arguments.insert(arguments.begin() + 1, {tabular.data(), time.data()});
@@ -97,7 +97,7 @@ bool is_integer(const Tensor& x) {
   return x.dtype() == DType::i32 || x.dtype() == DType::i64 || x.dtype() == DType::u8;
 }
 
-/// What the kernels that run while it lives have to do at least, in all.
+/// Sums the minimum work of all kernels that run during its lifetime.
 class FloorSum : public KernelObserver {
  public:
   explicit FloorSum(Floor& sum) : sum_(sum) { kernel_observer = this; }
@@ -117,7 +117,7 @@ class FloorSum : public KernelObserver {
   Floor& sum_;
 };
 
-/// A case with its inputs, weighed, its outputs compared with f64; one is kept at a time.
+/// A case with its inputs and its floor, compared with f64; only the latest one is kept.
 struct Prepared {
   const KernelCase* of = nullptr;
   KernelWork work;
@@ -143,7 +143,7 @@ struct Prepared {
   }
 
  private:
-  // The first run may convert weights, which a step does once for all.
+  // The first run may convert weights, which a step does once for all of its products.
   void weigh() {
     work.run(work.inputs);
     floor = {};
@@ -152,11 +152,11 @@ struct Prepared {
   }
 };
 
-/// Milliseconds of a step by case.
+/// Milliseconds per step, by case.
 using Steps = std::map<std::string, double>;
 
-/// Of one run. Google Benchmark repeats what a CPU runs; a device that runs behind is measured by
-/// its own clock, in one iteration.
+/// Seconds of one run. Google Benchmark repeats runs on a CPU. An asynchronous device is measured
+/// by its own clock, in one iteration.
 double seconds_of(benchmark::State& state, Prepared& prepared, Device device) {
   const auto run = [&] { benchmark::DoNotOptimize(prepared.work.run(prepared.work.inputs)); };
   if (device.type != DeviceType::cpu) {
@@ -185,8 +185,8 @@ void measure(benchmark::State& state, const KernelCase& c, const Ceilings& ceili
   state.counters["ms/step"] = steps[c.name];
 }
 
-/// What the calls of a step add up to, for each model and dtype; for those that were filtered, only
-/// the ops that ran.
+/// The sum over the calls of a step, for each model and dtype; with a filter only over the ops that
+/// ran.
 void say_sums(const std::vector<KernelCase>& cases, const Steps& steps) {
   struct Sum {
     double milliseconds = 0;

@@ -1,4 +1,4 @@
-// The batch of pairs that the ops of a step are measured with.
+// The batch of pairs for measuring the ops of a step.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace ringlet::bench {
 
-/// The batch of the first 256 whose tokens are nearest to the mean of the histogram.
+/// The one of 256 batches with the number of tokens nearest to the histogram's mean.
 models::PackedBatch typical_batch(const Lengths& lengths, std::int64_t rows,
                                   const models::EncoderConfig& config);
-/// All sentences of `length` tokens, whatever ids.
+/// Sentences of `length` tokens, with arbitrary ids.
 models::PackedBatch even_batch(std::int64_t length, std::int64_t rows,
                                const models::EncoderConfig& config);
 

@@ -22,8 +22,8 @@ using Tensors = std::vector<Tensor>;
 using models::EncoderConfig;
 using models::PackedBatch;
 
-/// An encoder with gradients, and the update of all its parameters, prepared: on a GPU, of a step
-/// in bf16, it rounds them, too.
+/// An encoder with gradients, and the prepared update of all its parameters. On a GPU, for a step
+/// in bf16, the update rounds them, too.
 struct ArenaUpdate {
   ArenaUpdate(const EncoderConfig& config, DType dtype)
       : encoder(models::Transformer::create(config)),
@@ -68,8 +68,8 @@ class StepCases {
   Tensor activation(const Shape& shape) const { return normal(shape).to(dtype_); }
   static Tensor parameter(const Shape& shape) { return normal(shape, 0, 0.02); }
 
-  // One linear layer (T, in) -> (T, out): forward, and the two products of its backward; alone,
-  // too, what the second of them does.
+  // One linear layer (T, in) -> (T, out): forward, and the two products of its backward. The second
+  // one's parts are also measured separately.
   void linear_layer(const std::string& name, std::int64_t out, std::int64_t in, bool with_gelu) {
     const std::int64_t t = tokens_;
     const std::int64_t calls = config_.num_hidden_layers;
@@ -281,7 +281,7 @@ class StepCases {
   void moves() {
     const Shape shape{tokens_, config_.hidden_size};
     const auto two = [=, this] { return Tensors{activation(shape), activation(shape)}; };
-    // Where a layer's input is used twice, its gradients are added.
+    // Gradients are added if a layer's input is used twice.
     add_case("axpby", 2 * config_.num_hidden_layers, [=]() -> KernelWork {
       return {two(), [](Tensors& x) -> Tensors {
                 axpby(x[1], 0.5, x[0], 0.5);
@@ -305,10 +305,10 @@ class StepCases {
     });
   }
 
-  // Over an arena, as a step does it, and over its units: a layer's parameters, the embeddings'.
+  // Over a whole arena, as in a step, and over its units: a layer's parameters, the embeddings'.
   void optimizer() {
     add_case("adamw_step", 1, [this]() -> KernelWork {
-      // What it computes is compared with f64 below.
+      // Its results are compared with f64 below.
       return {{}, [update = std::make_shared<ArenaUpdate>(config_, dtype_)](Tensors&) -> Tensors {
                 update->optimizer.launch_step();
                 return {};
@@ -354,7 +354,7 @@ class StepCases {
 
 std::vector<KernelCase> step_cases(const std::string& model, const EncoderConfig& config,
                                    const PackedBatch& batch, DType dtype, double dropout) {
-  // The cases refer to the step, so each keeps it.
+  // The cases refer to the step, so each case keeps it alive.
   const auto step = std::make_shared<StepCases>(model, config, batch, dtype, dropout);
   std::vector<KernelCase> cases = step->take();
   for (KernelCase& c : cases)

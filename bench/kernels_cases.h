@@ -1,4 +1,4 @@
-// The ops of one training step of a sentence encoder, each with the shapes it has there.
+// The ops of one training step of a sentence encoder, with the shapes of that step.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace ringlet::bench {
 
-/// What an op reads, and the op. Outputs that lie in inputs (an optimizer's) are returned too.
+/// An op and its inputs. Outputs stored in inputs (an optimizer's) are returned too.
 struct KernelWork {
   std::vector<Tensor> inputs;
   std::function<std::vector<Tensor>(std::vector<Tensor>& inputs)> run;
@@ -19,12 +19,12 @@ struct KernelWork {
 
 struct KernelCase {
   std::string name;
-  std::int64_t calls;  // in one step; 0: fused into others there
+  std::int64_t calls;  // per step; 0: fused into other ops there
   std::function<KernelWork()> prepare;
 };
 
-/// A step with SoftmaxLoss on this batch of pairs, on its device, which is the default one;
-/// activations in `dtype`, parameters f32.
+/// A step with SoftmaxLoss on this batch of pairs, on the batch's device, which must be the
+/// default; activations in `dtype`, parameters f32.
 std::vector<KernelCase> step_cases(const std::string& model, const models::EncoderConfig& config,
                                    const models::PackedBatch& batch, DType dtype, double dropout);
 

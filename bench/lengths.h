@@ -1,4 +1,4 @@
-// Batches of real lengths: bench/data/snli_lengths.json, the same for every program compared.
+// Batches with real lengths: bench/data/snli_lengths.json, the same for all compared programs.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +16,10 @@ class Lengths {
   double mean_tokens_per_pair() const { return mean_; }
   std::size_t pairs() const { return pairs_.size(); }
 
-  /// Pairs of random token ids below `vocabulary` with random labels 0 to 2. Pair
-  /// k = step * rows + row has the lengths at splitmix64(k) mod n of the histogram's n pairs, as in
-  /// bench/peers/lengths.py; `max_length` cuts them. Of these rows, those that a Loader would deal
-  /// to `part` of `parts` ranks.
+  /// Pairs of random token ids below `vocabulary` with random labels 0 to 2. Pair k = step * rows +
+  /// row has the lengths at splitmix64(k) mod n of the histogram's n pairs, as in
+  /// bench/peers/lengths.py; `max_length` truncates them. Only the rows that a Loader assigns to
+  /// `part` of `parts` ranks.
   models::PackedBatch batch(std::int64_t step, std::int64_t rows, std::int64_t vocabulary,
                             std::int64_t max_length, bool padded, std::size_t part = 0,
                             std::size_t parts = 1) const;

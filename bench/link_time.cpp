@@ -9,11 +9,11 @@
 namespace ringlet::bench {
 namespace {
 
-// A call alone; what caches hold; what they do not, and no bucket is much longer.
+// The latency of a call; a size within caches; a size beyond them, as large as most buckets.
 constexpr std::array<std::int64_t, 3> kBytes{4 << 10, 1 << 20, 32 << 20};
-constexpr double kBudget = 0.05;  // seconds for each
+constexpr double kBudget = 0.05;  // seconds per size
 
-// Bytes that a rank sends in an all-reduce, over the buffer's.
+// Bytes that a rank sends in an all-reduce, relative to the buffer.
 double sent_share(int ranks) { return 2 * (ranks - 1.0) / ranks; }
 
 }  // namespace
@@ -47,7 +47,7 @@ Link link_of(const LinkTimes& times, const ThroughputOptions& options) {
   link.name = "the run's";
   link.share = cpu ? 1.0 / options.threads : 0;
   link.shared_memory = cpu;
-  // The model scales what two devices took, who send as much as they have.
+  // The model scales times of two devices; each of them sends the whole buffer.
   for (const auto& [bytes, seconds] : times.all_reduce)
     link.timed.emplace_back(bytes, seconds / sent_share(times.ranks));
   return link;

@@ -1,4 +1,4 @@
-// What joins the ranks of a run, timed in that run.
+// The link between the ranks of a run, timed in that run.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@ struct LinkTimes {
   /// (bytes of f32, seconds), ascending.
   std::vector<std::pair<double, double>> all_reduce;
 
-  /// Of the largest: bytes that each rank sends a second, nccl-tests' busbw.
+  /// From the largest size: bytes that each rank sends per second, nccl-tests' busbw.
   double rate() const;
 
   std::string to_text() const;
   static LinkTimes from_text(const std::string& text);
 };
 
-/// All-reduces of a few sizes, some hundred ms in all; every rank calls it.
+/// All-reduces of a few sizes, some hundred ms in total; every rank calls it.
 LinkTimes time_link(const comm::Group& group, Device device);
 
-/// As the model has it: what was timed, and a CPU's ranks computing with the cores that move bytes.
+/// The model's link, with these times. A CPU's ranks compute with the cores that also move bytes.
 Link link_of(const LinkTimes& times, const ThroughputOptions& options);
 
 }  // namespace ringlet::bench

@@ -37,7 +37,7 @@ void combine(std::vector<double>& all, const std::vector<double>& one, bool toge
     all[i] = together ? std::max(all[i], one[i]) : all[i] + one[i] / n;
 }
 
-// Batches of a step are alike, so what steps of all ranks have in common is left out.
+// The batches of one step are of similar size, so the mean over the ranks is subtracted.
 double variance_between(const std::vector<Measurement>& ranks) {
   const auto n = static_cast<double>(ranks.size());
   const std::size_t steps = ranks[0].step_ms.size();

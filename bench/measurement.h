@@ -1,4 +1,4 @@
-// What one round of a row measured, on all its ranks.
+// The measurements of one round of a row, over all its ranks.
 #pragma once
 
 #include <array>
@@ -14,58 +14,58 @@
 
 namespace ringlet::bench {
 
-/// Of a step, in their order.
+/// The phases of a step, in order.
 inline constexpr std::array kPhases{"data", "forward", "backward", "optimizer"};
 using PhaseTimes = std::array<std::vector<double>, kPhases.size()>;
 
 struct Measurement {
   std::vector<double> step_ms;  // of each timed step
-  PhaseTimes phase_ms;          // as many for each phase, none where phases are not apart
+  PhaseTimes phase_ms;          // as many per phase; none if phases are not separate
   double real_tokens = 0;       // per step
   double padded_tokens = 0;
-  double pairs = 0;                   // rows of two texts or more, trained per step
+  double pairs = 0;                   // rows of two or more texts, trained per step
   double sentences = 0;               // per step: the texts of these rows
-  std::size_t peak_memory_bytes = 0;  // of the largest process; 0: not known of this row
+  std::size_t peak_memory_bytes = 0;  // of the largest process; 0: unknown for this row
   MemoryStats memory;                 // of the allocator with the highest peak
-  StepMemory on_paper;                // of the largest batch; nothing where a model is dealt out
+  StepMemory on_paper;                // of the largest batch; zeros if the model is distributed
   double hf_rows_per_pair = 1;        // dataset rows counted per pair trained
-  double exposed_ms = 0;              // per step: waiting for collectives; adding up under dp
-  double collectives_ms = 0;          // per step: in collectives, hidden or not; 0 under dp
+  double exposed_ms = 0;              // per step: waiting for collectives; summation under dp
+  double collectives_ms = 0;          // per step: in collectives, overlapped or not; 0 under dp
   double wire_bytes = 0;              // per step: sent by one rank
-  /// Of unconnected devices: between those of a step, the mean over the steps.
+  /// Variance between devices within a step, averaged over steps; measured without communication.
   double rank_variance_ms2 = 0;
   std::string algorithm;
-  std::vector<std::string> processors;  // that threads keep to: each set once, "0-1", "3"
-  StepTimes times;                      // of a step of the first rank, where it was profiled
-  DeviceIdle idle;                      // of a GPU, behind all that is timed
-  // Per step, of the rank that has most:
+  std::vector<std::string> processors;  // that threads are pinned to; each set once, "0-1", "3"
+  StepTimes times;                      // of a step of the first rank, if it was profiled
+  DeviceIdle idle;                      // of a GPU, after all timed steps
+  // Per step, of the rank with the largest value:
   double data_wait_ms = 0;  // mean, not median: one long wait matters
   double page_faults = 0;
   double mapped_bytes = 0;  // by tensors and scratch
   double threads_started = 0;
   double context_switches = 0;
-  double system_allocations = 0;  // of the device's memory, behind a bucket's first step
-  double replayed = 0;            // 1 where every step was a graph's
+  double system_allocations = 0;  // of the device's memory, after a bucket's first step
+  double replayed = 0;            // 1 if every step was a graph replay
 
   std::string to_text() const;
   static Measurement from_text(const std::string& text);
 };
 
-/// What is counted apart on each rank, and said of the one that has most.
+/// Counted on each rank separately; the largest value is reported.
 inline constexpr std::array kLargest{
     &Measurement::data_wait_ms,    &Measurement::page_faults,      &Measurement::mapped_bytes,
     &Measurement::threads_started, &Measurement::context_switches, &Measurement::system_allocations,
     &Measurement::replayed};
 
-/// Of a step's collectives the share that hides behind computing: 1 - exposed / all of them, at
-/// least 0, as who waits may wait for a rank that has not come yet. Nothing where none ran.
+/// The share of a step's collectives that is overlapped with computing: 1 - exposed / collectives.
+/// At least 0, since a rank may also wait for a peer that has not arrived. Nothing if none ran.
 std::optional<double> overlap(const Measurement& measured);
 
 double mean(const std::vector<double>& values);
 double median(std::vector<double> values);
 
-/// The ranks' measurements as one. `together`: a step takes as long as on the slowest rank;
-/// otherwise as long as on average. Tokens and pairs add up, memory and waits are the largest.
+/// Combines the ranks' measurements. `together`: a step takes as long as on the slowest rank;
+/// otherwise the average. Tokens and pairs are summed; of memory and waits the largest counts.
 Measurement merge(const std::vector<Measurement>& ranks, bool together);
 
 }  // namespace ringlet::bench

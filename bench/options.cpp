@@ -14,10 +14,10 @@
 namespace ringlet::bench {
 namespace {
 
-// Ranks that a row has no use for wait so long for it; of one that is gone they hear at once.
+// How long ranks without work in a row wait for it; they learn of a rank's exit immediately.
 constexpr std::chrono::hours kLongestRow{24};
 
-/// A launcher says how many devices there are, a process for each.
+/// A launcher determines the number of devices: one process each.
 void take_launched(ThroughputOptions& options, int ranks) {
   if (options.devices != 0 && options.devices != ranks)
     fail_input("--devices ", options.devices, ": the launcher started ", ranks,

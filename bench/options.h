@@ -14,9 +14,9 @@ namespace ringlet::bench {
 
 struct ThroughputOptions {
   std::vector<std::string> strategies{"all"};
-  Device device;    // of the first rank; on a CPU of all of them, a process each
-  int devices = 0;  // on entry 0: two where there are two processors, else one; one GPU; under a
-                    // launcher as many as it started
+  Device device;    // of the first rank; a CPU is shared by all, one process each
+  int devices = 0;  // on entry 0: two on two or more processors, else one; one GPU; under a
+                    // launcher the number of its ranks
   std::string model = "mpnet-base";
   std::int64_t batch = 32;
   std::int64_t max_length = 384;
@@ -30,7 +30,7 @@ struct ThroughputOptions {
   bool padded = false;
   bool per_column = false;  // one forward per column
   std::string recipe = "ringlet";
-  int threads = 0;  // per device; on entry 0: all processors shared out
+  int threads = 0;  // per device; on entry 0: all processors divided among devices
   comm::TransportKind transport = comm::TransportKind::automatic;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   bool trace = false;
@@ -39,22 +39,22 @@ struct ThroughputOptions {
   int idle_steps = 10;
   std::string json;
   std::string svg;
-  /// The ranks, where a launcher started several: a process for each device. Else of one.
+  /// The ranks of a launcher, one process per device, if there are several. Else a group of one.
   comm::Group world;
-  std::vector<std::string> gpus;  // of each of those: "gpu01 0000:3b:00.0"
-  double share_here = 1;          // of those, how many are on this host
+  std::vector<std::string> gpus;  // of each rank: "gpu01 0000:3b:00.0"
+  double share_here = 1;          // the share of these ranks on this host
 
   bool is_launched() const { return world.size() > 1; }
   /// Whether this process prints and writes.
   bool speaks() const { return world.rank() == 0; }
   Device device_of(int rank) const;
-  /// 1 where each has its own, and on a CPU.
+  /// 1 on a CPU, or if each rank has a separate GPU.
   int ranks_per_gpu() const;
-  /// From now on the ranks are those of `launched`, if they are several; each calls it.
+  /// Uses the ranks of `launched`, if there are several; every rank calls it.
   void join(const comm::Group& launched);
 };
 
-/// Empty when help was asked for and printed. Throws InputError.
+/// Empty if help was requested and printed. Throws InputError.
 std::optional<ThroughputOptions> parse_throughput(int argc, char** argv);
 
 }  // namespace ringlet::bench

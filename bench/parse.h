@@ -8,7 +8,7 @@
 
 namespace ringlet::bench {
 
-/// False where --help was asked for, and answered. InputError for what `app` refuses.
+/// False if --help was requested and answered. InputError for invalid options.
 inline bool parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);

@@ -16,7 +16,7 @@ using train::Strategy;
 
 enum Phase : std::size_t { kData, kForward, kBackward, kOptimizer };  // of kPhases
 
-/// A row by its medians, in ms.
+/// A row's medians, in ms.
 struct Medians {
   explicit Medians(const Row& row) : all(summary(row)), step(median(all.step_ms)) {}
 
@@ -28,13 +28,13 @@ struct Medians {
   double step;
 };
 
-/// A row whose steps are launched as those of several devices are.
+/// A row with steps launched in the same way as those of several devices.
 const Row& row_to_model_from(const std::vector<Row>& rows, const Row& none) {
   const Row* side = find_row(rows, "unconnected");
   return !Medians(none).apart() && side && Medians(*side).apart() ? *side : none;
 }
 
-/// The row that says how ranks stray.
+/// The row with the spread of ranks.
 const Row& row_of_spread(const std::vector<Row>& rows, const Row& none) {
   const Row* side = find_row(rows, "unconnected");
   return side && side->devices > 1 ? *side : none;
@@ -67,7 +67,7 @@ Excess excess_of(const Medians& row, const Medians& alone, const Step& modelled)
   return excess;
 }
 
-// What replaying saves one device, several have not.
+// Replay speeds up one device, but not several.
 std::string launched_text(const Predicted& predicted) {
   if (predicted.launched == 0) return "";
   if (predicted.from != "none")
@@ -159,7 +159,7 @@ Predicted predict(const std::vector<Row>& rows, const models::EncoderConfig& con
                 {}};
   out.device.spread = spread(stray);
   if (replayed.all.mean.replayed > 0) out.launched = alone.step / replayed.step;
-  // A batch reads a row for each token at most; a GPU's gradient of the table goes as a whole.
+  // A batch reads at most one row per token; on a GPU the whole gradient of the table is sent.
   const bool cpu = options.device.type == DeviceType::cpu;
   const Network network =
       network_of(config, 4, cpu ? alone.all.mean.real_tokens / from.devices : 0);

@@ -1,5 +1,5 @@
-// The speed-ups that the alpha-beta model gives for a run, out of its own step of one device and
-// the link that it timed, beside those that it measured.
+// The speed-ups predicted by the alpha-beta model, next to the measured ones. Their inputs are the
+// run's own step of one device and the link timed in it.
 #pragma once
 
 #include <array>
@@ -14,25 +14,25 @@
 
 namespace ringlet::bench {
 
-/// By how many ms a measured step is longer than the modelled one. The terms add up to the
+/// The excess of a measured step over the modelled one, in ms. The sum of the terms is the
 /// difference.
 struct Excess {
-  /// What the others leave: forward and backward, less the waits in them, over those modelled from.
-  /// Devices that share a machine, collectives beside compute, batches of more tokens.
+  /// The rest: forward and backward without waits, over those modelled from. Causes: devices that
+  /// share a machine, collectives that run concurrently, batches of more tokens.
   double compute = 0;
-  /// exposed_ms, waiting for slower ranks included, over what the model leaves exposed.
+  /// exposed_ms, including waits for slower ranks, over the model's exposed time.
   double collectives = 0;
-  /// The phase over a device's share of that modelled from. Behind the update ZeRO-1 and ZeRO-2
-  /// gather parameters: of the exposed ms those, in the model's proportion, do not count here. 0
-  /// where phases are not apart.
+  /// The phase over a device's share of the phase modelled from. ZeRO-1 and ZeRO-2 gather
+  /// parameters after the update: their part of the exposed ms, by the model's proportion, is
+  /// excluded. 0 if phases are not separate.
   double optimizer = 0;
-  /// The phase over that of the step modelled from.
+  /// The phase over the phase of the step modelled from.
   double data = 0;
 
   using Terms = std::array<std::pair<const char*, double>, 4>;
   Terms terms() const;
   double sum() const { return compute + collectives + optimizer + data; }
-  /// The largest term in the direction of the sum.
+  /// The largest term with the sign of the sum.
   const char* blame() const;
 };
 
@@ -42,28 +42,28 @@ struct PredictedRow {
     Excess excess;
   };
   train::Strategy strategy;
-  double speedup;  // modelled; as the measured one, over `none`
+  double speedup;  // modelled; relative to `none`, as the measured one
   std::optional<Measured> measured;
 };
 
 struct Predicted {
   LinkTimes link;
-  /// `none`; `unconnected` where that has phases and `none`, being replayed, has not: a step of
-  /// several devices is launched op by op, as one of `unconnected` is.
+  /// `none`; or `unconnected` if it has separate phases and `none`, being replayed, has not. Steps
+  /// of several devices are launched op by op, as those of `unconnected` are.
   std::string from;
-  DeviceStep device;       // of a device of that row, but for the spread
-  double launched = 0;     // its time over that of a replayed `none`; 0: `none` is not replayed
-  bool phases = true;      // of which are known; else forward and backward are taken as 1 : 2
-  double unconnected = 0;  // its forward and backward over those of `none`; 0: not known
-  /// The row that device.spread is of: `unconnected`, else `none`.
+  DeviceStep device;       // of one device of that row, except for the spread
+  double launched = 0;     // its time relative to a replayed `none`; 0: `none` is not replayed
+  bool phases = true;      // whether its phases are known; else forward : backward is 1 : 2
+  double unconnected = 0;  // its forward and backward relative to those of `none`; 0: unknown
+  /// The row that device.spread comes from: `unconnected`, else `none`.
   std::string stray = "none";
   std::vector<PredictedRow> rows;  // dp, ddp, zero1, zero2, fsdp on link.ranks devices
 
-  /// Null where nothing is predicted for the row.
+  /// Null if there is no prediction for the row.
   const PredictedRow* find(const Row& row) const;
 };
 
-/// `rows` have one of strategy `none`.
+/// `rows` must contain strategy `none`.
 Predicted predict(const std::vector<Row>& rows, const models::EncoderConfig& config,
                   const LinkTimes& link, const ThroughputOptions& options);
 

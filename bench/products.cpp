@@ -1,4 +1,5 @@
-// The matrix products of linear layers beside those of OpenBLAS and oneDNN, in turn. See --help.
+// The matrix products of linear layers next to those of OpenBLAS and oneDNN, alternating. See
+// --help.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -102,7 +103,7 @@ double error_of(const Product& product) {
 
 double seconds_of(const std::function<void()>& run, double least) {
   if (default_device().type != DeviceType::cpu) return device_seconds(default_device(), run, least);
-  // The peers' threads wait busily for a while after their work.
+  // The peers' threads spin for a while after their work.
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   run();
   const auto start = std::chrono::steady_clock::now();
@@ -115,7 +116,7 @@ double seconds_of(const std::function<void()>& run, double least) {
   return elapsed.count() / times;
 }
 
-/// What each contender took, ours first.
+/// The time of each contender, ours first.
 struct Sum {
   double flops = 0;
   std::map<std::string, double> seconds;
@@ -142,7 +143,7 @@ Sum measure(const Case& c, const Options& options, double ceiling) {
   } else {
     contenders.push_back(
         {"", [&product] { matmul_into(product.out, product.a, product.b, product.options); }});
-    if (default_device().type == DeviceType::cpu)  // where the peers compute
+    if (default_device().type == DeviceType::cpu)  // the peers compute on CPUs only
       for (Peer& peer : product_peers(product, options.threads))
         contenders.push_back(std::move(peer));
   }
@@ -163,7 +164,7 @@ Sum measure(const Case& c, const Options& options, double ceiling) {
   return sum;
 }
 
-// What timing the library's choices has been good for.
+// Prints the gain from timing the library's choices.
 void print_timings(Device device) {
   const cuda::ProductTimings all = cuda::product_timings(device);
   if (all.products == 0) return;

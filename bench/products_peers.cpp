@@ -10,7 +10,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #endif
 
-// Of the OpenMP library that a peer brings along, if it does.
+// A function of the peer's OpenMP library; null if it uses none.
 extern "C" void omp_set_num_threads(int threads) __attribute__((weak));
 
 namespace ringlet::bench {

@@ -1,4 +1,4 @@
-// Matrix products by other libraries, where the build found them.
+// Matrix products by other libraries, if the build found them.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,11 @@ struct Product {
 
 struct Peer {
   std::string name;
-  std::function<void()> run;  // into its own product's `out`
+  std::function<void()> run;  // writes to `out` of its own product
 };
 
-/// "OpenBLAS" (f32 alone) and "oneDNN" on `threads` threads, as far as they were found. `product`
-/// outlives them.
+/// "OpenBLAS" (f32 only) and "oneDNN" on `threads` threads, if they were found. `product` outlives
+/// them.
 std::vector<Peer> product_peers(Product& product, int threads);
 
 }  // namespace ringlet::bench

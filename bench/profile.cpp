@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, KernelSum>> slowest_first(const KernelSums& s
 
 }  // namespace
 
-// Calls of one label differ in what they must do (lengths, rows that are read), so floors add up.
+// Calls with one label differ in their work (lengths, rows read), so floors are summed.
 void Calls::add(const Floor& floor, double seconds) {
   Sum& sum = all_[floor.label];
   sum.count += 1;
@@ -35,7 +35,7 @@ void Calls::add(const Floor& floor, double seconds) {
 KernelSums Calls::per_step(double steps, const Ceilings& ceilings) const {
   KernelSums out;
   for (const auto& [label, sum] : all_) {
-    // The ceiling of memory is that of one call's bytes.
+    // The memory ceiling for the bytes of one call.
     const double floor = ceilings.seconds(sum.flops / sum.count, sum.bytes / sum.count, sum.dtype);
     out[label] = {sum.count / steps, 1e3 * sum.seconds / steps, 1e3 * floor * sum.count / steps};
   }

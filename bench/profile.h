@@ -1,4 +1,4 @@
-// Where a step's time goes, kernel by kernel, against what each had to do at least.
+// The time of a step by kernel, compared with the minimum work of each.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace ringlet::bench {
 
-/// All calls of one kernel (of products: of one form and size).
+/// All calls of one kernel (for products: of one form and size).
 struct KernelSum {
   double calls = 0;
   double ms = 0;
@@ -21,11 +21,11 @@ struct KernelSum {
 };
 using KernelSums = std::map<std::string, KernelSum>;
 
-/// Calls as they are counted: seconds, and what they had to do at least.
+/// Counted calls: seconds and minimum work.
 class Calls {
  public:
   void add(const Floor& floor, double seconds);
-  /// Divided by the steps.
+  /// The sums divided by the steps.
   KernelSums per_step(double steps, const Ceilings& ceilings) const;
 
  private:
@@ -36,24 +36,24 @@ class Calls {
   std::map<std::string, Sum> all_;
 };
 
-/// A step on the thread that trains, without what it did twice at a time: kernels, waits and
-/// between add up to its time.
+/// A step of the training thread. Time spent in nested calls counts once, so kernels, waits and the
+/// rest add up to the step's time.
 struct StepTimes {
-  double step_ms = 0;  // by a clock of its own
+  double step_ms = 0;  // by a separate clock
   KernelSums kernels;
-  std::map<std::string, double> wait_ms;  // for what; kernels that ran meanwhile are among these
-  double between_ms = 0;                  // in neither: of a device that runs behind, idle
-  KernelSums beside;                      // on other threads of the process, at the same time
+  std::map<std::string, double> wait_ms;  // by cause; includes kernels that ran meanwhile
+  double between_ms = 0;                  // in neither; idle time of an asynchronous device
+  KernelSums beside;                      // on other threads of the process, concurrently
 };
 
-/// Runs steps and sees what they do.
+/// Runs and profiles steps.
 class StepProfile {
  public:
   virtual ~StepProfile() = default;
-  /// Runs step(false), perhaps with step(true) behind it: the same batch again. The last is what
-  /// is profiled.
+  /// Runs step(false), possibly followed by step(true), i.e. the same batch again. The last run is
+  /// profiled.
   virtual void run(const std::function<void(bool again)>& step) = 0;
-  /// Divided by the steps. Measures what the device can do (a second or two) for the floors.
+  /// Averages over the steps. Measures the device's limits (a second or two) for the floors.
   virtual StepTimes per_step() const = 0;
 };
 

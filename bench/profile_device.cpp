@@ -10,7 +10,7 @@ void DeviceProfile::run(const std::function<void(bool again)>& step) {
   const auto start = std::chrono::steady_clock::now();
   weigh(step);
   const std::chrono::duration<double> host = std::chrono::steady_clock::now() - start;
-  hold(device_, host.count());  // longer than the host takes for a step in which nothing waits
+  hold(device_, host.count());  // longer than the host's time for a step without waits
   kernel_observer = this;
   const auto begin = device_time(device_);
   step(true);

@@ -1,4 +1,4 @@
-// A step's profile by the clock of its device, which runs behind the host.
+// A step's profile by the clock of its asynchronous device.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace ringlet::bench {
 
-/// Each step is run twice: what its kernels have to do at least is read off their operands first,
-/// which waits for the device; then they are timed, with the device held back so that it does not
-/// wait for the host.
+/// Runs each step twice. The first run computes the kernels' floors from their operands, which
+/// synchronises with the device. The second run is timed; the device is held back until all is
+/// enqueued, so that it does not wait for the host.
 class DeviceProfile final : public StepProfile, public KernelObserver {
  public:
   explicit DeviceProfile(Device device) : device_(device) {}
@@ -35,8 +35,8 @@ class DeviceProfile final : public StepProfile, public KernelObserver {
 
   Device device_;
   bool weighing_ = false;
-  int depth_ = 0;              // of calls within calls, which are part of the outermost
-  std::vector<Floor> floors_;  // of the calls of a step, in their order
+  int depth_ = 0;              // nesting depth; nested calls are part of the outermost
+  std::vector<Floor> floors_;  // of a step's calls, in order
   std::vector<Call> times_;
   Calls calls_;
   double steps_ = 0;

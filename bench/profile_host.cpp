@@ -9,8 +9,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a thread is in, outermost first, with the seconds that it was in this and nothing inside it.
-// Every moment belongs to the innermost; to `between` where there is none.
+// The open calls of a thread, outermost first, each with the seconds spent in it but in no nested
+// call. Time belongs to the innermost call; to `between` if none is open.
 struct Nesting {
   bool stepping = false;
   Clock::time_point last;
@@ -26,10 +26,10 @@ struct Nesting {
     pass_time();
     open.push_back(0);
   }
-  /// What was begun last.
+  /// Ends the innermost call.
   double end() {
     pass_time();
-    if (open.empty()) return 0;  // it began before anybody watched
+    if (open.empty()) return 0;  // it began before profiling started
     const double seconds = open.back();
     open.pop_back();
     return seconds;

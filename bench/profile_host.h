@@ -1,4 +1,4 @@
-// A step's profile by the clock of the host, whose kernels are done when they return.
+// A step's profile by the clock of the host, for kernels that are complete when they return.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace ringlet::bench {
 
-/// Times all kernel calls and waits of the process while it lives.
+/// Times all kernel calls and waits of the process during its lifetime.
 class HostProfile final : public StepProfile, public KernelObserver, public WaitObserver {
  public:
   explicit HostProfile(Device device);
@@ -30,7 +30,7 @@ class HostProfile final : public StepProfile, public KernelObserver, public Wait
 
  private:
   Device device_;
-  // What runs between steps, or measures the ceilings, is none of theirs.
+  // Excludes work between steps and the measurement of the ceilings.
   std::atomic<bool> in_step_ = false;
   std::mutex mutex_;
   double steps_ = 0;

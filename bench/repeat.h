@@ -1,4 +1,4 @@
-// A collective, timed again and again on all its ranks.
+// Repeated timing of a collective on all its ranks.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace ringlet::bench {
 
-/// Seconds of each run of `once` by this rank's device's clock; all ranks call it and run it as
-/// often, for about `budget` seconds, three times at least.
+/// Seconds of each run of `once` by the clock of this rank's device. All ranks call it and run it
+/// equally often, for about `budget` seconds, at least three times.
 std::vector<double> repeat(const comm::Group& world, Device device, double budget,
                            const std::function<void()>& once);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMiB = 1048576;
 
-/// Against as many devices that do not speak to each other; 0 where they were not measured.
+/// Relative to as many unconnected devices; 0 if they were not measured.
 double share_of_machine(const Row& row, const std::vector<Row>& rows) {
   for (const Row& other : rows)
     if (!other.together && other.devices == row.devices && row.devices > 1)

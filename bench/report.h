@@ -1,4 +1,4 @@
-// What the throughput bench prints and writes: one row per strategy.
+// The output of the throughput bench: one row per strategy.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +13,13 @@
 
 namespace ringlet::bench {
 
-/// The table, Markdown. Speed-ups are over base_row(rows); the share of the machine is against the
+/// The table, Markdown. Speed-ups are relative to base_row(rows); the share of the machine to the
 /// row of as many unconnected devices, if there is one.
 std::string to_markdown(const std::vector<Row>& rows);
-/// Of a GPU: whose steps were replayed as graphs, and whose were not.
+/// For a GPU: the strategies with replayed steps, and those without.
 std::string replayed_line(const std::vector<Row>& rows);
-/// `settings` are written as they are, beside the rows; what is predicted with
-/// the row that it is of, and with the link that it comes from. `machine` is null or what the GPUs
-/// are (train/cli/machine.h).
+/// `settings` are written unchanged, next to the rows. Predictions are written with their rows, and
+/// with the link that they use. `machine` is null or describes the GPUs (train/cli/machine.h).
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
                 const std::map<std::string, std::string>& settings,
                 const std::optional<Predicted>& predicted, const nlohmann::ordered_json& machine);

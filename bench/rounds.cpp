@@ -19,10 +19,10 @@
 namespace ringlet::bench {
 namespace {
 
-// A forked process starts with its parent's peak.
+// A forked process inherits its parent's peak.
 void reset_peak_resident() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-// Which processors each device's threads keep to; says once that there are too few.
+// The processors for each device's threads; reports once if there are too few.
 std::vector<std::vector<int>> processors_for(int devices, int threads) {
   const std::vector<comm::Processor> processors = comm::processors();
   std::vector<std::vector<int>> out = comm::processors_of_devices(processors, devices, threads);
@@ -33,7 +33,8 @@ std::vector<std::vector<int>> processors_for(int devices, int threads) {
   return out;
 }
 
-// Before this process starts threads: those of its devices, from `first` on, and this one.
+// Pins the threads of this process's devices, from `first` on, and this one; call it before they
+// start.
 void pin(const std::vector<std::vector<int>>& processors, int rank, Device first, int devices) {
   if (processors.empty()) return;
   for (int i = 0; i < devices; ++i)
@@ -41,7 +42,7 @@ void pin(const std::vector<std::vector<int>>& processors, int rank, Device first
   keep_to(first);
 }
 
-// Text that a forked rank leaves for the process that started it.
+// The result of a forked rank, for its parent.
 class SharedText {
  public:
   SharedText()
@@ -65,7 +66,7 @@ class SharedText {
   char* bytes_;
 };
 
-// A machine may forbid records; what was timed counts all the same.
+// A machine may forbid recording; the timings are valid without it.
 DeviceIdle idle_of(Runner& runner, int steps) {
   try {
     return runner.record_idle(steps);
@@ -101,7 +102,7 @@ comm::GroupOptions group_options(const ThroughputOptions& options) {
           .on_note = [](const std::string& line) { std::cerr << line << std::endl; }};
 }
 
-// Of all ranks, on rank 0.
+// Merges all ranks' measurements; the result is on rank 0.
 std::string gathered(const Measurement& mine, const Plan& plan, const comm::Group& group) {
   std::vector<Measurement> ranks;
   for (const std::string& text : group.all_gather_bytes(mine.to_text()))
@@ -109,8 +110,8 @@ std::string gathered(const Measurement& mine, const Plan& plan, const comm::Grou
   return group.rank() == 0 ? merge(ranks, plan.together).to_text() : "";
 }
 
-// What the first rank's `measure` gives. On GPUs ranks are threads of this process: a child could
-// not use the driver of its parent.
+// Returns the first rank's result of `measure`. On GPUs ranks are threads of this process: a forked
+// child cannot use its parent's driver.
 std::string on_threads(const ThroughputOptions& options, int ranks, const MeasureRank& measure) {
   std::string result;
   const auto rank_main = [&](const comm::Group& group) {
@@ -138,7 +139,7 @@ std::string on_processes(const ThroughputOptions& options, int ranks, int device
   return result.read();
 }
 
-// What a launcher started are the ranks; those that this has no use for wait. All are told.
+// The launcher's processes are the ranks; those beyond `ranks` wait. All get the result.
 std::string on_launched(const ThroughputOptions& options, int ranks, const MeasureRank& measure) {
   const comm::Group group = first_ranks(options.world, ranks, group_options(options));
   reset_peak_resident();
@@ -159,7 +160,7 @@ std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureR
 Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
   const bool on_gpus = options.device.type != DeviceType::cpu;
   const bool records = on_gpus && last && !options.profile && plan.ranks() == 1;
-  const bool in_this_process = on_gpus || options.is_launched();  // as were the rows before
+  const bool in_this_process = on_gpus || options.is_launched();  // as earlier rows did
   for (int i = 0; in_this_process && i < plan.devices; ++i) reset_peak_memory(options.device_of(i));
   const auto measure = [&](const comm::Group& group) {
     return gathered(measure_rank(options, plan, group, records ? options.idle_steps : 0), plan,

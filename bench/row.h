@@ -1,4 +1,4 @@
-// One row of the throughput table: a strategy on so many devices, round by round.
+// One row of the throughput table: a strategy on a number of devices, by round.
 #pragma once
 
 #include <string>
@@ -12,20 +12,21 @@ struct Row {
   std::string strategy;
   int devices = 1;
   std::string dtype;
-  std::string algorithm;  // of the collectives and over what: "direct over shm"; empty: none run
-  bool together = true;   // false: each device on its own, side by side
+  std::string algorithm;  // of the collectives, with the transport: "direct over shm"; or empty
+  bool together = true;   // false: devices run separately and concurrently
   std::vector<Measurement> rounds;
 
-  /// Trained by all devices, by the median step.
+  /// For all devices together, by the median step.
   double pairs_per_s() const;
 };
 
-/// Null where there is none of this strategy.
+/// Null if there is none of this strategy.
 const Row* find_row(const std::vector<Row>& rows, const std::string& strategy);
-/// What speed-ups are over: `none`, whose steps are replayed where a device can; else the first.
+/// The reference of speed-ups: `none`, with replayed steps if the device supports them; else the
+/// first.
 const Row& base_row(const std::vector<Row>& rows);
 
-/// All rounds of a row as one.
+/// All rounds of a row combined.
 struct Summary {
   std::vector<double> step_ms;
   PhaseTimes phase_ms;
@@ -33,9 +34,9 @@ struct Summary {
 };
 Summary summary(const Row& row);
 
-/// How a rank's step strays from that of the others in the same step, standard deviation over mean:
-/// of unconnected devices as they did, of one device as spread_over_rounds() has it. 0 where the
-/// row does not tell.
+/// The spread of a rank's step around those of its peers in the same step: standard deviation /
+/// mean. Measured for unconnected devices; estimated by spread_over_rounds() for one device. 0 if
+/// unknown.
 double spread(const Row& row);
 
 }  // namespace ringlet::bench

@@ -1,4 +1,4 @@
-// How pairs per second grow with devices, modelled: see --help and bench/results/scaling.md.
+// The modelled pairs per second by number of devices: see --help and bench/results/scaling.md.
 #include <cstdio>
 
 #include "ringlet/core/error.h"
@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
   const Entry data = Entry::read(options->data);
   const Report report{predictions(*options, data), read_reference(data), check_published(data),
                       check_strategies(data), check_collectives(data)};
-  std::fputs(to_markdown(report).c_str(), stdout);  // exit_code() sees what did not arrive
+  std::fputs(to_markdown(report).c_str(), stdout);  // exit_code() detects failed writes
   if (!options->json.empty()) write_json(options->json, report);
   if (!options->svg.empty()) write_file(options->svg, draw(report));
   return 0;

@@ -11,7 +11,7 @@ constexpr auto kDdp = train::Strategy::ddp;
 
 struct PublishedRow {
   int devices;
-  double samples;  // of a device and step
+  double samples;  // per device and step
   int accumulations;
   double rate;
 };

@@ -86,7 +86,7 @@ DeviceStep read_measured_step(const std::filesystem::path& throughput, int round
     for (const Entry& row : rows) {
       if (row.text("strategy") != strategy) continue;
       const Entry ms = row.at("step_ms");
-      if (!ms.has("forward")) continue;  // a replayed step, whose phases are not apart
+      if (!ms.has("forward")) continue;  // a replayed step has no separate phases
       const double median = ms.number("median") / 1e3, optimizer = ms.number("optimizer") / 1e3;
       const double forward = ms.number("forward") / 1e3, backward = ms.number("backward") / 1e3;
       const double samples = row.number("pairs_per_s") / row.count("devices") * median;

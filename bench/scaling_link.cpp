@@ -6,13 +6,13 @@
 namespace ringlet::bench {
 namespace {
 
-// NCCL's own tuning (src/graph/tuning.cc): between nodes a ring's hops take this much longer under
-// load; a tree reaches this share of a ring's rate, and a hop of it inside a node takes this long.
+// From NCCL's tuning (src/graph/tuning.cc): the factor of a ring's hops between nodes under load; a
+// tree's rate relative to a ring's; the seconds of a tree's hop inside a node.
 constexpr double kRingPlateau = 1.4;
 constexpr double kTreeRate = 0.92;
 constexpr double kTreeHop = 4e-6;
 
-/// On straight lines between the logarithms; beyond the ends as much as there.
+/// Log-log interpolation. Below the first point its value; above the last one proportional to x.
 double interpolate(const std::vector<std::pair<double, double>>& points, double x) {
   if (x <= points.front().first) return points.front().second;
   if (x >= points.back().first) return points.back().second * x / points.back().first;
@@ -32,7 +32,7 @@ double Link::ring(int n, double bytes, int passes) const {
   return base_s + passes * (hops + (n - 1.0) / n * bytes / slower);
 }
 
-// All to all at once: in few hops, but all that leaves a node goes through its adapters.
+// All devices exchange directly: few hops, but all data that leaves a node uses its adapters.
 double Link::direct(int n, double bytes, int passes) const {
   const double sent = (n - 1.0) / n * bytes / rate;
   if (nodes(n) == 1) return base_s + passes * (hop_s + sent);
@@ -63,7 +63,7 @@ double Link::reduce_scatter(int n, double bytes) const {
   return std::min(ring(n, bytes, 1), direct(n, bytes, 1));
 }
 
-// Of two devices that reduce, each sends as much as it has.
+// An all-reduce of two devices: each sends as much as it has.
 double Link::copy(double bytes) const {
   return timed.empty() ? direct(2, 2 * bytes, 1) : interpolate(timed, bytes);
 }

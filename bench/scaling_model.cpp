@@ -9,7 +9,7 @@
 namespace ringlet::bench {
 namespace {
 
-/// A stream that computes beside one that communicates.
+/// A compute stream and a concurrent communication stream.
 class Streams {
  public:
   explicit Streams(double share) : share_(share) {}
@@ -18,7 +18,7 @@ class Streams {
     now_ += seconds;
     computed_ += seconds;
   }
-  /// A collective, behind those before it; returns when it ends.
+  /// A collective, ordered after the earlier ones; returns when it ends.
   double start(double seconds) {
     wire_ = std::max(wire_, now_) + seconds;
     now_ += share_ * seconds;
@@ -77,8 +77,8 @@ class Model {
             gather_s_,           straggler_s_};
   }
 
-  // As for ranks that meet once a step, as DDP's do. Those of ZeRO and FSDP meet more often, and
-  // may wait longer.
+  // Exact for ranks that meet once per step, as under DDP. The ranks of ZeRO and FSDP meet more
+  // often, and may wait longer.
   Step step_of_slowest(int shards) {
     Step all = step(shards);
     all.straggler_s = late_ * (all.compute_s + all.optimizer_s);
@@ -94,7 +94,7 @@ class Model {
     return count == 2 ? link_.all_reduce(n_, bytes) : link_.reduce_scatter(n_, bytes);
   }
 
-  /// The table's gradient, by rows where those of all devices are fewer than it has.
+  /// The table's gradient; only its rows if all devices' rows are smaller than the table.
   void reduce_table(bool sharded) {
     const double rows = n_ * network_.row_bytes;
     if (rows > 0 && rows < network_.table_bytes)
@@ -105,7 +105,7 @@ class Model {
       all_reduce(network_.table_bytes);
   }
 
-  // One after the other through the first device, and nothing computes meanwhile.
+  // Sequentially through the first device, without concurrent computing.
   void dp() {
     streams_.compute(forward_s_ + backward_s_);
     straggler_s_ = late_ * streams_.computed();
@@ -132,7 +132,7 @@ class Model {
     streams_.wait();
   }
 
-  // Parameters are gathered when the optimizer has updated them: nothing hides that.
+  // Parameters are gathered after the optimizer's update: fully exposed.
   void zero() {
     streams_.compute(forward_s_);
     for (int layer = 0; layer < network_.layers; ++layer) {
@@ -149,7 +149,7 @@ class Model {
     gather_s_ = streams_.exposed() - reduced;
   }
 
-  // A unit is gathered while the one before it computes. The first and last are the embeddings.
+  // A unit is gathered while the previous one computes. The first and last unit are the embeddings.
   void fsdp() {
     const double layer = device_.bf16 ? network_.layer_bytes / 2 : network_.layer_bytes;
     const double embeddings = network_.rest_bytes + network_.table_bytes;
@@ -180,7 +180,7 @@ class Model {
   int n_;
   Streams streams_;
   double forward_s_, backward_s_;
-  double late_;  // the slowest rank's, over the mean
+  double late_;  // excess of the slowest rank over the mean, as a share
   double sent_ = 0;
   double gather_s_ = 0;
   double straggler_s_ = 0;
@@ -204,7 +204,7 @@ Step model_step(const DeviceStep& device, const Network& network, const Link& li
   if (strategy == train::Strategy::dp && n > link.node)
     fail_input("dp has its devices in one process, of which ", link.name, " has ", link.node,
                " at most, not ", n);
-  // Under DP they share a batch of one data set.
+  // Under DP the devices share a batch of one data set.
   const bool alike = n == 1 || strategy == train::Strategy::dp;
   return Model(device, network, link, n, alike ? 1 : device.slowest).run(strategy);
 }
@@ -217,7 +217,7 @@ double model_rate(const DeviceStep& device, const Network& network, const Link& 
 DeviceStep calibrate(DeviceStep device, const Network& network, const Link& link,
                      train::Strategy strategy, int n, double samples_per_s) {
   double low = 0, high = n * device.samples / samples_per_s;
-  // Halving it to the last bit.
+  // Bisection to the last bit.
   for (double both; both = (low + high) / 2, low < both && both < high;) {
     device.forward_s = both / 3;
     device.backward_s = both * 2 / 3;

@@ -9,8 +9,8 @@ namespace ringlet::bench {
 
 struct ScalingOptions {
   std::string data;
-  std::string machine;     // one of the file; empty: all
-  std::string throughput;  // JSON of that bench, whose step of one device takes the machine's place
+  std::string machine;       // one of the file; empty: all
+  std::string throughput;    // JSON of that bench; its one-device step replaces the machine's
   std::vector<int> devices;  // empty: the machine's own
   std::string json;
   std::string svg;

@@ -1,4 +1,4 @@
-// What the scaling model prints, writes and draws.
+// Output of the scaling model: tables, JSON and charts.
 #pragma once
 
 #include <filesystem>
@@ -14,19 +14,19 @@ struct Point {
   train::Strategy strategy;
   int devices;
   Step step;
-  double rate;     // samples a second
+  double rate;     // samples per second
   double speedup;  // over one device
 };
 
 struct Prediction {
   Machine machine;
-  std::vector<Point> points;  // all strategies of one number of devices, then of the next
+  std::vector<Point> points;  // ordered by number of devices, then strategy
 };
 
-/// The strategies that the machine can run on each of its numbers of devices.
+/// All strategies that the machine can run, for each of its numbers of devices.
 Prediction predict(Machine machine);
 
-/// The reference's table: what it published, the same ratios modelled, and why they differ.
+/// The reference's published table, the same ratios modelled, and reasons for the difference.
 struct Reference {
   std::string source;
   std::vector<std::pair<std::string, double>> ratios;  // by strategy
@@ -43,7 +43,7 @@ struct Report {
 
 std::string to_markdown(const Report& report);
 void write_json(const std::filesystem::path& path, const Report& report);
-/// A chart for each machine that has more than one number of devices.
+/// A chart per machine with more than one number of devices.
 std::string draw(const Report& report);
 
 }  // namespace ringlet::bench

@@ -14,7 +14,7 @@ namespace {
 using models::SentenceEncoder;
 using models::Tokenizer;
 
-// Drawn batches are ids, so the named models need no vocabulary of their own.
+// Drawn batches are ids, so the named models need only the special tokens.
 Tokenizer special_tokens(models::Architecture architecture) {
   static const std::vector<std::string> bert{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   static const std::vector<std::string> mpnet{"<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"};
@@ -56,7 +56,7 @@ class DrawnSource final : public Source {
   models::PackedBatch batch_;
 };
 
-// A named model has a vocabulary learned from the files, but its own size.
+// A named model has a vocabulary learned from the files, but keeps its size.
 SentenceEncoder model_for(const ThroughputOptions& options, const cli::TrainingData& data) {
   if (models::names_folder(options.model)) return SentenceEncoder::from_pretrained(options.model);
   const models::EncoderConfig config = models::EncoderConfig::named(options.model);
@@ -99,7 +99,7 @@ class FileSource final : public Source {
   models::Loss& loss() override { return *losses_.all; }
   const models::PackedBatch& next() override {
     const models::PackedBatch* batch = loader_.next();
-    if (!batch) batch = loader_.next();  // the next epoch
+    if (!batch) batch = loader_.next();  // at the next epoch
     return *batch;
   }
   double hf_rows_per_pair() const override {
@@ -126,7 +126,7 @@ std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share shar
 DataSummary describe_data(const ThroughputOptions& options) {
   if (!options.data.empty()) {
     const cli::TrainingData data = cli::read_training_data(data_options(options));
-    constexpr double kGuess = 30;  // tokens are counted as they come
+    constexpr double kGuess = 30;  // the real number is counted during the run
     return {fmt::format("{} rows of {} file(s)", rows(data), options.data.size()), kGuess};
   }
   const double mean = Lengths(options.histogram).mean_tokens_per_pair();

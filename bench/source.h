@@ -1,4 +1,4 @@
-// Where the bench's batches and its loss come from: drawn lengths, or files.
+// The source of the bench's batches and loss: drawn lengths, or files.
 #pragma once
 
 #include <memory>
@@ -16,14 +16,14 @@ class Source {
   virtual ~Source() = default;
   virtual models::SentenceEncoder model() const = 0;
   virtual models::Loss& loss() = 0;
-  /// The next batch; it lives until the next call.
+  /// The next batch; valid until the next call.
   virtual const models::PackedBatch& next() = 0;
-  /// Rows of all data sets for each row trained in an epoch: transformers' Trainer divides the
-  /// former by the time.
+  /// Rows of all data sets per row trained in an epoch; transformers' Trainer divides the former by
+  /// the time.
   virtual double hf_rows_per_pair() const = 0;
 };
 
-/// Which part of each global batch is wanted: rank's of `ranks`, each with `devices` devices of
+/// The requested part of each global batch: rank's of `ranks`, each with `devices` devices of
 /// options.batch pairs.
 struct Share {
   int rank = 0;
@@ -31,15 +31,15 @@ struct Share {
   int devices = 1;
 };
 
-/// Random ids of the histogram's lengths, SoftmaxLoss of three labels; or, with options.data, the
-/// files' rows with the losses their columns call for.
+/// Random ids with the histogram's lengths and SoftmaxLoss of three labels; with options.data, the
+/// files' rows and the losses for their columns.
 std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share);
 
 struct DataSummary {
   std::string text;
   double tokens_per_pair;
 };
-/// Without making a model; InputError when the data cannot be read.
+/// Creates no model; InputError if the data cannot be read.
 DataSummary describe_data(const ThroughputOptions& options);
 
 }  // namespace ringlet::bench

@@ -7,10 +7,10 @@
 
 namespace ringlet::bench {
 
-// The density of the largest is n phi(x) Phi(x)^(n-1). Of what is analytic and vanishes at both
-// ends as fast as a normal density, the trapezoid rule converges faster than any power of the step.
+// The density of the largest is n phi(x) Phi(x)^(n-1). It is analytic and vanishes at both ends as
+// fast as a normal density. So the trapezoid rule converges faster than any power of the step.
 double expected_maximum(int n) {
-  if (n < 2) return 0;  // what the rule leaves of 0 is 1e-17
+  if (n < 2) return 0;  // the rule would give 1e-17 instead of 0
   constexpr double kStep = 1.0 / 64, kEnd = 12;
   double sum = 0;
   for (double x = -kEnd; x <= kEnd; x += kStep) {

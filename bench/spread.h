@@ -1,18 +1,18 @@
-// How ranks stray from one another, and what that costs a step that waits for all of them.
+// The spread between ranks, and its cost for a step that waits for all of them.
 #pragma once
 
 #include <vector>
 
 namespace ringlet::bench {
 
-/// The largest of n independent draws lies on average this many standard deviations above their
-/// mean, if they are normal: 0 for n = 1, 1 / sqrt(pi) for 2. By quadrature, to 1e-9.
+/// The expected largest of n independent normal draws, in standard deviations above the mean: 0 for
+/// n = 1, 1 / sqrt(pi) for 2. By quadrature, to 1e-9.
 double expected_maximum(int n);
 
-/// Of steps whose batches are the same in each round: the standard deviation, over the mean, of
-/// what is left without what a step has in common in all rounds, its batch, and what a round has in
-/// common in all its steps, others that share the machine. Ranks beside each other have both in
-/// common. 0 for fewer than two rounds or steps; the rounds have as many steps.
+/// The residual spread of steps with the same batches in each round: standard deviation / mean. It
+/// excludes the common part of a step over all rounds, i.e. its batch. It also excludes the common
+/// part of a round over its steps, i.e. other load on the machine. Concurrent ranks share both. 0
+/// for fewer than two rounds or steps; all rounds have the same number of steps.
 double spread_over_rounds(const std::vector<std::vector<double>>& rounds);
 
 }  // namespace ringlet::bench

@@ -3,7 +3,7 @@
 namespace ringlet::bench {
 namespace {
 
-constexpr std::int64_t kParameterBytes = 4;  // as well those of norms' and softmax's statistics
+constexpr std::int64_t kParameterBytes = 4;  // also of the statistics of norms and softmax
 
 std::int64_t parameters(const models::EncoderConfig& config) {
   const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
@@ -16,14 +16,14 @@ std::int64_t parameters(const models::EncoderConfig& config) {
          (mpnet ? config.relative_attention_num_buckets * config.num_attention_heads : 0);
 }
 
-// Elements of activations that a token leaves in a layer: its input for q, k and v, these three for
-// attention, attention's result, the sum that each of two norms has normalised, the first norm's
-// result; before and after GELU.
+// Activations that a layer saves per token, in elements. Its input for q, k and v; these three and
+// attention's result; each of two norms' normalised sum; the first norm's result; before and after
+// GELU.
 std::int64_t saved_activations(const models::EncoderConfig& config) {
   return (1 + 3 + 1 + 2 + 1) * config.hidden_size + 2 * config.intermediate_size;
 }
 
-// For a token: log-sum-exp of each head, and what each of two norms has divided by.
+// Per token: log-sum-exp of each head, and the divisor of each of two norms.
 std::int64_t saved_statistics(const models::EncoderConfig& config) {
   return config.num_attention_heads + 2;
 }
@@ -40,12 +40,12 @@ StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens,
   memory.gradients = memory.parameters;
   memory.moments = 2 * memory.parameters;
   memory.sidecars = rounds ? static_cast<double>(element * parameters(config)) : 0;
-  // The embeddings' norm keeps what it has normalised and divided by, as others do.
+  // The embeddings' norm saves its normalised input and divisor, as others do.
   memory.saved =
       static_cast<double>(tokens * (element * (hidden + layers * saved_activations(config)) +
                                     kParameterBytes * (1 + layers * saved_statistics(config))));
-  // The gradients of the last norm's result and two inputs; or of the product before it, where the
-  // norm has let go of what it saved.
+  // The gradients of the last norm's result and two inputs; or of the product before it, after the
+  // norm has released what it saved.
   memory.passing = static_cast<double>(tokens * element *
                                        std::max(3 * hidden, hidden + config.intermediate_size));
   return memory;

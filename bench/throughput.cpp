@@ -25,7 +25,7 @@ models::EncoderConfig config_of(const ThroughputOptions& options) {
                                           "config.json");
 }
 
-// Six per weight and token; looked-up embeddings cost nothing.
+// Six per weight and token; embedding lookups count as nothing.
 double flops_per_step(const ThroughputOptions& options, double tokens_per_pair) {
   return 6 * layer_parameters(config_of(options)) * tokens_per_pair *
          static_cast<double>(options.batch);
@@ -50,7 +50,7 @@ std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options)
   return train::draw_bars(chart);
 }
 
-/// What this process starts on a CPU, and a launcher anywhere, are processes.
+/// On a CPU, and under a launcher, ranks are processes.
 std::string ranks_are(const ThroughputOptions& options) {
   return options.device.type == DeviceType::cpu || options.is_launched() ? "processes" : "threads";
 }
@@ -79,7 +79,7 @@ std::map<std::string, std::string> settings(const ThroughputOptions& options,
   return all;
 }
 
-/// The GPUs of this machine, and what joins them; null on a CPU. Some hundred ms a link.
+/// The GPUs of this machine and their links; null on a CPU. Some hundred ms per link.
 nlohmann::ordered_json machine(const ThroughputOptions& options) {
   if (options.device.type == DeviceType::cpu) return nullptr;
   return cli::machine_json(cuda::info(), cli::check_links(options.device.type));
@@ -90,8 +90,8 @@ bool has_several(const std::vector<Plan>& plans) {
                      [](const Plan& plan) { return plan.together && plan.devices > 1; });
 }
 
-/// The link between the devices of the rows, where there are rows of several to be predicted from
-/// one of one device.
+/// The link between the devices of the rows; only if rows of several devices are predicted from a
+/// row of one.
 std::optional<LinkTimes> link_of_rows(const ThroughputOptions& options,
                                       const std::vector<Plan>& plans) {
   const auto alone = [](const Plan& plan) { return plan.name == "none"; };
@@ -135,7 +135,7 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
 }
 
 std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vector<Plan>& plans) {
-  // A launcher's process has the rows of all, and keeps memory of those before.
+  // A launcher's process runs all rows, and keeps memory of earlier ones.
   const bool mixes_peaks =
       options.is_launched() && options.device.type == DeviceType::cpu && plans.size() > 1;
   std::vector<Row> rows;
@@ -166,7 +166,7 @@ void tell(const ThroughputOptions& options, const std::vector<Plan>& plans,
 }
 
 void measure_table(const ThroughputOptions& options) {
-  // What cannot be written or held is refused before the minutes of work.
+  // Outputs and memory are checked before the minutes of work.
   if (options.speaks())
     for (const std::string& file : {options.json, options.svg})
       if (!file.empty()) AtomicFile probe(file);

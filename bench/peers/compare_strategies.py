@@ -20,7 +20,7 @@ SCRIPTS = {"none": "sentence_transformers_trainer.py", "dp": "sentence_transform
            "ddp": "sentence_transformers_trainer.py", "fsdp": "sentence_transformers_step.py"}
 SIDES = ("ringlet", "Sentence Transformers")
 
-# What says how ours speak to each other and launch their steps.
+# Options of our communication and of how we launch steps.
 FORWARDED = ("--transport", "--algorithm", "--step-graphs")
 
 
@@ -85,7 +85,7 @@ def commands(arguments, strategy):
     theirs = [arguments.python, *theirs]
     if arguments.device != "cpu":
         there = ["--device", arguments.device]
-        # As many as there are ranks: the Trainer of one process takes all that it sees.
+        # One GPU per rank: the Trainer of one process uses all visible ones.
         seen = {"CUDA_VISIBLE_DEVICES": ",".join(gpus(count))}
         return {SIDES[0]: (ours + there + ["--idle-steps", "0"], seen), SIDES[1]: (theirs + there, seen)}
     threads = {"OMP_NUM_THREADS": str(arguments.threads), "MKL_NUM_THREADS": str(arguments.threads)}

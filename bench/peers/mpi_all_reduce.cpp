@@ -1,5 +1,5 @@
 // MPI_Allreduce of f32, for bench/collectives: prints the wrong values of all ranks, then the
-// seconds of each repetition as rank 0 saw it.
+// seconds of each repetition, measured by rank 0.
 #include <mpi.h>
 
 #include <algorithm>

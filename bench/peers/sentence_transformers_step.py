@@ -111,7 +111,7 @@ def main():
     device = use_device(arguments)
     encoder, words = make_encoder(arguments.model, device)
     if arguments.compile:
-        # Releases differ in whether auto_model is the module itself or another name of it.
+        # Releases differ in whether auto_model is the module itself or a property that returns it.
         part = "model" if isinstance(getattr(type(encoder[0]), "auto_model", None), property) else "auto_model"
         setattr(encoder[0], part, torch.compile(getattr(encoder[0], part), dynamic=True))
     loss = losses.SoftmaxLoss(encoder, SIZES[arguments.model][2], num_labels=3).to(device).train()

@@ -68,7 +68,8 @@ def padded(column, vocabulary, generator):
 def make_optimizer(module):
     decayed = [p for n, p in module.named_parameters() if "bias" not in n and "LayerNorm" not in n]
     others = [p for n, p in module.named_parameters() if "bias" in n or "LayerNorm" in n]
-    # One pass over the parameters where this PyTorch has it for the CPU, as the Trainer of transformers asks.
+    # Fused over the parameters if this PyTorch supports it on the CPU, as the Trainer of
+    # transformers requests.
     fused = {"fused": True} if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 4) else {}
     assert not fused or "fused" in inspect.signature(torch.optim.AdamW).parameters
     return torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}],
