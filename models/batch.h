@@ -16,8 +16,7 @@ namespace ringlet::models {
 struct PackedBatch {
   Tensor token_ids;     // (T) i32
   Tensor token_index;   // (T) i32, place of each token in its sentence
-  Tensor mpnet_index;   // (T) i32, the same, counting only tokens other than MPNet's padding, which
-                        // has -1
+  Tensor mpnet_index;   // (T) i32, the same without MPNet's padding tokens, which have -1
   Tensor positions;     // (T, 2) i32, sentence id and token_index: the counters of dropout
   Tensor cu_seqlens;    // (S + 1) i32, where sentences start; S = columns * rows
   Tensor lengths;       // (S) i32, real tokens of each sentence; undefined: no padding

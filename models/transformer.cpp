@@ -24,9 +24,7 @@ class Encoder final : public nn::Module {
  public:
   explicit Encoder(const EncoderConfig& config) {
     const bool mpnet = config.architecture == Architecture::mpnet;
-    layers.resize(static_cast<std::size_t>(config.num_hidden_layers));  // no later reallocation:
-                                                                        // addresses of members stay
-                                                                        // valid
+    layers.resize(static_cast<std::size_t>(config.num_hidden_layers));  // addresses stay valid
     for (std::size_t i = 0; i < layers.size(); ++i)
       register_replaceable<TransformerLayer>(
           str("layer.", i), layers[i],

@@ -1,20 +1,20 @@
-// Which device a program's tests run on.
+// The device of a program's tests.
 #pragma once
 
 #include "ringlet/core/device.h"
 
 namespace ringlet {
 
-/// Whether NCCL's place is taken (fake_nccl.h), by what takes ranks that share a device, too.
+/// Whether fake_nccl.h replaces NCCL; its ranks may also share a device.
 inline bool has_fake_nccl = false;
 
-/// Whether an element of a product has the same bits among any other rows: on a GPU an algorithm is
-/// chosen for each shape, and two of them are each within their own bound of what is exact.
+/// Whether an element of a product has the same bits among any other rows. Not on a GPU: algorithms
+/// are chosen by shape, and two of them differ within their error bounds.
 inline bool has_shape_free_products = true;
 
-/// For tests of what only a CPU has, in a program that runs on another device:
+/// For tests of CPU-only features, in a program that runs on another device:
 ///   TEST_CASE_FIXTURE(OnCpu, "...")
-/// Those that are not to run in such a program at all are of the suite "host" (main.cpp).
+/// Tests that must not run in such a program at all are in the suite "host" (main.cpp).
 class OnCpu {
  public:
   OnCpu() { set_default_device(Device{}); }

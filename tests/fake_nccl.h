@@ -1,8 +1,8 @@
-// NCCL on the device of delayed_device.h: a group is work of its stream that begins behind what the
-// stream was given, lasts until all its sends and receives have met their peers', and moves their
-// bytes some time in between. As the real one it takes a group at once and gives it to the stream
-// later, takes no other call of the communicator meanwhile, waits for ever for who never comes, and
-// does not abort while there are graphs with its groups.
+// NCCL on the device of delayed_device.h. A group is work of its stream, ordered after earlier
+// work. It lasts until all its sends and receives have met their peers', and moves their bytes some
+// time in between. Like the real one it accepts a group immediately and enqueues it on the stream
+// later. Until then it accepts no other call of the communicator. It waits endlessly for absent
+// peers, and does not abort while graphs with its groups exist.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ namespace ringlet {
 
 class FakeNccl {
  public:
-  /// A send or a receive; of the others, `peer` is -1.
+  /// A send or a receive; for other calls `peer` is -1.
   struct Asked {
     std::string what;
     int peer;
@@ -49,28 +49,28 @@ class FakeNccl {
   FakeNccl(const FakeNccl&) = delete;
   FakeNccl& operator=(const FakeNccl&) = delete;
 
-  /// What each rank has given the device so far, in order.
+  /// The groups that each rank has enqueued so far, in order.
   std::vector<Group> groups(int rank) {
     const std::lock_guard lock(mutex_);
     return groups_[rank];
   }
-  /// Calls that NCCL forbids: of a communicator that is gone, or busy.
+  /// Calls that NCCL forbids: of a communicator that is destroyed, or busy.
   int misused() const { return misused_; }
   int made() const { return made_; }
   int aborted() const { return aborted_; }
   int destroyed() const { return destroyed_; }
 
-  // What goes wrong from now on.
-  /// What a communicator is asked for stays under way.
+  // Faults, from the call on.
+  /// Requests of a communicator never complete.
   void never_finish() { stalled_ = true; }
   void refuse_to_make() { refuses_ = true; }
   void refuse_groups() { refuses_groups_ = true; }
-  /// Who aborts or destroys comes back when this goes, or after 20 s.
+  /// Aborting or destroying returns when this object is destroyed, or after 20 s.
   void hold_up_ends(std::chrono::milliseconds patience) {
     ends_ = false;
     functions().patience = patience;
   }
-  /// What the rank sends is lost.
+  /// Data sent by the rank is lost.
   void lose_sends_of(int rank) { lost_.insert(rank); }
   void fail_on_device(int rank) {
     const std::lock_guard lock(mutex_);
@@ -95,7 +95,7 @@ class FakeNccl {
     std::size_t nbytes;
     Point arrived, moved;
   };
-  struct Joint {  // a collective that all take part in
+  struct Joint {  // a collective of all ranks
     std::vector<Call> calls;
     std::vector<Point> arrived;
     Point moved;
@@ -110,13 +110,13 @@ class FakeNccl {
     Communicator(World* world, int rank) : world(world), rank(rank) {}
     World* world;
     int rank;
-    int polls = 0;                 // until what was asked for has been taken
-    std::function<void()> taking;  // gives it to the device
+    int polls = 0;                 // until the request has been taken
+    std::function<void()> taking;  // enqueues it on the device
     ncclResult_t error = ncclSuccess;
     std::vector<Point> promised;
     int joints = 0;
     bool gone = false;
-    std::shared_ptr<const int> graphs = std::make_shared<int>();  // each that has its groups, too
+    std::shared_ptr<const int> graphs = std::make_shared<int>();  // also owned by its graphs
   };
 
   inline static FakeNccl* installed = nullptr;
@@ -162,7 +162,7 @@ class FakeNccl {
           const std::lock_guard lock(mutex_);
           Communicator& communicator = *group.communicator;
           std::vector<Point> moved;
-          if (communicator.gone) return moved;  // kernels of a replay that see it at once
+          if (communicator.gone) return moved;  // kernels of a replay see it immediately
           Group asked;
           for (const Call& call : group.calls) {
             const bool to_peer = call.what == "send" || call.what == "receive";
@@ -364,7 +364,7 @@ class FakeNccl {
     self.hold_up();
     return ncclSuccess;
   }
-  /// For a scope, a call that ends a communicator.
+  /// During its lifetime, a call is ending a communicator.
   struct Ending {
     explicit Ending(FakeNccl& self) : self(self) { ++self.ending_; }
     ~Ending() { --self.ending_; }
@@ -423,10 +423,10 @@ class FakeNccl {
   }
 
   DelayedDevice& device_;
-  std::recursive_mutex mutex_;  // replays come from the device
+  std::recursive_mutex mutex_;  // replays run on the device's thread
   std::uint64_t ids_ = 0;
   std::map<std::string, World> worlds_;
-  std::deque<std::unique_ptr<Communicator>> communicators_;  // those that are gone, too
+  std::deque<std::unique_ptr<Communicator>> communicators_;  // including destroyed ones
   std::map<int, std::vector<Group>> groups_;
   std::set<int> lost_;
   std::atomic<bool> stalled_{false};

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string>
 
-/// An empty folder that disappears with the test.
+/// An empty folder that is removed at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -34,7 +34,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// No file of this process grows beyond `nbytes` while this lives: a full disk, without one.
+/// During its lifetime, no file of this process grows beyond `nbytes`: emulates a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t nbytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -54,7 +54,7 @@ class FullDisk {
   void (*handler_)(int);
 };
 
-/// The file `name` under $RINGLET_DATA; empty, with a message, where it is absent.
+/// The file `name` under $RINGLET_DATA; empty, with a message, if it is missing.
 inline std::filesystem::path real_data(const std::string& name) {
   const char* root = std::getenv("RINGLET_DATA");
   if (root != nullptr) {

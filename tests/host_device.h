@@ -1,5 +1,5 @@
-// What the CUDA devices of programs without a GPU share: memory of the host, and the CPU's kernels,
-// which a device is given as calls that it makes when it likes.
+// The common part of the emulated CUDA devices: host memory, and the CPU's kernels as calls that
+// the device runs at any later time.
 #pragma once
 
 #include <cstdlib>
@@ -35,7 +35,7 @@
 
 namespace ringlet {
 
-/// Segments of NaN, so that what is read before it is written shows.
+/// Segments of NaN, so that uninitialised reads are visible.
 struct HostSegments : cuda::SegmentSource {
   HostSegments() = default;
   HostSegments(const HostSegments&) = delete;
@@ -83,7 +83,7 @@ class HostDevice : public Backend {
  private:
   inline static HostDevice* installed = nullptr;
 
-  /// One call for all ranks, of the CPU's sums.
+  /// One call for all ranks, with the CPU's sums.
   struct OwnRanks final : DeviceRanks {
     OwnRanks(Device device, int ranks) : device(device), ranks(ranks) {}
     void all_reduce(std::span<void* const> data, std::span<const std::int64_t> edges, DType dtype,
@@ -104,7 +104,7 @@ class HostDevice : public Backend {
       for (void* const each : data) bytes.push_back(static_cast<std::byte*>(each));
       return bytes;
     }
-    /// Added on its way round to its owner, or in rank order.
+    /// Added in the order of the ring up to its owner, or in rank order.
     static void reduce(const std::vector<std::byte*>& data, std::size_t piece,
                        const std::vector<std::int64_t>& edges, Route route, CombineArgs args) {
       if (edges[piece] == edges[piece + 1]) return;
@@ -127,8 +127,8 @@ class HostDevice : public Backend {
     int ranks;
   };
 
-  // A weight that counts as rounded is read where cuda/rounded.h keeps it. A call cannot hold the
-  // storage that other forms are kept of.
+  // A weight that counts as rounded is read from the cache of cuda/rounded.h. A call cannot hold
+  // the storage that owns other forms.
   static void multiply(const MatmulArgs& args, Device device) {
     MatmulArgs own = args;
     own.keep_b = own.round_b = own.round_bias = nullptr;
@@ -144,7 +144,7 @@ class HostDevice : public Backend {
     }
     installed->give(device, [own] { matmul_kernel(own, Device{}); });
   }
-  // That of cuda/matmul_operand.h: what is captured is no order for what is not.
+  // As in cuda/matmul_operand.h: captured work does not order other work.
   static std::uint64_t work_order(Device device) {
     return reinterpret_cast<std::uintptr_t>(installed->stream(device)) + (is_capturing() ? 1 : 0);
   }

@@ -1,9 +1,9 @@
-// The tests of a floor, on any device: `core_tests --device cuda` makes tensors there, `--device
-// delayed` (or `delayed:SEED`) on the device of delayed_device.h, `--device emulated` (or
-// `emulated:SEED`), in a program that is linked with it, on the GPU of emulated/emulated.h. Exit
-// code 77, which Meson calls skipped, where that device, or the instruction set that RINGLET_ISA
-// names, is missing. On a device that is not cpu:0 the cases of the suite "host" are left out: no
-// device takes part in them, or none but a CPU can.
+// The tests of one folder, on any device: `core_tests --device cuda` makes tensors there. `--device
+// delayed` (or `delayed:SEED`) uses the device of delayed_device.h. `--device emulated` (or
+// `emulated:SEED`), in a program that is linked with it, uses the GPU of emulated/emulated.h. Exit
+// code 77, which Meson calls skipped, if that device, or the instruction set in RINGLET_ISA, is
+// missing. Devices other than cpu:0 skip the cases of the suite "host": these need no device, or
+// only a CPU.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ namespace {
 constexpr int kSkipped = 77;
 constexpr int kBadInput = 2;
 
-/// "delayed" takes the place of the CUDA devices, and of NCCL.
+/// "delayed" replaces the CUDA devices, and NCCL.
 struct Delayed {
   std::optional<ringlet::DelayedDevice> device;
 #if defined(RINGLET_TESTS_NCCL)
@@ -64,7 +64,7 @@ ringlet::Device find_device(std::string_view name, Delayed& delayed) {
   return {ringlet::DeviceType::cuda, 0};
 }
 
-/// Takes "--device NAME" out of `arguments`.
+/// Removes "--device NAME" from `arguments`.
 ringlet::Device take_device(std::vector<char*>& arguments, Delayed& delayed) {
   ringlet::Device device;
   for (std::size_t i = 1; i + 1 < arguments.size(); ++i) {

@@ -1,4 +1,4 @@
-// What PyTorch computed (tests/oracles/README.md), and how near a result must come to it.
+// PyTorch's results (tests/oracles/README.md), and error bounds for comparisons with them.
 //
 //   const Oracle ops("ops");
 //   for (const std::string& c : ops.cases("layer_norm"))
@@ -19,7 +19,7 @@
 
 namespace ringlet {
 
-/// tests/oracles, or RINGLET_ORACLES where the scripts wrote larger ones.
+/// tests/oracles, or RINGLET_ORACLES if the scripts wrote larger ones.
 inline std::string oracle_folder() {
   const char* other = std::getenv("RINGLET_ORACLES");
   return other != nullptr ? other : std::string(RINGLET_TESTS_DIR) + "/oracles";
@@ -31,7 +31,7 @@ class Oracle {
   explicit Oracle(const std::string& name)
       : file_(SafeTensors::open(oracle_folder() + "/" + name + ".safetensors")) {}
 
-  /// "case/tensor"; a copy, so it may be written.
+  /// "case/tensor"; a copy, so writable.
   Tensor tensor(const std::string& name) const {
     return file_.load(name).clone().to(default_device());
   }
@@ -61,7 +61,7 @@ inline constexpr double kF32 = 0x1p-24;
 inline constexpr double kF64 = 0x1p-53;
 inline constexpr double kBF16 = 0x1p-8;
 
-/// How far `actual` is from `expected`, in units of what is allowed.
+/// The error of `actual` relative to `expected`, and its bound.
 struct Closeness {
   double error = 0;    // max |actual - expected|
   double allowed = 0;  // tolerance * max(max |expected|, floor)
@@ -87,9 +87,9 @@ inline Closeness closeness(const Tensor& actual, const Tensor& expected, double 
   return out;
 }
 
-/// Checks shape and max |a - b| <= tolerance * max(max |b|, floor); `floor` is the size of the
-/// terms that may have cancelled. Returns the share of the allowed error that was used; the
-/// test programs print it with -s.
+/// Checks shape and max |a - b| <= tolerance * max(max |b|, floor); `floor` is the size of terms
+/// that may have cancelled. Returns the used share of the allowed error; the test programs print it
+/// with -s.
 inline double check_close(const Tensor& actual, const Tensor& expected, double tolerance,
                           const std::string& what = "", double floor = 0x1p-126) {
   INFO(what);

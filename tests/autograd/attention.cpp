@@ -12,7 +12,7 @@ Tensor ids_of(const std::vector<std::int32_t>& ids) {
   return tensor(ids, {static_cast<std::int64_t>(ids.size())});
 }
 
-// (T, n) tensors side by side: (T, 3 n).
+// Concatenates (T, n) tensors to (T, 3 n).
 Tensor side_by_side(const Tensor& q, const Tensor& k, const Tensor& v) {
   const std::int64_t n = q.size(1);
   Tensor out = empty({q.size(0), 3 * n});
@@ -56,8 +56,8 @@ TEST_CASE("attention agrees with PyTorch") {
     const auto heads = static_cast<std::int64_t>(ops.scalar(c + "/heads"));
     const Variable y = attention(qkv, bias, get("/cu_seqlens"), {heads, {}, {}, {}});
     y.backward(get("/grad_y"));
-    // A score sums d products; P has the score's absolute error as its relative one, and the
-    // gradients sum up to L terms with that error in each.
+    // A score sums d products. Its absolute error is the relative error of P, and the gradients sum
+    // up to L terms with that error each.
     const double size = static_cast<double>(y.size(1)) / static_cast<double>(heads);
     const double unit = (16 + size) * kF32;
     const Tensor grad = side_by_side(get("/grad_q"), get("/grad_k"), get("/grad_v"));

@@ -7,7 +7,7 @@
 
 namespace ringlet::autograd {
 
-/// An f64 leaf with values from a fixed sequence in (low, high), away from its ends.
+/// An f64 leaf with values from a fixed sequence in (low, high), excluding the ends.
 inline Variable input(const Shape& shape, double low = -1, double high = 1) {
   static std::uint64_t state = 1;
   std::vector<double> values(static_cast<std::size_t>(shape.numel()));

@@ -100,8 +100,8 @@ TEST_CASE("binary functions agree with PyTorch, and so do their gradients") {
       const Variable y = binary(op, a, b);
       y.backward(ops.tensor(c + "/grad_y"));
       check_close(y.tensor(), ops.tensor(c + "/y"), 2 * kF32, c);
-      // A broadcast operand's gradient sums one term for each place it was used, each rounded up
-      // to three times (div: -grad a / b^2).
+      // A broadcast operand's gradient sums one term per use, each rounded up to three times (div:
+      // -grad a / b^2).
       const double terms_a = static_cast<double>(y.numel()) / std::max<double>(1, a.numel());
       const double terms_b = static_cast<double>(y.numel()) / std::max<double>(1, b.numel());
       check_close(a.grad(), ops.tensor(c + "/grad_a"), (3 + terms_a) * kF32, c);

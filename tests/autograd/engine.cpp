@@ -41,7 +41,7 @@ TEST_CASE("gradients are written in place, into the memory the leaf was given") 
 
 TEST_CASE("a gradient shared by two inputs is never added to in place") {
   const Variable a(tensor({1.f}), true), b(tensor({1.f}), true);
-  const Variable s = a + b;       // hands one tensor to both
+  const Variable s = a + b;       // passes one tensor to both
   sum(s + a * 2 + s).backward();  // and a has a second use
   CHECK(a.grad().item() == 4);
   CHECK(b.grad().item() == 2);
@@ -106,7 +106,7 @@ TEST_CASE("a tensor written to after forward is detected and named") {
 TEST_CASE("a parameter that moved to other memory is read where it is now") {
   const Variable x(tensor({2.f}), true);
   const Variable y = x * x;
-  x.set_tensor(tensor({2.f}));  // the same values elsewhere, as a sharded model does
+  x.set_tensor(tensor({2.f}));  // the same values in other memory, as in a sharded model
   y.backward();
   CHECK(x.grad().item() == 4);
 }
@@ -145,7 +145,7 @@ struct Wrong final : Node {
 
 namespace {
 
-// A program's own op, whose backward does as the test says.
+// A custom op with the test's backward.
 struct Custom final : Node {
   std::function<void(const Tensor&, Gradients&)> rule;
   const char* name() const override { return "custom"; }
@@ -158,7 +158,7 @@ Variable custom(const Variable& x, const Variable& bias,
                         [&](Custom& node) { node.rule = std::move(rule); });
 }
 
-// The message of a backward through custom(x, bias), x an inner variable (5, 3) or a leaf.
+// The error of a backward through custom(x, bias), x an inner variable (5, 3) or a leaf.
 std::string complaint(std::function<void(const Tensor&, Gradients&)> rule, bool inner = true) {
   const Variable leaf(ones({5, 3}), true), bias(ones({3}), true);
   bias.set_name("head.bias");

@@ -15,7 +15,7 @@ using namespace ringlet::autograd;
 
 namespace {
 
-// Every element by itself: NaN for NaN, the same infinity, else within `ulps` roundings or `floor`.
+// Compares each element: NaN with NaN, the same infinity, else within `ulps` roundings or `floor`.
 void check_elements(const std::string& what, const Tensor& actual, const Tensor& expected,
                     double ulps, double floor) {
   REQUIRE(actual.shape() == expected.shape());

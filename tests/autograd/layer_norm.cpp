@@ -42,7 +42,7 @@ TEST_CASE("layer_norm agrees with PyTorch") {
       const Variable y = fused ? residual_dropout_layer_norm(x, residual, {}, {}, weight, bias, eps)
                                : layer_norm(x, weight, bias, eps);
       y.backward(ops.tensor(c + "/grad_y"));
-      // A handful of roundings each; column sums add one per row.
+      // Each value has a few roundings; column sums add one per row.
       const double rows = static_cast<double>(x.numel()) / static_cast<double>(x.size(-1));
       check_close(y.tensor(), ops.tensor(c + "/y"), 8 * kF32, c);
       check_close(x.grad(), ops.tensor(c + "/grad_x"), 16 * kF32, c);

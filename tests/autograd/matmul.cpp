@@ -92,7 +92,7 @@ TEST_CASE("gradients of dropout pass where the mask does") {
 
 namespace {
 
-// A use of its input whose gradient is all ones, in memory of its own.
+// An op with a gradient of ones, in separate memory.
 struct OnesBack final : Node {
   const std::byte** where = nullptr;
   const char* name() const override { return "ones_back"; }
@@ -103,7 +103,7 @@ struct OnesBack final : Node {
   }
 };
 
-// Where products are added to what is there.
+// Records the outputs of products that accumulate.
 struct Additions final : KernelObserver {
   std::vector<const void*> places;
   int others = 0;
@@ -146,7 +146,7 @@ TEST_CASE("a layer leaves an earlier gradient alone that somebody else has") {
   const Variable weight(tensor<float>({0, 3, 5, 0}, {2, 2}), true);
   const Variable h = x * 1;
   const Tensor grad = tensor<float>({7, 11}, {1, 2});
-  (linear(h, weight) + h).backward(grad);  // hands it to both
+  (linear(h, weight) + h).backward(grad);  // passes it to both
   CHECK(x.grad().to_vector() == std::vector<float>{7 + 55, 11 + 21});
   CHECK(grad.to_vector() == std::vector<float>{7, 11});
 }
@@ -176,7 +176,7 @@ TEST_CASE("layers as one have each its own gradients, wherever they lie and whic
             biases.back().set_grad_buffer(bias_arena.slice(begin, begin + rows[i]));
         }
         if (wanted == 0) continue;
-        for (int times = 1; times <= 2; ++times) {  // written, then added to
+        for (int times = 1; times <= 2; ++times) {  // written, then accumulated
           packed_linear(x, weights, biases).backward(grad);
           for (std::int64_t i = 0, begin = 0; i < 3; begin += rows[i++]) {
             const Tensor part = narrow(grad, 1, begin, rows[i]);

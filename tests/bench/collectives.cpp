@@ -1,5 +1,5 @@
-// The contenders of the collectives bench on a GPU that ranks share, of host memory and behind the
-// host; on a CPU tests/cli runs the program itself.
+// The contenders of the collectives bench on a shared GPU, emulated asynchronously in host memory.
+// On a CPU tests/cli runs the program itself.
 #include <doctest/doctest.h>
 
 #include "../delayed_device.h"

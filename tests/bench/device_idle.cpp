@@ -30,7 +30,7 @@ TEST_CASE("how idle a device is counts from the first to the last that it does i
   int runs = 0;
   const DeviceIdle idle = record_idle(recorded, 5, [&](int steps) {
     for (int i = 0; i < steps; ++i) recorded.step();
-    // The first gets recording under way, in the second there is a capture.
+    // The first call starts the recording, the second one has a capture.
     if (++runs < 3) recorded.now += 100'000'000, recorded.step();
     return runs != 2;
   });

@@ -29,7 +29,7 @@ TEST_CASE("a run takes as long as its device does, whatever else the host has do
   };
   const double one = some(1);
   CHECK(one > 0);
-  CHECK(runs >= 7);  // a first, one that is looked at, and a batch at least of five
+  CHECK(runs >= 7);  // a warm-up, one timed run, and at least one batch of five
   CHECK(some(400) > 4 * one);
 }
 

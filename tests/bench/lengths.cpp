@@ -1,4 +1,4 @@
-// Batches of drawn lengths, as ranks get them.
+// Batches of drawn lengths for each rank.
 #include "ringlet/bench/lengths.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ const Lengths& snli() {
   return lengths;
 }
 
-/// Of a step of 32 pairs a rank.
+/// The tokens of each rank in a step of 32 pairs per rank.
 std::vector<double> tokens_of_ranks(std::int64_t step, std::size_t ranks) {
   std::vector<double> tokens;
   for (std::size_t rank = 0; rank < ranks; ++rank)

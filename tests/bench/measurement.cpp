@@ -1,4 +1,4 @@
-// Ranks' measurements as one, and how far apart they were.
+// Merged measurements of ranks, and their spread.
 #include "ringlet/bench/measurement.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ Measurement rank_of(const std::vector<double>& step_ms) {
 TEST_CASE("unconnected devices stray as far as they differ in a step, not as steps differ") {
   const Measurement alike = merge({rank_of({100, 200}), rank_of({100, 200})}, false);
   CHECK(alike.rank_variance_ms2 == 0);
-  // Variances of 200, 0 and 200 between two of a step.
+  // Variances of 200, 0 and 200 between the two ranks.
   const Measurement apart = merge({rank_of({90, 200, 310}), rank_of({110, 200, 290})}, false);
   CHECK(apart.rank_variance_ms2 == doctest::Approx(400 / 3.0));
   CHECK(Measurement::from_text(apart.to_text()).rank_variance_ms2 == apart.rank_variance_ms2);

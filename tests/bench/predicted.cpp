@@ -1,5 +1,5 @@
-// What a run is predicted to gain, and what is to blame where it does not: steps made up so that
-// each term in turn is the one.
+// The predicted speed-up of a run, and the cause of a shortfall: with made-up steps, so that each
+// term is once the cause.
 #include "ringlet/bench/predicted.h"
 
 #include <doctest/doctest.h>
@@ -66,7 +66,7 @@ Step modelled(const Predicted& predicted, Strategy strategy, double rows = 900,
                     link_of(kLink, options), strategy, 2);
 }
 
-/// A step that takes what the model says.
+/// A step with exactly the modelled times.
 Phases as_modelled(const Step& step) {
   const double waits = 1e3 * (step.exposed_s - step.gather_s);
   const double both = 1e3 * step.compute_s - kAlone.data;
@@ -74,7 +74,7 @@ Phases as_modelled(const Step& step) {
           1e3 * step.exposed_s};
 }
 
-/// Of two that differ by 22 ms in each step.
+/// Two devices with steps that differ by 22 ms.
 Row side_by_side() {
   Row row = row_of("unconnected", 2, kAlone);
   row.rounds[0].rank_variance_ms2 = 242;
@@ -91,7 +91,7 @@ PredictedRow beside(Strategy strategy, const Phases& ms, std::vector<Row> others
   return *row;
 }
 
-/// Its steps are graphs, whose phases nobody sees.
+/// The steps become graphs, without separate phases.
 Row replayed(Row row) {
   row.rounds[0].replayed = 1;
   for (const std::size_t phase : {1, 2, 3}) row.rounds[0].phase_ms[phase].clear();
@@ -131,7 +131,7 @@ TEST_CASE("ranks that stray as unconnected ones do wait as modelled, and nothing
     CHECK(row.measured->speedup == doctest::Approx(row.speedup));
     for (const auto& [term, ms] : row.measured->excess.terms())
       CHECK(ms == doctest::Approx(0).scale(1).epsilon(1e-6));
-    // Who does not know that they stray blames what waits: under DP its own computing.
+    // Without the spread the waits are blamed: under DP its own computing.
     const Excess blamed = beside(strategy, as_modelled(step)).measured->excess;
     CHECK(std::string(blamed.blame()) == (strategy == Strategy::dp ? "compute" : "collectives"));
     CHECK(blamed.sum() == doctest::Approx(1e3 * step.straggler_s));

@@ -24,7 +24,7 @@ TEST_CASE("a step is weighed, then the same one is timed by its device's clock")
       static_cast<void>(matmul(a, b));
       static_cast<void>(matmul(a, b));
       static_cast<void>(embedding(table, ids));
-      static_cast<void>(elsewhere.clone());  // the loader's, say
+      static_cast<void>(elsewhere.clone());  // e.g. by the loader
     });
   CHECK(order == std::vector<bool>{false, true, false, true});
   const StepTimes times = profile.per_step();

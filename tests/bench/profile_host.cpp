@@ -27,5 +27,5 @@ TEST_CASE("a step's kernels are its thread's, those of others at the time beside
   REQUIRE(times.beside.size() == 1);
   CHECK(times.kernels.at("matmul NN Tx4x4").calls == 1);
   CHECK(times.beside.at("matmul NN Tx4x4").calls == 1);
-  CHECK(profile.per_step().beside.size() == 1);  // nor what measures the ceilings
+  CHECK(profile.per_step().beside.size() == 1);  // nor the measurement of the ceilings
 }

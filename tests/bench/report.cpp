@@ -1,4 +1,4 @@
-// What the throughput bench says of rows that were made up.
+// The throughput bench's report of made-up rows.
 #include "ringlet/bench/report.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The table's rows on several GPUs, which are delayed ones; on a CPU tests/cli runs the program
+// The table's rows on several GPUs, here delayed devices; on a CPU tests/cli runs the program
 // itself.
 #include <doctest/doctest.h>
 
@@ -39,7 +39,7 @@ ThroughputOptions options_for(Device device, int devices, const TemporaryFolder&
   return options;
 }
 
-/// Every row of the table trains its share of a batch on each device.
+/// In every row each device trains its share of the batch.
 void run_rows(const ThroughputOptions& options) {
   for (const Plan& plan : plan_rows(options)) {
     CAPTURE(plan.name);
@@ -56,7 +56,7 @@ void run_rows(const ThroughputOptions& options) {
 }  // namespace
 
 #if defined(RINGLET_TESTS_NCCL)
-// Threads stand in for the processes, which NCCL's own stand-in could not join.
+// Threads replace the processes, which the fake NCCL cannot connect.
 TEST_CASE("rows of ranks that a launcher started, each on the GPU that it sees, over NCCL") {
   if (has_backend(DeviceType::cuda)) return;
   DelayedDevice delayed(1, {"0000:01:00.0", "0000:02:00.0"});

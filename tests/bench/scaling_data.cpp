@@ -1,4 +1,4 @@
-// The figures that the scaling model is held against, and what its file may not say.
+// The reference figures of the scaling model, and errors in its file.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 const fs::path kBench = RINGLET_BENCH_DIR;
 Entry data() { return Entry::read(kBench / "data/scaling.json"); }
 
-// "table, row" of what is further off than `most`.
+// "table, row" of figures with an error above `most`.
 std::set<std::string> beyond(const std::vector<Check>& checks, double most) {
   std::set<std::string> out;
   for (const Check& check : checks) {
@@ -49,9 +49,9 @@ TEST_CASE("BERT-large in f16 on A100s, as NVIDIA published it: within 5 % in eve
 TEST_CASE("all that NVIDIA published of BERT-large: within 5 %, but for the rows named here") {
   const std::vector<Check> checks = check_published(data());
   CHECK(checks.size() == 42);
-  // Beyond 64 GPUs TF32 at length 512 falls behind f16, which sends as much in half the time;
-  // SQuAD's steps are short, and one device's rates are rounded to 12 and 52; MLPerf's rows differ
-  // in how they pack sequences.
+  // Beyond 64 GPUs TF32 at length 512 scales worse than f16, although f16 sends as much in half the
+  // time. SQuAD's steps are short, and one device's rates are rounded to 12 and 52. MLPerf's rows
+  // differ in how they pack sequences.
   CHECK(beyond(checks, 0.05) ==
         std::set<std::string>{
             "DGX A100, TF32, length 512, 128 devices", "DGX A100, TF32, length 512, 256 devices",
@@ -63,7 +63,7 @@ TEST_CASE("all that NVIDIA published of BERT-large: within 5 %, but for the rows
 TEST_CASE("two ranks on a CPU: within 10 % of what was measured, but for the rows named here") {
   const std::vector<Check> checks = check_strategies(data());
   CHECK(checks.size() == 21);
-  // Neither ZeRO-1's waits nor FSDP's are explained by one wait a step for the slower rank.
+  // One wait per step for the slower rank explains neither ZeRO-1's waits nor FSDP's.
   CHECK(beyond(checks, 0.10) == std::set<std::string>{"minilm-l6, bf16, Zen 4, zero1 x 2",
                                                       "minilm-l6, f32, Zen 4, fsdp x 2"});
   CHECK(beyond(checks, 0.20).empty());
@@ -120,7 +120,7 @@ TEST_CASE("how ranks stray is what the file says, else what unconnected devices'
   CHECK(read("", "", 1) == 0);
   CHECK(read(R"(, "spread": 0.03)", "", 1) == 0.03);
   CHECK(read(R"(, "spread": 0.03)", R"(, "spread": 0.02)", 1) == 0.02);
-  // The mean of two strays by 20, one of them by the root of 2 times that.
+  // The mean of two has a spread of 20, one of them the root of 2 times that.
   const char* steps = R"(, "steps_ms": [90, 210, 110, 190])";
   CHECK(read("", steps, 2) == doctest::Approx(std::sqrt(2) * 20 / 150));
   CHECK(read("", R"(, "spread": 0.02)", 2) == 0.02);
@@ -137,7 +137,7 @@ TEST_CASE("an encoder's network is that of its parameters") {
     double bytes = 0;
     for (const auto& parameter : ringlet::models::Transformer::create(config)->parameters())
       bytes += 4 * static_cast<double>(parameter.numel());
-    // MPNet's table of relative positions is in no unit of the model's.
+    // The model's units exclude MPNet's table of relative positions.
     CHECK(network.bytes() == doctest::Approx(bytes).epsilon(1e-4));
     CHECK(network.layers == config.num_hidden_layers);
     CHECK(network.row_bytes == doctest::Approx(4.0 * 900 * config.hidden_size));

@@ -33,7 +33,7 @@ Link nodes_of_8() {
   return link;
 }
 
-// Layers of 25 MiB and a table of 90.
+// Layers of 25 MiB and a table of 90 MiB.
 const Network kNetwork{12, 25 * kMiB, 90 * kMiB, 0, 2 * kMiB};
 const DeviceStep kDevice{
     .samples = 32, .forward_s = 0.01, .backward_s = 0.02, .optimizer_s = 0.004};
@@ -44,7 +44,7 @@ TEST_CASE("a ring's steps: 2 (n - 1) hops, 2 (n - 1) / n of the bytes; between n
   const Link link = nodes_of_8();
   CHECK(link.ring(8, 100e6, 2) == doctest::Approx(8e-6 + 14 * 3e-6 + 1.75e-3));
   CHECK(link.ring(8, 100e6, 1) == doctest::Approx(8e-6 + 7 * 3e-6 + 0.875e-3));
-  // Of 15 hops one leads to the other node, where it takes 1.4 times its time.
+  // One of 15 hops leads to the other node and takes 1.4 times its latency.
   CHECK(link.ring(16, 100e6, 1) ==
         doctest::Approx(8e-6 + 14 * 3e-6 + 1.4 * 14e-6 + 15 / 16.0 * 100e6 / 50e9));
 }
@@ -133,23 +133,23 @@ TEST_CASE("slower links never help, and DDP is never faster than n devices") {
 }
 
 TEST_CASE("a bucket goes when its gradients are there and the one before it has gone") {
-  // Of 26 MiB of layers the first bucket has 1, the other 25; then 4 MiB of the embeddings.
+  // The layers' 26 MiB are one bucket of 1 and one of 25; the embeddings' 4 MiB are the last.
   const Network network{2, 13 * kMiB, 0, 0, 4 * kMiB};
   const DeviceStep device{.samples = 1, .forward_s = 1, .backward_s = 2.6};
   Link link;
-  link.rate = 10 * kMiB;  // of two devices each sends as much as the bucket has
+  link.rate = 10 * kMiB;  // each of two devices sends the whole bucket
   // The buckets are ready at 1.1 and 3.6 s, and take 0.1, 2.5 and 0.4 s.
   const Step slow = model_step(device, network, link, Strategy::ddp, 2);
   CHECK(slow.compute_s == doctest::Approx(3.6));
   CHECK(slow.exposed_s == doctest::Approx(2.5 + 0.4));
   CHECK(slow.sent_bytes == doctest::Approx(30 * kMiB));
-  // The second backward of two hides the same; the first one sends nothing.
+  // The second backward of two overlaps the same collectives; the first one sends nothing.
   DeviceStep twice = device;
   twice.accumulations = 2;
   const Step both = model_step(twice, network, link, Strategy::ddp, 2);
   CHECK(both.compute_s == doctest::Approx(7.2));
   CHECK(both.exposed_s == doctest::Approx(2.9));
-  // Where the same core does both, nothing is hidden.
+  // If the same core does both, nothing is overlapped.
   link.share = 1;
   CHECK(model_step(device, network, link, Strategy::ddp, 2).exposed_s == doctest::Approx(3.0));
 }
@@ -160,7 +160,7 @@ TEST_CASE("ZeRO-1 hides reduce-scatters behind backward, and no all-gather") {
   Link link;
   link.rate = 10 * kMiB;
   const Step step = model_step(device, network, link, Strategy::zero1, 2);
-  // A layer's take 0.5 s each way, those of the embeddings 0.2.
+  // A layer's collectives take 0.5 s each way, those of the embeddings 0.2 s.
   CHECK(step.exposed_s == doctest::Approx(0.5 + 0.2 + 2 * 0.5 + 0.2));
   CHECK(step.gather_s == doctest::Approx(2 * 0.5 + 0.2));
   CHECK(step.optimizer_s == doctest::Approx(0.5));
@@ -181,8 +181,8 @@ TEST_CASE("FSDP waits for the first unit, hides the others and gathers matrices 
   DeviceStep device{.samples = 1, .forward_s = 4, .backward_s = 8, .optimizer_s = 1};
   Link link;
   link.rate = 10 * kMiB;
-  // Embeddings and the first layer before forward, the last layer before backward; the last
-  // layer's reduce-scatter is hidden, the first's and that of the embeddings are not.
+  // Exposed: embeddings and the first layer before forward, the last layer before backward; the
+  // reduce-scatter of the first layer and of the embeddings. The last layer's is overlapped.
   const Step f32 = model_step(device, network, link, Strategy::fsdp, 2);
   CHECK(f32.exposed_s == doctest::Approx(0.2 + 0.5 + 0.5 + 0.5 + 0.2));
   CHECK(f32.sent_bytes == doctest::Approx(3 * 12 * kMiB));
@@ -221,7 +221,7 @@ TEST_CASE("the slowest of unlike ranks sets the pace, of one it is the mean") {
   device.slowest = 1.5;
   CHECK(model_step(device, kNetwork, Link(), Strategy::ddp, 4).compute_s == doctest::Approx(0.045));
   CHECK(model_step(device, kNetwork, Link(), Strategy::none, 1).compute_s == doctest::Approx(0.03));
-  // DP deals one batch out.
+  // DP divides one batch.
   CHECK(model_step(device, kNetwork, Link(), Strategy::dp, 4).compute_s == doctest::Approx(0.03));
 }
 

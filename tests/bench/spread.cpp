@@ -1,4 +1,4 @@
-// How ranks stray, and what waiting for the slowest costs: against drawn steps.
+// The spread of ranks, and the cost of waiting for the slowest, compared with drawn steps.
 #include "ringlet/bench/spread.h"
 
 #include <doctest/doctest.h>
@@ -34,10 +34,10 @@ Link slow_link() {
 }
 
 struct Mean {
-  double value = 0, error = 0;  // of it, one standard deviation
+  double value = 0, error = 0;  // of `value`, one standard deviation
 };
 
-/// Of the slowest rank's step, ranks' steps being normal.
+/// The mean of the slowest rank's step, for normally distributed steps.
 Mean simulated_slowest(int ranks, double mean, double deviation) {
   std::mt19937_64 bits(17);
   std::normal_distribution<double> step(mean, deviation);
@@ -76,11 +76,11 @@ TEST_CASE("a step of ranks that stray takes as long as the slowest one's, drawn 
     CHECK(std::abs(ddp.seconds() - drawn.value) < 4 * drawn.error);
     CHECK(ddp.compute_s == doctest::Approx(0.3));
     CHECK(ddp.exposed_s == doctest::Approx(ddp.straggler_s));
-    // An n-th of the update strays less.
+    // An n-th of the update has a smaller spread.
     const double sharded = 0.3 + 0.04 / n;
     const Step zero1 = model_step(kStraying, kSmall, none, Strategy::zero1, n);
     CHECK(zero1.seconds() == doctest::Approx(sharded * (1 + 0.08 * expected_maximum(n))));
-    // DP's threads meet behind forward and backward; the first device alone updates.
+    // DP's threads meet after forward and backward; only the first device updates.
     const Step dp = model_step(kStraying, kSmall, none, Strategy::dp, n);
     CHECK(dp.compute_s == doctest::Approx(0.3 * (1 + 0.08 * expected_maximum(n))));
     CHECK(dp.exposed_s == doctest::Approx(0));
@@ -121,7 +121,7 @@ TEST_CASE("the spread over rounds leaves out what a batch and what a round have 
   CHECK(spread_over_rounds({{100}, {120}}) == 0);
   CHECK(spread_over_rounds({{100, 200, 300}, {100, 200, 300}}) == 0);
   CHECK(spread_over_rounds({{100, 200, 300}, {150, 250, 350}}) == 0);
-  // Each is 10 off, in squares 400, of which one degree of freedom is left.
+  // Each value deviates by 10, squares sum to 400; one degree of freedom is left.
   CHECK(spread_over_rounds({{90, 210}, {110, 190}}) == doctest::Approx(20 / 150.0));
   std::mt19937_64 bits(5);
   std::normal_distribution<double> noise(0, 12);

@@ -1,4 +1,4 @@
-// The sum on paper against what steps take: on the CPU, and captured on a device that runs behind.
+// The computed memory compared with real steps: on the CPU, and captured on an asynchronous device.
 #include "ringlet/bench/step_memory.h"
 
 #include <doctest/doctest.h>
@@ -69,7 +69,7 @@ TEST_CASE_FIXTURE(OnCpu, "a step takes what it takes on paper, and little beside
         }
         const auto taken = static_cast<double>(memory_stats(Device{}).peak - before);
         const StepMemory paper = step_memory(config, batch.tokens(), dtype, DeviceType::cpu);
-        // Units' ends in four arenas, ids, and what the loss keeps of each pair.
+        // Unit ends in four arenas, ids, and the loss's values per pair.
         const auto units = static_cast<double>(config.num_hidden_layers + 3);
         const auto tokens = static_cast<double>(batch.tokens());
         const double beside = 16 * kNormBlock * units + 32 * tokens + 32 * 4 * 64 * 16;
@@ -80,7 +80,7 @@ TEST_CASE_FIXTURE(OnCpu, "a step takes what it takes on paper, and little beside
 }
 
 TEST_CASE("the memory that graphs share has little that a step has not on paper") {
-  if (has_backend(DeviceType::cuda)) return;  // steps of a size that counts are measured there
+  if (has_backend(DeviceType::cuda)) return;  // steps of realistic size are measured there
   const DelayedDevice delayed;
   const Device device{DeviceType::cuda, 0};
   models::EncoderConfig config = config_of(models::Architecture::mpnet);

@@ -1,4 +1,4 @@
-// Programs that run beside a test, and what is left of them.
+// Programs that run in the background of a test, and their remains.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@
 #include "ringlet/tests/cli/on_device.h"
 #include "ringlet/tests/files.h"
 
-/// A program under way; killed with the test.
+/// A running program; killed with the test.
 class Background {
  public:
   Background(const std::vector<std::string>& arguments,
@@ -63,7 +63,7 @@ class Background {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   }
 
-  /// Whether `condition` became true in time.
+  /// Whether `condition` became true before the limit.
   static bool until(const std::function<bool()>& condition, double limit_s = 60) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
     while (!condition()) {
@@ -73,7 +73,7 @@ class Background {
     return true;
   }
 
-  /// Whether standard output came to hold `text` this often.
+  /// Whether standard output contains `text` this often before the limit.
   bool says(const std::string& text, int times = 1) const {
     return until([&] { return count(out(), text) >= times; });
   }
@@ -90,7 +90,7 @@ class Background {
   bool ended_ = false;
 };
 
-/// The numbers behind each "pid ".
+/// The numbers after each "pid ".
 inline std::vector<pid_t> pids_in(const std::string& text) {
   std::vector<pid_t> pids;
   for (std::size_t at = 0; (at = text.find("pid ", at)) != text.npos; at += 4)
@@ -98,7 +98,7 @@ inline std::vector<pid_t> pids_in(const std::string& text) {
   return pids;
 }
 
-/// Whether none of them is there any more (zombies are gone, too, when their parent is).
+/// Whether none of them exists any more (zombies disappear, too, when their parent does).
 inline bool all_gone(const std::vector<pid_t>& pids, double limit_s = 20) {
   return Background::until(
       [&] {

@@ -1,4 +1,4 @@
-// What is wrong is told in one line that names it; the exit code is 2 and nothing is written.
+// Errors are one line that names the cause; the exit code is 2 and nothing is written.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +15,7 @@ using ringlet::write_file;
 
 namespace {
 
-/// A model folder of the tiny configuration, made once.
+/// A model folder of the tiny configuration, created once.
 const fs::path& tiny_model() {
   static const TemporaryFolder folder;
   static const fs::path model = [] {
@@ -222,7 +222,7 @@ TEST_CASE_FIXTURE(Fixture, "options that do not fit") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "a GPU that is not there" * doctest::test_suite("host")) {
-  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // where there are some
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // hides GPUs if there are any
   check_refused_naming(
       run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "cuda"}),
       {"--device cuda", "no CUDA device"});
@@ -249,7 +249,7 @@ TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written file of embedding
 }
 
 TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written model") {
-  // A disk of its own for the program, 200 kB small; what is left on it is listed at the end.
+  // A separate disk of 200 kB for the program; the files left on it are listed at the end.
   fs::create_directory(folder / "disk");
   const std::string disk = (folder / "disk").string();
   const std::string mount = "mount -t tmpfs -o size=200k none " + disk;
@@ -266,7 +266,7 @@ TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written model") {
                   mount + " && { " + train + "; code=$?; find " + disk + "; exit $code; }"});
   CHECK_EQ(outcome.code, 2);
   CHECK(outcome.err.find("No space left on device") != std::string::npos);
-  CHECK(outcome.out.find("metrics.jsonl") != std::string::npos);  // it did get as far as saving
+  CHECK(outcome.out.find("metrics.jsonl") != std::string::npos);  // it did reach saving
   CHECK(outcome.out.find("model") == std::string::npos);
   CHECK(outcome.out.find(".tmp") == std::string::npos);
 }
@@ -276,14 +276,14 @@ TEST_CASE_FIXTURE(Fixture, "more than the memory limit, or a limit that is no si
   const ringlet::Device device = ringlet::default_device();
   const std::string bytes = ringlet::str(" is ", 4 << 20);
   const std::string limit = ringlet::str("the memory limit of ", device, bytes);
-  // Either rank may be the first to say so, on GPUs of its own.
+  // Either rank may report it first, on separate GPUs.
   const std::string any_limit = device.type == ringlet::DeviceType::cpu ? limit : bytes;
   check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "4MiB"}),
                        {"[none]", "parameters need", limit});
   check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "4MiB", "--strategy", "ddp",
                                     "--devices", "2"}),
                        {"[ddp]", "bytes on each rank", any_limit});
-  // Less than the random weights alone, under whatever strategy.
+  // Less than the random weights alone, under each strategy.
   for (const char* strategy : {"none", "fsdp"})
     check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "64KiB", "--strategy",
                                       strategy, "--devices", "1"}),

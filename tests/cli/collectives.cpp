@@ -16,7 +16,7 @@ TEST_CASE("collectives measures nothing at all, then one element and up") {
   for (const auto& row : written["rows"])
     if (row["algorithm"] == "direct") direct.push_back(row["bytes"]);
   CHECK(direct == std::vector<std::int64_t>{0, 4, 16, 64});
-  // The copies are what the others are measured by.
+  // The copies are the reference of the other rows.
   for (const auto& row : written["rows"]) CHECK(row.contains("of_copy") == (row["bytes"] > 0));
 }
 

@@ -1,5 +1,5 @@
-// Linked into `ringlet` for its tests: devices that stand in for a GPU's, there before main(), of
-// one host. As with the driver CUDA_VISIBLE_DEVICES says which a process sees, "2,0".
+// Linked into `ringlet` for its tests: emulated GPUs of one host, created before main(). As with
+// the driver, CUDA_VISIBLE_DEVICES lists the visible ones, "2,0".
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -18,7 +18,7 @@ std::vector<std::string> visible_bus_ids() {
   return ids;
 }
 
-// Never destroyed: after an error work is in flight at exit, and the CPU's threads are gone.
+// Never destroyed: after an error work is in flight at exit, when the CPU's threads have ended.
 [[maybe_unused]] const auto* const devices = new ringlet::DelayedDevice(1, visible_bus_ids());
 
 }  // namespace

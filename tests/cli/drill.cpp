@@ -1,4 +1,4 @@
-// `ringlet drill` itself; what it finds is the meson test of its name.
+// `ringlet drill` itself; the meson test `drill` runs its trials.
 #include <sys/stat.h>
 #include <filesystem>
 #include <fstream>
@@ -31,7 +31,7 @@ TEST_CASE("a drill that has nothing to try is refused") {
                 "are no processes");
 }
 
-// Which ranks and points the seed draws is told in each line.
+// Each line reports the ranks and points that the seed draws.
 TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in making its files") {
   const Outcome outcome = run({"drill", "--transport", "shm", "--faults", "killed_saving,disk_full",
                                "--trials", "8", "--steps", "4", "--seed", "88"});
@@ -68,7 +68,7 @@ TEST_CASE("a drill that is told to end stops, and leaves nothing") {
   CHECK_EQ(folder.entries(), 0);
 }
 
-// The first trial's verdict goes into a pipe that is full, so the second one cannot begin.
+// The first trial's verdict goes into a full pipe, so the second one cannot begin.
 TEST_CASE("told to end between two trials it leaves nothing, either") {
   const TemporaryFolder folder;
   const std::filesystem::path work = folder / "work";
@@ -85,7 +85,7 @@ TEST_CASE("told to end between two trials it leaves nothing, either") {
   Background job({"sh", "-c", "exec \"$0\" \"$@\" > " + pipe, RINGLET_PROGRAM, "drill",
                   "--transport", "thread", "--faults", "nan", "--trials", "100", "--steps", "4"},
                  {{"TMPDIR", work.string()}});
-  // The trial is over and no rank is left: the drill is about to say so, or waits to.
+  // The trial is over and no rank is left: the drill is about to print, or blocked in it.
   const auto said = [&] {
     for (const auto& drill : std::filesystem::directory_iterator(work))
       return std::filesystem::exists(drill.path() / "trial-0/run/checkpoint-4") &&

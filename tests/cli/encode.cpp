@@ -43,7 +43,7 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   }
   CHECK(texts == std::vector<std::string>{"A dog \"runs\".", "", "Zwei Hunde, \xc3\xa4hnlich."});
 
-  // The same bits on any number of threads, and few tokens at a time, of which a GPU's products may
+  // The bits do not depend on the number of threads. With few tokens at a time a GPU's products may
   // add in another order.
   REQUIRE_EQ(encode("more.jsonl", {"--threads-per-device", "3", "--batch-tokens", "1"}).code, 0);
   if (ringlet::default_device().type == ringlet::DeviceType::cpu)

@@ -1,4 +1,4 @@
-// `ringlet evaluate` on the small MPNet of tests/oracles, and what it refuses.
+// `ringlet evaluate` on the small MPNet of tests/oracles, and its errors.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// Which GPU each process of a launcher has, where processes see other GPUs than their host does:
+// The GPU of each process under a launcher, if processes see other GPUs than their host.
 // RINGLET_PROGRAM is tests/cli/delayed_ringlet.cpp.
 #include <algorithm>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 const std::string kModel = std::string(RINGLET_TESTS_DIR) + "/oracles/mpnet";
 
-/// On as many ranks, behind what sets the variables of each: "NCCL_HOSTID=$RANK".
+/// Runs the command on `ranks` ranks, each with these variables set: "NCCL_HOSTID=$RANK".
 Outcome on_ranks(int ranks, const std::string& variables, const std::vector<std::string>& command) {
   std::vector<std::string> all{"run",
                                "--nproc-per-node",
@@ -90,7 +90,7 @@ TEST_CASE("processes with a GPU each, or on hosts of their own to NCCL, are left
                                 "CUDA_VISIBLE_DEVICES=3 NCCL_HOSTID=rank-$RANK"}) {
     CAPTURE(variables);
     const Outcome outcome = train(folder, variables);
-    CHECK_EQ(outcome.code, 1);  // it finds no GPU here, or is not here itself
+    CHECK_EQ(outcome.code, 1);  // NCCL finds no GPU, or is not installed
     CHECK_MESSAGE(outcome.err.find("NCCL") != std::string::npos, outcome.err);
     CHECK_MESSAGE(outcome.err.find("share the GPU") == std::string::npos, outcome.err);
   }

@@ -36,7 +36,7 @@ TEST_CASE("info tells the devices, the processor's features, the kernels and the
 }
 
 TEST_CASE("info lists every library that the program is linked with") {
-  // The toolchain's own, sanitizers included, are no news.
+  // The toolchain's libraries, including sanitizers, are expected.
   const std::set<std::string> toolchain{"c",    "m",     "stdc++", "gcc_s", "pthread",
                                         "asan", "ubsan", "tsan",   "rt",    "dl"};
   const std::map<std::string, std::string> names{{"fmt", "fmt"},
@@ -67,7 +67,7 @@ TEST_CASE("info says what there is of CUDA, and plainly where there is none") {
   std::size_t gpus = 0;
   for (const auto& device : info["devices"]) gpus += device.contains("compute_capability");
   CHECK_EQ(text.find("           no CUDA device") != std::string::npos, gpus == 0);
-  // To the host and back, and to each other.
+  // To the host and back, and between GPUs.
   CHECK_EQ(info["links"].size(), gpus == 0 ? 0 : gpus * (gpus + 1));
   CHECK_EQ(text.find("link       ") != std::string::npos, gpus > 0);
   for (const auto& link : info["links"]) CHECK(link["right"].get<bool>());

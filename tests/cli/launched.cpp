@@ -1,4 +1,4 @@
-// `ringlet evaluate` and `ringlet encode` as ranks of a launcher: one answer, from all of them.
+// `ringlet evaluate` and `ringlet encode` as ranks of a launcher: one common result.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -30,7 +30,7 @@ std::string pairs(int n) {
   return text;
 }
 
-/// Without the "[0] " that the launcher puts before a line of rank 0.
+/// The output without the launcher's prefix "[0] " of rank 0's lines.
 std::string as_unlaunched(const std::string& out) {
   REQUIRE(out.starts_with("[0] "));
   std::string text = out.substr(4);

@@ -1,5 +1,5 @@
-// The same program under other launchers: their environment by hand, and themselves where they are
-// installed.
+// The same program under other launchers: with their environment set by hand, and under the
+// launchers themselves if they are installed.
 #include <memory>
 
 #include "ringlet/comm/launcher/cores.h"
@@ -19,7 +19,7 @@ using Variables = std::map<std::string, std::string>;
 
 const std::string program_of_ranks = RINGLET_RANK_PROGRAM;
 
-/// What all ranks print, started by hand under these variables.
+/// The output of all ranks, started by hand with these variables.
 std::string outputs(const std::vector<Variables>& ranks, const std::string& mode) {
   return with_environment({}, [&] {
     std::vector<std::unique_ptr<Background>> programs;
@@ -43,7 +43,7 @@ void check_sums(const std::string& out, int n) {
              1);
 }
 
-/// Runs the launcher with these arguments, if there is one; what its ranks print.
+/// Runs the launcher, if installed, with these arguments and checks the output of its ranks.
 void check_launcher(const std::string& launcher, std::vector<std::string> arguments, int n) {
   if (std::system(str("command -v ", launcher, " > /dev/null 2>&1").c_str()) != 0) {
     MESSAGE("skipped: there is no " << launcher);
@@ -71,7 +71,7 @@ TEST_CASE("under torchrun's variables rank 0 keeps the store") {
                      {"WORLD_SIZE", "3"},
                      {"LOCAL_RANK", std::to_string(rank)},
                      {"LOCAL_WORLD_SIZE", "3"},
-                     {"MASTER_ADDR", "some.name.elsewhere"},  // all are here: loopback will do
+                     {"MASTER_ADDR", "some.name.elsewhere"},  // all are local: use loopback
                      {"MASTER_PORT", port}});
   check_sums(outputs(ranks, "group"), 3);
   for (Variables& rank : ranks) rank["RINGLET_TOKEN"] = "a secret of this test";
@@ -131,8 +131,8 @@ TEST_CASE("ranks share the host's processors") {
   }
 }
 
-// Their usual port, 29500, may be another job's of this host. torchrun 1.13 knows no other spelling
-// and, under Python 3.11, no redirection but one that is asked for.
+// Another job on this host may use their default port, 29500. torchrun 1.13 has no other spelling
+// and, under Python 3.11, requires an explicit redirection.
 TEST_CASE("torchrun starts it") {
   const std::string port = free_port();
   const TemporaryFolder logs;
@@ -142,7 +142,7 @@ TEST_CASE("torchrun starts it") {
                  2);
 }
 
-// With --cpu it starts one process, whatever it is told; without, it looks for no GPU.
+// With --cpu it starts one process regardless of the number; without, it does not look for a GPU.
 TEST_CASE("accelerate starts it") {
   const std::string port = free_port();
   check_launcher(

@@ -1,5 +1,5 @@
-// Ranks that are processes and share one GPU, over NCCL's sockets: each says that it is a host of
-// its own, or the second is refused. RINGLET_RANK_PROGRAM is tests/comm/rank_program.cpp.
+// Ranks as processes that share one GPU, over NCCL's sockets: each reports a different host, or
+// NCCL refuses the second. RINGLET_RANK_PROGRAM is tests/comm/rank_program.cpp.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -59,8 +59,8 @@ TEST_CASE("two processes on one GPU that are no hosts of their own are told so b
         std::string::npos);
 }
 
-// What the other rank says itself, behind the end of its communicator: the launcher would end it,
-// too.
+// Checks the other rank's own report after the end of its communicator, since the launcher also
+// ends that rank.
 TEST_CASE("a process that is killed ends the others, whose GPUs wait for it") {
   if (!has_gpu()) return;
   const auto start = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// Programs run where the tests do: `cli_tests --device cuda`.
+// Programs run on the tests' device: `cli_tests --device cuda`.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include "ringlet/core/error.h"
 #include "ringlet/tests/device.h"
 
-/// Whether one of the words, perhaps behind those of a launcher, starts what takes --device.
+/// Whether one of the words, also after those of a launcher, starts a program that takes --device.
 inline bool computes(const std::vector<std::string>& command) {
   std::string before;
   for (const std::string& word : command) {
@@ -22,7 +22,7 @@ inline bool computes(const std::vector<std::string>& command) {
   return false;
 }
 
-/// The command, with the device that tensors of the tests are made on where it names none.
+/// The command, plus the tests' default device if it names none.
 inline std::vector<std::string> on_device(std::vector<std::string> command) {
   const ringlet::Device device = ringlet::default_device();
   const bool names = std::find(command.begin(), command.end(), "--device") != command.end();

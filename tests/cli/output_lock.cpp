@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(LockedOutput, "a lock does not outlive its run, however it end
     first.signal(SIGKILL);
     CHECK_EQ(first.wait(), 1000 + SIGKILL);
     CHECK(fs::exists(output / ".ringlet-lock"));
-    // Its ranks, if there are any, have been killed with it and may be ending.
+    // Its ranks have been killed with it, and may still be ending.
     REQUIRE(Background::until(
         [&] {
           return run_program("flock", {"-n", (output / ".ringlet-lock").string(), "true"}).code ==

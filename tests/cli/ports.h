@@ -1,4 +1,4 @@
-// Ports for jobs whose processes must be told one.
+// Ports for jobs with processes that take one as an argument.
 #pragma once
 
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/core/error.h"
 
-/// A port where, as at the next one, nobody on this host listens now. It lies below those that the
-/// system deals out itself: a connection of another test does not take it before it is used.
+/// A port without a listener on this host, like the next one. It lies below the ephemeral range, so
+/// that a connection of another test does not take it.
 inline std::string free_port() {
   static int port = 21'000 + 2 * (getpid() % 5'000);
   for (int tries = 0; tries < 100; ++tries) {
@@ -18,7 +18,7 @@ inline std::string free_port() {
       const auto first = ringlet::comm::listen_at("", port);
       const auto second = ringlet::comm::listen_at("", port + 1);
       return std::to_string(port);
-    } catch (const ringlet::InputError&) {  // another program's
+    } catch (const ringlet::InputError&) {  // used by another program
     }
   }
   throw ringlet::Error("none of a hundred pairs of ports is free");

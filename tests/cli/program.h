@@ -26,11 +26,11 @@ struct Outcome {
 
 struct RunOptions {
   std::string input = {};  // standard input
-  // No file may grow beyond it: a disk that is full. Tensors live in files of memory, so leave
-  // them 40 MiB.
+  // The size limit of every file, emulates a full disk. Tensors live in memory files, so allow them
+  // 40 MiB.
   rlim_t file_size = RLIM_INFINITY;
-  std::string output_to = {};  // standard output, unless it is to be read
-  int signal = 0;              // sent once `when` holds, if it does within a minute
+  std::string output_to = {};  // standard output goes to this file, unless empty
+  int signal = 0;              // sent once `when` is true, if that is within a minute
   std::function<bool()> when = {};
 };
 
@@ -83,7 +83,7 @@ inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& 
   return run_program(RINGLET_PROGRAM, arguments, options);
 }
 
-/// The program ended with code 2 and exactly this line.
+/// The program ended with code 2 and printed exactly this line.
 inline void check_refused(const Outcome& outcome, const std::string& line) {
   CHECK_EQ(outcome.code, 2);
   CHECK_EQ(outcome.err, "ringlet: " + line + "\n");

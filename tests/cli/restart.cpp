@@ -1,5 +1,5 @@
-// `ringlet run --max-restarts` around `ringlet train`: what was lost is trained again, with the
-// same bits.
+// `ringlet run --max-restarts` around `ringlet train`: lost steps are trained again, with the same
+// bits.
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -20,8 +20,8 @@ namespace {
 constexpr int kRestartSteps = 60;
 constexpr int kSaveSteps = 20;
 
-/// The kernel sends a signal to a process when something in a folder gets its name: within the
-/// rename, so that who renames takes no step before it.
+/// The kernel sends a signal to a process when something in a folder is given its name. The signal
+/// arrives within the rename, so that the renaming process takes no further step before it.
 class OnRename {
  public:
   OnRename(const fs::path& folder, pid_t process, int signal)
@@ -46,7 +46,7 @@ bool is_stopped(pid_t process) {
   return stat.at(stat.rfind(')') + 2) == 'T';
 }
 
-/// Ranks that say their process ids and begin when there is a file `go`.
+/// Ranks that print their process ids and begin when the file `go` exists.
 std::vector<std::string> waiting_training(const fs::path& output, const fs::path& go) {
   const std::string wait =
       str("echo pid $$; until [ -e '", go.string(), "' ]; do sleep 0.02; done; ", "touch '",
@@ -80,7 +80,7 @@ TEST_CASE("a rank killed behind a checkpoint changes no bit of the model") {
   const std::string said = job.out();
   const pid_t rank = pids_in(said.substr(said.find("[1] pid "))).at(0);
   {
-    // Rank 0 gives metrics.jsonl its name before the first step, then the first checkpoint.
+    // Rank 0 creates metrics.jsonl before the first step, then the first checkpoint.
     const OnRename metrics(output, rank, SIGSTOP);
     ringlet::write_file(go, "");
     REQUIRE(Background::until([&] { return is_stopped(rank); }, 60));
@@ -93,7 +93,7 @@ TEST_CASE("a rank killed behind a checkpoint changes no bit of the model") {
   CHECK(job.err().find("first to fail: rank 1 (pid ") != std::string::npos);
   CHECK(job.err().find("ringlet: starting all ranks again, attempt 1 of 1\n") != std::string::npos);
   CHECK(job.out().find(str("[0] ", kRestartSteps, " steps, mean loss ")) != std::string::npos);
-  // It went on from there, not from the start.
+  // It continued from there, not from the start.
   CHECK(fs::last_write_time(first) < fs::last_write_time(go.string() + "-1"));
   CHECK((weights_in(output) == weights_in(undisturbed)));
   CHECK(all_gone(pids_in(job.out())));

@@ -87,7 +87,7 @@ TEST_CASE("a program sees torchrun's variables and keeps its own arguments") {
   for (const char* rank : {"0", "1"})
     CHECK(contains(outcome.out,
                    str('[', rank, "] ", rank, ' ', rank, " 2 2 0 ", rank, " 127.0.0.1 0 4 job\n")));
-  // Options behind the program are the program's.
+  // Options after the program are the program's.
   CHECK_EQ(launch({}, {"echo", "--nproc-per-node", "7", "--", "--help"}).out,
            "--nproc-per-node 7 -- --help\n");
 }
@@ -98,7 +98,7 @@ TEST_CASE("standard input is rank 0's") {
   const Outcome outcome =
       run_program(command[0], {command.begin() + 1, command.end()}, {.input = "for the first\n"});
   CHECK_EQ(outcome.code, 0);
-  CHECK(contains(outcome.out, "[0] for the first\n"));  // other ranks may speak in between
+  CHECK(contains(outcome.out, "[0] for the first\n"));  // output of other ranks may come between
   CHECK(contains(outcome.out, "[0] end\n"));
   CHECK(contains(outcome.out, "[1] end\n"));
   CHECK_FALSE(contains(outcome.out, "[1] for"));
@@ -112,11 +112,11 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
   CHECK_EQ(outcome.code, 7);
   CHECK(seconds < 60);
   CHECK(contains(outcome.err, "ringlet: first to fail: rank 1 (pid "));
-  // The store and the launcher see its end at about the same time.
+  // The store and the launcher detect its end at about the same time.
   CHECK(contains(outcome.err,
                  " exited with code 7\n"
                  "ringlet: the last lines of rank 1:\n  about to fail\n  with 7\n"));
-  // The others heard of it and ended by themselves, with the same cause.
+  // The other ranks received the error and ended by themselves, with the same cause.
   for (const char* rank : {"0", "2"})
     CHECK(contains(outcome.err, str('[', rank, "] rank_program: rank 1 (pid ")));
   CHECK(all_gone(pids_in(outcome.out)));
@@ -220,7 +220,7 @@ TEST_CASE("a signal comes once, with time to save; a failure ends the peers with
       {"--nproc-per-node", "2"},
       shell("trap 'trap - TERM; sleep 3; echo saved; exit 0' TERM; echo pid $$; while :; do sleep "
             "0.05; done")));
-  // A rank that ignores SIGTERM does not hold up a job that has failed.
+  // A rank that ignores SIGTERM does not delay the end of a failed job.
   Background failing(
       run_command({"--nproc-per-node", "2"},
                   shell("trap '' TERM; [ $RANK = 0 ] || exit 7; echo pid $$; while :; "
@@ -253,7 +253,7 @@ TEST_CASE("a rank that exits with 0 while its peers need it ends them, long befo
                      " exited with code 0 before it joined the group of all ranks; rank "));
       CHECK(contains(outcome.err, " was making the group world\n"));
     } else {
-      // Two collectives belong to init_from_env(), two sums came.
+      // Two collectives belong to init_from_env(), two sums completed.
       CHECK(contains(outcome.err, "[all_reduce] collective 5 (f32, 100), step 0: rank "));
       CHECK(contains(outcome.err,
                      " waits for rank 1, which has left the group; it exited with code "
@@ -289,7 +289,7 @@ TEST_CASE("a second signal means at once") {
                              shell("trap '' INT TERM; echo pid $$; while :; do sleep 0.05; done")));
   REQUIRE(job.says("pid ", 2));
   int signals = 0, code = -1;
-  for (; signals < 100 && code == -1; ++signals) {  // two that arrive together are one
+  for (; signals < 100 && code == -1; ++signals) {  // two signals at the same time count as one
     job.signal(SIGINT);
     code = job.wait(0.3);
   }
@@ -305,7 +305,7 @@ TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
   CHECK_EQ(killed.wait(), 1000 + SIGKILL);
   CHECK(all_gone(pids_in(killed.out())));
 
-  // And what its ranks had started, even in a session of its own.
+  // And the processes that its ranks started, even in a separate session.
   Background killed_above(
       run_command({"--nproc-per-node", "2"},
                   shell("sleep 600 & echo pid $!; setsid sh -c 'echo pid $$; exec sleep 600' & "
@@ -315,7 +315,7 @@ TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
   CHECK_EQ(killed_above.wait(), 1000 + SIGKILL);
   CHECK(all_gone(pids_in(killed_above.out())));
 
-  // What a rank leaves behind, even in a session of its own.
+  // Processes that a rank leaves behind, even in a separate session.
   const Outcome outcome = launch({"--nproc-per-node", "2"},
                                  shell("sleep 600 & echo pid $!; "
                                        "setsid sh -c 'echo pid $$; exec sleep 600' & sleep 0.3"));
@@ -363,7 +363,7 @@ TEST_CASE("two nodes: ranks are numbered by node, the nodes may differ in size")
   const auto node = [&](const std::string& rank, const std::string& ranks) {
     return node_command(port, rank, {"--nproc-per-node", ranks}, {rank_program, "meet"});
   };
-  Background second(node("1", "1"));  // may be first, and waits then
+  Background second(node("1", "1"));  // if it is first, it waits
   Background first(node("0", "2"));
   CHECK_EQ(first.wait(), 0);
   CHECK_EQ(second.wait(), 0);
@@ -401,7 +401,7 @@ TEST_CASE("nodes at one endpoint number themselves, fail and start again togethe
     Background other(command, token);
     CHECK_EQ(one.wait(), 6);
     CHECK_EQ(other.wait(), 6);
-    // The last lines are shown where the rank was.
+    // The last lines are printed on the rank's node.
     CHECK_EQ(Background::count(one.err() + other.err(), "the last lines of rank 3:\n"), 2);
     CHECK(all_gone(pids_in(one.out() + other.out())));
   }
@@ -447,7 +447,7 @@ TEST_CASE("a node whose launcher has stopped is named, and the other ends its ra
                                    ? str("node 0 at 127.0.0.2:", port, ": no answer for 3 s\n")
                                    : "has been silent for 3 s\n"));
     CHECK(all_gone(pids_in(left.out())));
-    // When it goes on it hears that the job has failed.
+    // When it continues it receives the job's failure.
     stopped.signal(SIGCONT);
     CHECK_EQ(stopped.wait(), 1);
     CHECK(all_gone(pids_in(stopped.out())));
@@ -458,7 +458,7 @@ TEST_CASE("a signal between two attempts ends the job on all nodes") {
   const TemporaryFolder folder;
   const std::string port = free_port(), there = (folder / "rank 1 is there").string();
   const auto node = [&](const std::string& rank) {
-    // Rank 0 fails once rank 1 is there, which takes its time to end.
+    // Rank 0 fails once rank 1 has started, which ends slowly.
     return node_command(port, rank, {"--max-restarts", "1", "--grace", "3"},
                         shell("trap '' TERM; echo pid $$; there='" + there +
                               "'; [ $RANK = 1 ] && touch \"$there\"; while :; do sleep 0.05; "

@@ -1,4 +1,4 @@
-// `ringlet train --strategy`: ranks of its own, the same bytes whatever the strategy.
+// `ringlet train --strategy`: it starts its ranks itself; the same bytes under every strategy.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -33,7 +33,7 @@ TEST_CASE("on two devices every strategy writes the same model and the same metr
     const fs::path output = folder / strategy;
     const Outcome outcome = train(output, {"--strategy", strategy, "--devices", "2"});
     REQUIRE_EQ(outcome.code, 0);
-    // One rank speaks.
+    // Only one rank prints.
     CHECK(outcome.out.starts_with("4 steps, mean loss"));
     CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 1);
     const std::string bytes = weights_in(output);
@@ -141,7 +141,7 @@ TEST_CASE("batches whose gradients make a step count as that many rows") {
     REQUIRE(at != std::string::npos);
     return std::stod(text.substr(at + name.size()));
   };
-  // Steps of an epoch are whole, so that twice the rows are half of them but for one.
+  // An epoch has whole steps, so twice the rows take half of the time, except for one step.
   CHECK(epochs({"--gradient-accumulation-steps", "2"}) ==
         doctest::Approx(2 * epochs({})).epsilon(0.02));
 }

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A short run, and the JSON it wrote.
+/// A short run and its JSON.
 struct Measured {
   Outcome outcome;
   nlohmann::ordered_json json;
@@ -44,8 +44,8 @@ Measured measured(const TemporaryFolder& folder, std::vector<std::string> more,
 
 namespace {
 
-/// Kernels, waits and what lies between them on the thread that trains, over the step's time as
-/// another clock has it.
+/// The sum of kernels, waits and the time between them on the training thread, relative to the
+/// step's time by another clock.
 double accounted_for(const nlohmann::json& row) {
   double ms = row["between_kernels_ms"];
   for (const auto& sum : row["kernels"]) ms += sum["ms"].get<double>();
@@ -60,7 +60,7 @@ int processors() {
 
 }  // namespace
 
-// By the host's clock: tests/bench has those of devices.
+// By the host's clock; tests/bench covers those of devices.
 TEST_CASE("a profile accounts for the whole step, waits for data and other devices included" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
@@ -72,10 +72,10 @@ TEST_CASE("a profile accounts for the whole step, waits for data and other devic
     CHECK(row["wait_ms"]["data"] > 0);
     const bool ranks = strategy == std::string("ddp") || strategy == std::string("fsdp");
     CHECK(row["wait_ms"].contains("collectives") == ranks);
-    // Waiting is what callers waited, less the kernels that they ran meanwhile.
+    // Waits are the callers' waits without the kernels that they ran meanwhile.
     if (ranks) CHECK(row["wait_ms"]["collectives"] <= row["exposed_ms"]);
     CHECK(row["wait_ms"].contains("devices") == (strategy == std::string("dp")));
-    // The other device's thread runs what this one does.
+    // The other device's thread runs the same calls as this one.
     if (strategy == std::string("dp"))
       CHECK(row["kernels_beside"]["attention"]["calls"] == row["kernels"]["attention"]["calls"]);
   }
@@ -108,8 +108,8 @@ TEST_CASE("threads keep to their device's processors, and a bench that cannot pi
 
 TEST_CASE("steps in a steady state map no memory and start no thread" *
           doctest::test_suite("host")) {
-  // Large batches of lengths that differ, so that activations of other sizes take the place of
-  // those before them. The warm-up sees the largest of them.
+  // Large batches with different lengths, so that activations of other sizes reuse the memory of
+  // earlier ones. The warm-up has the largest of them.
   const TemporaryFolder folder;
   const Measured run =
       measured(folder,
@@ -272,7 +272,7 @@ TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would n
     const std::string expected =
         ringlet::str("throughput: --strategy ", strategy, ": weights, gradients and optimizer ");
     CHECK(outcome.err.starts_with(expected));
-    // In GB, with one digit behind the point.
+    // In GB, with one decimal.
     CHECK(outcome.err.find(fmt::format(" need {:.1f} GB,", bytes / 1e9)) != std::string::npos);
   }
 }
@@ -311,7 +311,7 @@ TEST_CASE("throughput says beside what it measured what the model predicts, and 
   for (const char* strategy : {"dp", "ddp", "zero1", "zero2", "fsdp"}) {
     CAPTURE(strategy);
     CHECK(modelled[strategy] > 0);
-    CHECK(modelled[strategy] < 4);  // the optimizer is dealt out, too
+    CHECK(modelled[strategy] < 4);  // the optimizer's work is divided, too
   }
   const std::set<std::string> terms{"compute", "collectives", "optimizer", "data"};
   for (const auto& row : run.json["rows"]) {
@@ -323,7 +323,7 @@ TEST_CASE("throughput says beside what it measured what the model predicts, and 
     if (!predicted) continue;
     CHECK_EQ(row["predicted_speedup"], modelled[strategy]);
     CHECK(terms.count(row["blame"]) == 1);
-    // The terms are what a step takes beyond the modelled one.
+    // The terms sum to the measured excess over the modelled step.
     double beyond = 0;
     for (const auto& [term, ms] : row["beyond_predicted_ms"].items()) beyond += ms.get<double>();
     const double alone = run.row()["step_ms"]["median"];

@@ -1,5 +1,5 @@
-// The throughput table of ranks that a launcher started: a process for each device, one of which
-// speaks. On a GPU each would need one of its own.
+// The throughput table of ranks that a launcher started: one process per device; only one prints.
+// On a GPU each would need a separate GPU.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>

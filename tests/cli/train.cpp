@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Instrumented code is too slow to learn: it takes a few steps only.
+// Instrumented code is too slow to learn; it only takes a few steps.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kInstrumented = true;
 #elif defined(__has_feature)
@@ -50,8 +50,8 @@ std::string long_pairs(int rows, int words) {
 
 }  // namespace
 
-// Texts are cut to 32 tokens, so that to tokenise them takes a good part of what a step takes; a
-// GPU's steps are shorter.
+// Texts are truncated to 32 tokens, so that tokenising takes a considerable part of a step. A GPU's
+// steps are shorter.
 TEST_CASE("steps do not wait for their texts to be tokenised, nor start threads" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
@@ -96,7 +96,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
   CHECK(curves.find("loss_nli") != std::string::npos);
   CHECK(curves.find("page_faults") == std::string::npos);  // neither a loss nor a score
 
-  // What was written embeds text and evaluates.
+  // The written model embeds text and evaluates.
   const std::string model = output + "/model";
   const std::string embeddings = (folder / "e.npy").string();
   REQUIRE_EQ(run({"encode", "-", "--model", model, "--output", embeddings},
@@ -105,7 +105,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
              0);
   const ringlet::Tensor e = ringlet::train::read_npy(embeddings);
   CHECK_EQ(e.shape(), ringlet::Shape{3, 128});
-  CHECK_EQ(e[0].to_vector(), e[2].to_vector());  // and the empty line kept its place
+  CHECK_EQ(e[0].to_vector(), e[2].to_vector());  // and the empty line keeps its place
   ringlet::write_file(folder / "pairs.csv", "a dog runs,a dog runs,5\na dog runs,a man sings,0\n");
   const Outcome score =
       run({"evaluate", "--model", model, "--data", (folder / "pairs.csv").string(), "--json"});
@@ -123,8 +123,8 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
                0);
     return column(folder / steps / "metrics.jsonl", "sts-dev_spearman_cosine").back();
   };
-  // Random weights score high already, 0.797, by the words that both sentences have: a first step,
-  // whose rate is 0, tells how high. 100 steps come to 0.8525; half of that gain is asked for.
+  // Random weights already score 0.797 by the words that both sentences share. A first step with
+  // rate 0 gives that score. 100 steps reach 0.8525; the test requires half of the gain.
   CHECK(score("100") > score("1") + 0.028);
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("SGD is an optimizer like the other, with a rate of its own") {
 
 TEST_CASE("--threads-per-device is how many threads a device has" * doctest::test_suite("host")) {
   const TemporaryFolder folder;
-  // Threads of the program while it trains: the device's, and others that are always there.
+  // Threads of the program while it trains: the device's, and a constant number of others.
   const auto threads = [&](const std::string& per_device) {
     const fs::path output = folder / per_device;
     std::vector<std::string> command =
@@ -208,7 +208,7 @@ TEST_CASE("a run that is resumed ends with the bits of one that was not") {
   const Outcome whole = train("whole", {});
   REQUIRE_EQ(whole.code, 0);
   REQUIRE_EQ(train("parts", {}).code, 0);
-  // As if the second run had been stopped after its first checkpoint.
+  // As if the second run had ended after its first checkpoint.
   fs::remove_all(folder / "parts/checkpoint-24");
   fs::remove_all(folder / "parts/model");
   const Outcome resumed = train("parts", {"--resume"});
@@ -227,7 +227,7 @@ TEST_CASE("a run that is resumed ends with the bits of one that was not") {
 TEST_CASE("a run that is interrupted saves behind its step, says so and can be resumed") {
   const TemporaryFolder folder;
   const fs::path metrics = folder / "out/metrics.jsonl";
-  // Ends the run behind step `after`, which has left its line of metrics; returns the step saved.
+  // Ends the run after step `after`, when its line of metrics is written; returns the saved step.
   const auto interrupt = [&](int signal, const char* name, int after, bool resume) {
     std::vector<std::string> command{
         "train",       "--model", "tiny",         "--output", (folder / "out").string(),
@@ -405,7 +405,7 @@ TEST_CASE("files of several folders are told apart by short names, in metrics, c
   CHECK(curves.find(">loss_train-2</text>") != std::string::npos);
   CHECK(curves.find(folder.path().string()) == std::string::npos);
   CHECK(curves.find("<circle") != std::string::npos);  // one line of metrics
-  // Each loss for itself, at each step and at the end.
+  // Each loss separately, at each step and at the end.
   CHECK(outcome.err.find("step 4/4  train ") != std::string::npos);
   CHECK(outcome.err.find("  train-2 ") != std::string::npos);
   CHECK(outcome.out.find("4 steps, mean loss train ") == 0);

@@ -1,4 +1,4 @@
-// A short training of the tiny model on the project's own data, as arguments of `ringlet`.
+// Arguments of `ringlet` for a short training of the tiny model on the project's data.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ inline std::vector<std::string> tiny_training(const std::filesystem::path& outpu
   return arguments;
 }
 
-/// The weights that it wrote, as bytes.
+/// The bytes of the weights that it wrote.
 inline std::string weights_in(const std::filesystem::path& output) {
   return ringlet::read_file(output / "model/model.safetensors");
 }

@@ -1,5 +1,5 @@
-// scripts/two_hosts.sh: `ringlet run --nnodes 2`, in two network namespaces where the user may make
-// them, else over loopback. It says which.
+// scripts/two_hosts.sh: `ringlet run --nnodes 2`, in two network namespaces if the user may create
+// them, else over loopback. It reports the form.
 #include <filesystem>
 
 #include "ringlet/comm/stores/socket.h"
@@ -21,7 +21,7 @@ Outcome on_two_hosts(const std::vector<std::string>& command) {
   arguments.insert(arguments.end(), command.begin(), command.end());
   const Outcome outcome = with_environment(
       {{"RINGLET", RINGLET_PROGRAM}}, [&] { return run_program(RINGLET_TWO_HOSTS, arguments); });
-  MESSAGE(outcome.err.substr(0, outcome.err.find('\n')));  // which form it is
+  MESSAGE(outcome.err.substr(0, outcome.err.find('\n')));  // the form in use
   return outcome;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("training on two hosts of two ranks writes the bytes of one host's fou
 }
 
 TEST_CASE("a port that is taken is another program's") {
-  // The script starts looking at a port that its process id gives; it waits until that is taken.
+  // The script searches ports from one derived from its process id; it waits until that is taken.
   const TemporaryFolder folder;
   const std::string go = (folder / "go").string();
   Background script({"sh", "-c", "until [ -e " + go + " ]; do sleep 0.01; done; exec \"$0\" \"$@\"",

@@ -1,4 +1,4 @@
-// Collectives of tensors on a GPU, beside those of group.cpp, which run there, too.
+// Collectives of tensors on a GPU, in addition to group.cpp, which runs there, too.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -13,7 +13,7 @@ using namespace ringlet::comm;
 
 namespace {
 
-/// False on a CPU, where these have nothing to show.
+/// False on a CPU, where these tests do not apply.
 bool on_a_gpu() {
   if (default_device().type != DeviceType::cpu) return true;
   MESSAGE("skipped: needs --device delayed or cuda");
@@ -28,7 +28,7 @@ bool has_graphs() {
 }
 
 const std::vector<Algorithm> kAlgorithms = {Algorithm::direct, Algorithm::ring};
-/// Of ranks that share the device; on a CPU these are the others.
+/// The algorithms for ranks that share the device; on a CPU in-kernel ones equal the others.
 const std::vector<Algorithm> kOfOneDevice = {
     Algorithm::direct, Algorithm::ring, Algorithm::in_kernel_direct, Algorithm::in_kernel_ring};
 
@@ -37,7 +37,7 @@ void expect_sum(const Tensor& actual, int ranks, const char* what) {
   expect(actual, 0, actual.numel(), sum, what);
 }
 
-/// Not whole, so that every order of adding gives other bits.
+/// Fractions, so that every order of summation gives different bits.
 Tensor fraction(int rank, DType dtype) {
   return add(numbered(rank, 1003), full({1003}, 0.3 / (rank + 1))).to(dtype);
 }
@@ -73,7 +73,7 @@ TEST_CASE("a GPU per rank: what is gathered or broadcast is fetched to its place
           const Tensor part = x.slice(first, first + count).clone(), all = x.clone();
           const Tensor sent = x.clone();
           const auto temporaries = [&](const std::function<void()>& calls) {
-            group.barrier();  // nobody makes tensors meanwhile
+            group.barrier();  // no rank allocates during the count
             const std::uint64_t before = memory_stats(own).allocations;
             calls();
             const std::uint64_t after = memory_stats(own).allocations;
@@ -85,7 +85,7 @@ TEST_CASE("a GPU per rank: what is gathered or broadcast is fetched to its place
                              group.broadcast(sent, 2).wait();
                            }),
                            std::uint64_t{0}, "temporaries of rank ", group.rank());
-          // What is added comes from the others' memory: all that is to be received of a sum.
+          // Every temporary holds received data: one per peer of a sum.
           RINGLET_CHECK_EQ(temporaries([&] { group.all_reduce(x).wait(); }),
                            std::uint64_t{kRanks - 1}, "summands of rank ", group.rank());
           for (int rank = 0; rank < kRanks; ++rank) {

@@ -64,9 +64,9 @@ TEST_CASE("torchrun's variables") {
   CHECK_FALSE(here.store_in_launcher);
   CHECK_EQ(read(torchrun_with({{"RINGLET_PORT", "4000"}})).port, 4000);
   CHECK_EQ(read(torchrun_with({{"TORCHELASTIC_RESTART_COUNT", "2"}})).restart_count, 2);
-  // All ranks on this host: whatever its name is, loopback is the way.
+  // All ranks are on this host: loopback works regardless of its name.
   CHECK_EQ(read(torchrun_with({{"LOCAL_WORLD_SIZE", "8"}})).master_addr, "127.0.0.1");
-  // They are stronger than another launcher's that is around them.
+  // torchrun's variables take precedence over an enclosing launcher's.
   CHECK_EQ(read(torchrun_with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}})).rank, 5);
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("Open MPI's variables") {
   CHECK_EQ(here.world_size, 2);
   CHECK_EQ(here.local_rank, 1);
   CHECK_EQ(here.master_addr, "127.0.0.1");
-  // mpirun names no port, so the job's own name gives one, the same on all ranks.
+  // mpirun sets no port, so it is derived from the job's name, equal on all ranks.
   CHECK(here.port >= 20'000);
   CHECK(here.port < 30'000);
   variables["OMPI_COMM_WORLD_RANK"] = "0";
@@ -130,7 +130,7 @@ TEST_CASE("Slurm's variables") {
   variables["SLURM_STEP_TASKS_PER_NODE"] = "two";
   CHECK_EQ(error_of(variables),
            "SLURM_STEP_TASKS_PER_NODE=two: expected the tasks of each node, like 2(x3),1");
-  // A batch script is no step of srun's: what it starts itself is one rank.
+  // A batch script is no step of srun: a process started by it is a single rank.
   CHECK_FALSE(
       read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "77"}}).launched);
 }

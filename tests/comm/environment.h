@@ -1,4 +1,4 @@
-// Runs something under an environment of its own.
+// Runs code under a separate environment.
 #pragma once
 
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-/// Calls f() with the variables of launchers and of ringlet unset but for these, and puts all back.
+/// Calls f() with launchers' and ringlet's variables unset except these, and then restores all.
 template <class F>
 auto with_environment(const std::map<std::string, std::string>& variables, F&& f) {
   const auto is_launchers = [](const std::string& name) {

@@ -34,7 +34,7 @@ std::vector<Setting> settings(const std::vector<Algorithm>& algorithms = {Algori
   return all;
 }
 
-/// Those that have an all-reduce of their own for the device that tensors are made on.
+/// The settings with a separate all-reduce for the device that tensors are made on.
 std::vector<Setting> all_reduce_settings() {
   std::vector<Setting> all = settings();
   if (default_device().type == DeviceType::cpu) return all;
@@ -43,7 +43,7 @@ std::vector<Setting> all_reduce_settings() {
   return all;
 }
 
-// Short segments send small tensors through the same path as long ones.
+// Short segments, so that small tensors take the same path as long ones.
 void with_ranks(const Setting& setting, const std::function<void(const Group&)>& rank_main) {
   const std::string name = str(comm::name(setting.transport), ", ", comm::name(setting.algorithm),
                                ", ", setting.ranks, " ranks");
@@ -77,15 +77,14 @@ Pieces uneven_pieces(int ranks, std::int64_t unit) {
   return pieces;
 }
 
-/// Half the distance of neighbours at 1.
+/// Half the distance between neighbours at 1.
 double unit_of(DType dtype) {
   if (dtype == DType::bf16) return 0x1p-8;
   if (dtype == DType::f16) return 0x1p-11;
   return dtype == DType::f32 ? 0x1p-24 : 0x1p-53;
 }
 
-/// The sums are exact; 1 / n, the product and, if it is narrower, the element are rounded once
-/// each.
+/// The sums are exact. Rounded once each: 1 / n, the product and, if it is narrower, the element.
 void expect_average(const Tensor& actual, int ranks, std::int64_t offset, const std::string& what) {
   const double compute = std::min(unit_of(actual.dtype()), 0x1p-24);
   const double bound = 2 * compute + unit_of(actual.dtype());
@@ -124,7 +123,7 @@ TEST_CASE("all_reduce: every dtype, any length, unaligned") {
     });
 }
 
-// One that is added to a sum of 16 bits vanishes; several together do not.
+// A single 1 added to a sum of 16 bits vanishes; several together do not.
 TEST_CASE("sums of bf16 and f16 are rounded once, whatever their way") {
   for (const Setting& setting : all_reduce_settings()) {
     if (setting.ranks % 2 == 0) continue;  // the exact sum has 16 bits with an even number of ones
@@ -208,7 +207,7 @@ TEST_CASE("reduce_scatter and all_gather: pieces of any size, in place and apart
                   output.slice(begin, begin + size), 0, size,
                   [&](std::int64_t i) { return element(peer, i); }, "all_gather, " + what);
             }
-            if (n > 1)  // the gap is left alone
+            if (n > 1)  // the gap is unchanged
               expect(
                   output, pieces.back().offset - 3, pieces.back().offset,
                   [](std::int64_t) { return 3; }, "gap, " + what);
@@ -260,7 +259,7 @@ TEST_CASE("after a barrier all ranks have been there") {
 }
 
 TEST_CASE("direct adds in rank order: its bits are those of the loop over ranks") {
-  // Values of very different size, so that every order of adding gives other bits.
+  // Values of different magnitudes, so that every order of summation gives different bits.
   const auto value = [](int rank, std::int64_t i) {
     return std::sin(static_cast<double>(rank + 1) * static_cast<double>(i + 1)) *
            std::ldexp(1.0, static_cast<int>((i + rank * 5) % 20));
@@ -274,7 +273,7 @@ TEST_CASE("direct adds in rank order: its bits are those of the loop over ranks"
       for (std::int64_t i = 0; i < kCount; ++i) values.push_back(value(rank, i));
       inputs.push_back(tensor(values, {kCount}).to(dtype));
     }
-    // The reference: all ranks' tensors added one after the other, rounded once at the end.
+    // The reference: all ranks' tensors added sequentially, rounded once at the end.
     const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
     Tensor sum = inputs[0].to(wide);
     for (int rank = 1; rank < kRanks; ++rank)
@@ -388,7 +387,8 @@ TEST_CASE("a collective moves the version of what it writes on at once, and not 
         return all;
       };
       if (group.rank() != 0) noted.wait();
-      // Until rank 0 has noted the versions nothing runs: the others are not at the first yet.
+      // Nothing runs until rank 0 has read the versions: its peers have not enqueued the first one
+      // yet.
       group.all_reduce(first);
       const auto before = versions();
       group.all_reduce({sum, apart});

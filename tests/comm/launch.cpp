@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The message of the Error that launch throws; it must come long before `limit_s`.
+/// The message of the Error that launch throws, well before `limit_s`.
 std::string failure(const std::function<void(const Group&)>& rank_main, int n,
                     const GroupOptions& options = {}, double limit_s = 10) {
   const auto start = Clock::now();
@@ -81,7 +81,7 @@ TEST_CASE("ranks that call different collectives say what each of them called") 
         },
         2, options);
   };
-  // Either of the two ranks may have found it.
+  // Either of the two ranks may have detected it.
   const auto says = [](const std::string& message, const std::string& rank_1) {
     const std::string rank_0 = "all_reduce (f32, 256)";
     return message == "rank 1 called " + rank_1 + ", rank 0 " + rank_0 + ", collective 2" ||
@@ -160,7 +160,7 @@ TEST_CASE("a rank that does not come is named after the timeout") {
 
 TEST_CASE("where all ranks came and one goes no further, it is said how far each is") {
   for (const TransportKind kind : transports()) {
-    if (kind == TransportKind::nccl) continue;  // its ranks meet over one of the others
+    if (kind == TransportKind::nccl) continue;  // its ranks meet over one of the other transports
     const auto store = make_memory_store();
     const auto alarm = make_local_alarm();
     std::promise<std::string> said;

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How the process ended, within ten seconds.
+/// The process's exit code, within ten seconds.
 std::optional<int> wait_for(Process& process) {
   for (int i = 0; i < 10'000; ++i) {
     if (const auto code = process.exit_code()) return code;
@@ -49,7 +49,7 @@ std::string everything(int fd) {
 
 TEST_CASE("devices get cores before second threads of cores, and no core is in two") {
   using Parts = std::vector<std::vector<int>>;
-  // Two sockets of two cores of two threads, numbered as many systems do: processor n + 4 is the
+  // Two sockets of two cores of two threads, with the usual numbering: processor n + 4 is the
   // second thread of the core of n.
   std::vector<Processor> all;
   for (int thread = 0; thread < 2; ++thread)
@@ -103,7 +103,7 @@ TEST_CASE("a signal reaches the whole group, and its end is told") {
   process.signal(SIGTERM);
   CHECK_EQ(wait_for(process), 128 + SIGTERM);
   CHECK_EQ(process.how_it_ended(), "was killed by SIGTERM");
-  CHECK_FALSE(process.exit_code() == std::nullopt);  // asking twice is fine
+  CHECK_FALSE(process.exit_code() == std::nullopt);  // a second call is allowed
 }
 
 TEST_CASE("a program that is not there is named") {

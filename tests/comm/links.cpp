@@ -1,4 +1,4 @@
-// What a group says of GPUs that do not read each other's memory directly.
+// A group's notes on GPUs without direct access to each other's memory.
 #include <doctest/doctest.h>
 
 #include <mutex>

@@ -1,5 +1,5 @@
-// The transport nccl over tests/fake_nccl.h: what it gives NCCL in which order, and how groups over
-// it end. That its sums are right is tests/comm/group.cpp's business, on a delayed device.
+// The transport nccl over tests/fake_nccl.h: the order of its calls to NCCL, and how groups over it
+// end. Its sums are checked by tests/comm/group.cpp, on a delayed device.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ struct Gpus {
   FakeNccl nccl{device};
 };
 
-/// What a group says of itself.
+/// The notes of a group.
 struct Notes {
   std::function<void(const std::string&)> taker() {
     return [this](const std::string& line) {
@@ -77,7 +77,7 @@ using Groups = std::vector<FakeNccl::Group>;
 FakeNccl::Asked send(int peer, std::size_t nbytes) { return {"send", peer, nbytes}; }
 FakeNccl::Asked receive(int peer, std::size_t nbytes) { return {"receive", peer, nbytes}; }
 
-/// A rank's tensor on a GPU of its own, and its graph of two collectives that sum it.
+/// A rank's tensor on a separate GPU, and its graph of two collectives that sum it.
 struct RankGraph {
   explicit RankGraph(const Group& group)
       : device{DeviceType::cuda, group.rank()}, x(zeros({1003}, DType::f32, device)) {
@@ -87,14 +87,14 @@ struct RankGraph {
     };
     group.all_reduce(x).wait();  // makes the communicator
     graph = capture(device, sum);
-    group.barrier();  // what others give cuda:0 is not for rank 0's graph
+    group.barrier();  // keeps other ranks' work on cuda:0 out of rank 0's graph
   }
   Device device;
   Tensor x;  // (1003)
   std::unique_ptr<DeviceGraph> graph;
 };
 
-/// Collectives until one fails, for a minute at most.
+/// Runs collectives until one fails, for at most a minute.
 void go_on(const Group& group) {
   const auto end = std::chrono::steady_clock::now() + 60s;
   while (std::chrono::steady_clock::now() < end) group.all_reduce(zeros({100})).wait();
@@ -109,7 +109,7 @@ TEST_CASE("nccl, ring: a step of a segment is one group, and segments take turns
   for (int rank = 0; rank < 3; ++rank) {
     CAPTURE(rank);
     const int next = (rank + 1) % 3, previous = (rank + 2) % 3;
-    Groups expected;  // pieces of 48 elements go in segments of 16 and 32
+    Groups expected;  // pieces of 48 elements are sent in segments of 16 and 32
     for (int step = 0; step < 4; ++step)
       for (const std::size_t nbytes : {64u, 128u})
         expected.push_back({send(next, nbytes), receive(previous, nbytes)});
@@ -282,7 +282,7 @@ TEST_CASE("nccl: a rank that ends, ends the others' work on their GPUs") {
               go_on(group);
             },
             3) == "rank 1: the disk is full");
-  CHECK(gpus.nccl.aborted() == 2);  // rank 1 has left in good order
+  CHECK(gpus.nccl.aborted() == 2);  // rank 1 has left in order
   CHECK(gpus.nccl.destroyed() == 1);
   CHECK(gpus.nccl.misused() == 0);
 }
@@ -354,7 +354,7 @@ TEST_CASE("nccl: a collective that its GPU does not end ends by the deadline") {
       [](const Group& group) {
         const Tensor x = zeros({100});
         group.all_reduce(x).wait();
-        x.to_vector();  // waits for the GPU, until the watchdog ends its work
+        x.to_vector();  // waits for the GPU until the watchdog aborts its work
         group.all_reduce(x).wait();
       },
       2, {.timeout = 1s});
@@ -391,7 +391,7 @@ TEST_CASE("nccl: a group's first collective is not captured, and the group goes 
 }
 
 TEST_CASE("nccl: a captured collective's own memory is not given out again before its wait") {
-  for (const DType dtype : {DType::f32, DType::bf16}) {  // bf16 goes round the ring in f32
+  for (const DType dtype : {DType::f32, DType::bf16}) {  // bf16 takes the ring in f32
     Gpus gpus;
     gpus.run(
         [&](const Group& group) {
@@ -421,13 +421,13 @@ TEST_CASE("nccl: graphs of ranks with a GPU each sum anew at every replay") {
         [&](const Group& group) {
           RankGraph own(group);
           const Tensor mine = numbered(group.rank(), 1003).to(own.device);
-          group.barrier();  // the stream of cuda:0 is rank 0's from now on
+          group.barrier();  // from here on the stream of cuda:0 is rank 0's
           for (int round = 0; round < 3; ++round) {
             own.x.copy_(mine);
             own.graph->replay();
             const auto sum = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
             expect(own.x, 0, 1003, sum, "replayed");
-            group.all_reduce(own.x).wait();  // and between replays as ever
+            group.all_reduce(own.x).wait();  // also uncaptured between replays
           }
         },
         3, {.algorithm = algorithm, .segment_bytes = 512});
@@ -448,7 +448,7 @@ TEST_CASE("nccl: a replay goes behind the collectives that were called before it
           for (int round = 0; round < 9; ++round) {
             own.x.copy_(mine);
             Tensor(y).copy_(many);
-            // Until this rank comes, the others' are in their queues.
+            // Until this rank calls, its peers' collectives are queued.
             if (group.rank() == round % 3) std::this_thread::sleep_for(10ms);
             const Work work = group.all_reduce(y);
             own.graph->replay();
@@ -504,7 +504,7 @@ TEST_CASE("nccl: a rank that does not replay its graph ends the others' by the d
         own.graph->replay();
         while (group.rank() == 1 && !group.alarm()->raised()) std::this_thread::sleep_for(1ms);
         own.graph->replay();
-        own.x.to_vector();  // waits for the GPU, until the watchdog ends its work
+        own.x.to_vector();  // waits for the GPU until the watchdog aborts its work
         own.graph->replay();
       },
       3, {.timeout = 1s});

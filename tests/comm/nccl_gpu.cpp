@@ -1,5 +1,5 @@
-// The transport nccl over NCCL itself, with one rank, which sends to itself. Several ranks that
-// share one GPU: tests/cli/nccl.cpp.
+// The transport nccl over real NCCL, with one rank that sends to itself. Several ranks on one GPU:
+// tests/cli/nccl.cpp.
 #include <doctest/doctest.h>
 
 #include "ringlet/comm/transport.h"
@@ -29,7 +29,7 @@ struct OneRank {
   Call next(Op op, std::int64_t count) {
     return {.sequence = ++sequence, .count = count, .op = op, .dtype = DType::f32};
   }
-  /// The second half of x becomes the first; as one that adds, their sum.
+  /// Copies the first half of x to the second; with `adds`, adds it.
   void exchange(const Tensor& x, bool adds) {
     Tensor halves[] = {x.slice(0, x.numel() / 2), x.slice(x.numel() / 2, x.numel())};
     const std::size_t half = halves[0].nbytes();
@@ -74,7 +74,7 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   }
   OneRank rank;
   Tensor x = tensor({1.0f, 2.0f, 0.0f, 0.0f});
-  rank.exchange(x, false);  // the communicator and the slots are made before
+  rank.exchange(x, false);  // creates the communicator and the slots in advance
   rank.exchange(x, true);
   const auto graph = capture(default_device(), [&] {
     rank.exchange(x, true);
@@ -84,7 +84,7 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   graph->replay();
   graph->replay();
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 4.0f, 8.0f});
-  rank.exchange(x, false);  // and between replays as ever
+  rank.exchange(x, false);  // also uncaptured between replays
   graph->replay();
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   CHECK_FALSE(rank.member.alarm->raised());

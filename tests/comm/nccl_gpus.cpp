@@ -1,4 +1,4 @@
-// Which GPU each rank of a group over NCCL has, of devices that stand in for some of two hosts.
+// The GPU of each rank of a group over NCCL, with emulated GPUs of two hosts.
 #include "ringlet/comm/transports/nccl_gpus.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using BusIds = std::vector<std::string>;
 
-/// What an all-reduce of ranks in threads says, of rank r on device r of those.
+/// The error of an all-reduce of ranks in threads, with rank r on device r.
 std::string sum_on(const BusIds& bus_ids, int* made) {
   DelayedDevice device(7, bus_ids);
   FakeNccl nccl(device);
@@ -41,7 +41,7 @@ GpuPlace place(const std::string& bus_id, const std::string& host_id) {
   return {bus_id, "cuda:0", host_id, host_id};
 }
 
-/// Of this process's cuda:0, under those variables.
+/// The place of this process's cuda:0, under these variables.
 GpuPlace place_under(const std::map<std::string, std::string>& variables) {
   const DelayedDevice device(7, BusIds{"0000:3b:00.0"});
   ::unsetenv("NCCL_HOSTID");

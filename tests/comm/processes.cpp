@@ -25,7 +25,7 @@ LaunchOptions processes(GroupOptions options = {}) {
   return {.ranks = Ranks::processes, .group = options};
 }
 
-/// The transports that processes have, each with both algorithms.
+/// The transports between processes, each with both algorithms.
 std::vector<GroupOptions> process_settings() {
   std::vector<GroupOptions> all;
   for (const TransportKind transport : transports())
@@ -52,7 +52,7 @@ std::string process_failure(const std::function<void(const Group&)>& rank_main, 
   return message;
 }
 
-/// All-reduces without end, until something happens to a rank.
+/// All-reduces in a loop, until something happens to a rank.
 void reduce_for_ever(const Group& group) {
   const Tensor x = zeros({5000});
   while (true) group.all_reduce(x).wait();
@@ -108,7 +108,7 @@ TEST_CASE("what ranks change stays with them, tensors of the parent included") {
           group.barrier();
           RINGLET_CHECK_EQ(x[7].item(), 10.f * static_cast<float>(group.rank() + 1), "own value");
           RINGLET_CHECK_EQ(x[99999].item(), 1.f, "inherited value");
-          // Peers have no descriptor of it, and still get its bytes.
+          // Peers have no descriptor of it, but still get its bytes.
           group.all_reduce(x).wait();
           expect(
               x, 0, 100000, [](std::int64_t i) { return i < 50000 ? 60 : 3; }, "sum");
@@ -173,7 +173,7 @@ TEST_CASE("a rank that is killed is named, and the others end and say where") {
         },
         3, options);
     CHECK_MESSAGE(message.starts_with("rank 2 was killed by signal 9 (Killed); rank "), message);
-    // Some may still be in the last barrier.
+    // Some ranks may still be in the last barrier.
     const bool says_where = message.ends_with(" was in [all_reduce] collective 11 (f32, 5000)") ||
                             message.ends_with(" was in [barrier] collective 10");
     CHECK_MESSAGE(says_where, message);
@@ -236,7 +236,7 @@ TEST_CASE("a group may end on one rank while a peer is still making it") {
 #if defined(RINGLET_TESTS_GLOO)
 TEST_CASE("a subgroup over gloo does not wait for ticks of gloo's loop, which are 10 ms apart") {
   // One tick for the connection to each peer, one for its end and one for the loop's. The fastest
-  // of many does not depend on the load of the machine.
+  // of many is independent of the machine's load.
   launch(
       [](const Group& group) {
         bool fast = false;
@@ -295,7 +295,7 @@ TEST_CASE("ranks that find no thread to run on end those that have one") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // Root is not bound by the limit, so it becomes somebody without other processes: this one and
+    // The limit does not bind root, so it changes to a user without other processes: this one and
     // two ranks are allowed.
     const bool alone = geteuid() == 0;
     if (alone && setuid(54322) != 0) _exit(kNoLimit);

@@ -1,5 +1,5 @@
-// A program that a launcher starts on every rank, for tests: joins the store that its environment
-// names, meets the other ranks there, then does what its arguments say.
+// A program that a launcher starts on every rank, for tests. It joins the store that its
+// environment names, meets the other ranks there, then acts by its arguments.
 //
 //   meet                    prints who it is and ends
 //   exit RANK CODE          that rank ends with CODE, the others wait for it
@@ -82,8 +82,8 @@ void end_early(const std::vector<std::string>& arguments) {
   world.all_reduce(x).wait();
 }
 
-// Processes that share a GPU take turns on it, and to NCCL they are hosts with a loopback between
-// them: few channels, small sums and no shared memory.
+// NCCL treats processes that share a GPU as hosts connected by loopback. They time-share the GPU,
+// hence few channels, small sums and no shared memory.
 void be_a_host_of_ones_own() {
   const std::string host = str("rank-", environment_variable("RANK").value_or("0"));
   const std::vector<std::pair<const char*, const char*>> settings{
@@ -102,7 +102,7 @@ void be_a_host_of_ones_own() {
   for (const auto& [name, value] : settings) setenv(name, value, 1);
 }
 
-/// The sum on the GPU, which has the bits of that on a CPU.
+/// The sum on the GPU; it has the bits of the sum on a CPU.
 void sum_on_both(const Group& group, DType dtype) {
   std::vector<float> values;
   for (int i = 0; i < 10'007; ++i)
@@ -129,7 +129,7 @@ void sum_over_nccl(const std::vector<std::string>& arguments) {
             << name(world.transport(gpu)) << std::endl;
   if (arguments.size() < 3) return;
   const Tensor x = zeros({1000}, DType::f32, gpu);
-  world.all_reduce(x).wait();  // all have made their communicators
+  world.all_reduce(x).wait();  // creates all communicators
   const Group last = world.subgroup(all, {.timeout = 10s});
   last.all_reduce(x).wait();
   x.to_vector();

@@ -1,5 +1,5 @@
-// Values that name their source, and comparisons that work inside ranks: what they throw ends the
-// launch, on every rank, with a line that says what was wrong.
+// Values that identify their rank, and comparisons for use inside ranks. A failed comparison
+// throws, which ends the launch on every rank with one line.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace ringlet::comm {
 inline const std::vector<DType> kDTypes = {DType::f32, DType::f64, DType::bf16, DType::f16,
                                            DType::i32, DType::i64, DType::u8};
 
-/// Those of this build for the device that tensors are made on.
+/// The transports of this build for the device that tensors are made on.
 inline std::vector<TransportKind> transports() {
   if (has_fake_nccl) return {TransportKind::thread, TransportKind::nccl};
   if (default_device().type != DeviceType::cpu) return {TransportKind::thread};
@@ -33,7 +33,7 @@ inline double sum_over_ranks(int ranks, std::int64_t i) {
   return sum;
 }
 
-/// A slice that starts one element into its storage: aligned to nothing but its dtype.
+/// A slice that starts one element into its storage: aligned only to its dtype.
 inline Tensor numbered(int rank, std::int64_t n, DType dtype = DType::f32) {
   std::vector<double> values{-1};
   for (std::int64_t i = 0; i < n; ++i) values.push_back(element(rank, i));

@@ -17,7 +17,7 @@ Value around(int piece, int size) {
 }  // namespace
 
 TEST_CASE("three ranks, step by step") {
-  // Rank 0 sends to rank 1 and hears from rank 2.
+  // Rank 0 sends to rank 1 and receives from rank 2.
   CHECK(ring_reduce_scatter(0, 3) ==
         Schedule{{{{1, 2}}, {{2, 1}}, Then::add}, {{{1, 1}}, {{2, 0}}, Then::add}});
   CHECK(ring_all_gather(0, 3) ==
@@ -93,7 +93,7 @@ TEST_CASE("a barrier tells every rank of every other in ceil(log2 n) steps") {
     std::size_t steps = 0;
     while ((1 << steps) < size) ++steps;
     const auto schedules = schedules_of_all(size, barrier_schedule);
-    std::vector<Value> heard;  // by each rank, of whom
+    std::vector<Value> heard;  // by each rank: ranks that it knows of
     for (int rank = 0; rank < size; ++rank) heard.push_back({rank});
     for (std::size_t step = 0; step < steps; ++step) {
       const auto before = heard;

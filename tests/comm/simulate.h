@@ -1,5 +1,5 @@
-// Runs the schedules of all ranks without moving a byte: a piece's value is the list of ranks whose
-// contributions it holds, in the order of adding.
+// Simulates the schedules of all ranks without data. A piece's value is the list of ranks that
+// contributed to it, in the order of summation.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ namespace ringlet::comm {
 using Value = std::vector<int>;
 using Values = std::vector<std::vector<Value>>;  // [rank][piece]
 
-/// What `make(rank, size)` gives each rank.
+/// The result of `make(rank, size)` for each rank.
 template <class Make>
 std::vector<Schedule> schedules_of_all(int size, Make make) {
   std::vector<Schedule> schedules;
@@ -21,7 +21,7 @@ std::vector<Schedule> schedules_of_all(int size, Make make) {
   return schedules;
 }
 
-/// Every rank holds its own contribution to every piece.
+/// Every rank holds its contribution to every piece.
 inline Values own_contributions(int ranks, int pieces) {
   Values values;
   for (int rank = 0; rank < ranks; ++rank)
@@ -29,8 +29,8 @@ inline Values own_contributions(int ranks, int pieces) {
   return values;
 }
 
-/// Checks that in each step every send has its receive, and that no rank overwrites what a peer may
-/// still read; the values that result.
+/// Checks that in each step every send has its receive, and that no rank overwrites data that a
+/// peer may still read. Returns the resulting values.
 inline Values simulate(const std::vector<Schedule>& schedules, Values values) {
   const int size = static_cast<int>(schedules.size());
   const auto at = [](auto& list, int i) -> auto& { return list[static_cast<std::size_t>(i)]; };
@@ -38,7 +38,7 @@ inline Values simulate(const std::vector<Schedule>& schedules, Values values) {
     int reader, piece, step;
   };
   std::vector<std::vector<Read>> reads(schedules.size());  // of each rank's pieces
-  // known[r][q]: how many steps of rank q are complete, as far as rank r can tell.
+  // known[r][q]: the number of rank q's steps that rank r knows to be complete.
   std::vector<std::vector<int>> known(schedules.size(), std::vector<int>(schedules.size(), 0));
 
   for (const Schedule& schedule : schedules) REQUIRE(schedule.size() == schedules[0].size());

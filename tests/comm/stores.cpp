@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Three ranks that each keep a handle of their own to one store.
+/// Three ranks, each with a separate handle to one store.
 struct World {
   std::unique_ptr<TemporaryFolder> folder;
   std::unique_ptr<TcpStoreServer> server;
@@ -87,10 +87,10 @@ TEST_CASE("all stores keep what was set, wait for what was not, and count") {
     CHECK_EQ(first.add("counter", 5), 5);
     CHECK_EQ(second.add("counter", -7), -2);
     CHECK_EQ(first.add("counter", 0), -2);
-    // A counter is no value.
+    // A counter cannot be read as a value.
     CHECK_THROWS_AS(second.get("counter", 1ms), Error);
 
-    // Each waits for the next one's key, and all count together.
+    // Each waits for the next one's key, and all count concurrently.
     std::atomic<int> wrong{0};
     std::atomic<std::int64_t> largest{0};
     on_every_rank(world, [&](int rank, Store& store) {

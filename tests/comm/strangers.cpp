@@ -1,4 +1,4 @@
-// Strangers at the rendezvous port: they get nothing, and they delay nobody.
+// Unauthenticated clients at the rendezvous port: they get nothing, and they delay no rank.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Three ranks find each other and make a group that has been through a barrier. How long it took.
+/// Three ranks find each other and make a group with one barrier. Returns the seconds.
 double rendezvous(int port, const Token& token, int round) {
   const auto begin = Clock::now();
   std::vector<std::thread> ranks;
@@ -69,7 +69,7 @@ Socket knock(int port) {
   return connect_to("127.0.0.1", port, Clock::now() + 5s, why);
 }
 
-/// All that the server sends until it closes the connection, or until `limit`.
+/// All bytes that the server sends until it closes the connection, or until `limit`.
 struct Received {
   std::string bytes;
   bool closed = false;
@@ -102,7 +102,7 @@ std::string hello_signed_with(const Token& token) {
   return str(kMagic, nonce, token.sign("hello", nonce));
 }
 
-/// Strangers at work on threads of their own until this ends.
+/// Unauthenticated clients on separate threads, until the destructor.
 class Siege {
  public:
   explicit Siege(std::function<void()> attack)
@@ -131,7 +131,7 @@ TEST_CASE("a stranger gets no byte") {
   struct Attempt {
     std::string what;
     std::string bytes;
-    bool at_once;  // closed as soon as the bytes are seen, not by the deadline
+    bool at_once;  // closed when the bytes arrive, not by the deadline
   };
   for (const auto& [name, bytes, at_once] : std::vector<Attempt>{
            {"silence", "", false},
@@ -168,8 +168,8 @@ TEST_CASE("a hello that was recorded opens nothing") {
   const Socket socket = knock(server.port());
   send_some(socket, hello);
   const std::string challenge = receive_exactly(socket, kChallenge, Clock::now() + 2s);
-  CHECK_EQ(challenge.size(), kChallenge);  // all it learns: fresh numbers and their signature
-  // Neither silence, nor what was heard, nor a request gets it further.
+  CHECK_EQ(challenge.size(), kChallenge);  // it only gets fresh numbers and their signature
+  // Neither silence, nor an echo, nor a request gets it further.
   send_some(socket, challenge.substr(kNonce));
   send_some(socket, encode({.type = StoreVerb::get, .key = "address/0"}));
   const Received received = listen_to(socket, 5s);
@@ -206,8 +206,8 @@ TEST_CASE("strangers delay nobody") {
   const int port = server.port();
   const double alone = median_of_rendezvous(port, token);
   MESSAGE("rendezvous of three, alone: " << alone * 1e3 << " ms");
-  // Strangers use the machine, too; what they must not cost is a wait: not one nap of a client
-  // (5 ms and more), let alone the handshake's deadline of 5 s.
+  // Unauthenticated clients use the machine, too, but must not cause a wait. That excludes a poll
+  // interval of a client (5 ms and more), and even more the handshake's deadline of 5 s.
   const double allowed = 10 * alone + 0.1;
 
   const auto during = [&](const std::string& what, const std::function<void()>& attack) {
@@ -263,7 +263,7 @@ TEST_CASE("strangers delay nobody") {
     crowd.erase(crowd.begin());
     crowd.push_back(knock(port));
   });
-  // They got nothing, and when the server has come round to all of them it keeps but a few.
+  // They got nothing, and after a full round the server keeps only a few of them.
   const auto alive = [&] {
     return std::count_if(crowd.begin(), crowd.end(), [](const Socket& socket) {
       char byte = 0;

@@ -15,7 +15,7 @@ namespace ringlet::comm {
 
 using Clock = std::chrono::steady_clock;
 
-/// A server and what its clients need to know.
+/// A server and the parameters of its clients.
 struct Job {
   Token token = Token::random();
   std::unique_ptr<TcpStoreServer> server =
@@ -30,7 +30,7 @@ struct Job {
   }
 };
 
-/// Waits until the alarm is raised; how long that took.
+/// Waits until the alarm is raised; returns the time.
 inline Clock::duration time_to_alarm(const Alarm& alarm,
                                      Clock::duration limit = std::chrono::seconds(10)) {
   const auto begin = Clock::now();

@@ -1,4 +1,4 @@
-// The TCP store's alarm where ranks are processes that are killed.
+// The TCP store's alarm for ranks that are processes and are killed.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A rank as a process, with a store of its own.
+/// A rank as a process, with a separate store.
 pid_t fork_rank(const TcpStoreOptions& options, const std::function<void(TcpStore&)>& body) {
   const pid_t child = fork();
   if (child != 0) return child;
@@ -32,7 +32,7 @@ pid_t fork_rank(const TcpStoreOptions& options, const std::function<void(TcpStor
   _exit(0);
 }
 
-/// A server as a process; its port.
+/// A server as a process; returns its port.
 pid_t fork_server(const Token& token, int& port) {
   int to_parent[2];
   REQUIRE(pipe(to_parent) == 0);
@@ -71,7 +71,7 @@ TEST_CASE("a rank that is killed raises the alarm on all others at once") {
   first.get("rank 2 is here", 10s);
   CHECK_FALSE(first.raised());
 
-  // A wait under way is ended by it.
+  // It ends a wait in progress.
   std::optional<std::string> ended;
   std::thread waiting([&] { ended = error_of([&] { second.get("never", 60s); }); });
   std::this_thread::sleep_for(20ms);
@@ -88,7 +88,7 @@ TEST_CASE("a rank that is killed raises the alarm on all others at once") {
   CHECK_EQ(ended.value(), cause);
   CHECK_EQ(cause, first.culprit() + " ended without saying goodbye");
 
-  // Who comes later hears of it, and nobody waits for others as if nothing had happened.
+  // A later client receives it, and no rank waits for peers as if nothing had happened.
   TcpStore third(job.options("rank 3"));
   time_to_alarm(third);
   CHECK_EQ(third.cause(), cause);
@@ -103,7 +103,7 @@ TEST_CASE("a server that has stopped is silent, one that nobody asks anything is
   TcpStore client(options);
   CHECK(time_to_alarm(client, 2s) >= 2s);
   stop(child);
-  // What waits for an answer is told as soon as the silence is noticed, not at its own deadline.
+  // A pending request fails as soon as the silence is detected, not at its own deadline.
   const std::string error = error_of([&] { client.set("key", "value"); });
   CHECK_EQ(error, str("the store at 127.0.0.1:", options.port, ": no answer for 0.5 s"));
   CHECK_EQ(client.cause(), error);
@@ -114,7 +114,7 @@ TEST_CASE("a server that has stopped is silent, one that nobody asks anything is
 
 namespace {
 
-/// Threads that set what no socket's buffers hold.
+/// Threads that set more than the sockets' buffers hold.
 struct Flood {
   static constexpr int kSets = 24;  // of 1 MiB: Linux buffers 4 MiB here and 6 there
 
@@ -126,9 +126,9 @@ struct Flood {
         const std::lock_guard lock(mutex);
         errors.insert(error);
       });
-    std::this_thread::sleep_for(300ms);  // by now one waits to send, and the others behind it
+    std::this_thread::sleep_for(300ms);  // now one waits to send, and the others queue after it
   }
-  /// When all have ended, which they do with an error.
+  /// Waits for all of them; each ends with an error.
   const std::set<std::string>& join() {
     for (std::thread& thread : threads) thread.join();
     threads.clear();
@@ -152,11 +152,11 @@ TEST_CASE("a server that takes nothing delays nobody beyond his deadline") {
     stop(child);
     const auto begin = Clock::now();
     Flood flood(client);
-    // One that has less time than those before it.
+    // A client with a shorter deadline than those before it.
     CHECK_EQ(error_of([&] { client.get("key", 200ms); }),
              str("[store] ", server, " did not answer within 0.2 s"));
     CHECK(Clock::now() - begin < 1500ms);
-    // Half a message was the last one: the connection is of no use after it.
+    // The last message was sent in part: the connection is unusable after it.
     for (const std::string& error : flood.join()) {
       CAPTURE(error);
       CHECK((error == str("[store] ", server, " did not answer within 2 s") ||

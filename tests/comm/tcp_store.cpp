@@ -1,4 +1,4 @@
-// The TCP store's alarm: how the end of one rank reaches all others.
+// The TCP store's alarm: how the end of one rank reaches the other ranks.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -89,7 +89,7 @@ TEST_CASE("without a token the server stays on loopback") {
   CHECK_EQ(client.add("counter", 2), 2);
   for (const char* host : {"", "0.0.0.0", "192.0.2.1"})
     CHECK_THROWS_AS(TcpStoreServer({.host = host}), InputError);
-  // With one, it listens where it was asked to, and an address of another host is an error.
+  // With a token it listens at the given address, and an address of another host is an error.
   const TcpStoreServer everywhere({.host = "", .token = Token::random()});
   CHECK(everywhere.port() > 0);
   CHECK_EQ(error_of([&] {
@@ -112,16 +112,16 @@ TEST_CASE("a server that cannot go on says why") {
   TcpStore client(job.options("rank 0"));
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-  const rlimit few{2, before.rlim_max};  // poll() refuses a list that is longer
+  const rlimit few{2, before.rlim_max};  // poll() refuses a longer list
   REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-  error_of([&] { client.add("counter", 1); });  // wakes the server up, if it still sleeps
+  error_of([&] { client.add("counter", 1); });  // wakes the server up if it sleeps
   const auto waited = time_to_alarm(client);
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(waited < 5s);
   CHECK_EQ(client.cause(),
            str("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
   CHECK_EQ(error_of([&] { client.set("key", "value"); }), client.cause());
-  CHECK(job.server->wait_for_goodbyes(1s));  // nobody is left that could say one
+  CHECK(job.server->wait_for_goodbyes(1s));  // no client is left that could say one
 }
 
 TEST_SUITE_END();

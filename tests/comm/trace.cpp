@@ -13,7 +13,7 @@ using namespace ringlet::comm;
 
 namespace {
 
-/// What rank 0 of three prints in this.
+/// The output of rank 0 of three.
 std::string traced(Algorithm algorithm, const std::function<void(const Group&)>& body) {
   std::ostringstream out;
   const std::shared_ptr<Store> store = make_memory_store();
@@ -29,8 +29,8 @@ std::string traced(Algorithm algorithm, const std::function<void(const Group&)>&
 
 }  // namespace
 
-// The textbook's ring: in step s rank r sends piece r - 1 - s and adds to piece r - 2 - s; then it
-// spreads the pieces that became whole, piece r first.
+// The textbook's ring: in step s rank r sends piece r - 1 - s and adds to piece r - 2 - s. Then it
+// distributes the complete pieces, piece r first.
 TEST_CASE("the trace of a ring is the textbook's schedule") {
   CHECK(traced(Algorithm::ring,
                [](const Group& group) {

@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// renameat2 as of a file system that knows no flags.
+// renameat2 on a file system without support for flags.
 Refusal rename_flags(int error) { return {SYS_renameat2, 4, 0, false, error}; }
 
-// A rename of the path that lies at this address.
+// A rename of the path stored at this address.
 std::vector<Refusal> rename_from(const fs::path& path, int error) {
   const auto from = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(path.c_str()));
   std::vector<Refusal> calls{{SYS_renameat2, 1, from, true, error}};
@@ -77,11 +77,11 @@ TEST_CASE_FIXTURE(Base, "what was killed under construction is removed, and noth
     AtomicFolder folder(model), other(base / "other");
     write_file(folder.path() / "a", "half");
     AtomicFile table(base / "table.csv");
-    _exit(0);  // as a kill: nobody cleans up
+    _exit(0);  // as after a kill: no cleanup
   }
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
-  // Not made here, however alike.
+  // Similar names that are not temporary ones.
   for (const char* name :
        {".model", ".model.backup.old", "model.tmp.1", "model.tmp.1.x", "x.tmp.1.2"})
     write_file(base / name, "");

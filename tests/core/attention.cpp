@@ -20,7 +20,7 @@ Tensor ids_of(const Ids& ids) { return tensor(ids, {static_cast<std::int64_t>(id
 
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 
-// Whether the rule of DropoutKey keeps a weight.
+// Whether DropoutKey's rule keeps a weight.
 bool kept(const DropoutKey& key, std::int32_t sentence, std::int64_t head, std::int64_t query,
           std::int64_t k) {
   const PhiloxBlock block =
@@ -38,7 +38,7 @@ struct Case {
   float p;
 };
 
-// The definition, one weight after the other, in f64. Returns out (T, heads d).
+// The definition in f64, one weight at a time. Returns out (T, heads d).
 std::vector<double> by_definition(const Case& c, const Tensor& qkv, const Tensor& bias,
                                   const DropoutKey& key) {
   const std::vector<double> x = values(qkv), b = bias ? values(bias) : std::vector<double>();
@@ -122,7 +122,7 @@ TEST_CASE("attention equals its definition, relative bias and dropout included")
                                by_definition(c, qkv, bias, key)) < 1e-13);
 
       // f32: a score is d products of roundoff u each, of total size |q| |k| / sqrt(d) < 5 sqrt(d)
-      // here; its absolute error is P's relative one, and dropout doubles P at most.
+      // here. Its absolute error is the relative error of P, and dropout at most doubles P.
       AttentionOptions low = options;
       if (biased) low.relative_bias = bias.to(DType::f32);
       const double size = 2 * max(abs(qkv)).item<double>();
@@ -139,7 +139,7 @@ TEST_CASE("attention equals its definition, relative bias and dropout included")
 }
 
 TEST_CASE("weights and log-sum-exps keep the bounds of exp and log") {
-  // Sentences of two tokens: the first one's query is 1, the keys are 0 and x, the values 0 and 1.
+  // Sentences of two tokens: the first query is 1, the keys are 0 and x, the values 0 and 1.
   constexpr int kSentences = 20'001;
   std::vector<float> qkv;
   Ids ends{0};
@@ -152,10 +152,10 @@ TEST_CASE("weights and log-sum-exps keep the bounds of exp and log") {
   const std::vector<double> weights = values(out), sums = values(lse);
   double worst_weight = 0, worst_sum = 0;
   for (std::size_t i = 0; i < kSentences; ++i) {
-    // In roundoffs: exp 4, 1 + e^x 1 and at most half of exp's, 1 / sum 1, the product 1.
+    // In roundoffs: exp 4, 1 + e^x 1 plus at most half of exp's, 1 / sum 1, the product 1.
     const double e = std::exp(static_cast<double>(qkv[6 * i + 4])), weight = e / (1 + e);
     worst_weight = std::max(worst_weight, std::abs(weights[2 * i] / weight - 1));
-    // The sum's 3 and log's own 2 ulp, or 4 roundoffs of its value.
+    // The sum's 3 and log's own 2 ulp, i.e. 4 roundoffs of its value.
     const double exact = std::log1p(e);
     worst_sum = std::max(worst_sum, std::abs(sums[2 * i] - exact) / (3 + 4 * exact));
   }

@@ -13,7 +13,7 @@ namespace {
 const std::vector<DType> kAll = {DType::f32, DType::f64, DType::bf16, DType::f16,
                                  DType::i32, DType::i64, DType::u8};
 
-/// Source k of n elements: small numbers, so that every order of adding gives the same.
+/// Source k of n elements: small numbers with the same sum in every order.
 Tensor source(int k, std::int64_t n, DType dtype) {
   std::vector<double> values(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -68,7 +68,7 @@ TEST_CASE("an element's bits do not depend on its position, and out may be a sou
 
 TEST_CASE("bf16 and f16 are added in f32 and rounded once") {
   for (const DType dtype : {DType::bf16, DType::f16}) {
-    // Each of the small addends would be lost if the sum were rounded after it.
+    // If the sum were rounded after each, the small addends would be lost.
     std::vector<Tensor> inputs{full({3}, 1, dtype)};
     for (int k = 0; k < 64; ++k) inputs.push_back(full({3}, std::ldexp(1, -12), dtype));
     Tensor out = empty({3}, dtype);

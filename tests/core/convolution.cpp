@@ -96,7 +96,7 @@ TEST_CASE("the gradients are the transposes: <grad, conv(x)> = <conv'(grad), x>"
 }
 
 TEST_CASE("a strip of rows at a time gives what the whole image gives") {
-  // 64 * 9 * 600 elements a row: the image goes in several strips.
+  // 64 * 9 * 600 elements per row: the image is processed in several strips.
   const Tensor x = integers({1, 64, 5, 602}, 1), weight = integers({2, 64, 3, 3}, 2);
   const Tensor y = conv2d(x, weight, {});
   CHECK(y.to_vector<double>() == direct(x, weight, zeros({2}), {}, y.shape()));

@@ -10,7 +10,7 @@ using namespace ringlet::dlpack;
 
 namespace {
 
-/// A tensor of another library: counts how often it was deleted.
+/// A tensor of another library: counts its deletions.
 template <class Managed>
 struct Foreign {
   std::vector<float> data{0, 1, 2, 3, 4, 5};

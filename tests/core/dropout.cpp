@@ -13,7 +13,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 namespace {
 
-// The rule of DropoutKey, element by element.
+// DropoutKey's rule, element by element.
 Bytes mask_by_rule(std::int64_t columns, const DropoutKey& key,
                    const std::vector<std::int32_t>& positions) {
   Bytes mask;

@@ -46,7 +46,7 @@ TEST_CASE("a GPU leaves an id outside the table out of the gradient") {
 }
 
 TEST_CASE("ids of few tokens and of many add up all of them") {
-  // Ones, whose sums are exact in any order.
+  // Ones: their sums are exact in any order.
   for (std::int64_t tokens : {31, 32, 33, 100, 513})
     for (std::int64_t columns : {3, 8, 40}) {
       CAPTURE(tokens);

@@ -5,7 +5,7 @@
 
 namespace ringlet {
 
-/// `count` devices; without any it says why.
+/// `count` devices; without any it reports the reason.
 class FakeBackend : public Backend {
  public:
   explicit FakeBackend(int count) : count_(count) { set_backend(DeviceType::cuda, this); }

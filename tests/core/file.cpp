@@ -106,7 +106,7 @@ TEST_CASE("folders are made, listed in order and removed") {
   const fs::path made = folder / "a/b";
   CHECK_FALSE(folder_exists(made));
   make_folders(made);
-  make_folders(made);  // it is there already
+  make_folders(made);  // it already exists
   CHECK(folder_exists(made));
   for (const char* name : {"z", "x", "y"}) write_file(made / name, "");
   CHECK(list_folder(made) == std::vector<fs::path>{made / "x", made / "y", made / "z"});

@@ -31,7 +31,7 @@ std::string message_of(const std::function<void()>& work) {
   return "";
 }
 
-/// Notes what it is asked for; its graph, when it is replayed.
+/// Records its calls; its graph records replays.
 class FakeGraphs final : public FakeBackend {
  public:
   explicit FakeGraphs(std::vector<std::string>& notes) : FakeBackend(1), notes_(notes) {}

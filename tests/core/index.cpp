@@ -109,7 +109,7 @@ TEST_CASE("index_select copies rows") {
 }
 
 TEST_CASE("sums go in the order of the index, the same on any number of threads") {
-  // 1e8 + 1 - 1e8 is 0 in f32, 1e8 - 1e8 + 1 is 1: the order shows.
+  // 1e8 + 1 - 1e8 is 0 in f32, 1e8 - 1e8 + 1 is 1: the result shows the order.
   Tensor out = zeros({2, 1});
   index_add_(out, 0, tensor<std::int64_t>({0, 1, 0, 1, 0, 1}, {6}),
              tensor<float>({1e8f, 1e8f, 1, -1e8f, -1e8f, 1}, {6, 1}));
@@ -131,7 +131,7 @@ TEST_CASE("scatter follows its definition on every axis, the last of several sta
   const Shape shape{4, 5, 3};
   for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::i64})
     for (int axis = 0; axis < 3; ++axis) {
-      // As long as x, then shorter along every axis.
+      // The size of x, then shorter along every axis.
       for (const Shape& part : {shape, Shape{2, 3, 2}}) {
         CAPTURE(axis);
         CAPTURE(part);
@@ -221,7 +221,7 @@ TEST_CASE("moving elements equals PyTorch") {
   for (const std::string& c : ops.cases("gather"))
     check_close(gather(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index")),
                 ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("scatter_add"))  // at most 4 terms and the start
+  for (const std::string& c : ops.cases("scatter_add"))  // at most 4 terms and the initial value
     check_close(scatter_add(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index"),
                             ops.tensor(c + "/source")),
                 ops.tensor(c + "/y"), 5 * kF32, c);

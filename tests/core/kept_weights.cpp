@@ -1,5 +1,5 @@
-// Packed forms of weights that are used again unchanged: the bits of a fresh product, whatever
-// wrote to the weight in between.
+// Cached packed forms of unchanged weights: the bits of a fresh product, after any write to the
+// weight.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -25,19 +25,19 @@ Floats kept(const Tensor& x, const Tensor& weight) {
   return linear(x, weight, {}, Weight::kept).to_vector();
 }
 
-// Of bytes that were never seen before.
+// The product with a copy of the weight, which has no cached form.
 Floats fresh(const Tensor& x, const Tensor& weight) {
   return linear(x, weight.clone()).to_vector();
 }
 
-/// An arena of two weights, and a bias in front of them that nothing is kept of.
+/// An arena of two weights, after a bias that is never packed.
 struct Parameters {
   Tensor arena = normal({5 + 40 * 30 + 50 * 40});
   Tensor first = arena.slice(5, 5 + 40 * 30).view({40, 30});
   Tensor second = arena.slice(5 + 40 * 30, arena.numel()).view({50, 40});
   Tensor x = normal({7, 30});
 
-  // Uses both until they are kept, and checks every use.
+  // Uses both until they are cached, and checks every use.
   void check_uses(int uses = 3) const {
     const Floats expected = fresh(x, first);
     const Tensor y = linear(x, first);
@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(OnCpu,
   const std::size_t packed = kept_bytes();
   REQUIRE(packed >= weight.nbytes());
 
-  // Room for activations, but for less than what is kept.
+  // Room for activations, but less than the cached forms take.
   const std::size_t room = packed / 2, in_use = memory_stats({}).allocated;
   set_memory_limit({}, in_use + room);
   for (int use = 0; use < 3; ++use) {
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(OnCpu,
     CHECK(kept(narrow, other) == linear(narrow, other).to_vector());
   }
   CHECK(kept_bytes() == packed);
-  // No version tells of this write, so the kept form shows that it is what products use.
+  // This write changes no version, so it shows that products use the cached form.
   auto* unseen = const_cast<float*>(weight.data<float>());
   const float first = unseen[0];
   unseen[0] = 1e6f;
@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(OnCpu,
                            .c_str(),
                        Error);
   CHECK(kept_bytes() == packed);
-  weight.mutable_data<float>()[0] = first;  // what is kept goes, and leaves its room
+  weight.mutable_data<float>()[0] = first;  // the cached form is evicted and its memory freed
   CHECK(memory_stats({}).allocated == in_use - packed);
   CHECK(empty({count}, DType::u8).defined());
   for (int use = 0; use < 3; ++use) CHECK(kept(x, weight) == expected);
@@ -218,7 +218,7 @@ TEST_CASE_FIXTURE(OnCpu, "nothing is kept of what another library can write") {
   CHECK(kept_bytes() == 0);
   auto* theirs = static_cast<float*>(given->dl_tensor.data);
   for (int write = 0; write < 3; ++write) {
-    theirs[17] += 1;  // no version tells
+    theirs[17] += 1;  // changes no version
     p.check_uses(2);
   }
   const Tensor taken = dlpack::from_dlpack(given);

@@ -14,7 +14,7 @@ using namespace ringlet;
 
 namespace {
 
-// Writes down what runs, and the inner size of products.
+// Records the kernels that run, and the inner size of products.
 struct Listener : KernelObserver, WaitObserver {
   std::vector<std::string> seen;
   std::int64_t inner = 0;
@@ -57,7 +57,7 @@ TEST_CASE("an observer sees what a thread waits for, and what it runs meanwhile"
   }
   {
     const ObservedWait to_its_end("devices");
-    wait_observer = nullptr;  // it saw the beginning, so it sees the end
+    wait_observer = nullptr;  // it saw the begin, so it must see the end
   }
   { const ObservedWait unseen("data"); }
   kernel_observer = nullptr;

@@ -57,8 +57,8 @@ TEST_CASE("layer_norm equals its definition in every dtype and width") {
     const Tensor bias = normal({columns}, 0, 1, DType::f64);
     CHECK(largest_difference(layer_norm(x, weight, bias, 1e-5).y,
                              by_definition(x, weight, bias, 1e-5)) < 1e-13);
-    // Against the f32 inputs' own exact result: a few roundings of numbers up to `size`; the
-    // largest is that of the mean, amplified by rstd where a row has nearly no variance.
+    // Compared with the exact result for the f32 inputs: a few roundings of numbers up to `size`.
+    // The largest is that of the mean, amplified by rstd where a row has nearly no variance.
     const Tensor w = weight.to(DType::f32), b = bias.to(DType::f32);
     for (DType dtype : {DType::f32, DType::bf16}) {
       CAPTURE(dtype);

@@ -38,7 +38,7 @@ double error_share(const Tensor& out, const Tensor& a, const Tensor& b, MatmulOp
   return worst;
 }
 
-// A product's elements are those of another shape's: the same bits, or each within its own bound.
+// A product's elements equal those of another shape's: the same bits, or each within its bound.
 void check_same(const Tensor& product, const Tensor& expected, const Tensor& a, const Tensor& b) {
   if (has_shape_free_products)
     CHECK(product.to_vector() == expected.to_vector());
@@ -93,7 +93,8 @@ TEST_CASE("matmul agrees with PyTorch, batched too") {
     CAPTURE(c);
     const MatmulOptions options{c[7] == 't', c[8] == 't'};
     const Tensor a = ops.tensor(c + "/a"), b = ops.tensor(c + "/b");
-    // k products and sums of normal numbers, k <= 65, against values that are at most 8 times less.
+    // k products and sums of normal numbers, k <= 65, relative to values that may be 8 times
+    // smaller.
     check_close(matmul(a, b, options), ops.tensor(c + "/y"), 65 * kF32);
   }
   const Tensor a = normal({3, 4, 5}), b = normal({5, 2});
@@ -181,7 +182,7 @@ TEST_CASE(
       CAPTURE(k);
       const std::int64_t m = 40, n = 48;
       const Tensor x = normal({m, k}).to(DType::bf16), weight = normal({n, k});
-      const Tensor bias = normal({n}, 0, 30);  // most of the result
+      const Tensor bias = normal({n}, 0, 30);  // the largest part of the result
       const Floats y = linear(x, weight, bias, kept ? Weight::kept : Weight::changing).to_vector();
       const auto a = x.to_vector<double>(), b = weight.to(DType::bf16).to_vector<double>();
       const auto offset = bias.to_vector<double>();
@@ -194,7 +195,7 @@ TEST_CASE(
             exact += product;
             magnitude += std::abs(product);
           }
-          // k + 1 additions in f32, what the bias has lost, and the result's rounding of all that.
+          // k + 1 additions in f32, the bias's rounding, and the result's rounding of the total.
           const double sum = (k + 1) * kF32 * magnitude + bias_unit * std::abs(offset[j]);
           CHECK(std::abs(y[i * n + j] - exact) <= sum + kBF16 * (std::abs(exact) + sum));
         }
@@ -249,14 +250,14 @@ TEST_CASE("products of f32 are as exact as the precision asks, and f32 by defaul
   set_matmul_precision(MatmulPrecision::medium);
   const Tensor medium = matmul(a, b);
   set_matmul_precision(MatmulPrecision::highest);
-  // Of |a b|, operands of two planes of bf16 leave out 3 * 2^-16, operands rounded to TF32's 11
-  // bits 2 * 2^-11 + 2^-22, to bf16's 8 bits 2 * 2^-8 + 2^-16.
+  // The omitted share of |a b|: 3 * 2^-16 for operands of two planes of bf16. 2 * 2^-11 + 2^-22 for
+  // operands rounded to TF32's 11 bits, 2 * 2^-8 + 2^-16 for bf16's 8 bits.
   const bool cuda = a.device().type == DeviceType::cuda;
   const double left_out = cuda ? 0x1p-10 + 0x1p-22 : 3 * 0x1p-16;
   CHECK(error_share(highest, a, b, {}, kF32, 0) <= 1);
   CHECK(error_share(high, a, b, {}, kF32 + left_out / k, 0) <= 1);
   CHECK(error_share(medium, a, b, {}, kF32 + (0x1p-7 + 0x1p-16) / k, 0) <= 1);
-  // Where medium is not f32, it is the product of the rounded operands.
+  // If medium is not f32, it is the product of the rounded operands.
   Tensor rounded = empty(medium.shape());
   matmul_into(rounded, a.to(DType::bf16), b.to(DType::bf16));
   if (medium.to_vector() != highest.to_vector()) CHECK(medium.to_vector() == rounded.to_vector());
@@ -288,7 +289,8 @@ TEST_CASE("a layer's gradients are the product and the sums that they are alone"
           CHECK(to_weight.to_vector() == product.to_vector());
           CHECK(to_bias.to_vector() == sums.to_vector());
         }
-        // Each of `rows` sums of f32 in any order rounds by at most kF32 of the magnitudes' sum.
+        // The `rows` additions in f32, in any order, each round by at most kF32 of the magnitudes'
+        // sum.
         const Tensor exact = add(sum(grad.to(DType::f64), {0}), scale(bias.to(DType::f64), beta));
         const Tensor size = add(sum(abs(grad.to(DType::f64)), {0}), abs(bias.to(DType::f64)));
         const Tensor error = abs(sub(to_bias.to(DType::f64), exact));
@@ -323,8 +325,8 @@ TEST_CASE("sum_rows_into adds up columns") {
   const Tensor tall = normal({1000, 131});
   Tensor total = empty({131});
   sum_rows_into(total, tall);
-  // Each number takes part in 64 additions and 1000 / 64 more of runs, of which each rounds by at
-  // most kF32 of a sum that is no larger than that of all magnitudes.
+  // Each number takes part in 64 additions and 1000 / 64 more of runs. Each of these rounds by at
+  // most kF32 of a sum that is at most that of all magnitudes.
   const Tensor exact = tall.to(DType::f64);
   const Tensor difference = abs(sub(total.to(DType::f64), sum(exact, {0})));
   CHECK(max(div(difference, sum(abs(exact), {0}))).item<double>() < (64 + 16) * kF32);

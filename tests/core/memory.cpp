@@ -1,4 +1,4 @@
-// Allocations that are refused: the error, what is there afterwards, and the statistics.
+// Refused allocations: the error, the state afterwards, and the statistics.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
-/// While it lives, the system maps at most `nbytes` more for this process.
+/// During its lifetime, the system maps at most `nbytes` more for this process.
 class LittleRoom {
  public:
   explicit LittleRoom(std::size_t nbytes) {
@@ -38,7 +38,7 @@ class LittleRoom {
 }  // namespace
 
 TEST_CASE("where the system has no room for a mapping of the usual size, a smaller one serves") {
-  const Device device = Device::parse("cpu:8");  // nobody else's
+  const Device device = Device::parse("cpu:8");  // used by no other test
   Backend& cpu = backend(DeviceType::cpu);
   Block first, last;
   MemoryStats one, refused;
@@ -72,13 +72,13 @@ TEST_CASE("where the system has no room for a mapping of the usual size, a small
   cpu.release(device, last);
   CHECK(memory_stats(device).allocated == 0);
 
-  const Block usual = cpu.allocate(device, 7 * kMebibyte);  // there is room again
+  const Block usual = cpu.allocate(device, 7 * kMebibyte);  // there is memory again
   CHECK(memory_stats(device).reserved == (10 + 32) * kMebibyte);
   cpu.release(device, usual);
 }
 
 TEST_CASE("what a memory limit refuses is not counted, and smaller blocks still come") {
-  const Device device = Device::parse("cpu:9");  // nobody else's
+  const Device device = Device::parse("cpu:9");  // used by no other test
   Backend& cpu = backend(DeviceType::cpu);
   set_memory_limit(device, 8 * kMebibyte);
   CHECK_THROWS_WITH_AS(cpu.allocate(device, 9 * kMebibyte),

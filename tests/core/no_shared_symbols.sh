@@ -1,7 +1,7 @@
 #!/bin/sh
-# no_shared_symbols.sh ISA=LIBRARY...: the linker keeps one copy of a weak symbol, so a kernel
-# library may define only those that carry its instruction set's name; else a program could run
-# AVX-512 code on a processor without it.
+# no_shared_symbols.sh ISA=LIBRARY...: a kernel library may define only weak symbols that carry its
+# instruction set's name. The linker keeps one copy of a weak symbol, so a program could otherwise
+# run AVX-512 code on a processor without it.
 status=0
 for pair in "$@"; do
   isa=${pair%%=*} library=${pair#*=}

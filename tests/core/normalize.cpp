@@ -36,8 +36,8 @@ TEST_CASE("gradients of cosine_similarity are its slopes, and only those that ar
   const Tensor grad = tensor({1.f, -2.f, 0.5f}).to(DType::f64);
   const CosineSimilarityGradients both =
       cosine_similarity_backward(grad, a, b, kCosineEps, true, true);
-  // Along a direction d the slope is grad . d: central differences are off by step^2 and by u /
-  // step.
+  // The slope along a direction d is grad . d: central differences have errors of step^2 and
+  // u / step.
   const Tensor d = normal({3, 70}).to(DType::f64);
   const double step = 1e-5;
   const auto loss = [&](const Tensor& x, const Tensor& y) {

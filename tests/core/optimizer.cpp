@@ -36,8 +36,8 @@ TEST_CASE("five steps of AdamW equal PyTorch's") {
       Tensor param = ops.tensor(c + "/start", dtype);
       Tensor exp_avg = zeros_like(param), exp_avg_sq = zeros_like(param);
       const Tensor gradients = ops.tensor(c + "/gradients", dtype);
-      // In f64 only the oracle's own rounding is left; in f32 a step rounds the parameter twice,
-      // and its update, at most lr large, a few times more.
+      // In f64 only the oracle's rounding remains. In f32 a step rounds the parameter twice, and
+      // its update, at most lr large, a few times more.
       const double rounding = dtype == DType::f64 ? 0 : kF32;
       for (int k = 1; k <= 5; ++k) {
         adamw_(param, gradients[k - 1], exp_avg, exp_avg_sq,
@@ -100,7 +100,7 @@ TEST_CASE("a step cut anywhere gives the same bits") {
 }
 
 TEST_CASE("segments have the bits of steps of their own, and between them nothing changes") {
-  const std::int64_t n = 40007;  // more than a thread's piece
+  const std::int64_t n = 40007;  // more than one thread's part
   const std::vector<StepSegment> segments = {{3, 4, 1}, {4, 17, 0}, {20, 33000, 1}, {33000, n, 0}};
   const Tensor grad = wave(n, 3);
   const AdamWConstants constants{.weight_decay = 0.1};
@@ -232,7 +232,7 @@ TEST_CASE("squared norms by blocks: right, and the same for every shard") {
     for (std::size_t i = 0; i < values.size(); ++i)
       expected[i / static_cast<std::size_t>(kNormBlock)] += values[i] * values[i];
     const auto count = static_cast<std::int64_t>(blocks.size());
-    // Sums of up to 4096 positive terms, each order off by at most that many roundings.
+    // Sums of up to 4096 positive terms; two orders differ by at most that many roundings.
     check_close(tensor(blocks, {count}), tensor(expected, {count}), 4096 * kF64);
     for (std::int64_t b = 1; b < 6; ++b) {
       const auto shard = squared_norm_blocks(x.slice(b * kNormBlock, n)).to_vector<double>();
@@ -245,7 +245,7 @@ TEST_CASE("squared norms by blocks: right, and the same for every shard") {
 
 TEST_CASE("a step rounds what it updates, and nothing else") {
   const std::int64_t n = 5000;
-  // Odd edges, parts that no segment has, and places that no pack of both dtypes can have.
+  // Odd edges, elements outside all segments, and positions where no pack of both dtypes can begin.
   const Tensor segments = segment_table({{0, 3, 1}, {10, 4111, 0}, {4111, 4990, 1}});
   const auto three = [](double lr) { return std::vector<double>{lr, lr, lr}; };
   for (const std::int64_t skew : {0, 1})

@@ -22,7 +22,7 @@ using namespace ringlet;
 
 namespace {
 
-/// How often a parallel_for over [0, n) came by each index.
+/// The number of visits of a parallel_for over [0, n) at each index.
 std::vector<int> visits(Device device, std::int64_t n, std::int64_t grain) {
   std::vector<int> count(static_cast<std::size_t>(n));
   parallel_for(device, n, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -80,8 +80,8 @@ TEST_CASE_FIXTURE(OnCpu, "a device's threads keep to its processors, wherever ot
   std::vector<int> processors;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &all)) processors.push_back(cpu);
-  const Device device{DeviceType::cpu, 3};  // nobody else's
-  // Of every thread that comes by: how many processors it may use, and whether `mine` is one.
+  const Device device{DeviceType::cpu, 3};  // used by no other test
+  // Counts over the threads that take part: limited to one processor that is `mine`, or not.
   const auto threads_on = [&](int mine) {
     std::atomic<int> pinned{0}, roaming{0};
     std::atomic<std::uint64_t> slow{0};
@@ -90,15 +90,15 @@ TEST_CASE_FIXTURE(OnCpu, "a device's threads keep to its processors, wherever ot
       sched_getaffinity(0, sizeof(set), &set);
       const bool here = CPU_COUNT(&set) == 1 && CPU_ISSET(mine, &set);
       (here ? pinned : roaming) += 1;
-      for (int i = 0; i < 100'000; ++i) slow += 1;  // so that all threads get a piece
+      for (int i = 0; i < 100'000; ++i) slow += 1;  // so that each thread gets a part
     });
     return std::pair(pinned.load(), roaming.load());
   };
-  std::thread([&] {  // the caller's own place ends with it
+  std::thread([&] {  // the thread's pinning ends with it
     set_processors(device, {processors.back()});
     keep_to(device);
     CHECK(threads_on(processors.back()).second == 0);
-    set_processors(device, {processors.front()});  // its threads run already
+    set_processors(device, {processors.front()});  // its threads are already running
     if (processors.size() > 1) CHECK(threads_on(processors.back()).first > 0);  // the caller
     keep_to(device);
     CHECK(threads_on(processors.front()).second == 0);
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(OnCpu, "a device's threads keep to its processors, wherever ot
 }
 
 TEST_CASE_FIXTURE(OnCpu, "a forked child has threads of its own") {
-  static_cast<void>(visits(first, 100, 1));  // the parent's pool is running
+  static_cast<void>(visits(first, 100, 1));  // starts the parent's pool
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) _exit(visits(first, 100, 1) == once(100) ? 0 : 1);
@@ -124,8 +124,8 @@ TEST_CASE_FIXTURE(OnCpu, "threads that do not start are an error that says how m
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // Root is not bound by the limit, and another user's other processes count, so root becomes
-    // somebody who has no other: this process and two threads are allowed.
+    // The limit does not bind root, and other processes of a user count. So root changes to a user
+    // without others: this process and two threads are allowed.
     const bool alone = geteuid() == 0;
     if (alone && setuid(54321) != 0) _exit(77);
     const rlimit few{alone ? 3u : 1u, alone ? 3u : 1u};
@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(OnCpu, "threads that do not start are an error that says how m
                                   : "[threads] only 1 of 8 start"))
         _exit(2);
     }
-    // Those that did start are gone again, so that there is room for fewer.
+    // The threads that did start have ended, so fewer can start now.
     if (alone) set_threads_per_device(3);
     _exit(!alone || visits(first, 100, 1) == once(100) ? 0 : 3);
   }

@@ -14,7 +14,7 @@ Tensor id_tensor(const std::vector<std::int32_t>& ids) {
   return tensor(ids, {static_cast<std::int64_t>(ids.size())});
 }
 
-// Two sentences of two tokens and one.
+// Two sentences, of two tokens and one.
 Tensor three_rows() { return tensor({1.f, 8.f, 3.f, 2.f, 5.f, 6.f}).view({3, 2}); }
 Tensor cu_seqlens() { return id_tensor({0, 2, 3}); }
 

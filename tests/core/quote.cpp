@@ -25,6 +25,6 @@ TEST_CASE("no character of UTF-8 is cut") {
     if (!whole) CHECK_EQ(kept.substr(0, std::min<std::size_t>(before, 77)).find('\xF0'), kept.npos);
     if (!whole && before < 77) CHECK_EQ(kept, std::string(before, 'a') + "...");
   }
-  // Bytes that are no text at all are not searched for a beginning for ever.
+  // Invalid bytes are not searched endlessly for the beginning of a character.
   CHECK_EQ(shown(std::string(200, '\x80')).size(), 77);
 }

@@ -11,9 +11,9 @@ TEST_CASE("a table of what was used last lets go of what was not used for longes
   CHECK(find(10) == 1);
   CHECK(find(20) == 2);
   CHECK(find(10) == 1);
-  CHECK(find(30) == 3);  // 20 goes
+  CHECK(find(30) == 3);  // evicts 20
   CHECK(find(10) == 1);
-  CHECK(find(20) == 4);  // 30 goes
+  CHECK(find(20) == 4);  // evicts 30
   CHECK(find(10) == 1);
   CHECK(table.size() == 2);
   table.clear();

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-/// A system call that fails from now on where an argument is, or is not, a number.
+/// A system call that fails if an argument equals a number, or if it does not.
 struct Refusal {
   long call;
   std::size_t argument;
@@ -22,7 +22,7 @@ struct Refusal {
   int error;
 };
 
-/// From now on, for this process; false where the kernel does not filter calls.
+/// Starts to refuse them in this process; false if the kernel cannot filter calls.
 inline bool refuse(const std::vector<Refusal>& refusals) {
   std::vector<sock_filter> code;
   const auto load = [&](std::size_t offset) {
@@ -47,7 +47,7 @@ inline bool refuse(const std::vector<Refusal>& refusals) {
 
 inline constexpr int kNoSeccomp = 77;
 
-/// body()'s exit code in a child; none where it is that the kernel does not filter calls.
+/// The exit code of body() in a child process; none if the kernel cannot filter calls.
 template <class Body>
 std::optional<int> in_child(Body body) {
   const pid_t child = fork();

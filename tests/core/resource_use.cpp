@@ -21,13 +21,13 @@ TEST_CASE("private mappings begin at huge pages and have them where the system g
   std::memset(pages.data, 1, pages.nbytes);
   const std::uint64_t faults = (resource_use() - before).page_faults;
   CHECK(faults >= 3);
-  // Of fragmented memory not every 2 MiB may be huge.
+  // In fragmented memory not every 2 MiB can be a huge page.
   if (cpu::huge_pages().for_private) CHECK(faults < kSmallFaults);
   cpu::unmap(pages);
 }
 
 TEST_CASE("what a process asks of the system is counted; what it has already is not") {
-  const Device device = Device::parse("cpu:4");  // nobody else's
+  const Device device = Device::parse("cpu:4");  // used by no other test
   const ResourceUse start = resource_use();
   { const Tensor first = zeros({1 << 20}, DType::f32, device); }
   const ResourceUse first = resource_use() - start;
@@ -42,5 +42,5 @@ TEST_CASE("what a process asks of the system is counted; what it has already is 
 
   start_thread([] {}).join();
   CHECK((resource_use() - again).threads_started == 1);
-  CHECK((resource_use() - again).context_switches > 0);  // it was waited for
+  CHECK((resource_use() - again).context_switches > 0);  // join() waited for the thread
 }

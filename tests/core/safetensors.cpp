@@ -92,7 +92,7 @@ TEST_CASE("a writer takes one tensor at a time, in its order") {
     CHECK_THROWS_AS(writer.write("b", zeros({2}, DType::u8)), Error);
     CHECK_THROWS_AS(writer.commit(), Error);
   }
-  CHECK(folder.entries() == 0);  // nothing is left of an unfinished file
+  CHECK(folder.entries() == 0);  // an unfinished file leaves nothing
   CHECK_THROWS_AS(
       save_safetensors(folder / "a.safetensors", {{"a", tensor({1.f})}, {"a", tensor({2.f})}}),
       Error);

@@ -23,7 +23,7 @@ TEST_CASE("scratch nests, is aligned, and the same memory comes back") {
     CHECK(outer.as<char>()[99] == 1);
   }
   {
-    const Scratch again(100);  // the chunks have become one
+    const Scratch again(100);  // the chunks have been merged
     first = again.as<void>();
     const Scratch inner(std::size_t{8} << 20);
     CHECK(inner.as<char>() == again.as<char>() + 128);
@@ -34,7 +34,7 @@ TEST_CASE("scratch nests, is aligned, and the same memory comes back") {
 
 TEST_CASE("a stack in pieces becomes one when it is used again, not where its scope ends") {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
-  // On a thread of its own, whose stack is empty.
+  // On a separate thread with an empty stack.
   std::thread([] {
     const std::size_t before = scratch_bytes();
     {
@@ -42,7 +42,7 @@ TEST_CASE("a stack in pieces becomes one when it is used again, not where its sc
       const Scratch inner(8 * kMiB);
       CHECK(scratch_bytes() == before + 10 * kMiB);
     }
-    CHECK(scratch_bytes() == before);  // what may throw is left to who asks for memory
+    CHECK(scratch_bytes() == before);  // the merge may throw, so it is left to the next request
     const Scratch again(1);
     CHECK(scratch_bytes() == before + 10 * kMiB);
   }).join();

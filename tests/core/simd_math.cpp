@@ -1,5 +1,5 @@
-// The error bounds that core/cpu/simd_math.h states, measured through the ops against the C
-// library in f64. RINGLET_ISA chooses whose.
+// The error bounds stated in core/cpu/simd_math.h, measured through the ops against the C library
+// in f64. RINGLET_ISA selects the instruction set.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(OnCpu, "GELU inherits erf's absolute error, 5e-7") {
   const auto derivative = [](double x) {
     return normal_cdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
   };
-  // Half of it in the distribution function, which x multiplies, and the last roundings.
+  // Half of it from the distribution function, which x multiplies, plus the last roundings.
   CHECK(worst(UnaryOp::gelu, range(-12, 12), gelu,
               [](double x, double wanted) { return std::abs(x) * 2.5e-7 + ulp(wanted); }) <= 1);
   CHECK(worst(UnaryOp::gelu_derivative, range(-12, 12), derivative,

@@ -20,7 +20,7 @@ struct Draw {
   std::function<Tensor(const DropoutKey&)> op;
 };
 
-// Every op that draws, once more with the same arguments at each call.
+// Every op that draws random numbers, with the same arguments at each call.
 std::vector<Draw> draws() {
   const Tensor x = normal({5, 48}), other = normal({5, 48}), rstd = uniform({5}, 1, 2);
   const Tensor weight = normal({48}), bias = normal({48});

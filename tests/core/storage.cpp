@@ -1,4 +1,4 @@
-// Sidecars of a storage: other forms of its bytes, which go when it is written.
+// Sidecars of a storage: other forms of its bytes, evicted when it is written.
 #include "ringlet/core/storage.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ TEST_CASE_FIXTURE(OnCpu, "a form that is wanted at once is made at the first use
   const auto first = of_order(0);
   REQUIRE(first);
   CHECK(of_order(0) == first);
-  CHECK(of_order(1) != first);  // made in another order of work
+  CHECK(of_order(1) != first);  // made by another order of work
   CHECK(made == 2);
   weight.fill_(1);
   CHECK(of_order(0) != first);
@@ -51,7 +51,7 @@ TEST_CASE_FIXTURE(OnCpu, "a mirror is of the version and the stream that it was 
   CHECK(storage.mirror(&streams[0]) == mirror);
   values.fill_(1);
   CHECK(!storage.mirror(&streams[0]));
-  CHECK(memory_stats({}).sidecars == before + 16);  // whose memory waits for the next one
+  CHECK(memory_stats({}).sidecars == before + 16);  // its memory is kept for the next one
   storage.set_mirror(mirror, &streams[0]);
   CHECK(storage.mirror(&streams[0]) == mirror);
   CHECK(memory_stats({}).sidecars == before + 16);

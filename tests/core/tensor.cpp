@@ -106,7 +106,7 @@ TEST_CASE("an operation without a kernel says so, in one way") {
 
 TEST_CASE("sizes that cannot be are refused, not wrapped around") {
   CHECK_THROWS_AS(empty({std::int64_t{1} << 62}), Error);
-  CHECK_THROWS_AS(empty({(std::int64_t{1} << 62) - 1}), Error);  // rounded up it would be none
+  CHECK_THROWS_AS(empty({(std::int64_t{1} << 62) - 1}), Error);  // rounding up would overflow to 0
   CHECK_THROWS_AS(empty({std::int64_t{1} << 40, std::int64_t{1} << 40}), Error);
   CHECK_THROWS_AS(zeros({6}).view({-2, -3}), Error);
 }
@@ -115,7 +115,7 @@ TEST_CASE_FIXTURE(OnCpu, "a forked child leaves its parent's memory alone") {
   const Tensor mine = full({4096}, 1);
   const pid_t child = fork();
   if (child == 0) {
-    Tensor other = full({4096}, 2);  // would land on the parent's free memory
+    Tensor other = full({4096}, 2);  // would reuse the parent's free memory
     _exit(other.data<float>()[0] == 2 && mine.data<float>()[0] == 1 ? 0 : 1);
   }
   const Tensor after = full({4096}, 3);
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(OnCpu, "a forked child leaves its parent's memory alone") {
 }
 
 TEST_CASE("memory that was freed is given out again, free neighbours as one") {
-  const Device device = Device::parse("cpu:6");  // nobody else's
+  const Device device = Device::parse("cpu:6");  // used by no other test
   Backend& cpu = backend(DeviceType::cpu);
   const Block first = cpu.allocate(device, 4096);
   cpu.release(device, first);
@@ -141,7 +141,7 @@ TEST_CASE("memory that was freed is given out again, free neighbours as one") {
   }
   CHECK(memory_stats(device).system_allocations == mapped);
 
-  // Together they fill the segment: nothing but both as one has room for so much.
+  // Together they fill the segment: only both merged have enough room.
   const std::size_t half = (memory_stats(device).reserved - again.nbytes) / 2;
   for (const bool left_first : {true, false}) {
     const Block left = cpu.allocate(device, half), right = cpu.allocate(device, half);
@@ -162,7 +162,7 @@ TEST_CASE("memory is private until the process has peers, then they can map it")
     if (child == 0) {
       try {
         _exit(holds() ? 0 : 1);
-      } catch (...) {  // nothing of doctest's may run here
+      } catch (...) {  // no code of doctest may run here
         _exit(2);
       }
     }
@@ -171,7 +171,7 @@ TEST_CASE("memory is private until the process has peers, then they can map it")
     CHECK(status == 0);
   };
   Backend& cpu = backend(DeviceType::cpu);
-  const Device device = Device::parse("cpu:5");  // nobody else's
+  const Device device = Device::parse("cpu:5");  // used by no other test
   in_a_child([&] {
     const Block before = cpu.allocate(device, 4096);
     cpu.release(device, cpu.allocate(device, 8192));  // private, and free
@@ -180,7 +180,7 @@ TEST_CASE("memory is private until the process has peers, then they can map it")
     return before.fd < 0 && cpu.descriptor(device, before) < 0 && after.fd >= 0 &&
            cpu.descriptor(device, after) == after.fd;
   });
-  // A child has peers of its own, or none.
+  // A child has separate peers, or none.
   in_a_child([&] {
     cpu::share_memory();
     const pid_t child = fork();
@@ -208,16 +208,16 @@ TEST_CASE_FIXTURE(OnCpu, "a block's descriptor, mapped again, shows its bytes") 
 }
 
 TEST_CASE("beyond the memory limit of a device a tensor is refused, with the bytes") {
-  const Device device = Device::parse("cpu:7");  // nobody else's
+  const Device device = Device::parse("cpu:7");  // used by no other test
   set_memory_limit(device, 1000);
   {
     const Tensor most = empty({224}, DType::f32, device);
     CHECK_THROWS_WITH_AS(empty({40}, DType::f32, device),
                          "[allocate] 192 bytes on cpu:7: 896 are in use, the limit is 1000", Error);
     CHECK(empty({16}, DType::f32, device).defined());
-    CHECK(empty({1000}).defined());  // elsewhere
+    CHECK(empty({1000}).defined());  // on another device
   }
-  CHECK(empty({240}, DType::f32, device).defined());  // there is room again
+  CHECK(empty({240}, DType::f32, device).defined());  // there is memory again
   CHECK(memory_stats(device).limit == 1000);
   set_memory_limit(device, 0);
   CHECK(empty({1000}, DType::f32, device).defined());

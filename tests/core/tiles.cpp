@@ -1,5 +1,5 @@
-// Products of bf16 tiles without AMX: packing, planes and blocks are those of the unit, the tiles
-// are emulated.
+// Products of bf16 tiles without AMX: packing, planes and blocks are the unit's, the tiles are
+// emulated.
 #define RINGLET_ISA emulated
 #include "ringlet/core/cpu/gemm_tiles.h"
 #undef RINGLET_ISA
@@ -43,8 +43,8 @@ Tensor multiply(const Tensor& a, const Tensor& b, MatmulOptions options) {
   return out;
 }
 
-// The largest error over sum |a b| (k u + split): u for every addition to a sum, whose planes'
-// magnitudes exceed |a b| by less than 1/32, `split` for what the planes leave out.
+// The largest error relative to sum |a b| (k u + split). `split` is for the part that the planes
+// omit; u for each addition, as the planes' magnitudes exceed |a b| by less than 1/32.
 double share_of_bound(const Tensor& out, const Tensor& a, const Tensor& b, MatmulOptions options,
                       int products, double split) {
   const Tensor x = a.to(DType::f64), y = b.to(DType::f64);
@@ -52,7 +52,7 @@ double share_of_bound(const Tensor& out, const Tensor& a, const Tensor& b, Matmu
   const auto magnitude = matmul(abs(x), abs(y), options).to_vector<double>();
   const auto got = out.to_vector<double>();
   const auto k = static_cast<double>(a.size(options.trans_a ? 0 : 1));
-  // Sixteen additions within a tile, one of its halves, one of each tile to the sum.
+  // Sixteen additions within a tile, one of its halves, one per tile to the sum.
   const double additions = 17 + products * std::ceil(k / 32);
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i)
@@ -85,8 +85,8 @@ TEST_CASE_FIXTURE(OnCpu, "a tile's product is what the manual says, to the bit")
     tiles.store(sums[0], 32);
     return sums[0][0];
   };
-  // Row 0, pairs 0 and 1, by column 0. Halves are summed apart: 1 + 2^-24 is lost, 2^-24 + 2^-24
-  // in the other halves is not.
+  // Row 0, pairs 0 and 1, times column 0. Halves are summed separately: 1 + 2^-24 loses its last
+  // bit, 2^-24 + 2^-24 in the other halves does not.
   b[0] = b[16] = bf16(1) | bf16(1) << 16;
   a[0] = bf16(1) | bf16(0x1p-24f) << 16;
   a[1] = bf16(0x1p-24f) | bf16(0x1p-24f) << 16;

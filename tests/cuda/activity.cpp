@@ -1,4 +1,4 @@
-// Records of a CUPTI that is told what it has seen.
+// Records of a fake CUPTI with given activity.
 #include "ringlet/cuda/activity.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ struct Seen {
   std::uint32_t device = 0;
 };
 
-/// Gives what it has `seen` back at a flush, `per_buffer` records to a buffer.
+/// Returns the records in `seen` at a flush, `per_buffer` in each buffer.
 struct {
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
@@ -122,7 +122,7 @@ std::unique_ptr<ActivityRecording> recording_of(std::vector<Seen> seen) {
 TEST_CASE("kernels, copies and fills of the device come as intervals, once") {
   const auto recording = recording_of({{kKernel, 10, 20},
                                        {CUPTI_ACTIVITY_KIND_MEMCPY, 30, 31},
-                                       {kKernel, 11, 12, 1},  // of another device
+                                       {kKernel, 11, 12, 1},  // of a different device
                                        {CUPTI_ACTIVITY_KIND_MEMSET, 40, 44},
                                        {CUPTI_ACTIVITY_KIND_DRIVER, 1, 2}});
   CHECK(fake.enabled == std::set<CUpti_ActivityKind>{kKernel, CUPTI_ACTIVITY_KIND_MEMCPY,

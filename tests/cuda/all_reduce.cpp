@@ -1,4 +1,4 @@
-// The device's code of the in-kernel all-reduce, block beside block on the host.
+// The device code of the in-kernel all-reduce, simulated block by block on the host.
 #include <doctest/doctest.h>
 
 #include "all_reduce_pieces.h"
@@ -13,10 +13,10 @@ namespace {
 struct Case {
   int ranks;
   std::int64_t n;
-  int offset = 0;          // elements behind a multiple of 16 bytes, of every rank's data
-  int skew = 0;            // more of it for each rank
-  int collectives = 1;     // one after the other
-  std::uint32_t flag = 0;  // that the first one begins with
+  int offset = 0;          // from a multiple of 16 bytes, for every rank's data
+  int skew = 0;            // additional offset for each rank
+  int collectives = 1;     // run sequentially
+  std::uint32_t flag = 0;  // initial value
 };
 
 comm::ReduceOp group_op(CombineOp op, double scale) {
@@ -24,7 +24,7 @@ comm::ReduceOp group_op(CombineOp op, double scale) {
                               : (scale == 1 ? comm::ReduceOp::sum : comm::ReduceOp::avg);
 }
 
-// Several chunks for each block, so that all is used again.
+// Several chunks per block, so that all memory is reused.
 AllReducePlan small_plan(Route route, std::int64_t n, int ranks) {
   return plan_all_reduce(route, edges_of(n, ranks), 3, 16, 32);
 }
@@ -141,7 +141,7 @@ TEST_CASE("cuda: who waits too long in an all-reduce names the rank and the step
     CHECK(direct.peer == absent);
     CHECK(direct.rank != absent);
     CHECK(direct.step == 0);
-    // In a ring the next rank hears nothing from it, and soon all others nothing from each other.
+    // In a ring the next rank receives no signal from it; then the other ranks stall, too.
     const Stall ring = stall(Route::ring, absent);
     CHECK(ring.peer == absent);
     CHECK(ring.rank == (absent + 1) % 4);

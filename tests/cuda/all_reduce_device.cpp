@@ -1,5 +1,5 @@
-// The in-kernel all-reduce on a GPU: build/tests/cuda/cuda_tests --device cuda. What it refuses it
-// refuses without one.
+// The in-kernel all-reduce on a GPU: build/tests/cuda/cuda_tests --device cuda. Its argument errors
+// are tested without one.
 #include <doctest/doctest.h>
 
 #include "all_reduce_pieces.h"
@@ -13,7 +13,7 @@ using namespace ringlet::cuda;
 
 namespace {
 
-/// Every rank's elements on the GPU, `offset` elements behind a multiple of 16 bytes.
+/// Every rank's elements on the GPU, at `offset` elements from a multiple of 16 bytes.
 template <class T>
 class OnDevice {
  public:

@@ -1,4 +1,4 @@
-// The pieces of the CPU's collectives, as plan_all_reduce takes them.
+// The pieces of the CPU's collectives, in the format of plan_all_reduce.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace ringlet::cuda {
 
-/// Of n elements of `ranks` ranks, as a Group deals them out.
+/// The edges of a Group's pieces of n elements over `ranks` ranks.
 inline std::vector<std::int64_t> edges_of(std::int64_t n, int ranks) {
   std::vector<std::int64_t> edges{0};
   for (const auto& [offset, count] : comm::even_pieces(n, ranks, 16))

@@ -1,4 +1,4 @@
-// What a Group of ranks on the CPU makes of its ranks' elements: the bits that others must have.
+// The reference bits: the result of a Group of ranks on the CPU.
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace ringlet {
 
-/// Of magnitudes that differ enough for every order of adding to round otherwise; small integers of
-/// both signs, or of all of u8.
+/// Magnitudes differ enough for every order of summation to round differently. Integers are small
+/// and of both signs; u8 uses its whole range.
 template <class T>
 std::vector<T> scattered(std::int64_t n, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -31,7 +31,7 @@ std::vector<T> scattered(std::int64_t n, std::uint64_t seed) {
   return values;
 }
 
-/// inputs[rank] (n) reduced: what every rank has then.
+/// The reduction of inputs[rank] (n): every rank's result.
 template <class T>
 std::vector<T> reduced_on_cpu(const std::vector<std::vector<T>>& inputs, comm::Algorithm algorithm,
                               comm::ReduceOp op) {
@@ -49,7 +49,7 @@ std::vector<T> reduced_on_cpu(const std::vector<std::vector<T>>& inputs, comm::A
   return result;
 }
 
-/// The first element whose bits differ; -1 where none do.
+/// The index of the first element with different bits; -1 if there is none.
 template <class T>
 std::int64_t first_difference(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return 0;

@@ -1,4 +1,4 @@
-// All ranks of an in-kernel all-reduce on the host, each block's code that of the device.
+// All ranks of an in-kernel all-reduce on the host; each block runs the device code.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace ringlet::cuda {
 
-/// What cuda/all_reduce_block.h asks of a block; every access is shown to the simulation.
+/// The Block of cuda/all_reduce_block.h; it reports every access to the simulation.
 class SimulatedBlock {
  public:
   SimulatedBlock(BlockSimulation& simulation, int me) : simulation_(simulation), me_(me) {}
@@ -33,7 +33,7 @@ class SimulatedBlock {
     }
   }
 
-  /// As if every element had a thread: all have loaded before the first one stores.
+  /// As with one thread per element: all loads come before the first store.
   template <class Load, class Fold, class Store>
   void each(std::int64_t n, int sources, const Load& load, const Fold& fold,
             const Store& store) const {
@@ -59,7 +59,7 @@ class SimulatedBlock {
     return all;
   }
 
-  /// Who polls again what has not changed waits until it does.
+  /// Repeated polls of an unchanged flag block until it changes.
   std::uint32_t acquire(const std::uint32_t* flag) const {
     const bool again = flag == polled_;
     simulation_.yield(me_, [&, again] { return again && *flag == seen_; });
@@ -98,15 +98,15 @@ class SimulatedBlock {
   mutable std::uint32_t seen_ = 0;
 };
 
-/// The memory of all ranks, and collectives over it one after the other.
+/// The memory of all ranks, and sequential collectives over it.
 template <class T>
 class SimulatedRanks {
  public:
   using S = sum_t<T>;
-  /// (n) of a rank for one of the collectives.
+  /// Elements (n) of a rank for one of the collectives.
   using Input = std::function<std::vector<T>(int rank, int collective)>;
 
-  /// Rank r's data begins `offsets[r]` elements behind a multiple of 16 bytes.
+  /// Rank r's data begins `offsets[r]` elements after a multiple of 16 bytes.
   SimulatedRanks(const AllReducePlan& plan, std::vector<int> offsets, std::uint32_t first_flag = 0)
       : plan_(plan), offsets_(std::move(offsets)), run_{} {
     run_.plan = plan;
@@ -136,11 +136,11 @@ class SimulatedRanks {
         if (flag != value) return false;
     return true;
   }
-  /// Ranks whose blocks never run.
+  /// The blocks of this rank never run.
   void leave_out(int rank) { absent_ = rank; }
 
-  /// What each rank has at the end of each of `count` collectives, as if each rank were a device:
-  /// it goes on to the next, with new input, when its own blocks have ended.
+  /// Each rank's result of each of `count` collectives. Each rank acts as a separate device: it
+  /// starts the next one, with new input, when its own blocks have ended.
   template <CombineOp op, Route route>
   std::vector<std::vector<std::vector<T>>> run(int count, const Input& input, std::uint64_t seed) {
     BlockSimulation simulation(seed);
@@ -156,7 +156,7 @@ class SimulatedRanks {
           for (int k = 0; k < count; ++k) {
             const SimulatedBlock block(simulation, me);
             AllReduceBlock<T, op, route, SimulatedBlock>(block, run_, rank, index).run();
-            if (++ended[r] == (2 * k + 1) * plan_.blocks) {  // the last one: the host's turn
+            if (++ended[r] == (2 * k + 1) * plan_.blocks) {  // the last block acts for the host
               results[static_cast<std::size_t>(k)][r] = contents(rank);
               for (int other = 0; other < plan_.blocks; ++other)
                 simulation.follow(me, first_block(rank) + other);

@@ -14,9 +14,9 @@ using cuda::CachingAllocator;
 namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-const int first_stream = 0, second_stream = 0;  // their addresses serve as streams
+const int first_stream = 0, second_stream = 0;  // their addresses identify streams
 
-/// Host memory in place of a device's, of which there are `capacity` bytes.
+/// Host memory that emulates a device with `capacity` bytes.
 class HostSegments final : public cuda::SegmentSource {
  public:
   explicit HostSegments(std::size_t capacity) : capacity_(capacity) {}
@@ -33,7 +33,7 @@ class HostSegments final : public cuda::SegmentSource {
   }
   void give_back(std::byte* segment) override {
     const auto found = segments_.find(segment);
-    REQUIRE(found != segments_.end());  // a whole segment, once
+    REQUIRE(found != segments_.end());  // a whole segment, freed once
     used -= found->second;
     segments_.erase(found);
     std::free(segment);
@@ -94,7 +94,7 @@ TEST_CASE("segments by size: small, middle, large; a step that repeats asks for 
     for (const std::size_t nbytes : {std::size_t{512}, kMebibyte, kMebibyte + 1, 10 * kMebibyte,
                                      10 * kMebibyte + 1, 33 * kMebibyte})
       blocks.push_back(allocator.allocate(nbytes, &first_stream));
-    // 2 for both small ones (1 MiB fits beside 512 bytes), 20 for both middle ones, 12 and 34.
+    // 2 for both small ones (1 MiB fits next to 512 bytes), 20 for both middle ones, 12 and 34.
     CHECK(allocator.stats().reserved == 68 * kMebibyte);
     if (step == 0) reserved = allocator.stats().reserved;
     CHECK(allocator.stats().reserved == reserved);
@@ -143,7 +143,7 @@ TEST_CASE("the limit, and memory that ends, are errors that say what was needed"
         "[allocate] 16777216 bytes on cuda:0: out of memory, 12582912 are in use and 12582912 held "
         "by this process; 12582912 are free");
   allocator.release(a);
-  // What is cached goes back before an allocation fails.
+  // Cached memory is freed before an allocation fails.
   const Block b = allocator.allocate(16 * kMebibyte, &first_stream);
   CHECK(source.used == 16 * kMebibyte);
   allocator.set_limit(17 * kMebibyte);
@@ -213,7 +213,7 @@ TEST_CASE("a capture has memory of its own, which every capture has anew and tri
     const Block a = allocator.allocate(1000, &first_stream);
     of_capture.push_back(a.data);
     allocator.release(a);
-    const Block again = allocator.allocate(700, &first_stream);  // what went is used again
+    const Block again = allocator.allocate(700, &first_stream);  // released memory is reused
     CHECK(again.data == a.data);
     const Block large = allocator.allocate(12 * kMebibyte, &first_stream);
     of_capture.push_back(large.data);
@@ -227,7 +227,7 @@ TEST_CASE("a capture has memory of its own, which every capture has anew and tri
   CHECK(allocator.stats().reserved == 22 * kMebibyte);
   CHECK(allocator.stats().allocated == before.nbytes);
 
-  // Nobody else gets it, not even the next block of its stream, as long as there is a graph.
+  // No other block gets it while a graph exists, not even the next of its stream.
   const Block other = allocator.allocate(1000, &first_stream);
   CHECK(other.data != places[0][0]);
   allocator.release(other);
@@ -244,7 +244,7 @@ TEST_CASE("a capture has memory of its own, which every capture has anew and tri
 TEST_CASE("a graph of smaller blocks needs no memory beside that of larger ones") {
   HostSegments source(64 * kMebibyte);
   CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  // Either side of what is small outside a capture.
+  // Just above and below the limit of small blocks outside a capture.
   for (const std::size_t nbytes : {13 * kMebibyte / 10, 9 * kMebibyte / 10}) {
     allocator.begin_capture(&first_stream);
     std::vector<Block> live;
@@ -265,7 +265,7 @@ TEST_CASE("what was made before a capture may go in it, and comes to no graph") 
   const Block inside = allocator.allocate(1000, &first_stream);
   CHECK(inside.data != before.data);
   CHECK(allocator.end_capture() == inside.nbytes);  // it outlives the capture
-  // Its end later is not that of a block of another capture.
+  // Its later release does not count for another capture's blocks.
   allocator.begin_capture(&first_stream);
   const Block next = allocator.allocate(1000, &first_stream);
   CHECK(next.data != inside.data);
@@ -303,7 +303,7 @@ TEST_CASE(
   allocator.trim();
   CHECK(source.used == 16 * kMebibyte);
   CHECK(allocator.end_capture() == 0);
-  // Without a graph the graphs' memory is as good as any.
+  // Without a graph the graphs' memory is usable for everything.
   allocator.begin_capture(&first_stream);
   allocator.release(allocator.allocate(512, &first_stream));
   CHECK(allocator.end_capture() == 0);

@@ -1,4 +1,4 @@
-// How far rounding may take each result of attention from its definition in f64.
+// Bounds of the rounding error of each result of attention, relative to its definition in f64.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace ringlet {
 struct Bounds {
   const AttentionCase& c;
   const Values qkv, grad, bias, lse;
-  const double unit, weights, result;  // roundoffs of arithmetic, of P and dS, of what is stored
+  const double unit, weights, result;  // roundoffs of arithmetic, of P and dS, of the output
   const Roundings roundings;
   Values out, lses, grad_qkv, grad_bias;
   Values squares, tiles;  // of grad_bias: squares of roundings, and |sums| of tiles
 
-  // A query, and its keys' scores, P and gradients of P. Squares of their errors: of_*.
+  // A query, and its keys' scores, P and gradients of P. of_*: the squares of their errors.
   struct Row {
     std::int64_t first, query, attended, head;
     Values s, p, g, kept, of_s, of_g;
@@ -75,7 +75,7 @@ struct Bounds {
       const double b = c.biased ? bias[bias_index(row.bucket(token), row.head)] : 0;
       row.s[j] = qk.sum + b;
       row.g[j] = gv.sum;
-      // The scale is two numbers rounded and multiplied, as the bias with log2 e is.
+      // The scale is a product of two rounded numbers, and so is the bias times log2 e.
       row.of_s[j] =
           square(unit) * (qk.squares + 3 * square(qk.sum) + 2 * square(b) + square(row.s[j]));
       row.of_g[j] = square(unit) * (gv.squares + 2 * square(gv.sum));
@@ -94,7 +94,7 @@ struct Bounds {
     });
   }
 
-  // The log-sum-exp has its terms' relative errors times P, and those of its sum and logarithm.
+  // The log-sum-exp has its terms' relative errors times P, plus those of its sum and logarithm.
   void add_softmax(Row& row) {
     const auto place = static_cast<std::size_t>(row.head * c.tokens() + row.first + row.query);
     const double own = lse[place], top = *std::max_element(row.s.begin(), row.s.end());
@@ -103,7 +103,7 @@ struct Bounds {
     row.each([&](std::size_t j, std::int64_t) {
       row.p[j] = std::exp(row.s[j] - own);
       row.mean += row.p[j] * row.g[j];
-      // Down from its span's maximum, and from that to the last one.
+      // Its rescaling from its span's maximum, and from there to the last one.
       row.of_lse +=
           square(row.p[j]) * (row.of_s[j] + square(unit) * (kExp + 2 * square(top - row.s[j])));
       row.of_s[j] += square(unit) * (square(row.s[j] - own) + 2 * square(own) + kExp);
@@ -138,7 +138,7 @@ struct Bounds {
           kShares * (of_bucket[b] + square(ds_of[b]) * row.of_lse + square(p_of[b]) * row.of_mean);
   }
 
-  // What a pair brings to the products with P and with the gradient of its score.
+  // The part of a pair in the products with P and with the gradient of its score.
   void add_products(const Row& row, std::int64_t token, double p, double of_p, double ds,
                     double of_ds) {
     const double scale = 1 / std::sqrt(static_cast<double>(c.size));
@@ -154,7 +154,7 @@ struct Bounds {
     }
   }
 
-  // A tile's sums: 16 queries of a distance, far ones of several spans, a bucket's distances.
+  // A tile's sums: 16 queries per distance, far ones of several spans, the distances of a bucket.
   void add_tile(const Row& row, Values& sums, Values& sizes) {
     const double adds = 16 + static_cast<double>(row.attended) / 16 + 69;
     for (std::size_t b = 0; b < sums.size(); ++b) {

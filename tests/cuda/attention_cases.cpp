@@ -53,7 +53,7 @@ AttentionResults by_op(const AttentionInputs& in) {
 
 namespace {
 
-// A result that must be 0 has no bound and then must be 0.
+// A result with bound 0 must be exactly 0.
 double worst(const Tensor& x, const Tensor& exact, const Values& bounds) {
   const Values a = x.to_vector<double>(), b = exact.to_vector<double>();
   double ratio = 0;
@@ -75,7 +75,7 @@ AttentionErrors errors_of(const AttentionCase& c, const AttentionInputs& in,
   wide.grad = in.grad.to(DType::f64);
   if (c.biased) wide.options.relative_bias = in.options.relative_bias.to(DType::f64);
   const AttentionResults exact = by_op(wide);
-  // In f64 the reference errs as much.
+  // In f64 the reference has the same error.
   const double unit = c.dtype == DType::f64 ? 0x1p-52 : 0x1p-24;
   const Values of_bias(static_cast<std::size_t>(kRelativeBuckets * c.heads));
   Bounds bounds{c,

@@ -1,5 +1,5 @@
-// Attention by its definition in f64, with a bound for what rounding may do to each number; and the
-// device's code for it, run on the host.
+// Attention by its definition in f64, with a bound on the rounding error of each number, and its
+// device code, run on the host.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct AttentionCase {
   std::int64_t tokens() const;
 };
 
-/// What a case runs on, the same every time, on the CPU.
+/// The inputs of a case, the same in every run, on the CPU.
 struct AttentionInputs {
   Tensor qkv, grad;   // (T, 3 heads d), (T, heads d)
   Tensor cu_seqlens;  // (S + 1)
@@ -31,20 +31,20 @@ struct AttentionInputs {
 };
 AttentionInputs inputs_of(const AttentionCase& c);
 
-/// Everything that forward and backward compute.
+/// All results of forward and backward.
 struct AttentionResults {
   Tensor out, lse, grad_qkv;
-  Tensor grad_bias;  // (32, heads), defined where the case is biased
+  Tensor grad_bias;  // (32, heads), defined if the case is biased
 };
-/// By the op, with the kernels of the device that the inputs lie on.
+/// By the op, with the kernels of the inputs' device.
 AttentionResults by_op(const AttentionInputs& in);
-/// By the device's code: tensor cores or rows.
+/// By the device code: tensor cores or rows.
 AttentionResults by_tiles(const AttentionInputs& in);
 AttentionResults by_rows(const AttentionInputs& in);
 
-/// The largest |a - b| / bound over all elements of `name`d results, b by the CPU in f64: at most 1
-/// is right. `weights` is the unit roundoff that P and the gradient of the scores are rounded with
-/// before they are multiplied.
+/// The largest |a - b| / bound over all elements of the named result, b by the CPU in f64; correct
+/// if at most 1. `weights` is the unit roundoff of P and the gradient of the scores, which are
+/// rounded before they are multiplied.
 struct AttentionErrors {
   double out, lse, grad_qkv, grad_bias;
 };

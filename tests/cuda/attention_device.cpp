@@ -1,4 +1,4 @@
-// The kernels of attention on a GPU, those on tensor cores and those without, forward and backward:
+// The kernels of attention on a GPU, with and without tensor cores, forward and backward:
 // build/tests/cuda/cuda_tests --device cuda.
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ void check_on_device(const AttentionCase& c) {
   check_errors(errors_of(c, in, by_op(on(default_device(), in)), weights));
 }
 
-// The same elements, 2 bytes behind a multiple of 16: not for tensor cores.
+// The same elements, 2 bytes after a multiple of 16: unsuitable for tensor cores.
 Tensor shifted(const Tensor& x) {
   const std::int64_t n = x.numel();
   Tensor behind = empty({n + 1}, x.dtype(), x.device()).slice(1, n + 1).view(x.shape());
@@ -73,7 +73,7 @@ TEST_CASE("cuda: on a GPU, other kernels take what tensor cores cannot: bf16 at 
     device.qkv = shifted(device.qkv);
     const AttentionResults rows = by_op(device);
     check_errors(errors_of(c, in, rows, 0));
-    // Else both were by one kernel, and not on tensor cores above.
+    // Otherwise one kernel made both, so the above was not on tensor cores.
     CHECK(rows.out.to_vector() != tiles.out.to_vector());
     CHECK(rows.grad_qkv.to_vector() != tiles.grad_qkv.to_vector());
   }

@@ -1,4 +1,4 @@
-// Runs the device's code of attention on the host, warp after warp.
+// Runs the device code of attention on the host, warp by warp.
 #include <vector>
 
 #include "attention_cases.h"
@@ -53,7 +53,7 @@ void for_items(const AttentionShape& shape, Body body) {
   for (std::int64_t i = 0; i < items; ++i) body(cuda::attention_item(shape, i));
 }
 
-// The kernels' Args for `in`, with what the op would have made.
+// The kernels' Args for `in`, as the op would set them.
 AttentionShape shape_of(const AttentionInputs& in) {
   AttentionShape shape{};
   shape.qkv = in.qkv.bytes();

@@ -14,7 +14,7 @@ using namespace ringlet;
 
 namespace {
 
-// Lengths 0 to `longest`, drawn.
+// Random lengths from 0 to `longest`.
 std::vector<std::int32_t> some_ends(std::uint32_t sentences, std::uint32_t longest,
                                     std::uint32_t seed) {
   std::vector<std::int32_t> ends{0};

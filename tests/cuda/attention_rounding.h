@@ -1,4 +1,4 @@
-// How often attention rounds what, and how such errors add up.
+// The number of roundings in attention, and how their errors add up.
 #pragma once
 
 #include <cmath>
@@ -11,32 +11,32 @@ namespace ringlet {
 
 using Values = std::vector<double>;
 
-/// Roundings of the code under test that depend on how it adds.
+/// Roundings of the tested code that depend on its order of summation.
 struct Roundings {
   bool tiles;   // adds 16 exact products, then those sums; rows add products one by one
-  double span;  // of a sum over keys, for each 32 of them: its terms, and 6 of the factor that a
-                // new maximum brings, for its exponential, product and sum
-  double last;  // and at its end
+  double span;  // of a sum over keys, per 32 of them: its terms, and 6 of the factor of a new
+                // maximum, for its exponential, product and sum
+  double last;  // plus at its end
 
   Roundings(const AttentionCase& c, bool by_tiles)
       : tiles(by_tiles), span(by_tiles ? 8 + 6 : 1 + 6), last(by_tiles ? 2 : 5) {
-    if (c.dtype == DType::f64) span = 32;  // the reference, as coarse then, adds key by key
+    if (c.dtype == DType::f64) span = 32;  // the reference is as coarse: it adds key by key
   }
   double sum(double keys) const { return span * std::ceil(keys / 32) + last; }
 };
-constexpr double kExp = 4;  // of an exponential, which is 2 units off: their square
+constexpr double kExp = 4;  // of an exponential, which has an error of 2 units: their square
 
-// A result's error is a sum of roundings, each at most a unit of what is rounded, times what it
-// does to the result. It is more than kRoots times the root of the sum of their squares with a
-// probability of 2 exp(-kRoots^2 / 2) = 3e-8 (Hoeffding, "Probability inequalities for sums of
-// bounded random variables", 1963).
+// A result's error is a sum of roundings. Each is at most a unit of the rounded value, times its
+// effect on the result. The probability that it exceeds kRoots times the root of the sum of their
+// squares is 2 exp(-kRoots^2 / 2) = 3e-8. (Hoeffding, "Probability inequalities for sums of bounded
+// random variables", 1963.)
 constexpr double kRoots = 6;
 // Three shares of the same roundings: (a + b + c)^2 <= 3 (a^2 + b^2 + c^2).
 constexpr double kShares = 3;
 
 inline double square(double x) { return x * x; }
 
-/// A product of rows as it is added up, and the squares of what is rounded on the way.
+/// A product of rows with its partial sums, and the squares of their roundings.
 struct Product {
   const Roundings& roundings;
   double sum = 0, part = 0, squares = 0;

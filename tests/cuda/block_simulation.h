@@ -1,7 +1,7 @@
-// Blocks of a kernel that signal each other, run on the host: one at a time, and wherever one could
-// meet another, a seed decides who goes on. Clocks that travel with the signals show every access
-// that no signal orders behind the one before it, whatever the order of this run: what is read must
-// have been written, and what is overwritten must have been read.
+// Simulates blocks of a kernel that signal each other, on the host. One block runs at a time; at
+// each possible interaction a seed chooses the next one. Vector clocks in the signals detect every
+// access that no signal orders after an earlier one, in any order of execution. Data must be
+// written before it is read, and read before it is overwritten.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace ringlet::cuda {
 
 class BlockSimulation {
  public:
-  static constexpr std::uint64_t kJump = 1'000'000'000;  // nanoseconds, where nobody can go on
+  static constexpr std::uint64_t kJump = 1'000'000'000;  // nanoseconds, when all blocks are blocked
 
   explicit BlockSimulation(std::uint64_t seed) : random_(seed) {}
 
-  /// Another block; its number.
+  /// Adds a block; returns its number.
   int add(std::function<void()> body) {
     auto block = std::make_unique<Block>();
     block->body = std::move(body);
@@ -33,7 +33,7 @@ class BlockSimulation {
     return static_cast<int>(blocks_.size()) - 1;
   }
 
-  /// Until all have ended; throws what one of them threw, or the first race.
+  /// Runs until all have ended; throws the first exception of a block, or the first race.
   void run() {
     for (std::size_t me = 0; me < blocks_.size(); ++me) {
       blocks_[me]->clock.assign(blocks_.size(), 0);
@@ -48,7 +48,8 @@ class BlockSimulation {
 
   // ---- what blocks do ----------------------------------------------------------------------
 
-  /// Others may go on here; this one not while `blocked`, but for a while after time has jumped.
+  /// Other blocks may run here. This one waits while `blocked`, except for a while after a time
+  /// jump.
   void yield(int me, std::function<bool()> blocked = {}) {
     Block& block = at(me);
     if (block.patient > 0) --block.patient, blocked = {};
@@ -76,7 +77,7 @@ class BlockSimulation {
     place.written = own_time(me);
   }
 
-  /// A signal: all that `me` has done so far comes before what follows an acquire of it.
+  /// A signal: orders all earlier work of `me` before the work after its acquire.
   void release(int me, const void* flag) {
     Flag& signal = flags_[flag];
     if (signal.writer >= 0 && signal.writer != me)
@@ -87,14 +88,14 @@ class BlockSimulation {
   }
   void acquire(int me, const void* flag) { join(at(me).clock, flags_[flag].clock); }
 
-  /// What `me` does next comes behind all that `other` has done.
+  /// Orders later work of `me` after all earlier work of `other`.
   void follow(int me, int other) {
     join(at(me).clock, at(other).clock);
     ++at(other).clock[static_cast<std::size_t>(other)];
   }
 
  private:
-  using Clock = std::vector<std::uint32_t>;  // how far each block is known to be
+  using Clock = std::vector<std::uint32_t>;  // the known progress of each block
   struct Block {
     std::function<void()> body;
     std::thread thread;

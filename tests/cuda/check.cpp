@@ -1,4 +1,4 @@
-// What errors of CUDA and its libraries say: the call, where it is written, and what may help.
+// Errors of CUDA and its libraries: the call, its place in the source, and a hint.
 #include "ringlet/cuda/check.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ namespace {
 int line_of(LaunchSite site) { return site.line; }
 LaunchSite passed_on(const char* name) { return name; }
 
-// Nothing that a device could run.
+// A function that is no kernel.
 void no_kernel(int) {}
 
 template <class Call>
@@ -43,7 +43,7 @@ TEST_CASE("a kernel's name brings the file and the line that launch it") {
   CHECK_EQ(std::string(site.file), __FILE__);
   CHECK_EQ(site.line, line);
   CHECK_EQ(line_of("relu"), __LINE__);
-  CHECK_NE(passed_on("relu").line, __LINE__);  // a launch is where the name becomes a site
+  CHECK_NE(passed_on("relu").line, __LINE__);  // the site is that of the launch
 }
 
 TEST_CASE("a failed launch says which line launched it") {

@@ -1,5 +1,6 @@
-// The products that CUDA's convolution kernels take tile by tile, element by element on the host:
-// they give the CPU's convolution and gradients, exactly, as all sums here are of small integers.
+// The products that CUDA's convolution kernels compute by tiles, here element by element on the
+// host. They equal the CPU's convolution and gradients exactly, as all sums here are of small
+// integers.
 #include "ringlet/cuda/convolution_plan.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +21,7 @@ Tensor small_integers(const Shape& shape, std::int64_t salt) {
   return x;
 }
 
-// The product, each place of c written once; in pieces of the inner dimension as a launch has them.
+// The product, writing each element of c once; in pieces of the inner dimension as in a launch.
 template <class Product>
 Tensor product_of(const Product& p, const Tensor& a, const Tensor& b, const Shape& shape,
                   const ConvSplit& split) {

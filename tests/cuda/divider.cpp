@@ -1,4 +1,4 @@
-// Division by a launch's constant is the processor's own, to the last number.
+// Division by a launch's constant equals the processor's for all numbers.
 #include "ringlet/cuda/divider.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The driver's release as its module's version file has it: no device and no driver needed.
+// The driver's release from its module's version file: needs no device and no driver.
 #include "ringlet/cuda/driver_release.h"
 
 #include <doctest/doctest.h>

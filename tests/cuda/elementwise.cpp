@@ -1,4 +1,5 @@
-// The numbers that CUDA's element-wise kernels compute, on the host, beside the CPU kernels'.
+// The results of CUDA's element-wise kernels, computed on the host and compared with the CPU
+// kernels'.
 #include "ringlet/cuda/elementwise.h"
 
 #include <doctest/doctest.h>
@@ -41,8 +42,8 @@ double ulps(S a, S b, S term) {
          (static_cast<double>(std::nextafter(size, std::numeric_limits<S>::infinity()) - size));
 }
 
-// `bound` in ulp: what core/cpu/simd_math.h states, and 1 for the C library. Of `term`, where that
-// of x is larger than the result.
+// `bound` in ulp: as stated in core/cpu/simd_math.h, and 1 for the C library; ulp of `term` if
+// term(x) is larger than the result.
 template <UnaryOp op, class S>
 void check_unary(
     double bound, S (*term)(S) = [](S) { return S{}; }) {
@@ -76,8 +77,8 @@ TEST_CASE("cuda elementwise: functions of one number") {
   check_unary<UnaryOp::sigmoid>(4);
 }
 
-// The portable CPU kernels round a b + c twice: sixteen times in the polynomials, and each of these
-// is below half an ulp of the largest term, which is half of what cdf is multiplied with.
+// The portable CPU kernels round a b + c twice. That is sixteen times in the polynomials, each time
+// below half an ulp of the largest term, which is half of the factor of cdf.
 TEST_CASE("cuda elementwise: GELU is the CPU's") {
 #if defined(RINGLET_HAS_AVX2)
   const char* isa = std::getenv("RINGLET_ISA");

@@ -10,7 +10,7 @@ using namespace ringlet;
 
 namespace {
 
-// How often each sorted place is added up, as the kernels share places out.
+// The number of additions of each sorted place, with the kernels' division of places.
 std::vector<int> places_added(const std::vector<std::uint32_t>& keys, std::int64_t rows) {
   const auto count = static_cast<std::int64_t>(keys.size());
   std::vector<int> added(keys.size());

@@ -1,4 +1,4 @@
-// A plan of a product run on the host: the column-major library, then the kernels behind it.
+// A plan of a product run on the host: the column-major library, then the kernels after it.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ inline double read(const cuda::ColumnMajor& matrix, const void* data, DType dtyp
   return element(data, dtype, one * matrix.stride + column * matrix.ld + row);
 }
 
-/// What the column-major library does. Operands in memory are of `dtypes`, rounded where the plan
+/// The library's column-major product. Operands in memory are of `dtypes`, rounded if the plan
 /// casts them.
 inline void library(const cuda::MatmulPlan& plan, const MatmulArgs& args, void* out) {
   const auto rounded = [](double value, bool cast) {
@@ -66,7 +66,7 @@ inline void library(const cuda::MatmulPlan& plan, const MatmulArgs& args, void* 
       }
 }
 
-/// What it does beside: the sums over k of its right operand, one for each column of out.
+/// The library's epilogue: the sums over k of its right operand, one for each column of out.
 inline void library_sums(const cuda::MatmulPlan& plan, const MatmulArgs& args, void* out) {
   for (std::int64_t column = 0; column < plan.out.columns; ++column) {
     double sum = 0;
@@ -113,7 +113,7 @@ void finish(const cuda::MatmulPlan& plan, const MatmulArgs& args, const void* pr
       cuda::finish_element(rest, row, column, HostOps{});
 }
 
-/// a's sums, by the library or beside it.
+/// a's sums, by the library or separately.
 inline void run_sums(const cuda::MatmulPlan& plan, const MatmulArgs& args) {
   if (!plan.makes_sums || args.k == 0) return sum_rows_kernel(a_sums_of(args), Device{});
   std::vector<float> made(static_cast<std::size_t>(args.m), NAN);

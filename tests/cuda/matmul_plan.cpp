@@ -1,4 +1,4 @@
-// Plans of products, against what the CPU's kernels make of the same arguments.
+// Plans of products, compared with the CPU kernels for the same arguments.
 #include "ringlet/cuda/matmul_plan.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,8 @@ using namespace ringlet;
 
 namespace {
 
-/// Small integers, of which every product and sum is exact in every dtype; each is its own index's.
+/// Small integers, so that every product and sum is exact in every dtype; each has a distinct value
+/// per index.
 Tensor integers(std::int64_t n, DType dtype, int salt) {
   Tensor values = empty({n}, dtype);
   for (std::int64_t i = 0; i < n; ++i)
@@ -23,8 +24,9 @@ Tensor integers(std::int64_t n, DType dtype, int salt) {
   return values;
 }
 
-/// Between two GELUs of x: both of their erf, halved, are within erf_error of the true one; each is
-/// rounded once. An instruction set without fused multiply-adds has other bits than the device.
+/// The difference of two GELUs of x: half the erf of each is within erf_error of the exact one, and
+/// each is rounded once. An instruction set without fused multiply-adds has different bits than the
+/// device.
 double gelu_bound(DType dtype, double x, double gelu) {
   const double erf_error = dtype == DType::f64 ? 0x1p-51 : 5e-7;
   const double unit = dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f32 ? 0x1p-23 : 0x1p-52;
@@ -35,7 +37,7 @@ struct Dtypes {
   DType dtype, a, b, out;
 };
 
-/// The plan's result against the CPU kernel's.
+/// Compares the plan's result with the CPU kernel's.
 void compare(MatmulArgs args, bool with_bias, bool with_gelu) {
   const Tensor a = integers(args.batch * args.m * args.k + 1, args.a_dtype, 1);
   const Tensor b =
@@ -128,7 +130,7 @@ TEST_CASE("cancelling operands: every sum of their product is of pairs that are 
           return cuda::ColumnMajor{rows, columns, rows, rows * columns, transposed};
         };
         const auto left = matrix(n, k, left_transposed), right = matrix(k, m, right_transposed);
-        // Noise of an element: its index and one, so that no two are equal.
+        // An element's noise: its index plus one, so that all are different.
         const auto value = [](const cuda::ColumnMajor& of, bool along_columns, bool negated,
                               std::int64_t one, std::int64_t row, std::int64_t column) {
           if (of.transposed) std::swap(row, column);
@@ -180,7 +182,7 @@ TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 produ
 }
 
 TEST_CASE("a bias that goes into bf16 counts as rounded, whoever adds it") {
-  // In bf16 1 + 2^-8 is a tie, which goes to 1. What the bias has beyond bf16 would break it.
+  // In bf16 1 + 2^-8 is a tie, rounded to 1. The bias's part beyond bf16 would break it.
   constexpr float kBias = 0x1p-8f + 0x1p-17f;
   const std::vector<float> bias(5, kBias);
   for (const auto& [dtypes, expected] : {std::pair{kDtypes[3], 1.0},
@@ -244,7 +246,7 @@ TEST_CASE("the library makes sums that it does not round, of numbers that nothin
   CHECK(!plan(kDtypes[3]).makes_sums);  // bf16 into bf16, where sums would be bf16
   CHECK(!plan(kDtypes[5]).makes_sums);  // f32 rounded to bf16
   MatmulArgs args = sizes(kDtypes[4], 1, 4, true, false);
-  CHECK(!cuda::plan_matmul(args, true).makes_sums);  // nobody wants them
+  CHECK(!cuda::plan_matmul(args, true).makes_sums);  // not requested
   args.a_sums = sums;
   CHECK(!cuda::plan_matmul(args, true).adds_sums);
   args.a_sums_beta = 1;

@@ -1,4 +1,4 @@
-// The windows that max_pool2d's kernel goes through, on the host: what the CPU finds in them.
+// The windows of max_pool2d's kernel, evaluated on the host and compared with the CPU.
 #include "ringlet/cuda/max_pool_plan.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// A GPU whose memory ends: build/tests/cuda/cuda_tests --device cuda.
+// A GPU without free memory: build/tests/cuda/cuda_tests --device cuda.
 #include <doctest/doctest.h>
 
 #include "on_gpu.h"

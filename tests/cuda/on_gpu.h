@@ -7,7 +7,7 @@
 
 namespace ringlet {
 
-/// Says so where there is none.
+/// Prints a message if there is none.
 inline bool skipped() {
   if (default_device().type == DeviceType::cuda) return false;
   MESSAGE("skipped: needs a GPU and --device cuda");

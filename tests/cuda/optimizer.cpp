@@ -1,4 +1,4 @@
-// The arithmetic of an optimizer's step on the device, run here beside the CPU's.
+// The device's arithmetic of an optimizer's step, run on the host and compared with the CPU's.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ bool same_bits(const std::vector<T>& a, const Tensor& b) {
   return std::memcmp(a.data(), b.bytes(), a.size() * sizeof(T)) == 0;
 }
 
-/// Some that begin and end anywhere, some longer than a tile, and elements between that stay.
+/// Some with arbitrary edges, some longer than a tile, and unchanged elements between them.
 std::vector<StepSegment> segments_of(std::int64_t n) {
   std::vector<StepSegment> segments;
   std::int64_t begin = 1;
@@ -41,8 +41,7 @@ std::vector<StepSegment> segments_of(std::int64_t n) {
   return segments;
 }
 
-/// As the blocks of the kernel: body(segment, element), each element as often as they come to it,
-/// those of packs in one go.
+/// As in the kernel's blocks: body(segment, element), once for each visit, packs as a whole.
 template <class T, class Body>
 void by_tiles(const T* run, std::int64_t n, const StepSegments& segments, Body&& body) {
   const cuda::UpdateTiles tiles{cuda::vector_span(n, sizeof(T), run)};
@@ -68,7 +67,7 @@ void check_adamw(std::int64_t n) {
   const Tensor table = segment_table(segments);
   for (std::int64_t step = 1; step <= 4; ++step) {
     const AdamWConstants how{.weight_decay = 0.1};
-    std::vector<double> scalars;  // of an update of its own for each segment
+    std::vector<double> scalars;  // a different update for each segment
     for (std::size_t i = 0; i < segments.size(); ++i)
       for (const double x : adamw_scalars(0.01, step + static_cast<std::int64_t>(i % 3)))
         scalars.push_back(x);
@@ -125,7 +124,7 @@ void check_sgd(std::int64_t n, double momentum, bool nesterov) {
   if (momentum != 0) CHECK(same_bits(b, buffer));
 }
 
-// As the kernel's warps do.
+// As in the kernel's warps.
 template <class T>
 std::vector<double> norms_by_lanes(const std::vector<T>& x) {
   std::vector<double> out;

@@ -1,5 +1,5 @@
-// Repeatedly taking the first that comes after the one before, as CUDA's topk does, gives the
-// CPU's.
+// Repeatedly taking the first element after the previous one, as in CUDA's topk, equals the CPU's
+// result.
 #include "ringlet/cuda/ordering.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Permutations as CUDA runs them, word by word and tile by tile on the host, are the CPU's.
+// CUDA's permutations, run word by word and tile by tile on the host, equal the CPU's.
 #include "ringlet/cuda/permute_plan.h"
 
 #include <doctest/doctest.h>

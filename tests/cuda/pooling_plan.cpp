@@ -1,4 +1,5 @@
-// Who pools what on a GPU, on the host: every column of every sentence once, over its own tokens.
+// The division of pooling on a GPU, on the host: every column of every sentence once, over its
+// tokens.
 #include "ringlet/cuda/pooling_plan.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Which algorithm a product gets, and when that is found out: no device and no toolkit needed.
+// Which algorithm a product uses, and when it is chosen: needs no device and no toolkit.
 #include "ringlet/cuda/product_choice.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@ using namespace ringlet::cuda;
 
 namespace {
 
-/// Of choices that take these milliseconds; of none, where the bits are others.
+/// Chooses among choices with these milliseconds; no value: different bits.
 TimedChoice choose(const std::vector<std::optional<float>>& times) {
   std::size_t runs = 0;
   const TimedChoice choice = fastest_alike(times.size(), [&](std::size_t i) {
@@ -51,7 +51,7 @@ TEST_CASE("the first choice stays where none with its bits is faster, or it does
   const TimedChoice fails = choose({{}});
   CHECK(fails.index == 0);
   CHECK(fails.alike == 0);
-  // What does not run has no bits to compare: the others are not asked.
+  // If the first cannot run there are no bits to compare, so the others are not tried.
   int asked = 0;
   fastest_alike(3, [&](std::size_t) -> std::optional<float> {
     ++asked;

@@ -1,4 +1,4 @@
-// CUDA's draws and masks, made on the host by the functions its kernels call, are the CPU's.
+// CUDA's random numbers and masks, computed on the host by the kernels' functions, equal the CPU's.
 #include "ringlet/cuda/random.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Reductions are cut so that every element is in one chunk, and none is empty.
+// Reductions are divided so that every element is in one chunk, and no chunk is empty.
 #include "ringlet/cuda/reduce_plan.h"
 
 #include <doctest/doctest.h>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kDroppedRows = 6, kDroppedColumns = 72;
 
-// The mask and the dropped ones as device code finds them, kCount columns at a time.
+// The mask and the dropped elements of the device code, kCount columns at a time.
 template <int kCount>
 void check_drops(const DropoutKey& key, const Tensor& positions) {
   CAPTURE(kCount);

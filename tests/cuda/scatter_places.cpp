@@ -1,5 +1,5 @@
-// Scattering as CUDA does it, run by run on the host and in any order: the bits are those of the
-// CPU, which goes through the source from its beginning.
+// CUDA's scatter, run by run on the host and in any order. The bits equal those of the CPU, which
+// reads the source from its beginning.
 #include "ringlet/cuda/scatter_places.h"
 
 #include <doctest/doctest.h>
@@ -48,7 +48,7 @@ void for_row_runs(const Sizes& s, const Tensor& index, Visit visit) {
            visit);
 }
 
-/// Blocks of at most `block`.
+/// With blocks of at most `block`.
 template <class Visit>
 void for_element_runs(const Sizes& s, const Tensor& index, ScatterBlock block, Visit visit) {
   for (std::int64_t o = 0; o < s.outer; o += block.outers)
@@ -59,7 +59,7 @@ void for_element_runs(const Sizes& s, const Tensor& index, ScatterBlock block, V
                visit);
 }
 
-/// Sums as the kernel makes them.
+/// Sums in the kernel's order.
 struct Added {
   Tensor source, out;
   std::int64_t seen = 0;

@@ -1,4 +1,4 @@
-// The operands' places under broadcasting, as a walk over all dimensions finds them.
+// The operands' positions under broadcasting, compared with a loop over all dimensions.
 #include "ringlet/cuda/strided.h"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 namespace ringlet::cuda {
 namespace {
 
-// A tensor whose elements are their own places.
+// A tensor of its own indices.
 Tensor own_places(const Shape& shape) {
   Tensor x = zeros(shape, DType::i64);
   for (std::int64_t i = 0; i < x.numel(); ++i) x.mutable_data<std::int64_t>()[i] = i;

@@ -1,5 +1,5 @@
-// A warp whose 32 lanes a CPU thread runs one after the other: what cuda/warp.h asks of one. The
-// matrix product follows the PTX ISA's tables of who holds which element.
+// A warp of cuda/warp.h, with 32 lanes that a CPU thread runs sequentially. The matrix product
+// follows the PTX ISA's tables of the elements of each lane.
 #pragma once
 
 #include <algorithm>

@@ -17,8 +17,8 @@ PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 include=$(pkg-config --variable=includedir ringlet)
 
-# A header needs nothing that was not installed, nothing included before it, and of foreign
-# headers only the standard library's.
+# A header needs only installed headers, none included before it, and no foreign ones except the
+# standard library's.
 check_headers() {
   status=0
   cd "$include"

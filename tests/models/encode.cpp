@@ -1,4 +1,4 @@
-// Many texts to embeddings: in their order, each distinct one computed once.
+// Embeddings of many texts: in their order, each distinct one computed once.
 #include <doctest/doctest.h>
 
 #include "oracle_batch.h"
@@ -10,7 +10,7 @@ using namespace ringlet::models;
 
 namespace {
 
-// Counts the tokens that encoders begin with.
+// Counts the tokens at the beginning of encoders.
 struct ComputedTokens final : KernelObserver {
   std::int64_t tokens = 0;
   ComputedTokens() { kernel_observer = this; }

@@ -1,4 +1,4 @@
-// Published folders in the layouts that are about: each gives the embeddings of the oracle's.
+// Published folders in the common layouts: each gives the oracle's embeddings.
 #include "ringlet/models/folder.h"
 
 #include <doctest/doctest.h>
@@ -16,13 +16,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A copy of an oracle's folder that a test may change.
+/// A copy of an oracle's folder for changes by a test.
 struct ModelFolder : TemporaryFolder {
   explicit ModelFolder(const std::string& name) {
     fs::copy(fs::path(RINGLET_TESTS_DIR) / "oracles" / name, path(), fs::copy_options::recursive);
   }
 
-  /// Writes the weights anew under the names that `rename` gives, with `more` beside them.
+  /// Writes the weights again under the names of `rename`, plus `more`.
   void rewrite(const std::function<std::string(const std::string&)>& rename,
                const std::vector<std::string>& more = {}, DType dtype = DType::f32) const {
     const fs::path weights = path() / "model.safetensors";
@@ -33,7 +33,7 @@ struct ModelFolder : TemporaryFolder {
     for (const std::string& name : more) tensors.emplace_back(name, ones({2}));
     save_safetensors(weights, tensors);
   }
-  /// What a checkpoint of transformers is: no files of Sentence Transformers.
+  /// Makes it a checkpoint of transformers: without files of Sentence Transformers.
   void make_bare() const {
     for (const char* name : {"modules.json", "sentence_bert_config.json",
                              "config_sentence_transformers.json", "1_Pooling", "2_Normalize"})
@@ -52,7 +52,7 @@ nlohmann::json module(const std::string& type, const std::string& path) {
       {"idx", 0}, {"name", type}, {"path", path}, {"type", "sentence_transformers.models." + type}};
 }
 
-/// The embeddings are equal to the bit: the weights are, and so is what is computed.
+/// The embeddings have equal bits: the weights are equal, and so is the computation.
 void check_same(const SentenceEncoder& actual, const SentenceEncoder& expected) {
   CHECK(actual.max_seq_length() == expected.max_seq_length());
   CHECK(actual.encode(oracle_sentences()).to_vector() ==
@@ -199,7 +199,8 @@ TEST_CASE("modules are followed in the one order that is supported, others refus
     return "'" + name + "' is not supported; expected " + expected +
            ", of Sentence Transformers' Transformer, Pooling and Normalize in this order";
   };
-  // In Python the first of these differs by 0.8 of the largest value; the second one fails.
+  // In Python the first of these changes embeddings by 0.8 of the largest value; the second one
+  // fails.
   refused({transformer, normalize, pooling}, "module 1: " + unsupported("Normalize", "Pooling"));
   refused(nlohmann::json::array({transformer}),
           "expected Pooling as module 1, the list ends before it");
@@ -256,7 +257,7 @@ TEST_CASE("keys of published folders are not named") {
 TEST_CASE("files beside the usual ones that Python follows are followed or refused") {
   const ModelFolder folder("mpnet");
   folder.write("sentence_roberta_config.json", {{"max_seq_length", 12}});
-  check_same(folder.load(), load("mpnet"));  // behind sentence_bert_config.json
+  check_same(folder.load(), load("mpnet"));  // after sentence_bert_config.json
   folder.write("sentence_bert_config.json", nlohmann::json::object());
   CHECK(folder.load().max_seq_length() == 12);
   folder.write("adapter_config.json", {{"peft_type", "LORA"}});
@@ -318,7 +319,7 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
   CHECK(keys(sharded.load()) ==
         std::vector<std::string>{(sharded / "model.safetensors.index.json").string() +
                                  ": 'new_key'"});
-  // Python's classes refuse the keys of these files that they do not know.
+  // Python's classes reject unknown keys of these files.
   for (const std::string file : {"1_Pooling/config.json", "sentence_bert_config.json"}) {
     const ModelFolder other("mpnet");
     with(other, file, "new_key", 1);
@@ -332,7 +333,7 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
   };
   const nlohmann::json some{{"0", nlohmann::json::array({1})}};
   for (const auto& [file, key, value, supported] : {
-           // In Python a decoder is causal: 0.29 of the largest value.
+           // In Python a decoder is causal: changes embeddings by 0.29 of the largest value.
            Refusal{"config.json", "is_decoder", true, "false"},
            Refusal{"config.json", "add_cross_attention", true, "false"},
            Refusal{"config.json", "is_encoder_decoder", true, "false"},
@@ -353,7 +354,7 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
     with(other, file, key, value);
     check_refused(other, file,
                   str(key, " ", value.dump(), " is not supported; expected ", supported));
-    // The default, or no value, is what is done anyway.
+    // The default, or no value, requests the existing behaviour.
     with(other, file, key, nlohmann::json::parse(supported));
     check_same(other.load(), load("bert"));
     with(other, file, key, nullptr);
@@ -527,7 +528,7 @@ TEST_CASE("the default prompt goes before every text that is embedded, and survi
   folder.write("1_Pooling/config.json", {{"pooling_mode", "mean"}, {"include_prompt", false}});
   check_refused(folder, "1_Pooling/config.json",
                 "include_prompt: false is not supported with a default prompt ('query')");
-  set("passage");  // nothing to leave out
+  set("passage");  // nothing to exclude
   folder.load().save(saved / "model");
   CHECK(nlohmann::json::parse(read_file(saved / "model/1_Pooling/config.json"))["include_prompt"] ==
         false);
@@ -648,12 +649,12 @@ TEST_CASE("lengths without room for the special tokens are refused with the file
 
 TEST_CASE("paths that cannot be looked at are InputError that names them") {
   const TemporaryFolder folder;
-  const std::string name = (folder / std::string(300, 'x')).string();  // too long for any disk
+  const std::string name = (folder / std::string(300, 'x')).string();  // no file system allows it
   const std::string line = name + ": cannot look at it: File name too long";
   CHECK_THROWS_WITH_AS(SentenceEncoder::from_pretrained(name), line.c_str(), InputError);
   CHECK_THROWS_WITH_AS(SafeTensors::open(name), line.c_str(), InputError);
 
-  // A circle of links where a file is looked for.
+  // A cycle of links in place of a file.
   for (const char* file : {"tokenizer.json", "special_tokens_map.json"}) {
     CAPTURE(file);
     const ModelFolder model("bert");

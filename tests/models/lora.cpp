@@ -1,4 +1,5 @@
-// LoRA inside a published encoder, against the same factors in PyTorch (scripts/oracles/lora.py).
+// LoRA inside a published encoder, compared with the same factors in PyTorch
+// (scripts/oracles/lora.py).
 #include "ringlet/nn/lora.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +13,7 @@ using namespace ringlet::models;
 
 namespace {
 
-/// Every query and value projection of the oracle's folder with the oracle's factors.
+/// The oracle's folder, with the oracle's factors at every query and value projection.
 SentenceEncoder adapted(const std::string& name, const Oracle& oracle) {
   const SentenceEncoder encoder = load(name);
   const bool bert = name == "bert";
@@ -68,7 +69,7 @@ TEST_CASE("every part of a layer is replaceable; a Linear in its place gives the
   const auto again = [](const std::shared_ptr<nn::Linear>& old) {
     return std::make_shared<nn::Linear>(old->weight, old->bias);
   };
-  // As a wrapper, so that no Linear or LayerNorm is fused with what follows.
+  // In a wrapper, so that no Linear or LayerNorm is fused with later ops.
   struct Wrapped final : nn::UnaryModule {
     explicit Wrapped(std::shared_ptr<nn::UnaryModule> inner)
         : inner(register_module("", std::move(inner))) {}

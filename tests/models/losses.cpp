@@ -18,7 +18,7 @@ using namespace ringlet::models;
 namespace {
 
 /// The largest relative error of ten AdamW losses, parameters, activations and moments in `dtype`,
-/// against those of the oracle, which are f64.
+/// compared with the oracle's, which are f64.
 double ten_losses(const Oracle& oracle, const std::string& name, DType dtype) {
   const SentenceEncoder encoder = load_unnormalized(name);
   SoftmaxLoss loss(encoder, 3);
@@ -26,7 +26,7 @@ double ten_losses(const Oracle& oracle, const std::string& name, DType dtype) {
   for (const nn::NamedParameter& named : loss.named_parameters())
     named.parameter.set_tensor(named.parameter.tensor().to(dtype));
   encoder.transformer()->set_compute_dtype(dtype);
-  // No decay where the name has "bias", so none for the relative attention bias.
+  // No decay for names with "bias", so none for the relative attention bias.
   train::AdamW optimizer(loss, {.lr = oracle.scalar("adamw/lr"), .weight_decay = 0.01});
   const std::vector<double> expected = oracle.tensor("adamw/losses").to_vector<double>();
   REQUIRE(expected.size() == 10);
@@ -46,12 +46,13 @@ double ten_losses(const Oracle& oracle, const std::string& name, DType dtype) {
 TEST_CASE("ten AdamW losses are PyTorch's") {
   for (const std::string name : {"bert", "mpnet"}) {
     const Oracle oracle(name);
-    // Rounding leaves an error d in a gradient, the sum of at most 4H terms, and where that is
-    // zero in theory AdamW moves by lr d / (d + eps), which f64 keeps below lr d / eps.
+    // Rounding leaves an error d in a gradient, the sum of at most 4H terms. If the gradient is
+    // zero in theory, AdamW moves by lr d / (d + eps); in f64 that is below lr d / eps.
     const double terms = static_cast<double>(load(name).config().intermediate_size);
     const double f64_bound = oracle.scalar("adamw/lr") / oracle.scalar("adamw/eps") * terms * kF64;
-    // In f32 d is larger than eps, and such a parameter moves as rounding will have it. At the
-    // published sizes that shows: the oracle says how far PyTorch's own f32 strays from its f64.
+    // In f32 d is larger than eps, and such a parameter moves randomly with rounding. At the
+    // published sizes that is visible: the oracle has the error of PyTorch's own f32 against its
+    // f64.
     const bool measured = oracle.contains("adamw/f32_strays");
     const double strays = measured ? oracle.scalar("adamw/f32_strays") : 0;
     const double f64 = ten_losses(oracle, name, DType::f64);
@@ -60,7 +61,7 @@ TEST_CASE("ten AdamW losses are PyTorch's") {
       MESSAGE(name << ": f64 strays by " << f64 << " (bound " << f64_bound << "), f32 by " << f32
                    << ", PyTorch's f32 by " << strays);
     CHECK(f64 <= f64_bound);
-    CHECK(f32 <= std::max(1e-4, 2 * strays));  // ours and PyTorch's are errors of one size
+    CHECK(f32 <= std::max(1e-4, 2 * strays));  // our errors and PyTorch's are of the same size
   }
 }
 
@@ -83,7 +84,7 @@ TEST_CASE("gradients of the losses on embeddings are the library's, with negativ
   for (const char* name : {"bert", "mpnet"}) {
     const Oracle oracle(name);
     const SentenceEncoder encoder = load_unnormalized(name);
-    // Embeddings of a case, column after column, and the batch that they stand for.
+    // Embeddings of a case, column by column, and the corresponding batch.
     const auto check = [&](const std::string& c, std::int64_t columns, const auto& loss_of) {
       CAPTURE(name);
       std::vector<Tensor> parts, gradients;
@@ -99,8 +100,8 @@ TEST_CASE("gradients of the losses on embeddings are the library's, with negativ
       const Variable embeddings(concat(parts, 0), true);
       const Variable value = loss_of(embeddings, batch);
       value.backward();
-      // A cosine sums H products and divides by two norms of H squares: 2 H roundings, and MNRL
-      // multiplies that error by its scale before exp, where it becomes a relative one of P.
+      // A cosine sums H products and divides by two norms of H squares: 2 H roundings. MNRL
+      // multiplies that error by its scale before exp, where it becomes a relative error of P.
       const double scale = columns == 2 && c.starts_with("cosine") ? 1 : 20;
       const double tolerance = scale * 2 * static_cast<double>(embeddings.size(1)) * kF32;
       check_close(value.tensor(), oracle.tensor(c + "/loss"), tolerance, c);

@@ -15,13 +15,13 @@ inline SentenceEncoder load(const std::string& name) {
   return SentenceEncoder::from_pretrained(oracle_folder() + "/" + name);
 }
 
-// The losses' oracles take the mean of the tokens as it is.
+// The losses' oracles use the mean of the tokens without normalisation.
 inline SentenceEncoder load_unnormalized(const std::string& name) {
   const SentenceEncoder encoder = load(name);
   return {encoder.transformer(), encoder.tokenizer()};
 }
 
-/// tests/oracles/sentences.txt.
+/// The lines of tests/oracles/sentences.txt.
 inline std::vector<std::string> oracle_sentences() {
   std::vector<std::string> sentences;
   std::ifstream lines(oracle_folder() + "/sentences.txt");
@@ -30,7 +30,7 @@ inline std::vector<std::string> oracle_sentences() {
   return sentences;
 }
 
-// A batch of sentences given as packed ids; columns are packed one after the other.
+// A batch of sentences given as packed ids; columns are packed sequentially.
 inline PackedBatch make_batch(const Oracle& oracle, const std::vector<std::string>& columns,
                               bool padded = false, std::int32_t pad = 0) {
   std::vector<std::vector<std::int32_t>> ids, starts;
@@ -57,8 +57,8 @@ inline PackedBatch pair_batch(const Oracle& oracle, int k, bool padded = false,
   return batch;
 }
 
-// The largest gradient of the model: gradients that are zero in theory (of key biases) are held
-// against a millionth of it.
+// The largest gradient of the model. Gradients that are zero in theory (of key biases) are compared
+// with a millionth of it.
 inline double largest_gradient(const Oracle& oracle, const nn::Module& module) {
   double largest = 0;
   for (const nn::NamedParameter& named : module.named_parameters())

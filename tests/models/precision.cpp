@@ -1,7 +1,6 @@
-// How far a whole model's loss and gradients move with the precision of its activations and with
-// the instruction set: by what their roundings on the way add up to. A rounding moves a tensor by
-// at most u of its norm. Layers are taken not to amplify what they are given, as LayerNorms keep
-// the residual stream at one size.
+// The error of a whole model's loss and gradients in bf16, and between instruction sets. Its bound
+// is the sum of the roundings; one changes a tensor by at most u of its norm. Layers are assumed
+// not to amplify errors, as LayerNorms keep the residual stream at one size.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -36,8 +35,8 @@ NamedTensors gradients_of(const std::string& name, DType dtype) {
 }
 
 // Tensors rounded from a parameter to the loss and back. A layer has 14 each way: query, key and
-// value; weights of attention and what they gather; its projection; two LayerNorms and what each
-// keeps; two products and GELU; four matrices. Embeddings have two.
+// value; attention weights and their weighted sums; its projection; two LayerNorms and their saved
+// values; two products and GELU; four matrices. Embeddings have two.
 double roundings_of(const std::string& name) {
   return 28.0 * static_cast<double>(load(name).config().num_hidden_layers) + 4;
 }
@@ -48,8 +47,8 @@ double norm(const std::vector<double>& x) {
   return std::sqrt(squares);
 }
 
-// Checks |a - b| <= allowed |b| of each tensor. Key biases, whose gradients cancel to 0 in theory,
-// are held against the largest of all.
+// Checks |a - b| <= allowed |b| for each tensor. Key biases have gradients that cancel to 0 in
+// theory; their bound uses the largest gradient of all.
 void check_near(const NamedTensors& a, const NamedTensors& b, double allowed) {
   REQUIRE(a.size() == b.size());
   double largest = 0, worst = 0;
@@ -66,7 +65,7 @@ void check_near(const NamedTensors& a, const NamedTensors& b, double allowed) {
     CHECK_MESSAGE(share <= allowed, name, " is off by ", share, ", allowed ", allowed);
     worst = std::max(worst, share);
   }
-  CHECK(worst > 0);  // or the same was compared with itself
+  CHECK(worst > 0);  // otherwise equal results were compared
   MESSAGE("off by " << worst << " at most, allowed " << allowed);
 }
 
@@ -75,13 +74,13 @@ void check_near(const NamedTensors& a, const NamedTensors& b, double allowed) {
 TEST_CASE("activations in bf16 move a model's gradients by no more than their roundings") {
   for (const std::string name : kModels) {
     CAPTURE(name);
-    // All in one direction at worst: |u - v| leaves few of the bits that u and v share.
+    // In the worst case all have one direction: |u - v| keeps few of the bits that u and v share.
     check_near(gradients_of(name, DType::bf16), gradients_of(name, DType::f32),
                roundings_of(name) * kBF16);
   }
 }
 
-// Run by the next case, in a process of another instruction set.
+// Run by the next case, in a process with another instruction set.
 TEST_CASE_FIXTURE(OnCpu, "a model's gradients to files" * doctest::skip()) {
   const char* folder = std::getenv(kFileVariable);
   REQUIRE(folder != nullptr);
@@ -90,7 +89,7 @@ TEST_CASE_FIXTURE(OnCpu, "a model's gradients to files" * doctest::skip()) {
 }
 
 TEST_CASE_FIXTURE(OnCpu, "instruction sets give a model's gradients but for the order of sums") {
-  if (cpu::isa() == cpu::Isa::portable) return;  // what the others are compared with
+  if (cpu::isa() == cpu::Isa::portable) return;  // the reference of the others
   const TemporaryFolder folder;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command =
@@ -103,9 +102,9 @@ TEST_CASE_FIXTURE(OnCpu, "instruction sets give a model's gradients but for the 
     NamedTensors portable, here = gradients_of(name, DType::f32);
     for (const auto& [parameter, gradient] : here)
       portable.emplace_back(parameter, file.load(parameter));
-    // Each tensor is made of sums, whose terms and partial sums are rounded on both sides: far too
-    // many roundings for one direction. In the mean square one is off by u / sqrt(3); three times
-    // the root of their sum is allowed.
+    // Each tensor consists of sums; their terms and partial sums are rounded on both sides. These
+    // are too many roundings for one direction. The mean square error of one is u / sqrt(3); three
+    // times the root of their sum is allowed.
     const double terms = static_cast<double>(load(name).config().intermediate_size);
     check_near(here, portable, 3 * std::sqrt(roundings_of(name) * 2 * 2 * terms / 3) * kF32);
   }

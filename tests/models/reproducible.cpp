@@ -1,4 +1,4 @@
-// A whole step has the same bits run to run, on any number of threads.
+// A whole step has the same bits in every run, with any number of threads.
 #include <doctest/doctest.h>
 
 #include "oracle_batch.h"
@@ -10,7 +10,7 @@ using namespace ringlet::models;
 
 namespace {
 
-/// Loss, and every gradient after it.
+/// The loss, and every gradient after it.
 std::vector<std::vector<float>> step(const std::string& name, DType dtype, int threads) {
   const GeneratorGuard random({.seed = 7, .step = 3});
   EncoderConfig config = load(name).config();

@@ -13,7 +13,7 @@ using namespace ringlet::models;
 
 namespace {
 
-/// A loss's value and all its gradients, end to end.
+/// A loss's value and all its gradients, concatenated.
 std::vector<float> gradients(Loss& loss, const PackedBatch& batch) {
   const GeneratorGuard seeded(Generator{7, 3, 0});
   loss.zero_grad();
@@ -45,7 +45,7 @@ TEST_CASE("buckets of tokens: whole 64 up to 1,536, whole 128 up to 3,072, none 
   CHECK(token_bucket(1600) == 1664);
   CHECK(token_bucket(3072) == 3072);
   CHECK(token_bucket(3073) == 0);
-  // Those of batches of 512 to 3,072 tokens.
+  // The buckets of batches of 512 to 3,072 tokens.
   std::int64_t buckets = 0, last = 0;
   for (std::int64_t tokens = 512; tokens <= kLongestBucket; ++tokens) {
     CHECK(token_bucket(tokens) >= tokens);
@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(OnCpu, "a batch is filled up behind its last sentence, as padd
 
   const PackedBatch same = filled_up(batch, 10);
   CHECK(same.cu_seqlens.to_vector<std::int32_t>() == batch.cu_seqlens.to_vector<std::int32_t>());
-  CHECK(same.lengths.defined());  // a bucket's batches are all alike
+  CHECK(same.lengths.defined());  // all batches of a bucket have the same fields
   CHECK_THROWS_AS(filled_up(batch, 9), Error);
   CHECK_THROWS_AS(filled_up(BatchBuilder().build(), 64), Error);
 }

@@ -1,9 +1,9 @@
-// Reads one JSON value a line, a text or a pair [text, text], and prints its ids.
+// Reads one JSON value per line, a text or a pair [text, text], and prints its ids.
 //
 //   tokenize_lines vocab.txt|tokenizer.json|FOLDER [--max-length N | --as-saved] [--time ROUNDS]
 //
-// Texts are whole unless --max-length or --as-saved, the length that the files give, cuts them.
-// With --time nothing is printed but the words per second of encoding all lines ROUNDS times.
+// Texts are truncated only with --max-length, or with --as-saved to the length in the files. With
+// --time only the words per second of encoding all lines ROUNDS times are printed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

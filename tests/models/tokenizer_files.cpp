@@ -33,7 +33,7 @@ json good_file() {
               "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1, "b": 2}}})");
 }
 
-/// Loads `text` as tokenizer.json and returns what is wrong with it, without the path.
+/// Loads `text` as tokenizer.json and returns the error without the path.
 std::string complaint(const std::string& text) {
   const TemporaryFolder folder;
   const std::string path = (folder / "tokenizer.json").string();

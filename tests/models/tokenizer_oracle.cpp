@@ -1,5 +1,5 @@
-// The same ids as Hugging Face's tokenizers on texts chosen to be awkward; every sentence of the
-// real data and every code point are compared by scripts/oracles/tokenizer.py --compare.
+// The same ids as Hugging Face's tokenizers on difficult texts. Every sentence of the real data,
+// and every code point, is compared by scripts/oracles/tokenizer.py --compare.
 #include <doctest/doctest.h>
 
 #include <fstream>

@@ -18,13 +18,13 @@ namespace {
 
 using Pieces = std::vector<std::string>;
 
-/// Without the special tokens in front.
+/// The learned pieces without the special tokens in front.
 Pieces learn(const Pieces& texts, TrainerOptions options) {
   const Pieces pieces = learn_vocabulary(texts, options);
   return {pieces.begin() + 5, pieces.end()};
 }
 
-/// The definition itself: counts all pairs again before every merge.
+/// The definition: counts all pairs again before every merge.
 Pieces learn_plainly(const std::map<std::string, std::int64_t>& words, std::int64_t size) {
   Pieces pieces;
   const auto id_of = [&](const std::string& piece) {

@@ -1,4 +1,4 @@
-// BERT and MPNet against transformers: tests/oracles/README.md says what the files hold.
+// BERT and MPNet compared with transformers: tests/oracles/README.md describes the files.
 #include "ringlet/models/transformer.h"
 
 #include <doctest/doctest.h>
@@ -40,7 +40,7 @@ TEST_CASE("pooled by mean, first token and maximum, and normalized, they are the
       CAPTURE(name);
       const SentenceEncoder encoder(plain.transformer(), plain.tokenizer(), way.pooling,
                                     way.normalize);
-      // As near as the hidden states, of which each is a mean or a choice.
+      // As close as the hidden states: each is a mean or a selection of them.
       check_close(encoder(batch).tensor(), oracle.tensor(str("forward/", way.name)), 1e-5,
                   way.name);
     }
@@ -52,7 +52,7 @@ std::shared_ptr<Transformer> load_with_pooler(const std::string& name, const Ora
   const std::filesystem::path folder = oracle_folder() + "/" + name;
   const auto model = Transformer::create(EncoderConfig::from_file(folder / "config.json"), true);
   if (!oracle.contains("pooler/pooler.dense.weight")) {
-    CHECK(load_weights(folder, *model).empty());  // the pooler's weights have a use now
+    CHECK(load_weights(folder, *model).empty());  // the pooler's weights are used now
   } else {
     CHECK_THROWS_AS(load_weights(folder, *model), InputError);
     for (const nn::NamedParameter& named : load(name).transformer()->named_parameters())
@@ -123,7 +123,7 @@ TEST_CASE("checkpointing changes no gradient, dropout on") {
     const SentenceEncoder encoder(config, load("mpnet").tokenizer());
     SoftmaxLoss loss(encoder, 3);
     encoder.transformer()->set_checkpointing(checkpointing);
-    const Variable value = loss(pair_batch(oracle, 0));  // the batch is gone when backward comes
+    const Variable value = loss(pair_batch(oracle, 0));  // the batch is destroyed before backward
     value.backward();
     std::vector<std::vector<float>> all;
     for (const nn::Parameter& parameter : loss.parameters())
@@ -143,7 +143,7 @@ TEST_CASE("sentence embeddings are those of SentenceTransformer.encode") {
   }
 }
 
-// In MPNet such a token has position 1 and is not counted; in both it trains neither table.
+// In MPNet such a token has position 1 and is not counted; it trains no table in either model.
 TEST_CASE("a text that spells the padding token has transformers' embedding and gradients") {
   const Oracle oracle("folders");
   for (const std::string name : {"mpnet", "bert"}) {
@@ -196,30 +196,29 @@ TEST_CASE("a packed batch equals a padded one, dropout on") {
     return Run{value.tensor(), loss.named_parameters()};
   };
   for (const char* name : {"bert", "mpnet"}) {
-    // Every sum over tokens has a term for each token, that over pairs of tokens (the relative
-    // bias) one for each pair in a sentence.
+    // Every sum over tokens has a term per token; the sum over pairs of tokens (the relative bias)
+    // has one per pair in a sentence.
     const PackedBatch batch = pair_batch(Oracle(name), 0, true);
     double tokens = static_cast<double>(batch.tokens()), pairs = 0;
     for (double length : batch.lengths.to_vector<double>()) pairs += length * length;
     for (DType dtype : {DType::f32, DType::bf16}) {
-      // How far bf16 may stray then is in precision.cpp.
+      // precision.cpp has the error bound of bf16 for that case.
       if (dtype == DType::bf16 && !has_shape_free_products) continue;
       CAPTURE(name);
       CAPTURE(dtype);
       const Run packed = run(name, dtype, false), padded = run(name, dtype, true);
-      // What is computed for a real token are the same bits, wherever it lies: rows one by one,
-      // attention over real keys. So the loss is the same.
-      // Where products differ by shape, both are as near to what is exact as to PyTorch's values
-      // above.
+      // A real token's results have the same bits at any position: rows are independent, attention
+      // covers real keys only. So the loss is the same. If products differ by shape, both results
+      // are as close to the exact ones as to PyTorch's values above.
       if (has_shape_free_products)
         CHECK(padded.loss.item() == packed.loss.item());
       else
         check_close(padded.loss, packed.loss, 2 * 1e-5);
-      // A parameter's gradient is a sum over tokens, kept in f32 in both dtypes, whose terms are
-      // associated differently. Each order rounds n partial sums by u of their size, so the two
-      // are at most 2 n u of the largest partial sum apart. Terms of mixed sign leave partial sums
-      // of the size of the result; key biases alone, which cancel to 0 in theory, are held against
-      // the largest gradient of the model.
+      // A parameter's gradient is a sum over tokens, kept in f32 in both dtypes; only the order of
+      // its terms differs. Each order rounds n partial sums by u of their size, so the difference
+      // is at most 2 n u of the largest partial sum. With terms of mixed sign partial sums have the
+      // size of the result. Key biases cancel to 0 in theory; their bound uses the largest gradient
+      // of the model.
       double largest = 0;
       for (const nn::NamedParameter& named : packed.gradients)
         for (double g : named.parameter.grad().to_vector<double>())

@@ -66,7 +66,7 @@ TEST_CASE("dropout drops in training only, by position and not by call") {
   CHECK(kept > 900);  // 1024 expected, standard deviation 23
   CHECK(kept < 1150);
 
-  // The lower half of the rows alone, named by its place, has the lower half of the mask.
+  // The lower half of the rows alone, identified by position, has the lower half of the mask.
   std::vector<std::int32_t> names;
   for (std::int32_t row = 32; row < 64; ++row) names.insert(names.end(), {row, 0});
   const Tensor half = dropout(Variable(ones({32, 32})), tensor(names, {32, 2})).tensor();

@@ -36,7 +36,7 @@ struct Net : Layer<Net> {
   Parameter scale;
 };
 
-/// State that no gradient trains.
+/// State that is not trained by gradients.
 struct Counter : Layer<Counter> {
   Counter() {
     register_buffer("calls", zeros({1}, DType::i64));
@@ -84,7 +84,7 @@ TEST_CASE("paths go from the outermost module, by the first way to each") {
   const auto head = std::make_shared<Net>();
   Net outer;
   outer.add("head", head);
-  head->add("encoder", shared);  // from above downwards
+  head->add("encoder", shared);  // from the top down
   CHECK(shared->path() == "head.encoder");
   CHECK(shared->weight.name() == "head.encoder.weight");
   {
@@ -95,7 +95,7 @@ TEST_CASE("paths go from the outermost module, by the first way to each") {
     CHECK(shared->path().empty());
     CHECK(other.parameter("weight") == shared->weight);
   }
-  CHECK(head->first->path() == "layer.0");  // what held it is gone
+  CHECK(head->first->path() == "layer.0");  // its former parent is destroyed
   CHECK(shared->weight.name() == "encoder.weight");
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("buffers have dotted names, each once, and move with the module") {
   const auto counter = std::make_shared<Counter>();
   Net net;
   net.add("first", counter);
-  net.add("second", counter);  // held twice
+  net.add("second", counter);  // registered twice
   net.add("third", std::make_shared<Counter>());
   const auto buffer_names = [&] {
     std::vector<std::string> all;
@@ -165,7 +165,7 @@ TEST_CASE("buffers have dotted names, each once, and move with the module") {
   };
   CHECK(buffer_names() ==
         std::vector<std::string>{"first.calls", "first.mean", "third.calls", "third.mean"});
-  CHECK(net.num_parameters() == 13);  // buffers are none
+  CHECK(net.num_parameters() == 13);  // excludes buffers
   CHECK_THROWS_WITH_AS(counter->add("mean"), "[module] buffer 'mean' registered twice", Error);
 
   net.named_buffers()[0].second.fill_(7);

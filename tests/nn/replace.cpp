@@ -10,7 +10,7 @@ using namespace ringlet::nn;
 
 namespace {
 
-/// Three linear layers by name.
+/// Three named linear layers.
 struct Tower final : Layer<Tower> {
   Tower() {
     for (std::size_t i = 0; i < 3; ++i)

@@ -16,7 +16,7 @@ using namespace ringlet::train;
 
 namespace {
 
-/// A model that has taken a step.
+/// A model after one step.
 struct Trained {
   explicit Trained(std::int64_t classes = 3) : loss(words::loss(classes)), optimizer(*loss) {
     for (const nn::Parameter& parameter : loss->parameters()) sum(parameter * parameter).backward();
@@ -38,7 +38,7 @@ const TrainerState kState{.step = 7,
                           .dataset_losses = {{0.1, 2}, {0, 1}},
                           .dataset_run_losses = {{0.5, 4}, {0.2, 3}}};
 
-/// A model that holds a module with a buffer twice.
+/// A model that registers a module with a buffer twice.
 struct Counted : words::Loss {
   struct Counter : nn::Module {
     Counter() { register_buffer("calls", zeros({2}, DType::i64)); }

@@ -14,7 +14,7 @@ TEST_CASE("accuracy and loss count every row once, whatever the batches") {
   meter.add(tensor(std::vector<float>{0, 0}, {1, 2}), tensor({std::int64_t{0}}));
   meter.add(zeros({0, 2}), zeros({0}, DType::i64));
   CHECK(meter.rows() == 3);
-  CHECK(meter.accuracy() == doctest::Approx(2.0 / 3).epsilon(1e-15));  // of equal ones the first
+  CHECK(meter.accuracy() == doctest::Approx(2.0 / 3).epsilon(1e-15));  // the first of equals
   const double right = std::log(1 + std::exp(-2)), wrong = std::log(1 + std::exp(2));
   CHECK(meter.loss() == doctest::Approx((right + wrong + std::log(2)) / 3).epsilon(1e-6));
 }

@@ -26,7 +26,7 @@ TEST_CASE("csv: plain records") {
   CHECK(records("a,b") == std::vector<Record>{{"a", "b"}});          // no last line break
   CHECK(records(",a,,") == std::vector<Record>{{"", "a", "", ""}});  // empty fields
   CHECK(records("").empty());
-  CHECK(records("\n\na\n\n") == std::vector<Record>{{"a"}});  // blank lines are no records
+  CHECK(records("\n\na\n\n") == std::vector<Record>{{"a"}});  // blank lines are skipped
 }
 
 TEST_CASE("csv: quoted fields hold commas, quotes and line breaks") {

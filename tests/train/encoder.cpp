@@ -1,4 +1,4 @@
-// The trainer with the models it is made for.
+// The trainer with the models of this project.
 #include <doctest/doctest.h>
 
 #include "../device.h"
@@ -138,7 +138,7 @@ TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRank
   const TrainingArguments one_row{.batch_size = 1};
   const TrainingResult result = Trainer(*ranking, {triplets}, encoder.tokenizer(), one_row).train();
   CHECK(result.steps == 4);
-  CHECK(result.loss > 0);  // there is something to tell apart
+  CHECK(result.loss > 0);  // the losses differ from 0
   CHECK(result.lone_rows == 0);
 
   const char* refusal = "batch size (--batch): expected at least 2 for the loss of pairs, found 1";
@@ -181,7 +181,7 @@ TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch ar
           found[static_cast<std::size_t>(group.rank())] = trainer.train().lone_rows;
         },
         2);
-    CHECK(found[0] == found[1]);  // of all ranks together
+    CHECK(found[0] == found[1]);  // over all ranks together
     return found[0];
   };
   CHECK(on_ranks(2) == 1);

@@ -47,7 +47,7 @@ TEST_CASE("scores have Sentence Transformers' names and table") {
   REQUIRE(metrics.size() == 4);
   CHECK(metrics[0].first == "dev_pearson_cosine");
   CHECK(metrics[1].first == "dev_spearman_cosine");
-  // Cosines 0.96, 0, 0 against 0.9, 0.1, 0.5: ranks 3, 1.5, 1.5 against 3, 1, 2.
+  // Cosines 0.96, 0, 0 and scores 0.9, 0.1, 0.5: ranks 3, 1.5, 1.5 and 3, 1, 2.
   CHECK(metrics[0].second == doctest::Approx(std::sqrt(0.75)).epsilon(1e-6));
   CHECK(metrics[1].second == doctest::Approx(std::sqrt(0.75)).epsilon(1e-12));
   CHECK(metrics[3].first == "dev_spearman_euclidean");
@@ -101,13 +101,13 @@ TEST_CASE("accuracy is counted over all rows, without dropout, and leaves the mo
   CHECK(first[0].first == "dev_accuracy");
   CHECK(first[1].first == "dev_loss");
   CHECK(first[0].second * 11 == doctest::Approx(std::round(first[0].second * 11)).epsilon(1e-12));
-  default_generator().next_step();  // other masks, were there any
+  default_generator().next_step();  // would change dropout masks
   CHECK(evaluator.evaluate(*loss, words::tokenizer()) == first);
   LabelAccuracyEvaluator whole(data, {.name = "dev", .batch_size = 100});
   CHECK(whole.evaluate(*loss, words::tokenizer())[1].second ==
         doctest::Approx(first[1].second).epsilon(1e-6));
 
-  // A head that always answers class 1 is right where the label is 1: rows 1, 4, 7, 10.
+  // A head that always answers class 1 is correct for label 1: rows 1, 4, 7, 10.
   Tensor(loss->weight.tensor()).zero_();
   Tensor(loss->bias.tensor()).copy_(tensor({0.f, 9.f, 0.f}));
   TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Where steps are captured: a GPU or, where there is none, one of delayed_device.h.
+// A device with graphs: a GPU or, if there is none, one of delayed_device.h.
 #pragma once
 
 #include <optional>

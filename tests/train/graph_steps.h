@@ -1,4 +1,4 @@
-// Steps of a small loss under train::StepGraphs, where steps are captured.
+// Steps of a small loss under train::StepGraphs, on a device with graphs.
 #pragma once
 
 #include "graph_device.h"
@@ -16,7 +16,7 @@ inline train::StepGraphs::Work work_of(models::Loss& loss) {
   };
 }
 
-/// Pairs of `length` tokens each, labelled by row; `salt` makes other pairs.
+/// Pairs of `length` tokens each, labelled by row; another `salt` gives other pairs.
 inline models::PackedBatch pairs_of(std::size_t rows, std::int32_t salt, std::size_t length = 5) {
   models::BatchBuilder builder(2);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -29,9 +29,9 @@ inline models::PackedBatch pairs_of(std::size_t rows, std::int32_t salt, std::si
   return builder.build();
 }
 
-/// An encoder with a classifier, and its steps one by one.
+/// An encoder with a classifier, and its single steps.
 struct GraphSteps {
-  /// Nothing moves at a rate of 0, so a batch has the same loss whenever it comes.
+  /// At a rate of 0 parameters do not change, so a batch has the same loss in every step.
   static train::AdamWOptions still() { return {.lr = 0, .max_grad_norm = 1}; }
 
   explicit GraphSteps(Device device) : GraphSteps(encoder_on(device), device, still()) {}

@@ -46,7 +46,7 @@ TEST_CASE("idx: headers that lie are refused") {
   CHECK_THROWS_AS(read("\0\0\x08\x09"s), InputError);                // too many
   CHECK_THROWS_AS(read("\0\0\x08\x02\0\0\0\x01"s), InputError);      // cut
   CHECK_THROWS_AS(read(""), InputError);
-  // A product that overflows 64 bits, and 2 GiB promised by one byte.
+  // A product that overflows 64 bits, and one byte in place of 2 GiB.
   CHECK_THROWS_AS(read("\0\0\x08\x04"s + std::string(16, '\xFF') + "x"), InputError);
   CHECK_THROWS_AS(read("\0\0\x08\x01\x7F\xFF\xFF\xFFx"s), InputError);
 }

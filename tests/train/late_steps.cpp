@@ -1,4 +1,4 @@
-// On a device that runs behind, a trainer reads a step while the next is under way.
+// On an asynchronous device, a trainer reads the results of a step while the next one runs.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ std::vector<float> values_in(const nn::Module& module) {
   return values;
 }
 
-/// Pairs with scores; that of row 26, which is of step 4, is no number unless it `is_good`.
+/// Pairs with scores; that of row 26, in step 4, is NaN unless `is_good`.
 Datasets scores(bool is_good) {
   auto data = std::make_shared<TextDataset>("scores", std::vector<std::string>{"one", "other"},
                                             Target::score);
@@ -46,7 +46,7 @@ Datasets scores(bool is_good) {
   return {data};
 }
 
-/// metrics.jsonl without what differs from run to run.
+/// metrics.jsonl without the fields that differ between runs.
 std::vector<std::string> lines_of(const std::filesystem::path& output) {
   std::ifstream file(output / "metrics.jsonl");
   std::vector<std::string> all;
@@ -79,10 +79,10 @@ TEST_CASE(
     const TrainingResult result = trainer.train();
     CHECK((result.replayed_steps >= 9) == (mode == StepGraphMode::automatic));
     REQUIRE(ran_dry.size() == 12);
-    // Of the last there is no next.
+    // The last step has no next one.
     for (std::size_t i = 2; i < 11; ++i) CHECK(ran_dry[i] == ran_dry[1]);
     CHECK(ran_dry[11] > ran_dry[10]);
-    // The batch, the keys of dropout, the rate and bias corrections.
+    // The batch, the keys of dropout, and the rate with bias corrections.
     for (std::size_t i = 3; i < 11; ++i) CHECK(uploads[i] - uploads[i - 1] == 3);
   }
 }

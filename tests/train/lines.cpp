@@ -21,7 +21,7 @@ std::vector<std::string> all_lines(LineReader reader) {
   return lines;
 }
 
-/// Hands out one byte a time: every line spans many reads.
+/// Returns one byte per read: every line spans many reads.
 ByteSource one_by_one(std::string_view text) {
   return [source = bytes_of(text)](std::span<char> into) { return source(into.first(1)); };
 }
@@ -98,5 +98,5 @@ TEST_CASE("strip: what Python's str.strip removes") {
            "a");  // U+200B is no space
   CHECK_EQ(strip("é"), "é");
   CHECK_EQ(strip(" \n "), "");
-  CHECK_EQ(strip("\xFF a \x80"), "\xFF a \x80");  // bytes that are no text stay
+  CHECK_EQ(strip("\xFF a \x80"), "\xFF a \x80");  // invalid bytes are kept
 }

@@ -24,7 +24,7 @@ std::vector<std::int32_t> ids(const PackedBatch& batch) {
   return batch.token_ids.to_vector<std::int32_t>();
 }
 
-/// Everything that a model sees of some batches.
+/// All inputs of a model from some batches.
 std::vector<std::vector<std::int32_t>> contents(Loader& loader) {
   std::vector<std::vector<std::int32_t>> all;
   for (const PackedBatch& batch : loader) {
@@ -87,7 +87,7 @@ TEST_CASE("a loader goes on from any position with the same batches") {
   REQUIRE(tail.size() == 2 * 3);
   CHECK(std::equal(tail.begin(), tail.end(), all.begin() + 2 * 4));
 
-  // Leaving a loop early loses nothing, however far the packing thread had gone.
+  // Leaving a loop early loses no batch, however far the packing thread has gone.
   late.seek({0, 0});
   for ([[maybe_unused]] const PackedBatch& batch : late) break;
   CHECK(late.position() == Position{0, 1});
@@ -130,7 +130,7 @@ TEST_CASE("rows are dealt to near-equal tokens, never more than a fair share of 
 }
 
 TEST_CASE("texts to embed are dealt by length, each distinct one to one rank") {
-  // As pairs stand in a file: long premises, each with three hypotheses of its own.
+  // Pairs in a file's order: long premises, each with three separate hypotheses.
   std::vector<std::string> texts;
   for (int i = 0; i < 30; ++i) {
     texts.push_back(std::string(80, 'p') + std::to_string(i / 3));
@@ -216,7 +216,7 @@ TEST_CASE("one thread makes all batches, those of the next epoch ahead of its fi
 }
 
 TEST_CASE("waiting for a batch is counted, taking one that lies ready is not") {
-  // Long texts, so that making a batch takes a while.
+  // Long texts, so that packing a batch is slow.
   const auto data =
       std::make_shared<TextDataset>("rows", std::vector<std::string>{"sentence"}, Target::none);
   std::string text;
@@ -227,7 +227,7 @@ TEST_CASE("waiting for a batch is counted, taking one that lies ready is not") {
   static_cast<void>(loader.next());
   const double first = loader.seconds_waited();
   CHECK(first > 0);
-  // The second one is made meanwhile, ten times over.
+  // Meanwhile the second one is made; the wait is ten times as long as that takes.
   std::this_thread::sleep_for(std::chrono::duration<double>(10 * first + 0.2));
   static_cast<void>(loader.next());
   CHECK(loader.seconds_waited() - first < 0.5 * first);

@@ -50,7 +50,7 @@ TEST_CASE("a resumed run keeps the lines of a table up to its step, whole ones o
   CHECK(read_file(path) == "epoch,steps,score\n0.5,10,0.1\n1,20,0.2\n");
   trim_csv(path, 0);
   CHECK(read_file(path) == "epoch,steps,score\n");
-  write_file(path, "name,value\na,1\nb");  // somebody else's
+  write_file(path, "name,value\na,1\nb");  // a file of another program
   trim_csv(path, 0);
   CHECK(read_file(path) == "name,value\na,1\nb");
 }

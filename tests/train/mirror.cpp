@@ -1,5 +1,5 @@
-// The optimizer's rounded copy of an arena (train/optimizer_mirror.cpp) under steps in bf16: on a
-// GPU or, where there is none, on a device that runs behind.
+// The optimizer's rounded copy of an arena (train/optimizer_mirror.cpp) in bf16 steps. Runs on a
+// GPU or, if there is none, on an emulated asynchronous device.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ models::PackedBatch batch_of(std::int32_t salt, std::size_t dataset) {
   return batch;
 }
 
-/// Casts of what lies in a storage.
+/// Counts casts from a storage.
 struct Casts final : KernelObserver {
   void before(const char* name, const void* args, Device) override {
     if (std::string(name) != "cast" || !of) return;
@@ -42,7 +42,7 @@ struct Casts final : KernelObserver {
   int count = 0;
 };
 
-/// An encoder in bf16 with two heads, of which each batch reaches one.
+/// An encoder in bf16 with two heads; each batch reaches one of them.
 struct Model {
   explicit Model(Device device) : device(device), encoder(encoder_on(device)) {
     const GeneratorGuard guard({6, 0, 0});
@@ -78,9 +78,9 @@ struct Model {
   bool watches = true;
 };
 
-/// Steps of both heads; some parameters are written between them, one gradient is no number.
+/// Steps of both heads. Some parameters are written between steps, one gradient is NaN.
 std::vector<float> train_steps(Device device, bool mirrored, StepGraphMode mode, bool adamw) {
-  if (!mirrored) set_memory_limit(device, kRoomForAll);  // nothing is kept
+  if (!mirrored) set_memory_limit(device, kRoomForAll);  // nothing is cached
   std::vector<float> seen;
   {
     Model model(device);

@@ -51,13 +51,13 @@ TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
     losses.x.push_back(static_cast<double>(step.step));
     losses.y.push_back(step.result.loss);
   }});
-  // The number of epochs was fixed before, and the digits that are reported are looked at once, at
-  // the end: nothing is chosen on them.
+  // The number of epochs was fixed in advance, and the reported digits are used only once, at the
+  // end: no choice depends on them.
   CHECK(trainer.train().epochs.size() == 5);
   const double found = accuracy();
   MESSAGE("after 5 epochs: " << 100 * found << " % of 1,000 digits");
   CHECK(found >= 0.97);
-  // docs/curves/mnist.svg, if asked for.
+  // Writes docs/curves/mnist.svg on request.
   if (const char* curves = std::getenv("RINGLET_CURVES")) {
     Series mean = moving_average(losses, 20);
     mean.name = "loss";

@@ -3,9 +3,8 @@
 //   op_program INPUT.safetensors OUTPUT.safetensors < CASES.jsonl
 //
 // A case is a line {"case": "3", "op": "layer_norm", "inputs": 3, "eps": 1e-5, …}. Its inputs are
-// the tensors 3/x0, 3/x1, …, its integers 3/i0, …, and the gradient of its result is 3/grad.
-// Written are 3/y and, where it has a gradient, 3/g0, 3/g1, …. A case that is refused prints "3
-// MESSAGE".
+// the tensors 3/x0, 3/x1, …, its integers 3/i0, …, and the gradient of its result is 3/grad. It
+// writes 3/y and, for inputs with a gradient, 3/g0, 3/g1, …. An invalid case prints "3 MESSAGE".
 #include <cstdio>
 #include <functional>
 #include <iostream>

@@ -19,7 +19,7 @@ using namespace ringlet::train;
 
 namespace {
 
-/// Parameters in units of their own, whose gradient is what the test multiplies them by.
+/// Parameters in separate units; their gradient is the test's factor.
 struct Bag : nn::Module {
   struct Item : nn::Module {
     Item(const std::string& name, const Tensor& value) {
@@ -40,7 +40,7 @@ void give_grad(const nn::Parameter& parameter, const Tensor& grad) {
 
 std::vector<float> values(const nn::Parameter& parameter) { return parameter.tensor().to_vector(); }
 
-/// Keeps the kernel calls of a step, to make them again as they were.
+/// Records the kernel calls of a step, to repeat them unchanged.
 struct Recorder final : KernelObserver {
   void before(const char* name, const void* args, Device device) override {
     const std::string called = name;
@@ -79,7 +79,7 @@ TEST_CASE("AdamW takes PyTorch's steps") {
       give_grad(p, gradients[step].view({1, 37}));
       optimizer.step();
       optimizer.zero_grad();
-      // About eight roundings a step, each relative to the parameter or to a small update.
+      // About eight roundings per step, each relative to the parameter or to a small update.
       check_close(p.tensor().view({37}), ops.tensor(name + "/steps")[step],
                   8 * kF32 * static_cast<double>(step + 1), name);
     }
@@ -136,7 +136,7 @@ TEST_CASE("clipping is clip_grad_norm_ folded into the update") {
       give_grad(parameters.back(), grad);
     }
     Sgd optimizer(bag, {.lr = 1, .max_grad_norm = ops.scalar(name + "/max_norm")});
-    for (int i = 0; i < 3; ++i)  // made before the optimizer, so given again
+    for (int i = 0; i < 3; ++i)  // set before the optimizer existed, so set again
       give_grad(parameters[static_cast<std::size_t>(i)], ops.tensor(str(name, "/gradient", i)));
     optimizer.step();
     const double total = ops.scalar(name + "/total_norm");
@@ -179,7 +179,8 @@ TEST_CASE("neighbours in memory keep their own decay and their own count of step
   CHECK(values(layer.late) == std::vector<float>{1, 1});
   optimizer.zero_grad();
 
-  // A first step moves by lr whatever the size of the gradient; a second one of other momenta.
+  // A first step moves by lr for every size of the gradient; a second one with other momenta
+  // differs.
   give_grad(layer.bias, full({2}, 4));
   give_grad(layer.weight, zeros({1, 2}));
   give_grad(layer.late, full({1, 2}, 4));
@@ -209,7 +210,7 @@ TEST_CASE("all parameters that lie together are updated by one kernel call") {
     else
       optimizer = std::make_unique<Sgd>(
           bag, SgdOptions{.lr = 0.1, .weight_decay = 0.1, .check_finite = false});
-    for (int step = 1; step <= 3; ++step) {  // one is skipped at first, and counts its own steps
+    for (int step = 1; step <= 3; ++step) {  // one, skipped at first, counts its own
       for (const nn::Parameter& p : parameters)
         if (step > 1 || p.state() != skipped.state()) give_grad(p, ones(p.shape()));
       Recorder recorder;
@@ -286,7 +287,7 @@ TEST_CASE("a gradient that is not finite is refused by name and changes nothing"
     CHECK(values(good) == std::vector<float>{1, 1});
     optimizer.zero_grad();
   }
-  give_grad(good, ones({2, 1}));  // bad's old gradient is forgotten
+  give_grad(good, ones({2, 1}));  // bad's old gradient is discarded
   optimizer.step();
   CHECK(optimizer.state()[0].steps == 1);
 }
@@ -567,7 +568,7 @@ TEST_CASE("a step needs a gradient that no step has used, and a module parameter
   CHECK(p.tensor().item() == 0);
   refuses(first);
   refuses(second);
-  give_grad(p, ones({1}));  // added to the one that was used
+  give_grad(p, ones({1}));  // added to the gradient that was used
   second.step();
   CHECK(p.tensor().item() == -2);
   first.zero_grad();

@@ -108,7 +108,7 @@ TEST_CASE("a file may lack columns that others rename, if it makes sense without
   ReadOptions options;
   options.columns = "premise=sentence1,hypothesis=sentence2";
   options.missing_columns = &missing;
-  // The names renamed to are the file's own.
+  // Files that use the target names already.
   for (const char* text : {"sentence1,sentence2,label\na,b,1\n",
                            "{\"sentence1\": \"a\", \"sentence2\": \"b\", \"label\": 1}\n"}) {
     CAPTURE(text);
@@ -128,7 +128,7 @@ TEST_CASE("a file may lack columns that others rename, if it makes sense without
 
 TEST_CASE("what is detected can be said instead") {
   ReadOptions options;
-  options.layout = Layout::columns;  // gold_label is then one more column
+  options.layout = Layout::columns;  // gold_label is then an ordinary column
   CHECK(read("sentence1,sentence2,gold_label\na,b,neutral\n", options).target() == Target::none);
   options.layout = Layout::nli;
   CHECK_THROWS_WITH_AS(read("sentence1,sentence2,label\na,b,0\n", options),

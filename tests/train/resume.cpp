@@ -1,5 +1,5 @@
-// Numbers of trainer_state.json, each replaced by others: a run goes on to the same bits, or is
-// refused in a line that names the checkpoint.
+// Replaces single numbers of trainer_state.json: a run continues to the same bits, or fails with
+// one line that names the checkpoint.
 #include "ringlet/train/resume.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kSaved = 5;  // of 3 epochs of 4 steps
 
-/// A run of two data sets, or what is left of it behind the checkpoint.
+/// A run of two data sets, or its rest after the checkpoint.
 struct Training {
   std::shared_ptr<words::Encoder> encoder = words::encoder();
   models::MultiLoss loss{encoder, {words::loss(encoder, 2), words::loss(encoder, 3)}};
@@ -38,7 +38,7 @@ struct Training {
   }
 };
 
-/// The message of the refusal; none where the run went on.
+/// The error message; none if the run continued.
 std::optional<std::string> refusal(const TrainingArguments& arguments,
                                    const std::vector<float>& expected) {
   Training training;
@@ -53,7 +53,7 @@ std::optional<std::string> refusal(const TrainingArguments& arguments,
   return std::nullopt;
 }
 
-/// Where the numbers of a JSON value are.
+/// The paths of the numbers in a JSON value.
 void find_numbers(const Json& json, const Json::json_pointer& at,
                   std::vector<Json::json_pointer>& found) {
   if (json.is_number()) found.push_back(at);
@@ -70,7 +70,7 @@ void remove(Json& json, const Json::json_pointer& at) {
     parent.erase(at.back());
 }
 
-struct Fixture : OnCpu {  // steps of a GPU are saved one later
+struct Fixture : OnCpu {  // on a GPU steps are saved one step later
   TemporaryFolder folder;
   TrainingArguments arguments{
       .output = folder / "out", .epochs = 3, .batch_size = 4, .lr = 0.02, .logging_steps = 2};
@@ -120,7 +120,7 @@ TEST_CASE_FIXTURE(Fixture,
       if (changed.at(at) == value) continue;
       changed.at(at) = value;
       const auto line = with(changed);
-      // Nothing says how large a loss is, how many rows were lone or how many tensors were drawn.
+      // Any loss, number of lone rows and number of draws is valid.
       const bool any_sum = at.back() == "sum" && value.is_number();
       const bool any_count = (at.back() == "lone_rows" || at.back() == "draws") &&
                              value.is_number_integer() && value >= 0;

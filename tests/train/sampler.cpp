@@ -89,7 +89,7 @@ TEST_CASE("sampler: round robin takes turns and stops with the smallest data set
     }
   }
   CHECK(each_once(rows_of_small, 20));
-  CHECK(sampler.batch(0, 0).rows != sampler.batch(0, 2).rows);  // streams of their own
+  CHECK(sampler.batch(0, 0).rows != sampler.batch(0, 2).rows);  // independent streams
 }
 
 TEST_CASE("sampler: the reference's 135 steps") {
@@ -149,7 +149,7 @@ TEST_CASE("sampler: who is in the next epoch already costs who is in this one no
     return took.count();
   };
   const double planning = seconds(0) + seconds(1);
-  double asking = 0;  // twenty times what would be a plan each
+  double asking = 0;  // twenty queries, none of which makes a plan
   for (int round = 0; round < 10; ++round) asking += seconds(0) + seconds(1);
   CHECK(asking < planning);
 }

@@ -10,7 +10,7 @@ using namespace ringlet;
 using namespace ringlet::train;
 
 TEST_CASE("terms: what one says about another follows from the tree") {
-  // animal > dog > poodle, animal > cat; and "wet" against "dry", of which no general term exists.
+  // animal > dog > poodle, animal > cat; and "wet" as opposite of "dry", without a general term.
   const Terms terms("animal|animals\n dog|dogs\n  poodle|poodles\n cat|cats\n*\n wet\n dry\n");
   const int animal = 0, dog = 1, poodle = 2, cat = 3, wet = 5, dry = 6;
   CHECK_EQ(terms[poodle].singular, "poodle");

@@ -33,7 +33,7 @@ TEST_CASE("every factor is that of transformers") {
     const std::vector<double> expected = ops.tensor(name + "/factors").to_vector<double>();
     for (std::size_t step = 0; step < expected.size(); ++step) {
       CAPTURE(step);
-      // A quotient of integers is exact to its last bit; a cosine may differ there.
+      // A quotient of integers is exact to its last bit; a cosine may differ in it.
       CHECK(std::abs(schedule.factor(static_cast<std::int64_t>(step)) - expected[step]) <=
             (decay == "cosine" ? 4 * kF64 : 0.0));
     }

@@ -39,7 +39,7 @@ TEST_CASE("a large common offset does not spoil Pearson") {
 }
 
 TEST_CASE("squares of Pearson's deviations neither overflow nor vanish") {
-  // scipy.stats.pearsonr of [1, 2, 4] times either size and [1, 2, 3], and of both sizes.
+  // scipy.stats.pearsonr of [1, 2, 4] times a size and [1, 2, 3]; and of two sizes.
   for (const double size : {1e200, 1.0, 1e-170})
     CHECK(pearson(Values{size, 2 * size, 4 * size}, Values{1, 2, 3}) ==
           doctest::Approx(0.9819805060619656).epsilon(1e-15));

@@ -1,4 +1,4 @@
-// When captured steps take memory, how many graphs there are, and what a capture leaves behind.
+// When captured steps allocate, the number of graphs, and the state after a capture.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -12,7 +12,7 @@ using namespace ringlet::train;
 
 namespace {
 
-/// Large enough for buckets to want segments of their own.
+/// Large enough for buckets to need separate segments.
 models::SentenceEncoder wide_encoder(Device device) {
   models::EncoderConfig config = words::encoder_config(models::Architecture::mpnet);
   config.hidden_size = 128;
@@ -24,7 +24,7 @@ models::SentenceEncoder wide_encoder(Device device) {
   return encoder;
 }
 
-/// What a step leaves behind.
+/// The state after a step.
 struct Left {
   double loss;
   std::vector<bool> reached;
@@ -138,15 +138,15 @@ TEST_CASE("a step that is replayed allocates nothing; another shape has a graph 
 
   for (int i = 0; i < 3; ++i) steps.step(pairs_of(5, i));
   CHECK(steps.graphs.captured() == 2);
-  CHECK(memory_stats(device.device).graphs == before.graphs);  // it is shared
+  CHECK(memory_stats(device.device).graphs == before.graphs);  // it is shared by graphs
   CHECK(steps.step(pairs_of(4, 2)) == first);
 
-  // A batch beyond the buckets has none.
+  // A batch beyond the buckets has no graph.
   const auto replayed = steps.graphs.replayed();
   for (int i = 0; i < 3; ++i) steps.step(pairs_of(250, i, 7));
   CHECK(steps.graphs.replayed() == replayed);
 
-  // A parameter is frozen, which the graphs would train on.
+  // Freezes a parameter that the graphs would train.
   steps.loss.parameter("classifier.bias").set_requires_grad(false);
   CHECK(steps.step(pairs_of(4, 2)) == first);
   CHECK(steps.graphs.replayed() == replayed);
@@ -163,7 +163,7 @@ TEST_CASE("as many graphs as there may be: the one that was not used for longest
   };
   for (std::size_t rows = 1; rows <= StepGraphs::kMostGraphs; ++rows) CHECK(captures(rows) == 1);
   CHECK(captures(1) == 0);
-  CHECK(captures(StepGraphs::kMostGraphs + 1) == 1);  // 2 goes
+  CHECK(captures(StepGraphs::kMostGraphs + 1) == 1);  // evicts 2
   CHECK(captures(1) == 0);
   CHECK(captures(2) == 1);
 }
@@ -183,7 +183,7 @@ TEST_CASE("the first step of a key knows that its shapes come again, and draws o
     steps.optimizer.finish_step();
     steps.optimizer.zero_grad();
   }
-  // It runs and is captured, the others are replayed.
+  // The first one runs and is captured, the others are replayed.
   CHECK(recurred == std::vector<bool>{true, false});
   CHECK(!shapes_recur());
 }

@@ -1,4 +1,4 @@
-// Captured steps against eager ones, on a GPU or, where there is none, one of delayed_device.h.
+// Captured steps compared with eager ones, on a GPU or, if there is none, on delayed_device.h.
 #include "ringlet/train/step_graphs.h"
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ struct Setup {
   std::shared_ptr<models::MultiLoss> loss;
 };
 
-/// A loss of somebody's own: says nothing of whether it can be captured, or reads its value.
+/// A user's loss: it does not declare whether it can be captured, or reads its value.
 struct OwnLoss final : models::Loss {
   OwnLoss(std::shared_ptr<models::Loss> inner, bool reads) : inner(inner), reads(reads) {
     register_module("", std::move(inner));
@@ -50,7 +50,7 @@ struct OwnLoss final : models::Loss {
   bool reads;
 };
 
-/// How many tokens encoders are given.
+/// The numbers of tokens in calls of encoders.
 struct TokenCounts final : KernelObserver {
   TokenCounts() { kernel_observer = this; }
   ~TokenCounts() { kernel_observer = nullptr; }
@@ -108,7 +108,7 @@ TEST_CASE("captured steps have the bits of eager ones: two losses, dropout, a sc
     TrainingArguments arguments = arguments_of(dtype);
     const Datasets data{words::dataset(48, 3), words::scored_dataset(40)};
     const Setup captured(graphs.device, 0.1), eager(graphs.device, 0.1);
-    // Evaluation between steps leaves other forms of weights behind.
+    // Evaluation between steps creates other forms of weights.
     const std::vector<std::string> texts{words::text(1), words::text(6), words::text(11)};
     const auto between = [&] {
       static_cast<void>(captured.encoder.encode(texts, {.batch_tokens = 4}));
@@ -185,7 +185,7 @@ TEST_CASE("batches of steps that are never captured are filled up, too, if their
   TrainingArguments arguments = arguments_of();
   arguments.gradient_accumulation = 2;
   CHECK(fills(arguments, /*own=*/false));
-  CHECK(!fills(arguments, /*own=*/true));  // it has not said that it takes them
+  CHECK(!fills(arguments, /*own=*/true));  // it has not declared support
   arguments = arguments_of();
   CHECK(!fills(arguments, /*own=*/true));
   arguments.strategy = Strategy::dp;
@@ -203,7 +203,7 @@ TEST_CASE("hooks, gradients that are there and watched kernels are never passed 
   CHECK(steps.graphs.replayed() == 2);
   steps.run(batch);
   const std::vector<float> once = weight.grad().to_vector();
-  steps.run(batch);  // adds to it
+  steps.run(batch);  // accumulates
   CHECK(weight.grad().to_vector()[0] == doctest::Approx(2 * once[0]));
   CHECK(steps.graphs.replayed() == 3);
   steps.optimizer.zero_grad();

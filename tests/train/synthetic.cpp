@@ -39,7 +39,7 @@ using Features = Words (*)(const TextPair&);
 Words of_premise(const TextPair& pair) { return words_of(pair.sentence1); }
 Words of_hypothesis(const TextPair& pair) { return words_of(pair.sentence2); }
 
-/// Which words only one of the sentences has, and pairs of such words.
+/// The words of only one of the sentences, and pairs of such words.
 Words of_difference(const TextPair& pair) {
   const Words premise = words_of(pair.sentence1);
   const Words hypothesis = words_of(pair.sentence2);
@@ -54,7 +54,7 @@ Words of_difference(const TextPair& pair) {
   return features;
 }
 
-/// Accuracy on dev of naive Bayes over these features.
+/// Accuracy on dev of naive Bayes with these features.
 double guess_from(const TextSplits& splits, Features features) {
   std::map<std::string, std::array<double, 3>> counts;
   for (const TextPair& pair : splits.train) {
@@ -93,7 +93,7 @@ TEST_CASE("nli: labels are balanced, rows distinct, splits apart") {
   }
   CHECK(labels == std::array<int, 3>{1000, 1000, 1000});
   CHECK_EQ(hypotheses.size(), 1000);
-  CHECK_GE(pairs.size(), 2990);  // a premise may serve two labels only by chance, never one twice
+  CHECK_GE(pairs.size(), 2990);  // a premise has two labels only by chance, never one twice
   for (const TextPair& pair : nli.dev) CHECK_FALSE(hypotheses.contains(pair.sentence2));
 }
 
@@ -118,9 +118,9 @@ TEST_CASE("nli: neither length nor one sentence alone gives the label away") {
   MESSAGE("accuracy from the hypothesis " << from_hypothesis << ", from the premise "
                                           << from_premise << ", from their difference "
                                           << from_both);
-  CHECK_EQ(from_hypothesis, doctest::Approx(1.0 / 3));  // each one comes with every label
+  CHECK_EQ(from_hypothesis, doctest::Approx(1.0 / 3));  // each one occurs with every label
   CHECK_LT(from_premise, 0.45);
-  CHECK_GT(from_both, 0.6);  // the label is there to be learned, from the pair
+  CHECK_GT(from_both, 0.6);  // the label can be learned from the pair
 }
 
 TEST_CASE("sts: scores fill the scale and paraphrases are not copies") {
@@ -171,8 +171,8 @@ TEST_CASE("digits: most are nearest to their own class's mean, not all") {
     right += best == test.labels[i];
   }
   MESSAGE("nearest mean: " << right / 5.0 << " % of 500");
-  CHECK_GT(right, 250);  // the classes are there to be learned
-  CHECK_LT(right, 490);  // and take more than a mean image
+  CHECK_GT(right, 250);  // the classes can be learned
+  CHECK_LT(right, 490);  // but not by a mean image alone
 }
 
 TEST_CASE("write_synthetic: files that the readers read, the same for the same seed") {

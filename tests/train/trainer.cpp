@@ -35,7 +35,7 @@ std::size_t lines(const std::filesystem::path& path) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-/// metrics.jsonl without what differs from run to run.
+/// metrics.jsonl without the fields that differ between runs.
 std::vector<std::string> losses(const std::filesystem::path& output) {
   std::ifstream file(output / "metrics.jsonl");
   std::vector<std::string> all;
@@ -76,7 +76,7 @@ TEST_CASE("the rate of every step is the schedule's") {
   std::vector<double> rates;
   trainer.set_callbacks({.on_step = [&](const StepReport& report) {
     rates.push_back(report.lr);
-    // A warm-up begins at 0. A device that runs behind reports a step when it has the next already.
+    // A warm-up begins at 0. An asynchronous device reports a step after the next one was enqueued.
     if (!runs_behind(default_device()))
       CHECK((words::values(*loss) == start) == (report.step == 1));
   }});
@@ -112,7 +112,7 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
   const TrainingResult undisturbed = whole.train();
   CHECK(undisturbed.steps == 3 * (7 + 3));
 
-  for (const std::int64_t stop : {1, 10, 13}) {  // at once, between and inside epochs
+  for (const std::int64_t stop : {1, 10, 13}) {  // immediately, between and inside epochs
     CAPTURE(stop);
     const std::string name = str("b", stop);
     TrainingArguments part = with_output(arguments, folder / name);
@@ -125,7 +125,7 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
     }
     part.resume_from = part.output;
     const auto loss = make();
-    manual_seed(99);  // what the thread draws elsewhere does not matter
+    manual_seed(99);  // other random numbers of the thread have no effect
     Trainer second(*loss, {data, more}, words::tokenizer(), part);
     const TrainingResult resumed = second.train();
     CHECK(resumed.steps == 30);
@@ -152,7 +152,7 @@ TEST_CASE("micro-batches give the loss and gradients of the whole batch, dropout
   for (const std::size_t accumulation : {2u, 4u, 8u}) {
     CAPTURE(accumulation);
     const std::vector<Tensor> parts = gradients(8 / accumulation, accumulation);
-    // Eight rows' parts, each a chain of about eight roundings, added in another order.
+    // The parts of eight rows, each a chain of about eight roundings, added in another order.
     for (std::size_t i = 0; i < whole.size(); ++i) check_close(parts[i], whole[i], 16 * kF32);
   }
 }
@@ -165,7 +165,7 @@ TEST_CASE("evaluators run after each epoch and every so many steps; their figure
   Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
   std::vector<std::int64_t> at;
   trainer.add_evaluator([&](const EvaluationPoint& point) {
-    loss->eval();  // what an evaluator may leave behind
+    loss->eval();  // an evaluator may do this
     at.push_back(point.step);
     return Metrics{{"score", static_cast<double>(point.step)}};
   });
@@ -207,7 +207,7 @@ TEST_CASE("what a run that was killed in the middle of a save has left goes when
   leave(".checkpoint-2.aaaaaa/model.safetensors");
   leave("metrics.jsonl.tmp.8759.0");
   leave("eval/similarity_evaluation_results.csv.tmp.8759.1");
-  leave(".notes.backup/mine");  // not a checkpoint's
+  leave(".notes.backup/mine");  // not a checkpoint's file
   const auto loss = words::loss(2);
   Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), with_output(kQuick, output)).train();
   std::vector<std::string> left;
@@ -266,7 +266,7 @@ TEST_CASE("a run that is told to stop saves behind the step under way, and goes 
   }});
   CHECK(first->train().steps == 5);
   REQUIRE(std::filesystem::exists(folder / "out" / "checkpoint-5"));
-  // As if it had gone on and been killed: what came behind the checkpoint is taken out again.
+  // As if it had continued and been killed: data from after the checkpoint is removed.
   append_csv(folder / "out" / "eval" / "table.csv", "steps,score", {6, 0});
   arguments.resume_from = arguments.output;
   CHECK(trainer_of(arguments)->train().steps == 18);
@@ -326,7 +326,7 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
     CHECK_THROWS_WITH_AS(train(), line.c_str(), InputError);
     arguments = before;
   };
-  refused(&TrainingArguments::lr, 0.02 + 1e-12,  // every bit counts
+  refused(&TrainingArguments::lr, 0.02 + 1e-12,  // compared exactly
           "--lr 0.02, now 0.020000000001");
   refused(&TrainingArguments::schedule, Decay::constant, "--schedule linear, now constant");
   refused(&TrainingArguments::warmup_steps, 3, "warm-up steps (--warmup) 2, now 3");
@@ -338,7 +338,7 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
   refused(&TrainingArguments::max_grad_norm, 0.0, "largest gradient norm (--clip) 1, now 0");
   refused(&TrainingArguments::optimizer, OptimizerKind::sgd, adamw + "sgd, --momentum 0");
   arguments.warmup_ratio = 0;
-  arguments.warmup_steps = 2;  // the same, said in another way
+  arguments.warmup_steps = 2;  // the same in another form
   train();
   CHECK_THROWS_WITH_AS(Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(),
                                {.batch_size = 4, .momentum = 0.9}),
@@ -346,7 +346,7 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
 
   arguments.resume_from.clear();
   arguments.optimizer = OptimizerKind::sgd;
-  train();  // without momentum, so that there are no moments to read
+  train();  // without momentum there are no moments to read
   arguments.resume_from = folder / "out" / "checkpoint-4";
   refused(&TrainingArguments::momentum, 0.5,
           "--optimizer sgd, --momentum 0, now sgd, --momentum 0.5");

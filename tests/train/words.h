@@ -18,7 +18,7 @@ inline ringlet::models::Tokenizer tokenizer() {
       std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"});
 }
 
-/// Two layers of 16 for that tokenizer.
+/// Two layers of 16 columns for that tokenizer.
 inline ringlet::models::EncoderConfig encoder_config(ringlet::models::Architecture architecture) {
   ringlet::models::EncoderConfig config;
   config.architecture = architecture;
@@ -33,7 +33,7 @@ inline ringlet::models::EncoderConfig encoder_config(ringlet::models::Architectu
   return config;
 }
 
-/// Word `i`, then more of them: 1 to 4 words in all.
+/// Word `i` and the following ones: 1 to 4 words.
 inline std::string text(std::size_t i) {
   const char* words[] = {"a", "b", "c", "d"};
   std::string out = words[i % 4];
@@ -55,7 +55,7 @@ inline std::shared_ptr<ringlet::train::TextDataset> dataset(std::size_t rows,
   return data;
 }
 
-/// Pairs whose score is high where both begin with the same word.
+/// Pairs of texts; the score is high if both begin with the same word.
 inline std::shared_ptr<ringlet::train::TextDataset> scored_dataset(std::size_t rows) {
   auto data = std::make_shared<ringlet::train::TextDataset>(
       "scores", std::vector<std::string>{"sentence1", "sentence2"}, ringlet::train::Target::score);

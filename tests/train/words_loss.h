@@ -64,7 +64,7 @@ struct Loss : ringlet::models::Loss {
   ringlet::nn::Parameter weight, bias;
 };
 
-/// The same start every time.
+/// An encoder with the same initial weights in every call.
 inline std::shared_ptr<Encoder> encoder(std::int64_t size = 8) {
   const ringlet::GeneratorGuard guard({1, 0, 0});
   return std::make_shared<Encoder>(size);
@@ -75,7 +75,7 @@ inline std::shared_ptr<Loss> loss(std::shared_ptr<Encoder> shared, std::int64_t 
 }
 inline std::shared_ptr<Loss> loss(std::int64_t classes) { return loss(encoder(), classes); }
 
-/// All parameters, end to end.
+/// The values of all parameters, concatenated.
 inline std::vector<float> values(const ringlet::nn::Module& module) {
   std::vector<float> all;
   for (const ringlet::nn::Parameter& parameter : module.parameters())

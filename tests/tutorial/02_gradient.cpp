@@ -17,8 +17,7 @@ TEST_CASE("02 gradient") {
   std::cout << "y = x^2 + 3x at x = 2: y = " << y.item() << ", dy/dx = " << x.grad().item() << "\n";
   CHECK(x.grad().item() == 7);
 
-  // A second backward adds; zero_grad starts anew. That is how gradients accumulate over parts of
-  // a batch.
+  // A second backward accumulates; zero_grad resets. So gradients accumulate over parts of a batch.
   sum(x * 10).backward();
   CHECK(x.grad().item() == 17);
   x.zero_grad();
@@ -39,7 +38,7 @@ TEST_CASE("02 gradient") {
             << report.allowed << "\n";
   CHECK(report.ok());
 
-  // Where no gradient is wanted, nothing is remembered.
+  // If no gradient is needed, nothing is recorded.
   const NoGrad no_grad;
   CHECK_FALSE((x * 2).requires_grad());
 }

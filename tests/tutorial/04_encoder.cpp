@@ -1,4 +1,5 @@
-// Lesson 4: a sentence encoder turns text into a vector, and learns to tell what follows from what.
+// Lesson 4: a sentence encoder turns text into a vector, and learns which sentence follows from
+// which.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -20,8 +21,8 @@ double cosine(const Tensor& a, const Tensor& b) {
 
 TEST_CASE("04 encoder") {
   manual_seed(3);
-  // Pairs made by the project itself: does the second sentence follow (0), may it (1), or is it
-  // excluded (2) by the first?
+  // Pairs made by the project itself. The second sentence follows from the first (0), is possible
+  // (1), or is excluded (2).
   const train::TextSplits pairs = train::make_nli(/*seed=*/1, /*train=*/1920, /*dev=*/30);
   std::vector<std::string> texts;
   train::TextDataset data("nli", {"sentence1", "sentence2"}, train::Target::label);
@@ -42,7 +43,7 @@ TEST_CASE("04 encoder") {
             << tokenizer.encode(texts[0]).ids.size() << " tokens in the first sentence\n";
 
   // SoftmaxLoss: a classifier over (u, v, |u - v|) that trains the encoder below it. Both sentences
-  // of all pairs lie end to end in one batch: there is no padding.
+  // of all pairs are contiguous in one batch: there is no padding.
   models::SoftmaxLoss loss(model, /*labels=*/3);
   train::AdamW optimizer(loss, {.lr = 1e-3, .max_grad_norm = 1});
   train::Loader loader({std::make_shared<train::TextDataset>(std::move(data))}, tokenizer,
@@ -64,7 +65,7 @@ TEST_CASE("04 encoder") {
             << "\n";
   CHECK(last < 0.95 * std::log(3.0));
 
-  // Embeddings: one vector a sentence, whoever it is encoded with.
+  // Embeddings: one vector per sentence, independent of the other sentences.
   const Tensor a = model.encode(texts[0]), b = model.encode(texts[1]);
   std::cout << "cosine of the first pair: " << cosine(a, b) << "\n";
   const Tensor together = model.encode(std::vector<std::string>{texts[5], texts[0], texts[9]});

@@ -13,7 +13,7 @@ TEST_CASE("05 trainer") {
   const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, /*count=*/1000);
   const train::Digits test = train::make_digits(1, 1, 300);
   models::Convnet net;
-  const Device device = default_device();  // where the network was made: a GPU with --device cuda
+  const Device device = default_device();  // the network's device: a GPU with --device cuda
 
   train::Trainer trainer(
       net, digits.count,

@@ -10,20 +10,21 @@
 using namespace ringlet;
 
 TEST_CASE("06 ranks and worlds") {
-  // Two nodes with four devices each: a world of eight. Here every rank is a thread; under
-  // `ringlet run --nnodes 2 --nproc-per-node 4` it would be a process and RANK would tell it.
+  // Two nodes with four devices each: a world of eight. Here every rank is a thread; under `ringlet
+  // run --nnodes 2 --nproc-per-node 4` it would be a process with RANK in its environment.
   const int nodes = 2, devices = 4;
   std::mutex mutex;
   comm::launch(
       [&](const comm::Group& world) {
         const int node = world.rank() / devices, local_rank = world.rank() % devices;
 
-        // Everyone brings its own number, everyone leaves with the sum.
+        // Every rank contributes its number and gets the sum.
         Tensor number = tensor({static_cast<float>(world.rank())});
         world.all_reduce(number).wait();
         CHECK(number.item() == 0 + 1 + 2 + 3 + 4 + 5 + 6 + 7);
 
-        // The same devices of all nodes can form a group of their own; all ranks make all of them.
+        // The same devices of all nodes can form a sub-group; all ranks take part in creating all
+        // of them.
         comm::Group across;
         for (int device = 0; device < devices; ++device) {
           const comm::Group group = world.subgroup({device, device + devices});
@@ -40,7 +41,7 @@ TEST_CASE("06 ranks and worlds") {
       },
       nodes * devices);
 
-  // A world of one is no special case: the same lines run unlaunched, and cost nothing.
+  // A world of one is no special case: the same code runs without a launcher, at no cost.
   const comm::Group alone;
   Tensor x = tensor({3.0f});
   alone.all_reduce(x).wait();

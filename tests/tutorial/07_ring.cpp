@@ -1,4 +1,4 @@
-// Lesson 7: a ring by hand. Every rank speaks to its neighbours alone, and yet all get the sum.
+// Lesson 7: a ring by hand. Every rank communicates with its neighbours alone, yet all get the sum.
 #include <doctest/doctest.h>
 
 #include <iostream>
@@ -12,12 +12,12 @@ namespace {
 using Piece = std::vector<int>;
 using Buffer = std::vector<Piece>;  // one piece per rank
 
-// All ranks at once: buffers[r] is rank r's. Returns the numbers that each rank sent.
+// All ranks in one process: buffers[r] is rank r's. Returns the count of numbers sent by each rank.
 std::vector<int> ring_all_reduce(std::vector<Buffer>& buffers) {
   const int n = static_cast<int>(buffers.size());
   std::vector<int> sent(buffers.size());
   const auto mod = [n](int i) { return static_cast<std::size_t>((i % n + n) % n); };
-  // Twice round: first the pieces grow, then the finished ones are copied.
+  // Two rounds: first partial sums, then copies of the complete pieces.
   for (int step = 0; step < 2 * (n - 1); ++step) {
     const std::vector<Buffer> before = buffers;  // all send at the same time
     for (int rank = 0; rank < n; ++rank) {
@@ -38,17 +38,17 @@ std::vector<int> ring_all_reduce(std::vector<Buffer>& buffers) {
 TEST_CASE("07 ring") {
   const int n = 4, piece = 3;
   std::vector<Buffer> buffers;
-  for (int rank = 0; rank < n; ++rank)  // rank r brings r + 1 everywhere
+  for (int rank = 0; rank < n; ++rank)  // rank r has r + 1 everywhere
     buffers.push_back(Buffer(n, Piece(piece, rank + 1)));
   const std::vector<int> sent = ring_all_reduce(buffers);
   for (const Buffer& buffer : buffers)
     for (const Piece& each : buffer) CHECK(each == Piece(piece, 1 + 2 + 3 + 4));
 
-  // Whatever the number of ranks, each sends less than twice the buffer: 2 (n - 1) / n of it.
+  // For any number of ranks, each sends less than twice the buffer: 2 (n - 1) / n of it.
   std::cout << "by hand: " << sent[0] << " of " << n * piece << " numbers sent by each rank\n";
   CHECK(sent == std::vector<int>(n, 2 * (n - 1) * piece));
 
-  // The library's ring is this one as data: who sends which piece to whom, in which step.
+  // The library's ring is this one as data: the piece, the sender and the receiver of each step.
   const comm::Schedule schedule = comm::ring_all_reduce(/*rank=*/1, n);
   for (std::size_t step = 0; step < schedule.size(); ++step)
     std::cout << "step " << step << ": rank 1 sends piece " << schedule[step].sends[0].piece

@@ -1,5 +1,5 @@
-// Lesson 8: DDP in three lines. Each rank trains on its part of every batch; the gradients are
-// added up while backward runs, so all ranks take the same step.
+// Lesson 8: DDP in three lines. Each rank trains on its part of every batch. The gradients are
+// summed during backward, so all ranks take the same step.
 #include <doctest/doctest.h>
 
 #include <iostream>
@@ -11,7 +11,7 @@ using namespace ringlet;
 
 namespace {
 
-// Learns y = 2 x1 - x2 + 1 from 32 points, of which this rank sees its share.
+// Learns y = 2 x1 - x2 + 1 from 32 points; this rank uses its share of them.
 std::vector<float> train_line(const comm::Group& world) {
   manual_seed(3);
   nn::Linear line(2, 1);
@@ -29,7 +29,7 @@ std::vector<float> train_line(const comm::Group& world) {
     const Variable errors = line(Variable(x)) - y;
     // Sums divided by the points of all ranks: the parts add up to the mean over the whole batch.
     const Variable loss = autograd::sum(autograd::square(errors)) * (1.0 / points);
-    loss.backward();   // 2: the gradients of all ranks are added up in here
+    loss.backward();   // 2: sums the gradients of all ranks
     optimizer.step();  // 3: the same step everywhere
     optimizer.zero_grad();
   }

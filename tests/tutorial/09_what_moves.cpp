@@ -1,5 +1,5 @@
-// Lesson 9: what each strategy moves and keeps. Sharding saves memory and pays with traffic: DDP
-// and ZeRO-1 send 2 (n - 1) / n times the parameters in a step, FSDP 3 (n - 1) / n times.
+// Lesson 9: the communication and memory of each strategy. Sharding saves memory but costs traffic:
+// DDP and ZeRO-1 send 2 (n - 1) / n times the parameters per step, FSDP 3 (n - 1) / n times.
 #include <doctest/doctest.h>
 
 #include <iostream>
@@ -11,7 +11,7 @@ using namespace ringlet;
 
 namespace {
 
-// Layers that are units: laid out, gathered and reduced together.
+// Each layer is a unit: laid out, gathered and reduced as a whole.
 struct Block : nn::Layer<Block> {
   std::shared_ptr<nn::Linear> linear =
       register_module("linear", std::make_shared<nn::Linear>(256, 256, /*with_bias=*/false));
@@ -33,8 +33,8 @@ struct Tower : nn::Layer<Tower> {
 };
 
 struct Cost {
-  double moved;  // numbers sent by a rank in a step
-  double kept;   // numbers a rank updates: each has two moments
+  double moved;  // numbers that a rank sends per step
+  double kept;   // numbers that a rank updates: each has two moments
 };
 
 Cost cost_of(train::Strategy strategy, const comm::Group& world) {
@@ -71,7 +71,7 @@ TEST_CASE("09 what moves") {
           if (world.rank() == 0)
             std::cout << train::strategy_name(strategy) << "      " << cost.moved / parameters
                       << "        " << cost.kept / parameters << "\n";
-          // Beside them go the norm and a few words to agree on: less than a hundredth.
+          // In addition the norm and a few words of agreement are sent: less than a hundredth.
           const double expected = rounds * (n - 1) / n;
           CHECK(cost.moved / parameters >= doctest::Approx(expected).epsilon(0.02));
           CHECK(cost.moved / parameters <= doctest::Approx(expected).epsilon(0.02));

@@ -1,5 +1,5 @@
-// Lesson 10: FSDP in three lines. Parameters, gradients and optimizer state are cut into shards; a
-// layer is whole only while it is used.
+// Lesson 10: FSDP in three lines. Parameters, gradients and optimizer state are divided into
+// shards; a layer is complete only while it is used.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -51,12 +51,12 @@ Trained train_pairs(const comm::Group& world) {
     for (const models::PackedBatch& batch : loader) {
       const Variable value = loss(batch);  // our part of the global mean
       if (!first_loss) first_loss = value.tensor().clone();
-      value.backward();  // 2: layers come and go in here
-      optimizer.step();  // 3: each rank moves its shard
+      value.backward();  // 2: gathers and releases layers
+      optimizer.step();  // 3: each rank updates its shard
       optimizer.zero_grad();
     }
   world.all_reduce(first_loss).wait();
-  // The model stays the model: encode works at any moment, on all ranks together.
+  // The model stays usable: encode works at any moment, on all ranks together.
   Trained out{first_loss.item(), model.encode({"a dog runs"}).to_vector()};
   for (const nn::LocalSlice& slice : loss.arena()->local_slices())
     out.kept += static_cast<double>(slice.end - slice.begin);
@@ -78,9 +78,9 @@ TEST_CASE("10 FSDP") {
                   << alone.embedding[0] << "\n";
         CHECK(sharded.kept < 0.6 * whole.kept);
         CHECK(sharded.embedding == whole.embedding);  // the same bits as under DDP
-        // Alone, the losses of the four pairs are added in another order: 3 additions,
-        // each of which rounds once (a division by 4 does not), in either run. For a batch of
-        // another size a GPU adds up its products in other orders, too: of 512 terms at most.
+        // A single rank adds the losses of the four pairs in another order: 3 additions, each
+        // rounded once in either run (a division by 4 is exact). For another batch size a GPU also
+        // adds its products in other orders: of at most 512 terms.
         const bool on_cpu = default_device().type == DeviceType::cpu;
         const int additions = on_cpu ? 3 : 3 + 511;
         CHECK(std::abs(sharded.first_loss - alone.first_loss) <=

@@ -1,4 +1,4 @@
-// Lesson 11: when a rank dies. Nobody waits for ever: all others end at once and say who it was.
+// Lesson 11: when a rank dies. No rank waits for ever: its peers end immediately and name it.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -12,7 +12,7 @@ using namespace ringlet;
 
 namespace {
 
-// What launch throws, and after how many seconds.
+// The error that launch throws, and the seconds until then.
 std::pair<std::string, double> failure(const std::function<void(const comm::Group&)>& rank_main,
                                        comm::Ranks ranks) {
   const auto start = std::chrono::steady_clock::now();
@@ -34,8 +34,8 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("11 when a rank dies") {
-  // Killed: its end is known at once, long before any deadline. These ranks are processes, forked
-  // from this one, whose GPU they could not use: `Device{}` is the CPU.
+  // Killed: its end is detected immediately, long before any deadline. These ranks are processes
+  // forked from this one and cannot use its GPU: `Device{}` is the CPU.
   Tensor x = zeros({1000}, DType::f32, Device{});
   const auto killed = failure(
       [&](const comm::Group& world) {
@@ -45,7 +45,7 @@ TEST_CASE("11 when a rank dies") {
       comm::Ranks::processes);
   CHECK(contains(killed.first, "rank 1"));
 
-  // Throws: the others get its reason.
+  // Throws: its peers get the reason.
   const auto thrown = failure(
       [](const comm::Group& world) {
         Tensor y = zeros({1000});
@@ -55,7 +55,7 @@ TEST_CASE("11 when a rank dies") {
       comm::Ranks::threads);
   CHECK(thrown.first == "rank 2: the disk is full");
 
-  // Returns early: the ranks that still need it end at once.
+  // Returns early: the ranks that still need it end immediately.
   const auto early = failure(
       [](const comm::Group& world) {
         Tensor y = zeros({1000});
@@ -65,7 +65,7 @@ TEST_CASE("11 when a rank dies") {
   CHECK(contains(early.first, "waits for rank 0, which has left the group"));
   CHECK(early.second < 2);
 
-  // Alive but silent: the deadline of 2 s ends the others and names the missing rank.
+  // Alive but silent: the deadline of 2 s ends its peers and names the missing rank.
   const auto silent = failure(
       [](const comm::Group& world) {
         Tensor y = zeros({1000});
@@ -79,7 +79,7 @@ TEST_CASE("11 when a rank dies") {
   CHECK(contains(silent.first, "missing: 0"));
   CHECK(silent.second < 2 + 5);
 
-  // At odds: two ranks that call different things find out in the first step.
+  // Mismatch: two ranks that call different collectives detect it in the first step.
   const auto at_odds = failure(
       [](const comm::Group& world) {
         Tensor y = zeros({1000});

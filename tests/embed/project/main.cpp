@@ -13,7 +13,7 @@ Variable squared_error(Wave& model, const Variable& input, const Variable& targe
   return ag::sum(ag::square(model(input) - target));
 }
 
-// How far the gradient of the op is off, within what is allowed?
+// Whether the error of the op's gradient is within its bound.
 bool gradient_is_right() {
   const auto f64 = ringlet::DType::f64;
   const Variable x(ringlet::normal({5, 3}, 0, 1, f64), true);
@@ -39,7 +39,7 @@ int train_alone(const lab::Tensor& places, const lab::Tensor& wave) {
   return lab::Module{"wave"}.report(first, last);
 }
 
-// All parameters after ten steps of a module of which either rank keeps a half, or the whole.
+// All parameters after ten steps of a module; each rank holds half of it, or the whole.
 template <class Strategy>
 std::vector<float> train_on_two_ranks(const lab::Tensor& places, const lab::Tensor& wave) {
   std::vector<float> trained;

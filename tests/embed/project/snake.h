@@ -25,7 +25,8 @@ Tensor each(const Tensor& x, const Tensor& a, F f) {
   return out;
 }
 
-// y = x + sin(a x)^2 / a, an activation that can go on repeating (Ziyin et al., NeurIPS 2020).
+// y = x + sin(a x)^2 / a, an activation that can represent periodic functions (Ziyin et al.,
+// NeurIPS 2020).
 struct SnakeNode final : ag::Node {
   ag::Saved x;  // (N, C)
   ag::Saved a;  // (C)

@@ -1,4 +1,4 @@
-// encode and save between everything else that a step does, on all ranks, and on one rank alone.
+// encode and save at every point of a step, on all ranks, and on one rank alone.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -17,15 +17,15 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-/// Some texts on each rank, more on the later ones, and one that all have.
+/// Some texts on each rank, more on later ranks, and one on all ranks.
 std::vector<std::string> texts_of(int rank) {
   std::vector<std::string> texts{"a b c"};
   for (int i = 0; i < rank; ++i) texts.push_back("d c");
   return texts;
 }
 
-/// Ten steps that look at the model between forward and backward, under no_sync and behind the last
-/// backward; what they see of it changes with the updates alone.
+/// Ten steps that encode and save between forward and backward, under no_sync and after the last
+/// backward. The results may change only with the updates.
 void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
                    const std::shared_ptr<int>& paused, const std::filesystem::path& folder) {
   AdamW optimizer(*model.loss, tiny::adamw());
@@ -62,7 +62,7 @@ void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
   }
 }
 
-/// What a rank is told that does `call` while the other computes something else.
+/// The error of a rank that calls `call` while its peer computes something else.
 std::string alone(const std::function<void(tiny::Model&)>& call, Seconds& took) {
   std::string said;
   const comm::GroupOptions options{.timeout = std::chrono::seconds(1)};
@@ -81,7 +81,7 @@ std::string alone(const std::function<void(tiny::Model&)>& call, Seconds& took) 
     }
     took = std::chrono::steady_clock::now() - start;
   };
-  CHECK_THROWS_AS(tiny::run(2, options, rank_main), Error);  // rank 1 hears of it, too
+  CHECK_THROWS_AS(tiny::run(2, options, rank_main), Error);  // rank 1 receives it, too
   return said;
 }
 

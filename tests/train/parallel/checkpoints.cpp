@@ -1,4 +1,4 @@
-// Saved under one strategy, resumed under another, on another number of devices.
+// Saved under one strategy, resumed under another, on a different number of devices.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ struct Way {
   int devices;
 };
 
-/// 12 rows in a global batch, however many devices there are.
+/// 12 rows per global batch, for any number of devices.
 TrainingArguments arguments(const Way& way, std::size_t accumulation = 1) {
   TrainingArguments arguments{
       .max_steps = 6,
@@ -136,10 +136,10 @@ TEST_CASE("saved under FSDP on 4, it goes on under anything with the batches tha
       CHECK(steps[i].result.rows == undisturbed[i + 3].result.rows);
       CHECK(steps[i].result.tokens == undisturbed[i + 3].result.tokens);
     }
-    // Behind the resume a row has the same loss in any batch, to the bit; the losses of 12 rows,
-    // none below 0, are added in another order and divided by their number: 12 roundings in either
-    // run. What follows starts from parameters that differ by whole updates where a gradient is
-    // smaller than its rounding errors (see rounding.cpp): of that no bound is known.
+    // After the resume a row's loss has the same bits in any batch. The losses of 12 rows, all at
+    // least 0, are added in another order and divided by 12: 12 roundings per run. Later steps
+    // start from parameters that differ by whole updates if a gradient is smaller than its rounding
+    // errors (see rounding.cpp). For those no bound is known.
     constexpr double kRoundings = 2 * 12 * 0x1p-24;
     const double loss = undisturbed[3].result.loss, off = std::abs(steps[0].result.loss - loss);
     CHECK(off <= kRoundings * loss);
@@ -174,7 +174,7 @@ TEST_CASE("a checkpoint of FSDP on 4, read and written under anything, has the s
 
 namespace {
 
-/// On one rank of three: a step, a checkpoint, and one that the last rank finds no room for.
+/// On each of three ranks: a step, a checkpoint, and one for which the last rank's disk is full.
 void save_twice(const Way& way, const std::filesystem::path& folder, const comm::Group& group) {
   tiny::Model model;
   const AttachedStrategy strategy(way.strategy, *model.loss, group, {});
@@ -200,7 +200,7 @@ void save_twice(const Way& way, const std::filesystem::path& folder, const comm:
   RINGLET_CHECK(said.find("rank 2: ") != said.npos &&
                     said.find("model.safetensors: cannot write: File too large") != said.npos,
                 said);
-  group.barrier();  // the ranks are well and go on together
+  group.barrier();  // the ranks are intact and continue together
 }
 
 }  // namespace
@@ -243,7 +243,7 @@ TEST_CASE("ranks that would go on from different checkpoints are refused") {
 
 namespace {
 
-/// A model without a strategy that holds the same weights: what one device would say.
+/// Copies the weights to a model without a strategy, as the reference of one device.
 void copy_weights(const nn::Module& from, const nn::Module& to) {
   nn::WholeParameters whole(from);
   const std::vector<nn::Parameter> sources = from.parameters(), copies = to.parameters();
@@ -251,7 +251,7 @@ void copy_weights(const nn::Module& from, const nn::Module& to) {
     copies[i].mutable_tensor().copy_(whole(sources[i]));
 }
 
-/// What devices that share rows out find, beside what one finds that has them all.
+/// Compares the results of devices that share the rows with those of one device with all rows.
 template <class Found>
 void check_same(const Found& found, const Found& alone) {
   if (has_shape_free_products) CHECK(found == alone);
@@ -272,7 +272,7 @@ struct Evaluators {
   }
 };
 
-/// What rank 0 found behind each of three steps; each rank compares with one device.
+/// Rank 0's results after each of three steps; each rank compares with one device.
 std::vector<std::vector<double>> evaluate_while_training(const Way& way) {
   TrainingArguments args = arguments(way);
   args.max_steps = 3;
@@ -290,7 +290,7 @@ std::vector<std::vector<double>> evaluate_while_training(const Way& way) {
       return Metrics();
     });
     trainer.train();
-    // Each rank may encode what it likes, one of them nothing.
+    // Each rank may encode different texts; rank 0 has none.
     const std::vector<std::string> texts(static_cast<std::size_t>(group.rank()), "a b");
     CHECK(model.encoder.encode(texts).size(0) == group.rank());
   });
@@ -330,7 +330,7 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
   };
   AdamW optimizer(*model.loss, tiny::adamw());
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-  const models::PackedBatch batch = tiny::next(*model.loss, loader);  // dealt out by it
+  const models::PackedBatch batch = tiny::next(*model.loss, loader);  // the loss divides it
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const tiny::Model* each : {&std::as_const(model), &alone})
       each->encoder.transformer()->set_compute_dtype(dtype);
@@ -354,7 +354,7 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
 
 namespace {
 
-/// Writes a file's tensors anew in another dtype.
+/// Rewrites a file's tensors in another dtype.
 void keep_as(DType dtype, const std::filesystem::path& path) {
   NamedTensors tensors;
   {
@@ -398,13 +398,13 @@ TEST_CASE("from a folder to shards and back to a folder, no rank holds the model
           peak = memory_stats({}).peak - before;
         },
         kRanks, {.ranks = comm::Ranks::threads});
-    // All ranks together: the shards of data and gradients once; on each a unit that is shared out,
-    // and the one before, which the group's thread may give back later; and on rank 0, which reads
-    // for all, the unit as f32, unless the file's mapping is that.
+    // All ranks together: the shards of data and gradients once. On each rank two units: the one
+    // being distributed, and the one before, which the group's thread may release later. And on
+    // rank 0, which reads for all, the unit as f32, unless it is mapped from the file.
     const std::size_t read = dtype == DType::f32 ? 0 : unit;
     CHECK(peak < 2 * parameters + kRanks * (2 * unit + (1 << 16)) + read);
     CHECK(peak < kRanks * parameters);
-    // Rounded once, the weights are what they were.
+    // Rounded weights do not change when rounded again.
     const SafeTensors first = SafeTensors::open(folder / "model");
     const SafeTensors again = SafeTensors::open(folder / "again");
     for (const std::string& tensor : first.names())

@@ -1,4 +1,4 @@
-// DataParallel of modules that are no losses over sentences.
+// DataParallel of modules other than losses over sentences.
 #include "ringlet/train/parallel/data_parallel.h"
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ Variable part_of_loss(models::Convnet& net, const Part& part, Device device) {
                                  part.labels.to(device), 5.0);
 }
 
-/// A parameter for everybody, and some of which a device's part may use one.
+/// A parameter that all parts use, and experts of which each device's part uses one or none.
 struct Experts : nn::Layer<Experts> {
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner&) const override {
     return std::make_shared<Experts>();
@@ -71,7 +71,7 @@ TEST_CASE("under a launcher that pins, devices of one process share out its proc
   comm::launch(
       [&](const comm::Group&) {
         const std::size_t all = comm::processors().size();
-        // Emptied says as little as unset; the second pinned one finds what the first did.
+        // Empty counts as unset. The second pinned one finds the same as the first.
         for (const std::string says : {"unset", "", "1", "1"}) {
           if (says != "unset") setenv(comm::kPinned, says.c_str(), 1);
           const bool pinned = says == "1";
@@ -149,7 +149,7 @@ TEST_CASE("gradients that only some devices have are summed, whatever the first 
   Experts net;
   DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(3));
   constexpr int kNone = -1;
-  // Each device's part uses one expert or none; its gradients are the device's number from 1 on.
+  // Each device's part uses one expert or none; its gradients are the device's number, from 1.
   const auto backward = [&](std::array<int, 3> experts) {
     parallel
         .sum([&](nn::Module& replica, std::size_t d) {
@@ -187,7 +187,7 @@ TEST_CASE("gradients that only some devices have are summed, whatever the first 
       "[optimizer] the gradient of 'shared' is not summed: run a step's last backward without "
       "no_sync, or discard it with zero_grad()",
       Error);
-  net.zero_grad();  // also of what lies on the other devices
+  net.zero_grad();  // also of the parameters on the other devices
   backward({1, 0, 0});
   CHECK(grads() == Grads{6, 5, 1, 0});
   CHECK_FALSE(net.experts[2].grad().defined());
@@ -249,7 +249,7 @@ TEST_CASE("exchanging takes what the first device is at it, not the host that gi
   {
     DataParallel parallel(static_cast<nn::Module&>(net), devices, {.timed = true});
     const double ticks = step(parallel) / DelayedDevice::kTick;
-    CHECK(ticks >= 3);  // parameters sent, gradients fetched, a sum at least
+    CHECK(ticks >= 3);  // parameters sent, gradients fetched, at least one sum
     CHECK(std::abs(ticks - std::round(ticks)) < 1e-6);
   }
   DataParallel parallel(static_cast<nn::Module&>(net), devices);

@@ -1,5 +1,5 @@
-// One equality: for the same number of ranks and the same global batches, every strategy ends with
-// the same bits as ranks that run one after the other on one device.
+// One equality: every strategy gives the same bits as ranks that run sequentially on one device,
+// for the same number of ranks and global batches.
 #include <doctest/doctest.h>
 
 #include "every_strategy.h"
@@ -21,7 +21,7 @@ const tiny::Bits& expected(int n) {
   return known[n];
 }
 
-/// Training of one rank under a strategy.
+/// The training of one rank under a strategy.
 tiny::TrainRank training(const tiny::Parallel& parallel, const tiny::Backwards& backwards) {
   return [=](tiny::Model& model, const comm::Group& group) {
     const tiny::Attached attached = parallel.attach(model, group);
@@ -213,7 +213,7 @@ TEST_CASE("a thread and a replica per device end with the same bits, too") {
       tiny::Model model;
       DataParallel parallel(*model.loss, tiny::devices(n));
       LoaderOptions options = tiny::loader_options(0, 1);
-      options.batch_size = tiny::kRows * static_cast<std::size_t>(n);  // it deals them out itself
+      options.batch_size = tiny::kRows * static_cast<std::size_t>(n);  // it divides them itself
       tiny::train_rank(model, options, backwards, parallel.paused());
       CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(n, backwards));
     }

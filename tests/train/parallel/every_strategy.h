@@ -1,4 +1,4 @@
-// The strategies over several ranks, with the options that matter.
+// The strategies over several ranks, with the relevant options.
 #pragma once
 
 #include "ringlet/train/parallel/distributed_data_parallel.h"
@@ -8,7 +8,7 @@
 
 namespace tiny {
 
-/// A strategy while it is on a model.
+/// A strategy attached to a model.
 struct Attached {
   std::shared_ptr<void> strategy;
   std::shared_ptr<int> paused;
@@ -37,7 +37,7 @@ inline std::vector<Parallel> every_strategy() {
       parallel<Ddp>("DDP, buckets of 1 KiB", {.bucket_cap_mb = kKiB, .first_bucket_mb = kKiB}),
       parallel<Ddp>("DDP, buckets of 64 KiB",
                     {.bucket_cap_mb = 64 * kKiB, .first_bucket_mb = kKiB}),
-      // The tiny model has less: all but the loss's head is one bucket.
+      // In the tiny model one bucket holds everything except the loss's head.
       parallel<Ddp>("DDP, buckets of 1 MiB", {.bucket_cap_mb = 1, .first_bucket_mb = kKiB}),
       parallel<Ddp>("DDP, one bucket", {.bucket_cap_mb = 1024, .first_bucket_mb = 1024}),
       parallel<ShardedDataParallel>("ZeRO-1", {.stage = 1}),

@@ -1,5 +1,5 @@
-// Callers that catch what a step has thrown, and go on: where that is safe they may, elsewhere they
-// are told why not.
+// Callers that catch an exception of a step and continue: allowed where it is safe, otherwise an
+// error explains why not.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,20 +19,21 @@ using namespace ringlet::train;
 
 namespace {
 
-/// The same rows with a token that no vocabulary has: the embedding refuses it, three modules deep.
+/// The same rows with a token outside every vocabulary: the embedding rejects it, three modules
+/// deep.
 models::PackedBatch broken(models::PackedBatch batch) {
   batch.token_ids = batch.token_ids.clone();
   batch.token_ids.mutable_data<std::int32_t>()[batch.tokens() - 1] = 1 << 20;
   return batch;
 }
 
-/// As tiny::train_rank, but each step has its batch twice, broken at first.
+/// tiny::train_rank, but each step runs its batch twice, broken at first.
 void train_through_failures(tiny::Model& model, const LoaderOptions& options) {
   AdamW optimizer(*model.loss, tiny::adamw());
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
   for (int step = 0; step < tiny::kSteps; ++step) {
     const models::PackedBatch batch = tiny::next(*model.loss, loader);
-    // A loss of another data set, too: it must not count as one that ran.
+    // Also the loss of another data set: it must not count as executed.
     for (std::size_t dataset = 0; dataset < 3; ++dataset) {
       models::PackedBatch bad = broken(batch);
       bad.dataset = dataset;
@@ -44,7 +45,7 @@ void train_through_failures(tiny::Model& model, const LoaderOptions& options) {
   }
 }
 
-/// Throws from a hook beside the strategy's, at the place that is armed.
+/// Throws from a hook in addition to the strategy's, at the armed module.
 class Tripwire {
  public:
   enum Place { nowhere, before_pre, behind_pre, before_post, behind_post };
@@ -69,8 +70,8 @@ class Tripwire {
   Place armed = nowhere;
 };
 
-/// As tiny::train_rank, but each step meets hooks that throw first: the outermost
-/// module's, a loss's or a layer's.
+/// tiny::train_rank, but hooks throw first in each step: the outermost module's, a loss's or a
+/// layer's.
 void train_through_hooks(tiny::Model& model, const LoaderOptions& options) {
   std::map<const nn::Module*, std::unique_ptr<Tripwire>> wires;
   const nn::Module* layer = nullptr;  // the last
@@ -83,7 +84,7 @@ void train_through_hooks(tiny::Model& model, const LoaderOptions& options) {
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
   for (int step = 0; step < tiny::kSteps; ++step) {
     const models::PackedBatch batch = tiny::next(*model.loss, loader);
-    // The first two data sets are alike: a loss that came to its end in vain must not count.
+    // The first two data sets are equal: a loss that completed in a failed step must not count.
     models::PackedBatch other = batch;
     if (batch.dataset < 2) other.dataset = 1 - batch.dataset;
     const std::vector<const nn::Module*> entered{model.loss.get(), &model.loss->loss_of(other),
@@ -100,7 +101,7 @@ void train_through_hooks(tiny::Model& model, const LoaderOptions& options) {
   }
 }
 
-/// y = x w, which calls `look` on its way.
+/// y = x w; forward calls `look`.
 struct Scale : nn::Layer<Scale> {
   static constexpr std::int64_t kSize = 2 * 4096;
   bool is_unit() const override { return true; }
@@ -147,7 +148,7 @@ void check_refused(const Body& body) {
 
 }  // namespace
 
-// A GPU does not look at its ids.
+// A GPU does not check ids.
 TEST_CASE("forwards that threw on all ranks leave no trace in what follows" *
           doctest::test_suite("host")) {
   const tiny::Bits expected = tiny::virtual_ranks(2);
@@ -183,8 +184,8 @@ TEST_CASE("hooks that threw leave no trace either") {
   }
 }
 
-// The first unit is whole already when rank 0 gives up in it, and the gather of the second waits
-// behind a collective that rank 1 comes to later.
+// The first unit is complete when rank 0 gives up in it. The gather of the second is queued after a
+// collective that rank 1 starts later.
 TEST_CASE("no write overtakes a gather that nobody waits for") {
   std::vector<comm::TransportKind> kinds{comm::TransportKind::thread};
   if (default_device().type == DeviceType::cpu) kinds.push_back(comm::TransportKind::shm);
@@ -207,7 +208,7 @@ TEST_CASE("no write overtakes a gather that nobody waits for") {
             fail("rank 1 has seen enough");
           };
           CHECK_THROWS_AS(chain(Variable(x)), Error);
-          // As a checkpoint is loaded. An optimizer's step asks all ranks for the norm first.
+          // As in loading a checkpoint. An optimizer's step first needs the norm from all ranks.
           nn::sharding_of(chain)->assign(chain.second->weight, full({Scale::kSize}, 5));
           CHECK(seen.empty() == gives_up);
           CHECK(std::all_of(seen.begin(), seen.end(), [](float value) { return value == 1; }));
@@ -248,7 +249,7 @@ TEST_CASE("after a backward that threw the strategy refuses to go on, and says w
       check_refused([&] { optimizer.step(); });
       optimizer.zero_grad();
       check_refused([&] { (*model.loss)(batch).backward(); });
-      group.barrier();  // the group itself is well: all ranks threw at the same place
+      group.barrier();  // the group itself is intact: all ranks threw at the same point
     });
   }
 }
@@ -262,7 +263,7 @@ TEST_CASE("a backward that threw leaves no gradients on any device of a DataPara
     const models::PackedBatch batch = tiny::next(*model.loss, loader);
     if (throws) {
       const Variable value = (*model.loss)(batch);
-      model.loss->arena()->data().storage()->bump_version();  // written to: backward notices
+      model.loss->arena()->data().storage()->bump_version();  // backward detects the write
       CHECK_THROWS_AS(value.backward(), Error);
       for (const nn::Parameter& parameter : model.loss->parameters())
         CHECK_FALSE(parameter.grad().defined());

@@ -1,4 +1,4 @@
-// What a rank holds under FSDP, by its own allocator: from reading a folder to writing one.
+// The memory of a rank under FSDP, by its own allocator: from reading a folder to writing one.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ void train_and_save(const TemporaryFolder& folder, DType compute, bool lora,
   after(loss);
 }
 
-/// Elements of the units that are layers, and of all others.
+/// Elements of layer units, and of the other units.
 struct Units {
   std::size_t all = 0, largest = 0, outside = 0, count = 0;
 };
@@ -83,7 +83,7 @@ std::string figures(const MemoryStats& stats, std::size_t shard, std::size_t all
              " of them shards; ", stats.scratch, " of operands packed (beside)");
 }
 
-/// On one rank, after training.
+/// Runs on one rank, after training.
 void check_rank(const TemporaryFolder& folder, const models::Loss& loss,
                 std::size_t for_activations, const comm::Group& group) {
   const Units units = units_of(loss);
@@ -91,11 +91,11 @@ void check_rank(const TemporaryFolder& folder, const models::Loss& loss,
   std::size_t shard = 0;
   for (const nn::LocalSlice& slice : loss.arena()->local_slices())
     shard += static_cast<std::size_t>(slice.end - slice.begin);
-  // Pieces are whole norm blocks.
+  // Pieces are multiples of the norm block.
   RINGLET_CHECK(shard <= units.all / n + units.count * static_cast<std::size_t>(nn::kNormBlock),
                 "a shard of ", shard, " of ", units.all);
 
-  // Per unit a shard, and two moments; gradients; three buffers of parameters, two of gradients.
+  // Per unit a shard and two moments; gradients; three buffers of parameters, two of gradients.
   constexpr std::size_t kRounding = 64;  // the allocator's
   const std::size_t rounding = kRounding * (3 * units.count + 8);
   const std::size_t allowed = 16 * shard + 3 * kElement * units.largest +
@@ -135,7 +135,7 @@ void check_ranks(const TemporaryFolder& folder, DType computed, DType moved, boo
 TEST_CASE("FSDP keeps 16 bytes x parameters / n, three units, two gradients and what is outside") {
   const TemporaryFolder folder;
   models::SentenceEncoder(tiny::deep_config(), words::tokenizer()).save(folder / "model");
-  using Dtypes = std::pair<DType, DType>;  // computed in, gathered as
+  using Dtypes = std::pair<DType, DType>;  // compute dtype, gather dtype
   for (const auto& [compute, gathered] :
        {Dtypes{DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}})
     check_ranks(folder, compute, gathered, false);

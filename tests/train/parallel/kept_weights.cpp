@@ -1,5 +1,5 @@
-// Weights that stay as they are between two steps are packed once (core/ops/matmul.h): whatever a
-// strategy does to parameters, no product meets old ones.
+// Weights that do not change between two steps are packed once (core/ops/matmul.h). Strategies
+// change parameters in several ways, but no product may use old ones.
 #include <doctest/doctest.h>
 
 #include "../graph_device.h"
@@ -18,7 +18,7 @@ std::vector<float> encode(const tiny::Model& model) {
   return model.encoder.encode(kTexts).to_vector();
 }
 
-/// Encodes three times with weights of which nothing is kept yet, and so with what is.
+/// Encodes three times: at first without cached weights, then with them.
 void check_encodings(const tiny::Model& model, const tiny::Model& alone) {
   nn::WholeParameters whole(*model.loss);
   const std::vector<nn::Parameter> sources = model.loss->parameters();
@@ -32,7 +32,7 @@ void check_encodings(const tiny::Model& model, const tiny::Model& alone) {
   }
 }
 
-/// Encodes behind each of three steps, and behind every parameter's doubling.
+/// Encodes after each of three steps, and after doubling every parameter.
 void train_encoding(tiny::Model& model, const LoaderOptions& options) {
   const tiny::Model alone;
   AdamW optimizer(*model.loss, tiny::adamw());
@@ -60,7 +60,7 @@ void train_encoding(tiny::Model& model, const LoaderOptions& options) {
   check_encodings(model, alone);
 }
 
-/// For a scope, tensors are made there.
+/// For a scope, tensors are made on `device`.
 struct Here {
   explicit Here(Device device) : before(default_device()) { set_default_device(device); }
   ~Here() { set_default_device(before); }
@@ -69,7 +69,7 @@ struct Here {
   Device before;
 };
 
-/// What is kept on `device` of parameters behind two steps in bf16, of all ranks.
+/// The bytes cached for parameters on `device` after two steps in bf16, over all ranks.
 std::size_t kept_in_bf16(
     tiny::Model& model, const LoaderOptions& options, Device device,
     const std::function<void()>& barrier = [] {}) {
@@ -89,7 +89,7 @@ std::size_t kept_in_bf16(
 
 }  // namespace
 
-// Forms that a CPU alone keeps.
+// Only a CPU caches these forms.
 TEST_CASE("encoded again and again between steps, a model has the bits of one encoded once" *
           doctest::test_suite("host")) {
   {
@@ -113,7 +113,7 @@ TEST_CASE("encoded again and again between steps, a model has the bits of one en
           const tiny::Attached attached = way.attach(model, group);
           train_encoding(model, tiny::loader_options(group.rank(), group.size()));
           group.barrier();
-          // FSDP's units go after each forward, and with them what is kept of them.
+          // FSDP's units are released after each forward, with their cached forms.
           CHECK((memory_stats({}).sidecars == 0) == sharded);
           group.barrier();
         },
@@ -128,7 +128,7 @@ TEST_CASE("an optimizer keeps parameters rounded where it has them all, and neve
     tiny::Model model;
     CHECK(kept_in_bf16(model, tiny::loader_options(0, 1), graphs.device) ==
           nn::pack(*model.loss)->data().nbytes() / 2);
-    CHECK(memory_stats(graphs.device).sidecars == 0);  // it goes with its optimizer
+    CHECK(memory_stats(graphs.device).sidecars == 0);  // it is released with its optimizer
   }
   CHECK(memory_stats(graphs.device).sidecars == 0);
   for (const tiny::Parallel& way : tiny::every_strategy()) {

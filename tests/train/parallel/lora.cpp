@@ -32,7 +32,7 @@ std::map<std::string, std::vector<float>> values(const nn::Module& module) {
   return all;
 }
 
-// Adapts, trains ten steps under the strategy, and calls `after` while it is still there.
+// Adapts, trains ten steps under the strategy, and calls `after` while it is attached.
 tiny::TrainRank training(const tiny::Parallel& parallel,
                          const std::function<void(tiny::Model&, const comm::Group&)>& after = {}) {
   return [=](tiny::Model& model, const comm::Group& group) {

@@ -1,4 +1,4 @@
-// What each strategy needs, and what it does where a rank has less.
+// The memory of each strategy, and its behaviour if a rank has less.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ TrainingResult train(const std::filesystem::path& folder, Strategy strategy,
   return Trainer(loss, {tiny::datasets()[2]}, encoder.tokenizer(), arguments, group).train();
 }
 
-/// On one rank, with a limit of 7 bytes for each parameter.
+/// On one rank, with a limit of 7 bytes per parameter.
 void train_within_the_limit(const std::filesystem::path& folder, const comm::Group& group) {
   std::size_t parameters = 0;
   const auto needed = [&](Strategy strategy, int moments) {
@@ -62,7 +62,7 @@ void train_within_the_limit(const std::filesystem::path& folder, const comm::Gro
   RINGLET_CHECK(alone.starts_with(str("[none] ", parameters, " parameters need ", ddp, " ")),
                 alone);
 
-  // The wrapper, which does not know what the optimizer will be, refuses what is certain.
+  // The wrapper does not know the optimizer, so it rejects only certain excess.
   const auto encoder = models::SentenceEncoder::from_pretrained(folder);
   models::CosineSimilarityLoss loss(encoder);
   const std::string certain = refusal([&] { DistributedDataParallel(loss, group); });
@@ -94,7 +94,7 @@ TEST_CASE("what a strategy needs: 16, 16, 8 + 8 / n, 4 + 12 / n and 16 / n bytes
   };
   for (const int n : {1, 2, 4}) {
     CAPTURE(n);
-    // A shard may be larger than 1 / n by a norm block of each unit.
+    // A shard may exceed 1 / n by a norm block per unit.
     const auto near = [](double times) { return doctest::Approx(times).epsilon(0.05); };
     CHECK(bytes(Strategy::none, n) == 16);
     CHECK(bytes(Strategy::dp, n) == 16);

@@ -1,4 +1,4 @@
-// The MNIST convnet under bare DDP: what a training loop over several ranks takes.
+// The MNIST convnet under bare DDP: a complete training loop over several ranks.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -57,5 +57,5 @@ TEST_CASE("MNIST: two ranks under DDP learn 9,000 digits, 97 % of 1,000 others")
                2);
   MESSAGE("after 2 epochs: " << 100 * accuracy[0] << " % of 1,000 digits");
   CHECK(accuracy[0] >= 0.97);
-  CHECK(accuracy[0] == accuracy[1]);  // the ranks hold one model
+  CHECK(accuracy[0] == accuracy[1]);  // the ranks have equal models
 }

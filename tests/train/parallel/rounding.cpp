@@ -1,5 +1,5 @@
-// What adding in another order may change. `ring` adds a gradient's n parts in an order that
-// depends on where it lies, `direct` in rank order; every bound below follows from that alone.
+// The effect of the order of summation. `ring` adds a gradient's n parts in an order that depends
+// on its position, `direct` in rank order; all bounds below follow from that alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,24 +12,24 @@ using namespace ringlet::train;
 
 namespace {
 
-constexpr double kUnit = 0x1p-24;  // of f32: an operation is off by at most so much of its result
+constexpr double kUnit = 0x1p-24;  // of f32: the largest relative error of an operation
 
-/// Any two orders of adding n values differ by at most this much of the sum of their magnitudes:
-/// each of the n - 1 additions rounds once, in either order.
+/// Two orders of adding n values differ by at most this factor times the sum of their magnitudes.
+/// Each of the n - 1 additions rounds once, in either order.
 double two_orders(int n) { return 2 * (n - 1) * kUnit / (1 - (n - 1) * kUnit); }
 
 using Values = std::vector<std::vector<float>>;  // per parameter
 
-/// Where training stands before a step, and the gradients that the step adds up.
+/// The training state before a step, and the gradients that the step sums.
 struct Moment {
   Values parameters, exp_avg, exp_avg_sq;
-  std::vector<Optimizer::ParameterState> state;  // whose tensors are its own
+  std::vector<Optimizer::ParameterState> state;  // with separate tensors
   std::vector<std::int64_t> updates;             // per parameter
   std::vector<std::vector<double>> magnitude;    // sum over ranks of |g|; empty: not reached
-  double last_norm = 0;                          // of the summed gradients of the step before
+  double last_norm = 0;                          // of the summed gradients of the previous step
 };
 
-/// Elements of a parameter.
+/// Elements [begin, end) of a parameter.
 struct OwnPart {
   std::size_t begin, end;
 };
@@ -50,7 +50,7 @@ Values values_of(const nn::Module& module) {
   return values;
 }
 
-/// The part of each parameter that this rank updates: of which its optimizer has the moments.
+/// The part of each parameter that this rank updates, i.e. for which its optimizer has moments.
 std::vector<OwnPart> parts_of(const nn::Module& module) {
   std::vector<OwnPart> parts;
   const std::vector<nn::LocalSlice> slices = module.arena()->local_slices();
@@ -77,7 +77,7 @@ void note_state(Optimizer& optimizer, Moment& moment) {
   }
 }
 
-/// Ten steps under `direct`, whose bits are those of ranks one after the other: eleven moments.
+/// Ten steps under `direct`, with the same bits as sequential ranks: eleven moments.
 std::vector<Moment> trajectory(int n) {
   std::vector<Moment> moments;
   tiny::virtual_ranks(n, {false},
@@ -102,8 +102,8 @@ std::vector<Moment> trajectory(int n) {
   return moments;
 }
 
-/// |m / (1 - beta1^t)| <= U sqrt(v / (1 - beta2^t)), whatever the t gradients were
-/// (Cauchy-Schwarz): no update is longer than lr U.
+/// |m / (1 - beta1^t)| <= U sqrt(v / (1 - beta2^t)) for any t gradients (Cauchy-Schwarz): no update
+/// is longer than lr U.
 double longest_update(std::int64_t t, const AdamWOptions& o) {
   double sum = 0;
   for (std::int64_t i = 0; i < t; ++i) {
@@ -114,8 +114,9 @@ double longest_update(std::int64_t t, const AdamWOptions& o) {
   return std::sqrt(sum);
 }
 
-/// What one AdamW step may make of gradients that differ by `two_orders`, from equal parameters and
-/// moments. Its formulas are those of optimizer.h; every rounding counts for both runs.
+/// Bounds the difference after one AdamW step from equal parameters and moments, if gradients
+/// differ by `two_orders`. The formulas are those of optimizer.h; every rounding counts for both
+/// runs.
 class StepBound {
  public:
   StepBound(const Moment& before, const Moment& after, int n)
@@ -126,7 +127,7 @@ class StepBound {
         squares += sum_ * magnitude * sum_ * magnitude;
         ++count;
       }
-    // The norm: triangle inequality; and it is added up in f64.
+    // The norm: by the triangle inequality; it is summed in f64.
     const double norm = after.last_norm, off = std::sqrt(squares) + 2 * count * 0x1p-53 * norm;
     scale_ = std::min(1.0, options_.max_grad_norm / (norm + 1e-6));
     scale_off_ = scale_ * (off / (norm - off) + 2 * kUnit);
@@ -135,23 +136,23 @@ class StepBound {
   struct Off {
     double exp_avg, parameter;
   };
-  /// Of element i of parameter p.
+  /// The bound for element i of parameter p.
   Off operator()(std::size_t p, std::size_t i) const {
     const AdamWOptions& o = options_;
     const double magnitude = before_.magnitude[p][i];
     const double m = after_.exp_avg[p][i], v = after_.exp_avg_sq[p][i];
     const double m_before =
         before_.exp_avg.empty() || before_.exp_avg[p].empty() ? 0 : before_.exp_avg[p][i];
-    // g, clipped: the sum, the scale, their product.
+    // The clipped g: errors of the sum, the scale and their product.
     const double grad = scale_ * magnitude;
     const double grad_off = (scale_ + scale_off_) * sum_ * magnitude + scale_off_ * magnitude +
                             2 * kUnit * (grad + scale_off_ * magnitude);
     // m + (1 - beta1) (g - m): a subtraction, a fused multiply-add.
     const double m_off = (1 - o.beta1) * (grad_off + 2 * kUnit * (grad + std::abs(m_before))) +
                          2 * kUnit * std::abs(m);
-    // sqrt(a + b g^2) moves by at most sqrt(b) for each unit of g; 3 roundings below the root, then
-    // the root and the fused multiply-add with eps: 1.5 + 1 + 1 units, 4 with what is of second
-    // order.
+    // sqrt(a + b g^2) changes by at most sqrt(b) per unit of g. Roundings: 3 below the root, then
+    // the root and the fused multiply-add with eps. That is 1.5 + 1 + 1 units, or 4 including
+    // second order.
     const auto t = static_cast<double>(after_.updates[p]);
     const double root = 1 / std::sqrt(1 - std::pow(o.beta2, t));
     const double below = root * std::sqrt(v) + o.eps;
@@ -173,18 +174,18 @@ class StepBound {
   double sum_, scale_ = 0, scale_off_ = 0;
 };
 
-/// The largest share of its bound that some difference uses.
+/// The largest used share of a bound.
 struct Used {
   double exp_avg = 0, parameter = 0;
   std::size_t compared = 0;  // elements that were updated
 };
 
-/// What this rank found in its parts.
+/// Compares the results in this rank's parts with the bounds.
 void compare(const Moment& found, const std::vector<OwnPart>& parts, const Moment& before,
              const Moment& after, int n, Used& used) {
   const StepBound bound(before, after, n);
   for (std::size_t p = 0; p < after.parameters.size(); ++p) {
-    if (before.magnitude[p].empty()) {  // not reached: left alone
+    if (before.magnitude[p].empty()) {  // not reached: unchanged
       REQUIRE((found.parameters[p] == after.parameters[p]));
       continue;
     }
@@ -206,7 +207,7 @@ void compare(const Moment& found, const std::vector<OwnPart>& parts, const Momen
   }
 }
 
-/// One rank of training under ring that starts each step from the moment that `direct` had reached.
+/// One rank of training under ring; each step starts from the state reached by `direct`.
 Used follow(const std::vector<Moment>& moments, const tiny::Parallel& parallel,
             const comm::Group& group) {
   tiny::Model model;
@@ -229,7 +230,7 @@ Used follow(const std::vector<Moment>& moments, const tiny::Parallel& parallel,
     Moment found;
     found.parameters = values_of(*model.loss);
     note_state(optimizer, found);
-    // What all ranks hold one of them compares.
+    // Only one rank compares the parts that all ranks hold.
     if (group.rank() == 0 || !sharding->replicated())
       compare(found, parts, before, moments[step + 1], group.size(), used);
   }
@@ -264,15 +265,15 @@ TEST_CASE("under ring every step is as far from one under direct as two orders o
         used = {std::max(used.exp_avg, rank.exp_avg), std::max(used.parameter, rank.parameter),
                 used.compared + rank.compared};
       CHECK(used.compared == updated_in(moments));
-      CHECK((used.exp_avg > 0) == (n > 2));  // the sum of two values has one order
+      CHECK((used.exp_avg > 0) == (n > 2));  // the sum of two values has only one order
       MESSAGE(n, " ranks, ", std::string(parallel.name), ": used ", 100 * used.exp_avg,
               " % of the error allowed to moments, ", 100 * used.parameter, " % to parameters");
     }
   }
 }
 
-// How near to direct that is, is the test above, step by step: left alone the two runs soon see
-// gradients of different parameters, and how far those are apart no bound is known of.
+// The test above bounds the distance to direct for single steps. Over several steps the gradients
+// are of different parameters, and no bound of their difference is known.
 TEST_CASE("under ring ten steps end with the same bits, run to run and rank to rank") {
   for (const int n : {2, 3, 4}) {
     for (const tiny::Parallel& parallel : tiny::every_strategy()) {

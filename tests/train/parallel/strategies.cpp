@@ -1,5 +1,5 @@
-// What strategies promise besides their bits: errors that name things, accumulation, how often they
-// talk and what they keep.
+// Properties of strategies other than their bits: precise errors, accumulation, amount of
+// communication and memory.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -23,7 +23,7 @@ using namespace ringlet::train;
 
 namespace {
 
-/// y = x w, one unit of `size` weights, and a second parameter that forward may leave out.
+/// y = x w, one unit of `size` weights, and a second parameter that forward may omit.
 struct Line : nn::Layer<Line> {
   explicit Line(std::int64_t size, bool use_both = true) : use_both(use_both) {
     weight = register_parameter("weight", ones({size}));
@@ -52,7 +52,7 @@ struct Stack : nn::Layer<Stack> {
   std::vector<std::shared_ptr<Line>> all;
 };
 
-/// Its buffer counts forwards, `by` at a time.
+/// Its buffer counts forwards, by `by` each.
 struct Counting : nn::Layer<Counting> {
   explicit Counting(int by) : by(by) {}
   bool is_unit() const override { return true; }
@@ -67,7 +67,7 @@ struct Counting : nn::Layer<Counting> {
   nn::Buffer calls = register_buffer("calls", zeros({1}));
 };
 
-/// A loss that counts its forwards, those of copies too fast.
+/// A loss that counts its forwards; copies count wrongly.
 struct CountingLoss : models::Loss {
   explicit CountingLoss(std::shared_ptr<models::Loss> inner, float by = 1)
       : inner(register_module("", std::move(inner))), by(by) {}
@@ -231,11 +231,11 @@ TEST_CASE("gathered as bf16, the matrices of layers that compute in it are half 
         const Variable y = tower(Variable(ones({2, 63}).to(dtype)));
         CHECK(tower.first->used == dtype);
         const std::string mine = std::to_string(group.stats().bytes_sent - before);
-        // bf16 holds multiples of 16 there.
+        // bf16 represents only multiples of 16 there.
         CHECK(y.tensor().to_vector()[0] == (dtype == DType::f32 ? 63 * 64 + 1 : 63 * 64));
         std::size_t sent = 0;
         for (const std::string& each : group.all_gather_bytes(mine)) sent += std::stoull(each);
-        // The bias begins at a multiple of its 4 bytes.
+        // The bias is aligned to its 4 bytes.
         const std::size_t matrix = (63 * 63 * itemsize(dtype) + 3) / 4 * 4;
         const std::size_t layer = matrix + 63 * 4, outside = 63 * 63 * 4;
         CHECK(sent == static_cast<std::size_t>(n - 1) * (2 * layer + outside));
@@ -262,7 +262,7 @@ TEST_CASE("a buffer is rank 0's at the start of every forward that backward may 
       for (int step = 0; step < 3; ++step) {
         autograd::sum(module(Variable(ones({8})))).backward();
         CHECK(module.seen == step);
-        // On one rank alone nothing is asked of the others; FSDP's forwards are collective.
+        // A forward on one rank alone needs no peers; FSDP's forwards are collective.
         const autograd::NoGrad no_grad;
         if (i < 2 && group.rank() == 1) module(Variable(ones({8})));
       }
@@ -332,12 +332,12 @@ TEST_CASE("of a table that few rows are read from, those alone are sent") {
           module.unused.set_requires_grad(false);
           const auto strategy = attach(module, group);
           AdamW optimizer(module, tiny::adamw());
-          std::vector<std::int32_t> ids;  // some are another rank's, too
+          std::vector<std::int32_t> ids;  // some are also another rank's
           for (int i = 0; i < (few ? 20 : 2000); ++i) ids.push_back((i + 7 * group.rank()) % 2048);
           for (int step = 0; step < 3; ++step) {
             const auto before = group.stats().bytes_sent;
             module(tensor(ids, {static_cast<std::int64_t>(ids.size())})).backward();
-            // Dense, as on a GPU, each rank would send (n - 1) / n of it.
+            // Dense, as on a GPU, each rank would send (n - 1) / n of the table.
             if (few && on_cpu) CHECK(group.stats().bytes_sent - before < kTable / 4);
             optimizer.step();
             optimizer.zero_grad();
@@ -360,7 +360,7 @@ TEST_CASE("of a table that few rows are read from, those alone are sent") {
   }
 }
 
-// One rank's batch reads rows of the table, another's multiplies all of it.
+// One rank's batch reads rows of the table, another's multiplies by all of it.
 TEST_CASE("ranks that use a table in different ways agree on how its gradient goes") {
   struct Table : nn::Layer<Table> {
     bool is_unit() const override { return true; }
@@ -414,7 +414,7 @@ TEST_CASE("summed as bf16, gradients are half the bytes and rounded, their sums 
       FullySharded fsdp(stack, group, {.reduce_dtype = dtype, .poison = true});
       Sgd optimizer(stack, {.lr = 1});
       const auto before = group.stats().bytes_sent;
-      // d(sum)/d(line.0.weight) is 257 on either rank: in bf16 256. The next is 1 beside it.
+      // d(sum)/d(line.0.weight) is 257 on both ranks: in bf16 256. The next backward adds 1.
       stack(Variable(full({2 * 4096}, 257))).backward();
       const auto sent = group.stats().bytes_sent - before;
       stack(Variable(full({2 * 4096}, 0.5))).backward();
@@ -445,7 +445,7 @@ TEST_CASE("values and moments of another shape are refused by every rank, wherev
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(i);
     launch(2, [&](const comm::Group& group) {
-      Stack stack(1, 2 * 4096);  // of each parameter, and of one rank's, there is all or nothing
+      Stack stack(1, 2 * 4096);  // a rank has a parameter completely or not at all
       const auto strategy = all[i](stack, group);
       AdamW optimizer(stack);
       const auto sharding = nn::sharding_of(stack);
@@ -561,7 +561,7 @@ TEST_CASE("a step is refused while no_sync has left gradients that were not summ
         backward(false);
         optimizer.step();
         CHECK(value() == 1 - 2 * n);
-        backward(true);  // added to a sum
+        backward(true);  // accumulated
         CHECK(message([&] { optimizer.step(); }) == refused);
         optimizer.zero_grad();
         backward(false);
@@ -582,7 +582,7 @@ TEST_CASE("a module without parameters is refused") {
     });
 }
 
-// torch.nn.parallel.DistributedDataParallel gives these gradients.
+// torch.nn.parallel.DistributedDataParallel computes these gradients.
 TEST_CASE("averaged, gradients are the mean over the ranks, those of several backwards added") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     for (const bool pause : {false, true}) {

@@ -1,5 +1,5 @@
-// A tiny MPNet with dropout, three data sets with a loss each, and ten steps of training: what the
-// strategies are compared on.
+// A tiny MPNet with dropout, three data sets with a loss each, and ten steps of training: the
+// common test case of the strategies.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -26,14 +26,14 @@ namespace tiny {
 
 using namespace ringlet;
 
-inline constexpr std::size_t kRows = 3;  // of one rank
+inline constexpr std::size_t kRows = 3;  // per rank
 inline constexpr int kSteps = 10;
 
 inline models::EncoderConfig config() {
   models::EncoderConfig config;
   config.architecture = models::Architecture::mpnet;
   config.vocab_size = 64;   // most rows are never used
-  config.hidden_size = 48;  // layers of 7 norm blocks: nothing divides
+  config.hidden_size = 48;  // layers of 7 norm blocks: no number of ranks divides it
   config.num_hidden_layers = 3;
   config.num_attention_heads = 6;
   config.intermediate_size = 96;
@@ -42,7 +42,7 @@ inline models::EncoderConfig config() {
   return config;
 }
 
-/// 24 layers, so that a few whole ones are little beside the rest.
+/// 24 layers, so that a few complete ones are small relative to the rest.
 inline models::EncoderConfig deep_config() {
   models::EncoderConfig deep = config();
   deep.hidden_size = 96;
@@ -51,7 +51,7 @@ inline models::EncoderConfig deep_config() {
   return deep;
 }
 
-/// The first n of the type that tensors are made on; where there are fewer, some several times.
+/// The first n devices of the default type; if there are fewer, some repeatedly.
 inline std::vector<Device> devices(int n) {
   const DeviceType type = default_device().type;
   const int there = type == DeviceType::cpu ? n : backend(type).device_count();
@@ -60,7 +60,7 @@ inline std::vector<Device> devices(int n) {
   return all;
 }
 
-/// Two sets of labelled pairs, one of scored pairs; their last batches have rows left over.
+/// Two sets of labelled pairs, one of scored pairs; their last batches are incomplete.
 inline train::Datasets datasets() {
   auto scores = std::make_shared<train::TextDataset>(
       "scores", std::vector<std::string>{"sentence1", "sentence2"}, train::Target::score);
@@ -101,16 +101,16 @@ inline train::LoaderOptions loader_options(int rank, int world_size, std::size_t
           .world_size = static_cast<std::size_t>(world_size)};
 }
 
-/// On the device that tensors are made on, as a Trainer has it there.
+/// On the default device, as under a Trainer.
 inline models::PackedBatch next(models::Loss& loss, train::Loader& loader) {
   const models::PackedBatch* batch = loader.next();
   return loss.placed(batch ? *batch : *loader.next());
 }
 
-/// The backwards of a step, one after the other; true: under no_sync.
+/// The sequential backwards of a step; true: under no_sync.
 using Backwards = std::vector<bool>;
 
-/// Ten steps of this rank, as a user writes them.
+/// Ten steps of this rank, in the form of a user's loop.
 inline void train_rank(Model& model, const train::LoaderOptions& options,
                        const Backwards& backwards = {false},
                        const std::shared_ptr<int>& paused = nullptr) {
@@ -129,7 +129,7 @@ inline void train_rank(Model& model, const train::LoaderOptions& options,
 
 using Bits = std::vector<std::uint32_t>;
 
-/// All parameters' bits; collective where they are sharded.
+/// All parameters' bits; collective if they are sharded.
 inline Bits bits(const nn::Module& module) {
   Bits all;
   nn::WholeParameters whole(module);
@@ -143,7 +143,7 @@ inline Bits bits(const nn::Module& module) {
 
 using Gradients = std::map<const autograd::VariableState*, Tensor>;
 
-/// sum += more, where there is more.
+/// sum += more, also for gradients that `sum` lacks.
 inline void add(Gradients& sum, const Gradients& more) {
   for (const auto& [leaf, grad] : more) {
     Tensor& known = sum[leaf];
@@ -155,12 +155,12 @@ inline void add(Gradients& sum, const Gradients& more) {
   }
 }
 
-/// Called before each update with the gradients of each rank (those since the last sum), and after
-/// the last update with none.
+/// Called before each update with the gradients of each rank (since the last sum), and after the
+/// last update with none.
 using Look = std::function<void(const Model&, train::Optimizer&, const std::vector<Gradients>&)>;
 
-/// The same training by n ranks one after the other on one device: each rank's gradients from zero,
-/// then all of them added in rank order; what is reduced later is summed alone and added.
+/// The same training by n sequential ranks on one device. Each rank's gradients start from zero;
+/// then they are added in rank order. Later reductions are summed separately and added.
 inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Look& look = {},
                           DType dtype = DType::f32) {
   Model model;
@@ -202,10 +202,11 @@ inline Bits virtual_ranks(int n, const Backwards& backwards = {false}, const Loo
   return bits(*model.loss);
 }
 
-/// Puts a strategy on a model, trains, and takes it off.
+/// Attaches a strategy to a model, trains, and detaches it.
 using TrainRank = std::function<void(Model&, const comm::Group&)>;
 
-/// The bits of every rank after training with a strategy; all start from other weights than rank 0.
+/// The bits of every rank after training with a strategy; ranks other than 0 start from other
+/// weights.
 inline std::vector<Bits> run(int n, const comm::GroupOptions& options,
                              const TrainRank& train_rank) {
   std::vector<Bits> all(static_cast<std::size_t>(n));

@@ -1,4 +1,4 @@
-// FSDP's units, chosen by class or by size.
+// FSDP's units, selected by class or by size.
 #include <doctest/doctest.h>
 
 #include "every_strategy.h"
@@ -46,7 +46,7 @@ TEST_CASE("units are modules of a class, or those with enough parameters from th
   CHECK(planned(kPairs) == std::vector<std::string>{"embeddings", layers[0], layers[1], layers[2]});
   CHECK(planned({}) == planned(kPairs));
   const std::vector<std::string> nested = planned({.min_numel = 4500});
-  REQUIRE(nested.size() == 9);  // what its two large matrices leave of a layer, and these
+  REQUIRE(nested.size() == 9);  // two large matrices of each layer, and its rest
   CHECK(nested[0] == layers[0]);
   CHECK(nested[1] == layers[0] + ".intermediate.dense");
   CHECK(nested[2] == layers[0] + ".output.dense");
@@ -102,7 +102,7 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
           }).find("the module was cut into other units than are asked for now") !=
           std::string::npos);
   });
-  // A matrix that its layer multiplies by without calling the module around it.
+  // A layer multiplies by this matrix without calling the module around it.
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
     const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
     Loader loader(tiny::datasets(), model.encoder.tokenizer(),

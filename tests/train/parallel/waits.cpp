@@ -1,4 +1,4 @@
-// On a GPU the host goes ahead of the device: no strategy makes it wait in a step.
+// On a GPU the host runs ahead of the device: no strategy makes it wait in a step.
 #include <doctest/doctest.h>
 
 #include "../../delayed_device.h"
@@ -10,13 +10,13 @@ using namespace ringlet::train;
 
 namespace {
 
-/// Null on other devices, which do not count.
+/// Null on other devices, which have no counters.
 const DelayedDevice* counting_device() {
   const DeviceType type = default_device().type;
   return type == DeviceType::cpu ? nullptr : dynamic_cast<const DelayedDevice*>(&backend(type));
 }
 
-/// Of all ranks in the steps behind the first two.
+/// Over all ranks, in the steps after the first two.
 int dry_steps(const DelayedDevice& device, const tiny::Parallel& parallel,
               comm::TransportKind transport) {
   std::atomic<int> begin{0}, end{0};

@@ -1,4 +1,4 @@
-// This project's own tensor: samples of a wave. Its path is also the path of a header of ringlet.
+// This project's tensor: samples of a wave. Its path is also the path of a header of ringlet.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// This project's own idea of a module: what an experiment is called and how it went.
+// This project's module: the name of an experiment and its result.
 #pragma once
 
 #include <cstdio>
