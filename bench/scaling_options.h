@@ -16,7 +16,7 @@ struct ScalingOptions {
   std::string svg;
 };
 
-/// Empty when help was asked for and printed. Throws InputError.
+/// Empty if help was requested and printed. Throws InputError.
 std::optional<ScalingOptions> parse_scaling(int argc, char** argv);
 
 }  // namespace ringlet::bench

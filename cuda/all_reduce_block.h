@@ -2,7 +2,7 @@
 // it with DeviceBlock (all_reduce.cu), tests on the host with a simulated one. A Block has
 //   load<S, kWidth>(from)   kWidth elements: as they are where S is their type, else widened to S
 //   store(to, values)       the reverse, rounded
-//   each(n, sources, load, fold, store)   for every i of [0, n), dealt out over its threads: v =
+//   each(n, sources, load, fold, store)   for every i of [0, n), divided over its threads: v =
 //                           load(0, i), v = fold(v, load(k, i)) for every k of [1, sources),
 //                           store(i, v)
 // and the operations that its signals require (all_reduce_signals.h).

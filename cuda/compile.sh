@@ -1,6 +1,6 @@
 #!/bin/sh
-# compile.sh LOG COMMAND...: a compiler's command, of which LOG keeps what ptxas says of each kernel;
-# all else that it says goes to stderr.
+# compile.sh LOG COMMAND...: runs a compiler. LOG keeps ptxas's output on each kernel; all other
+# output goes to stderr.
 log=$1
 shift
 "$@" 2>"$log.all"

@@ -10,8 +10,8 @@
 namespace ringlet::cuda {
 
 /// The release in the first line of /proc/driver/nvidia/version: the first word of digits and dots
-/// that has both. The line names the architecture, too ("... Kernel Module for x86_64  580.95.05
-/// Release Build ..."). Empty if there is none.
+/// that has both. Empty if there is none. The line names the architecture, too:
+/// "... Kernel Module for x86_64  580.95.05  Release Build ...".
 inline std::string release_in(std::string_view line) {
   const auto in_release = [](char c) {
     return c == '.' || std::isdigit(static_cast<unsigned char>(c));

@@ -11,7 +11,7 @@
 namespace ringlet::cuda {
 namespace {
 
-// ---- all operands run beside the output ---------------------------------------------------
+// ---- all operands have the output's shape, or one is a scalar -----------------------------
 
 template <UnaryOp op, class T>
 __global__ void unary_elements(T* out, const T* in, std::int64_t n, std::int64_t packed) {

@@ -7,8 +7,7 @@
 
 namespace ringlet::cuda {
 
-/// Shapes with this many uses, or known to recur, are worth timing; batches of ever new lengths are
-/// not.
+/// Only shapes with this many uses, or known to recur, are timed: batches often have new lengths.
 inline constexpr int kUsesBeforeTiming = 50;
 
 /// The uses of one product. Timing synchronises with the device, which a capture does not allow.

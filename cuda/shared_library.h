@@ -12,7 +12,7 @@ class SharedLibrary {
   SharedLibrary(const char* tag, const std::string& name, const char* folders,
                 const std::string& advice);
 
-  /// Sets a pointer to the function of that name; Error where there is none.
+  /// Sets a pointer to the function of that name; Error if there is none.
   template <class Function>
   void find(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(address(name));

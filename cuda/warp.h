@@ -1,11 +1,11 @@
 // Code of a whole warp, written once. The device runs it with DeviceWarp (warp.cuh), a CPU test
 // lane by lane with an emulated one. A warp W has
-//   W::Lanes<State>            what every lane keeps in registers
+//   W::Lanes<State>            the registers of every lane
 //   each(lanes, body)          body(lane, state) on every lane
 //   mma(lanes, operands)       operands(state) names a lane's part of one m16n8k16 product
-//   shuffle_xor(lanes, mask, get, set)   set(state, what get returned on lane ^ mask)
+//   shuffle_xor(lanes, mask, get, set)   set(state, the value of get on lane ^ mask)
 //   maximum, sum(lanes, get), broadcast(lanes, from, get)   one value, the same on all lanes
-//   sync()                     what lanes wrote to shared memory before is seen behind
+//   sync()                     a barrier, which makes earlier writes to shared memory visible
 // and arithmetic: load, store, pack, maximum_of, fma, exp2, log2, exp, log, widen, narrow.
 // Everything outside of `each` is the same on all lanes.
 #pragma once

@@ -226,7 +226,7 @@ class FakeNccl {
     return joint.moved;
   }
 
-  // ---- what they compute --------------------------------------------------------------------
+  // ---- the results of collectives -----------------------------------------------------------
 
   static DType dtype_of(ncclDataType_t type) {
     switch (type) {

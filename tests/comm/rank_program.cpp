@@ -1,18 +1,18 @@
 // A program that a launcher starts on every rank, for tests. It joins the store that its
 // environment names, meets the other ranks there, then acts by its arguments.
 //
-//   meet                    prints who it is and ends
-//   exit RANK CODE          that rank ends with CODE, the others wait for it
+//   meet                    prints its rank and ends
+//   exit RANK CODE          that rank ends with CODE, its peers wait for it
 //   throw RANK              that rank ends by an exception
 //   kill RANK [ATTEMPTS]    that rank kills itself (in the first ATTEMPTS attempts only)
 //   stop RANK               that rank stops (SIGSTOP)
 //   sleep                   waits for ever
 //   group                   makes a Group by init_from_env() and adds up all ranks' numbers
 //   early RANK before|after|apart [TRANSPORT]
-//                           that rank ends with 0 before it joins the group, or after two sums: the
-//                           others go on to a third ("apart": they do not, and end a second later)
-//   nccl [RANK kill|stop]   all ranks share one GPU and sum there what they sum on a CPU, too; then
-//                           that rank kills or stops itself while the others go on, and wait 10 s
+//                           that rank ends with 0 before it joins the group, or after two sums; its
+//                           peers start a third ("apart": they do not, and end a second later)
+//   nccl [RANK kill|stop]   all ranks share one GPU and sum there as on a CPU, too; then that rank
+//                           kills or stops itself while its peers continue, and wait 10 s
 #include <signal.h>
 #include <unistd.h>
 

@@ -46,7 +46,7 @@ class BlockSimulation {
     RINGLET_CHECK(complaint_.empty(), complaint_);
   }
 
-  // ---- what blocks do ----------------------------------------------------------------------
+  // ---- called by blocks --------------------------------------------------------------------
 
   /// Other blocks may run here. This one waits while `blocked`, except for a while after a time
   /// jump.
