@@ -9,7 +9,7 @@
 namespace ringlet::bench {
 namespace {
 
-// The latency of a call; a size within caches; a size beyond them, as large as most buckets.
+// The latency of a call; a size within caches; one beyond them, hardly exceeded by any bucket.
 constexpr std::array<std::int64_t, 3> kBytes{4 << 10, 1 << 20, 32 << 20};
 constexpr double kBudget = 0.05;  // seconds per size
 
