@@ -31,8 +31,8 @@ SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
     const TextDataset& data = *loader_.datasets()[i];
     const auto columns = static_cast<std::int64_t>(data.columns().size());
     if (const std::int64_t least = loss.min_rows(i, columns); rows < least)
-      fail_input("batch size (--batch): expected at least ", least, " for the loss of ", data.name(),
-                 ", found ", rows);
+      fail_input("batch size (--batch): expected at least ", least, " for the loss of ",
+                 data.name(), ", found ", rows);
   }
 }
 
