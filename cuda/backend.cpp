@@ -62,7 +62,7 @@ class CudaBackend final : public Backend {
       staging(to_device).upload(target, source, nbytes, cuda::current_stream(to_device));
     } else if (to_device.type == DeviceType::cpu) {
       staging(from_device).download(target, source, nbytes, cuda::current_stream(from_device));
-      cuda::check_bad_input(from_device);
+      cuda::check_bad_input();
     } else if (to_device == from_device) {
       copy_within(target, source, to_device, nbytes);
     } else {
@@ -90,7 +90,7 @@ class CudaBackend final : public Backend {
     check_not_capturing("waiting for the device");
     const cuda::DeviceGuard guard(device);
     RINGLET_CUDA(cudaDeviceSynchronize());  // other libraries' streams, too
-    cuda::check_bad_input(device);
+    cuda::check_bad_input();
   }
   std::unique_ptr<Download> start_download(Device device, const void* from,
                                            std::size_t nbytes) override {

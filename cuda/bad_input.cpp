@@ -14,9 +14,10 @@ namespace ringlet::cuda {
 namespace {
 
 // Never freed: kernels may run until the process ends.
+std::array<std::atomic<FirstBadInput*>, kMostDevices> reports;
+
 FirstBadInput* first_report(Device device) {
   static std::array<std::once_flag, kMostDevices> made;
-  static std::array<FirstBadInput*, kMostDevices> reports;
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once(made[i], [&] {
     const BesideCapture beside;
@@ -29,15 +30,17 @@ FirstBadInput* first_report(Device device) {
 
 BadInputReport::BadInputReport(Device device) : first_(first_report(device)) {}
 
-void check_bad_input(Device device) {
-  FirstBadInput* const first = first_report(device);
-  std::atomic_ref<unsigned> is_claimed(first->is_claimed);
-  if (is_claimed.load(std::memory_order_acquire) == 0) return;
-  const BadInput found = first->input;
-  if (found.kind == BadInputKind::none) return;  // a kernel in flight is writing it
-  first->input.kind = BadInputKind::none;
-  is_claimed.store(0, std::memory_order_release);
-  fail_bad_input(found);
+void check_bad_input() {
+  for (const std::atomic<FirstBadInput*>& report : reports) {
+    FirstBadInput* const first = report.load(std::memory_order_acquire);
+    if (!first) continue;
+    const std::atomic_ref<BadInputKind> kind(first->input.kind);
+    if (kind.load(std::memory_order_acquire) == BadInputKind::none) continue;
+    const BadInput found = first->input;
+    kind.store(BadInputKind::none, std::memory_order_relaxed);
+    std::atomic_ref<unsigned>(first->is_claimed).store(0, std::memory_order_release);
+    fail_bad_input(found);
+  }
 }
 
 }  // namespace ringlet::cuda

@@ -9,7 +9,7 @@ namespace ringlet::cuda {
 
 /// The first report of a device.
 struct FirstBadInput {
-  unsigned is_claimed;  // 1 once a thread writes `input`
+  unsigned is_claimed;  // 1 once a thread writes `input`, the kind last
   BadInput input;
 };
 
@@ -22,7 +22,13 @@ class BadInputReport {
 #if defined(__CUDACC__)
   __device__ __forceinline__ void operator()(BadInputKind kind, std::int64_t at, std::int64_t value,
                                              std::int64_t limit) const {
-    if (atomicExch(&first_->is_claimed, 1) == 0) first_->input = {kind, at, value, limit};
+    if (atomicExch(&first_->is_claimed, 1) != 0) return;
+    first_->input.at = at;
+    first_->input.value = value;
+    first_->input.limit = limit;
+    const auto word = static_cast<unsigned>(kind);
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&first_->input.kind), "r"(word)
+                 : "memory");
   }
 #endif
 
@@ -30,7 +36,8 @@ class BadInputReport {
   FirstBadInput* first_;  // pinned
 };
 
-/// Throws the report of kernels that have completed, if there is one, and clears it.
-void check_bad_input(Device device);
+/// Throws the first report of any device, if there is one, and clears it. Replicas of a step may be
+/// on other devices than its result.
+void check_bad_input();
 
 }  // namespace ringlet::cuda

@@ -20,7 +20,7 @@ class Downloads::Started final : public Download {
   Started& operator=(const Started&) = delete;
   const std::byte* wait() override {
     slot_->arrived.synchronize();
-    check_bad_input(of_.device_);
+    check_bad_input();
     return slot_->data;
   }
 

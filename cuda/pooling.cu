@@ -67,10 +67,11 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int V = kPack<T>;
   grid_stride(pieces, [&](std::int64_t i) {
     const PoolingPiece piece = piece_of<V>(args, i);
-    if (const std::int64_t s = piece.sentence; piece.column == 0 && !bounds_of(args).hold(s))
-      report(BadInputKind::sentence, s, args.cu_seqlens[s], args.cu_seqlens[s + 1]);
+    const std::int64_t s = piece.sentence;
+    const bool holds = bounds_of(args).hold(s);
+    if (!holds) report(BadInputKind::sentence, s, args.cu_seqlens[s], args.cu_seqlens[s + 1]);
     S out[V];
-    if (args.mode == PoolingMode::mean) {
+    if (holds && args.mode == PoolingMode::mean) {
       mean_columns<kVector, T>(args, piece, out);
     } else if (piece.begin < piece.limit) {
       load_row<kVector>(static_cast<const T*>(args.x) + piece.begin * args.columns, piece.column,

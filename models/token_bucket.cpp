@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "ringlet/core/ops/attention.h"
+
 namespace ringlet::models {
 namespace {
 
@@ -25,6 +27,8 @@ PackedBatch filled_up(const PackedBatch& batch, std::int64_t tokens) {
   RINGLET_CHECK(batch.sentences() > 0, "[batch] no sentence to fill up to ", tokens, " tokens");
   RINGLET_CHECK(tokens >= batch.tokens(), "[batch] ", batch.tokens(), " tokens cannot be filled up",
                 " to ", tokens);
+  check_cu_seqlens("batch", batch.cu_seqlens, batch.tokens());
+  if (batch.lengths.defined()) check_lengths("batch", batch.lengths, batch.cu_seqlens);
   PackedBatch out = batch;
   std::vector<std::int32_t> starts = batch.cu_seqlens.to_vector<std::int32_t>();
   if (!batch.lengths.defined()) out.lengths = differences(starts);

@@ -58,6 +58,12 @@ void Optimizer::check_steps(std::size_t late) {
   for (; ended_.size() > late; ended_.pop_front()) {
     Ended& oldest = ended_.front();
     if (!oldest.clip.defined()) continue;
+    try {
+      oldest.clip.values();
+    } catch (...) {  // a wrong label or id on a GPU
+      take_back_ended();
+      throw;
+    }
     checked_ = std::move(oldest.clip);
     if (!is_refused()) continue;
     const std::vector<std::size_t> updated = oldest.updated;

@@ -134,6 +134,28 @@ TEST_CASE("a loss says what it needs") {
   CHECK_THROWS_AS(SoftmaxLoss(encoder, 1), Error);
 }
 
+TEST_CASE("a wrong label changes neither parameters nor optimizer") {
+  const Oracle oracle("bert");
+  const auto trained = [&](bool wrong) {
+    SoftmaxLoss loss(load_unnormalized("bert"), 3);
+    start_from_oracle(oracle, loss);
+    train::AdamW optimizer(loss, {.lr = 1e-3});
+    const auto step = [&](const PackedBatch& batch) {
+      loss(batch).backward();
+      optimizer.step();
+    };
+    if (wrong) {
+      PackedBatch batch = pair_batch(oracle, 0);
+      batch.labels = full({batch.rows}, 3, DType::i64);
+      CHECK_THROWS_AS(step(batch), Error);
+      optimizer.zero_grad();
+    }
+    step(pair_batch(oracle, 1));
+    return loss.parameters().front().tensor().to_vector();
+  };
+  CHECK(trained(true) == trained(false));
+}
+
 TEST_CASE("a loss copies a batch of another device to its model's") {
   const Oracle oracle("bert");
   SoftmaxLoss loss(load_unnormalized("bert"), 3);

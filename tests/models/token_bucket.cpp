@@ -97,6 +97,10 @@ TEST_CASE_FIXTURE(OnCpu, "a batch is filled up behind its last sentence, as padd
   CHECK(filled.real_tokens == 10);
   CHECK(filled.sentences() == 4);
 
+  PackedBatch wrong = batch;
+  wrong.cu_seqlens = tensor<std::int32_t>({0, 2, 4, 7, 9});
+  CHECK_THROWS_AS(filled_up(wrong, 12), Error);
+
   const PackedBatch same = filled_up(batch, 10);
   CHECK(same.cu_seqlens.to_vector<std::int32_t>() == batch.cu_seqlens.to_vector<std::int32_t>());
   CHECK(same.lengths.defined());  // all batches of a bucket have the same fields
