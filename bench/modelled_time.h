@@ -1,5 +1,5 @@
-// A lower bound of a launch's time on a published GPU, from counters of the emulated one. It is
-// modelled, never measured.
+// An estimate of a launch's time on a published GPU, from counters of the emulated one. It is
+// modelled, never measured: data in the L2 cache make it too long, latencies too short.
 //
 //   launch + max(memory, cache, issue, class of instructions, banks, products)
 //     memory    distinct 32-byte sectors read and written / memory bandwidth

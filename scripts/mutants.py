@@ -98,7 +98,9 @@ def judge(build, mutant, coverage, most_tests):
     if not tests:
         return {"status": "not reached"}
     objects, compiled, tried = {}, 0, 0
-    for test, unit in tests[:most_tests]:
+    for test, unit in tests:
+        if tried == most_tests:
+            break
         if unit not in objects:
             objects[unit] = build.compile(mutant, unit)
             compiled += objects[unit] not in (None, "same")
