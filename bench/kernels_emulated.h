@@ -9,9 +9,9 @@
 
 namespace ringlet::bench {
 
-/// Runs each case whose name the regular expression finds, and prints the counters of its kernels
-/// with modelled times. `file`: also as tab-separated values, for scripts/emulated_counters.py;
-/// none if empty.
+/// Runs the cases with names that match the regular expression `filter`, and prints the counters of
+/// their kernels with modelled times. If `file` is not empty, writes them there too, as
+/// tab-separated values for scripts/emulated_counters.py.
 void count_cases(const std::vector<KernelCase>& cases, Device device, const std::string& filter,
                  const std::string& file);
 

@@ -57,8 +57,8 @@ class StepProfile {
   virtual StepTimes per_step() const = 0;
 };
 
-/// By the host's clock, where kernels are done when they return; or by the device's. Of the
-/// emulated GPU, counters. `pairs`: of a step.
+/// On a synchronous device by the host's clock, otherwise by the device's. The emulated GPU gives
+/// counters instead. `pairs`: per step.
 std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs);
 
 /// Slowest first, Markdown.

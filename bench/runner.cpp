@@ -26,7 +26,7 @@ std::size_t peak_resident() {
   return 0;
 }
 
-// Of all threads of this process.
+// The lists of processors that the threads of this process may run on.
 std::vector<std::string> processors_in_use() {
   std::set<std::string> all;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -60,7 +60,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
       optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column);
-  // Steps of ranks in threads are not captured. What their speed-ups are over is one device's best.
+  // Steps of ranks in threads are not captured. Their speed-ups are relative to one device's best.
   if (device_.type == DeviceType::cpu || options.profile || plan.devices > 1) return;
   graphs_.emplace(
       source_->loss(), optimizer_, device_,
@@ -110,7 +110,7 @@ void Runner::run_graph() {
 }
 
 void Runner::run_phases(Times& times) {
-  const ShapesRecur recur;  // a profile's products are those of graphs, whose algorithms are timed
+  const ShapesRecur recur;  // products use timed algorithms, as they do in graphs
   const Variable value = source_->loss()(moved_);
   times[2] = device_time(device_);
   value.backward();

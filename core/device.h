@@ -28,8 +28,8 @@ struct Device {
 /// round-robin, so that ranks beyond their number share one.
 Device device_of_rank(Device first, int rank);
 
-/// The device of new tensors if none is given: cpu:0, or that of set_default_device() (process) or
-/// of a guard (this thread). `Device{}` is always cpu:0.
+/// The device of new tensors if the caller names none: that of this thread's guard, else that of
+/// set_default_device() (process), else cpu:0. `Device{}` is always cpu:0.
 Device default_device();
 /// It must exist.
 void set_default_device(Device device);

@@ -15,7 +15,7 @@ int blocks_of(Device device, int ranks) {
   return std::max(most_all_reduce_blocks(device, ranks), 1);
 }
 
-// Of one rank.
+// Flags of one rank.
 std::size_t flags_of(int ranks, int blocks) {
   return static_cast<std::size_t>(ranks) * static_cast<std::size_t>(blocks);
 }

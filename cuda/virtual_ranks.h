@@ -41,11 +41,11 @@ class VirtualRanks final : public DeviceRanks {
   Device device_;
   VirtualRanksOptions options_;
   int blocks_;                                     // of a rank, at most
-  ringlet::Stream own_;                            // whose memory no capture has
+  ringlet::Stream own_;                            // its memory belongs to no capture
   std::optional<Workspace> flags_;                 // (ranks, blocks, ranks) u32
   std::optional<Workspace> staging_;               // (ranks, blocks, slots, chunk) f64 at most
   std::unique_ptr<std::uint64_t, Release> error_;  // pinned
-  Event ended_;                                    // the last launch that no graph has
+  Event ended_;                                    // of the last launch outside a capture
   PeerView view_{};
 };
 

@@ -41,7 +41,7 @@ struct EncoderConfig {
   static EncoderConfig named(const std::string& name);
   static bool is_name(const std::string& name);
 
-  /// The word whose embedding is zero at first and gets no gradient.
+  /// The id of the padding word: its embedding is initially zero and gets no gradient.
   std::int64_t padding_id() const {
     return architecture == Architecture::mpnet ? kMpnetPadding : pad_token_id;
   }

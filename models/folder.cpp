@@ -165,7 +165,7 @@ void read_normalize(const fs::path& path, SentenceSettings& settings) {
   j.name_unused(settings.unused_keys);
 }
 
-/// The folder of a module, whose type must be `expected`.
+/// The folder of a module; InputError if its type is not `expected`.
 fs::path module_folder(const fs::path& folder, JsonObject& module, const std::string& expected) {
   const auto type = module.get<std::string>("type");
   const std::string name = type.substr(type.rfind('.') + 1);

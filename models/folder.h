@@ -11,8 +11,8 @@
 
 namespace ringlet::models {
 
-/// What comes after the transformer. A folder without modules.json is a bare checkpoint: mean
-/// pooling, no normalisation, the tokenizer's length.
+/// Settings of a sentence model besides its transformer. A folder without modules.json is a bare
+/// checkpoint: mean pooling, no normalisation, the tokenizer's length.
 struct SentenceSettings {
   Pooling pooling = Pooling::mean;
   bool normalize = false;
@@ -27,33 +27,34 @@ struct SentenceSettings {
   std::vector<std::string> unused_keys = {};
 };
 
-/// True for a folder. Of the names of EncoderConfig::named InputError, where a folder that holds no
-/// model hides the built-in one.
+/// True if `model` is a folder. InputError if a folder without a model has the name of a built-in
+/// model (EncoderConfig::named).
 bool names_folder(const std::string& model);
 
 /// Reads modules.json, the pooling's config, sentence_bert_config.json and
-/// config_sentence_transformers.json. Modules other than Transformer, Pooling and Normalize in this
-/// order are InputError, and so are pooling modes other than mean, cls and max, a default prompt
-/// that the pooling should leave out, and adapters of the weights. Without modules.json, a
-/// chat template and a causal architecture are InputError: Python's tokens or pooling differ.
+/// config_sentence_transformers.json. InputError for modules other than Transformer, Pooling and
+/// Normalize in this order, and for pooling modes other than mean, cls and max. Likewise for a
+/// default prompt that the pooling should leave out, and for adapters of the weights. Without
+/// modules.json, a chat template and a causal architecture are InputError: Python's tokens or
+/// pooling differ.
 SentenceSettings read_settings(const std::filesystem::path& folder);
 
 /// Writes the same files, in the layout that every version reads.
 void write_settings(const std::filesystem::path& folder, const SentenceSettings& settings,
                     std::int64_t dimension);
 
-/// Points `transformer` at the weights of model.safetensors (or its shards), which is mapped: names
-/// with or without a "bert." or "mpnet." prefix, LayerNorm.gamma and beta as weight and bias, any
-/// floating dtype. `unused_keys` gets the key of a dtype other than f32 in which Python would
-/// compute: config.json's, or else the weights'. Returns the names it had no use for. InputError
+/// Points `transformer` at the mapped weights of model.safetensors (or its shards). Names may have
+/// a "bert." or "mpnet." prefix; LayerNorm.gamma and beta are weight and bias; any floating dtype
+/// is read. `unused_keys` gets the key of a dtype other than f32 in which Python would
+/// compute: config.json's, or else the weights'. Returns the unused names. InputError
 /// when a parameter is missing or has another shape, or when there are only pickled weights (with
 /// the line that converts them).
 std::vector<std::string> load_weights(const std::filesystem::path& folder, Transformer& transformer,
                                       std::vector<std::string>* unused_keys = nullptr);
 
-/// Writes model.safetensors with the transformer's parameters, one at a time, those that are merged
-/// into another (Module::merges) as a part of that. Under a strategy over
-/// several ranks all call it and rank 0 writes.
+/// Writes model.safetensors with the transformer's parameters, one at a time. A parameter that is
+/// merged into another (Module::merges) is written as a part of it. Under a strategy over several
+/// ranks all call it and rank 0 writes.
 void save_weights(const std::filesystem::path& folder, const Transformer& transformer);
 
 }  // namespace ringlet::models

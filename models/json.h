@@ -16,8 +16,8 @@
 
 namespace ringlet::models {
 
-/// An object of a JSON file that records which keys were read, so that the rest can be named: a
-/// key without effect is never silent. `source` begins every message.
+/// An object of a JSON file that records which keys were read. Messages can then name the keys
+/// without effect. `source` begins every message.
 class JsonObject {
  public:
   /// InputError where the value, or the text of the file, is no object.
@@ -65,12 +65,12 @@ class JsonObject {
   /// Keys that change no result here.
   void ignore(std::span<const char* const> keys) { known_.insert(keys.begin(), keys.end()); }
 
-  /// Appends "FILE: 'key'" for each key that no call above named and whose value is not null.
+  /// Appends "FILE: 'key'" for each key that no call above named, except null values.
   void name_unused(std::vector<std::string>& names) const {
     for (const auto& [key, value] : object_.items())
       if (!known_.contains(key) && !value.is_null()) names.push_back(source_ + ": " + quote(key));
   }
-  /// For files whose keys are arguments of a class in Python: InputError names an unused one.
+  /// For files with the arguments of a Python class: InputError names an unused key.
   void refuse_unused() const {
     std::vector<std::string> names;
     name_unused(names);

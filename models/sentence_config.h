@@ -22,7 +22,7 @@ struct SentenceConfig {
   std::string prompt(const std::optional<std::string>& name = {}) const;
 };
 
-/// What a folder without the file has is the default. InputError names the file and the key of a
+/// A folder without the file has the defaults. InputError names the file and the key of a
 /// wrong type, or of a default prompt that is not among the prompts. Keys without effect are
 /// appended to `unused_keys`, as "FILE: 'key'".
 SentenceConfig read_sentence_config(const std::filesystem::path& folder,

@@ -13,11 +13,11 @@
 
 namespace ringlet::nn {
 
-/// A leaf with a name. It is a handle: copies are the same parameter, and it may be pointed at
-/// other memory (an arena, a shard's unit buffer) without anybody noticing.
+/// A leaf with a name. It is a handle: copies are the same parameter. If it is pointed at other
+/// memory (an arena, a shard's unit buffer), copies follow.
 using Parameter = autograd::Variable;
-/// State that no gradient trains, a running mean for example: a handle just like a Parameter, which
-/// follows the module to another device and each copy to its own.
+/// State that no gradient trains, e.g. a running mean. It is a handle like Parameter, which moves
+/// with the module to another device; each copy of the module has its own.
 using Buffer = autograd::Variable;
 
 struct NamedParameter {
@@ -30,8 +30,8 @@ struct UnitPolicy;
 class Cloner;
 class Module;
 
-/// What a strategy hangs on a module; empty functions are skipped. A hook of one's own is hung
-/// after the strategy, calls the one that was there (Module::hooks), and goes with the strategy.
+/// The hooks that a strategy sets on a module; empty functions are skipped. A user's hook is set
+/// after the strategy, calls the earlier one (Module::hooks), and is removed with the strategy.
 struct ModuleHooks {
   std::function<void(Module&)> pre_forward;
   std::function<void(Module&)> post_forward;
@@ -51,9 +51,9 @@ class Module {
   virtual const char* kind() const { return "Module"; }
   /// Whether the parameters below form a unit: laid out, reduced and sharded together.
   virtual bool is_unit() const { return false; }
-  /// What this module and all below keep activations in, whatever the parameters are.
+  /// The dtype of the activations of this module and all below, whatever the parameters' dtype.
   virtual DType compute_dtype() const { return DType::f32; }
-  /// Whether matrix products alone read this parameter of the module's own. Beside bf16 activations
+  /// Whether only matrix products read this parameter of the module itself. With bf16 activations
   /// they round it to bf16, so below a module that computes in bf16 a strategy may move it rounded.
   virtual bool only_multiplied(const Parameter&) const { return false; }
 
@@ -79,8 +79,8 @@ class Module {
   /// A copy on another device, with parameters of its own and neither hooks nor gradients. Throws
   /// when a class below does not say how it is built (blank_copy).
   std::shared_ptr<Module> clone(Device device) const;
-  /// A module built like this one, whose parameters may hold anything; modules that it shares or
-  /// takes from outside come from the cloner.
+  /// A module built like this one with arbitrary values in its parameters. Modules that it shares
+  /// or takes from outside come from the cloner.
   virtual std::shared_ptr<Module> blank_copy(Cloner& cloner) const;
 
   /// Calls visit(path, module) for this module and all below, parents first.
@@ -88,9 +88,9 @@ class Module {
              const std::string& prefix = "");
 
   /// Replaces each layer that `pattern` names by make(layer), which may keep the old one inside,
-  /// and returns how many. A pattern is a layer's dotted name or its last parts, '*' is any part,
-  /// and commas separate several: "encoder.layer.*.attention.attn.q", "attn.q,attn.v". An Error,
-  /// which changes nothing, where one names no M, and once an optimizer or a strategy is there.
+  /// and returns how many. A pattern is a layer's dotted name or its last parts; '*' is any part:
+  /// "encoder.layer.*.attention.attn.q". Commas separate several: "attn.q,attn.v". Error, with
+  /// nothing changed, if a pattern names no M or an optimizer or a strategy exists.
   template <class M = Module, class Make>
   std::size_t replace(const std::string& pattern, Make&& make) {
     return replace_layers(pattern, [&](const std::string& name, std::shared_ptr<Module> layer) {
@@ -139,8 +139,8 @@ class Module {
     member = register_module(name, std::move(module));
     add_replaceable<M>(name, member, {}, {});
   }
-  /// A layer that is no module until it is replaced, but `parameters` of this one (by their own
-  /// names), so that they lie side by side: `current` makes the module that computes the same.
+  /// A layer that is adjacent `parameters` of this module (by their own names) until it is
+  /// replaced. `current` makes a module that computes the same.
   template <class M>
   void register_replaceable(const std::string& name, std::shared_ptr<M>& member,
                             std::vector<std::string> parameters,

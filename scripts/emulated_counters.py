@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-# Of mpnet-base what has its width; AdamW, whose counts are those of a parameter times their number, at a small model.
+# The ops with mpnet-base's width. AdamW on a small model: its counts are proportional to the number of parameters.
 RUNS = [
     ["--model", "mpnet-base", "--layers", "1", "--vocabulary", "1000", "--batch", "2", "--dtype", "bf16", "--dtype", "f32",
      "--benchmark_filter=^(?!.*(adamw|squared_norm|NN|TN)).*|TN, sums qkv|NN qkv"],

@@ -1,7 +1,6 @@
-// CUDA devices of host memory that run behind the host, as a GPU does: what they are given is done
-// when the host waits for it, in an order that the seed chooses (delayed_streams.h). What nobody
-// ordered happens at the worst time, and memory that was given back is overwritten behind the work
-// of the stream that it belongs to.
+// Asynchronous CUDA devices in host memory. Enqueued work runs when the host waits for it, in an
+// order that the seed chooses (delayed_streams.h). Work without an ordering runs at the worst time,
+// and released memory is overwritten after the work of the stream that it belongs to.
 #pragma once
 
 #include <array>
@@ -254,7 +253,7 @@ class DelayedDevice final : public HostDevice {
     }
     bool done() override {
       const std::lock_guard lock(owner.mutex_);
-      owner.streams_.run_any();  // so that who asks again and again gets there
+      owner.streams_.run_any();  // so that polling ends
       return !point || point->done;
     }
     DelayedDevice& owner;
@@ -262,7 +261,7 @@ class DelayedDevice final : public HostDevice {
     Point point;
   };
 
-  /// Goes back when nothing that was given can use it.
+  /// A segment is freed when no enqueued work can use it.
   struct Segments final : HostSegments {
     explicit Segments(DelayedDevice& owner) : owner(owner) {}
     void give_back(std::byte* segment) override {
@@ -290,7 +289,7 @@ class DelayedDevice final : public HostDevice {
     return stream ? *stream : *of(device).stream;
   }
 
-  /// Its nodes are of no stream: what orders them is what they were captured behind.
+  /// The nodes belong to no stream; the dependencies of their capture order them.
   void replay(Device device, const DelayedStreams::Graph& graph) {
     Stream& stream = current(device);
     std::map<const DelayedStreams::Node*, Point> now;
@@ -300,7 +299,7 @@ class DelayedDevice final : public HostDevice {
       for (const Point& before : node->after) after.push_back(now.at(before.get()));
       if (after.empty()) after.push_back(last(stream));
       ends.push_back(give_beside(node->work, after));
-      // Without the lock: who is met takes it behind their own.
+      // Without the lock: the other side of a meeting takes it while it holds its own.
       if (node->meeting) ends.push_back(give_beside({}, node->meeting(ends.back())));
       now[node.get()] = ends.back();
     }

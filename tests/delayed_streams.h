@@ -1,6 +1,6 @@
-// Streams of work that is done when somebody waits for it, in an order that a seed chooses among
-// those that streams and the points between them allow; and the graphs that captured streams fill.
-// Not for several threads at once.
+// Streams with deferred work, and the graphs that captured streams fill. Work runs when a caller
+// waits for it. A seed chooses the order among those that streams and the points between them
+// allow. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ class DelayedStreams {
   };
   struct Node;
   using Point = std::shared_ptr<Node>;
-  /// What a stream does with others than its device: told the point where it comes there, each time
-  /// that the device is given it, this says for what it then waits.
+  /// A stream's exchange with something outside its device, called each time that it is enqueued.
+  /// `arrived`: the point where the stream reaches it. Returns the points that it waits for then.
   using Meeting = std::function<std::vector<Point>(const Point& arrived)>;
   struct Stream {
     std::deque<Point> waiting;
@@ -86,15 +86,14 @@ class DelayedStreams {
     return kept_.back();
   }
 
-  /// A point that nobody comes to before keep(), which somebody else calls; what waits for it
-  /// waits.
+  /// A point that is not reached before another caller's keep(); work that waits for it waits.
   Point promise() {
     ++promises_;
     auto point = std::make_shared<Node>();
     point->promised = true;
     return point;
   }
-  /// It comes when `work` is done, behind the points `after`. Only the first call counts.
+  /// It is reached when `work` is done, after the points `after`. Only the first call counts.
   void keep(const Point& point, Work work, std::vector<Point> after) {
     if (!std::exchange(point->promised, false)) return;
     --promises_;
@@ -118,8 +117,8 @@ class DelayedStreams {
   void run_all(const std::function<void()>& pause) {
     while (!kept_.empty() || !busy_.empty()) run_or_pause(pause);
   }
-  /// Some of the work that can be done, of the stream whose turn it is: streams run far ahead of
-  /// each other. False where there is none.
+  /// Runs some work that is ready, from the stream with the highest turn: streams run far ahead of
+  /// each other. False if there is none.
   bool run_any() {
     constexpr unsigned kTurn = 16;
     if (random_() % kTurn == 0) draw_turns();

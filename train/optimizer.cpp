@@ -8,7 +8,7 @@
 namespace ringlet::train {
 namespace {
 
-// Of one parameter, whole.
+// Checks the moments of one whole parameter.
 void check_moments(const Optimizer::ParameterState& given, const std::vector<std::string>& names,
                    const Shape& shape) {
   RINGLET_CHECK_EQ(given.moments.size(), names.size(), "[optimizer] moments of ", given.name);

@@ -34,8 +34,8 @@ bool decays_by_default(const std::string& name, const Shape& shape);
 /// of a loss's value, a parameter of that loss named here is not reached by it.
 std::vector<std::string> parameters_without_grad(const nn::Module& module);
 
-/// What all optimizers share. Parameters without a gradient in this step are left wholly alone:
-/// value, moments and step count.
+/// The base of all optimizers. Parameters without a gradient in a step are not changed: value,
+/// moments and step count.
 class Optimizer {
  public:
   struct Options {
@@ -50,32 +50,31 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates every parameter that has a gradient and moves this thread's generator to its next
-  /// step. Throws, with all parameters unchanged, when a gradient is not finite, for which it waits
-  /// for the device, when no_sync left one unsummed, and when no backward has run since a step of
-  /// this or another optimizer. Two optimizers may alternate, each after a backward of its own.
+  /// step. Throws, with all parameters unchanged, when a gradient is not finite (this check waits
+  /// for the device) or when no_sync left one unsummed. Throws too when no backward has run since a
+  /// step of this or another optimizer. Two optimizers may alternate, each after its own backward.
   void step() {
     prepare_step();
     launch_step();
     finish_step();
   }
-  // Its parts, for who does not want to wait before the next step is under way. What launch_step
-  // gives the device depends on which parameters have a gradient, and which were updated equally
-  // often, alone: done again, it takes the step prepared last.
+  // step() in separate calls, for pipelining. The work that launch_step enqueues depends only on
+  // which parameters have a gradient, and which were updated equally often. A replay of that work
+  // takes the step prepared last.
   /// Brings the rate and bias corrections of the coming step to the parameters' device.
   void prepare_step();
-  /// What launch_step depends on, of the step that was prepared: the ends of the runs of elements
-  /// that it updates alike, and where it writes them rounded.
+  /// The prepared step's plan, on which launch_step depends. It holds the bounds of the runs of
+  /// elements with the same update, and the address of the rounded copy.
   std::vector<std::int64_t> plan() const;
-  /// Norm, clipping and update; updates nothing where a gradient is not finite, nor behind a step
-  /// where one was not, until check_steps has found that one.
+  /// Norm, clipping and update. Updates nothing if a gradient is not finite; later steps update
+  /// nothing either, until check_steps has reported that step.
   void launch_step();
-  /// Behind a replay of what launch_step gave the device: the parameters count as written.
+  /// To be called after a replay of launch_step's work: the parameters count as written.
   void count_replay();
-  /// Counts the step, of which the device may not have begun yet.
+  /// Counts the step; the device may not have begun it yet.
   void end_step();
-  /// Waits for the norms of the steps that were ended, but for the `late` latest. Throws where a
-  /// gradient was not finite: that step and those behind it have updated nothing, and no longer
-  /// count.
+  /// Waits for the norms of the ended steps except the `late` latest. Throws if a gradient was not
+  /// finite: that step and later ones have updated nothing, and no longer count.
   void check_steps(std::size_t late = 0);
   void finish_step() {
     end_step();
@@ -103,7 +102,7 @@ class Optimizer {
     std::int64_t steps = 0;
     std::vector<std::pair<std::string, Tensor>> moments;
   };
-  /// Of every parameter, in the arena's order; no moments for one that was never updated.
+  /// The state of every parameter, in the arena's order; no moments if it was never updated.
   std::vector<ParameterState> state();
   /// The same without moments.
   std::vector<ParameterState> updates() const;
@@ -128,8 +127,8 @@ class Optimizer {
     double weight_decay;  // of the segments that decay
   };
   Optimizer(nn::Module& module, Options options, std::vector<std::string> moment_names);
-  /// What update() finds in Run::scalars of a segment whose parameters' update number `step` it is,
-  /// counted from 1; always as many.
+  /// The values of Run::scalars in update() for a segment of parameters at their update number
+  /// `step`, counted from 1. Their number is constant.
   virtual std::vector<double> scalars(std::int64_t step) const = 0;
   virtual void update(Run& run) = 0;
 

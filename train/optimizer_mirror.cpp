@@ -19,8 +19,8 @@ bool Optimizer::wants_mirror() const {
          memory_stats(device()).limit == 0;
 }
 
-// What an update leaves out stays right, as all of it was right before: where somebody else has
-// written, all of it is made anew, at the same place.
+// Elements that an update skips stay right, as the whole mirror was right before it. After a write
+// by other code the whole mirror is cast again, at the same address.
 void Optimizer::prepare_mirror() {
   if (!wants_mirror()) return drop_mirror();
   if (has_mirror()) return;

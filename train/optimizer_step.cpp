@@ -1,4 +1,4 @@
-// What Optimizer::step does: the host plans and uploads, the device's work follows without it.
+// Optimizer::step: the host plans and uploads, the device's work is asynchronous.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -93,7 +93,7 @@ std::vector<std::int64_t> Optimizer::plan() const {
   return plan;
 }
 
-// Neighbours that are updated alike, as one.
+// Merges neighbours with the same update.
 void Optimizer::plan_runs() {
   runs_.clear();
   const auto joins = [&](const Span& a, const Span& b) {
@@ -223,7 +223,7 @@ std::vector<std::size_t> Optimizer::slots_with_grad() const {
   return slots;
 }
 
-// Of a gradient that is there, as far as this process holds it.
+// Checks the part of the gradient that this process holds; true if there is none.
 bool Optimizer::grad_is_finite(std::size_t slot) const {
   if (!slots_[slot].place.parameter.grad().defined()) return true;
   for (const Span& span : spans()) {
@@ -235,7 +235,8 @@ bool Optimizer::grad_is_finite(std::size_t slot) const {
   return true;
 }
 
-// Of the parameters in the block that was found, or the one of them whose gradient still shows it.
+// Names the parameters in the block that was found, or only the one with a gradient that is still
+// not finite.
 void Optimizer::fail_not_finite(const std::vector<std::size_t>& updated) {
   const std::int64_t begin = static_cast<std::int64_t>(checked_.values()[2]) * kNormBlock;
   std::vector<std::size_t> in_block;

@@ -10,8 +10,8 @@
 
 namespace ringlet::train {
 
-/// What every Transformer below `module` computes in. InputError when `dtype` is not f32 or bf16,
-/// or not f32 and there is no Transformer.
+/// Makes every Transformer below `module` compute in `dtype`. InputError when `dtype` is not f32 or
+/// bf16, or not f32 and there is no Transformer.
 void set_compute_dtype(nn::Module& module, DType dtype);
 
 class SentenceTask final : public TrainingTask {
@@ -37,7 +37,7 @@ class SentenceTask final : public TrainingTask {
   models::Loss& loss_;
   Loader loader_;
   std::shared_ptr<StepGraphs> graphs_;
-  std::set<std::size_t> checked_;  // data sets whose loss reaches all it should
+  std::set<std::size_t> checked_;  // data sets with a loss that reaches all it should
 };
 
 }  // namespace ringlet::train

@@ -24,8 +24,8 @@ struct FailedAttempt {
 };
 
 /// Prints which rank was first to fail, the local ranks that had exited with 0 and, on its node,
-/// its last lines. Bad input (code 2) is two lines: the rank's and this one; peers whose error
-/// repeats it are not shown. The job's exit code: that rank's, on all nodes.
+/// its last lines. Bad input (code 2) is two lines: the rank's and this one; peers with the same
+/// error are not shown. Returns the job's exit code: that rank's, on all nodes.
 int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err);
 
 }  // namespace ringlet::comm

@@ -1,6 +1,6 @@
-// Ranks with a GPU each: a step is one group of NCCL's sends and receives. Segments take turns on
-// two streams: while one is on its way on the first, another is added on the second. What comes in
-// to be added waits in one of a few slots.
+// Ranks with a GPU each: a step is one group of NCCL sends and receives. Segments alternate between
+// two streams: one is transferred on the first while another is added on the second. Received data
+// waits in one of a few slots to be added.
 //
 //   comm     | group of segment 0 | group of segment 1 | next group of segment 0 |  …
 //   reduce                        | segment 0 is added | segment 1 is added      |  …
@@ -19,12 +19,12 @@ bool overlap(const Transmission& a, const Transmission& b) {
   return a.offset < b.offset + b.nbytes && b.offset < a.offset + a.nbytes;
 }
 
-// What one step received to be added, until it has been.
+// The received data of one step, until it has been added.
 struct Slot {
   explicit Slot(Device device) : arrived(device), added(device) {}
   Tensor bytes;
   Event arrived, added;
-  std::vector<Transmission> places;  // which the adding reads and writes; none: it was not used yet
+  std::vector<Transmission> places;  // that the addition reads and writes; empty: not used yet
 };
 
 // The two streams and the slots, on the rank's GPU.
@@ -101,7 +101,7 @@ class NcclTransport final : public Transport {
     buffer_ = {};
   }
 
-  // The watchdog aborts what is under way, as the alarm is raised.
+  // The alarm is raised: the watchdog aborts the work in flight.
   void abandon() noexcept override {
     try {
       if (lines_) join();
@@ -118,8 +118,8 @@ class NcclTransport final : public Transport {
  private:
   std::byte* place(const Transmission& at) const { return announced_bytes(buffer_) + at.offset; }
 
-  // Room for each receive, as far from a multiple of 16 bytes as its place is: kernels that add
-  // read 16 bytes at a time where all operands let them.
+  // Memory for each receive, with the offset of its place from a multiple of 16 bytes. Kernels that
+  // add read 16 bytes at a time if the alignment of all operands permits.
   void make_room(Slot& slot, std::span<const Transmission> receives) {
     constexpr std::size_t kPack = 16;
     std::size_t end = 0;

@@ -11,8 +11,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often a call is asked for before who waits sleeps in between: most take microseconds, but
-// connections that are to be made seconds.
+// Number of polls of a call before the waiting thread sleeps between them. Most calls take
+// microseconds; those that make connections take seconds.
 constexpr int kAskedAtOnce = 1000;
 constexpr auto kAskedEvery = std::chrono::microseconds(200);
 
@@ -79,7 +79,7 @@ NcclCommunicator::~NcclCommunicator() {
       tell(str("ncclCommFinalize has not come to its end in ", seconds_of(membership_.timeout),
                " s: aborted"));
   } catch (const std::exception&) {
-    // What is left is aborted; who can be told has been.
+    // The handle's destructor aborts the communicator; there is nowhere else to report the error.
   }
 }
 
@@ -123,7 +123,7 @@ void NcclCommunicator::wait_until_taken(const std::string& where, const char* fi
   throw Error(membership_.alarm->cause());
 }
 
-// How the last call went; ncclInProgress: it is late, or the group has failed.
+// The result of the last call; ncclInProgress: it timed out, or the group has failed.
 ncclResult_t NcclCommunicator::outcome(Timeout patience) {
   const auto deadline = Clock::now() + patience;
   for (int asked = 0;; ++asked) {
@@ -149,7 +149,7 @@ ncclComm_t NcclCommunicator::open_handle() const {
   return handle_.get();
 }
 
-// NCCL's last words are of the thread that failed, and often say more than the code.
+// NCCL's last error is that of the thread that failed, and often more precise than the code.
 std::string NcclCommunicator::words(ncclResult_t result) const {
   const char* last = nccl().ncclGetLastError(nullptr);  // it has one for all communicators
   const std::string code = nccl().ncclGetErrorString(result);

@@ -1,5 +1,5 @@
-// A rank's communicator. None of NCCL's calls waits: it takes them and says later how they went, so
-// whoever waits here looks at the alarm and the clock meanwhile, and another thread may abort.
+// A rank's non-blocking communicator: NCCL's calls return immediately and their results are polled.
+// A thread that waits here also checks the alarm and the clock, and another thread may abort.
 #pragma once
 
 #include <functional>
@@ -14,24 +14,23 @@ class NcclCommunicator {
  public:
   using Calls = std::function<void(const NcclFunctions&, ncclComm_t, cudaStream_t)>;
 
-  /// Of `device`; all ranks make it together, with what rank 0 says in the store.
+  /// On `device`. All ranks create it together, with the id that rank 0 puts in the store.
   NcclCommunicator(const Membership& membership, Device device);
-  /// The device is done with what it was given, or the group has failed. Peers may take part in the
-  /// end late, by the group's timeout; what is under way then is aborted.
+  /// The device must have completed its work, or the group have failed. Waits for the peers up to
+  /// the group's timeout; work in flight is aborted then.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// What `calls` asks for, as one group of NCCL's on this thread's stream. Returns when the stream
-  /// has it.
+  /// Makes `calls` as one NCCL group on this thread's stream. Returns when the group is enqueued.
   void group(const std::string& where, const Calls& calls);
-  /// What went wrong on the device, in NCCL's words; empty where nothing did.
+  /// NCCL's message for an error on the device; empty if there is none.
   std::string async_error();
   /// Ends its work on the device, soon. Any thread, any number of times.
   void abort() noexcept;
 
  private:
-  // Both say which line made the call that failed.
+  // Both report the line of the call that failed.
   void wait_until_taken(const std::string& where, const char* file = __builtin_FILE(),
                         int line = __builtin_LINE());
   [[noreturn]] void end(const std::string& where, ncclResult_t result,
@@ -48,8 +47,8 @@ class NcclCommunicator {
   NcclHandle handle_;
 };
 
-/// Raises the alarm with "`where`: NCCL on rank 1: `words`", unless it soon says what the matter
-/// is: what ended a peer is often heard just after its connection is lost.
+/// Raises the alarm with "`where`: NCCL on rank 1: `words`", unless it is raised within 0.5 s. The
+/// cause of a peer's end often arrives just after its connection is lost.
 void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words);
 /// "rank 1 waited 5 s", the group's timeout.
 std::string waited(const Membership& membership);

@@ -63,7 +63,7 @@ class NcclEngine final : public Engine {
     return true;
   }
 
-  // Of pieces that are not equal NCCL has no all-gather: each rank's is sent to all.
+  // NCCL has no all-gather of unequal pieces: each rank's piece is sent to all ranks.
   void all_gather(const Call& call, Tensor& output, const Pieces& pieces) override {
     const ncclDataType_t type = type_of(call.dtype);
     const auto at = [&](const Piece& piece) {

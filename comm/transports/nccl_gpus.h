@@ -1,5 +1,5 @@
-// Which GPU each rank has: NCCL takes one rank of each GPU of a host, and where there are two its
-// own words say neither why nor what to do.
+// Which GPU each rank has. NCCL accepts one rank per GPU of a host; its own error for two names
+// neither the reason nor the remedy.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ringlet::comm {
 
-/// A rank's GPU, told apart from others as NCCL does.
+/// A rank's GPU, identified as NCCL does.
 struct GpuPlace {
   std::string bus_id;  // empty: not known, or two ranks of it are no matter
   std::string device;  // what the rank calls it: "cuda:0"
@@ -17,8 +17,8 @@ struct GpuPlace {
   std::string host_id;
 };
 
-/// Of this process. Hosts are two where NCCL_HOSTID says so, and NCCL_MULTI_RANK_GPU_ENABLE (of
-/// 2.30) lets ranks share.
+/// The GPU of this process. Different values of NCCL_HOSTID are different hosts.
+/// NCCL_MULTI_RANK_GPU_ENABLE (NCCL 2.30) lets ranks share a GPU.
 GpuPlace gpu_place(Device device);
 /// Which two ranks have the same GPU, and what to do; empty where each has its own.
 std::string shared_gpu(const std::vector<GpuPlace>& ranks);

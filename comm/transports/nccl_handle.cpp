@@ -28,7 +28,7 @@ NcclHandle::~NcclHandle() {
     tell_(str(ending_, " has not come back in ",
               std::chrono::duration<double>(nccl().patience).count(), " s: left behind"));
   } catch (const std::exception&) {
-    // Who would be told does not listen.
+    // The callback threw; there is nowhere else to report it.
   }
 }
 

@@ -1,4 +1,4 @@
-// What owns a communicator of NCCL's.
+// Owner of an NCCL communicator.
 #pragma once
 
 #include <functional>
@@ -10,29 +10,29 @@
 
 namespace ringlet::comm {
 
-/// Aborts its communicator, if it has one, unless it was destroyed before. Either is done in a
-/// thread of its own: NCCL joins threads there that may wait for a peer for ever, and an abort
-/// waits until no graph has work of the communicator's.
+/// Its destructor aborts the communicator, if it has one that was not destroyed. Abort and destroy
+/// run in a separate thread. NCCL joins threads there that may wait for a peer forever, and an
+/// abort waits until no graph holds work of the communicator.
 class NcclHandle {
  public:
   using Tell = std::function<void(const std::string&)>;
 
-  /// Of a communicator on `device`. `tell` is given "ncclCommAbort has not come back in 10 s: left
-  /// behind" by the destructor.
+  /// For a communicator on `device`. The destructor may call `tell` with "ncclCommAbort has not
+  /// come back in 10 s: left behind".
   NcclHandle(Device device, Tell tell) : device_(device), tell_(std::move(tell)) {}
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
 
-  /// What NCCL made, or null.
+  /// Takes a communicator that NCCL made, or null.
   void own(ncclComm_t handle) { handle_ = handle; }
   ncclComm_t get() const { return handle_; }
   explicit operator bool() const { return handle_ != nullptr; }
-  /// Ends its work on the device, soon; the first call alone does. It is gone for this process.
+  /// Ends its work on the device soon; later calls do nothing. The communicator is then unusable.
   void abort() noexcept {
     if (handle_) end("ncclCommAbort", nccl().ncclCommAbort);
   }
-  /// The same of one whose work is done, as ncclCommFinalize says.
+  /// The same for a communicator that ncclCommFinalize has completed.
   void destroy() noexcept {
     if (handle_) end("ncclCommDestroy", nccl().ncclCommDestroy);
   }

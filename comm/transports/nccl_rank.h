@@ -1,5 +1,5 @@
-// What the transport nccl and NCCL's own collectives share: a rank's way into and out of a
-// collective of tensors on its GPU.
+// A rank's entry to and exit from a collective of tensors on its GPU. The transport nccl and NCCL's
+// own collectives share it.
 #pragma once
 
 #include <optional>

@@ -123,7 +123,7 @@ NcclWatchdog::Watched NcclWatchdog::last_given() {
   return last_;
 }
 
-// Events are asked without the lock: on the way of who gives the device its work.
+// Events are queried without the lock, which the thread that enqueues work takes as well.
 std::optional<NcclWatchdog::Watched> NcclWatchdog::oldest() {
   while (true) {
     Watched first;

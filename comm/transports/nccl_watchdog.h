@@ -1,4 +1,4 @@
-// A thread beside each communicator, which waits for the device where nobody else does.
+// A thread for each communicator that waits for its work on the device, if no other thread does.
 #pragma once
 
 #include <chrono>
@@ -15,22 +15,22 @@
 
 namespace ringlet::comm {
 
-/// Ends the group when its work on the device fails or goes on too long, and the work on the device
+/// Ends the group when its work on the device fails or times out. Aborts the work on the device
 /// when the group has ended.
 class NcclWatchdog {
  public:
   NcclWatchdog(const Membership& membership, NcclCommunicator& communicator);
-  /// Waits for what the device has been given, then records that this rank has left the group.
+  /// Waits for the enqueued work, then records that this rank has left the group.
   ~NcclWatchdog();
   NcclWatchdog(const NcclWatchdog&) = delete;
   NcclWatchdog& operator=(const NcclWatchdog&) = delete;
 
-  /// The device has been given all of a collective. Its time begins when the device comes to
-  /// `begun` and those before it are done: what it waits for on this rank is no peer's fault.
+  /// To be called when all of a collective is enqueued. Its time begins when the device reaches
+  /// `begun` and the earlier collectives are complete: a wait on this rank is no peer's fault.
   void watch(const Call& call, std::shared_ptr<const Event> begun,
              std::shared_ptr<const Event> ended);
-  /// The same of a graph with `count` collectives, of which `first` is the first. Its time is that
-  /// of all of it, what it computes included.
+  /// The same for a graph with `count` collectives; `first` is the first of them. The time is that
+  /// of the whole graph, computation included.
   void watch_replay(const Call& first, int count, std::shared_ptr<const Event> begun,
                     std::shared_ptr<const Event> ended);
 
@@ -39,7 +39,7 @@ class NcclWatchdog {
   struct Watched {
     Call call;
     std::shared_ptr<const Event> begun, ended;
-    std::uint64_t replay = 0;  // the how manieth of the group's graphs; 0: none
+    std::uint64_t replay = 0;  // 1-based index of the replayed graph; 0 outside a replay
     int count = 1;             // of collectives
     std::optional<Clock::time_point> since = {};
   };
@@ -60,7 +60,7 @@ class NcclWatchdog {
   std::condition_variable changed_;
   bool stop_ = false;
   Watched last_;
-  // Ranks come to replays without comparing their calls: each says here how many it has given.
+  // Ranks do not compare their calls before a replay: each publishes its number of replays here.
   StorePlaces replays_;
   std::uint64_t replayed_ = 0;
   Clock::time_point exchange_at_;

@@ -40,8 +40,8 @@ struct CrossEntropyOutput {
   /// m + log(sum), the logarithm would be rounded away beside large logits.
   Tensor lse;
 };
-/// The sum over rows of lse - logits[label], divided by `divisor` (the rows of the global batch, so
-/// that the losses of its parts add up to its mean). logits (R, C); labels (R) i64 or i32; rows are
+/// The sum over rows of lse - logits[label], divided by `divisor`: the rows of the global batch.
+/// The losses of its parts then add up to its mean. logits (R, C); labels (R) i64 or i32; rows are
 /// summed in f64, in one fixed order. A label outside [0, C) throws with its row. A GPU makes the
 /// loss and the row's gradient NaN, and the next copy to the host throws. No rows give 0.
 CrossEntropyOutput cross_entropy(const Tensor& logits, const Tensor& labels, double divisor);

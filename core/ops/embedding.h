@@ -27,7 +27,7 @@ struct EmbeddingBackwardArgs {
   const std::int32_t* ids;  // (T)
   std::int32_t* first;      // (V) workspace
   std::int32_t* next;       // (T) workspace
-  std::int32_t padding;     // the id whose tokens are left out; -1: none
+  std::int32_t padding;     // tokens with this id are left out; -1: none
   std::int64_t tokens;
   std::int64_t rows;  // V
   std::int64_t columns;

@@ -44,7 +44,7 @@ struct LayerNormBackwardArgs {
   double beta_bias;
   void* partial;       // (layer_norm_blocks(R), 2, C) workspace
   const void* grad;    // (R, C)
-  const void* z;       // (R, C) z if mean is given, else normalized
+  const void* z;       // (R, C) the forward's z; if mean is null, its `normalized` instead
   const void* mean;    // (R), may be null
   const void* rstd;    // (R)
   const void* weight;  // (C)

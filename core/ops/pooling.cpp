@@ -19,7 +19,7 @@ void check_not_empty(const Tensor& cu_seqlens) {
                   " is empty: it has no first token and no maximum");
 }
 
-// What both directions ask of the sentences that `tokens` rows are packed of.
+// The checks of forward and backward on sentences packed into `tokens` rows.
 void check_sentences(PoolingMode mode, const Tensor& cu_seqlens, std::int64_t tokens,
                      const Tensor& lengths) {
   check_cu_seqlens("pooling", cu_seqlens, tokens);

@@ -1,4 +1,4 @@
-// What training minimises: a module that turns a batch into one number.
+// Losses: modules that turn a batch into one number, which training minimises.
 #pragma once
 
 #include "ringlet/models/batch.h"
@@ -14,9 +14,9 @@ class LossRunner {
 };
 
 /// A loss holds the encoder it trains and its own head, if it has one. Its value is this batch's
-/// part of the global mean: a sum over rows divided by batch.global_rows, so that parts of a
-/// global batch, on one rank or many, add up to the whole. A batch that was cut for another number
-/// of ranks than a strategy sums over is refused.
+/// part of the global mean: a sum over rows divided by batch.global_rows. The parts of a global
+/// batch, on one rank or many, add up to the whole. A batch that was cut for another number of
+/// ranks than a strategy sums over is refused.
 class Loss : public nn::Module {
  public:
   /// A batch on the CPU is copied to the parameters' device first.
@@ -29,24 +29,23 @@ class Loss : public nn::Module {
   /// cached by shape, a capturable loss's batch is filled up to its bucket (token_bucket.h). Under
   /// a runner, which places its parts itself, the batch is unchanged.
   PackedBatch placed(const PackedBatch& batch);
-  /// Who runs this loss from now on; null: itself.
+  /// Sets the runner of this loss's batches; null: the loss runs them itself.
   void set_runner(LossRunner* runner) { runner_ = runner; }
-  /// Rows that a batch of data set `dataset`, of `columns` texts a row, must have for the loss to
-  /// mean anything (negatives that come from other rows need two).
+  /// The fewest rows for a meaningful loss of a batch of data set `dataset` with `columns` texts a
+  /// row. Negatives from other rows need two.
   virtual std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t /*columns*/) const {
     return 1;
   }
-  /// Whether forward gives the device the same work for all batches of the same shapes, with
-  /// numbers from the batch's tensors alone, reads nothing back, and takes tokens behind a
-  /// sentence's length (PackedBatch::lengths) for padding: then batches may be filled up, and a
-  /// training step captured.
+  /// Whether batches may be padded and a training step captured. Forward must enqueue the same work
+  /// for all batches of the same shapes. It must take its numbers from the batch's tensors alone,
+  /// read nothing back, and treat tokens after a sentence's length (PackedBatch::lengths) as
+  /// padding.
   virtual bool is_capturable() const { return false; }
   /// Declares that the value is the mean over this batch's rows instead of its part of the global
   /// mean, as the strategies' option average expects.
   void set_local_mean(bool value = true) { local_mean_ = value; }
   bool is_local_mean() const { return local_mean_; }
-  /// The one that this batch is for, where a loss holds several: all parameters below it must get
-  /// a gradient.
+  /// The loss of this batch, if a loss holds several: all parameters below it must get a gradient.
   virtual Loss& loss_of(const PackedBatch&) { return *this; }
 
  protected:

@@ -28,7 +28,7 @@ struct SpecialTokens {
   bool operator==(const SpecialTokens&) const = default;
 };
 
-/// Many texts end to end, no padding: text i is ids[cu_seqlens[i], cu_seqlens[i + 1]).
+/// Texts stored contiguously without padding: text i is ids[cu_seqlens[i], cu_seqlens[i + 1]).
 struct PackedEncoding {
   std::vector<std::int32_t> ids;         // (T)
   std::vector<std::int32_t> type_ids;    // (T)
@@ -41,7 +41,7 @@ enum class TokenizerFamily {
   kMpnet,  // <s> <pad> </s> [UNK] <mask>; "<s> A </s> </s> B </s>"
 };
 
-/// What a vocabulary does not say by itself; the defaults are those of the uncased models.
+/// Settings that a vocabulary does not contain; the defaults are those of the uncased models.
 struct TokenizerOptions {
   /// Unset: MPNet if the vocabulary has "<s>", otherwise BERT.
   std::optional<TokenizerFamily> family = {};
@@ -50,7 +50,7 @@ struct TokenizerOptions {
   std::int64_t max_length = 512;
 };
 
-/// Everything a tokenizer.json says about BERT's kind of tokenizer.
+/// The contents of a tokenizer.json of BERT's kind.
 struct TokenizerModel {
   BertNormalizer normalizer = {};
   WordPiece wordpiece;
@@ -67,8 +67,8 @@ struct TokenizerModel {
 class Tokenizer {
  public:
   explicit Tokenizer(TokenizerModel model);
-  /// Reads tokenizer.json. What this class cannot do exactly is refused by name (InputError), and
-  /// so is every field of the wrong type or out of range.
+  /// Reads tokenizer.json. InputError names a feature that this class cannot reproduce exactly, or
+  /// a field of the wrong type or out of range.
   static Tokenizer from_file(const std::filesystem::path& path);
   /// Reads vocab.txt, one piece a line.
   static Tokenizer from_vocab(const std::filesystem::path& path,
@@ -77,12 +77,12 @@ class Tokenizer {
   static Tokenizer from_pieces(std::span<const std::string> pieces,
                                const TokenizerOptions& options = {},
                                std::string_view source = "vocabulary");
-  /// Reads a model folder as transformers' AutoTokenizer does. The class that
-  /// tokenizer_config.json or config.json names decides: BertTokenizer and MPNetTokenizer take
-  /// vocabulary and added tokens alone from tokenizer.json (or vocab.txt) and the rest from
+  /// Reads a model folder as transformers' AutoTokenizer does, by the class that
+  /// tokenizer_config.json or config.json names. BertTokenizer and MPNetTokenizer take only
+  /// vocabulary and added tokens from tokenizer.json (or vocab.txt), and the rest from
   /// tokenizer_config.json; PreTrainedTokenizerFast and TokenizersBackend take all of
-  /// tokenizer.json and no cleaning from tokenizer_config.json. Without a class tokenizer.json
-  /// counts as it is, and the family of a vocab.txt is guessed.
+  /// tokenizer.json and no cleaning from tokenizer_config.json. Without a class, tokenizer.json
+  /// is used unchanged and the family of a vocab.txt is guessed.
   /// Keys of the files without effect are appended to `unused_keys`, as "FILE: 'key'".
   static Tokenizer from_pretrained(const std::filesystem::path& folder,
                                    std::vector<std::string>* unused_keys = nullptr);
@@ -95,7 +95,7 @@ class Tokenizer {
   Encoding encode(std::string_view text) const;
   /// Two texts; the longer one is cut first (Hugging Face's `longest_first`).
   Encoding encode(std::string_view text, std::string_view pair) const;
-  /// The same ids as encode(text) for each, end to end.
+  /// The same ids as encode(text) for each text, contiguous.
   PackedEncoding encode_batch(std::span<const std::string> texts) const;
   PackedEncoding encode_batch(std::span<const std::string_view> texts) const;
   /// Appends the ids of encode(text) to `ids`.

@@ -20,8 +20,8 @@ namespace {
 constexpr int kRestartSteps = 60;
 constexpr int kSaveSteps = 20;
 
-/// The kernel sends a signal to a process when something in a folder is given its name. The signal
-/// arrives within the rename, so that the renaming process takes no further step before it.
+/// Has the kernel send `signal` to `process` when an entry of `folder` is renamed. The signal is
+/// delivered within the rename: the renaming process takes no further step before it.
 class OnRename {
  public:
   OnRename(const fs::path& folder, pid_t process, int signal)

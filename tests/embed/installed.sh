@@ -1,7 +1,7 @@
 #!/bin/sh
-# installed.sh headers|meson|cmake BUILD PROJECT: installs BUILD into a temporary folder and checks
-# its headers, or builds PROJECT against it and runs its program, with CMake the program of README.md too. Exit
-# code 77: skipped.
+# installed.sh headers|meson|cmake BUILD PROJECT: installs BUILD into a temporary folder. Checks its
+# headers, or builds PROJECT against it and runs its program. With CMake it also builds and runs the
+# program of README.md. Exit code 77: skipped.
 set -eu
 part=$1 build=$2 project=$3
 for tool in meson pkg-config $(test "$part" = cmake && echo cmake); do

@@ -44,7 +44,7 @@ std::vector<Series> smoothed(const std::vector<Series>& series) {
 
 void draw_curves(const std::filesystem::path& metrics, const std::filesystem::path& svg,
                  const std::vector<train::Level>& levels) {
-  // What a line of training tells besides the loss.
+  // The fields of a training line besides the losses.
   const std::set<std::string> other{"step",         "epoch",          "lr",           "grad_norm",
                                     "pairs_per_s",  "tokens_per_s",   "data_wait_ms", "page_faults",
                                     "mapped_bytes", "threads_started"};

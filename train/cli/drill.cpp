@@ -90,7 +90,7 @@ DrillTrial draw(const DrillOptions& options, TransportKind transport,
   if (hits_checkpoint(trial.fault)) {
     trial.at = next_checkpoint(trial.at, options.steps);
   } else {
-    // The last step has a checkpoint, but no collective behind it to notice who is gone.
+    // The last step has a checkpoint, but no later collective in which peers notice a lost rank.
     trial.at = std::min(trial.at, options.steps - 1);
   }
   return trial;

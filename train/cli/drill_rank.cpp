@@ -75,7 +75,7 @@ void break_connections() {
   }
 }
 
-/// What happens on this rank in one step of the training.
+/// The fault of this rank, in one step of the training.
 class Incident {
  public:
   Incident(const DrillRank& drill, const comm::Group& group, const nn::Module& module, bool armed)
@@ -84,7 +84,7 @@ class Incident {
         module_(module),
         armed_(armed && drill.fault != Fault::none) {}
 
-  /// Before each forward; what the loss is multiplied with.
+  /// Called before each forward; returns the factor of the loss.
   double operator()(std::int64_t step) {
     if (!armed_ || step != drill_.at || hits_checkpoint(drill_.fault)) return 1;
     const bool mine = is_mine();

@@ -47,10 +47,10 @@ struct DrillRank {
   int ranks = 3;  // where they are threads; otherwise the launcher says
 };
 
-/// Trains to the end, or throws what the fault leads to. After a restart it goes on from the latest
-/// checkpoint and nothing goes wrong. Leaves folder/fault_at when it goes wrong, folder/killed_at
-/// when a write kills it and, restarted, folder/restarted_at with the names that it finds in
-/// folder/run.
+/// Trains to the end, or throws the error that the fault causes. After a restart it resumes from
+/// the latest checkpoint without a fault. Writes folder/fault_at when the fault strikes and
+/// folder/killed_at when a write kills the rank. A restarted rank writes folder/restarted_at with
+/// the names that it finds in folder/run.
 void run_drill_rank(const DrillRank& drill);
 
 }  // namespace ringlet::cli

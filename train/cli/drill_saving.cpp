@@ -48,8 +48,8 @@ int SavingFault::sync() {
   return 0;
 }
 
-// No file of this process can be written to behind the limit, whatever room it has: what a full
-// disk does, and no other process is harmed.
+// This process can no longer write to any file beyond the limit, as on a full disk. Other processes
+// are not affected.
 void SavingFault::strike() const {
   killed_at = (drill_.folder / "killed_at").string();
   std::signal(SIGXFSZ, drill_.fault == Fault::killed_saving ? die : SIG_IGN);

@@ -25,11 +25,11 @@ class SavingFault final : private std::streambuf {
   SavingFault(const SavingFault&) = delete;
   SavingFault& operator=(const SavingFault&) = delete;
 
-  /// For GroupOptions::trace: so it hears of every collective, that between the making of the files
-  /// and the writing too.
+  /// For GroupOptions::trace: it is called at every collective, including the one between creating
+  /// the files and writing them.
   std::ostream* trace() { return &stream_; }
-  /// The next checkpoint is the one. Of its files this rank writes to bytes [begin, end), in the
-  /// larger one to the last of them.
+  /// Strikes in the next checkpoint. This rank writes bytes in [begin, end) of its files, in the
+  /// larger one up to the last of them.
   void arm(std::size_t begin, std::size_t end);
 
  private:

@@ -20,7 +20,7 @@ struct DrillOptions {
   double timeout = 3;
   std::uint64_t seed = 1;
   bool keep = false;
-  // Of a rank that the drill starts.
+  // For a rank that the drill starts.
   std::string rank_folder, fault = "none";
   int culprit = 0;
   std::int64_t at = 0;
@@ -36,7 +36,7 @@ struct DrillTrial {
   bool processes() const { return transport != comm::TransportKind::thread; }
 };
 
-/// What one trial left behind.
+/// The results of one trial.
 struct DrillOutcome {
   int code;
   std::string output;               // of the launcher
@@ -52,7 +52,7 @@ DrillOutcome run_trial(const DrillOptions& options, const DrillTrial& trial,
 /// The file's bytes; empty where there is none.
 std::string text_of(const std::filesystem::path& file);
 
-/// What a trial must end with, whatever happened: what the same training without a fault left.
+/// The end that every trial must reach: that of the same training without a fault.
 struct DrillEnd {
   std::string parameters;       // as bytes
   std::set<std::string> files;  // below run/

@@ -40,7 +40,7 @@ std::set<std::string> listing(const fs::path& folder) {
   return names;
 }
 
-/// What is there and should not be, and what is not and should.
+/// The unexpected names, and the missing ones after "no".
 std::string difference(const std::set<std::string>& found, const std::set<std::string>& expected) {
   std::string text;
   for (const std::string& name : found)
@@ -68,35 +68,35 @@ bool is_mute(const DrillTrial& trial, int rank) {
           trial.fault == Fault::stopped);
 }
 
-/// Whether the rank was killed by a write, and left a checkpoint half written if it had made it:
-/// of another's death rank 0 hears, and takes it away.
+/// Whether a write killed the rank, and a half-written checkpoint was left if it was rank 0. Rank 0
+/// removes the checkpoint when another rank dies.
 bool was_killed_saving(const DrillTrial& trial, const fs::path& folder) {
   const bool left = text_of(folder / "restarted_at").find(".checkpoint-") != std::string::npos;
   return fs::exists(folder / "killed_at") && left == (trial.culprit == 0);
 }
 
-/// What the stderr of a rank that could still run does not say of the fault: which rank had it, in
-/// which step, what this one was doing. Empty: it says all.
+/// The text about the fault that is missing in the stderr of a rank that could still run. It must
+/// name the culprit, the step and the activity of this rank. Empty: nothing is missing.
 std::string missing_words(const DrillTrial& trial, int rank, const std::string& error) {
   if (!says(error, {"ringlet: "})) return "ringlet: ";
-  // Whose own connections broke cannot know who is to blame.
+  // The rank with the broken connections cannot determine the culprit.
   const bool knows = trial.fault != Fault::closed_socket || rank != trial.culprit;
   const std::string culprit = str("rank ", trial.culprit);
-  // A rank's own place, behind the cause, blames nobody; only the full disk is its own line's.
+  // A rank's own place, after the cause, blames no rank. It counts only for a full disk.
   const std::size_t place = std::min(error.find("; rank "), error.find(" (rank "));
   const std::string cause = trial.fault == Fault::disk_full ? error : error.substr(0, place);
   if (knows && !says(cause, {culprit})) return culprit;
-  // A rank may still have been busy with the end of the step before, where the others were done.
+  // A rank may still be at the end of the previous step when its peers have completed it.
   const bool exact = trial.fault == Fault::nan || hits_checkpoint(trial.fault);
   const std::string step = str("training step ", trial.at);
-  // Shared memory still works for a rank whose connections broke: the others hear of it in a later
-  // step where they hear late.
+  // Shared memory still works for a rank with broken connections: its peers may notice it only in
+  // the next step.
   const bool later = trial.fault == Fault::closed_socket;
   if (!says(error, {step, str("training step ", exact ? trial.at : trial.at - 1),
                     str("training step ", later ? trial.at + 1 : trial.at)}))
     return step;
   if (trial.fault == Fault::nan) return says(error, {"the loss of"}) ? "" : "the loss of";
-  // Ranks may come to the checkpoint while rank 0 dies of making it.
+  // Ranks may enter the checkpoint while rank 0 dies creating its files.
   const bool late = trial.fault == Fault::killed_saving && fails_making(trial.culprit, trial.point);
   const std::string saving = str(step, ", saving a checkpoint");
   if (hits_checkpoint(trial.fault) && !late && !says(error, {saving})) return saving;

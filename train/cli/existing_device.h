@@ -7,9 +7,9 @@
 
 namespace ringlet::cli {
 
-/// What --device names: "cpu", "cuda:1", or "cuda", which is the first, or under a launcher the
-/// local rank's own of those that this process sees: a launcher may show each rank one alone.
-/// InputError where it is not here.
+/// The device of --device: "cpu", "cuda:1" or "cuda". The last is the first GPU, or under a
+/// launcher the local rank's GPU among those that this process sees. A launcher may make a single
+/// GPU visible to each rank. InputError if the device does not exist.
 Device existing_device(const std::string& name);
 
 }  // namespace ringlet::cli

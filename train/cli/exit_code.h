@@ -29,14 +29,14 @@ inline int report(const char* program, std::string message, int code) {
   return code;
 }
 
-/// What was printed must have arrived: a full disk behind a redirection is no success.
+/// InputError if printed output was not written, e.g. redirected to a full disk.
 inline void check_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     fail_input("standard output: cannot write");
 }
 
-/// What body() returns; or, told in one line, 2 after an InputError (or where all went well but
-/// standard output was lost), 1 after any other error.
+/// Returns body(), or prints an error in one line and returns its code: 2 for bad input or lost
+/// standard output, 128 + signal for an interrupt, otherwise 1.
 template <class Body>
 int exit_code(const char* program, Body&& body) {
   try {

@@ -41,7 +41,7 @@ std::string cpuinfo(const std::string& key) {
   return "";
 }
 
-/// Those of the processor's features that kernels can use.
+/// The processor's features that kernels can use.
 std::vector<std::string> cpu_features() {
   constexpr std::array kKnown{"sse4_2",   "avx",         "fma",         "avx2",
                               "f16c",     "avx512f",     "avx512bw",    "avx512dq",
@@ -74,7 +74,7 @@ Json libraries() {
           {"zlib", zlibVersion()}};
 }
 
-/// What a product of f32 is at each --matmul-precision.
+/// How an f32 product is computed at each --matmul-precision.
 Json matmul_precisions() {
   switch (cpu::isa()) {
     case cpu::Isa::amx:
@@ -86,7 +86,7 @@ Json matmul_precisions() {
   }
 }
 
-/// Of the memory of tensors and scratch; shared memory is that which ranks on one host read.
+/// Page sizes of the memory of tensors and scratch. Ranks on one host read shared memory.
 Json pages() {
   const cpu::HugePages huge = cpu::huge_pages();
   const auto size = [](bool is_huge) {

@@ -26,7 +26,7 @@ Link check_link(Device from, Device to, std::int64_t numel, const Copy& copy) {
     const std::vector<std::int32_t> values = places(numel);
     const Tensor source = tensor(values, {numel}, from);
     Tensor target = zeros({numel}, DType::i32, to);
-    const Device device = to.type == DeviceType::cpu ? from : to;  // whose clock counts
+    const Device device = to.type == DeviceType::cpu ? from : to;  // its clock counts
     synchronize(from);
     for (int i = 0; i < kCopies; ++i) {
       const auto begin = device_time(device);

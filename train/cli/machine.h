@@ -1,4 +1,4 @@
-// What figures are measured on, as `ringlet info --json` and the benches' reports have it.
+// The machine of measurements, for `ringlet info --json` and the benches' reports.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,13 +10,13 @@
 
 namespace ringlet::cli {
 
-/// Of the tree that this was built from, with "-dirty" where it had other changes; "unknown" where
-/// there was no git.
+/// The commit of this build's source tree, with "-dirty" if it had other changes; "unknown" without
+/// git.
 std::string commit();
 
-/// Of each GPU its name, size and which others it reads.
+/// The name and size of each GPU, and which other GPUs it reads.
 nlohmann::ordered_json gpus_json(const cuda::Info& info);
-/// Null in a build without CUDA; versions are empty where there is nothing.
+/// Null in a build without CUDA; versions of missing libraries are empty.
 nlohmann::ordered_json versions_json(const cuda::Info& info);
 nlohmann::ordered_json links_json(const std::vector<Link>& links);
 

@@ -15,7 +15,7 @@ namespace {
 
 struct MakeDataOptions {
   std::filesystem::path folder;
-  std::uint64_t seed = 42;  // as of `ringlet train`, whose own data these are
+  std::uint64_t seed = 42;  // as in `ringlet train`, which generates the same data
   std::size_t rows = train::SyntheticSizes{}.nli_train;
 };
 

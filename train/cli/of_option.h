@@ -7,7 +7,7 @@
 
 namespace ringlet::cli {
 
-/// What parse() returns. Its InputError gets `option` in front.
+/// Returns parse(). An InputError from it is prefixed with `option`.
 template <class Parse>
 auto of_option(const std::string& option, Parse&& parse) {
   try {

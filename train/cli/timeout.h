@@ -1,4 +1,4 @@
-// --timeout, the same for every command whose ranks wait for each other.
+// --timeout, the same for every command with ranks that wait for each other.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -24,8 +24,8 @@ inline comm::GroupOptions with_timeout(comm::GroupOptions group, double timeout)
   return group;
 }
 
-/// Of a command that starts no ranks itself; InputError where a timeout was given and there are no
-/// others to wait for.
+/// For a command that starts no ranks itself. InputError if a timeout was given and there are no
+/// peers to wait for.
 inline comm::GroupOptions launched_options(double timeout) {
   if (timeout > 0 && !comm::Environment::read().launched)
     fail_input("--timeout ", timeout, ": no launcher started this: there is no rank to wait for");

@@ -21,7 +21,7 @@
 namespace ringlet::cli {
 namespace {
 
-/// Of a new model: --vocab, or learned from the data.
+/// The tokenizer of a new model: --vocab, or learned from the data.
 models::Tokenizer new_tokenizer(const TrainOptions& options, const TrainingData& data) {
   const models::EncoderConfig config = models::EncoderConfig::named(options.model.model);
   const auto family = config.architecture == models::Architecture::mpnet

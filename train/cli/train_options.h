@@ -1,4 +1,4 @@
-// What `ringlet train` is told, and whether it makes sense.
+// The options of `ringlet train` and their checks.
 #pragma once
 
 #include <optional>

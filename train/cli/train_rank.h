@@ -9,7 +9,7 @@
 
 namespace ringlet::cli {
 
-/// What is known before there are ranks.
+/// The state before ranks are started.
 struct TrainPlan {
   TrainOptions options;
   TrainingData data;

@@ -1,4 +1,4 @@
-// What `ringlet train` trains on: files, each with a loss, or the project's own data.
+// The data of `ringlet train`: files, each with a loss, or the project's own data.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,7 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() ? app.get_parent()->get_name() + " " + app.get_name() : app.get_name();
 }
 
-/// What could not be understood, with the option or subcommand that was perhaps meant.
+/// The unknown argument, with the option or subcommand that was perhaps meant.
 std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
   std::vector<std::string> known;
   if (is_option(unknown)) {

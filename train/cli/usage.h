@@ -1,4 +1,4 @@
-// What a command line was told wrong, in one line.
+// One-line messages for wrong command lines.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ class ParseError;
 
 namespace ringlet::cli {
 
-/// Of parsing `app`: the option, argument or subcommand that is unknown, with the one that was
-/// perhaps meant; otherwise what CLI11 says.
+/// The message for an error of parsing `app`: the unknown option, argument or subcommand, with the
+/// one that was perhaps meant; otherwise CLI11's message.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace ringlet::cli

@@ -25,8 +25,8 @@ class Replicas;
 struct DataParallelOptions {
   /// Counts the seconds of seconds_exchanging(), which takes points in the first device's time.
   bool timed = false;
-  /// Divides the summed value and gradients by the devices, those of leaves outside the module
-  /// too: for a loss that is the mean of its device's rows. Off, losses divide by the rows of the
+  /// Divides the summed value and gradients by the devices: for a loss that is the mean of its
+  /// device's rows. This includes leaves outside the module. Off, losses divide by the rows of the
   /// global batch.
   bool average = false;
   /// Gets a line where one of the devices and the first do not read each other's memory.
@@ -36,9 +36,9 @@ struct DataParallelOptions {
 /// While it lives, the loss deals the rows of its batches out to the devices, near-equal in tokens,
 /// as a Loader deals them to ranks. Its value is the sum of theirs: no embedding leaves its device.
 /// Backward adds the replicas' gradients to those of the first device, in the order of the devices;
-/// a device whose part does not use a parameter adds zero. requires_grad is the module's own.
-/// Parameters go to the replicas before the next forward; devices of one memory share them.
-/// A backward that throws leaves no gradients behind. Without gradients the transformer below deals
+/// a device adds zero for a parameter that its part does not use. requires_grad is the module's
+/// own. Parameters are sent to the replicas before the next forward; devices of one memory share
+/// them. A backward that throws leaves no gradients. Without gradients the transformer below deals
 /// its rows out, so that encode and evaluators use all devices, too, with the bits of one.
 ///
 /// The first device is the module's own; every class in it must know blank_copy. The module must

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kParameterBuffers = 3;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-/// Those that no module below has. Their names may have dots: an architecture's own.
+/// The parameters that no module below has. Architectures may use names with dots.
 std::vector<nn::Parameter> own_parameters(nn::Module& module) {
   std::vector<nn::Parameter> own = module.parameters();
   module.visit([&](const std::string&, nn::Module& below) {
@@ -25,7 +25,7 @@ std::vector<nn::Parameter> own_parameters(nn::Module& module) {
   return own;
 }
 
-/// Gathers units when their modules are entered and lets them go afterwards.
+/// Gathers units when their modules are entered and releases them afterwards.
 class Gatherer final : public UnitSharding {
  public:
   Gatherer(nn::Module& module, comm::Group group, const FullyShardedOptions& options)
@@ -92,7 +92,7 @@ class Gatherer final : public UnitSharding {
     UnitSharding::assign(parameter, value);
   }
 
-  // What a forward without a backward left whole is out of date now.
+  // Units that a forward without a backward left whole are out of date now.
   void after_step() override { release_all(); }
 
   std::int64_t forwards_together(std::int64_t n) override {
@@ -103,7 +103,7 @@ class Gatherer final : public UnitSharding {
   }
 
  private:
-  /// What a module has to do with units.
+  /// The units at and below a module.
   struct Place {
     std::size_t layer = kNone;         // the unit it is
     std::vector<std::size_t> outside;  // units at or below it that are no module of their own
@@ -126,7 +126,7 @@ class Gatherer final : public UnitSharding {
         });
       });
     for (std::size_t unit = 0; unit < states_.size(); ++unit) {
-      // What lies outside layers, a loss's head, may well compute in f32.
+      // Parameters outside layers, e.g. a loss's head, may compute in f32.
       const bool layer = states_[unit].unit->layer != nullptr;
       layouts_.emplace_back(*states_[unit].unit, states_[unit].pieces, layer ? products : none);
     }
@@ -191,7 +191,7 @@ class Gatherer final : public UnitSharding {
     if (entered_.empty() && !in_backward_) drop_all();
   }
 
-  // What failed behind post_forward has been left already.
+  // A module that failed after post_forward has been left already.
   void left(nn::Module& module) {
     const auto found = std::find(entered_.rbegin(), entered_.rend(), &module);
     if (found != entered_.rend()) entered_.erase(found.base() - 1, entered_.end());
@@ -286,7 +286,7 @@ class Gatherer final : public UnitSharding {
       try {
         work.wait();  // does not: what the device is given next is behind it
       } catch (const Error&) {
-        // The group has failed; who uses it next is told.
+        // The group has failed; its next user gets the error.
       }
       return true;
     });
@@ -306,7 +306,7 @@ class Gatherer final : public UnitSharding {
   std::vector<Whole> whole_;                   // one per unit
   std::vector<std::size_t> layers_, outside_;  // units that are modules, and the others
   std::map<const nn::Module*, Place> places_;
-  std::vector<comm::Work> dropped_;         // gathers that nobody will use
+  std::vector<comm::Work> dropped_;         // gathers that are not used
   std::vector<const nn::Module*> entered_;  // and not left, the outermost first
   bool in_backward_ = false;
 };

@@ -30,18 +30,18 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   /// parameters and buffers have gone there; whatever gradients are asked for here are asked for
   /// there. Throws what the first one threw.
   void run(const std::function<void(std::size_t)>& part);
-  /// Whether a run is under way: a part must not start another.
+  /// Whether a run is in progress: a part must not start another.
   bool running() const { return running_; }
   /// The sum of part(d), () each, over the devices, and a backward that runs on all of them.
   Variable sum(const std::function<Variable(std::size_t)>& part);
-  /// `outside`: the leaves that are no parameter of the module and whose gradients are averaged.
+  /// `outside`: leaves outside the module's parameters, to average their gradients.
   void backward(const std::vector<Variable>& values, const std::vector<Variable>& outside,
                 const Tensor& grad);
 
   /// More than 0: backward leaves gradients on their devices.
   const std::shared_ptr<int>& paused() const { return paused_; }
-  /// In adding up gradients and sending parameters, so far, by the first device's clock; waits for
-  /// it.
+  /// Total time of adding gradients and sending parameters, by the first device's clock; waits for
+  /// that device.
   double seconds_exchanging() const;
 
  private:

@@ -52,8 +52,8 @@ class OperationOrder {
 
 OperationOrder& operation_order();
 
-/// Accesses of concurrent blocks that are visible by release and acquire: all accesses of a block
-/// before its barrier number `barriers`, and those of one thread after it.
+/// Accesses of concurrent blocks that release and acquire make visible. These are all accesses of a
+/// block before its barrier number `barriers`, and those of one thread after it.
 class BlockClock {
  public:
   using Block = std::pair<OperationId, std::uint32_t>;

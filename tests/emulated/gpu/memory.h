@@ -20,7 +20,7 @@ using Address = std::uint64_t;
 /// The address range of one owner with its view and shadow.
 class Region {
  public:
-  /// `owner`: a device index, or kHost, whose addresses the host can access.
+  /// `owner`: a device index, or kHost: the host can access the addresses of those regions.
   explicit Region(int owner);
 
   int owner() const { return owner_; }

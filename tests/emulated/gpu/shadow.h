@@ -42,8 +42,8 @@ struct Granule {
 };
 static_assert(sizeof(Granule) == 32);
 
-/// The shadow of an access, from the four bytes that it begins in: one granule each, and four
-/// granules each, which are used if it is split.
+/// The shadow of an access, from the four bytes in which it begins. Every four bytes have one
+/// granule, and four more that are used if it is split.
 struct Shadow {
   Granule* whole = nullptr;
   Granule* parts = nullptr;

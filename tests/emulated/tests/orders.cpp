@@ -18,7 +18,7 @@ TEST_SUITE_BEGIN("host");
 namespace ringlet::emulated {
 namespace {
 
-/// A kernel whose thread 0 runs `body` on the memory that is its argument.
+/// A kernel: thread 0 runs `body` on the memory that is the argument.
 class LaunchedKernel {
  public:
   explicit LaunchedKernel(const std::string& body) : text_(kernel_text(body)) {
