@@ -107,9 +107,6 @@ void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
 
 // ---- sum and LayerNorm --------------------------------------------------------------------
 
-__device__ constexpr BadInputKind kIdKinds[3] = {BadInputKind::word_id, BadInputKind::position_id,
-                                                 BadInputKind::type_id};
-
 // z = the sum of up to three tables' rows: the Source of normalize_rows.cuh.
 template <class S>
 struct SummedRows {
@@ -125,7 +122,7 @@ struct SummedRows {
     for (int i = 0; i < 3; ++i) {
       if (!table[i]) continue;
       const std::int32_t id = ids[i][row];
-      check_id(report, kIdKinds[i], row, id, rows[i]);
+      check_id(report, id_kind(i), row, id, rows[i]);
 #pragma unroll
       for (int k = 0; k < kChunks; ++k) {
         S values[V];

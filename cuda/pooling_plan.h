@@ -17,11 +17,6 @@ struct PoolingPiece {
   std::int64_t limit;   // behind the last
 };
 
-template <class Args>
-RINGLET_HOST_DEVICE SentenceBounds bounds_of(const Args& args) {
-  return {args.cu_seqlens, args.sentences, args.tokens};
-}
-
 /// `Args` has sentences, tokens, columns, cu_seqlens (sentences + 1) and lengths (sentences), null
 /// where all tokens of a sentence count; pieces have `kColumns` columns, the last of a sentence
 /// what is left. A sentence out of bounds has no tokens.

@@ -28,10 +28,6 @@ struct AttentionShape {
   DType dtype;
 };
 
-RINGLET_HOST_DEVICE SentenceBounds bounds_of(const AttentionShape& shape) {
-  return {shape.cu_seqlens, shape.sentences, shape.tokens};
-}
-
 struct AttentionArgs {
   AttentionShape shape;
   void* out;  // (T, heads d)

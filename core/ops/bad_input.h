@@ -9,7 +9,13 @@
 
 namespace ringlet {
 
-enum class BadInputKind : std::uint32_t { none, label, word_id, position_id, type_id, sentence };
+enum class BadInputKind : std::uint32_t { none, label, sentence, word_id, position_id, type_id };
+
+/// Of embedding table 0 (words), 1 (positions) or 2 (token types).
+RINGLET_HOST_DEVICE BadInputKind id_kind(int table) {
+  return static_cast<BadInputKind>(static_cast<int>(BadInputKind::word_id) + table);
+}
+const char* table_name(BadInputKind id);
 
 struct BadInput {
   BadInputKind kind;
@@ -23,15 +29,24 @@ struct BadInput {
 /// The sentences of a packed batch.
 struct SentenceBounds {
   const std::int32_t* cu_seqlens;  // (sentences + 1)
+  const std::int32_t* lengths;     // (sentences) tokens that count, null means all
   std::int64_t sentences;
   std::int64_t tokens;
 
-  /// Whether sentence `s` lies within the tokens, the first at their begin, the last at their end.
+  /// Whether sentence `s` lies within the tokens, the first at their begin, the last at their end,
+  /// and has as many tokens as count.
   RINGLET_HOST_DEVICE bool hold(std::int64_t s) const {
     const std::int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
     return (s > 0 ? begin >= 0 : begin == 0) && begin <= end &&
-           (s + 1 < sentences ? end <= tokens : end == tokens);
+           (s + 1 < sentences ? end <= tokens : end == tokens) &&
+           (!lengths || (lengths[s] >= 0 && lengths[s] <= end - begin));
   }
 };
+
+/// Those of an op's arguments or of attention's shape.
+template <class Args>
+RINGLET_HOST_DEVICE SentenceBounds bounds_of(const Args& args) {
+  return {args.cu_seqlens, args.lengths, args.sentences, args.tokens};
+}
 
 }  // namespace ringlet

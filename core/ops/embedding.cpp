@@ -8,10 +8,6 @@ constinit Kernel<EmbeddingSumArgs> embedding_sum_layer_norm_kernel("embedding_su
 
 namespace {
 
-constexpr const char* kTableNames[3] = {"word", "position", "token type"};
-constexpr BadInputKind kIdKinds[3] = {BadInputKind::word_id, BadInputKind::position_id,
-                                      BadInputKind::type_id};
-
 void check_table(const char* what, const Tensor& table, DType dtype) {
   RINGLET_CHECK(table.dim() == 2, "[embedding] the ", what, " table is ", table.shape(),
                 ", expected (rows, columns)");
@@ -71,14 +67,14 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
   const Device device = tables.word.device();
   EmbeddingSumArgs args{};
   for (int i = 0; i < 3; ++i) {
-    RINGLET_CHECK_EQ(table[i]->defined(), id[i]->defined(), "[embedding] the ", kTableNames[i],
-                     " table and its ids come together");
+    RINGLET_CHECK_EQ(table[i]->defined(), id[i]->defined(), "[embedding] the ",
+                     table_name(id_kind(i)), " table and its ids come together");
     if (!table[i]->defined()) continue;
-    check_table(kTableNames[i], *table[i], dtype);
+    check_table(table_name(id_kind(i)), *table[i], dtype);
     check_same_device("embedding", tables.word, *table[i]);
     RINGLET_CHECK_EQ(table[i]->size(1), tables.word.size(1), "[embedding] columns of the ",
-                     kTableNames[i], " table");
-    check_ids(kIdKinds[i], *table[i], *id[i], tokens);
+                     table_name(id_kind(i)), " table");
+    check_ids(id_kind(i), *table[i], *id[i], tokens);
     args.table[i] = table[i]->bytes();
     args.ids[i] = id[i]->data<std::int32_t>();
     args.rows[i] = table[i]->size(0);

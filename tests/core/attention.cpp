@@ -232,8 +232,10 @@ TEST_CASE("attention takes no sentences and empty ones, and says what does not f
 TEST_CASE("sentences that do not tile the tokens are named") {
   const Tensor x = zeros({3, 12});
   const auto message = [](const char* sentence) {
-    return str("[cu_seqlens] sentence ", sentence,
-               "; cu_seqlens must start at 0, never fall and end at the number of tokens");
+    return str(
+        "[cu_seqlens] sentence ", sentence,
+        "; cu_seqlens must start at 0, never fall and end at the number of tokens, and lengths "
+        "must fit");
   };
   const auto refused = [&](const Tensor& cu_seqlens, const char* sentence) {
     CHECK_THROWS_WITH_AS(attention(x, cu_seqlens, {.heads = 2}).out.to_vector(),
@@ -246,4 +248,11 @@ TEST_CASE("sentences that do not tile the tokens are named") {
   refused(ids_of({1, 3}), "0 is tokens 1 to 3");
   refused(ids_of({0, 2, 1 << 20}), "1 is tokens 2 to 1048576");
   CHECK_THROWS_AS(attention(x, ids_of({0}), {.heads = 2}), Error);
+  for (const Ids& lengths : {Ids{2, 2}, Ids{-1, 1}}) {
+    CHECK_THROWS_AS(
+        attention(x, ids_of({0, 2, 3}), {.heads = 2, .lengths = ids_of(lengths)}).out.to_vector(),
+        Error);
+    CHECK_THROWS_AS(pooling(PoolingMode::mean, x, ids_of({0, 2, 3}), ids_of(lengths)).y.to_vector(),
+                    Error);
+  }
 }
