@@ -46,9 +46,9 @@ class LossParts final : public models::LossRunner {
   }
   ~LossParts() override { loss_.set_runner(nullptr); }
 
-  // Without gradients its transformer alone is dealt out.
+  // Without gradients its transformer alone is dealt out, and the batch is not filled up.
   Variable run(const models::PackedBatch& batch) override {
-    if (!autograd::grad_enabled()) return loss_.run_here(batch);
+    if (!autograd::grad_enabled()) return loss_.run_here(batch.to(replicas_->devices()[0]));
     const Dealt dealt = deal(batch, losses_.size());
     return replicas_->sum(
         [&](std::size_t d) { return losses_[d]->run_here(batch.select(dealt[d])); });

@@ -239,6 +239,10 @@ void Replicas::backward(const std::vector<Variable>& values, const std::vector<V
     });
   } catch (...) {
     forget_gradients();
+    for (std::size_t i = 0; i < outside.size(); ++i) {
+      outside[i].state()->has_grad = earlier[i].defined();
+      if (earlier[i].defined()) outside[i].state()->grad_buffer.copy_(earlier[i]);
+    }
     throw;
   }
   for (std::size_t i = 0; i < outside.size(); ++i) {
@@ -310,7 +314,7 @@ void Replicas::finish(Own& own) const {
   own.earlier = Tensor();
 }
 
-// What a backward that threw has left is half of something.
+// A backward that threw leaves incomplete gradients.
 void Replicas::forget_gradients() {
   for (nn::Module* module : modules_) module->zero_grad();
 }

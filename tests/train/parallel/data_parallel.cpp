@@ -228,6 +228,24 @@ TEST_CASE("averaged, the gradient of a leaf outside the module is divided, too")
   }
 }
 
+TEST_CASE("a backward that throws leaves the earlier gradient of a leaf outside the module") {
+  Experts net;
+  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(2), {.average = true});
+  const Variable outside(full({4}, 3.0), true);
+  const auto backward = [&](bool throws) {
+    const Tensor factor = full({4}, 2.0);
+    const Variable value = parallel.sum([&](nn::Module& replica, std::size_t d) {
+      const Variable part = dynamic_cast<Experts&>(replica)(d, 1);
+      return d > 0 ? part : part + autograd::sum(outside * Variable(factor));
+    });
+    if (throws) Tensor(factor).fill_(5);  // saved for backward
+    value.backward();
+  };
+  backward(false);
+  CHECK_THROWS_AS(backward(true), Error);
+  CHECK(outside.grad().to_vector() == std::vector<float>(4, 1.0F));
+}
+
 TEST_CASE("exchanging takes what the first device is at it, not the host that gives it the work") {
   const DeviceType type = default_device().type;
   if (type == DeviceType::cpu || !dynamic_cast<const DelayedDevice*>(&backend(type))) {
