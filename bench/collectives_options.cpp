@@ -8,6 +8,7 @@
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/peer_view.h"
+#include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::bench {
 
@@ -79,7 +80,7 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
   const auto bytes = CLI::AsSizeValue(false);
   add_device_option(app, device);
   app.add_option("--ranks", o.ranks, "processes, on GPUs threads")
-      ->check(CLI::Range(2, 256))
+      ->check(cli::number_in(2, 256))
       ->capture_default_str();
   app.add_option("--op", o.ops, "all_reduce, reduce_scatter, all_gather, broadcast, barrier")
       ->check(CLI::IsMember({"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}))
@@ -88,13 +89,13 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       ->transform(bytes);
   app.add_option("-e,--end", o.end, "largest buffer, bytes (256M)")->transform(bytes);
   app.add_option("-f,--factor", o.factor, "from one size to the next")
-      ->check(CLI::Range(2, 1024))
+      ->check(cli::number_in(2, 1024))
       ->capture_default_str();
   app.add_option("--rounds", o.rounds, "rounds over all sizes")
-      ->check(CLI::Range(1, 1000))
+      ->check(cli::number_in(1, 1000))
       ->capture_default_str();
   app.add_option("--seconds", o.seconds, "per size and contender in each round")
-      ->check(CLI::Range(0.001, 60.0))
+      ->check(cli::number_in(0.001, 60.0))
       ->capture_default_str();
   app.add_option("--dtype", dtype, "of the elements");
   app.add_option("--transport", transport,
@@ -105,7 +106,7 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       ->check(CLI::IsMember({"all", "ring", "direct", "in-kernel", "native"}));
   app.add_option("--segment-bytes", o.segment_bytes,
                  "longest message of ring and direct, 0: what suits the device")
-      ->check(CLI::Range(0, 1 << 30))
+      ->check(cli::number_in(0, 1 << 30))
       ->capture_default_str();
   app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
   app.add_option("--json", o.json, "write the rows to this file");

@@ -20,6 +20,7 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::bench {
 namespace {
@@ -47,18 +48,19 @@ void add_options(CLI::App& app, Options& options) {
       "the other options of Google Benchmark.");
   app.add_option("--model", options.models, "mpnet-base, bert-base, minilm-l6 or tiny");
   app.add_option("--dtype", options.dtypes, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--batch", options.batch, "pairs of a step")->check(CLI::Range(1, 1 << 16));
+  app.add_option("--batch", options.batch, "pairs of a step")->check(cli::number_in(1, 1 << 16));
   app.add_option("--histogram", options.histogram, "lengths to draw the batch from");
   app.add_option("--length", options.length, "tokens of every sentence, instead")
-      ->check(CLI::Range(1, 512));
-  app.add_option("--layers", options.layers, "instead of the model's")->check(CLI::Range(1, 1000));
+      ->check(cli::number_in(1, 512));
+  app.add_option("--layers", options.layers, "instead of the model's")
+      ->check(cli::number_in(1, 1000));
   app.add_option("--vocabulary", options.vocabulary, "instead of the model's")
-      ->check(CLI::Range(1000, 1 << 20));
+      ->check(cli::number_in(1000, 1 << 20));
   app.add_option("--counters", options.counters, "a file of counters, of an emulated GPU");
-  app.add_option("--dropout", options.dropout)->check(CLI::Range(0.0, 0.9));
+  app.add_option("--dropout", options.dropout)->check(cli::number_in(0.0, 0.9));
   add_device_option(app, options.device);
   app.add_option("--threads-per-device", options.threads, "threads of a CPU device")
-      ->check(CLI::Range(1, 1024));
+      ->check(cli::number_in(1, 1024));
 }
 
 void print_help() {

@@ -10,6 +10,7 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/parallel.h"
+#include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::bench {
 namespace {
@@ -74,7 +75,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--devices", o.devices,
                  "devices of each row but none (default: at most two CPU devices, one GPU; under a "
                  "launcher its ranks); ranks that have more than there are GPUs share them")
-      ->check(CLI::Range(1, 1024));
+      ->check(cli::number_in(1, 1024));
   app.add_option("--transport", transport,
                  "auto, shm or gloo; of GPUs, whose ranks are threads unless a launcher started "
                  "them, auto or nccl")
@@ -96,24 +97,24 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--idle-steps", o.idle_steps,
                  "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
                  "it idles; 0: none")
-      ->check(CLI::Range(0, 1000))
+      ->check(cli::number_in(0, 1000))
       ->capture_default_str();
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "pairs per device and step")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(cli::number_in(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--max-length", o.max_length, "tokens of a sentence")
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(cli::number_in(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--steps", o.steps, "timed steps per round")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(cli::number_in(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--rounds", o.rounds, "rounds, interleaved over strategies")
-      ->check(CLI::Range(1, 1000))
+      ->check(cli::number_in(1, 1000))
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps of each round that are not timed")
-      ->check(CLI::Range(0, 1000))
+      ->check(cli::number_in(0, 1000))
       ->capture_default_str();
   app.add_option("--dtype", dtype, "f32 or bf16")
       ->check(CLI::IsMember({"f32", "bf16"}))
@@ -130,7 +131,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--threads-per-device", o.threads,
                  "threads of each device (default: the processors, shared out)")
-      ->check(CLI::Range(1, 1024));
+      ->check(cli::number_in(1, 1024));
   app.add_option("--json", o.json, "write the rows to this file");
   app.add_option("--svg", o.svg, "draw the rows as bars to this file");
   if (!parse(app, argc, argv)) return std::nullopt;

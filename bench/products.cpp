@@ -19,6 +19,7 @@
 #include "ringlet/core/random.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::bench {
 namespace {
@@ -43,8 +44,8 @@ void add_options(CLI::App& app, Options& options) {
       "measured at the start; of every peer this was built with, in turn in every round, and by "
       "how much ringlet is faster (medians of the rounds); the largest error against f64 relative "
       "to the largest value.");
-  app.add_option("--hidden", options.hidden, "H")->check(CLI::Range(1, 1 << 14));
-  app.add_option("--tokens", options.tokens, "T")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--hidden", options.hidden, "H")->check(cli::number_in(1, 1 << 14));
+  app.add_option("--tokens", options.tokens, "T")->check(cli::number_in(1, 1 << 20));
   app.add_option("--form", options.forms)->check(CLI::IsMember({"NT", "NN", "TN"}));
   app.add_option("--dtype", options.dtype)->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--matmul-precision", options.precision, "of ours in f32")
@@ -52,10 +53,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--kept", options.kept, "our forward (NT) as where nothing learns, alone");
   add_device_option(app, options.device);
   app.add_option("--threads-per-device", options.threads, "of ours and of theirs")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 1000));
+      ->check(cli::number_in(1, 1024));
+  app.add_option("--rounds", options.rounds)->check(cli::number_in(1, 1000));
   app.add_option("--seconds", options.seconds, "at least, per product and round")
-      ->check(CLI::Range(0.0, 60.0));
+      ->check(cli::number_in(0.0, 60.0));
 }
 
 struct Case {

@@ -2,6 +2,8 @@
 
 #include "parse.h"
 
+#include "ringlet/train/cli/number_in.h"
+
 namespace ringlet::bench {
 
 std::optional<ScalingOptions> parse_scaling(int argc, char** argv) {
@@ -18,7 +20,7 @@ std::optional<ScalingOptions> parse_scaling(int argc, char** argv) {
                  "needs --machine");
   app.add_option("--devices", o.devices, "how many, in place of the machine's own: 1,2,4")
       ->delimiter(',')
-      ->check(CLI::Range(1, 100000));
+      ->check(cli::number_in(1, 100000));
   app.add_option("--data", o.data, "links, networks, machines and figures to compare with")
       ->capture_default_str();
   app.add_option("--json", o.json, "write all figures to this file");

@@ -6,22 +6,6 @@
 #include "ringlet/core/quote.h"
 
 namespace ringlet::train {
-namespace {
-
-const char* precision_name(MatmulPrecision precision) {
-  switch (precision) {
-    case MatmulPrecision::high:
-      return "high";
-    case MatmulPrecision::medium:
-      return "medium";
-    case MatmulPrecision::highest:
-      break;
-  }
-  return "highest";
-}
-
-}  // namespace
-
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
   const auto at_least_0 = [](const char* option, double value) {
     if (!(value >= 0)) fail_input(option, ": expected 0 or more, found ", value);

@@ -32,6 +32,8 @@ Nodes::Nodes(const LauncherOptions& options)
   require_token_beyond_loopback(options.master_addr, token_);
   open_store();
   number_nodes();
+  // Under a name that tells the others which launcher has failed.
+  store_ = join_store("launchers", this_launcher());
   agree();
 }
 
@@ -91,8 +93,10 @@ void Nodes::agree() {
 }
 
 std::unique_ptr<TcpStore> Nodes::join_attempt(int attempt) const {
-  return join_store(str("attempt ", attempt), str("the launcher of node ", node_rank_));
+  return join_store(str("attempt ", attempt), this_launcher());
 }
+
+std::string Nodes::this_launcher() const { return str("the launcher of node ", node_rank_); }
 
 void Nodes::arrive_at(const std::string& point) { store_->add(point, 1); }
 

@@ -44,6 +44,8 @@ class Nodes {
  private:
   void open_store();
   std::unique_ptr<TcpStore> join_store(const std::string& scope, const std::string& name) const;
+  /// Its name in the stores, and so in errors.
+  std::string this_launcher() const;
   void number_nodes();
   void agree();
 

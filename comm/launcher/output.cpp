@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kLongestLine = 1 << 16;  // longer ones are broken
 constexpr std::size_t kTailLines = 20;
 constexpr std::string_view kError = "ringlet: ";
+constexpr std::chrono::seconds kHeld{1};
 constexpr int kReadsPerTurn = 16;  // so that no rank keeps the launcher to itself
 
 }  // namespace
@@ -29,6 +30,7 @@ RankStream::RankStream(std::string prefix, std::ostream* screen, const std::file
 }
 
 bool RankStream::pump(int fd) {
+  if (!error_.empty() && std::chrono::steady_clock::now() - error_at_ > kHeld) show_error();
   std::array<char, 1 << 14> buffer;
   bool open = true;
   for (int i = 0; i < kReadsPerTurn; ++i) {
@@ -66,6 +68,7 @@ void RankStream::pass_on(std::string_view line) {
   show_error();
   if (screen_ != nullptr && line.starts_with(kError)) {
     error_ = line;
+    error_at_ = std::chrono::steady_clock::now();
   } else if (screen_ != nullptr) {
     *screen_ << prefix_ << line << '\n';
   }

@@ -1,6 +1,7 @@
 // The ranks' output: to the screen, each line with its rank before it, and to one file each.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -22,8 +23,8 @@ class RankStream {
   bool pump(int fd);
   /// Passes on a last line that has no newline.
   void finish();
-  /// The error that ended a ringlet program: a last line "ringlet: …", which the screen gets by
-  /// show_error() alone. Empty where there is none or no screen.
+  /// The error that ended a ringlet program: a last line "ringlet: …", held back for show_error().
+  /// A program that runs on gets it shown after kHeld. Empty without such a line or a screen.
   const std::string& error() const { return error_; }
   void show_error();
   /// The last lines, oldest first.
@@ -39,6 +40,7 @@ class RankStream {
   std::ofstream file_;
   std::string partial_;
   std::string error_;
+  std::chrono::steady_clock::time_point error_at_;
   std::deque<std::string> tail_;
 };
 

@@ -121,10 +121,15 @@ void set_matmul_precision(MatmulPrecision precision) { precision_in_use = precis
 MatmulPrecision matmul_precision() { return precision_in_use; }
 
 MatmulPrecision parse_matmul_precision(std::string_view name) {
-  if (name == "highest") return MatmulPrecision::highest;
-  if (name == "high") return MatmulPrecision::high;
-  if (name == "medium") return MatmulPrecision::medium;
+  for (const auto precision :
+       {MatmulPrecision::highest, MatmulPrecision::high, MatmulPrecision::medium})
+    if (name == precision_name(precision)) return precision;
   fail_input("unknown matmul precision ", quote(name), "; expected highest, high or medium");
+}
+
+const char* precision_name(MatmulPrecision precision) {
+  constexpr const char* kNames[] = {"highest", "high", "medium"};
+  return kNames[static_cast<int>(precision)];
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {

@@ -57,7 +57,7 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   CHECK(tokenizing_s < seconds);
   CHECK_EQ(summary["texts_per_s"], doctest::Approx(3 / seconds));
   check_refused(encode("x.npy", {"--threads-per-device", "0"}),
-                "--threads-per-device: Value 0 not in range 1 to 4096");
+                "--threads-per-device: expected a whole number from 1 to 4096, found '0'");
 }
 
 TEST_CASE("weights without use are named in one line, a key without effect in another") {

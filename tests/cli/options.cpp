@@ -29,20 +29,25 @@ TEST_CASE("unknown options and commands name the nearest one") {
 TEST_CASE("wrong values name the option and what was expected") {
   check_refused(run({"make-data"}), "FOLDER is required");
   check_refused(run({"make-data", "x", "--rows", "3"}),
-                "--rows: Value 3 not in range 30 to 1000000");
+                "--rows: expected a whole number from 30 to 1000000, found '3'");
   check_refused(run({"make-data", "x", "--seed", "abc"}),
-                "--seed: Value abc not in range 0 to 9223372036854775807");
+                "--seed: expected a whole number from 0 to 9223372036854775807, found 'abc'");
   for (const char* command : {"train", "drill", "make-data"})
     check_refused(run({command, "--seed", "-1"}),
-                  "--seed: Value -1 not in range 0 to 9223372036854775807");
-  check_refused(run({"drill", "--trials", "0"}), "--trials: Value 0 not in range 1 to 1000000");
+                  "--seed: expected a whole number from 0 to 9223372036854775807, found '-1'");
+  check_refused(run({"drill", "--trials", "0"}),
+                "--trials: expected a whole number from 1 to 1000000, found '0'");
   check_refused(run({"train", "--model", "tiny", "--max-steps", "0"}),
-                "--max-steps: Value 0 not in range 1 to 1099511627776");
+                "--max-steps: expected a whole number from 1 to 1099511627776, found '0'");
+  check_refused(run({"train", "--model", "tiny", "--lr", "abc"}),
+                "--lr: expected a number from 1e-12 to 10, found 'abc'");
+  check_refused(run({"train", "--model", "tiny", "--epochs", "1.5"}),
+                "--epochs: expected a whole number from 1 to 1048576, found '1.5'");
   for (const auto& [option, range] :
        {std::pair("--warmup", "0 to 1000000000000"), std::pair("--lr", "1e-12 to 10"),
         std::pair("--timeout", "0.1 to 86400"), std::pair("--momentum", "0 to 1")})
     check_refused(run({"train", "--model", "tiny", option, "nan"}),
-                  std::string(option) + ": Value nan not in range " + range);
+                  std::string(option) + ": expected a number from " + range + ", found 'nan'");
 }
 
 TEST_CASE("standard output that cannot be written is an error") {

@@ -127,10 +127,15 @@ TEST_CASE("bad input is two lines: the first refusal, and whose it is") {
                                  {RINGLET_PROGRAM, "train", "--model", "tiny", "--batch", "0"});
   CHECK_EQ(outcome.code, 2);
   CHECK(contains(outcome.err,
-                 "] ringlet: --batch: Value 0 not in range 1 to 1048576\n"
+                 "] ringlet: --batch: expected a whole number from 1 to 1048576, found '0'\n"
                  "ringlet: first to fail: rank "));
   CHECK(outcome.err.ends_with(" exited with code 2\n"));
   CHECK_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2);
+}
+
+TEST_CASE("a line like an error of a rank that runs on is shown") {
+  const Background running(run_command({}, shell("echo 'ringlet: waits' >&2; exec sleep 60")));
+  CHECK(Background::until([&] { return contains(running.err(), "ringlet: waits\n"); }, 10));
 }
 
 TEST_CASE("a rank that is killed gives 128 + the signal") {

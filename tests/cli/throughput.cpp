@@ -225,7 +225,7 @@ TEST_CASE("what the bench is told wrong is one line, and nothing is measured") {
   refused({"--modle", "tiny"}, "unknown option '--modle'; did you mean --model?");
   refused({"--colour"}, "unknown option '--colour'; throughput --help lists what there is");
   refused({"tiny"}, "unknown argument 'tiny'; throughput --help lists what there is");
-  refused({"--steps", "0"}, "--steps: Value 0 not in range 1 to 1048576");
+  refused({"--steps", "0"}, "--steps: expected a whole number from 1 to 1048576, found '0'");
   refused({"--model", "medium"},
           "unknown model 'medium'; expected mpnet-base, bert-base, minilm-l6, tiny or a folder");
   const std::string absent = (folder / "absent.csv").string();

@@ -265,7 +265,7 @@ TEST_CASE("a run that ended before its first checkpoint is started again in its 
           {.signal = SIGKILL, .when = [&] { return fs::exists(output / "metrics.jsonl"); }});
   CHECK_EQ(killed.code, 1000 + SIGKILL);
   const std::string refusal = "--output " + output.string() + ": the folder is not empty";
-  for (const char* foreign : {"notes.txt", "model", "checkpoint-5"}) {
+  for (const char* foreign : {"notes.txt", "model", "checkpoint-5", "metrics.jsonl.old"}) {
     ringlet::write_file(output / foreign, "");
     check_refused(run(tiny_training(output, 2)), refusal);
     fs::remove(output / foreign);

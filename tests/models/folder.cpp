@@ -368,7 +368,7 @@ TEST_CASE("unknown keys of an added token or of one with a role are named") {
   nlohmann::json config = nlohmann::json::parse(read_file(file));
   const nlohmann::json token{{"content", "[MASK]"}, {"__type", "AddedToken"}, {"new_key", 1}};
   config["mask_token"] = token;
-  config["extra_special_tokens"] = {token};
+  config["extra_special_tokens"] = nlohmann::json::array({token});
   config["added_tokens_decoder"] = {{"4", token}};
   folder.write("tokenizer_config.json", config);
   const std::vector<std::string> expected{file + ": 'mask_token.new_key'",

@@ -156,7 +156,7 @@ void add_drill(CLI::App& app) {
       "drill", "Make ranks fail at random steps and see that all end well, and restart");
   const auto options = std::make_shared<DrillOptions>();
   command->add_option("--trials", options->trials, "Faults for each transport")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(number_in(1, 1'000'000))
       ->capture_default_str();
   command->add_option("--transport", options->transports, "thread, shm, gloo")
       ->delimiter(',')
@@ -167,10 +167,10 @@ void add_drill(CLI::App& app) {
                    "nan, disk_full (default: all)")
       ->delimiter(',');
   command->add_option("--ranks", options->ranks, "Ranks of each training")
-      ->check(CLI::Range(2, 64))
+      ->check(number_in(2, 64))
       ->capture_default_str();
   command->add_option("--steps", options->steps, "Steps of each training")
-      ->check(CLI::Range(2, 1000))
+      ->check(number_in(2, 1000))
       ->capture_default_str();
   command->add_option("--timeout", options->timeout, "Seconds that a collective waits")
       ->check(number_in(0.5, 600.0))

@@ -15,6 +15,7 @@
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
+#include "ringlet/train/cli/number_in.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/timeout.h"
 #include "ringlet/train/data/lines.h"
@@ -178,7 +179,7 @@ void add_encode(CLI::App& app) {
   command->add_option("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl")
       ->required();
   command->add_option("--batch-tokens", options->batch_tokens, "Tokens of one forward, about")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(number_in(1, 1 << 24))
       ->capture_default_str();
   command->add_option("--prompt-name", options->prompt_name,
                       "The folder's prompt that goes before each line, instead of its default one");

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/number_in.h"
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/seed.h"
 #include "ringlet/train/data/synthetic.h"
@@ -48,7 +49,7 @@ void add_make_data(CLI::App& app) {
   command->add_option("FOLDER", options->folder, "A new or empty folder")->required();
   add_seed(*command, options->seed, "The same seed gives the same files");
   command->add_option("--rows", options->rows, "NLI pairs for training; the rest in proportion")
-      ->check(CLI::Range(30, 1'000'000))
+      ->check(number_in(30, 1'000'000))
       ->capture_default_str();
   command->callback([options] { make_data(*options); });
 }

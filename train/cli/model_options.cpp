@@ -9,6 +9,7 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/quote.h"
 #include "ringlet/train/cli/existing_device.h"
+#include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::cli {
 
@@ -18,7 +19,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
   command.add_option("--device", options.device, "cpu or cuda, perhaps with an index: cuda:1")
       ->capture_default_str();
   command.add_option("--threads-per-device", options.threads, "Threads of each CPU device")
-      ->check(CLI::Range(1, kMaxThreads));
+      ->check(number_in(1, kMaxThreads));
   command.add_option("--dtype", options.dtype, "What activations are kept in: f32 or bf16")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
@@ -30,7 +31,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
       ->check(CLI::IsMember({"highest", "high", "medium"}))
       ->capture_default_str();
   command.add_option("--max-length", options.max_length, "Cut texts to so many tokens")
-      ->check(CLI::Range(3, 1 << 20));
+      ->check(number_in(3, 1 << 20));
 }
 
 Device use_device(const ModelOptions& options) {

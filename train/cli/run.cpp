@@ -187,18 +187,18 @@ void add_run(CLI::App& app, int& argc, char** argv) {
   add("--nnodes", options->nnodes, "Hosts; start this command on each of them")
       ->capture_default_str();
   add("--node-rank", options->node_rank, "Which of them this is; 0 keeps the store")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, 1 << 20));
   const auto address = add("--master-addr", options->master_addr, "The address of node 0");
   const auto port = add("--master-port", options->master_port,
                         "The store's port; a free one, or 29500 for several nodes")
-                        ->check(CLI::Range(1, 65535));
+                        ->check(number_in(1, 65535));
   add("--rdzv-endpoint", options->rdzv_endpoint,
       "HOST:PORT of the node that keeps the store; nodes are numbered as they come")
       ->excludes(address)
       ->excludes(port);
   add("--rdzv-id", options->rdzv_id, "The job's name, for TORCHELASTIC_RUN_ID");
   add("--max-restarts", options->max_restarts, "How often all ranks start again after a failure")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(number_in(0, 1'000'000))
       ->capture_default_str();
   const auto log_dir = add("--log-dir", options->log_dir,
                            "Write what ranks print to DIR/attempt_A/rank_R/stdout.log, stderr.log");

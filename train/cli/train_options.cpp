@@ -43,7 +43,7 @@ void add_data_options(CLI::App& command, DataOptions& data) {
       .add_option("--num-labels", data.num_labels,
                   fmt::format("Refuse labels from this number on; needed for more than {} classes",
                               kMaxGuessedLabels))
-      ->check(CLI::Range(2, 1 << 20));
+      ->check(number_in(2, 1 << 20));
   add_score_scale(command, data.score_scale);
 }
 
@@ -55,7 +55,7 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
   command
       .add_option("--devices", options.devices,
                   "Devices of this machine, each with --batch rows of a step")
-      ->check(CLI::Range(1, 1 << 10))
+      ->check(number_in(1, 1 << 10))
       ->capture_default_str();
   command
       .add_option("--bucket-cap-mb", options.bucket_cap_mb,
@@ -88,11 +88,11 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   command
       .add_option("--epochs", a.epochs,
                   fmt::format("1 unless given; {} of the project's own data", kOwnDataEpochs))
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(number_in(1, 1 << 20));
   command.add_option("--max-steps", a.max_steps, "Instead of epochs")
-      ->check(CLI::Range(std::int64_t{1}, kMany));
+      ->check(number_in(std::int64_t{1}, kMany));
   command.add_option("--batch", a.batch_size, "Rows of a step on one device")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(number_in(1, 1 << 20))
       ->capture_default_str();
   command
       .add_option("--lr", a.lr,
@@ -127,7 +127,7 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   command
       .add_option("--gradient-accumulation-steps", a.gradient_accumulation,
                   "Batches of each device whose gradients make a step")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(number_in(1, 1 << 20))
       ->capture_default_str();
   command
       .add_option("--memory-limit", options.memory_limit,
@@ -140,9 +140,9 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
   command.add_flag("--padded", a.padded, "Pad each column, to see what it costs");
   command.add_option("--save-steps", a.save_steps, "A checkpoint every so many steps")
-      ->check(CLI::Range(kMany));
+      ->check(number_in(std::int64_t{0}, kMany));
   command.add_option("--eval-steps", a.eval_steps, "Evaluate also every so many steps")
-      ->check(CLI::Range(kMany));
+      ->check(number_in(std::int64_t{0}, kMany));
 }
 
 /// What only one strategy has is refused with any other.
@@ -165,7 +165,8 @@ void check_free_folder(const fs::path& output) {
   check_writable_folder("--output", output);
   for (const fs::path& path : list_folder(output)) {
     const std::string name = path.filename().string();
-    if (!name.starts_with('.') && !name.starts_with(train::kMetrics) && name != "eval")
+    if (!name.starts_with('.') && name != train::kMetrics &&
+        !name.starts_with(str(train::kMetrics, ".tmp.")) && name != "eval")
       fail_input("--output ", output.string(), ": the folder is not empty");
   }
   fmt::print(stderr, "{}: a run that ended before its first checkpoint is started again\n",
