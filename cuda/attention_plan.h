@@ -1,5 +1,6 @@
-// Which warp works on what. The lengths of sentences lie in device memory, so the host launches as
-// many warps as there could be tiles of 16 rows, and each finds its own tile or that it has none.
+// The assignment of tiles to warps. The host does not know the lengths of sentences, which are in
+// device memory. It launches as many warps as there can be tiles of 16 rows; each warp looks up its
+// tile, and some have none.
 #pragma once
 
 #include "ringlet/core/host_device.h"
@@ -9,8 +10,8 @@ namespace ringlet::cuda {
 
 inline constexpr int kTileRows = 16;  // queries (or keys) of a warp
 
-/// Where the slots of sentence `s` begin: one more than it has whole tiles, so that a sentence
-/// of any length finds room before the next one's, wherever its tokens begin.
+/// The first slot of sentence `s`. A sentence has one slot more than whole tiles, which is enough
+/// for any length and any first token.
 RINGLET_HOST_DEVICE std::int64_t first_slot(const AttentionShape& shape, std::int64_t s) {
   return shape.cu_seqlens[s] / kTileRows + s;
 }
@@ -58,7 +59,7 @@ struct AttentionItem {
   }
 };
 
-/// The sentence whose slots hold `slot`.
+/// The sentence that `slot` belongs to.
 RINGLET_HOST_DEVICE std::int64_t sentence_of(const AttentionShape& shape, std::int64_t slot) {
   std::int64_t low = 0, high = shape.sentences;
   while (high - low > 1) {

@@ -1,5 +1,5 @@
-// Who pools what: a thread has a few neighbouring columns of one sentence, and goes through its
-// tokens in order.
+// The assignment of columns to threads. A thread pools a few neighbouring columns of one sentence
+// and reads its tokens in order.
 #pragma once
 
 #include <cstdint>

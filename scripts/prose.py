@@ -4,7 +4,6 @@ field's terms.
 
     scripts/prose.py [PATH...]           prints each finding as file:line: finding; exit code 1 with any
     scripts/prose.py --counts [PATH...]  prints findings and sentences by folder, mean and longest sentence
-    scripts/prose.py --limits FILE       compares the findings by folder with FILE; exit code 1 above it
 """
 import collections
 import pathlib
@@ -114,8 +113,7 @@ def files(paths):
 
 def main(arguments):
     option = arguments.pop(0) if arguments and arguments[0].startswith("--") else ""
-    limits = pathlib.Path(arguments.pop(0)) if option == "--limits" else None
-    if option not in ("", "--counts", "--limits"):
+    if option not in ("", "--counts"):
         sys.exit(__doc__)
     found, lengths = collections.Counter(), collections.defaultdict(list)
     for path in files(arguments):
@@ -132,12 +130,6 @@ def main(arguments):
             mean = sum(words for words, _ in of) / len(of)
             print(f"{folder:16} {found[folder]:5} of {len(of):5} sentences, mean {mean:4.1f} words, longest "
                   f"{max(of)[0]} ({max(of)[1]})")
-    if limits:
-        allowed = dict(line.split() for line in limits.read_text().splitlines() if not line.startswith("#"))
-        over = [f"{folder}: {count} findings, {allowed.get(folder, 0)} allowed by {limits}"
-                for folder, count in found.items() if count > int(allowed.get(folder, 0))]
-        print("\n".join(over) or f"{sum(found.values())} findings, none above {limits}")
-        return bool(over)
     return not option and bool(found)
 
 

@@ -176,7 +176,7 @@ release_tests
 $quick || sanitizer_tests
 if ! $quick && [ ${#test_arguments[@]} -eq 0 ]; then
   format_check
-  check prose scripts/prose.py --limits tests/prose.txt
+  check prose scripts/prose.py
   heading "a short run of the main job"
   check "short run" short_run
   thread_tests

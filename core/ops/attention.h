@@ -12,7 +12,7 @@
 
 namespace ringlet {
 
-/// What forward and backward share.
+/// The arguments that forward and backward share.
 struct AttentionShape {
   const void* qkv;                   // (T, 3 heads d): q, k, v side by side
   const void* relative_bias;         // (32, heads), may be null
@@ -51,15 +51,15 @@ struct AttentionOptions {
   Tensor relative_bias{};  // (32, heads) by relative_position_bucket, undefined where there is none
   DropoutKey dropout{};    // of P, counted by (sentence id, head, query, key)
   Tensor sentence_ids{};   // (S) i32, undefined: 0..S-1
-  /// (S) i32: only so many first tokens of a sentence are real, the rest is padding that nobody
-  /// attends to; undefined: all are real.
+  /// (S) i32: the number of real tokens at the start of each sentence. No token attends to the rest,
+  /// which is padding. Undefined: all are real.
   Tensor lengths{};
 };
 
 struct AttentionOutput {
   Tensor out;  // (T, heads d)
-  /// (heads, T) log of the sum of exp(scores). Its rounding is of the size of the scores' own, so
-  /// gradients are less exact the larger the scores are, as those of PyTorch's fused attention.
+  /// (heads, T) log of the sum of exp(scores). Its rounding error grows with the scores, and so do
+  /// the errors of gradients, as in PyTorch's fused attention.
   Tensor lse;
 };
 /// qkv (T, 3 heads d), cu_seqlens (S + 1) i32: 0, then where each sentence ends.

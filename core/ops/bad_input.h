@@ -11,7 +11,7 @@ namespace ringlet {
 
 enum class BadInputKind : std::uint32_t { none, label, sentence, word_id, position_id, type_id };
 
-/// Of embedding table 0 (words), 1 (positions) or 2 (token types).
+/// The kind of an id for embedding table 0 (words), 1 (positions) or 2 (token types).
 RINGLET_HOST_DEVICE BadInputKind id_kind(int table) {
   return static_cast<BadInputKind>(static_cast<int>(BadInputKind::word_id) + table);
 }
@@ -43,7 +43,7 @@ struct SentenceBounds {
   }
 };
 
-/// Those of an op's arguments or of attention's shape.
+/// `Args`: an op's arguments or attention's shape.
 template <class Args>
 RINGLET_HOST_DEVICE SentenceBounds bounds_of(const Args& args) {
   return {args.cu_seqlens, args.lengths, args.sentences, args.tokens};

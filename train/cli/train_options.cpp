@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr double kFineTuningRate = 2e-5;
 constexpr double kFromScratchRate = 1e-3;
-/// Of the project's own data, if nothing else is asked for.
+/// The default for the project's own data.
 constexpr std::size_t kOwnDataEpochs = 4;
 
 void add_data_options(CLI::App& command, DataOptions& data) {
@@ -145,7 +145,7 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->check(number_in(std::int64_t{0}, kMany));
 }
 
-/// What only one strategy has is refused with any other.
+/// An option of one strategy is refused with any other.
 void check_strategy_options(const TrainOptions& options, train::Strategy strategy) {
   const auto needs = [&](train::Strategy owner, const char* option, const std::string& value) {
     if (strategy != owner)

@@ -118,7 +118,7 @@ void Replicas::on_devices(const std::function<void(std::size_t)>& job) {
 }
 
 void Replicas::send_parameters() {
-  // Whoever writes from outside writes to all of them, where they are the same bytes.
+  // Code outside that may write to the parameters may also write to the replicas.
   if (arena_->data().storage()->is_shared_outside())
     for (const Replica& replica : replicas_) replica.data.storage()->share_outside();
   if (std::exchange(sent_, arena_->data().version()) == arena_->data().version()) return;
@@ -272,7 +272,7 @@ void Replicas::set_sums_aside() {
   }
 }
 
-// A gradient that some device has is zero on the devices whose parts do not use the parameter.
+// A gradient that some device has is zero on each device that does not use the parameter.
 void Replicas::even_out() {
   std::vector<std::vector<Tensor>> missing(devices_.size());
   for (std::size_t i = 0; i < own_.size(); ++i) {
@@ -296,7 +296,7 @@ void Replicas::even_out() {
   });
 }
 
-// Of a parameter that the backward did not reach.
+// For a parameter that the backward did not reach.
 void Replicas::take_back(Own& own) {
   if (own.state->has_grad || !own.earlier.defined()) return;
   own.earlier = Tensor();

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "../ptx/memory_operations.h"
 #include "fault.h"
+#include "written.h"
 
 namespace ringlet::emulated {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 class OrderOfStreams final : public Order {
  public:
   explicit OrderOfStreams(const LaunchOrder& order) : order_(order) {}
-  bool is_before(const Stamp& earlier, const Actor&) const override {
+  bool decide(const Stamp& earlier, const Actor&) const override {
     return earlier.operation == order_.operation ||
            operation_order().is_before(earlier.operation, order_.clock);
   }

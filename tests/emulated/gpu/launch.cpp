@@ -216,10 +216,12 @@ bool Launch::run(std::int64_t instructions) {
   }
 }
 
-bool Launch::is_before(const Stamp& earlier, const Actor& now) const {
+bool Launch::decide(const Stamp& earlier, const Actor& now) const {
   if (earlier.operation != order.operation &&
-      operation_order().is_before(earlier.operation, order.clock))
+      operation_order().is_before(earlier.operation, order.clock)) {
+    remember(earlier.operation);
     return true;
+  }
   if (!kernel.acquires) return false;
   for (const auto& resident : resident_) {
     if (resident->index != now.block) continue;

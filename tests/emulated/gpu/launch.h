@@ -18,7 +18,7 @@ struct Launch;
 /// Shared memory: earlier accesses of other blocks do not conflict.
 class OrderOfBlock final : public Order {
  public:
-  bool is_before(const Stamp&, const Actor&) const override { return true; }
+  bool decide(const Stamp&, const Actor&) const override { return true; }
 };
 
 struct Block {
@@ -66,7 +66,7 @@ struct Launch final : Order {
   bool run(std::int64_t instructions);
 
   /// Orders accesses of other blocks and other operations.
-  bool is_before(const Stamp& earlier, const Actor& now) const override;
+  bool decide(const Stamp& earlier, const Actor& now) const override;
 
   Kernel& kernel;
   LaunchShape shape;

@@ -2,6 +2,7 @@
 // where threads access single ones.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -52,10 +53,21 @@ struct Shadow {
 /// Orders accesses of different blocks or operations.
 class Order {
  public:
-  virtual bool is_before(const Stamp& earlier, const Actor& now) const = 0;
+  bool is_before(const Stamp& earlier, const Actor& now) const {
+    return remembered(earlier.operation) == earlier.operation || decide(earlier, now);
+  }
 
  protected:
   ~Order() = default;
+  virtual bool decide(const Stamp& earlier, const Actor& now) const = 0;
+  /// For an operation that happened before all actors.
+  void remember(OperationId earlier) const { remembered(earlier) = earlier; }
+
+ private:
+  OperationId& remembered(OperationId earlier) const {
+    return remembered_[earlier % remembered_.size()];
+  }
+  mutable std::array<OperationId, 16> remembered_{};
 };
 
 inline bool is_before(const Stamp& stamp, const Actor& actor, const Order& order) {

@@ -256,12 +256,12 @@ class Decoder {
     const bool has_result = loads || parts[0] == "atom";
     operands_.set_address(made, from.operands.at(has_result ? 1 : 0));
     if (loads) {
-      made.run = &run_load;
+      made.run = load_of(made.access);
       set_registers(made, listed(from.operands[0]));
     } else if (is_atomic) {
       decode_atomic(made, from, parts, has_result);
     } else {
-      made.run = &run_store;
+      made.run = store_of(made.access);
       set_values(made, listed(from.operands.at(1)));
     }
   }
