@@ -51,12 +51,11 @@ class Builder:
     def units(self):
         """The .cu file of each kernel."""
         if not self.unit_of:
-            for name in os.listdir(f"{self.build}/tests/emulated"):
-                unit = f"cuda/{name.removesuffix('.o')}.cu"
-                if name.endswith(".o") and os.path.exists(f"{self.root}/{unit}"):
-                    with open(f"{self.build}/tests/emulated/{name}", "rb") as file:
-                        kernels = re.findall(rb"\.entry ([\w$]+)", file.read())
-                    self.unit_of.update((kernel.decode(), unit) for kernel in kernels)
+            for name in os.listdir(f"{self.build}/cuda"):
+                if name.endswith(".ptx"):
+                    with open(f"{self.build}/cuda/{name}", encoding="utf8") as file:
+                        kernels = re.findall(r"\.entry ([\w$]+)", file.read())
+                    self.unit_of.update((kernel, f"cuda/{name.removesuffix('.ptx')}.cu") for kernel in kernels)
         return self.unit_of
 
     def read_lines(self, report):
@@ -106,54 +105,35 @@ class Builder:
             if name not in without and not os.path.lexists(f"{to}/{name}") and not name.startswith((".", "build")):
                 os.symlink(f"{source}/{name}", f"{to}/{name}")
 
-    def patch(self, mutant, unit, to):
-        """Text of an asm is in the PTX as it stands: no compilation."""
-        with open(f"{self.root}/{mutant.path}", encoding="utf8") as file:
-            text = file.read()[mutant.begin:mutant.end]
-        with open(f"{self.build}/tests/emulated/{os.path.splitext(os.path.basename(unit))[0]}.o", "rb") as file:
-            data = file.read()
-        os.makedirs(os.path.dirname(to), exist_ok=True)
-        with open(to, "wb") as file:
-            file.write(data.replace(text.encode(), mutant.replacement.encode()))
-        return to
-
     def compile(self, mutant, unit):
         """The object's path; None if the mutant does not compile, "same" if its PTX is the original's."""
         to = f"{self.folder}/{mutant.name}/{unit.replace('/', '_')}.o"
-        if "asm volatile" in mutant.text:
-            return self.patch(mutant, unit, to)
         overlay = self.overlay(mutant)
-        stem = os.path.splitext(os.path.basename(unit))[0]
-        if unit.endswith(".cu"):
-            target = f"tests/emulated/{stem}.o"
-            words = shlex.split(self.command(target, f"-o {target}"))
-        else:
-            target = f"libringlet.a.p/{unit.replace('/', '_')}.o"
-            words = shlex.split(self.command("libringlet.a", f"-o {target}"))
-        words = [word for word in words if not word.endswith("ccache")]
-        for flag, count in (("-MD", 1), ("-MF", 2), ("-MQ", 2)):
+        kernels = os.path.splitext(unit)[0] if unit.endswith(".cu") else None
+        target = f"{kernels}.o" if kernels else f"libringlet.a.p/{unit.replace('/', '_')}.o"
+        words = shlex.split(self.command(target if kernels else "libringlet.a", f"-o {target}"))
+        compiler = next(i for i, word in enumerate(words) if os.path.basename(word) in ("nvcc", "g++", "clang++", "c++"))
+        words = words[compiler:]
+        for flag, count in (("-MD", 1), ("-MF", 2), ("-MQ", 2), ("-gencode", 2), ("--resource-usage", 1)):
             while flag in words:
                 at = words.index(flag)
                 del words[at:at + count]
         words[words.index("-o") + 1] = to
-        words[words.index("-c") + 1 if unit.endswith(".cpp") else words.index("-c") + 1] = f"{overlay}/ringlet/{unit}"
-        compiler = next(i for i, word in enumerate(words) if os.path.basename(word) in ("nvcc", "g++", "clang++", "c++"))
-        words[compiler + 1:compiler + 1] = ["-I", overlay]
+        words[words.index("-c") + 1] = f"{overlay}/ringlet/{unit}"
+        words[1:1] = ["-I", overlay]
+        if kernels:  # the emulator prefers the PTX in an object to the build's file
+            words += ["-gencode", "arch=compute_90a,code=compute_90a", "--no-compress"]
         done = subprocess.run(words, cwd=self.build, capture_output=True, text=True)
         if done.returncode != 0:
             return None
-        return "same" if unit.endswith(".cu") and ptx_of(to) == ptx_of(f"{self.build}/{target}") else to
+        return "same" if kernels and ptx_of(to) == ptx_of(f"{self.build}/{kernels}.ptx") else to
 
     def link(self, mutant, program, unit, mutated):
         to = f"{self.folder}/{mutant.name}/{program}"
         target = f"tests/emulated/{program}_emulated"
         words = shlex.split(self.command(target, f"-o {target}"))
         words[words.index("-o") + 1] = to
-        if unit.endswith(".cu"):
-            at = words.index(f"tests/emulated/{os.path.splitext(os.path.basename(unit))[0]}.o")
-            words[at] = mutated
-        else:
-            words.insert(words.index("libringlet.a"), mutated)  # before the archive's own
+        words.insert(words.index("libringlet.a"), mutated)  # before the archive's own
         subprocess.run(words, cwd=self.build, check=True, capture_output=True)
         return to
 

@@ -9,6 +9,7 @@
 #include "../ptx/decode.h"
 #include "calls.h"
 #include "limits.h"
+#include "ptx_files.h"
 #include "registers.h"
 #include "report.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 using namespace ringlet::emulated;
 
-// The embedded binary: a header, then PTX text.
+// The embedded binary: a header, then PTX text or a GPU's code.
 struct FatBinary {
   int magic, version;
   const char* data;
@@ -36,9 +37,12 @@ struct RegisteredModule {
   const FatBinary* binary = nullptr;
   std::unique_ptr<Module> module;
 
-  Module& get() {
-    if (!module) module = std::make_unique<Module>(text_of(*binary));
-    return *module;
+  Kernel& kernel(const std::string& name) {
+    if (!module) {
+      const std::string embedded = text_of(*binary);
+      module = std::make_unique<Module>(defines(embedded, name) ? embedded : ptx_with(name));
+    }
+    return module->kernel(name);
   }
 };
 
@@ -50,7 +54,7 @@ struct Registered {
 
   Kernel& kernel() {
     if (!found) {
-      found = &module->get().kernel(name);
+      found = &module->kernel(name);
       found->registers = registers_of(name);
       report_at_exit(*found);
     }

@@ -10,13 +10,6 @@ namespace {
 
 using RegisterCounts = std::unordered_map<std::string, int>;
 
-// nvcc names anonymous namespaces "_GLOBAL__N__0123abcd_", a hash of its options among others.
-std::string without_hash(std::string kernel) {
-  const std::string begin = "_GLOBAL__N__";
-  if (const auto at = kernel.find(begin); at != kernel.npos) kernel.erase(at + begin.size(), 8);
-  return kernel;
-}
-
 // "ptxas info : Compiling entry function 'NAME' for 'sm_90a'", later "ptxas info : Used 32
 // registers".
 void read_log(const std::string& path, RegisterCounts& to) {
@@ -29,7 +22,7 @@ void read_log(const std::string& path, RegisterCounts& to) {
       kernel = line.substr(begin, end - begin);
       is_hopper = line.find("sm_90", end) != line.npos;
     } else if (used != line.npos && is_hopper && !kernel.empty()) {
-      to[without_hash(kernel)] = std::atoi(line.c_str() + used + 5);
+      to[kernel] = std::atoi(line.c_str() + used + 5);
       kernel.clear();
     }
   }
@@ -46,7 +39,7 @@ RegisterCounts read_logs() {
 
 int registers_of(const std::string& kernel) {
   static const RegisterCounts counts = read_logs();
-  const auto found = counts.find(without_hash(kernel));
+  const auto found = counts.find(kernel);
   return found == counts.end() ? 0 : found->second;
 }
 

@@ -177,6 +177,7 @@ bool Streams::step() {
 }
 
 void Streams::go_on() {
+  enqueued_.notify_all();
   if (settings().seed == 0) {
     while (step()) {
     }
@@ -208,10 +209,12 @@ cudaError_t Streams::take_fault() { return std::exchange(fault_, cudaSuccess); }
 cudaError_t Streams::run_until(std::unique_lock<std::mutex>& lock,
                                const std::function<bool()>& done) {
   while (!done()) {
-    const bool ran = step();
-    lock.unlock();
-    if (!ran) std::this_thread::yield();  // another thread of the host has to enqueue first
-    lock.lock();
+    if (step()) {
+      lock.unlock();
+      lock.lock();
+    } else {  // another thread of the host enqueues or completes work first
+      enqueued_.wait_for(lock, std::chrono::milliseconds(1));
+    }
   }
   return take_fault();
 }

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -124,6 +125,7 @@ class Streams {
   bool can_advance(const Stream& stream) const;
 
   std::mutex mutex_;
+  std::condition_variable enqueued_;
   std::set<Stream*> streams_;
   std::map<int, Stream*> defaults_;
   std::uint32_t next_id_ = 0;
