@@ -258,7 +258,7 @@ TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written model") {
     MESSAGE("skipped: needs the right to mount a file system");
     return;
   }
-  const std::string train = std::string(RINGLET_PROGRAM) +
+  const std::string train = ringlet_program() +
                             " train --model tiny --max-steps 10 --no-progress --output " + disk +
                             "/out";
   const Outcome outcome = run_program(

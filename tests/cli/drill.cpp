@@ -55,7 +55,7 @@ TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in making 
 TEST_CASE("a drill that is told to end stops, and leaves nothing") {
   const TemporaryFolder folder;
   Background job(
-      {RINGLET_PROGRAM, "drill", "--trials", "100", "--transport", "shm", "--timeout", "60"},
+      {ringlet_program(), "drill", "--trials", "100", "--transport", "shm", "--timeout", "60"},
       {{"TMPDIR", folder.path().string()}});
   const auto trial_runs = [&] {
     for (const auto& work : std::filesystem::directory_iterator(folder.path()))
@@ -82,7 +82,7 @@ TEST_CASE("told to end between two trials it leaves nothing, either") {
   }
   while (::write(writer, ".", 1) > 0) {
   }
-  Background job({"sh", "-c", "exec \"$0\" \"$@\" > " + pipe, RINGLET_PROGRAM, "drill",
+  Background job({"sh", "-c", "exec \"$0\" \"$@\" > " + pipe, ringlet_program(), "drill",
                   "--transport", "thread", "--faults", "nan", "--trials", "100", "--steps", "4"},
                  {{"TMPDIR", work.string()}});
   // The trial is over and no rank is left: the drill is about to print, or blocked in it.

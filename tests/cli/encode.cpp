@@ -140,8 +140,8 @@ TEST_CASE("a number of threads in the environment that is none is refused" *
   for (const char* threads : {"abc", "0", "-2", "3x", "100000"}) {
     const Outcome outcome =
         run_program("env",
-                    {std::string("RINGLET_NUM_THREADS=") + threads, RINGLET_PROGRAM, "encode", "-",
-                     "--model", oracle("mpnet"), "--output", "/tmp/e.npy"},
+                    {std::string("RINGLET_NUM_THREADS=") + threads, ringlet_program(), "encode",
+                     "-", "--model", oracle("mpnet"), "--output", "/tmp/e.npy"},
                     {.input = kTexts});
     check_refused(outcome, std::string("RINGLET_NUM_THREADS=") + threads +
                                ": expected a number from 1 to 4096");

@@ -1,5 +1,5 @@
 // The GPU of each process under a launcher, if processes see other GPUs than their host.
-// RINGLET_PROGRAM is tests/cli/delayed_ringlet.cpp.
+// Needs delayed_ringlet as the program.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ Outcome on_ranks(int ranks, const std::string& variables, const std::vector<std:
                                "sh",
                                "-c",
                                variables + " exec \"$0\" \"$@\"",
-                               RINGLET_PROGRAM};
+                               ringlet_program()};
   all.insert(all.end(), command.begin(), command.end());
   return run(all);
 }

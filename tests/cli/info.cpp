@@ -45,7 +45,7 @@ TEST_CASE("info lists every library that the program is linked with") {
                                                  {"utf8proc", "utf8proc"},
                                                  {"z", "zlib"}};
   const auto listed = nlohmann::json::parse(run({"info", "--json"}).out)["libraries"];
-  std::istringstream sections(run_program("readelf", {"-d", RINGLET_PROGRAM}).out);
+  std::istringstream sections(run_program("readelf", {"-d", ringlet_program()}).out);
   std::set<std::string> linked;
   for (std::string line; std::getline(sections, line);)
     if (const auto at = line.find("[lib"); line.find("(NEEDED)") != line.npos && at != line.npos)

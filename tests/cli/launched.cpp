@@ -15,7 +15,7 @@ const std::string kModel = (fs::path(RINGLET_TESTS_DIR) / "oracles/mpnet").strin
 
 Outcome launched(int ranks, std::vector<std::string> command, const RunOptions& options = {}) {
   command.insert(command.begin(),
-                 {"run", "--nproc-per-node", std::to_string(ranks), RINGLET_PROGRAM});
+                 {"run", "--nproc-per-node", std::to_string(ranks), ringlet_program()});
   return run(command, options);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("--timeout is how long ranks of evaluate and encode wait for one that 
                                  "sh",
                                  "-c",
                                  "[ $RANK = 0 ] || kill -STOP $$; exec \"$0\" \"$@\"",
-                                 RINGLET_PROGRAM};
+                                 ringlet_program()};
     all.insert(all.end(), command.begin(), command.end());
     all.insert(all.end(), {"--timeout", "1.5"});
     const auto start = std::chrono::steady_clock::now();

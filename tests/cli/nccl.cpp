@@ -15,9 +15,13 @@ using ringlet::str;
 namespace {
 
 Outcome share_gpu(const std::string& ranks, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> command{
-      "CUDA_VISIBLE_DEVICES=0", RINGLET_PROGRAM, "run", "--nproc-per-node", ranks,
-      RINGLET_RANK_PROGRAM,     "nccl"};
+  std::vector<std::string> command{"CUDA_VISIBLE_DEVICES=0",
+                                   ringlet_program(),
+                                   "run",
+                                   "--nproc-per-node",
+                                   ranks,
+                                   RINGLET_RANK_PROGRAM,
+                                   "nccl"};
   command.insert(command.end(), more.begin(), more.end());
   return run_program("env", command);
 }
@@ -47,9 +51,14 @@ TEST_CASE("two and four processes on one GPU sum over NCCL to a CPU's bits") {
 TEST_CASE("two processes on one GPU that are no hosts of their own are told so before NCCL is") {
   if (!has_gpu()) return;
   const TemporaryFolder folder;
-  std::vector<std::string> command{
-      "-u", "NCCL_HOSTID",  "CUDA_VISIBLE_DEVICES=0", RINGLET_PROGRAM, "run", "--nproc-per-node",
-      "2",  RINGLET_PROGRAM};
+  std::vector<std::string> command{"-u",
+                                   "NCCL_HOSTID",
+                                   "CUDA_VISIBLE_DEVICES=0",
+                                   ringlet_program(),
+                                   "run",
+                                   "--nproc-per-node",
+                                   "2",
+                                   ringlet_program()};
   const auto training = tiny_training(folder / "out", 1, {"--strategy", "ddp", "--device", "cuda"});
   command.insert(command.end(), training.begin(), training.end());
   const Outcome outcome = run_program("env", command);

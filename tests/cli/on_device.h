@@ -2,11 +2,18 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/error.h"
 #include "ringlet/tests/device.h"
+
+/// The program `ringlet`: of this build, or the one in RINGLET_TEST_PROGRAM.
+inline std::string ringlet_program() {
+  const char* const other = std::getenv("RINGLET_TEST_PROGRAM");
+  return other ? other : RINGLET_PROGRAM;
+}
 
 /// Whether one of the words, also after those of a launcher, starts a program that takes --device.
 inline bool computes(const std::vector<std::string>& command) {
@@ -16,7 +23,7 @@ inline bool computes(const std::vector<std::string>& command) {
     if (word == RINGLET_THROUGHPUT || word == RINGLET_COLLECTIVES) return true;
 #endif
     const bool verb = word == "train" || word == "encode" || word == "evaluate";
-    if (verb && before == RINGLET_PROGRAM) return true;
+    if (verb && before == ringlet_program()) return true;
     before = word;
   }
   return false;

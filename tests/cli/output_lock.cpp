@@ -18,7 +18,7 @@ using ringlet::read_file;
 namespace {
 
 std::vector<std::string> program(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), RINGLET_PROGRAM);
+  arguments.insert(arguments.begin(), ringlet_program());
   return arguments;
 }
 

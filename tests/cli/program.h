@@ -16,6 +16,7 @@
 
 #include "ringlet/core/file.h"
 #include "ringlet/tests/cli/on_device.h"
+#include "ringlet/tests/emulated/emulated.h"
 #include "ringlet/tests/files.h"
 
 struct Outcome {
@@ -33,6 +34,16 @@ struct RunOptions {
   int signal = 0;              // sent once `when` is true, if that is within a minute
   std::function<bool()> when = {};
 };
+
+/// Without the lines in which programs say that their GPU is emulated.
+inline std::string without_notice(std::string text) {
+  constexpr const char* kNotice = ringlet::emulated::kNotice;
+  for (auto at = text.find(kNotice); at != text.npos; at = text.find(kNotice)) {
+    const auto begin = text.rfind('\n', at) + 1;  // 0 in the first line
+    text.erase(begin, text.find('\n', at) + 1 - begin);
+  }
+  return text;
+}
 
 inline Outcome run_program(const std::string& program, const std::vector<std::string>& arguments,
                            const RunOptions& options = {}) {
@@ -75,12 +86,12 @@ inline Outcome run_program(const std::string& program, const std::vector<std::st
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   if (options.output_to.empty()) outcome.out = ringlet::read_file(folder / "out");
-  outcome.err = ringlet::read_file(folder / "err");
+  outcome.err = without_notice(ringlet::read_file(folder / "err"));
   return outcome;
 }
 
 inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
-  return run_program(RINGLET_PROGRAM, arguments, options);
+  return run_program(ringlet_program(), arguments, options);
 }
 
 /// The program ended with code 2 and printed exactly this line.

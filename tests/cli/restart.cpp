@@ -52,8 +52,8 @@ std::vector<std::string> waiting_training(const fs::path& output, const fs::path
       str("echo pid $$; until [ -e '", go.string(), "' ]; do sleep 0.02; done; ", "touch '",
           go.string(), "'-$TORCHELASTIC_RESTART_COUNT; ", "exec \"$0\" \"$@\"");
   std::vector<std::string> command{
-      RINGLET_PROGRAM, "run", "--nproc-per-node", "2", "--max-restarts", "1", "sh", "-c", wait,
-      RINGLET_PROGRAM};
+      ringlet_program(), "run", "--nproc-per-node", "2", "--max-restarts", "1", "sh", "-c", wait,
+      ringlet_program()};
   for (const std::string& word :
        tiny_training(output, kRestartSteps,
                      {"--strategy", "ddp", "--save-steps", std::to_string(kSaveSteps)}))

@@ -18,7 +18,7 @@ const std::string rank_program = RINGLET_RANK_PROGRAM;
 
 std::vector<std::string> run_command(const std::vector<std::string>& options,
                                      const std::vector<std::string>& program) {
-  std::vector<std::string> command{RINGLET_PROGRAM, "run"};
+  std::vector<std::string> command{ringlet_program(), "run"};
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), program.begin(), program.end());
   return command;
@@ -124,7 +124,7 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
 
 TEST_CASE("bad input is two lines: the first refusal, and whose it is") {
   const Outcome outcome = launch({"--nproc-per-node", "3"},
-                                 {RINGLET_PROGRAM, "train", "--model", "tiny", "--batch", "0"});
+                                 {ringlet_program(), "train", "--model", "tiny", "--batch", "0"});
   CHECK_EQ(outcome.code, 2);
   CHECK(contains(outcome.err,
                  "] ringlet: --batch: expected a whole number from 1 to 1048576, found '0'\n"

@@ -52,7 +52,7 @@ TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its
   const fs::path own = folder / "own", launched = folder / "launched";
   REQUIRE_EQ(train(own, {"--strategy", "ddp", "--devices", "2"}).code, 0);
   std::vector<std::string> command = training(launched, {"--strategy", "fsdp"});
-  command.insert(command.begin(), {"run", "--nproc-per-node", "2", RINGLET_PROGRAM});
+  command.insert(command.begin(), {"run", "--nproc-per-node", "2", ringlet_program()});
   const Outcome outcome = run(command);
   REQUIRE_EQ(outcome.code, 0);
   CHECK((weights_in(own) == weights_in(launched)));
@@ -105,7 +105,7 @@ TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy tak
 TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
-  std::vector<std::string> command{RINGLET_PROGRAM,
+  std::vector<std::string> command{ringlet_program(),
                                    "run",
                                    "--nproc-per-node",
                                    "2",
@@ -114,7 +114,7 @@ TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
                                    "sh",
                                    "-c",
                                    "echo pid $$; exec \"$0\" \"$@\"",
-                                   RINGLET_PROGRAM};
+                                   ringlet_program()};
   for (const std::string& word : tiny_training(
            folder / "out", 4000, {"--strategy", "ddp", "--timeout", "5", "--save-steps", "1"}))
     command.push_back(word);

@@ -173,7 +173,7 @@ TEST_CASE("--threads-per-device is how many threads a device has" * doctest::tes
     const fs::path output = folder / per_device;
     std::vector<std::string> command =
         tiny_training(output, 100'000, {"--threads-per-device", per_device});
-    command.insert(command.begin(), RINGLET_PROGRAM);
+    command.insert(command.begin(), ringlet_program());
     const Background job(command);
     REQUIRE(Background::until(
         [&] {

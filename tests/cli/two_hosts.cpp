@@ -20,13 +20,13 @@ Outcome on_two_hosts(const std::vector<std::string>& command) {
   std::vector<std::string> arguments{"--nproc-per-node", "2"};
   arguments.insert(arguments.end(), command.begin(), command.end());
   const Outcome outcome = with_environment(
-      {{"RINGLET", RINGLET_PROGRAM}}, [&] { return run_program(RINGLET_TWO_HOSTS, arguments); });
+      {{"RINGLET", ringlet_program()}}, [&] { return run_program(RINGLET_TWO_HOSTS, arguments); });
   MESSAGE(outcome.err.substr(0, outcome.err.find('\n')));  // the form in use
   return outcome;
 }
 
 Outcome train_on_two_hosts(std::vector<std::string> training) {
-  training.insert(training.begin(), RINGLET_PROGRAM);
+  training.insert(training.begin(), ringlet_program());
   return on_two_hosts(training);
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a port that is taken is another program's") {
   const std::string go = (folder / "go").string();
   Background script({"sh", "-c", "until [ -e " + go + " ]; do sleep 0.01; done; exec \"$0\" \"$@\"",
                      RINGLET_TWO_HOSTS, "--nproc-per-node", "1", RINGLET_RANK_PROGRAM, "group"},
-                    {{"RINGLET", RINGLET_PROGRAM}, {"TWO_HOSTS", "loopback"}});
+                    {{"RINGLET", ringlet_program()}, {"TWO_HOSTS", "loopback"}});
   const auto taken = ringlet::comm::listen_at("127.0.0.1", 20000 + script.pid() % 10000);
   ringlet::write_file(go, "");
   CHECK_EQ(script.wait(60), 0);

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "../device.h"
+#include "ringlet/core/backend.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/fill.h"
@@ -221,4 +222,19 @@ TEST_CASE("beyond the memory limit of a device a tensor is refused, with the byt
   CHECK(memory_stats(device).limit == 1000);
   set_memory_limit(device, 0);
   CHECK(empty({1000}, DType::f32, device).defined());
+}
+
+TEST_CASE("a copy to another device takes the values of its moment") {
+  const Device first = default_device();
+  const int devices = first.type == DeviceType::cpu ? 2 : backend(first.type).device_count();
+  const Device second{first.type, (first.index + 1) % devices};
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = full({1000}, i);
+    const Tensor y = x.to(second);
+    x.fill_(-1);  // after the copy has read it
+    const Tensor back = (y + 1).to(first);
+    CHECK(y.device() == second);
+    CHECK(y.to_vector() == Floats(1000, static_cast<float>(i)));
+    CHECK((back + 1).to_vector() == Floats(1000, static_cast<float>(i + 2)));
+  }
 }

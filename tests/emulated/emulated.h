@@ -11,6 +11,10 @@
 
 namespace ringlet::emulated {
 
+/// Printed to stderr when a program first uses the GPU.
+inline constexpr const char* kNotice =
+    "emulated GPU: kernels run on the CPU; times are no measurements";
+
 struct Settings {
   /// Chooses the order of warps, blocks and streams; 0 is program order.
   std::uint64_t seed = 1;

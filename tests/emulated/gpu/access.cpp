@@ -85,7 +85,7 @@ void note(Warp& warp, const Instruction& at, const Place& place, const AccessedB
               describe(*raced, actor) + ", and nothing orders the two");
 }
 
-/// Whether a read may have the bytes.
+/// False for ld.nc of bytes that the same launch has written.
 bool is_constant(const Instruction& at, const Place& place, const AccessedBytes& bytes,
                  OperationId operation) {
   return !at.access.is_constant || !is_written_by(place.shadow, bytes, operation);
@@ -155,7 +155,7 @@ bool access_together(Warp& warp, const Instruction& at, Mask mask, u32 nbytes, b
   if ((begin & (nbytes - 1)) != 0 || !place.data) return false;
   if (!is_constant(at, place, bytes, actor.operation)) return false;
   if (!writes && !is_written(place.written, begin, bytes.nbytes)) return false;
-  // Of lanes that read the same bytes, the shadow distinguishes one and several.
+  // The shadow keeps one reader, or that there are several.
   const int step = stride == 0 ? last - first : 1;
   for (int lane = first; lane <= last; lane += step) {
     const std::uint64_t offset = static_cast<std::uint64_t>(lane - first) * stride;

@@ -43,7 +43,10 @@ Streams& Streams::instance() {
 }
 
 Stream* Streams::make(int device) {
-  if (next_id_ == 0) random_.seed(settings().seed);
+  if (next_id_ == 0) {
+    random_.seed(settings().seed);
+    std::fprintf(stderr, "%s\n", kNotice);
+  }
   auto* const stream = new Stream;
   stream->id = next_id_++;
   stream->device = device;
