@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the prose of comments and Markdown files: sentences of at most 25 words, plain openings, the
+"""Checks the prose of comments, test names and Markdown files: sentences of at most 25 words, plain openings, the
 field's terms.
 
     scripts/prose.py [PATH...]           prints each finding as file:line: finding; exit code 1 with any
@@ -48,6 +48,12 @@ def source_blocks(text):
             block = []
     if block:
         yield start, " ".join(block)
+
+
+def test_names(text):
+    for found in re.finditer(r'TEST_CASE(?:_FIXTURE)?\((?:\w+,)?\s*((?:"[^"\n]*"\s*)+)', text):
+        name = "".join(re.findall('"([^"]*)"', found[1]))
+        yield text.count("\n", 0, found.start()) + 1, name[0].upper() + name[1:]
 
 
 def script_blocks(text):
@@ -100,7 +106,7 @@ def findings(sentence):
 def blocks_of(path):
     text = path.read_text(errors="replace")
     if path.suffix in SOURCES:
-        return source_blocks(text)
+        return [*source_blocks(text), *test_names(text)]
     return markdown_blocks(text) if path.suffix == ".md" else script_blocks(text)
 
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/comm/stores/tcp_door.h"
+#include "ringlet/comm/stores/tcp_handshakes.h"
 #include "ringlet/comm/stores/tcp_members.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/thread.h"
@@ -19,7 +19,8 @@ namespace ringlet::comm {
 
 class TcpStoreServer::Impl {
  public:
-  explicit Impl(const TcpStoreServerOptions& options) : wakeup_(make_wakeup()), door_(options) {
+  explicit Impl(const TcpStoreServerOptions& options)
+      : wakeup_(make_wakeup()), handshakes_(options) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { serve(); });
   }
@@ -29,7 +30,7 @@ class TcpStoreServer::Impl {
     thread_.join();
   }
 
-  int port() const { return door_.port(); }
+  int port() const { return handshakes_.port(); }
   const TcpMembers& members() const { return members_; }
 
  private:
@@ -46,8 +47,8 @@ class TcpStoreServer::Impl {
   void serve_once() {
     polled_.assign(1, {wakeup_.fd(), POLLIN, 0});
     members_.poll_into(polled_);
-    const std::size_t door = polled_.size();
-    door_.poll_into(polled_);
+    const std::size_t first = polled_.size();
+    handshakes_.poll_into(polled_);
     if (poll(polled_.data(), polled_.size(), patience()) < 0) {
       RINGLET_CHECK(errno == EINTR, "[store] poll: ", std::strerror(errno));
       return;
@@ -55,20 +56,20 @@ class TcpStoreServer::Impl {
     if (polled_[0].revents != 0) clear(wakeup_);
     // Ranks first, unauthenticated clients last.
     members_.serve(&polled_[1]);
-    door_.serve(&polled_[door], [&](Socket socket) { members_.add(std::move(socket)); });
+    handshakes_.serve(&polled_[first], [&](Socket socket) { members_.add(std::move(socket)); });
   }
 
   /// Milliseconds until the server must act even if no client sends; at most a minute.
   int patience() const {
     constexpr auto kLongest = std::chrono::minutes(1);
     const auto now = std::chrono::steady_clock::now();
-    const Deadline next = std::min({door_.next_due(), members_.next_sign(), now + kLongest});
+    const Deadline next = std::min({handshakes_.next_due(), members_.next_sign(), now + kLongest});
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
     return static_cast<int>(std::max<long>(wait.count(), 0));
   }
 
   Socket wakeup_;
-  TcpDoor door_;
+  TcpHandshakes handshakes_;
   TcpMembers members_;
   std::vector<pollfd> polled_;
   std::atomic<bool> stop_{false};
@@ -78,7 +79,7 @@ class TcpStoreServer::Impl {
 void require_token_beyond_loopback(const std::string& host, const Token& token) {
   if (token.empty() && (host.empty() || !is_loopback(host)))
     fail_input("RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as ",
-               host.empty() ? "*" : host, " is open to strangers");
+               host.empty() ? "*" : host, " accepts connections of any host");
 }
 
 std::string host_to_listen_at(const std::string& host, const Token& token) {

@@ -20,7 +20,7 @@ struct TcpStoreServerOptions {
   /// A connection is closed if it has not proved by then that it knows the token.
   Timeout handshake_timeout = std::chrono::seconds(5);
   /// Most unauthenticated connections; a new one replaces the oldest.
-  std::size_t max_strangers = 256;
+  std::size_t max_handshakes = 256;
 };
 
 /// InputError unless there is a token or all addresses of `host` are loopback.

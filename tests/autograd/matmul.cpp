@@ -141,7 +141,7 @@ TEST_CASE("a layer adds its input's gradient where the earlier one lies, roundin
   }
 }
 
-TEST_CASE("a layer leaves an earlier gradient alone that somebody else has") {
+TEST_CASE("a layer does not change an earlier gradient that another tensor shares") {
   const Variable x(tensor<float>({1, 2}, {1, 2}), true);
   const Variable weight(tensor<float>({0, 3, 5, 0}, {2, 2}), true);
   const Variable h = x * 1;

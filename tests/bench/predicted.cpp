@@ -183,7 +183,7 @@ TEST_CASE("each term is to blame for the ms that it alone has beyond the model, 
     }
 }
 
-TEST_CASE("of several terms the largest is to blame, in the direction of their sum") {
+TEST_CASE("the largest of several terms is named as the cause, in the direction of their sum") {
   CHECK(std::string(Excess{3, 5, -1, 0}.blame()) == "collectives");
   CHECK(std::string(Excess{3, -5, -1, 0}.blame()) == "collectives");
   CHECK(std::string(Excess{6, -5, 0, 0}.blame()) == "compute");
@@ -238,7 +238,7 @@ TEST_CASE("a GPU computes beside its collectives, and sends the embedding's grad
   CHECK(step.exposed_s < modelled(predicted, Strategy::ddp, 0).exposed_s);
 }
 
-TEST_CASE("what the columns of a pair send apart is predicted apart") {
+TEST_CASE("bytes that the columns of a pair send separately are predicted separately") {
   ThroughputOptions options = two_devices();
   options.per_column = true;
   const std::vector<Row> rows{row_of("none", 1, kAlone)};
@@ -246,7 +246,7 @@ TEST_CASE("what the columns of a pair send apart is predicted apart") {
   CHECK(predict(rows, options).rows[4].speedup < predict(rows).rows[4].speedup);
 }
 
-TEST_CASE("the table: what was measured beside what is modelled, and who is to blame") {
+TEST_CASE("the table: measured figures beside modelled ones, and the cause of the difference") {
   const Predicted predicted =
       predict({row_of("none", 1, kAlone), row_of("unconnected", 2, {1, 110, 220, 44}),
                row_of("ddp", 2, {1, 200, 400, 81, 30})});

@@ -37,7 +37,7 @@ TEST_CASE("a step is weighed, then the same one is timed by its device's clock")
   CHECK(times.between_ms >= 0);
 }
 
-TEST_CASE("what a layer's gradients must move: operands, products and sums, each once") {
+TEST_CASE("a layer's gradients must move operands, products and sums, each once") {
   MatmulArgs args{};
   float sums[8] = {};
   args.batch = 1;
@@ -105,7 +105,7 @@ TEST_CASE("backwards of a LayerNorm are told apart by what lies around it") {
   CHECK(label() == "layer_norm_backward");
 }
 
-TEST_CASE("what an embedding must move depends on the rows that its ids name") {
+TEST_CASE("the bytes that an embedding must move depend on the rows that its ids name") {
   struct Seen : KernelObserver {
     void before(const char*, const void*, Device) override {}
     void after(const char* name, const void* args, Device device) override {

@@ -39,7 +39,7 @@ TEST_CASE("speed-ups are over the step of one device, wherever in the table it i
   CHECK(table.find("| fsdp | 2 | f32 | 320.00 | 0.500 |") != std::string::npos);
 }
 
-TEST_CASE("the report says whose steps are replayed as graphs, and whose are launched op by op") {
+TEST_CASE("the report says which steps are replayed as graphs, and which are launched op by op") {
   const std::vector<Row> rows{row_of("none", 1, 50, 0.97), row_of("ddp", 2, 100),
                               row_of("fsdp", 2, 200)};
   CHECK_EQ(replayed_line(rows), "Replayed as graphs: `none`; launched op by op: `ddp`, `fsdp`.\n");

@@ -94,7 +94,7 @@ TEST_CASE("the bytes that a rank sends are those that were counted") {
   CHECK(counted == 3);
 }
 
-TEST_CASE("the step of one device is one whose phases are apart: not a GPU's replayed one") {
+TEST_CASE("the step of one device has separate phases: it is not a GPU's replayed one") {
   const TemporaryFolder folder;
   const std::string file = (folder / "report.json").string();
   ringlet::write_file(file, R"({"rows": [{"strategy": "none", "devices": 1, "dtype": "bf16",

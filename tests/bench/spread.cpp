@@ -101,7 +101,7 @@ TEST_CASE("waiting for the slowest comes on top of collectives, whatever hides o
     }
 }
 
-TEST_CASE("who is alone or exchanges nothing waits for nobody, nor do ranks that do not stray") {
+TEST_CASE("a single rank, one that exchanges nothing and ranks without spread do not wait") {
   DeviceStep steady = kStraying;
   steady.spread = 0;
   for (const Strategy strategy :

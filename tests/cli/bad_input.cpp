@@ -297,7 +297,7 @@ TEST_CASE_FIXTURE(Fixture, "a trained model is not trained further on generated 
                        {"ringlet: --model " + model + ": ", "needs --data"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a checkpoint whose numbers contradict each other") {
+TEST_CASE_FIXTURE(Fixture, "a checkpoint with numbers that contradict each other") {
   const fs::path state = folder / "run/checkpoint-4/trainer_state.json";
   const auto train = [&](std::vector<std::string> more) {
     more.insert(more.begin(),

@@ -107,7 +107,7 @@ TEST_CASE("--timeout is how long ranks of evaluate and encode wait for one that 
                 "--timeout 3: no launcher started this: there is no rank to wait for");
 }
 
-TEST_CASE("what rank 0 of an encode cannot read ends all ranks, with the code of bad input") {
+TEST_CASE("input that rank 0 of an encode cannot read ends all ranks, with the code of bad input") {
   const TemporaryFolder folder;
   const Outcome outcome = launched(2, {"encode", (folder / "absent").string(), "--model", kModel,
                                        "--output", (folder / "out.npy").string()});

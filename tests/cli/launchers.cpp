@@ -58,7 +58,7 @@ void check_launcher(const std::string& launcher, std::vector<std::string> argume
 
 }  // namespace
 
-TEST_CASE("a program that nobody launched is a world of one") {
+TEST_CASE("a program without a launcher is a world of one") {
   CHECK_EQ(outputs({{}}, "group"), str("rank 0: the sum is 0 over 1, auto, cpu:0 with ",
                                        ringlet::comm::usable_processors(), " threads\n"));
 }
@@ -111,7 +111,7 @@ TEST_CASE("variables that make no sense end the program with code 2") {
         CHECK_EQ(outcome.code, 2);
         CHECK_EQ(outcome.err,
                  "rank_program: RINGLET_TOKEN: expected a secret that all hosts know "
-                 "(or RINGLET_TOKEN_FILE), as 192.0.2.1 is open to strangers\n");
+                 "(or RINGLET_TOKEN_FILE), as 192.0.2.1 accepts connections of any host\n");
       });
 }
 

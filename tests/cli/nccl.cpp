@@ -70,7 +70,7 @@ TEST_CASE("two processes on one GPU that are no hosts of their own are told so b
 
 // Checks the other rank's own report after the end of its communicator, since the launcher also
 // ends that rank.
-TEST_CASE("a process that is killed ends the others, whose GPUs wait for it") {
+TEST_CASE("a process that is killed ends the others while their GPUs wait for it") {
   if (!has_gpu()) return;
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = share_gpu("2", {"1", "kill"});

@@ -122,7 +122,7 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
   CHECK(all_gone(pids_in(outcome.out)));
 }
 
-TEST_CASE("bad input is two lines: the first refusal, and whose it is") {
+TEST_CASE("bad input is two lines: the first refusal, and its rank") {
   const Outcome outcome = launch({"--nproc-per-node", "3"},
                                  {ringlet_program(), "train", "--model", "tiny", "--batch", "0"});
   CHECK_EQ(outcome.code, 2);
@@ -412,7 +412,7 @@ TEST_CASE("nodes at one endpoint number themselves, fail and start again togethe
   }
 }
 
-TEST_CASE("a node whose launcher is killed ends the job on the other") {
+TEST_CASE("a node with a killed launcher ends the job on the other") {
   const std::string endpoint = "127.0.0.1:" + free_port();
   const auto command =
       run_command({"--nnodes", "2", "--rdzv-endpoint", endpoint}, {rank_program, "sleep"});
@@ -432,7 +432,7 @@ TEST_CASE("a node whose launcher is killed ends the job on the other") {
   }
 }
 
-TEST_CASE("a node whose launcher has stopped is named, and the other ends its ranks") {
+TEST_CASE("a node with a stopped launcher is named, and the other ends its ranks") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank) {
     return node_command(port, rank, {"--node-timeout", "3", "--grace", "0.5"},
@@ -539,7 +539,7 @@ TEST_CASE("run refuses what makes no sense") {
   check_refused(
       run({"run", "--nnodes", "2", "--node-rank", "0", "--master-addr", "192.0.2.1", "x"}),
       "RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as "
-      "192.0.2.1 is open to strangers");
+      "192.0.2.1 accepts connections of any host");
   check_refused(run({"run", "--tee", "3", "x"}), "--tee requires --log-dir");
   check_refused(run({"run", "--log-dir", "logs", "--tee", "5", "x"}),
                 "--tee 5: expected 0 to 3 (1 standard output, 2 standard error, 3 both), or "

@@ -44,7 +44,7 @@ TEST_CASE("scaling starts from the step that throughput measured") {
   CHECK(points[0]["compute_ms"].get<double>() == doctest::Approx(270));
 }
 
-TEST_CASE("what scaling is told wrong is one line, and nothing is written") {
+TEST_CASE("a wrong option of scaling is one line, and nothing is written") {
   const TemporaryFolder folder;
   const auto refused = [](const std::vector<std::string>& command, const std::string& line) {
     const Outcome outcome = run_program(RINGLET_SCALING, command);

@@ -129,7 +129,7 @@ TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
   CHECK_MESSAGE(err.find(": rank 0 waited 5 s for rank 1; ") != err.npos, err);
 }
 
-TEST_CASE("batches whose gradients make a step count as that many rows") {
+TEST_CASE("batches that share a step count as one batch of all their rows") {
   const TemporaryFolder folder;
   const auto epochs = [&](const std::vector<std::string>& more) {
     static int run = 0;
@@ -146,7 +146,7 @@ TEST_CASE("batches whose gradients make a step count as that many rows") {
         doctest::Approx(2 * epochs({})).epsilon(0.02));
 }
 
-TEST_CASE("what several devices cannot do is refused before anything is written" *
+TEST_CASE("options that several devices do not support are refused before anything is written" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
   CHECK(train(folder / "out", {"--devices", "2"}).err.find("--devices 2: needs a --strategy") !=

@@ -214,7 +214,7 @@ TEST_CASE("padding alone: one forward for all columns, and tokens of which some 
   CHECK(padded.row()["tokens_per_pair"] == packed.row()["tokens_per_pair"]);
 }
 
-TEST_CASE("what the bench is told wrong is one line, and nothing is measured") {
+TEST_CASE("a wrong option of the bench is one line, and nothing is measured") {
   const TemporaryFolder folder;
   const auto refused = [](const std::vector<std::string>& command, const std::string& line) {
     const Outcome outcome = run_program(RINGLET_THROUGHPUT, command);
@@ -292,8 +292,10 @@ TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has n
   CHECK(ddp["wire_bytes"] > 0);
 }
 
-TEST_CASE("throughput says beside what it measured what the model predicts, and who is to blame" *
-          doctest::test_suite("host")) {
+TEST_CASE(
+    "throughput prints the model's prediction beside the measurement, and the cause of the "
+    "difference" *
+    doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const Measured run = measured(
       folder,

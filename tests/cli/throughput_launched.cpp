@@ -69,7 +69,7 @@ TEST_CASE("processes of a launcher speak as they are told to") {
 }
 #endif
 
-TEST_CASE("what processes of a launcher cannot measure is refused in one line") {
+TEST_CASE("figures that processes of a launcher cannot measure are refused in one line") {
   const auto refused = [](const Words& more, const std::string& line) {
     const Outcome outcome = launched_table(more);
     CHECK_EQ(outcome.code, 2);

@@ -11,7 +11,7 @@ TEST_SUITE_BEGIN("host");
 
 using namespace ringlet::comm;
 
-TEST_CASE("the first cause counts, whoever raises it") {
+TEST_CASE("the first cause counts, from any rank") {
   const auto alarm = make_local_alarm();
   CHECK(!alarm->raised());
   CHECK(alarm->cause().empty());

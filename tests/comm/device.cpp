@@ -119,7 +119,7 @@ TEST_CASE("a tensor may go before its collective has run on the device") {
       2);
 }
 
-TEST_CASE("in one launch: the bits of ring and direct, whose schedule the ranks' bytes sent are") {
+TEST_CASE("in one launch: the bits of ring and direct, and the bytes sent of their schedule") {
   if (!on_a_gpu()) return;
   for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct})
     for (const DType dtype : {DType::f32, DType::bf16})

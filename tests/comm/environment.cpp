@@ -135,7 +135,7 @@ TEST_CASE("Slurm's variables") {
       read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "77"}}).launched);
 }
 
-TEST_CASE("what is wrong is named, with what was expected") {
+TEST_CASE("the wrong variable is named, with the expected value") {
   CHECK_EQ(error_of({{"RANK", "1"}}), "WORLD_SIZE: expected a number beside RANK=1");
   CHECK_EQ(error_of({{"WORLD_SIZE", "2"}}), "RANK: expected a number beside WORLD_SIZE=2");
   CHECK_EQ(error_of(torchrun_with({{"RANK", "8"}})), "RANK=8: expected a number from 0 to 7");

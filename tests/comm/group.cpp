@@ -152,7 +152,7 @@ TEST_CASE("sums of bf16 and f16 are rounded once, whatever their way") {
   }
 }
 
-TEST_CASE("all_reduce of several tensors, end to end or apart") {
+TEST_CASE("all_reduce of several tensors, contiguous or not") {
   for (const Setting& setting : all_reduce_settings())
     with_ranks(setting, [](const Group& group) {
       const auto summed = [&](std::int64_t i) { return sum_over_ranks(group.size(), i); };
@@ -480,8 +480,7 @@ TEST_CASE("native: gloo has no reduce-scatter, and the other transports have not
 }
 #endif
 
-TEST_CASE(
-    "in-kernel algorithms are for threads of one process, all of whose CPU tensors go by steps") {
+TEST_CASE("in-kernel algorithms are for threads of one process; their CPU tensors take steps") {
   CHECK_THROWS_WITH_AS(
       launch([](const Group&) {}, 2,
              {.group = {.transport = TransportKind::shm, .algorithm = Algorithm::in_kernel_ring}}),
@@ -519,7 +518,7 @@ TEST_CASE("a group of one returns at once from everything") {
   CHECK(group.stats().collectives == 0);
 }
 
-TEST_CASE("what a group refuses, on the rank that asked, before anything is sent") {
+TEST_CASE("a group refuses bad calls on their rank, before anything is sent") {
   const Group group;
   Tensor x = zeros({4}), none;
   CHECK_THROWS_WITH_AS(group.all_reduce(none), "[all_reduce] of an undefined tensor", Error);

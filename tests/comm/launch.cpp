@@ -225,7 +225,7 @@ TEST_CASE("after a failure every later collective fails at once with the same ca
             2) == "rank 1: first");
 }
 
-TEST_CASE("an error in a work that nobody waits for ends the next collective") {
+TEST_CASE("an error in a work without a wait ends the next collective") {
   const std::string message = failure(
       [](const Group& group) {
         group.all_reduce(zeros({group.rank() == 0 ? 10 : 20}));

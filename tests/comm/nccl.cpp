@@ -328,7 +328,7 @@ TEST_CASE("nccl: what fails on one GPU ends all ranks, with the collective") {
   gpus.check_all_aborted(3);
 }
 
-TEST_CASE("nccl: the watchdog says what failed where nobody asks") {
+TEST_CASE("nccl: the watchdog reports a failure without a call") {
   Gpus gpus;
   const std::string message = gpus.failure(
       [&](const Group& group) {
@@ -559,7 +559,7 @@ TEST_CASE("nccl: what fails in a replay ends all ranks, and is said at the next 
   gpus.check_all_aborted(2);
 }
 
-TEST_CASE("nccl: what a collective waits for on its own rank is nobody's delay") {
+TEST_CASE("nccl: work that a collective waits for on its own rank is no delay of a peer") {
   Gpus gpus;
   const DelayedDevice::Point computed = gpus.device.promise();
   std::thread later([&] {
@@ -610,7 +610,7 @@ TEST_CASE("nccl: a group of calls that NCCL does not begin is an error") {
   CHECK(message.find(": invalid usage (") != message.npos);
 }
 
-TEST_CASE("nccl: who waits for the timeout at the end aborts, and says so") {
+TEST_CASE("nccl: a wait beyond the timeout at the end aborts, and says so") {
   Gpus gpus;
   Notes notes;
   const auto start = std::chrono::steady_clock::now();
@@ -632,7 +632,7 @@ TEST_CASE("nccl: who waits for the timeout at the end aborts, and says so") {
                          "ncclCommFinalize has not come to its end in 1 s: aborted")));
 }
 
-TEST_CASE("nccl: an end that NCCL does not come back from holds nobody up") {
+TEST_CASE("nccl: a finalize that does not return does not delay the peers") {
   for (const bool fails : {false, true}) {
     Gpus gpus;
     Notes notes;

@@ -97,7 +97,7 @@ TEST_CASE("automatic is shm among processes of one host, thread among threads") 
       InputError);
 }
 
-TEST_CASE("what ranks change stays with them, tensors of the parent included") {
+TEST_CASE("changes by ranks stay with them, also to tensors of the parent") {
   const Tensor inherited = full({100000}, 1);
   for (const GroupOptions& options : process_settings()) {
     launch(

@@ -16,7 +16,7 @@ TEST_SUITE_BEGIN("host");
 using namespace ringlet;
 using namespace ringlet::comm;
 
-TEST_CASE("memory store: get waits for set, and names the key when nobody sets it") {
+TEST_CASE("memory store: get waits for set, and names the key that is never set") {
   const auto store = make_memory_store();
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -60,7 +60,7 @@ void reap(pid_t child) { waitpid(child, nullptr, 0); }
 
 }  // namespace
 
-TEST_CASE("a rank that is killed raises the alarm on all others at once") {
+TEST_CASE("a rank that is killed raises the alarm on all its peers at once") {
   const Job job;
   TcpStore first(job.options("rank 0"));
   TcpStore second(job.options("rank 1"));
@@ -95,7 +95,7 @@ TEST_CASE("a rank that is killed raises the alarm on all others at once") {
   CHECK_THROWS_WITH_AS(first.get("rank 2 is here", 1s), cause.c_str(), Error);
 }
 
-TEST_CASE("a server that has stopped is silent, one that nobody asks anything is not") {
+TEST_CASE("a server that has stopped is silent, an idle one is not") {
   const Job job;
   TcpStoreOptions options = job.options("rank 1");
   const pid_t child = fork_server(job.token, options.port);
@@ -141,7 +141,7 @@ struct Flood {
 
 }  // namespace
 
-TEST_CASE("a server that takes nothing delays nobody beyond his deadline") {
+TEST_CASE("a server that reads nothing delays no rank beyond its deadline") {
   const Job job;
   TcpStoreOptions options = job.options("rank 1");
   const pid_t child = fork_server(job.token, options.port);

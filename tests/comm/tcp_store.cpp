@@ -25,7 +25,7 @@ TEST_CASE("an exception that ends a rank is no goodbye") {
   CHECK_EQ(first.cause(), first.culprit() + " ended by an exception");
 }
 
-TEST_CASE("the first cause is everybody's") {
+TEST_CASE("the first cause reaches all ranks") {
   const Job job;
   TcpStore first(job.options("rank 0"));
   TcpStore second(job.options("rank 1"));

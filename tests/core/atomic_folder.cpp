@@ -70,7 +70,7 @@ TEST_CASE_FIXTURE(Base, "a folder appears whole or not at all") {
   CHECK_THROWS_AS(AtomicFolder(base / "nowhere" / "model"), InputError);
 }
 
-TEST_CASE_FIXTURE(Base, "what was killed under construction is removed, and nothing else") {
+TEST_CASE_FIXTURE(Base, "a folder of a writer that was killed is removed, and nothing else") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {

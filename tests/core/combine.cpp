@@ -104,7 +104,7 @@ TEST_CASE("NaN is the largest; integers wrap around") {
   CHECK(sum.item<std::int32_t>() == std::numeric_limits<std::int32_t>::min());
 }
 
-TEST_CASE("what combine refuses") {
+TEST_CASE("combine refuses bad arguments") {
   Tensor out = empty({2}), whole = empty({2}, DType::i32);
   CHECK_THROWS_WITH_AS(combine(out, {}), "[combine] of nothing", Error);
   CHECK_THROWS_AS(combine(out, std::vector{zeros({3})}), Error);

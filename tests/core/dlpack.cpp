@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(OnCpu, "dtypes map both ways; bool is u8") {
   }
 }
 
-TEST_CASE_FIXTURE(OnCpu, "what ringlet lacks is refused and stays the caller's") {
+TEST_CASE_FIXTURE(OnCpu, "an unsupported tensor is refused and stays the caller's") {
   const auto refused = [](auto change) {
     Plain foreign;
     change(foreign.tensor());

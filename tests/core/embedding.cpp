@@ -159,7 +159,7 @@ TEST_CASE("the embedding sum takes no tokens") {
             .y.shape() == Shape{0, 4});
 }
 
-TEST_CASE("the embedding sum names the table whose id is wrong") {
+TEST_CASE("the embedding sum names the table of a wrong id") {
   const Tensor w = ones({4});
   const EmbeddingTables tables{zeros({3, 4}), zeros({2, 4}), {}};
   CHECK_THROWS_WITH_AS(embedding_sum_layer_norm(tables, {row_tensor({0}), row_tensor({2}), {}}, w,

@@ -25,7 +25,7 @@ TEST_CASE("floating to integer truncates towards zero") {
           std::vector<std::int32_t>{2, -2, 0, 0});
 }
 
-TEST_CASE("what an integer cannot hold becomes the nearest that it can, and NaN becomes 0") {
+TEST_CASE("a value beyond an integer's range becomes the nearest in it, and NaN becomes 0") {
   const std::vector<double> values{1e30, -1e30, kInfinity, -kInfinity, kNaN};
   for (const DType from : {DType::f64, DType::f32, DType::bf16}) {
     CAPTURE(from);
@@ -43,7 +43,7 @@ TEST_CASE("what an integer cannot hold becomes the nearest that it can, and NaN 
   CHECK(full({1}, -1, DType::u8).item<std::uint8_t>() == 0);
 }
 
-TEST_CASE("what a tensor is filled with keeps its sign, of zero too") {
+TEST_CASE("the value of a fill keeps its sign, also zero") {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
     CAPTURE(dtype);
     CHECK(std::signbit(full({3}, -0.0, dtype).to_vector<double>()[2]));

@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(OnCpu, "a CPU has no graphs, and says so") {
   CHECK_NOTHROW(check_not_capturing("anything"));
 }
 
-TEST_CASE_FIXTURE(OnCpu, "what is captured lies between begin and end; what breaks is abandoned") {
+TEST_CASE_FIXTURE(OnCpu, "a capture lies between begin and end; a broken one is abandoned") {
   if (has_backend(DeviceType::cuda)) return;
   std::vector<std::string> notes;
   const FakeGraphs backend(notes);
@@ -160,7 +160,7 @@ TEST_CASE("graphs share their memory, and each has all of it") {
   CHECK(out.to_vector<float>()[77] == 2);
 }
 
-TEST_CASE("what cannot be captured is an error, and leaves the device as it was") {
+TEST_CASE("work that cannot be captured is an error, and leaves the device as it was") {
   if (!has_graphs()) return;
   const Device device = default_device();
   const Tensor in = ones({4});

@@ -35,13 +35,13 @@ TEST_CASE("many at once, read in another order, and some never") {
           std::vector<double>(static_cast<std::size_t>(i), i));
 }
 
-TEST_CASE("of no tensor there is nothing to read") {
+TEST_CASE("a copy of no tensor is refused") {
   HostCopy none;
   CHECK(!none.defined());
   CHECK_THROWS_WITH_AS(none.values(), "[host_copy] of no tensor", Error);
 }
 
-TEST_CASE_FIXTURE(OnCpu, "a device that runs behind goes on while a copy is waited for") {
+TEST_CASE_FIXTURE(OnCpu, "an asynchronous device continues during the wait for a copy") {
   CHECK(!runs_behind(Device{}));
   if (has_backend(DeviceType::cuda)) return;
   const DelayedDevice delayed;

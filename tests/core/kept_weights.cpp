@@ -130,8 +130,8 @@ TEST_CASE_FIXTURE(OnCpu, "nothing is kept where memory is limited") {
   set_memory_limit({}, 0);
 }
 
-TEST_CASE_FIXTURE(OnCpu,
-                  "what was kept before memory is limited serves on, and the limit counts it") {
+TEST_CASE_FIXTURE(
+    OnCpu, "weights packed before memory is limited stay in use, and the limit counts them") {
   const GeneratorGuard guard({.seed = 5});
   Tensor weight = normal({512, 384});
   const Tensor x = normal({7, 384}), other = normal({20, 30}), narrow = normal({3, 30});

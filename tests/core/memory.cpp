@@ -77,7 +77,8 @@ TEST_CASE("where the system has no room for a mapping of the usual size, a small
   cpu.release(device, usual);
 }
 
-TEST_CASE("what a memory limit refuses is not counted, and smaller blocks still come") {
+TEST_CASE(
+    "a block that a memory limit refuses is not counted, and smaller blocks are still allocated") {
   const Device device = Device::parse("cpu:9");  // used by no other test
   Backend& cpu = backend(DeviceType::cpu);
   set_memory_limit(device, 8 * kMebibyte);

@@ -66,7 +66,7 @@ TEST_CASE("a row has the same bits whatever stands around it, in every width") {
   }
 }
 
-TEST_CASE("what normalize_backward takes is of one device, norm of the parameters' dtype") {
+TEST_CASE("normalize_backward takes tensors of one device, and a norm of the parameters' dtype") {
   const Tensor x = ones({2, 3}).to(Device{}), norm = ones({2}).to(Device{});
   CHECK_THROWS_AS(normalize_backward(x, x, norm.to(Device::parse("cpu:1")), 1e-12), Error);
   CHECK_THROWS_AS(normalize_backward(x, x, norm.to(DType::f64), 1e-12), Error);

@@ -4,7 +4,7 @@
 
 using namespace ringlet;
 
-TEST_CASE("a table of what was used last lets go of what was not used for longest") {
+TEST_CASE("a table of recent entries drops the least recently used") {
   RecentlyUsed<int, int> table(2);
   int made = 0;
   const auto find = [&](int key) { return table.find(key, [&] { return ++made; }); };

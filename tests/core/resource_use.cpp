@@ -26,7 +26,7 @@ TEST_CASE("private mappings begin at huge pages and have them where the system g
   cpu::unmap(pages);
 }
 
-TEST_CASE("what a process asks of the system is counted; what it has already is not") {
+TEST_CASE("memory that a process maps is counted; memory that it has already is not") {
   const Device device = Device::parse("cpu:4");  // used by no other test
   const ResourceUse start = resource_use();
   { const Tensor first = zeros({1 << 20}, DType::f32, device); }

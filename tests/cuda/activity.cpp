@@ -165,7 +165,7 @@ TEST_CASE("times that are not all known are an error, not a figure") {
         std::string::npos);
 }
 
-TEST_CASE("what forbids recording is said in CUPTI's words, and is over then") {
+TEST_CASE("an error that forbids recording has CUPTI's text, and ends with the recording") {
   fake = {};
   fake.enabling = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   CHECK_THROWS_WITH_AS(

@@ -103,7 +103,7 @@ TEST_CASE("cuda: no access of an in-kernel all-reduce races, in whatever order b
     for (const int ranks : {2, 3, 4, 8}) check_both<bfloat16>({ranks, 700, 0, 0, 2}, seed);
 }
 
-TEST_CASE("cuda: in-kernel all-reduces follow each other, and nobody resets their flags") {
+TEST_CASE("cuda: in-kernel all-reduces follow each other without a reset of their flags") {
   for (const int ranks : {2, 4})
     check_both<float>({ranks, 500, 0, 0, 4, /*flag=*/0xffffffe0u}, 300);
 }
@@ -127,7 +127,8 @@ TEST_CASE("cuda: ring and direct take turns over the same flags") {
   }
 }
 
-TEST_CASE("cuda: who waits too long in an all-reduce names the rank and the step, and all end") {
+TEST_CASE(
+    "cuda: a rank that waits too long in an all-reduce names the peer and the step, and all end") {
   const auto stall = [](Route route, int absent) {
     SimulatedRanks<float> ranks(small_plan(route, 500, 4), {0, 0, 0, 0});
     ranks.leave_out(absent);

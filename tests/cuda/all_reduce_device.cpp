@@ -133,7 +133,7 @@ TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new da
   }
 }
 
-TEST_CASE("cuda: on a GPU, a rank that nobody launches ends the others, and is named") {
+TEST_CASE("cuda: on a GPU, a rank without a launch ends the others, and is named") {
   if (skipped()) return;
   for (const Route route : {Route::ring, Route::direct}) {
     VirtualRanks ranks(default_device(), 2);

@@ -97,7 +97,7 @@ TEST_CASE("cuda: a plan refuses edges that no even pieces have") {
   CHECK_THROWS_AS(plan(std::vector<std::int64_t>(kMostPeers + 2)), Error);
 }
 
-TEST_CASE("cuda: flags are compared across the wrap, and a stall says who waited for whom") {
+TEST_CASE("cuda: flags are compared across the wrap, and a stall names the rank and the peer") {
   CHECK(reached(5, 5));
   CHECK(reached(6, 5));
   CHECK_FALSE(reached(4, 5));

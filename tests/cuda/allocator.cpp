@@ -59,7 +59,7 @@ std::string message_of(CachingAllocator& allocator, std::size_t nbytes) {
 
 }  // namespace
 
-TEST_CASE("what was released is used again, by its own stream alone") {
+TEST_CASE("a released block is used again, by its own stream alone") {
   HostSegments source(64 * kMebibyte);
   CachingAllocator allocator({DeviceType::cuda, 0}, source);
   const Block a = allocator.allocate(1000, &first_stream);
@@ -105,7 +105,7 @@ TEST_CASE("segments by size: small, middle, large; a step that repeats asks for 
   CHECK(allocator.stats().allocations == 18);
 }
 
-TEST_CASE("released neighbours become one, so a whole segment can be given back") {
+TEST_CASE("released neighbours become one, so a whole segment can be freed") {
   HostSegments source(64 * kMebibyte);
   CachingAllocator allocator({DeviceType::cuda, 0}, source);
   std::vector<Block> blocks;
@@ -256,7 +256,7 @@ TEST_CASE("a graph of smaller blocks needs no memory beside that of larger ones"
   }
 }
 
-TEST_CASE("what was made before a capture may go in it, and comes to no graph") {
+TEST_CASE("a block from before a capture may be released in it, and belongs to no graph") {
   HostSegments source(64 * kMebibyte);
   CachingAllocator allocator({DeviceType::cuda, 0}, source);
   const Block before = allocator.allocate(1000, &first_stream);

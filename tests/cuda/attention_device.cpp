@@ -48,7 +48,7 @@ TEST_CASE("cuda: on a GPU, attention and its gradients are the CPU's, up to 512 
         for (bool biased : {false, true}) check_on_device({lengths, {}, 2, size, p, biased, dtype});
 }
 
-TEST_CASE("cuda: on a GPU, nobody attends to padding") {
+TEST_CASE("cuda: on a GPU, no token attends to padding") {
   if (skipped()) return;
   for (DType dtype : {DType::f32, DType::bf16})
     for (std::int64_t size : {32, 64})

@@ -181,7 +181,7 @@ TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 produ
   CHECK(!plan(kDtypes[2], true).adds_bias);  // not in f64
 }
 
-TEST_CASE("a bias that goes into bf16 counts as rounded, whoever adds it") {
+TEST_CASE("a bias that is added in bf16 counts as rounded, in a product or an epilogue") {
   // In bf16 1 + 2^-8 is a tie, rounded to 1. The bias's part beyond bf16 would break it.
   constexpr float kBias = 0x1p-8f + 0x1p-17f;
   const std::vector<float> bias(5, kBias);

@@ -98,7 +98,7 @@ TEST_CASE("with truncate_left a text keeps its end, and so does each text of a p
   CHECK_EQ(tokenizer.encode("un", "the play cat un").ids, Ids{2, 10, 3, 8, 10, 3});
 }
 
-TEST_CASE("a batch is packed end to end") {
+TEST_CASE("a batch is packed without padding") {
   const std::vector<std::string> texts = {"the cat", "", "play"};
   const models::PackedEncoding batch = bert().encode_batch(texts);
   CHECK_EQ(batch.ids, Ids{2, 5, 8, 3, 2, 3, 2, 6, 3});

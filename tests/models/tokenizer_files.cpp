@@ -74,7 +74,7 @@ TEST_CASE("a small tokenizer.json") {
   CHECK_EQ(tokenizer.max_length(), 0);
 }
 
-TEST_CASE("what is not JSON, or not the right kind, is named") {
+TEST_CASE("text that is not JSON, or not of the expected kind, is named") {
   CHECK(complaint("").starts_with("expected JSON: parse error at line 1, column 1"));
   CHECK(complaint("{\"a\": 1,\n oops}").starts_with("expected JSON: parse error at line 2"));
   const std::string huge = complaint("{\"a\": 1" + std::string(400, '0') + "}");

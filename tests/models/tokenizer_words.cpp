@@ -43,7 +43,7 @@ Ids pieces(const std::vector<std::string>& vocabulary, std::string_view word,
 
 }  // namespace
 
-TEST_CASE("what is UTF-8 and what is not") {
+TEST_CASE("valid and invalid UTF-8") {
   CHECK(unicode::is_valid("naïve 日本 😀"));
   CHECK_FALSE(unicode::is_valid("na\xEFve"));      // Latin-1
   CHECK_FALSE(unicode::is_valid("\xED\xA0\x80"));  // a surrogate

@@ -83,7 +83,7 @@ TEST_CASE("a pooler is there on request and is transformers', its gradients too"
   }
 }
 
-TEST_CASE("a pooler that nobody asked for is left out and reported") {
+TEST_CASE("a pooler without a use is left out and reported") {
   const SentenceEncoder encoder = load("bert");
   CHECK(encoder.unused_names().size() == 2);
   const auto plain = encoder.transformer();

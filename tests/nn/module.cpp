@@ -99,7 +99,7 @@ TEST_CASE("paths go from the outermost module, by the first way to each") {
   CHECK(shared->weight.name() == "encoder.weight");
 }
 
-TEST_CASE("packing moves parameters end to end and keeps their values") {
+TEST_CASE("packing makes parameters contiguous and keeps their values") {
   Net net(true);
   const auto arena = pack(net);
   REQUIRE(arena->units().size() == 3);
@@ -205,7 +205,7 @@ TEST_CASE("the handle of a buffer follows it, and a copy has one of its own") {
                        Error);
 }
 
-TEST_CASE("tensors that lie end to end are one tensor") {
+TEST_CASE("contiguous neighbours are one tensor") {
   const Tensor base = zeros({6, 2});
   const Tensor parts[] = {base.slice(0, 2), base.slice(2, 3), base.slice(3, 6)};
   CHECK(adjacent(parts).shape() == Shape{6, 2});

@@ -233,7 +233,7 @@ TEST_CASE("waiting for a batch is counted, taking one that lies ready is not") {
   CHECK(loader.seconds_waited() - first < 0.5 * first);
 }
 
-TEST_CASE("what goes wrong on the packing thread reaches the caller") {
+TEST_CASE("an error on the packing thread reaches the caller") {
   const auto data = words::dataset(4);
   Loader loader({data}, words::tokenizer(), {.batch_size = 2});
   loader.seek({0, 7});

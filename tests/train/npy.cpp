@@ -22,7 +22,7 @@ TEST_CASE("an array is written as NumPy writes it") {
   CHECK_EQ(bytes.substr(128, 4), std::string("\x00\x00\x80\x3f", 4));
 }
 
-TEST_CASE("what is written is read back, whatever the shape and dtype") {
+TEST_CASE("an array of any shape and dtype is read as it was written") {
   const TemporaryFolder folder;
   for (const Shape& shape : {Shape{}, Shape{3}, Shape{0, 4}, Shape{2, 1, 5}}) {
     for (const DType dtype :

@@ -292,7 +292,7 @@ TEST_CASE("a gradient that is not finite is refused by name and changes nothing"
   CHECK(optimizer.state()[0].steps == 1);
 }
 
-TEST_CASE("a step that is under way updates nothing where a gradient is not finite") {
+TEST_CASE("a step in progress updates nothing where a gradient is not finite") {
   Bag bag;
   const nn::Parameter good = bag.add("good", "weight", ones({2, 1}));
   const nn::Parameter bad = bag.add("bad", "weight", ones({2, 1}));
@@ -363,7 +363,8 @@ TEST_CASE("a step that is checked late takes back itself and those behind it") {
   for (const auto& state : optimizer.state()) CHECK(state.steps == 3);
 }
 
-TEST_CASE("of parameters that share a block, those that are known no better are named together") {
+TEST_CASE(
+    "parameters that share a block are named together if the cause is not known more closely") {
   struct Three : nn::Module {
     Three() {
       for (const char* name : {"first", "other", "skipped"}) register_parameter(name, ones({7}));

@@ -62,7 +62,7 @@ TEST_CASE("time for evaluation does not count, and a resumed run counts its own 
   CHECK_EQ(progress.line(), "step 12/20  loss 1.0000  10.0 pairs/s  100 tokens/s  8 s left");
 }
 
-TEST_CASE("of several data sets the latest loss of each is shown") {
+TEST_CASE("the latest loss of each data set is shown") {
   double time = 0;
   std::ostringstream out;
   Progress progress(out, 20, {.clock = [&] { return time += 1; }, .datasets = {"nli", "sts"}});

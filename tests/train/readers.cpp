@@ -126,7 +126,7 @@ TEST_CASE("a file may lack columns that others rename, if it makes sense without
                        "a.csv:1: no column 'hypothesis' to use as 'sentence2'", InputError);
 }
 
-TEST_CASE("what is detected can be said instead") {
+TEST_CASE("detected properties can be given as options instead") {
   ReadOptions options;
   options.layout = Layout::columns;  // gold_label is then an ordinary column
   CHECK(read("sentence1,sentence2,gold_label\na,b,neutral\n", options).target() == Target::none);

@@ -139,7 +139,7 @@ TEST_CASE("sampler: no_duplicates keeps equal texts apart and loses no row") {
   CHECK(resumed.batch(1, 4).rows == sampler.batch(1, 4).rows);
 }
 
-TEST_CASE("sampler: who is in the next epoch already costs who is in this one nothing") {
+TEST_CASE("sampler: a rank in the next epoch does not slow down one in this epoch") {
   const TextDataset data = dataset_of(20'000);
   const Sampler sampler({&data}, {.batch_size = 16, .no_duplicates = true});
   const auto seconds = [&](std::size_t epoch) {

@@ -125,7 +125,7 @@ TEST_CASE("captured steps have the bits of eager ones: two losses, dropout, a sc
   }
 }
 
-TEST_CASE("what cannot be captured runs as ever, and one line says why") {
+TEST_CASE("work that cannot be captured is launched op by op, and one line says why") {
   const GraphDevice graphs;
   const Datasets data{words::dataset(48, 3), words::scored_dataset(40)};
   const auto notes = [&](const TrainingArguments& arguments) {

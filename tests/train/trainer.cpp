@@ -196,7 +196,7 @@ TEST_CASE("checkpoints rotate, and the last step has one") {
   CHECK_FALSE(std::filesystem::exists(folder / "out" / "checkpoint-10"));
 }
 
-TEST_CASE("what a run that was killed in the middle of a save has left goes when it starts again") {
+TEST_CASE("files of a save that was killed are removed when the run starts again") {
   const TemporaryFolder folder;
   const std::filesystem::path output = folder / "out";
   const auto leave = [&](const std::filesystem::path& file) {
@@ -246,7 +246,7 @@ TEST_CASE("an error in a step says which step it was, in a save that, too") {
       refused.ends_with("expected a folder, found a file (training step 2, saving a checkpoint)"));
 }
 
-TEST_CASE("a run that is told to stop saves behind the step under way, and goes on from there") {
+TEST_CASE("a run that is told to stop saves after the step in progress, and resumes from there") {
   TemporaryFolder folder;
   TrainingArguments arguments = with_output(kQuick, folder / "out");
   arguments.eval_steps = 1;

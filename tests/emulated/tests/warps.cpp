@@ -28,7 +28,7 @@ TEST_CASE("lanes that diverge meet again") {
     CHECK(words[lane] == (lane % 2 ? 14 : 10 + lane + (lane ^ 16)));
 }
 
-TEST_CASE("a loop whose lanes leave one after the other") {
+TEST_CASE("a loop that lanes leave at different iterations") {
   const std::string body =
       "mov.u32 %r2, %tid.x;\nmov.u32 %r1, 0;\nagain:\nadd.s32 %r1, %r1, 2;\n"
       "sub.s32 %r2, %r2, 1;\nsetp.ge.s32 %p1, %r2, 0;\n@%p1 bra again;\n";

@@ -112,7 +112,7 @@ TEST_CASE("under DP, too") {
   CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(2, {true, false}));
 }
 
-TEST_CASE("under FSDP a call on one rank alone fails by the deadline and says who is missing") {
+TEST_CASE("under FSDP a call on one rank alone fails by the deadline and names the missing ranks") {
   const TemporaryFolder folder;
   const std::vector<std::function<void(tiny::Model&)>> calls{
       [](tiny::Model& model) { static_cast<void>(model.encoder.encode("a b")); },

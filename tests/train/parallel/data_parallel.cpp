@@ -93,7 +93,7 @@ TEST_CASE("under a launcher that pins, devices of one process share out its proc
       1, {.ranks = comm::Ranks::processes});
 }
 
-TEST_CASE("any module trains by sum(): the bits of its devices one after the other") {
+TEST_CASE("any module trains by sum(): the bits of its devices in turn") {
   const std::vector<Device> devices = tiny::devices(2);
   const GeneratorGuard guard({3, 0, 0});
   models::Convnet net, alone;

@@ -48,7 +48,7 @@ TEST_CASE("under direct every strategy ends with the same bits, whatever moves t
   }
 }
 
-TEST_CASE("what several backwards of a step have summed is added up, under every strategy") {
+TEST_CASE("several backwards of a step add up, under every strategy") {
   const tiny::Backwards backwards{false, true, false};
   for (const int n : {2, 3}) {
     const tiny::Bits bits = tiny::virtual_ranks(n, backwards);

@@ -186,7 +186,7 @@ TEST_CASE("hooks that threw leave no trace either") {
 
 // The first unit is complete when rank 0 gives up in it. The gather of the second is queued after a
 // collective that rank 1 starts later.
-TEST_CASE("no write overtakes a gather that nobody waits for") {
+TEST_CASE("no write overtakes a gather without a wait") {
   std::vector<comm::TransportKind> kinds{comm::TransportKind::thread};
   if (default_device().type == DeviceType::cpu) kinds.push_back(comm::TransportKind::shm);
   for (const comm::TransportKind kind : kinds) {

@@ -144,7 +144,7 @@ TEST_CASE("an optimizer keeps parameters rounded where it has them all, and neve
   }
 }
 
-TEST_CASE("what another library writes to a parameter reaches every device of a DataParallel" *
+TEST_CASE("a write by another library to a parameter reaches every device of a DataParallel" *
           doctest::test_suite("host")) {
   tiny::Model model;
   const tiny::Model alone;

@@ -75,8 +75,10 @@ void train_within_the_limit(const std::filesystem::path& folder, const comm::Gro
 
 }  // namespace
 
-TEST_CASE("what no rank has memory for trains on four; other strategies say what they would need" *
-          doctest::test_suite("host")) {
+TEST_CASE(
+    "a model too large for one rank trains on four; other strategies say how much memory they "
+    "need" *
+    doctest::test_suite("host")) {
   const TemporaryFolder folder;
   models::SentenceEncoder(tiny::deep_config(), words::tokenizer()).save(folder / "model");
   CHECK_NOTHROW(comm::launch(
@@ -84,7 +86,7 @@ TEST_CASE("what no rank has memory for trains on four; other strategies say what
       {.ranks = comm::Ranks::processes}));
 }
 
-TEST_CASE("what a strategy needs: 16, 16, 8 + 8 / n, 4 + 12 / n and 16 / n bytes x parameters") {
+TEST_CASE("memory of a strategy: 16, 16, 8 + 8 / n, 4 + 12 / n and 16 / n bytes x parameters") {
   const models::SentenceEncoder encoder(tiny::deep_config(), words::tokenizer());
   models::CosineSimilarityLoss loss(encoder);
   const auto all = static_cast<double>(nn::plan(loss)->numel());

@@ -307,7 +307,7 @@ TEST_CASE("replicas compute in what the module computes in by now") {
   CHECK(trained(false) == trained(true));
 }
 
-TEST_CASE("of a table that few rows are read from, those alone are sent") {
+TEST_CASE("only the rows that were read from a table are sent") {
   struct Lookup : nn::Layer<Lookup> {
     bool is_unit() const override { return true; }
     Variable forward(const Tensor& ids) {

@@ -121,7 +121,7 @@ class Siege {
 
 }  // namespace
 
-TEST_CASE("a stranger gets no byte") {
+TEST_CASE("a connection without the token gets no byte") {
   const Token token = Token::random();
   const TcpStoreServer server({.token = token, .handshake_timeout = 300ms});
   const std::string wrong = hello_signed_with(Token::random());
@@ -200,7 +200,7 @@ TEST_CASE("a client speaks to no server that does not know the token") {
                         ": it is no store of this job: its answer is not signed with the token"));
 }
 
-TEST_CASE("strangers delay nobody") {
+TEST_CASE("connections without the token delay no rank") {
   const Token token = Token::random();
   const TcpStoreServer server({.token = token});
   const int port = server.port();
@@ -222,28 +222,28 @@ TEST_CASE("strangers delay nobody") {
     CHECK(seconds < allowed);
   };
 
-  during("strangers that say nothing", [&] {
+  during("clients that send nothing", [&] {
     const Socket socket = knock(port);
     std::this_thread::sleep_for(1ms);
   });
-  during("strangers without a token", [&] {
+  during("clients without a token", [&] {
     const Socket socket = knock(port);
     send_some(socket, hello_signed_with(Token()));
     listen_to(socket, 1s);
   });
-  during("strangers with a wrong token", [&] {
+  during("clients with a wrong token", [&] {
     const Socket socket = knock(port);
     send_some(socket, hello_signed_with(Token::random()));
     listen_to(socket, 1s);
   });
-  during("strangers that send garbage", [&] {
+  during("clients that send garbage", [&] {
     const Socket socket = knock(port);
     send_some(socket, random_bytes(1 << 16));
     listen_to(socket, 1s);
   });
   std::vector<Socket> trickling;
   std::size_t sent = 0;
-  during("strangers that trickle", [&] {
+  during("clients that send single bytes slowly", [&] {
     if (trickling.size() < 100) trickling.push_back(knock(port));
     const std::string hello = hello_signed_with(token);
     for (const Socket& socket : trickling) send_some(socket, hello.substr(sent % 70, 1));

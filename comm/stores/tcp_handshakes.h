@@ -14,10 +14,10 @@
 namespace ringlet::comm {
 
 /// Used by one thread, which polls.
-class TcpDoor {
+class TcpHandshakes {
  public:
   /// InputError if it cannot listen, or would listen beyond loopback without a token.
-  explicit TcpDoor(const TcpStoreServerOptions& options);
+  explicit TcpHandshakes(const TcpStoreServerOptions& options);
 
   int port() const { return local_port(listener_); }
   /// Appends the descriptors to be polled.
@@ -25,34 +25,34 @@ class TcpDoor {
   /// The next deadline of a client, or the time of the next accept.
   Deadline next_due() const;
   /// Reads from the clients that poll() found readable and accepts new ones; `events` are the
-  /// entries that poll_into() appended. Calls let_in with the socket of each client that has proved
-  /// to know the token.
-  void serve(const pollfd* events, const std::function<void(Socket)>& let_in);
+  /// entries that poll_into() appended. Calls on_accepted with the socket of each client that has
+  /// proved to know the token.
+  void serve(const pollfd* events, const std::function<void(Socket)>& on_accepted);
 
  private:
   /// An unauthenticated client. It costs at most kHello bytes.
-  struct Stranger {
+  struct Client {
     Socket socket;
     Deadline deadline;
     std::string in = {};
     std::string nonces = {};  // C S, once the hello was valid
   };
-  using Strangers = std::list<Stranger>;  // oldest, and so first due, first
-  using LetIn = std::function<void(Socket)>;
-  enum class Heard { part, all, wrong };
+  using Clients = std::list<Client>;  // oldest, and so first due, first
+  using OnAccepted = std::function<void(Socket)>;
+  enum class Message { partial, valid, invalid };
 
   bool accepting() const;
-  void accept_some(const LetIn& let_in);
-  void push(Strangers& list, Stranger&& stranger);
-  void hear(Strangers& list, Strangers::iterator stranger, const LetIn& let_in);
-  Heard hear_hello(Stranger& stranger) const;
-  Heard hear_proof(const Stranger& stranger) const;
-  void close_the_slow();
+  void accept_some(const OnAccepted& on_accepted);
+  void push(Clients& list, Client&& client);
+  void receive_from(Clients& list, Clients::iterator client, const OnAccepted& on_accepted);
+  Message check_hello(Client& client) const;
+  Message check_proof(const Client& client) const;
+  void close_late_clients();
 
   const TcpStoreServerOptions options_;
   Socket listener_;
-  Strangers strangers_;
-  Strangers guests_;  // with a valid hello; their proof is pending
+  Clients new_clients_;
+  Clients greeted_;  // with a valid hello; their proof is pending
   Deadline accept_again_{};
 };
 
