@@ -31,7 +31,7 @@ void Group::State::check_ready_for_capture(const Collective& collective) {
 
 // Registered before the collective's own observer, which records the replay's begin after this
 // wait.
-void Group::State::keep_replays_in_line(Device device) {
+void Group::State::order_replays(Device device) {
   if (replays_in_line) return;
   replays_in_line = true;
   observe_replays(std::make_shared<ReplaysInLine>(*this, device));

@@ -212,7 +212,7 @@ Work Group::State::start(Collective collective, Around around) {
   const std::lock_guard lock(calls);
   if (captured && !gathered) {
     check_ready_for_capture(collective);
-    keep_replays_in_line(collective.buffer.device());
+    order_replays(collective.buffer.device());
   }
   Prepared prepared = prepare(std::move(collective), std::move(around));
   Work work;

@@ -106,7 +106,7 @@ struct Group::State {
   struct ReplaysInLine;
   bool replays_in_line = false;  // whether the graph being captured has one
   void check_ready_for_capture(const Collective& collective);
-  void keep_replays_in_line(Device device);
+  void order_replays(Device device);
   void run_here(Task& task);
 };
 

@@ -92,7 +92,7 @@ class Backend {
   virtual std::unique_ptr<Download> start_download(Device device, const void* from,
                                                    std::size_t nbytes);
   /// See core/device_time.h.
-  virtual bool runs_behind() const { return false; }
+  virtual bool is_asynchronous() const { return false; }
   virtual std::unique_ptr<DeviceTime> device_time(Device device);
   virtual void hold(Device, double /*seconds*/) {}
   /// See core/stream.h; null for a synchronous device.

@@ -25,7 +25,7 @@ std::unique_ptr<DeviceTime> Backend::device_time(Device) { return std::make_uniq
 std::unique_ptr<DeviceTime> device_time(Device device) {
   return backend(device.type).device_time(device);
 }
-bool runs_behind(Device device) { return backend(device.type).runs_behind(); }
+bool is_asynchronous(Device device) { return backend(device.type).is_asynchronous(); }
 void hold(Device device, double seconds) { backend(device.type).hold(device, seconds); }
 void synchronize(Device device) { backend(device.type).synchronize(device); }
 

@@ -26,7 +26,7 @@ std::unique_ptr<DeviceTime> device_time(Device device);
 void hold(Device device, double seconds);
 /// Whether the device is asynchronous: a call may return before its kernels have run. Reading a
 /// result then waits, and leaves the device idle until the host enqueues more. False for CPUs.
-bool runs_behind(Device device);
+bool is_asynchronous(Device device);
 /// Waits for all work of the device, from any thread.
 void synchronize(Device device);
 

@@ -23,7 +23,7 @@ struct StepSegments {
   std::int64_t count;
 
   /// The first segment that ends after `element`; count if there is none.
-  RINGLET_HOST_DEVICE std::int64_t first_behind(std::int64_t element) const {
+  RINGLET_HOST_DEVICE std::int64_t first_after(std::int64_t element) const {
     std::int64_t low = 0, high = count;
     while (low < high) {
       const std::int64_t middle = (low + high) / 2;
@@ -43,7 +43,7 @@ struct StepSegments {
 template <class Body>
 RINGLET_HOST_DEVICE void for_segments(const StepSegments& segments, std::int64_t begin,
                                       std::int64_t end, Body&& body) {
-  for (std::int64_t i = segments.first_behind(begin); i < segments.count; ++i) {
+  for (std::int64_t i = segments.first_after(begin); i < segments.count; ++i) {
     const StepSegment segment = segments.table[i];
     if (segment.begin >= end) return;
     body(i, segment.begin < begin ? begin : segment.begin, segment.end < end ? segment.end : end);

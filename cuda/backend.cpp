@@ -47,7 +47,7 @@ class CudaBackend final : public Backend {
       if (is_for_later(memory, block, user, owner) && release_later(memory, block, user)) return;
     } catch (const Error&) {  // while the program ends the driver may be gone
     }
-    cuda::release_behind(device, memory.allocator, block, user);
+    cuda::release_after_use(device, memory.allocator, block, user);
   }
 
   void copy(void* to, Device to_device, const void* from, Device from_device,
@@ -96,7 +96,7 @@ class CudaBackend final : public Backend {
                                            std::size_t nbytes) override {
     return of(device).downloads.start(from, nbytes, cuda::current_stream(device));
   }
-  bool runs_behind() const override { return true; }
+  bool is_asynchronous() const override { return true; }
   std::unique_ptr<DeviceTime> device_time(Device device) override {
     return cuda::device_time(device);
   }

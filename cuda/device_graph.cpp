@@ -24,8 +24,8 @@ void CapturedGraph::replay() {
   exec_.launch(stream_);
 }
 
-void release_behind(Device device, CachingAllocator& allocator, const Block& block,
-                    cudaStream_t user) {
+void release_after_use(Device device, CachingAllocator& allocator, const Block& block,
+                       cudaStream_t user) {
   try {
     const auto owner = static_cast<cudaStream_t>(const_cast<void*>(allocator.stream_of(block)));
     if (user != owner) {

@@ -32,8 +32,8 @@ class CapturedGraph final : public DeviceGraph {
 
 /// Releases a block that `user` has used last to its owner, ordered after that use. May run at the
 /// program's exit, when the driver is unloaded, so CUDA errors are ignored.
-void release_behind(Device device, CachingAllocator& allocator, const Block& block,
-                    cudaStream_t user);
+void release_after_use(Device device, CachingAllocator& allocator, const Block& block,
+                       cudaStream_t user);
 
 /// A capture in progress; discarded unless finish() is called.
 class DeviceCapture {
@@ -56,7 +56,7 @@ class DeviceCapture {
     };
     Later(Device device, CachingAllocator& allocator) : device(device), allocator(allocator) {}
     ~Later() {
-      for (const Use& use : uses) release_behind(device, allocator, use.block, use.user);
+      for (const Use& use : uses) release_after_use(device, allocator, use.block, use.user);
     }
     Later(const Later&) = delete;
     Later& operator=(const Later&) = delete;

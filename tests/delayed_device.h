@@ -105,7 +105,7 @@ class DelayedDevice final : public HostDevice {
     time->point = streams_.last(current(device));
     return time;
   }
-  bool runs_behind() const override { return true; }
+  bool is_asynchronous() const override { return true; }
   void synchronize(Device) override {
     check_not_capturing("waiting for the device");
     run_all();

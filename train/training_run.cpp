@@ -44,7 +44,7 @@ Trainer::Run::Run(Trainer& trainer)
       arguments_(trainer.arguments_),
       task_(*trainer.task_),
       device_(task_.module().device()),
-      late_(runs_behind(device_)),
+      late_(is_asynchronous(device_)),
       optimizer_(make_optimizer(task_.module(), arguments_)),
       guard_(Generator{arguments_.seed, 0, 0}) {
   const std::int64_t warmup = arguments_.warmup_steps > 0
@@ -187,7 +187,7 @@ void Trainer::Run::read_steps(std::size_t late) {
     if (late_) read_loss(given);
     optimizer_->check_steps(given_.size());
     given.report.grad_norm = optimizer_->grad_norm();
-    tell(given.report);
+    report(given.report);
   }
   reading_ = state_.step;
 }
@@ -198,7 +198,7 @@ void Trainer::Run::read_loss(Given& given) {
   if (trainer_.group_.size() > 1) result = together(result, trainer_.group_, late_);
 }
 
-void Trainer::Run::tell(const StepReport& report) {
+void Trainer::Run::report(const StepReport& report) {
   sums_.add(report.result);
   if (trainer_.callbacks_.on_step) trainer_.callbacks_.on_step(report);
   const bool last = report.step == total();

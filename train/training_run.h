@@ -49,7 +49,7 @@ class Trainer::Run {
   /// Waits for the enqueued steps, except the `late` latest, and reports them.
   void read_steps(std::size_t late);
   void read_loss(Given& given);
-  void tell(const StepReport& report);
+  void report(const StepReport& report);
 
   /// True at the end of an epoch.
   bool advance();

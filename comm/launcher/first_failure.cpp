@@ -17,18 +17,18 @@ std::optional<int> rank_named_first(const std::string& text) {
   return std::atoi(text.c_str() + kRank.size());
 }
 
-int tell_exit_code(const LocalRank& root, const std::string& key, Nodes& nodes) {
+int publish_exit_code(const LocalRank& root, const std::string& key, Nodes& nodes) {
   const int code = *root.exit_code != 0 ? *root.exit_code : 1;
   try {
-    nodes.tell(key, std::to_string(code));
+    nodes.set(key, std::to_string(code));
   } catch (const Error&) {  // the store has ended, and with it the nodes that would ask
   }
   return code;
 }
 
-int ask_for_exit_code(const std::string& key, Nodes& nodes, Timeout patience) {
+int fetch_exit_code(const std::string& key, Nodes& nodes, Timeout patience) {
   try {
-    return std::stoi(nodes.ask(key, patience));
+    return std::stoi(nodes.get(key, patience));
   } catch (const Error&) {  // its launcher has ended as well
     return 1;
   }
@@ -65,8 +65,8 @@ int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream
   const std::optional<int> root = failed.root;
   const LocalRank* here = failed.ranks.find(root);
   const std::string key = str("exit/", failed.attempt);
-  const int code = here != nullptr ? tell_exit_code(*here, key, nodes)
-                   : root          ? ask_for_exit_code(key, nodes, failed.patience)
+  const int code = here != nullptr ? publish_exit_code(*here, key, nodes)
+                   : root          ? fetch_exit_code(key, nodes, failed.patience)
                                    : 1;
   const std::string cause = failed.alarm.cause();
   const bool bad_input = is_bad_input(here);

@@ -105,9 +105,9 @@ bool Nodes::all_at(const std::string& point) {
   return store_->add(point, 0) >= options_.nnodes;
 }
 
-void Nodes::tell(const std::string& key, const std::string& value) { store_->set(key, value); }
+void Nodes::set(const std::string& key, const std::string& value) { store_->set(key, value); }
 
-std::string Nodes::ask(const std::string& key, Timeout timeout) {
+std::string Nodes::get(const std::string& key, Timeout timeout) {
   return store_->get(key, timeout);
 }
 

@@ -38,8 +38,8 @@ class Nodes {
   std::string cause() const { return store_->cause(); }
   void stop(const std::string& cause) { store_->raise(cause); }
   /// A value that one node stores and the other nodes request.
-  void tell(const std::string& key, const std::string& value);
-  std::string ask(const std::string& key, Timeout timeout);
+  void set(const std::string& key, const std::string& value);
+  std::string get(const std::string& key, Timeout timeout);
 
  private:
   void open_store();

@@ -71,12 +71,12 @@ struct Report {
   int value;  // the program's process id, or errno
 };
 
-void tell(const Start& start, Report report) {
+void send_report(const Start& start, Report report) {
   static_cast<void>(!write(start.report, &report, sizeof(report)));
 }
 
 [[noreturn]] void give_up(const Start& start) {
-  tell(start, {Report::failed, errno});
+  send_report(start, {Report::failed, errno});
   _exit(127);
 }
 
@@ -150,7 +150,7 @@ void kill_all_below() {
   const pid_t self = getpid(), program = fork();
   if (program < 0) give_up(start);
   if (program == 0) become(start, self);
-  tell(start, {Report::started, program});
+  send_report(start, {Report::started, program});
   if (syscall(SYS_close_range, 0, ~0u, 0) != 0)
     for (int fd = static_cast<int>(sysconf(_SC_OPEN_MAX)); fd >= 0; --fd) close(fd);
   while (getppid() == start.parent) {

@@ -179,7 +179,7 @@ class TcpStore::Impl {
         silence_ == Timeout::zero() ? -1 : static_cast<int>(silence_.count() / kSignsOfLife);
     const int ready = poll(polled.data(), polled.size(), patience);
     if (ready < 0) return errno == EINTR;
-    if (ready == 0) ask_whether_it_is_there();
+    if (ready == 0) request_sign_of_life();
     if (polled[0].revents == 0) return true;
     std::array<char, 1 << 14> buffer;
     const ssize_t n = recv(socket_.fd(), buffer.data(), buffer.size(), 0);
@@ -193,7 +193,7 @@ class TcpStore::Impl {
   }
 
   /// Nothing was received for a while. Any answer will do: no thread waits for that of request 0.
-  void ask_whether_it_is_there() {
+  void request_sign_of_life() {
     if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds(silence_), " s");
     if (joined_) send(encode({.type = StoreVerb::add, .key = "questions"}), Clock::now());
   }

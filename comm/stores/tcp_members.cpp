@@ -37,7 +37,7 @@ void TcpMembers::serve(const pollfd* events) {
     if (member.silent())
       lose(member, str("has been silent for ",
                        std::chrono::duration<double>(member.silence).count(), " s"));
-  bury();
+  remove_lost();
 }
 
 void TcpMembers::serve(TcpMember& member, short events) {
@@ -52,7 +52,7 @@ void TcpMembers::serve(TcpMember& member, short events) {
     return lose(member, why == 0 || why == ECONNRESET
                             ? "ended without saying goodbye"
                             : str("cannot be reached any more: ", std::strerror(why)));
-  member.heard();
+  member.mark_alive();
   try {
     member.reader.feed(bytes);
     while (!member.gone) {
@@ -91,7 +91,7 @@ void TcpMembers::join(TcpMember& member, const StoreMessage& message) {
   RINGLET_CHECK(message.value.size() <= kLongestName, "a name of ", message.value.size(), " bytes");
   member.name = message.value;
   member.silence = Timeout(std::clamp<std::int64_t>(message.number, 0, kLongestSilence.count()));
-  member.heard();
+  member.mark_alive();
   change_count(1);  // before the answer, so that it is counted when it has it
   member.answer({.type = StoreVerb::done, .id = message.id});
   scopes_[message.key].join(member);
@@ -112,14 +112,14 @@ void TcpMembers::leave(TcpMember& member) {
 }
 
 /// Removes the members that have ended, and the scopes without members.
-void TcpMembers::bury() {
+void TcpMembers::remove_lost() {
   for (TcpMember& member : members_)
     if (member.stuck()) lose(member, "does not read what it asked for");
   std::erase_if(members_, [](const TcpMember& member) { return member.gone; });
   std::erase_if(scopes_, [](const auto& scope) { return scope.second.empty(); });
 }
 
-void TcpMembers::say_closing() {
+void TcpMembers::send_closing() {
   const std::string closing = encode({.type = StoreVerb::closing});
   const Deadline deadline = std::chrono::steady_clock::now() + kFlush;
   for (TcpMember& member : members_)
@@ -129,7 +129,7 @@ void TcpMembers::say_closing() {
 void TcpMembers::fail_all(const std::string& cause) {
   for (auto& [name, scope] : scopes_) scope.raise("", cause);
   for (TcpMember& member : members_) leave(member);
-  bury();
+  remove_lost();
 }
 
 void TcpMembers::change_count(int by) {

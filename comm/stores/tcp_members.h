@@ -31,7 +31,7 @@ class TcpMembers {
   void serve(const pollfd* events);
 
   /// Tells all members that the server ends in order.
-  void say_closing();
+  void send_closing();
   /// Raises the alarm on all members: the server cannot continue.
   void fail_all(const std::string& cause);
 
@@ -44,7 +44,7 @@ class TcpMembers {
   void join(TcpMember& member, const StoreMessage& message);
   void lose(TcpMember& member, const std::string& what);
   void leave(TcpMember& member);
-  void bury();
+  void remove_lost();
   void change_count(int by);
 
   std::list<TcpMember> members_;

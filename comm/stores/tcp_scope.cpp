@@ -31,7 +31,7 @@ void TcpMember::flush() {
   }
 }
 
-void TcpMember::heard() {
+void TcpMember::mark_alive() {
   missed = 0;
   next_sign = Clock::now() + silence / kSignsOfLife;
 }

@@ -27,7 +27,7 @@ struct TcpMember {
   int missed = 0;                     // signs of life
   Deadline next_sign = {};
 
-  void heard();
+  void mark_alive();
   /// Counts an overdue sign of life; true once more of them are missing in a row than allowed.
   bool silent();
 

@@ -38,7 +38,7 @@ class TcpStoreServer::Impl {
   void serve() {
     try {
       while (!stop_) serve_once();
-      members_.say_closing();
+      members_.send_closing();
     } catch (const std::exception& error) {
       members_.fail_all(str("the store at port ", port(), ": ", error.what()));
     }

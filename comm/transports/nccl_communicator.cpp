@@ -53,7 +53,7 @@ ncclUniqueId agree_on_id(const Membership& membership) {
 NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
     : membership_(membership),
       device_(device),
-      handle_(device, [this](const std::string& what) { tell(what); }) {
+      handle_(device, [this](const std::string& what) { report(what); }) {
   const NcclFunctions& functions = nccl();
   const ncclUniqueId id = agree_on_id(membership);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -76,8 +76,8 @@ NcclCommunicator::~NcclCommunicator() {
     const ncclResult_t finalized = outcome(membership_.timeout);
     if (finalized == ncclSuccess) handle_.destroy();
     if (finalized == ncclInProgress && !membership_.alarm->raised())
-      tell(str("ncclCommFinalize has not come to its end in ", seconds_of(membership_.timeout),
-               " s: aborted"));
+      report(str("ncclCommFinalize has not come to its end in ", seconds_of(membership_.timeout),
+                 " s: aborted"));
   } catch (const std::exception&) {
     // The handle's destructor aborts the communicator; there is nowhere else to report the error.
   }
@@ -156,7 +156,7 @@ std::string NcclCommunicator::words(ncclResult_t result) const {
   return last && *last ? str(code, ": ", std::string(last, std::strcspn(last, "\n"))) : code;
 }
 
-void NcclCommunicator::tell(const std::string& what) const {
+void NcclCommunicator::report(const std::string& what) const {
   if (membership_.on_note)
     membership_.on_note(str("[group] ", membership_.id, ": the end of rank ", membership_.rank,
                             "'s communicator on ", device_, ": ", what));

@@ -39,7 +39,7 @@ class NcclCommunicator {
   ncclResult_t state();
   ncclComm_t open_handle() const;
   std::string words(ncclResult_t result) const;
-  void tell(const std::string& what) const;
+  void report(const std::string& what) const;
 
   const Membership& membership_;
   Device device_;

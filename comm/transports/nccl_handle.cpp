@@ -25,8 +25,8 @@ NcclHandle::~NcclHandle() {
   abort();
   if (!ended_.valid() || ended_.wait_for(nccl().patience) == std::future_status::ready) return;
   try {
-    tell_(str(ending_, " has not come back in ",
-              std::chrono::duration<double>(nccl().patience).count(), " s: left behind"));
+    report_(str(ending_, " has not come back in ",
+                std::chrono::duration<double>(nccl().patience).count(), " s: left behind"));
   } catch (const std::exception&) {
     // The callback threw; there is nowhere else to report it.
   }

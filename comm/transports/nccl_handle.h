@@ -15,11 +15,11 @@ namespace ringlet::comm {
 /// abort waits until no graph holds work of the communicator.
 class NcclHandle {
  public:
-  using Tell = std::function<void(const std::string&)>;
+  using Report = std::function<void(const std::string&)>;
 
-  /// For a communicator on `device`. The destructor may call `tell` with "ncclCommAbort has not
+  /// For a communicator on `device`. The destructor may call `report` with "ncclCommAbort has not
   /// come back in 10 s: left behind".
-  NcclHandle(Device device, Tell tell) : device_(device), tell_(std::move(tell)) {}
+  NcclHandle(Device device, Report report) : device_(device), report_(std::move(report)) {}
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
@@ -41,7 +41,7 @@ class NcclHandle {
   void end(const char* name, ncclResult_t (*call)(ncclComm_t)) noexcept;
 
   Device device_;
-  Tell tell_;
+  Report report_;
   ncclComm_t handle_ = nullptr;
   const char* ending_ = nullptr;  // the call that ends it
   std::future<void> ended_;

@@ -42,11 +42,11 @@ TEST_CASE("a copy of no tensor is refused") {
 }
 
 TEST_CASE_FIXTURE(OnCpu, "an asynchronous device continues during the wait for a copy") {
-  CHECK(!runs_behind(Device{}));
+  CHECK(!is_asynchronous(Device{}));
   if (has_backend(DeviceType::cuda)) return;
   const DelayedDevice delayed;
   const Device device{DeviceType::cuda, 0};
-  CHECK(runs_behind(device));
+  CHECK(is_asynchronous(device));
   Tensor x = full({2}, 1, DType::f32, device);
   HostCopy first(x);
   x.fill_(2);

@@ -51,7 +51,7 @@ std::string difference(const std::set<std::string>& found, const std::set<std::s
 }
 
 /// Whether `text` holds one of the words, not as the beginning of a longer number.
-bool says(const std::string& text, std::initializer_list<std::string> words) {
+bool contains(const std::string& text, std::initializer_list<std::string> words) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
     for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1))
       if (const std::size_t end = at + word.size();
@@ -78,32 +78,32 @@ bool was_killed_saving(const DrillTrial& trial, const fs::path& folder) {
 /// The text about the fault that is missing in the stderr of a rank that could still run. It must
 /// name the culprit, the step and the activity of this rank. Empty: nothing is missing.
 std::string missing_words(const DrillTrial& trial, int rank, const std::string& error) {
-  if (!says(error, {"ringlet: "})) return "ringlet: ";
+  if (!contains(error, {"ringlet: "})) return "ringlet: ";
   // The rank with the broken connections cannot determine the culprit.
   const bool knows = trial.fault != Fault::closed_socket || rank != trial.culprit;
   const std::string culprit = str("rank ", trial.culprit);
   // A rank's own place, after the cause, blames no rank. It counts only for a full disk.
   const std::size_t place = std::min(error.find("; rank "), error.find(" (rank "));
   const std::string cause = trial.fault == Fault::disk_full ? error : error.substr(0, place);
-  if (knows && !says(cause, {culprit})) return culprit;
+  if (knows && !contains(cause, {culprit})) return culprit;
   // A rank may still be at the end of the previous step when its peers have completed it.
   const bool exact = trial.fault == Fault::nan || hits_checkpoint(trial.fault);
   const std::string step = str("training step ", trial.at);
   // Shared memory still works for a rank with broken connections: its peers may notice it only in
   // the next step.
   const bool later = trial.fault == Fault::closed_socket;
-  if (!says(error, {step, str("training step ", exact ? trial.at : trial.at - 1),
-                    str("training step ", later ? trial.at + 1 : trial.at)}))
+  if (!contains(error, {step, str("training step ", exact ? trial.at : trial.at - 1),
+                        str("training step ", later ? trial.at + 1 : trial.at)}))
     return step;
-  if (trial.fault == Fault::nan) return says(error, {"the loss of"}) ? "" : "the loss of";
+  if (trial.fault == Fault::nan) return contains(error, {"the loss of"}) ? "" : "the loss of";
   // Ranks may enter the checkpoint while rank 0 dies creating its files.
   const bool late = trial.fault == Fault::killed_saving && fails_making(trial.culprit, trial.point);
   const std::string saving = str(step, ", saving a checkpoint");
-  if (hits_checkpoint(trial.fault) && !late && !says(error, {saving})) return saving;
+  if (hits_checkpoint(trial.fault) && !late && !contains(error, {saving})) return saving;
   if (trial.fault == Fault::disk_full)
-    return says(error, {"File too large"}) ? "" : "File too large";
-  return says(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
-                 says(error, {"collective"})
+    return contains(error, {"File too large"}) ? "" : "File too large";
+  return contains(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
+                 contains(error, {"collective"})
              ? ""
              : "collective";
 }
