@@ -12,7 +12,7 @@ TEST_SUITE_BEGIN("host");
 
 namespace {
 
-const std::string kModel = std::string(RINGLET_TESTS_DIR) + "/oracles/mpnet";
+const std::string kMpnetFolder = std::string(RINGLET_TESTS_DIR) + "/oracles/mpnet";
 
 /// Runs the command on `ranks` ranks, each with these variables set: "NCCL_HOSTID=$RANK".
 Outcome on_ranks(int ranks, const std::string& variables, const std::vector<std::string>& command) {
@@ -32,7 +32,7 @@ Outcome on_ranks(int ranks, const std::string& variables, const std::vector<std:
 
 std::vector<std::string> encode(const TemporaryFolder& folder, const std::string& name) {
   ringlet::write_file(folder / "lines", "a dog\ntwo cats\na\n");
-  return {"encode",   (folder / "lines").string(), "--model",  kModel,
+  return {"encode",   (folder / "lines").string(), "--model",  kMpnetFolder,
           "--output", (folder / name).string(),    "--device", "cuda"};
 }
 
