@@ -49,7 +49,7 @@ std::uint32_t thread_of(const Warp& warp, int lane) {
 Actor actor_of(const Warp& warp, int lane) {
   const Block& block = *warp.block;
   return {block.launch->order.operation, block.index, block.barriers,
-          static_cast<std::uint16_t>(thread_of(warp, lane)), static_cast<std::uint8_t>(warp.syncs)};
+          static_cast<std::uint16_t>(thread_of(warp, lane)), warp.syncs % kSyncs};
 }
 
 std::string plain_name(const std::string& name) {

@@ -18,8 +18,10 @@ struct Actor {
   std::uint32_t block = 0;
   std::uint32_t barriers = 0;  // of the block, passed
   std::uint16_t thread = 0;
-  std::uint8_t syncs = 0;  // of the warp; they wrap
+  std::uint32_t syncs = 0;  // of the warp, modulo kSyncs
 };
+inline constexpr int kSyncBits = 17;
+inline constexpr std::uint32_t kSyncs = 1u << kSyncBits;
 
 /// The unordered readers that one stamp represents.
 enum class Readers : std::uint8_t { one, of_warp, of_block, of_grid, of_operations };
@@ -29,8 +31,8 @@ struct Stamp {
   OperationId operation = 0;
   std::uint32_t block = 0;  // of_operations: the OperationSet
   std::uint32_t barriers = 0;
-  std::uint16_t thread = 0;
-  std::uint8_t syncs = 0;
+  std::uint32_t thread : 10 = 0;
+  std::uint32_t syncs : kSyncBits = 0;
   Scope scope : 2 = Scope::weak;
   Readers readers : 3 = Readers::one;
 };

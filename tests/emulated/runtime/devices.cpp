@@ -39,6 +39,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     RINGLET_NAME(cudaErrorInvalidValue)
     RINGLET_NAME(cudaErrorMemoryAllocation)
     RINGLET_NAME(cudaErrorInvalidConfiguration)
+    RINGLET_NAME(cudaErrorInvalidDeviceFunction)
     RINGLET_NAME(cudaErrorInvalidDevice)
     RINGLET_NAME(cudaErrorLaunchOutOfResources)
     RINGLET_NAME(cudaErrorIllegalAddress)

@@ -107,7 +107,9 @@ Work launch_of(Kernel& kernel, const LaunchShape& shape, std::vector<std::byte> 
 
 cudaError_t launch(const void* function, LaunchShape shape, void** arguments, cudaStream_t to) {
   const Call call;
-  Registered& known = functions().at(function);
+  const auto found = functions().find(function);
+  if (found == functions().end()) return note(cudaErrorInvalidDeviceFunction);
+  Registered& known = found->second;
   Stream* const stream = call.streams().of(to);
   shape.device = stream->device;
   Kernel& kernel = known.kernel();

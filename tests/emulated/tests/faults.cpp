@@ -48,6 +48,11 @@ TEST_CASE("lanes of one warp race without __syncwarp") {
            "st.shared.u32 [%r3], %r1;\n" + barrier + "ld.shared.u32 %r6, [%r5];\n";
   };
   CHECK(fault_in(neighbours(""), 1, 32, kShared).starts_with("a race"));
+  // Many of them, too: the shadow's counter has more than 8 bits.
+  const std::string often =
+      "mov.u32 %r7, 256;\nagain:\nbar.warp.sync -1;\nsub.s32 %r7, %r7, 1;\n"
+      "setp.gt.s32 %p1, %r7, 0;\n@%p1 bra again;\n";
+  CHECK(fault_in(neighbours(often), 1, 32, kShared) == "");
   CHECK(fault_in(neighbours("bar.warp.sync -1;\n"), 1, 32, kShared) == "");
 }
 
