@@ -51,8 +51,8 @@ struct AttentionOptions {
   Tensor relative_bias{};  // (32, heads) by relative_position_bucket, undefined where there is none
   DropoutKey dropout{};    // of P, counted by (sentence id, head, query, key)
   Tensor sentence_ids{};   // (S) i32, undefined: 0..S-1
-  /// (S) i32: the number of real tokens at the start of each sentence. No token attends to the rest,
-  /// which is padding. Undefined: all are real.
+  /// (S) i32: the number of real tokens at the start of each sentence. No token attends to the
+  /// rest, which is padding. Undefined: all are real.
   Tensor lengths{};
 };
 
