@@ -44,7 +44,7 @@ class Nodes {
  private:
   void open_store();
   std::unique_ptr<TcpStore> join_store(const std::string& scope, const std::string& name) const;
-  /// Its name in the stores, and so in errors.
+  /// The name of this launcher in the stores and in errors.
   std::string this_launcher() const;
   void number_nodes();
   void agree();
