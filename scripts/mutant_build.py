@@ -18,9 +18,10 @@ def failed_first(code, output):
 
 
 def without_lines(text):
-    """PTX without source lines and debug sections."""
-    return [line for line in text.splitlines()
-            if not line.lstrip().startswith((".loc", ".file", "//", ".section", ".b8", ".b32", ".b64"))]
+    """PTX without source lines, debug sections and the hash of nvcc's options in names."""
+    text = re.sub(r"_GLOBAL__N__[0-9a-f]{8}_", "_GLOBAL__N__", text)
+    return ["".join(line.split()) for line in text.splitlines() if line.strip() and
+            not line.lstrip().startswith((".loc", ".file", "//", ".section", ".b8", ".b32", ".b64"))]
 
 
 def ptx_of(path):
