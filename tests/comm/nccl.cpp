@@ -307,8 +307,8 @@ TEST_CASE("nccl: a rank that returns early ends its peers before its communicato
         }
       },
       3, {.timeout = 60s, .on_note = notes.taker()});
-  CHECK_MESSAGE(message.starts_with("[all_reduce] collective 2 (f32, 100), step 0: rank "),
-                message);
+  // Rank 0 or rank 2 may notice first, at its own step.
+  CHECK_MESSAGE(message.starts_with("[all_reduce] collective 2 (f32, 100), step "), message);
   CHECK_MESSAGE(message.ends_with(" waits for rank 1, which has left the group"), message);
   CHECK(before_the_end);
 }
