@@ -123,7 +123,7 @@ void Gradient::check_fits(const Shape& shape, Device device) const {
                 expected_device);
 }
 
-Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
+Accumulator Gradient::sink(const Shape& shape, DType dtype, Device device) {
   check_fits(shape, device);
   written_ = true;
   if (leaf_) {
@@ -154,6 +154,11 @@ Gradient::Sink Gradient::sink(const Shape& shape, DType dtype, Device device) {
   return {out, beta};
 }
 
+Accumulator Gradient::sink_of(const Tensor& parameter) {
+  if (!parameter.defined() || !needed()) return {};
+  return sink(parameter.shape(), parameter.dtype(), parameter.device());
+}
+
 void Gradient::only_rows(const Tensor& rows) {
   if (!leaf_) return;
   rows_known_ = true;
@@ -170,7 +175,7 @@ void Gradient::set(Tensor grad) {
     *owned_ = false;
     return;
   }
-  Sink to = sink(grad.shape(), grad.dtype(), grad.device());
+  Accumulator to = sink(grad.shape(), grad.dtype(), grad.device());
   if (to.beta == 0) {
     to.out.copy_(grad);
   } else {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
+#include "ringlet/core/ops/accumulator.h"
 
 namespace ringlet::autograd {
 
@@ -29,13 +30,11 @@ class Gradient {
   /// False if no leaf requires the gradient; the work can then be skipped.
   bool needed() const { return needed_; }
 
-  /// Memory to write to: `out = gradient + beta * out`, beta 0 or 1 (with 0, out is uninitialised).
-  /// For a leaf it is the leaf's gradient buffer, in the leaf's dtype.
-  struct Sink {
-    Tensor out;
-    double beta;
-  };
-  Sink sink(const Shape& shape, DType dtype, Device device);
+  /// Memory to write to. For a leaf it is the leaf's gradient buffer, in the leaf's dtype.
+  Accumulator sink(const Shape& shape, DType dtype, Device device);
+  /// The same, of `parameter`'s shape; undefined if the gradient is not needed or there is no
+  /// parameter.
+  Accumulator sink_of(const Tensor& parameter);
 
   /// Declares, before the write, that only these rows (i32) of the gradient are not zero.
   void only_rows(const Tensor& rows);

@@ -1,30 +1,11 @@
 #include "ringlet/comm/call.h"
 
-#include <array>
 #include <map>
 
 #include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
 
 namespace ringlet::comm {
 namespace {
-
-constexpr std::array<std::string_view, 5> kOps = {"all_reduce", "reduce_scatter", "all_gather",
-                                                  "broadcast", "barrier"};
-constexpr std::array<std::string_view, 3> kReduceOps = {"sum", "max", "avg"};
-constexpr std::array<std::string_view, 6> kAlgorithms = {
-    "auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"};
-constexpr std::array<std::string_view, 5> kTransports = {"auto", "thread", "shm", "gloo", "nccl"};
-
-template <class Enum, std::size_t n>
-Enum parse(const char* what, std::string_view text, const std::array<std::string_view, n>& names) {
-  std::string known;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (names[i] == text) return static_cast<Enum>(i);
-    known += str(i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i]);
-  }
-  fail_input("unknown ", what, ' ', quote(text), "; expected ", known);
-}
 
 // The fields that must agree between ranks, as text; the layout, a hash, is left out.
 std::string details(const Call& call) {
@@ -33,20 +14,6 @@ std::string details(const Call& call) {
 }
 
 }  // namespace
-
-std::string_view name(Op op) { return kOps[static_cast<std::size_t>(op)]; }
-std::string_view name(ReduceOp op) { return kReduceOps[static_cast<std::size_t>(op)]; }
-std::string_view name(Algorithm algorithm) {
-  return kAlgorithms[static_cast<std::size_t>(algorithm)];
-}
-std::string_view name(TransportKind kind) { return kTransports[static_cast<std::size_t>(kind)]; }
-
-Algorithm parse_algorithm(std::string_view text) {
-  return parse<Algorithm>("algorithm", text, kAlgorithms);
-}
-TransportKind parse_transport(std::string_view text) {
-  return parse<TransportKind>("transport", text, kTransports);
-}
 
 std::string describe(const Call& call) {
   if (call.op == Op::barrier) return std::string(name(call.op));

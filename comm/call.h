@@ -7,12 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/comm/group.h"
+#include "ringlet/comm/types.h"
+#include "ringlet/core/dtype.h"
 
 namespace ringlet::comm {
-
-enum class Op : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
-std::string_view name(Op op);  // "all_reduce"
 
 struct Call {
   std::uint64_t sequence = 0;  // the group's collectives, counted from 1

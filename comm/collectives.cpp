@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "ringlet/comm/in_kernel.h"
 #include "ringlet/core/ops/combine.h"
 
 namespace ringlet::comm {
@@ -139,7 +138,6 @@ Piece segment_of(const Piece& piece, std::int64_t k, std::int64_t segments) {
 }
 
 void run(std::span<const RankPart> parts) {
-  if (is_in_kernel(parts[0].collective->call.algorithm)) return run_in_kernel(parts);
   std::vector<Steps> ranks(parts.begin(), parts.end());
   for (Steps& rank : ranks) rank.begin();
   const std::int64_t segments = ranks[0].segments(), at_once = ranks[0].segments_at_once();

@@ -4,7 +4,6 @@
 
 #include "ringlet/comm/group_state.h"
 #include "ringlet/comm/host.h"
-#include "ringlet/comm/in_kernel.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -35,7 +34,7 @@ bool Work::done() const { return !state_ || state_->task->done; }
 
 Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,
              GroupOptions options, const std::string& id)
-    : state_(std::make_shared<State>()) {
+    : state_(std::make_shared<GroupState>()) {
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
   RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
                 " bytes");

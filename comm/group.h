@@ -2,50 +2,23 @@
 // call.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <iosfwd>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ringlet/comm/alarm.h"
-#include "ringlet/comm/pieces.h"
-#include "ringlet/comm/store.h"
+#include "ringlet/comm/types.h"
 #include "ringlet/core/tensor.h"
 
 namespace ringlet::comm {
 
-/// avg divides the sum by the number of ranks; floating types only.
-enum class ReduceOp : std::uint8_t { sum, max, avg };
-/// `automatic` is direct. `native` is the transport's own engine (gloo, NCCL). The in_kernel_…
-/// algorithms are for ranks that are threads of one process and share a GPU. Their all-reduce is
-/// one launch, with the bits of ring or direct; other collectives use ring or direct.
-enum class Algorithm : std::uint8_t {
-  automatic,
-  ring,
-  direct,
-  native,
-  in_kernel_ring,
-  in_kernel_direct
-};
-/// For tensors on a CPU, `automatic` is thread within one process, shm on one host, else gloo. For
-/// tensors on GPUs, it is thread within one process, else nccl. Given nccl, threads with a GPU each
-/// use it, too.
-enum class TransportKind : std::uint8_t { automatic, thread, shm, gloo, nccl };
-
-std::string_view name(ReduceOp op);          // "sum"
-std::string_view name(Algorithm algorithm);  // "ring"
-std::string_view name(TransportKind kind);   // "shm"
-/// The value of this name ("auto" is automatic); throws InputError with the known names.
-Algorithm parse_algorithm(std::string_view name);
-TransportKind parse_transport(std::string_view name);
+struct GroupState;
+struct WorkState;
 
 /// A collective in flight. Copies refer to the same one. If dropped, it still runs to its end.
 class Work {
  public:
+  Work() = default;
   /// Returns when the result is there; rethrows errors of any rank. On a device it returns when the
   /// collective is enqueued; the current stream's later work is ordered after it.
   void wait() const;
@@ -54,33 +27,8 @@ class Work {
 
  private:
   friend class Group;
-  struct State;
-  std::shared_ptr<State> state_;  // empty: done
-};
-
-struct GroupOptions {
-  TransportKind transport = TransportKind::automatic;
-  Algorithm algorithm = Algorithm::automatic;
-  /// Longest wait for the other ranks in one collective.
-  Timeout timeout = std::chrono::minutes(5);
-  /// Longest message: longer pieces go in segments. 0: the device's default. Tests make it small.
-  std::int64_t segment_bytes = 0;
-  /// Measures the seconds of stats() by the device's clock: collectives on the group's stream, and
-  /// the time that callers' streams wait for them. For benches on GPUs.
-  bool timed = false;
-  /// Prints each step of each collective of this rank as a table (throughput --trace).
-  std::ostream* trace = nullptr;
-  /// Called with one line for a setup that is slower or riskier than necessary; once, on one rank.
-  std::function<void(const std::string&)> on_note = {};
-};
-
-/// Counted since the group was made.
-struct GroupStats {
-  std::uint64_t collectives = 0;
-  std::uint64_t bytes_sent = 0;  // by schedules; native engines are not counted
-  // By the host's clock, unless GroupOptions::timed.
-  double seconds_running = 0;  // in collectives
-  double seconds_waited = 0;   // callers in Work::wait
+  Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
+  std::shared_ptr<WorkState> state_;  // empty: done
 };
 
 class Group {
@@ -134,8 +82,7 @@ class Group {
 
  private:
   friend class Together;
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<GroupState> state_;
 };
 
 }  // namespace ringlet::comm

@@ -9,20 +9,20 @@ namespace ringlet::comm {
 /// Orders a replay after all earlier collectives, on the host and on the device. All ranks must
 /// call NCCL in one order, and a graph receives into the same slots as other collectives.
 /// Destroyed, with its graph, before the group.
-struct Group::State::ReplaysInLine final : ReplayObserver {
-  ReplaysInLine(State& group, Device device) : group(group), device(device) {}
+struct GroupState::ReplaysInLine final : ReplayObserver {
+  ReplaysInLine(GroupState& group, Device device) : group(group), device(device) {}
   void begin_replay() override {
     const std::lock_guard lock(group.calls);
     group.queue->wait_for_all();
     group.line(device).end->make_wait();
   }
   void end_replay() override {}
-  State& group;
+  GroupState& group;
   Device device;
 };
 
 // Runs before anything is counted: no rank has come to the collective, and the group stays usable.
-void Group::State::check_ready_for_capture(const Collective& collective) {
+void GroupState::check_ready_for_capture(const Collective& collective) {
   queue->wait_for_all();
   RINGLET_CHECK(nccl->is_ready_for_capture(), "[", name(collective.call.op),
                 "] the group's first collective of tensors on a GPU makes its communicator, which "
@@ -31,7 +31,7 @@ void Group::State::check_ready_for_capture(const Collective& collective) {
 
 // Registered before the collective's own observer, which records the replay's begin after this
 // wait.
-void Group::State::order_replays(Device device) {
+void GroupState::order_replays(Device device) {
   if (replays_in_line) return;
   replays_in_line = true;
   observe_replays(std::make_shared<ReplaysInLine>(*this, device));
@@ -39,7 +39,7 @@ void Group::State::order_replays(Device device) {
 }
 
 // A captured collective is enqueued by the thread that captures.
-void Group::State::run_here(Task& task) {
+void GroupState::run_here(Task& task) {
   task.run();
   task.run = nullptr;
   task.done = true;

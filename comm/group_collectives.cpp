@@ -4,7 +4,6 @@
 
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
-#include "ringlet/comm/transport.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -81,7 +80,8 @@ std::function<void()> convert(Tensor to, Tensor from) {
 
 }  // namespace
 
-Work Group::State::all_reduce(const Tensor& tensor, ReduceOp op, Around around) {
+std::shared_ptr<WorkState> GroupState::all_reduce(const Tensor& tensor, ReduceOp op,
+                                                  Around around) {
   const Pieces pieces = even_pieces(tensor.numel(), member.size, kEdge);
   if (!travels_wide(algorithm(Op::all_reduce, tensor.device()), tensor.dtype(), op))
     return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));

@@ -12,7 +12,7 @@
 namespace ringlet::comm {
 
 // NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small and go direct.
-Algorithm Group::State::algorithm(Op op, Device device) const {
+Algorithm GroupState::algorithm(Op op, Device device) const {
   const bool on_cpu = device.type == DeviceType::cpu;
   const bool one_launch = op == Op::all_reduce && !on_cpu;
   switch (options.algorithm) {
@@ -30,27 +30,7 @@ Algorithm Group::State::algorithm(Op op, Device device) const {
   }
 }
 
-Schedule Group::State::schedule(Op op, int root, Device device) const {
-  const Algorithm algorithm = this->algorithm(op, device);
-  if (algorithm == Algorithm::native) return {};
-  const int rank = member.rank, size = member.size;
-  const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::in_kernel_ring;
-  switch (op) {
-    case Op::all_reduce:
-      return ring ? ring_all_reduce(rank, size) : direct_all_reduce(rank, size);
-    case Op::reduce_scatter:
-      return ring ? ring_reduce_scatter(rank, size) : direct_reduce_scatter(rank, size);
-    case Op::all_gather:
-      return ring ? ring_all_gather(rank, size) : direct_all_gather(rank, size);
-    case Op::broadcast:
-      return ring ? ring_broadcast(rank, size, root) : direct_broadcast(rank, size, root);
-    case Op::barrier:
-      break;
-  }
-  return barrier_schedule(rank, size);
-}
-
-std::int64_t Group::State::segments(Device device, std::int64_t longest_bytes) const {
+std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) const {
   constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
                          kLeastOfDevice = std::int64_t{4} << 20;
   constexpr std::int64_t kMostOnDevice = 4;
@@ -62,8 +42,7 @@ std::int64_t Group::State::segments(Device device, std::int64_t longest_bytes) c
   return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
 
-Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce,
-                              int root) const {
+Collective GroupState::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce, int root) const {
   const Device device = buffer.device();
   if (device.type != DeviceType::cpu && !nccl && host_kind != TransportKind::thread)
     fail("[", name(op), "] of a tensor on ", device, ": ", why_no_nccl());
@@ -80,7 +59,7 @@ Collective Group::State::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp redu
                    .reduce = reduce,
                    .dtype = buffer.dtype(),
                    .algorithm = algorithm},
-          .schedule = schedule(op, root, device),
+          .schedule = make_schedule(op, algorithm, member.rank, member.size, root),
           .pieces = std::move(pieces),
           .segments = count,
           .buffer = buffer,
@@ -92,24 +71,28 @@ Line::Line(Device device) : stream(device), end(std::make_shared<Event>(device))
   id = ++lines;
 }
 
-Line& Group::State::line(Device device) { return lines.try_emplace(device, device).first->second; }
+Line& GroupState::line(Device device) { return lines.try_emplace(device, device).first->second; }
 
-DeviceRanks& Group::State::ranks(Line& line, Device device) const {
+DeviceRanks& GroupState::ranks(Line& line, Device device) const {
   const double seconds = std::chrono::duration<double>(member.timeout).count();
   if (!line.ranks) line.ranks = backend(device.type).make_ranks(device, member.size, seconds);
   RINGLET_CHECK(line.ranks, "[all_reduce] ", device, " runs no ranks by one launch");
   return *line.ranks;
 }
 
-void Group::State::run(const Collective& collective, const Stream& stream) {
+void run_collective(std::span<const RankPart> parts) {
+  return is_in_kernel(parts[0].collective->call.algorithm) ? run_in_kernel(parts) : run(parts);
+}
+
+void GroupState::run(const Collective& collective, const Stream& stream) {
   if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
   if (collective.call.algorithm == Algorithm::native) return run_native(collective);
   Transport& transport = transport_of(collective.buffer.device());
   const RankPart part{&collective, &transport, &stream, member.rank, member.size};
-  comm::run({&part, 1});
+  run_collective({&part, 1});
 }
 
-void Group::State::run_native(const Collective& collective) {
+void GroupState::run_native(const Collective& collective) {
   const Device device = collective.buffer.device();
   Engine& engine = *transport_of(device).engine();
   Tensor buffer = collective.buffer, own = collective.own;
@@ -132,7 +115,7 @@ void Group::State::run_native(const Collective& collective) {
        " has none of its own: choose ring or direct");
 }
 
-Prepared Group::State::prepare(Collective collective, Around around) {
+Prepared GroupState::prepare(Collective collective, Around around) {
   collective.call.sequence = ++sequence;
   bytes_sent += static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
                 itemsize(collective.call.dtype);
@@ -149,7 +132,7 @@ Prepared Group::State::prepare(Collective collective, Around around) {
   return {std::move(collective), std::move(around), &line.stream, std::move(begin), std::move(end)};
 }
 
-Work::State Group::State::task(Prepared prepared) {
+WorkState GroupState::task(Prepared prepared) {
   auto task = std::make_shared<Task>();
   std::shared_ptr<Event> end = prepared.end;
   task->run = [this, prepared = std::move(prepared)]() mutable {
@@ -160,21 +143,21 @@ Work::State Group::State::task(Prepared prepared) {
   return {queue, std::move(task), std::move(end), is_capturing() ? nullptr : waited};
 }
 
-void Group::State::begin_task(const Prepared& prepared) {
+void GroupState::begin_task(const Prepared& prepared) {
   prepared.begin->make_wait();
   if (prepared.around.before) prepared.around.before();
 }
 
-void Group::State::end_task(const Prepared& prepared) {
+void GroupState::end_task(const Prepared& prepared) {
   if (prepared.around.after) prepared.around.after();
   prepared.end->record();
 }
 
-void Group::State::raise(const std::exception& error) {
+void GroupState::raise(const std::exception& error) {
   if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
 }
 
-void Group::State::fail_task(const Prepared& prepared, const std::exception& error) {
+void GroupState::fail_task(const Prepared& prepared, const std::exception& error) {
   raise(error);
   if (nccl) nccl->abandon();
   transport->abandon();
@@ -185,26 +168,21 @@ void Group::State::fail_task(const Prepared& prepared, const std::exception& err
   }
 }
 
-void Group::State::run_task(const Prepared& prepared) {
+void GroupState::run_task(const Prepared& prepared) {
   try {
     begin_task(prepared);
     const DeviceClock::Scope taken(is_capturing() ? nullptr : running.get(),
                                    prepared.collective.buffer.device());
     run(prepared.collective, *prepared.stream);
     end_task(prepared);
-  } catch (const InputError& error) {
-    fail_task(prepared, error);
-    throw;
-  } catch (const Error& error) {
-    fail_task(prepared, error);
-    throw Error(with_collective(error.what(), member.rank, prepared.collective.call));
   } catch (const std::exception& error) {
     fail_task(prepared, error);
-    throw;
+    if (!dynamic_cast<const Error*>(&error) || dynamic_cast<const InputError*>(&error)) throw;
+    throw Error(with_collective(error.what(), member.rank, prepared.collective.call));
   }
 }
 
-Work Group::State::start(Collective collective, Around around) {
+std::shared_ptr<WorkState> GroupState::start(Collective collective, Around around) {
   const bool captured = is_capturing();
   RINGLET_CHECK(gathered || !captured || uses_nccl(collective.buffer.device()), "[",
                 name(collective.call.op),
@@ -215,24 +193,23 @@ Work Group::State::start(Collective collective, Around around) {
     order_replays(collective.buffer.device());
   }
   Prepared prepared = prepare(std::move(collective), std::move(around));
-  Work work;
   if (gathered) {
     gathered->push_back(std::move(prepared));
-    return work;
+    return nullptr;
   }
   std::vector<Tensor> tensors;
   if (captured) tensors = prepared.around.tensors;
-  work.state_ = std::make_shared<Work::State>(task(std::move(prepared)));
-  work.state_->tensors = std::move(tensors);
+  auto work = std::make_shared<WorkState>(task(std::move(prepared)));
+  work->tensors = std::move(tensors);
   if (captured) {
-    run_here(*work.state_->task);
+    run_here(*work->task);
   } else {
-    queue->push(work.state_->task);
+    queue->push(work->task);
   }
   return work;
 }
 
-void Group::State::run_now(Collective collective) {
+void GroupState::run_now(Collective collective) {
   RINGLET_CHECK(!gathered, "[", name(collective.call.op), "] waits, which together() cannot");
   std::shared_ptr<Task> now;
   {

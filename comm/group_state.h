@@ -5,7 +5,6 @@
 // it. The queue only enqueues the work: no host thread waits for its completion.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,13 +13,12 @@
 
 #include "ringlet/comm/collectives.h"
 #include "ringlet/comm/device_clock.h"
-#include "ringlet/comm/group.h"
 #include "ringlet/comm/queue.h"
 #include "ringlet/core/device_ranks.h"
 
 namespace ringlet::comm {
 
-struct Work::State {
+struct WorkState {
   std::shared_ptr<Queue> queue;
   std::shared_ptr<Task> task;
   std::shared_ptr<Event> end;           // recorded when the task is done
@@ -55,7 +53,10 @@ struct Prepared {
   std::shared_ptr<Event> end;    // to be recorded
 };
 
-struct Group::State {
+/// Runs the parts of a collective by its algorithm.
+void run_collective(std::span<const RankPart> parts);
+
+struct GroupState {
   Membership member;
   GroupOptions options;
   TransportKind asked_for = TransportKind::automatic;
@@ -74,7 +75,7 @@ struct Group::State {
 
   /// Peers learn over the host's transport that this rank has left. A communicator's end may take
   /// until they leave, too.
-  ~State() {
+  ~GroupState() {
     queue->drain();
     if (nccl) transport.reset();
   }
@@ -82,7 +83,6 @@ struct Group::State {
   Algorithm algorithm(Op op, Device device) const;
   bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
   Transport& transport_of(Device device) { return uses_nccl(device) ? *nccl : *transport; }
-  Schedule schedule(Op op, int root, Device device) const;
   Collective plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce = ReduceOp::sum,
                   int root = 0) const;
   std::int64_t segments(Device device, std::int64_t longest_bytes) const;
@@ -97,10 +97,10 @@ struct Group::State {
   DeviceRanks& ranks(Line& line, Device device) const;
 
   Prepared prepare(Collective collective, Around around);
-  Work::State task(Prepared prepared);
+  WorkState task(Prepared prepared);
   void raise(const std::exception& error);
-  Work start(Collective collective, Around around = {});
-  Work all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
+  std::shared_ptr<WorkState> start(Collective collective, Around around = {});
+  std::shared_ptr<WorkState> all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);
 
   struct ReplaysInLine;

@@ -46,10 +46,6 @@ void launch_for_all(const RankPart& part) {
 
 }  // namespace
 
-bool is_in_kernel(Algorithm algorithm) {
-  return algorithm == Algorithm::in_kernel_ring || algorithm == Algorithm::in_kernel_direct;
-}
-
 void run_in_kernel(std::span<const RankPart> parts) {
   for (const RankPart& part : parts) show_buffer(part);
   for (const RankPart& part : parts)

@@ -7,9 +7,6 @@
 
 namespace ringlet::comm {
 
-/// Whether an all-reduce of this algorithm is one launch.
-bool is_in_kernel(Algorithm algorithm);
-
 /// run() for such parts. The ranks send rank 0 the addresses of their buffers in transport
 /// messages, as to a peer that only reads. Rank 0 enqueues the launch that writes all of them.
 void run_in_kernel(std::span<const RankPart> parts);

@@ -1,20 +1,23 @@
 #include "ringlet/comm/schedule.h"
 
-#include <algorithm>
-
-#include "ringlet/core/error.h"
-
 namespace ringlet::comm {
 
-Pieces even_pieces(std::int64_t n, int parts, std::int64_t align) {
-  RINGLET_CHECK(n >= 0 && parts > 0 && align > 0, "[even_pieces] of ", n, " elements, ", parts,
-                " parts, edges at multiples of ", align);
-  const std::int64_t blocks = (n + align - 1) / align;
-  const auto edge = [&](int part) { return std::min(n, blocks * part / parts * align); };
-  Pieces pieces;
-  for (int part = 0; part < parts; ++part)
-    pieces.push_back({edge(part), edge(part + 1) - edge(part)});
-  return pieces;
+Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root) {
+  if (algorithm == Algorithm::native) return {};
+  const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::in_kernel_ring;
+  switch (op) {
+    case Op::all_reduce:
+      return ring ? ring_all_reduce(rank, size) : direct_all_reduce(rank, size);
+    case Op::reduce_scatter:
+      return ring ? ring_reduce_scatter(rank, size) : direct_reduce_scatter(rank, size);
+    case Op::all_gather:
+      return ring ? ring_all_gather(rank, size) : direct_all_gather(rank, size);
+    case Op::broadcast:
+      return ring ? ring_broadcast(rank, size, root) : direct_broadcast(rank, size, root);
+    case Op::barrier:
+      break;
+  }
+  return barrier_schedule(rank, size);
 }
 
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces) {

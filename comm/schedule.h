@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringlet/comm/pieces.h"
+#include "ringlet/comm/types.h"
 
 namespace ringlet::comm {
 
@@ -65,6 +65,10 @@ Schedule ring_broadcast(int rank, int size, int root);
 /// ceil(log2 n) steps of empty messages. In step s, rank r receives from rank r - 2^s, and so
 /// indirectly from every rank that this one has received from.
 Schedule barrier_schedule(int rank, int size);
+
+/// The schedule of a collective by an algorithm; none if that is native. In one launch an
+/// algorithm sends as its namesake.
+Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root = 0);
 
 /// Elements that a rank sends under this schedule.
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces);

@@ -15,8 +15,8 @@ class Together {
   void run();
 
  private:
-  using State = Group::State;
-  using Column = std::vector<std::pair<State*, const Prepared*>>;  // one collective, of all ranks
+  using Column =
+      std::vector<std::pair<GroupState*, const Prepared*>>;  // one collective, of all ranks
   static void run(const Column& column);
 
   std::span<const Group> ranks_;
@@ -70,7 +70,7 @@ void Together::run(const Column& column) {
     parts.push_back({&prepared->collective, state->transport.get(), prepared->stream,
                      state->member.rank, state->member.size});
   }
-  comm::run(parts);
+  run_collective(parts);
   for (const auto& [state, prepared] : column) {
     {
       const StreamGuard on(*prepared->stream);

@@ -6,7 +6,9 @@
 #include <memory>
 #include <span>
 
+#include "ringlet/comm/alarm.h"
 #include "ringlet/comm/call.h"
+#include "ringlet/core/tensor.h"
 
 namespace ringlet::comm {
 

@@ -2,6 +2,7 @@
 // `view`, `slice` and `operator[]` share storage; everything else copies.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>

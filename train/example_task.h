@@ -2,6 +2,7 @@
 // loss hook computes one number from it.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>

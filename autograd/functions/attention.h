@@ -1,7 +1,7 @@
 // Self-attention over packed sentences, as in core/ops/attention.h, with gradients.
 #pragma once
 
-#include "ringlet/autograd/accumulator.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/attention.h"
 
 namespace ringlet::autograd {
@@ -18,7 +18,7 @@ struct AttentionNode final : Node {
     AttentionOptions now = options;
     if (relative_bias.defined()) now.relative_bias = relative_bias.tensor(*this);
     Tensor grad_qkv = ringlet::attention_backward(grad, qkv.tensor(*this), lse, cu_seqlens, now,
-                                                  accumulator(grads[1], now.relative_bias));
+                                                  grads[1].sink_of(now.relative_bias));
     if (grads[0].needed()) grads[0].set(std::move(grad_qkv));
   }
 };

@@ -1,7 +1,7 @@
 // Convolution, as in core/ops/convolution.h, with its gradients.
 #pragma once
 
-#include "ringlet/autograd/accumulator.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/convolution.h"
 
 namespace ringlet::autograd {
@@ -18,9 +18,9 @@ struct Conv2dNode final : Node {
     if (grads[0].needed())
       grads[0].set(ringlet::conv2d_backward_input(grad, w, x.tensor(*this).shape(), options));
     if (grads[1].needed())
-      ringlet::conv2d_backward_weight(accumulator(grads[1], w), grad, x.tensor(*this), options);
+      ringlet::conv2d_backward_weight(grads[1].sink_of(w), grad, x.tensor(*this), options);
     if (grads[2].needed())
-      ringlet::conv2d_backward_bias(accumulator(grads[2], bias.tensor(*this)), grad);
+      ringlet::conv2d_backward_bias(grads[2].sink_of(bias.tensor(*this)), grad);
   }
 };
 

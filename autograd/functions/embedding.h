@@ -2,7 +2,7 @@
 // gradients.
 #pragma once
 
-#include "ringlet/autograd/accumulator.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/embedding.h"
 
 namespace ringlet::autograd {
@@ -14,7 +14,7 @@ struct EmbeddingNode final : Node {
 
   void backward(const Tensor& grad, Gradients& grads) override {
     grads[0].only_rows(ids);
-    ringlet::embedding_backward_into(accumulator(grads[0], weight.tensor(*this)), grad, ids);
+    ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(*this)), grad, ids);
   }
 };
 
@@ -45,8 +45,8 @@ struct EmbeddingSumNode final : Node {
     grads[0].only_rows(ids.word);
     const Tensor type_table = type.defined() ? type.tensor(*this) : Tensor();
     ringlet::embedding_sum_layer_norm_backward(
-        {accumulator(grads[0], word.tensor(*this)), accumulator(grads[1], position.tensor(*this)),
-         accumulator(grads[2], type_table), accumulator(grads[3], w), accumulator(grads[4], w)},
+        {grads[0].sink_of(word.tensor(*this)), grads[1].sink_of(position.tensor(*this)),
+         grads[2].sink_of(type_table), grads[3].sink_of(w), grads[4].sink_of(w)},
         grad, normalized, rstd, ids, w, key, positions);
   }
 };

@@ -11,7 +11,7 @@ namespace ringlet::autograd {
 
 /// The sink of a gradient to which parts are added, set to zero if it holds no gradient yet.
 inline Tensor zeroed_sink(Gradient& grad, const Shape& shape, DType dtype, Device device) {
-  Gradient::Sink sink = grad.sink(shape, dtype, device);
+  Accumulator sink = grad.sink(shape, dtype, device);
   if (sink.beta == 0) sink.out.zero_();
   return sink.out;
 }
@@ -74,7 +74,7 @@ struct NarrowNode final : Node {
 
   // Pieces of one tensor share its sink: only the first piece writes all of it.
   void backward(const Tensor& grad, Gradients& grads) override {
-    Gradient::Sink sink = grads[0].sink(shape, grad.dtype(), grad.device());
+    Accumulator sink = grads[0].sink(shape, grad.dtype(), grad.device());
     Tensor part = grad.to(sink.out.dtype());
     if (sink.beta == 0) {
       sink.out.zero_();

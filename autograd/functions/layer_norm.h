@@ -1,7 +1,7 @@
 // Layer normalisation, alone and fused, as in core/ops/layer_norm.h, with gradients.
 #pragma once
 
-#include "ringlet/autograd/accumulator.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/layer_norm.h"
 
 namespace ringlet::autograd {
@@ -15,7 +15,7 @@ struct LayerNormNode final : Node {
 
   void backward(const Tensor& grad, Gradients& grads) override {
     const Tensor& w = weight.tensor(*this);
-    const Accumulator to_weight = accumulator(grads[1], w), to_bias = accumulator(grads[2], w);
+    const Accumulator to_weight = grads[1].sink_of(w), to_bias = grads[2].sink_of(w);
     Tensor grad_x = ringlet::layer_norm_backward(grad, x.tensor(*this), mean, rstd, w,
                                                  grads[0].needed(), to_weight, to_bias);
     if (grad_x) grads[0].set(std::move(grad_x));
@@ -44,7 +44,7 @@ struct ResidualLayerNormNode final : Node {
 
   void backward(const Tensor& grad, Gradients& grads) override {
     const Tensor& w = weight.tensor(*this);
-    const Accumulator to_weight = accumulator(grads[2], w), to_bias = accumulator(grads[3], w);
+    const Accumulator to_weight = grads[2].sink_of(w), to_bias = grads[3].sink_of(w);
     ResidualLayerNormGradients out = ringlet::residual_dropout_layer_norm_backward(
         grad, normalized, rstd, w, key, positions, to_weight, to_bias);
     if (grads[0].needed()) grads[0].set(std::move(out.x));

@@ -1,8 +1,8 @@
 // Matrix products and linear layers, as in core/ops/matmul.h, with gradients.
 #pragma once
 
-#include "ringlet/autograd/accumulator.h"
 #include "ringlet/autograd/engine.h"
+#include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/matmul.h"
 
 namespace ringlet::autograd {
@@ -14,8 +14,8 @@ struct MatmulNode final : Node {
   const char* name() const override { return "matmul"; }
 
   void backward(const Tensor& grad, Gradients& grads) override {
-    if (grads[0].needed()) for_a(grad, accumulator(grads[0], a.tensor(*this)));
-    if (grads[1].needed()) for_b(grad, accumulator(grads[1], b.tensor(*this)));
+    if (grads[0].needed()) for_a(grad, grads[0].sink_of(a.tensor(*this)));
+    if (grads[1].needed()) for_b(grad, grads[1].sink_of(b.tensor(*this)));
   }
 
   // a's gradient is grad op(b)', or its transpose if a is stored transposed.
@@ -87,14 +87,14 @@ struct LinearNode final : Node {
     const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
     const Tensor rows_grad = grad.view({rows, out});
     if (grads[0].needed()) {
-      const Accumulator to = accumulator(grads[0], input);
+      const Accumulator to = grads[0].sink_of(input);
       Tensor rows_to = to.out.view({rows, in});
       matmul_into(rows_to, rows_grad, w, {}, to.beta);
     }
-    const Accumulator to_weight = accumulator(grads[1], w);
+    const Accumulator to_weight = grads[1].sink_of(w);
     Accumulator to_bias;
     if (grads[2].needed()) {
-      const Gradient::Sink sink = grads[2].sink({out}, bias_dtype, w.device());
+      const Accumulator sink = grads[2].sink({out}, bias_dtype, w.device());
       to_bias = {sink.out, sink.beta};
     }
     linear_gradients_into(to_weight, to_bias, rows_grad, input.view({rows, in}));

@@ -31,7 +31,7 @@ struct PackedLinearNode final : Node {
       weight_shapes.push_back(values.back().shape());
     }
     if (grads[0].needed()) {
-      const Accumulator to = accumulator(grads[0], input);
+      const Accumulator to = grads[0].sink_of(input);
       Tensor rows_to = to.out.view(rows_x.shape());
       ringlet::matmul_into(rows_to, rows_grad, joined(values), {}, to.beta);
     }
@@ -65,9 +65,8 @@ struct PackedLinearNode final : Node {
       std::vector<Tensor> outs;
       for (std::size_t i = 0; i < grads.size(); ++i) {
         if (!grads[i].needed()) continue;
-        const Gradient::Sink sink = grads[i].sink(shapes[i], dtype, device);
-        parts[i] = {sink.out, sink.beta};
-        outs.push_back(sink.out);
+        parts[i] = grads[i].sink(shapes[i], dtype, device);
+        outs.push_back(parts[i].out);
       }
       wanted = outs.size();
       const bool same_beta = std::all_of(parts.begin(), parts.end(), [&](const Accumulator& part) {

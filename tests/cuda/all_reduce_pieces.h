@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ringlet/comm/pieces.h"
+#include "ringlet/comm/types.h"
 
 namespace ringlet::cuda {
 

@@ -4,7 +4,7 @@
 # program of README.md. Exit code 77: skipped.
 set -eu
 part=$1 build=$2 project=$3
-for tool in meson pkg-config $(test "$part" = cmake && echo cmake); do
+for tool in meson pkg-config python3 $(test "$part" = cmake && echo cmake); do
   command -v "$tool" > /dev/null || { echo "skipped: there is no $tool"; exit 77; }
 done
 
@@ -17,21 +17,6 @@ PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 include=$(pkg-config --variable=includedir ringlet)
 
-# A header needs only installed headers, none included before it, and no foreign ones except the
-# standard library's.
-check_headers() {
-  status=0
-  cd "$include"
-  foreign=$(grep -rnE '#include <[^>]*[./]' . || true)
-  [ -z "$foreign" ] || { echo "not the standard library's:"; echo "$foreign"; status=1; }
-  find ringlet.h ringlet -name '*.h' > "$work/headers"
-  echo "$(wc -l < "$work/headers") headers"
-  xargs -P 2 -I{} sh -c 'echo "#include \"{}\"" |
-    $CXX $CXXFLAGS -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror -I . -x c++ - ||
-    { echo "{} does not compile on its own"; exit 1; }' < "$work/headers" || status=1
-  return $status
-}
-
 # first_block FILE LANGUAGE: the first code block of that language in a file of the documentation.
 first_block() { awk "/^\`\`\`/ { if (on) exit; on = \$0 == \"\`\`\`$2\"; next } on" "$project/../../../$1"; }
 
@@ -42,7 +27,7 @@ build_with_cmake() {
 }
 
 case $part in
-  headers) check_headers ;;
+  headers) python3 "$project/../headers.py" "$include" ;;
   meson)
     meson setup "$work/build" "$project"
     meson compile -C "$work/build"

@@ -4,7 +4,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/row_exchange.h"
 

@@ -1,6 +1,7 @@
 #include "ringlet/train/parallel/strategy.h"
 
 #include <set>
+#include <sstream>
 
 #include "ringlet/train/parallel/update_buffer.h"
 
@@ -8,10 +9,10 @@ namespace ringlet::train {
 namespace {
 
 /// One line per parameter and buffer.
-std::vector<std::string> describe(const nn::Module& module) {
-  std::vector<std::string> lines;
+std::string describe(const nn::Module& module) {
+  std::string lines;
   const auto add = [&](const std::string& name, const Tensor& tensor) {
-    lines.push_back(str("'", name, "' ", tensor.dtype(), " ", tensor.shape()));
+    lines += str("'", name, "' ", tensor.dtype(), " ", tensor.shape(), '\n');
   };
   for (const nn::NamedParameter& named : module.named_parameters())
     add(named.name, named.parameter.tensor());
@@ -21,11 +22,8 @@ std::vector<std::string> describe(const nn::Module& module) {
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
 
@@ -52,9 +50,7 @@ RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group gro
 }
 
 void RankStrategy::verify() const {
-  std::string mine;
-  for (const std::string& line : describe(module_)) mine += line + '\n';
-  const std::vector<std::string> all = group_.all_gather_bytes(mine);
+  const std::vector<std::string> all = group_.all_gather_bytes(describe(module_));
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
     const std::vector<std::string> first = lines_of(all[0]), other = lines_of(all[r]);

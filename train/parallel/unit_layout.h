@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "ringlet/comm/pieces.h"
+#include "ringlet/comm/types.h"
 #include "ringlet/nn/arena.h"
 
 namespace ringlet::train {

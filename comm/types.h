@@ -1,0 +1,80 @@
+// The vocabulary of collectives: their names, the pieces of a buffer, the options of a group.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringlet/comm/store.h"
+
+namespace ringlet::comm {
+
+enum class Op : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
+/// avg divides the sum by the number of ranks; floating types only.
+enum class ReduceOp : std::uint8_t { sum, max, avg };
+/// `automatic` is direct. `native` is the transport's own engine (gloo, NCCL). The in_kernel_…
+/// algorithms are for ranks that are threads of one process and share a GPU. Their all-reduce is
+/// one launch, with the bits of ring or direct; other collectives use ring or direct.
+enum class Algorithm : std::uint8_t {
+  automatic,
+  ring,
+  direct,
+  native,
+  in_kernel_ring,
+  in_kernel_direct
+};
+/// For tensors on a CPU, `automatic` is thread within one process, shm on one host, else gloo. For
+/// tensors on GPUs, it is thread within one process, else nccl. Given nccl, threads with a GPU each
+/// use it, too.
+enum class TransportKind : std::uint8_t { automatic, thread, shm, gloo, nccl };
+
+std::string_view name(Op op);                // "all_reduce"
+std::string_view name(ReduceOp op);          // "sum"
+std::string_view name(Algorithm algorithm);  // "ring"
+std::string_view name(TransportKind kind);   // "shm"
+/// Whether an all-reduce of this algorithm is one launch.
+bool is_in_kernel(Algorithm algorithm);
+/// The value of this name ("auto" is automatic); throws InputError with the known names.
+Algorithm parse_algorithm(std::string_view name);
+TransportKind parse_transport(std::string_view name);
+
+/// Elements [offset, offset + count) of a buffer, owned by one rank.
+struct Piece {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+};
+using Pieces = std::vector<Piece>;  // one per rank, in order, disjoint
+
+/// Cuts [0, n) into near-equal parts with edges at multiples of `align`.
+Pieces even_pieces(std::int64_t n, int parts, std::int64_t align = 1);
+
+struct GroupOptions {
+  TransportKind transport = TransportKind::automatic;
+  Algorithm algorithm = Algorithm::automatic;
+  /// Longest wait for the other ranks in one collective.
+  Timeout timeout = std::chrono::minutes(5);
+  /// Longest message: longer pieces go in segments. 0: the device's default. Tests make it small.
+  std::int64_t segment_bytes = 0;
+  /// Measures the seconds of stats() by the device's clock: collectives on the group's stream, and
+  /// the time that callers' streams wait for them. For benches on GPUs.
+  bool timed = false;
+  /// Prints each step of each collective of this rank as a table (throughput --trace).
+  std::ostream* trace = nullptr;
+  /// Called with one line for a setup that is slower or riskier than necessary; once, on one rank.
+  std::function<void(const std::string&)> on_note = {};
+};
+
+/// Counted since the group was made.
+struct GroupStats {
+  std::uint64_t collectives = 0;
+  std::uint64_t bytes_sent = 0;  // by schedules; native engines are not counted
+  // By the host's clock, unless GroupOptions::timed.
+  double seconds_running = 0;  // in collectives
+  double seconds_waited = 0;   // callers in Work::wait
+};
+
+}  // namespace ringlet::comm
