@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -129,7 +130,10 @@ TEST_CASE("memory that is no tensor's own is sent as well") {
         group.all_reduce(x).wait();
         expect(
             x, 0, 3000, [](std::int64_t) { return 3; }, "sum");
+        std::fill(foreign.begin(), foreign.end(), static_cast<float>(group.rank()));
         group.broadcast(x, 1).wait();
+        expect(
+            x, 0, 3000, [](std::int64_t) { return 1; }, "broadcast");
       },
       2, processes({.segment_bytes = 512}));
 }
@@ -229,6 +233,11 @@ TEST_CASE("a group may end on one rank while a peer is still making it") {
     launch(
         [](const Group& group) {
           for (int i = 0; i < 20; ++i) group.subgroup({0, 1});
+          const Tensor x = numbered(group.rank(), 100);  // the world still works
+          group.all_reduce(x).wait();
+          expect(
+              x, 0, 100, [](std::int64_t i) { return element(0, i) + element(1, i); },
+              "all_reduce");
         },
         2, processes(options));
 }

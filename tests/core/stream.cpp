@@ -8,17 +8,30 @@
 using namespace ringlet;
 using Floats = std::vector<float>;
 
+namespace {
+
+/// x + 1, enqueued on `side` after the current stream's work so far; may free x there.
+Tensor add_one(Tensor& x, const Stream& side, bool frees = false) {
+  const Event ready(default_device());
+  ready.record();
+  const StreamGuard on(side);
+  ready.make_wait();
+  const Tensor y = x + 1;
+  if (frees) x = Tensor();
+  return y;
+}
+
+}  // namespace
+
 TEST_CASE("events order the work of two streams") {
   const Device device = default_device();
   const Stream side(device);
-  const Event ready(device), done(device);
+  const Event done(device);
   for (int i = 0; i < 4; ++i) {
-    Tensor x = full({1000}, i), y;
-    ready.record();
+    Tensor x = full({1000}, i);
+    const Tensor y = add_one(x, side);
     {
       const StreamGuard on(side);
-      ready.make_wait();
-      y = x + 1;
       done.record();
     }
     done.make_wait();
@@ -29,18 +42,10 @@ TEST_CASE("events order the work of two streams") {
 }
 
 TEST_CASE("memory that another stream has read is used again after the read") {
-  const Device device = default_device();
-  const Stream side(device);
-  const Event ready(device);
+  const Stream side(default_device());
   for (int i = 0; i < 4; ++i) {
-    Tensor x = full({1000}, i), y;
-    ready.record();
-    {
-      const StreamGuard on(side);
-      ready.make_wait();
-      y = x + 1;
-      x = Tensor();
-    }
+    Tensor x = full({1000}, i);
+    Tensor y = add_one(x, side, /*frees=*/true);
     CHECK(full({1000}, -1).to_vector() == Floats(1000, -1));  // may take the memory of x
     const StreamGuard on(side);
     CHECK(y.to_vector() == Floats(1000, static_cast<float>(i + 1)));

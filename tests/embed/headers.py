@@ -10,9 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-# Most time of a compilation is spent on these. They are compiled once, so the compiler no longer
-# notices that one is missing: a header that uses one of their names must include it, itself or
-# through headers that it includes.
+# Most time of a compilation is spent on these, so they are compiled once. The compiler then misses
+# no include of them: the names after each show that a header uses it.
 PRECOMPILED = {
     "algorithm": "all_of|clamp|copy|find|max|min|sort|stable_sort", "array": "array",
     "atomic": "atomic|memory_order_\\w+", "chrono": "chrono", "filesystem": "filesystem",
