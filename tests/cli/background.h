@@ -38,8 +38,7 @@ class Background {
     for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
     ::dup2(::open(out.c_str(), O_WRONLY | O_APPEND), STDOUT_FILENO);
     ::dup2(::open(err.c_str(), O_WRONLY | O_APPEND), STDERR_FILENO);
-    ::execvp(argv[0], argv.data());
-    ::_exit(127);
+    execute(argv.data());
   }
   ~Background() {
     if (ended_) return;

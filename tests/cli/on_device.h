@@ -1,6 +1,9 @@
 // Programs run on the tests' device: `cli_tests --device cuda`.
 #pragma once
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -36,4 +39,12 @@ inline std::vector<std::string> on_device(std::vector<std::string> command) {
   if (device != ringlet::Device{} && !names && computes(command))
     command.insert(command.end(), {"--device", ringlet::str(device)});
   return command;
+}
+
+/// Replaces this process. nohup and background jobs ignore signals, which the program would
+/// inherit.
+[[noreturn]] inline void execute(char* const* argv) {
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
+  ::execvp(argv[0], argv);
+  ::_exit(127);
 }

@@ -72,8 +72,7 @@ inline Outcome run_program(const std::string& program, const std::vector<std::st
       ::signal(SIGXFSZ, SIG_IGN);
       ::setrlimit(RLIMIT_FSIZE, &limit);
     }
-    ::execvp(argv[0], argv.data());
-    ::_exit(127);
+    execute(argv.data());
   }
   int status = 0;
   if (options.signal != 0) {
