@@ -108,7 +108,7 @@ sanitizer_tests() {
   heading "address and undefined behaviour sanitizers"
   # All instruction sets have the same sources: one is enough. For CUDA this is the host's side
   # only.
-  local options=(-Dwerror=true -Doptimization=0 -Dcpp_args=-g1 -Dbench=disabled -Dcuda=auto -Dgpu_arch=
+  local options=(-Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled -Dcuda=auto -Dgpu_arch=
     -Dtests=enabled -Disa=avx2)
   unset RINGLET_DATA  # the release build reads the real data; here it would take too long
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
@@ -125,7 +125,7 @@ sanitizer_tests() {
 
 thread_tests() {
   heading "thread sanitizer on what has threads"
-  build threads build-threads -Dwerror=true -Doptimization=0 -Dcpp_args=-g1 -Dbench=disabled \
+  build threads build-threads -Dwerror=true -Doptimization=1 -Dcpp_args=-g1 -Dbench=disabled \
     -Dcuda=auto -Dgpu_arch= -Dtests=enabled -Disa= -Dgloo=disabled -Db_sanitize=thread -- \
     tests/comm/comm_tests tests/thread_tests || return
   export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # a child of fork() has a separate pool
