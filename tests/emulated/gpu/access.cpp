@@ -34,7 +34,7 @@ void check_owner(const Warp& warp, int lane, const Region& region) {
             " from cuda:" + std::to_string(device) + " without peer access");
 }
 
-Place find_global(Warp& warp, int lane, Address address, u32 nbytes) {
+Place find_global(Warp& warp, int lane, Address address, u64 nbytes) {
   Launch& launch = *warp.block->launch;
   if (address < launch.range.begin || address + nbytes > launch.range.end) {
     Region* const region = Memory::instance().region(address);
@@ -48,7 +48,7 @@ Place find_global(Warp& warp, int lane, Address address, u32 nbytes) {
   return {region.view(address), region.shadow(address), region.written(address), &launch};
 }
 
-Place find_shared(Warp& warp, const Access& access, Address address, u32 nbytes) {
+Place find_shared(Warp& warp, const Access& access, Address address, u64 nbytes) {
   static const OrderOfBlock order;
   Block& block = *warp.block;
   if (address + nbytes > block.shared.size()) return {};
@@ -59,7 +59,7 @@ Place find_shared(Warp& warp, const Access& access, Address address, u32 nbytes)
   return {block.shared.data() + address, shadow, block.shared_written.data() + address / 8, &order};
 }
 
-Place find(Warp& warp, const Instruction& at, int lane, Address address, u32 nbytes) {
+Place find(Warp& warp, const Instruction& at, int lane, Address address, u64 nbytes) {
   return at.access.space == Space::shared ? find_shared(warp, at.access, address, nbytes)
                                           : find_global(warp, lane, address, nbytes);
 }
@@ -74,41 +74,44 @@ Place find(Warp& warp, const Instruction& at, int lane, Address address, u32 nby
             " bytes of shared memory");
 }
 
-/// Records the access of one lane.
-void note(Warp& warp, const Instruction& at, const Place& place, const AccessedBytes& bytes,
-          const Actor& actor, bool writes) {
+/// Records the access of one lane that note_ordered() leaves open.
+void note_open(Warp& warp, const Instruction& at, const Place& place, const AccessedBytes& bytes,
+               const Actor& actor, bool writes) {
+  const int lane = static_cast<int>(actor.thread % kLanes);
+  if (at.access.is_constant && is_written_by(place.shadow, bytes, actor.operation))
+    fault(warp, lane, "ld.nc of bytes that the same launch has written");
   const Stamp* const raced =
       note_access(place.shadow, bytes, actor, writes, at.access.scope, *place.order);
   if (raced)
-    fault(warp, static_cast<int>(actor.thread % kLanes),
+    fault(warp, lane,
           std::string("a race: ") + (writes ? "written" : "read") + " here, accessed by " +
               describe(*raced, actor) + ", and nothing orders the two");
 }
 
-/// False for ld.nc of bytes that the same launch has written.
-bool is_constant(const Instruction& at, const Place& place, const AccessedBytes& bytes,
-                 OperationId operation) {
-  return !at.access.is_constant || !is_written_by(place.shadow, bytes, operation);
+/// Records the accesses of the lanes. `place`: of the address `from`.
+void note_lanes(Warp& warp, const Instruction& at, Mask mask, const Place& place, Address from,
+                u32 nbytes, bool writes, const Accessed& accessed) {
+  Actor actor = actor_of(warp, 0);
+  const std::uint16_t first_thread = actor.thread;
+  for_lanes(mask, [&](int lane) {
+    const Address address = accessed.address[static_cast<std::size_t>(lane)];
+    const Address granule = address / 4 - from / 4;
+    actor.thread = static_cast<std::uint16_t>(first_thread + lane);
+    Granule* const whole = place.shadow.whole + granule;
+    bool noted = nbytes % 4 == 0;
+    for (u32 i = 0; noted && i < nbytes / 4; ++i)
+      noted = !(at.access.is_constant && whole[i].written.operation == actor.operation) &&
+              note_ordered(whole[i], actor, writes, at.access.scope, *place.order);
+    if (noted) return;
+    Place open = place;
+    open.shadow = {whole, place.shadow.parts + 4 * granule};
+    note_open(warp, at, open, {address, nbytes}, actor, writes);
+  });
 }
 
-std::byte* access_checked(Warp& warp, const Instruction& at, int lane, Address address, u32 nbytes,
-                          bool writes) {
-  const Place place = find(warp, at, lane, address, nbytes);
-  if (!place.data) fault_at(warp, at, lane, address, nbytes);
-  const Actor actor = actor_of(warp, lane);
-  const AccessedBytes bytes{address, nbytes};
-  if (!is_constant(at, place, bytes, actor.operation))
-    fault(warp, lane, "ld.nc of bytes that the same launch has written");
-  note(warp, at, place, bytes, actor, writes);
-  if (writes)
-    mark_written(place.written, address, nbytes);
-  else if (!is_written(place.written, address, nbytes))
-    fault(warp, lane, "a read of bytes that nothing has written");
-  return place.data;
-}
-
-std::byte* access_lane(Warp& warp, const Instruction& at, int lane, Address address, u32 nbytes,
-                       bool writes) {
+std::byte* access_lane(Warp& warp, const Instruction& at, int lane, u32 nbytes, bool writes,
+                       const Accessed& accessed) {
+  const Address address = accessed.address[static_cast<std::size_t>(lane)];
   if (address & (nbytes - 1))
     fault(warp, lane,
           "an access of " + std::to_string(nbytes) + " bytes at " + hexadecimal(address) +
@@ -123,51 +126,64 @@ std::byte* access_lane(Warp& warp, const Instruction& at, int lane, Address addr
     if (address + nbytes > parameters.size()) fault(warp, lane, "a read beyond the parameters");
     return parameters.data() + address;
   }
-  return access_checked(warp, at, lane, address, nbytes, writes);
+  const Place place = find(warp, at, lane, address, nbytes);
+  if (!place.data) fault_at(warp, at, lane, address, nbytes);
+  note_lanes(warp, at, Mask{1} << lane, place, address, nbytes, writes, accessed);
+  if (writes)
+    mark_written(place.written, address, nbytes);
+  else if (!is_written(place.written, address, nbytes))
+    fault(warp, lane, "a read of bytes that nothing has written");
+  return place.data;
 }
 
-/// The distance of the addresses of neighbouring lanes, if the active lanes are neighbours and it
-/// is the same for all; otherwise -1.
-std::int64_t stride_of(const Accessed& accessed, Mask mask) {
-  const int first = std::countr_zero(mask), lanes = std::popcount(mask);
-  const Mask lowest = mask >> first;
-  if ((lowest & (lowest + 1)) != 0 || lanes < 2) return -1;
-  const Address* const address = &accessed.address[static_cast<std::size_t>(first)];
-  const Address stride = address[1] - address[0];
-  Address differences = 0;
-  for (int i = 2; i < lanes; ++i) differences |= (address[i] - address[i - 1]) ^ stride;
-  return differences == 0 ? static_cast<std::int64_t>(stride) : -1;
+/// The bytes from the lowest to the highest address of the active lanes.
+AccessedBytes span_of(const Accessed& accessed, Mask mask, u32 nbytes) {
+  Address lowest = ~Address{0}, highest = 0;
+  for_lanes(mask, [&](int lane) {
+    lowest = std::min(lowest, accessed.address[static_cast<std::size_t>(lane)]);
+    highest = std::max(highest, accessed.address[static_cast<std::size_t>(lane)]);
+  });
+  return {lowest, highest - lowest + nbytes};
 }
 
-/// Accesses of neighbouring lanes to neighbouring bytes, or reads of the same bytes, with one check
-/// of bounds. False if they are others, or if one lane's access fails.
+bool are_aligned(const Accessed& accessed, Mask mask, u32 nbytes) {
+  Address bits = 0;
+  for_lanes(mask, [&](int lane) { bits |= accessed.address[static_cast<std::size_t>(lane)]; });
+  return (bits & (nbytes - 1)) == 0;
+}
+
+/// Accesses of all lanes to one block of memory, with one check of its bounds. False, and nothing
+/// is recorded, if they are others, or if the access of one lane fails.
 bool access_together(Warp& warp, const Instruction& at, Mask mask, u32 nbytes, bool writes,
                      Accessed& accessed) {
   if (at.access.space == Space::local || at.access.space == Space::parameter) return false;
-  const std::int64_t stride = stride_of(accessed, mask);
-  if (stride != nbytes && (stride != 0 || writes)) return false;
+  if (mask == 0 || !are_aligned(accessed, mask, nbytes)) return false;
+  const AccessedBytes span = span_of(accessed, mask, nbytes);
   const int first = std::countr_zero(mask), last = 31 - std::countl_zero(mask);
-  const auto steps = static_cast<std::uint64_t>(last - first);
-  const Address begin = accessed.address[static_cast<std::size_t>(first)];
-  const AccessedBytes bytes{begin, nbytes + steps * static_cast<std::uint64_t>(stride)};
-  const Place place = find(warp, at, first, begin, static_cast<u32>(bytes.nbytes));
-  Actor actor = actor_of(warp, first);
-  if ((begin & (nbytes - 1)) != 0 || !place.data) return false;
-  if (!is_constant(at, place, bytes, actor.operation)) return false;
-  if (!writes && !is_written(place.written, begin, bytes.nbytes)) return false;
-  // The shadow keeps one reader, or that there are several.
-  const int step = stride == 0 ? last - first : 1;
-  for (int lane = first; lane <= last; lane += step) {
-    const std::uint64_t offset = static_cast<std::uint64_t>(lane - first) * stride;
-    const std::uint64_t granule = (begin % 4 + offset) / 4;
-    Place part = place;
-    part.shadow.whole += granule, part.shadow.parts += 4 * granule;
-    note(warp, at, part, {begin + offset, nbytes}, actor, writes);
-    actor.thread = static_cast<std::uint16_t>(actor.thread + step);
+  const Place place = find(warp, at, first, span.address, span.nbytes);
+  if (!place.data) return false;
+  const auto bits_of = [&](Address address) {
+    return place.written + (address / 8 - span.address / 8);
+  };
+  const bool is_short = span.nbytes <= kLanes * nbytes;
+  if (!writes && !(is_short && is_written(place.written, span.address, span.nbytes))) {
+    bool written = true;
+    for_lanes(mask, [&](int lane) {
+      const Address address = accessed.address[static_cast<std::size_t>(lane)];
+      written = written && is_written(bits_of(address), address, nbytes);
+    });
+    if (!written) return false;
   }
-  if (writes) mark_written(place.written, begin, bytes.nbytes);
-  for (int lane = first; lane <= last; ++lane)
-    accessed.data[static_cast<std::size_t>(lane)] = place.data + (lane - first) * stride;
+  // Of several reads of the same bytes the shadow keeps one reader, or that there are several.
+  const bool same = !writes && span.nbytes == nbytes;
+  const Mask noted = same ? Mask{1} << first | Mask{1} << last : mask;
+  note_lanes(warp, at, noted, place, span.address, nbytes, writes, accessed);
+  for_lanes(mask, [&](int lane) {
+    const auto i = static_cast<std::size_t>(lane);
+    const Address address = accessed.address[i];
+    if (writes) mark_written(bits_of(address), address, nbytes);
+    accessed.data[i] = place.data + (address - span.address);
+  });
   return true;
 }
 
@@ -204,7 +220,7 @@ Accessed access_memory(Warp& warp, const Instruction& at, Mask mask, bool writes
   if (!access_together(warp, at, mask, nbytes, writes, accessed))
     for_lanes(mask, [&](int lane) {
       const auto i = static_cast<std::size_t>(lane);
-      accessed.data[i] = access_lane(warp, at, lane, accessed.address[i], nbytes, writes);
+      accessed.data[i] = access_lane(warp, at, lane, nbytes, writes, accessed);
     });
   count_traffic(warp, at, accessed, mask, nbytes, writes);
   return accessed;

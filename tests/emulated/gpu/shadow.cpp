@@ -88,12 +88,8 @@ Stamp note(Granule& granule, const Actor& actor, bool writes, Scope scope, const
   std::uint32_t block = actor.block;
   if (!writes && is_beside(held, actor, order)) readers = with_reader(held, actor);
   if (readers == Readers::of_operations) block = sets().with(held, actor, order);
-  held.operation = actor.operation;
+  granule.keep(actor, writes, scope);
   held.block = block;
-  held.barriers = actor.barriers;
-  held.thread = actor.thread;
-  held.syncs = actor.syncs;
-  held.scope = scope;
   held.readers = readers;
   return found;
 }

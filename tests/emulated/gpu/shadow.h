@@ -41,6 +41,8 @@ struct Stamp {
 struct Granule {
   Stamp written, read;
   bool is_split() const { return written.operation == kSplit; }
+  /// The read, or the write.
+  void keep(const Actor& actor, bool writes, Scope scope);
   static constexpr OperationId kSplit = ~OperationId{0};
 };
 static_assert(sizeof(Granule) == 32);
@@ -81,6 +83,35 @@ inline bool is_before(const Stamp& stamp, const Actor& actor, const Order& order
   if (stamp.thread / kLanes != actor.thread / kLanes) return false;
   if (stamp.syncs != actor.syncs) return true;
   return stamp.readers == Readers::one && stamp.thread == actor.thread;
+}
+
+inline void Granule::keep(const Actor& actor, bool writes, Scope scope) {
+  Stamp& held = writes ? written : read;
+  held.operation = actor.operation;
+  held.block = actor.block;
+  held.barriers = actor.barriers;
+  held.thread = actor.thread;
+  held.syncs = actor.syncs;
+  held.scope = scope;
+  held.readers = Readers::one;
+}
+
+/// Records an access of a whole granule that needs no more: all earlier ones are ordered before it,
+/// or it repeats a read. Returns false, and records nothing, if note_access() must decide.
+inline bool note_ordered(Granule& granule, const Actor& actor, bool writes, Scope scope,
+                         const Order& order) {
+  const Stamp& read = granule.read;
+  if (granule.is_split() || read.readers == Readers::of_operations) return false;
+  if (!is_before(granule.written, actor, order)) return false;
+  if (is_before(read, actor, order)) {
+    granule.keep(actor, writes, scope);
+    return true;
+  }
+  const bool same_block = read.operation == actor.operation && read.block == actor.block;
+  if (writes || !same_block || read.scope != scope || read.barriers != actor.barriers) return false;
+  return read.readers == Readers::of_block ||
+         (read.readers == Readers::of_warp && read.thread / kLanes == actor.thread / kLanes &&
+          read.syncs == actor.syncs);
 }
 
 struct AccessedBytes {
