@@ -174,7 +174,7 @@ bool access_together(Warp& warp, const Instruction& at, Mask mask, u32 nbytes, b
     });
     if (!written) return false;
   }
-  // Of several reads of the same bytes the shadow keeps one reader, or that there are several.
+  // The shadow keeps one reader of bytes, or that there are several.
   const bool same = !writes && span.nbytes == nbytes;
   const Mask noted = same ? Mask{1} << first | Mask{1} << last : mask;
   note_lanes(warp, at, noted, place, span.address, nbytes, writes, accessed);
