@@ -64,9 +64,14 @@ Place find(Warp& warp, const Instruction& at, int lane, Address address, u64 nby
                                           : find_global(warp, lane, address, nbytes);
 }
 
-[[noreturn]] void fault_at(const Warp& warp, const Instruction& at, int lane, Address address,
+/// Explains why access_together() refuses the access of this lane.
+[[noreturn]] void fault_at(Warp& warp, const Instruction& at, int lane, Address address,
                            u32 nbytes) {
   const std::string access = "an access of " + std::to_string(nbytes) + " bytes at ";
+  if ((address & (nbytes - 1)) != 0)
+    fault(warp, lane, access + hexadecimal(address) + ", which is not aligned");
+  if (find(warp, at, lane, address, nbytes).data)
+    fault(warp, lane, "a read of bytes that nothing has written");
   if (at.access.space != Space::shared)
     fault(warp, lane, access + hexadecimal(address) + ", which is in no block of memory");
   fault(warp, lane,
@@ -109,31 +114,17 @@ void note_lanes(Warp& warp, const Instruction& at, Mask mask, const Place& place
   });
 }
 
-std::byte* access_lane(Warp& warp, const Instruction& at, int lane, u32 nbytes, bool writes,
-                       const Accessed& accessed) {
-  const Address address = accessed.address[static_cast<std::size_t>(lane)];
-  if (address & (nbytes - 1))
-    fault(warp, lane,
-          "an access of " + std::to_string(nbytes) + " bytes at " + hexadecimal(address) +
-              ", which is not aligned");
+/// A lane's bytes of its local memory, or of the launch's parameters.
+std::byte* find_private(Warp& warp, const Instruction& at, int lane, Address address, u32 nbytes) {
+  if ((address & (nbytes - 1)) != 0) fault_at(warp, at, lane, address, nbytes);
   if (at.access.space == Space::local) {
     const std::size_t room = warp.kernel->local_bytes;
     if (address + nbytes > room) fault(warp, lane, "an access beyond local memory");
     return warp.local.data() + room * static_cast<std::size_t>(lane) + address;
   }
-  if (at.access.space == Space::parameter) {
-    auto& parameters = warp.block->launch->parameters;
-    if (address + nbytes > parameters.size()) fault(warp, lane, "a read beyond the parameters");
-    return parameters.data() + address;
-  }
-  const Place place = find(warp, at, lane, address, nbytes);
-  if (!place.data) fault_at(warp, at, lane, address, nbytes);
-  note_lanes(warp, at, Mask{1} << lane, place, address, nbytes, writes, accessed);
-  if (writes)
-    mark_written(place.written, address, nbytes);
-  else if (!is_written(place.written, address, nbytes))
-    fault(warp, lane, "a read of bytes that nothing has written");
-  return place.data;
+  auto& parameters = warp.block->launch->parameters;
+  if (address + nbytes > parameters.size()) fault(warp, lane, "a read beyond the parameters");
+  return parameters.data() + address;
 }
 
 /// The bytes from the lowest to the highest address of the active lanes.
@@ -152,12 +143,11 @@ bool are_aligned(const Accessed& accessed, Mask mask, u32 nbytes) {
   return (bits & (nbytes - 1)) == 0;
 }
 
-/// Accesses of all lanes to one block of memory, with one check of its bounds. False, and nothing
-/// is recorded, if they are others, or if the access of one lane fails.
+/// Accesses of the lanes to one block of memory, with one check of its bounds. False, and nothing
+/// is recorded, if a lane's bytes are misaligned, in another block, or read and never written.
 bool access_together(Warp& warp, const Instruction& at, Mask mask, u32 nbytes, bool writes,
                      Accessed& accessed) {
-  if (at.access.space == Space::local || at.access.space == Space::parameter) return false;
-  if (mask == 0 || !are_aligned(accessed, mask, nbytes)) return false;
+  if (!are_aligned(accessed, mask, nbytes)) return false;
   const AccessedBytes span = span_of(accessed, mask, nbytes);
   const int first = std::countr_zero(mask), last = 31 - std::countl_zero(mask);
   const Place place = find(warp, at, first, span.address, span.nbytes);
@@ -215,12 +205,17 @@ void count_traffic(const Warp& warp, const Instruction& at, const Accessed& acce
 
 Accessed access_memory(Warp& warp, const Instruction& at, Mask mask, bool writes) {
   const u32 nbytes = u32{at.access.bytes} * at.access.elements;
+  const bool is_private = at.access.space == Space::local || at.access.space == Space::parameter;
   Accessed accessed;
   set_addresses(warp, at, accessed);
-  if (!access_together(warp, at, mask, nbytes, writes, accessed))
+  if (is_private || !access_together(warp, at, mask, nbytes, writes, accessed))
     for_lanes(mask, [&](int lane) {
       const auto i = static_cast<std::size_t>(lane);
-      accessed.data[i] = access_lane(warp, at, lane, nbytes, writes, accessed);
+      const Address address = accessed.address[i];
+      if (is_private)
+        accessed.data[i] = find_private(warp, at, lane, address, nbytes);
+      else if (!access_together(warp, at, Mask{1} << lane, nbytes, writes, accessed))
+        fault_at(warp, at, lane, address, nbytes);
     });
   count_traffic(warp, at, accessed, mask, nbytes, writes);
   return accessed;

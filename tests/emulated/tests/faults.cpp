@@ -65,6 +65,42 @@ TEST_CASE("threads and blocks race in global memory") {
   CHECK(fault_in("mov.u32 %r1, 1;\natom.global.add.u32 %r2, [%base], %r1;", 4, 64) == "");
 }
 
+TEST_CASE("lanes at scattered addresses are judged one by one") {
+  // Lane t loads the word at t * t: lane 16 is the first beyond 2,048 bytes.
+  const std::string squares =
+      "mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, %r1;\nmul.wide.u32 %rd1, %r2, 8;\n"
+      "add.s64 %rd1, %base, %rd1;\nld.global.u64 %rd2, [%rd1];\n";
+  CHECK(fault_in(squares, 1, 16) == "");
+  CHECK(fault_in(squares, 1, 32).find("in no block of memory: thread (16, 0, 0)") !=
+        std::string::npos);
+  // %r5: the address of word 7 * t modulo 32.
+  const std::string sevenths =
+      kPlaces + "mul.lo.u32 %r2, %r1, 7;\nand.b32 %r2, %r2, 31;\nshl.b32 %r5, %r2, 2;\n" +
+      "add.s32 %r5, %r5, %r4;\n";
+  const std::string sync = "bar.warp.sync -1;\n";
+  const std::string load = "ld.shared.u32 %r6, [%r5];\n";
+  CHECK(fault_in(sevenths + "st.shared.u32 [%r5], %r1;\n" + sync + "ld.shared.u32 %r6, [%r3];\n", 1,
+                 32, kShared) == "");
+  CHECK(fault_in(
+            sevenths + "setp.ne.u32 %p1, %r1, 5;\n@%p1 st.shared.u32 [%r3], %r1;\n" + sync + load,
+            1, 32, kShared)
+            .starts_with("a read of bytes that nothing has written: thread (19, 0, 0)"));
+  CHECK(fault_in(sevenths + "st.shared.u32 [%r3], %r1;\n" + load, 1, 32, kShared)
+            .starts_with("a race: read here"));
+  CHECK(fault_in(kPlaces + "and.b32 %r2, %r1, 15;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
+                     "st.shared.u32 [%r5], %r1;\n",
+                 1, 32, kShared)
+            .starts_with("a race: written here"));
+}
+
+TEST_CASE("ld.nc of what the same launch has written is a fault, also in the same thread") {
+  const std::string store = "st.global.u32 [%base], 1;\n";
+  CHECK(fault_in(store + "ld.global.u32 %r1, [%base];", 1, 1) == "");
+  CHECK(fault_in(store + "ld.global.nc.u32 %r1, [%base];", 1, 1)
+            .starts_with("ld.nc of bytes that the same launch has written"));
+  CHECK(fault_in("ld.global.nc.u32 %r1, [%base];", 1, 1) == "");
+}
+
 TEST_CASE("bytes of one word are judged on their own, in global and in shared memory") {
   // Block b stores byte b of a word, or two bytes from there.
   const auto stores = [](const std::string& type) {
