@@ -544,6 +544,7 @@ TEST_CASE("nccl: what fails in a replay ends all ranks, and is said at the next 
       [&](const Group& group) {
         const RankGraph own(group);
         own.graph->replay();
+        own.x.to_vector();  // nothing earlier is in flight, which the message would name instead
         group.barrier();
         if (group.rank() == 1) gpus.nccl.fail_on_device(1);
         const auto end = std::chrono::steady_clock::now() + 20s;
