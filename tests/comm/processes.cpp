@@ -304,8 +304,8 @@ TEST_CASE("ranks that find no thread to run on end those that have one") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // The limit does not bind root. It changes to a user without other processes, also where another
-    // program runs this test: this process and two ranks are allowed.
+    // The limit does not bind root. It changes to a user without other processes, also where
+    // another program runs this test: this process and two ranks are allowed.
     const bool alone = geteuid() == 0;
     constexpr uid_t kUnused = 1 << 24;
     if (alone && setuid(kUnused + static_cast<uid_t>(getpid())) != 0) _exit(kNoLimit);

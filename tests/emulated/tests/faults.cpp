@@ -87,6 +87,12 @@ TEST_CASE("lanes at scattered addresses are judged one by one") {
             .starts_with("a read of bytes that nothing has written: thread (19, 0, 0)"));
   CHECK(fault_in(sevenths + "st.shared.u32 [%r3], %r1;\n" + load, 1, 32, kShared)
             .starts_with("a race: read here"));
+  // One lane in the middle reads another one's word.
+  CHECK(fault_in(kPlaces + "st.shared.u32 [%r3], %r1;\nsetp.eq.u32 %p1, %r1, 16;\n" +
+                     "selp.u32 %r2, 5, %r1, %p1;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
+                     load,
+                 1, 32, kShared)
+            .find("thread (16, 0, 0)") != std::string::npos);
   CHECK(fault_in(kPlaces + "and.b32 %r2, %r1, 15;\nshl.b32 %r5, %r2, 2;\nadd.s32 %r5, %r5, %r4;\n" +
                      "st.shared.u32 [%r5], %r1;\n",
                  1, 32, kShared)
