@@ -9,6 +9,7 @@
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/peer_view.h"
 #include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/of_option.h"
 
 namespace ringlet::bench {
 
@@ -99,7 +100,8 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--dtype", dtype, "of the elements");
   app.add_option("--transport", transport,
-                 "of ring and direct: auto, thread, shm or gloo, nccl on GPUs");
+                 "of ring and direct: auto, thread, shm or gloo, nccl on GPUs")
+      ->check(cli::parsed_by(comm::parse_transport));
   app.add_option("--algorithm", o.algorithm,
                  "ring, direct, in-kernel (both, as one launch), native, or all of them and the "
                  "copies")

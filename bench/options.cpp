@@ -10,7 +10,9 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/parallel.h"
+#include "ringlet/models/folder.h"
 #include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/of_option.h"
 
 namespace ringlet::bench {
 namespace {
@@ -79,10 +81,12 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--transport", transport,
                  "auto, shm or gloo; of GPUs, whose ranks are threads unless a launcher started "
                  "them, auto or nccl")
+      ->check(cli::parsed_by(comm::parse_transport))
       ->capture_default_str();
   app.add_option("--algorithm", algorithm,
                  "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
                  "in-kernel-ring, by which an all-reduce is one launch")
+      ->check(cli::parsed_by(comm::parse_algorithm))
       ->capture_default_str();
   app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
   app.add_flag(
@@ -100,6 +104,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       ->check(cli::number_in(0, 1000))
       ->capture_default_str();
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
+      ->check(cli::parsed_by(models::check_model_name))
       ->capture_default_str();
   app.add_option("--batch", o.batch, "pairs per device and step")
       ->check(cli::number_in(1, 1 << 20))

@@ -139,6 +139,8 @@ json parse_object(const fs::path& path, std::string_view text) {
 
 std::size_t header_bytes(const fs::path& path, std::string_view text) {
   if (text.size() < kLengthBytes) fail_input(path.string(), ": too short for a safetensors file");
+  if (text.starts_with("version https://git-lfs"))
+    fail_input(path.string(), ": a git-lfs pointer, not the weights; `git lfs pull` fetches them");
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;)
     length = length << 8 | static_cast<unsigned char>(text[i]);

@@ -152,7 +152,8 @@ EncoderConfig EncoderConfig::named(const std::string& name) {
     return c;
   }
   fail_input("unknown model ", quote(name),
-             "; expected mpnet-base, bert-base, minilm-l6, tiny or a folder");
+             "; expected mpnet-base, bert-base, minilm-l6, tiny, a folder or a model in "
+             "Hugging Face's cache");
 }
 
 }  // namespace ringlet::models

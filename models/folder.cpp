@@ -9,6 +9,7 @@
 #include "ringlet/core/quote.h"
 #include "ringlet/core/safetensors.h"
 #include "ringlet/models/harmless_keys.h"
+#include "ringlet/models/hub_cache.h"
 #include "ringlet/models/json.h"
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/nn/arena.h"
@@ -308,9 +309,13 @@ SentenceSettings read_modules(const fs::path& folder) {
 
 }  // namespace
 
+void check_model_name(const std::string& model) {
+  if (!names_folder(model)) EncoderConfig::named(model);
+}
+
 bool names_folder(const std::string& model) {
-  if (!folder_exists(model)) return false;
-  const fs::path folder = model;
+  const fs::path folder = cached_folder(model);
+  if (!folder_exists(folder)) return false;
   const bool holds_model =
       path_exists(folder / "config.json") || path_exists(folder / "modules.json");
   if (EncoderConfig::is_name(model) && !holds_model)

@@ -27,9 +27,12 @@ struct SentenceSettings {
   std::vector<std::string> unused_keys = {};
 };
 
-/// True if `model` is a folder. InputError if a folder without a model has the name of a built-in
-/// model (EncoderConfig::named).
+/// True if `model` is a folder, or in Hugging Face's cache. InputError if a folder without a model
+/// has the name of a built-in model (EncoderConfig::named).
 bool names_folder(const std::string& model);
+
+/// InputError unless `model` names a folder or a built-in model.
+void check_model_name(const std::string& model);
 
 /// Reads modules.json, the pooling's config, sentence_bert_config.json and
 /// config_sentence_transformers.json. InputError for modules other than Transformer, Pooling and

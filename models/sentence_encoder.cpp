@@ -13,6 +13,7 @@
 #include "ringlet/models/distinct_sentences.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/folder.h"
+#include "ringlet/models/hub_cache.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/eval_guard.h"
@@ -103,8 +104,9 @@ SentenceEncoder::SentenceEncoder(std::shared_ptr<Transformer> transformer, Token
   set_max_seq_length(limit > 0 ? std::min(limit, config().max_tokens()) : config().max_tokens());
 }
 
-SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& folder,
+SentenceEncoder SentenceEncoder::from_pretrained(const std::filesystem::path& model,
                                                  Device device) {
+  const std::filesystem::path folder = cached_folder(model);
   SentenceSettings settings = read_settings(folder);
   const EncoderConfig config =
       EncoderConfig::from_file(settings.transformer / "config.json", &settings.unused_keys);

@@ -40,8 +40,8 @@ class SentenceEncoder {
                   Pooling pooling = Pooling::mean, bool normalize = false);
   /// Reads a Sentence Transformers folder, or a folder of a bare BERT or MPNet checkpoint (then
   /// with mean pooling). See models/folder.h for the files; weights are mapped and read at first
-  /// use.
-  static SentenceEncoder from_pretrained(const std::filesystem::path& folder,
+  /// use. `model` is a folder, or "organisation/name" in Hugging Face's cache (cached_folder).
+  static SentenceEncoder from_pretrained(const std::filesystem::path& model,
                                          Device device = default_device());
 
   /// Embeddings of a batch's sentences, (S, H), f32.

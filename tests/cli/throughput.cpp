@@ -227,7 +227,11 @@ TEST_CASE("a wrong option of the bench is one line, and nothing is measured") {
   refused({"tiny"}, "unknown argument 'tiny'; throughput --help lists what there is");
   refused({"--steps", "0"}, "--steps: expected a whole number from 1 to 1048576, found '0'");
   refused({"--model", "medium"},
-          "unknown model 'medium'; expected mpnet-base, bert-base, minilm-l6, tiny or a folder");
+          "--model: unknown model 'medium'; expected mpnet-base, bert-base, minilm-l6, tiny, a "
+          "folder or "
+          "a model in Hugging Face's cache");
+  refused({"--transport", "pigeon"},
+          "--transport: unknown transport 'pigeon'; expected auto, thread, shm, gloo or nccl");
   const std::string absent = (folder / "absent.csv").string();
   refused({"--model", "tiny", "--data", absent},
           absent + ": cannot open: No such file or directory");

@@ -157,6 +157,10 @@ TEST_CASE("bad files are named with what is wrong") {
 
   write_file(folder / "short", "abc");
   CHECK(error_of(folder / "short") == "too short for a safetensors file");
+  write_file(folder / "pointer",
+             "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 437967672\n");
+  CHECK(error_of(folder / "pointer") ==
+        "a git-lfs pointer, not the weights; `git lfs pull` fetches them");
   write_file(folder / "cut", std::string("\xff\0\0\0\0\0\0\0{}", 10));
   CHECK(error_of(folder / "cut") ==
         "header of 255 bytes in a file of 10 bytes; not a safetensors file, or cut short");

@@ -6,9 +6,11 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "../comm/environment.h"
 #include "../files.h"
 #include "oracle_batch.h"
 #include "ringlet/core/file.h"
+#include "ringlet/models/hub_cache.h"
 
 using namespace ringlet;
 using namespace ringlet::models;
@@ -645,6 +647,23 @@ TEST_CASE("lengths without room for the special tokens are refused with the file
   check_refused(folder, "config.json",
                 "tokens that max_position_embeddings allow: expected room for the 2 special tokens "
                 "of a text, got 1");
+}
+
+TEST_CASE("a model in Hugging Face's cache is found by its name, and a folder comes first") {
+  const ModelFolder model("mpnet");
+  const TemporaryFolder cache;
+  const fs::path repository = cache.path() / "models--lab--small";
+  fs::create_directories(repository / "refs");
+  write_file(repository / "refs/main", "0a1b\n");
+  fs::copy(model.path(), repository / "snapshots/0a1b", fs::copy_options::recursive);
+  with_environment({{"HF_HUB_CACHE", cache.path()}}, [&] {
+    CHECK(names_folder("lab/small"));
+    check_same(SentenceEncoder::from_pretrained("lab/small"), model.load());
+    CHECK(cached_folder(model.path()) == model.path());
+    CHECK(cached_folder("lab/large") == "lab/large");
+    CHECK_THROWS_WITH_AS(check_model_name("lab/large"),
+                         doctest::Contains("unknown model 'lab/large'; expected"), InputError);
+  });
 }
 
 TEST_CASE("paths that cannot be looked at are InputError that names them") {

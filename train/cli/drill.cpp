@@ -15,6 +15,7 @@
 #include "ringlet/train/cli/exit.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/of_option.h"
 #include "ringlet/train/cli/seed.h"
 #include "ringlet/train/data/hash.h"
 
@@ -160,6 +161,7 @@ void add_drill(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--transport", options->transports, "thread, shm, gloo")
       ->delimiter(',')
+      ->check(parsed_by(comm::parse_transport))
       ->capture_default_str();
   command
       ->add_option("--faults", options->faults,

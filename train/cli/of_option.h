@@ -1,6 +1,7 @@
-// An option's value that a library function parses.
+// Options with values that library functions parse.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "ringlet/core/error.h"
@@ -15,6 +16,21 @@ auto of_option(const std::string& option, Parse&& parse) {
   } catch (const InputError& error) {
     fail_input(option, ": ", error.what());
   }
+}
+
+/// A check of an option's value by the function that parses it.
+template <class Parse>
+CLI::Validator parsed_by(Parse parse) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        try {
+          parse(text);
+          return "";
+        } catch (const InputError& error) {
+          return error.what();
+        }
+      },
+      "", "");
 }
 
 }  // namespace ringlet::cli

@@ -182,6 +182,7 @@ bool from_scratch(const TrainOptions& options) {
 void add_train_options(CLI::App& command, TrainOptions& options) {
   add_model_options(command, options.model,
                     "A folder, or random weights: tiny, minilm-l6, bert-base or mpnet-base");
+  command.get_option("--model")->check(parsed_by(models::check_model_name));
   command.add_option("--vocab", options.vocab,
                      "vocab.txt or tokenizer.json of a new model; else learned from the data");
   add_data_options(command, options.data);

@@ -1,0 +1,40 @@
+#include "ringlet/models/hub_cache.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "ringlet/core/file.h"
+
+namespace ringlet::models {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+fs::path cache() {
+  if (const fs::path hub = variable("HF_HUB_CACHE"); !hub.empty()) return hub;
+  if (const fs::path home = variable("HF_HOME"); !home.empty()) return home / "hub";
+  const fs::path user = variable("XDG_CACHE_HOME");
+  return (user.empty() ? variable("HOME") / ".cache" : user) / "huggingface/hub";
+}
+
+}  // namespace
+
+fs::path cached_folder(const fs::path& model) {
+  const std::string name = model.string();
+  const std::size_t slash = name.find('/');
+  const bool is_name = slash != 0 && slash != std::string::npos &&
+                       name.find('/', slash + 1) == std::string::npos && !name.starts_with('.');
+  if (!is_name || folder_exists(model)) return model;
+  const fs::path folder =
+      cache() / ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1));
+  if (!path_exists(folder / "refs/main")) return model;
+  std::string commit = read_file(folder / "refs/main");
+  commit.erase(commit.find_last_not_of(" \n") + 1);
+  return folder / "snapshots" / commit;
+}
+
+}  // namespace ringlet::models
