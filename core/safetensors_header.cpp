@@ -150,7 +150,8 @@ std::size_t header_bytes(const fs::path& path, std::string_view text) {
   return length;
 }
 
-void read_metadata(const fs::path& path, const json& value, SafeTensorsMetadata& metadata) {
+void read_metadata(const fs::path& path, const json& value,
+                   std::map<std::string, std::string>& metadata) {
   if (!value.is_object()) fail_input(path.string(), ": ", kMetadata, " must be an object");
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string())

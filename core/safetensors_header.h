@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/dtype.h"
+#include "ringlet/core/shape.h"
 
 namespace ringlet::safetensors {
 
@@ -38,6 +40,6 @@ struct HeaderEntry {
 std::vector<HeaderEntry> read_entries(const std::filesystem::path& path,
                                       const nlohmann::json& header, std::size_t data_bytes);
 void read_metadata(const std::filesystem::path& path, const nlohmann::json& value,
-                   SafeTensorsMetadata& metadata);
+                   std::map<std::string, std::string>& metadata);
 
 }  // namespace ringlet::safetensors
