@@ -2,7 +2,7 @@
 
 #include "ringlet/core/cpu/copy_row.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/layer_norm.h"
+#include "ringlet/core/cpu/layer_norm_row.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/parallel.h"
 

@@ -1,7 +1,8 @@
-#include "ringlet/core/cpu/layer_norm.h"
+#include "ringlet/core/ops/layer_norm.h"
 
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/layer_norm_backward.h"
+#include "ringlet/core/cpu/layer_norm_row.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/parallel.h"
 

@@ -1,7 +1,7 @@
 // The gradient of a layer normalisation for a block of rows, and the sums over the blocks.
 #pragma once
 
-#include "ringlet/core/cpu/layer_norm.h"
+#include "ringlet/core/cpu/layer_norm_row.h"
 #include "ringlet/core/cpu/scratch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
