@@ -63,13 +63,13 @@ Tensor copy_of(const DLTensor& tensor, const Shape& shape, DType dtype, Device d
   Tensor out = empty(shape, dtype, device);
   if (out.numel() == 0) return out;
   const auto* data = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
-  if (is_contiguous(tensor)) {
+  if (is_contiguous(shape, tensor.strides)) {
     backend(device.type).copy(out.mutable_bytes(), device, data, device, out.nbytes());
     return out;
   }
   RINGLET_CHECK(device.type == DeviceType::cpu, "[from_dlpack] a strided tensor on ", device,
                 " is not supported; make it contiguous first");
-  copy_strided(out.mutable_bytes(), tensor, itemsize(dtype));
+  copy_strided(out.mutable_bytes(), data, shape, tensor.strides, itemsize(dtype));
   return out;
 }
 
@@ -97,7 +97,7 @@ Tensor import(Managed* managed, bool read_only) {
   settle(device);
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % itemsize(dtype) == 0;
-  if (read_only || !aligned || !is_contiguous(tensor)) {
+  if (read_only || !aligned || !is_contiguous(shape, tensor.strides)) {
     Tensor out = copy_of(tensor, shape, dtype, device);
     settle(device);
     release(managed);
