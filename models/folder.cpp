@@ -23,16 +23,16 @@ using nlohmann::ordered_json;
 
 constexpr const char* kSentenceConfig = "sentence_bert_config.json";
 
-Pooling parse_pooling(const std::string& mode, const std::string& source) {
-  if (mode == "mean") return Pooling::mean;
-  if (mode == "cls") return Pooling::cls;
-  if (mode == "max") return Pooling::max;
+PoolingMode parse_pooling(const std::string& mode, const std::string& source) {
+  if (mode == "mean") return PoolingMode::mean;
+  if (mode == "cls") return PoolingMode::cls;
+  if (mode == "max") return PoolingMode::max;
   fail_input(source, ": pooling mode ", quote(mode),
              " is not supported; expected mean, cls or max");
 }
 
 // Newer files name the mode; older ones have a flag for each.
-Pooling read_pooling(JsonObject& j) {
+PoolingMode read_pooling(JsonObject& j) {
   static const std::map<std::string, std::string> modes{
       {"pooling_mode_mean_tokens", "mean"},
       {"pooling_mode_cls_token", "cls"},
@@ -350,9 +350,9 @@ void write_settings(const fs::path& folder, const SentenceSettings& settings,
 
   ordered_json pooling;
   pooling["word_embedding_dimension"] = dimension;
-  pooling["pooling_mode_cls_token"] = settings.pooling == Pooling::cls;
-  pooling["pooling_mode_mean_tokens"] = settings.pooling == Pooling::mean;
-  pooling["pooling_mode_max_tokens"] = settings.pooling == Pooling::max;
+  pooling["pooling_mode_cls_token"] = settings.pooling == PoolingMode::cls;
+  pooling["pooling_mode_mean_tokens"] = settings.pooling == PoolingMode::mean;
+  pooling["pooling_mode_max_tokens"] = settings.pooling == PoolingMode::max;
   pooling["pooling_mode_mean_sqrt_len_tokens"] = false;
   pooling["pooling_mode_weightedmean_tokens"] = false;
   pooling["pooling_mode_lasttoken"] = false;

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/core/ops/pooling.h"
 #include "ringlet/models/sentence_config.h"
-#include "ringlet/models/sentence_encoder.h"
+#include "ringlet/models/transformer.h"
 
 namespace ringlet::models {
 
 /// Settings of a sentence model besides its transformer. A folder without modules.json is a bare
 /// checkpoint: mean pooling, no normalisation, the tokenizer's length.
 struct SentenceSettings {
-  Pooling pooling = Pooling::mean;
+  PoolingMode pooling = PoolingMode::mean;
   bool normalize = false;
   bool include_prompt = true;  // in the pooling
   SentenceConfig config = {};
