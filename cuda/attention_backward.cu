@@ -1,6 +1,4 @@
 // Backward: the pass over queries, then over keys, then the buckets' sums.
-#include "ringlet/cuda/attention_backward.h"
-
 #include "ringlet/cuda/attention_backward_keys.h"
 #include "ringlet/cuda/attention_backward_queries.h"
 #include "ringlet/cuda/attention_backward_rows.h"

@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "ringlet/cuda/attention_backward.h"
 #include "ringlet/cuda/attention_forward.h"
+#include "ringlet/cuda/attention_work.h"
 
 namespace ringlet::cuda {
 

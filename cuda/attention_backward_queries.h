@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "ringlet/cuda/attention_backward.h"
 #include "ringlet/cuda/attention_forward.h"
+#include "ringlet/cuda/attention_work.h"
 
 namespace ringlet::cuda {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ringlet/cuda/attention_rows.h"
+#include "ringlet/cuda/attention_work.h"
 
 namespace ringlet::cuda {
 

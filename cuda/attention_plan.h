@@ -59,6 +59,13 @@ struct AttentionItem {
   }
 };
 
+/// q, k or v of this head in the sentence's first token.
+template <class T>
+RINGLET_HOST_DEVICE const T* part_of(const AttentionShape& shape, const AttentionItem& item,
+                                     int which) {
+  return static_cast<const T*>(shape.qkv) + item.part(shape, which);
+}
+
 /// The sentence that `slot` belongs to.
 RINGLET_HOST_DEVICE std::int64_t sentence_of(const AttentionShape& shape, std::int64_t slot) {
   std::int64_t low = 0, high = shape.sentences;

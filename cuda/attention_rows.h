@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "ringlet/cuda/attention_backward.h"
+#include "ringlet/cuda/attention_bias.h"
 #include "ringlet/cuda/attention_dropout.h"
 
 namespace ringlet::cuda {

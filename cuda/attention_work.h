@@ -5,8 +5,8 @@
 #pragma once
 
 #include "ringlet/cuda/attention_bias.h"
-#include "ringlet/cuda/attention_dropout.h"
-#include "ringlet/cuda/attention_tile.h"
+#include "ringlet/cuda/attention_plan.h"
+#include "ringlet/cuda/warp.h"
 
 namespace ringlet::cuda {
 
@@ -67,11 +67,6 @@ template <class T>
 RINGLET_HOST_DEVICE T* grad_part(const AttentionBackwardArgs& args, const AttentionItem& item,
                                  int which) {
   return static_cast<T*>(args.grad_qkv) + item.part(args.shape, which);
-}
-template <class T>
-RINGLET_HOST_DEVICE const T* part_of(const AttentionShape& shape, const AttentionItem& item,
-                                     int which) {
-  return static_cast<const T*>(shape.qkv) + item.part(shape, which);
 }
 
 }  // namespace ringlet::cuda
