@@ -46,6 +46,15 @@ struct MatmulPlan {
   auto operator<=>(const MatmulPlan&) const = default;
 };
 
+/// The device addresses of a product's matrices.
+struct ProductPointers {
+  const void* left;
+  const void* right;
+  const void* bias;  // if plan.adds_bias, in plan.product; else null
+  void* sums;        // if plan.makes_sums, f32, overwritten; else null
+  void* out;
+};
+
 /// `epilogues`: the library does everything it can in the product itself. It adds the bias to f32
 /// sums before they are rounded to the output dtype, and takes the bias in that dtype. Without
 /// that, or if operands are f32 and the result bf16, the product is f32 and is rounded afterwards.

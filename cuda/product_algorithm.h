@@ -7,7 +7,6 @@
 
 #include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/matmul_plan.h"
-#include "ringlet/cuda/product.h"
 #include "ringlet/cuda/product_choice.h"
 
 namespace ringlet::cuda {
