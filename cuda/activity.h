@@ -10,6 +10,8 @@
 
 namespace ringlet::cuda {
 
+struct Cupti;
+
 /// Records during its lifetime. Recording slows the work down, and may slow it slightly afterwards.
 class ActivityRecording {
  public:
@@ -22,5 +24,7 @@ class ActivityRecording {
 /// Starts recording; at most one recording at a time in a process. Error, one line with CUPTI's
 /// message, where CUPTI is missing or the system forbids recording.
 std::unique_ptr<ActivityRecording> record_activity(Device device);
+/// The same with these functions of CUPTI.
+std::unique_ptr<ActivityRecording> record_activity(Device device, const Cupti& cupti);
 
 }  // namespace ringlet::cuda

@@ -3,10 +3,6 @@
 
 #include <cupti.h>
 
-#include <memory>
-
-#include "ringlet/cuda/activity.h"
-
 #define RINGLET_CUPTI_FUNCTIONS(X)     \
   X(cuptiActivityDisable)              \
   X(cuptiActivityEnable)               \
@@ -27,8 +23,5 @@ struct Cupti {
 /// Searches the default library path, then the toolkit of the build. Error if no library of the
 /// build's version is found.
 const Cupti& cupti();
-
-/// record_activity(device) with these functions.
-std::unique_ptr<ActivityRecording> record_activity(Device device, const Cupti& cupti);
 
 }  // namespace ringlet::cuda
