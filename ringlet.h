@@ -68,7 +68,6 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/core/safetensors.h"
-#include "ringlet/core/site_keys.h"
 #include "ringlet/core/stream.h"
 #include "ringlet/core/tensor.h"
 #include "ringlet/models/batch.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ringlet/core/graph.h"
+#include "ringlet/core/random.h"
 #include "ringlet/core/recently_used.h"
-#include "ringlet/core/site_keys.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/step_key.h"

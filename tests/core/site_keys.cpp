@@ -1,4 +1,4 @@
-#include "ringlet/core/site_keys.h"
+#include "ringlet/core/random.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ringlet/core/random.h"
+#include "ringlet/core/philox.h"
 
 namespace ringlet::emulated {
 
