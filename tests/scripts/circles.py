@@ -1,0 +1,74 @@
+"""Includes make no circle: a header and its source are one unit, and a unit never includes itself through others."""
+import pathlib
+import re
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ["core", "autograd", "nn", "models", "comm", "cuda", "train", "bench"]
+SOURCES = {".h", ".cuh", ".cpp", ".cu"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
+
+
+def include_graph(root):
+    """Unit ("core/tensor") -> the units that its files include, each with the file that does."""
+    files = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*")) if path.suffix in SOURCES]
+    units = {path: str(path.relative_to(root).with_suffix("")) for path in files}
+    graph = {unit: {} for unit in units.values()}
+    for path, unit in units.items():
+        for name in INCLUDE.findall(path.read_text()):
+            for target in (root / name.removeprefix("ringlet/"), path.parent / name):
+                if target in units and units[target] != unit:
+                    graph[unit].setdefault(units[target], path.relative_to(root))
+    return graph
+
+
+def find_circles(graph):
+    """The strongly connected components of several units, each as the lines "FILE includes UNIT" within it."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(unit):
+        index[unit] = low[unit] = len(index)
+        stack.append(unit)
+        for other in graph[unit]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[unit] = min(low[unit], low[other])
+        if low[unit] == index[unit]:
+            component = stack[stack.index(unit):]
+            del stack[stack.index(unit):]
+            if len(component) > 1:
+                found.append(sorted(f"{file} includes {other}" for one in component
+                                    for other, file in graph[one].items() if other in component))
+
+    for unit in graph:
+        if unit not in index:
+            visit(unit)
+    return sorted(found)
+
+
+class Circles(unittest.TestCase):
+    def test_the_product_has_none(self):
+        graph = include_graph(ROOT)
+        self.assertIn("core/tensor", graph["core/ops/elementwise"])
+        circles = find_circles(graph)
+        self.assertFalse(circles, "\n\n" + "\n\n".join("\n".join(circle) for circle in circles))
+
+    def test_a_circle_through_a_source_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            texts = {"core/a.h": '#include "ringlet/core/b.h"\n', "core/b.h": "", "core/c.h": "",
+                     "core/b.cpp": '#include "ringlet/core/b.h"\n#include "c.h"\n',
+                     "core/c.cpp": "#include <ringlet/core/a.h>\n",
+                     "core/b_part.cpp": '#include "ringlet/train/d.h"\n',
+                     "train/d.h": '#include "ringlet/core/a.h"\n'}
+            for name, text in texts.items():
+                (root / name).parent.mkdir(exist_ok=True)
+                (root / name).write_text(text)
+            self.assertEqual(find_circles(include_graph(root)),
+                             [["core/a.h includes core/b", "core/b.cpp includes core/c", "core/c.cpp includes core/a"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
