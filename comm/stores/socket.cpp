@@ -220,19 +220,11 @@ Got receive_some(const Socket& socket, std::string& into, std::size_t most) {
 }
 
 std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline) {
-  std::string bytes(n, '\0');
-  std::size_t have = 0;
-  while (have < n) {
-    const ssize_t got = recv(socket.fd(), bytes.data() + have, n - have, 0);
-    if (got > 0) {
-      have += static_cast<std::size_t>(got);
-    } else if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      if (!wait_for(socket, POLLIN, deadline)) break;
-    } else if (got == 0 || errno != EINTR) {
-      break;
-    }
+  std::string bytes;
+  while (bytes.size() < n) {
+    const Got got = receive_some(socket, bytes, n - bytes.size());
+    if (got == Got::end || (got == Got::nothing && !wait_for(socket, POLLIN, deadline))) break;
   }
-  bytes.resize(have);
   return bytes;
 }
 

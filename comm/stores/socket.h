@@ -64,14 +64,15 @@ Socket accept_from(const Socket& listener);
 /// One attempt. Returns an empty socket, with the reason in `why`, if no server answers.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
 
-/// The number of bytes sent: fewer than all if the connection ends or the deadline passes.
+/// The number of bytes sent: fewer than all if the connection ends or the deadline passes. A
+/// deadline in the past sends what the socket takes without waiting.
 std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline);
 /// Sends all or fails; false if the connection ends or the deadline passes.
 bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 enum class Got { bytes, nothing, end };
-/// Appends the available bytes, at most `most`, without waiting. At the end of the connection errno
-/// has the reason (0: the peer closed it).
-Got receive_some(const Socket& socket, std::string& into, std::size_t most);
+/// Appends the available bytes, at most `most` and 16 KiB, without waiting. At the end of the
+/// connection errno has the reason (0: the peer closed it).
+Got receive_some(const Socket& socket, std::string& into, std::size_t most = 1 << 14);
 /// Receives exactly n bytes; fewer if the connection ends or the deadline passes.
 std::string receive_exactly(const Socket& socket, std::size_t n, Deadline deadline);
 

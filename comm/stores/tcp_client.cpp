@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -43,8 +42,7 @@ class TcpStore::Impl {
         timeout_(options.timeout),
         silence_(options.silence),
         exceptions_(std::uncaught_exceptions()),
-        wakeup_(make_wakeup()),
-        socket_(connect_to_store(options)) {
+        socket_(connect_to_store(options.host, options.port, options.token, options.timeout)) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { listen(); });
     try {
@@ -174,20 +172,18 @@ class TcpStore::Impl {
 
   /// Waits for data and handles it; false at the end of the connection.
   bool receive() {
-    std::array<pollfd, 2> polled{{{socket_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}}};
+    pollfd polled{socket_.fd(), POLLIN, 0};
     const int patience =
         silence_ == Timeout::zero() ? -1 : static_cast<int>(silence_.count() / kSignsOfLife);
-    const int ready = poll(polled.data(), polled.size(), patience);
-    if (ready < 0) return errno == EINTR;
+    const int ready = poll(&polled, 1, patience);
     if (ready == 0) request_sign_of_life();
-    if (polled[0].revents == 0) return true;
-    std::array<char, 1 << 14> buffer;
-    const ssize_t n = recv(socket_.fd(), buffer.data(), buffer.size(), 0);
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-    if (n == 0) return false;
+    if (ready <= 0) return ready == 0 || errno == EINTR;
+    std::string bytes;
+    const Got got = receive_some(socket_, bytes);
+    if (got != Got::bytes) return got == Got::nothing;
     joined_ = true;
     unanswered_ = 0;
-    reader_.feed({buffer.data(), static_cast<std::size_t>(n)});
+    reader_.feed(bytes);
     while (const std::optional<StoreMessage> message = reader_.next()) handle(*message);
     return true;
   }
@@ -221,7 +217,7 @@ class TcpStore::Impl {
 
   void stop() {
     stop_ = true;
-    wake(wakeup_);
+    shutdown(socket_.fd(), SHUT_RDWR);  // wakes the client thread
     thread_.join();
   }
 
@@ -230,7 +226,6 @@ class TcpStore::Impl {
   const Timeout timeout_;
   const Timeout silence_;
   const int exceptions_;
-  const Socket wakeup_;
   const Socket socket_;
   StoreMessageReader reader_;
   bool joined_ = false;  // the first answer has come

@@ -36,16 +36,16 @@ bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, st
 
 }  // namespace
 
-Socket connect_to_store(const TcpStoreOptions& options) {
-  const std::string store = str("[store] ", options.host, ':', options.port, ": ");
-  const Deadline deadline = Clock::now() + options.timeout;
+Socket connect_to_store(const std::string& host, int port, const Token& token, Timeout timeout) {
+  const std::string store = str("[store] ", host, ':', port, ": ");
+  const Deadline deadline = Clock::now() + timeout;
   std::optional<Deadline> refused_until;
   for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
     std::string why;
-    Socket socket = connect_to(options.host, options.port, deadline, why);
+    Socket socket = connect_to(host, port, deadline, why);
     if (socket) {
       try {
-        if (shake_hands(socket, options.token, std::min(deadline, Clock::now() + kHandshake), why))
+        if (shake_hands(socket, token, std::min(deadline, Clock::now() + kHandshake), why))
           return socket;
       } catch (const Error& error) {
         fail(store, error.what());
@@ -55,8 +55,7 @@ Socket connect_to_store(const TcpStoreOptions& options) {
     const auto now = Clock::now();
     if (socket && now >= *refused_until) fail(store, why);
     if (now >= deadline)
-      fail(store, "no answer within ", std::chrono::duration<double>(options.timeout).count(),
-           " s: ", why);
+      fail(store, "no answer within ", std::chrono::duration<double>(timeout).count(), " s: ", why);
     std::this_thread::sleep_for(nap);
   }
 }

@@ -1,7 +1,5 @@
 #include "ringlet/comm/stores/tcp_handshakes.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -17,15 +15,10 @@ constexpr int kAcceptsPerRound = 64;  // so that a flood of connections waits, n
 /// The pause before the next accept after the system ran out of descriptors.
 constexpr auto kExhausted = std::chrono::milliseconds(100);
 
-Socket open_listener(const TcpStoreServerOptions& options) {
-  require_token_beyond_loopback(options.host, options.token);
-  return listen_at(options.host, options.port);
-}
-
 }  // namespace
 
-TcpHandshakes::TcpHandshakes(const TcpStoreServerOptions& options)
-    : options_(options), listener_(open_listener(options)) {}
+TcpHandshakes::TcpHandshakes(Socket listener, Token token, Timeout patience, std::size_t most)
+    : listener_(std::move(listener)), token_(std::move(token)), patience_(patience), most_(most) {}
 
 bool TcpHandshakes::accepting() const { return Clock::now() >= accept_again_; }
 
@@ -65,14 +58,14 @@ void TcpHandshakes::accept_some(const OnAccepted& on_accepted) {
       if (exhausted) accept_again_ = Clock::now() + kExhausted;
       return;
     }
-    push(new_clients_, {std::move(socket), Clock::now() + options_.handshake_timeout});
+    push(new_clients_, {std::move(socket), Clock::now() + patience_});
     // A rank's hello has mostly arrived already.
     receive_from(new_clients_, std::prev(new_clients_.end()), on_accepted);
   }
 }
 
 void TcpHandshakes::push(Clients& list, Client&& client) {
-  if (list.size() >= options_.max_handshakes) list.pop_front();
+  if (list.size() >= most_) list.pop_front();
   list.push_back(std::move(client));
 }
 
@@ -103,22 +96,18 @@ TcpHandshakes::Message TcpHandshakes::check_hello(Client& client) const {
   if (client.in.size() < kHello) return Message::partial;
   const std::string nonce = client.in.substr(kMagic.size(), kNonce);
   const std::string signature = client.in.substr(kMagic.size() + kNonce);
-  if (!options_.token.verifies(signature, "hello", nonce)) return Message::invalid;
+  if (!token_.verifies(signature, "hello", nonce)) return Message::invalid;
   const std::string fresh = random_bytes(kNonce);
   client.nonces = nonce + fresh;
   client.in.clear();
-  const std::string challenge = fresh + options_.token.sign("server", client.nonces);
-  // These are the first bytes into an empty buffer: all or none are sent.
-  return send(client.socket.fd(), challenge.data(), challenge.size(), MSG_NOSIGNAL) ==
-                 static_cast<ssize_t>(challenge.size())
-             ? Message::valid
-             : Message::invalid;
+  const std::string challenge = fresh + token_.sign("server", client.nonces);
+  // These are the first bytes into an empty buffer: they are sent without waiting.
+  return send_all(client.socket, challenge, Deadline()) ? Message::valid : Message::invalid;
 }
 
 TcpHandshakes::Message TcpHandshakes::check_proof(const Client& client) const {
   if (client.in.size() < kProof) return Message::partial;
-  return options_.token.verifies(client.in, "client", client.nonces) ? Message::valid
-                                                                     : Message::invalid;
+  return token_.verifies(client.in, "client", client.nonces) ? Message::valid : Message::invalid;
 }
 
 }  // namespace ringlet::comm

@@ -8,16 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/comm/store.h"
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/comm/stores/tcp_server.h"
+#include "ringlet/comm/token.h"
 
 namespace ringlet::comm {
 
 /// Used by one thread, which polls.
 class TcpHandshakes {
  public:
-  /// InputError if it cannot listen, or would listen beyond loopback without a token.
-  explicit TcpHandshakes(const TcpStoreServerOptions& options);
+  /// A client has `patience` for its proof; of more than `most` clients the oldest is closed.
+  TcpHandshakes(Socket listener, Token token, Timeout patience, std::size_t most);
 
   int port() const { return local_port(listener_); }
   /// Appends the descriptors to be polled.
@@ -49,8 +50,10 @@ class TcpHandshakes {
   Message check_proof(const Client& client) const;
   void close_late_clients();
 
-  const TcpStoreServerOptions options_;
-  Socket listener_;
+  const Socket listener_;
+  const Token token_;
+  const Timeout patience_;
+  const std::size_t most_;
   Clients new_clients_;
   Clients greeted_;  // with a valid hello; their proof is pending
   Deadline accept_again_{};

@@ -11,7 +11,6 @@ namespace ringlet::comm {
 namespace {
 
 constexpr std::size_t kLongestName = 512;
-constexpr std::size_t kMostAtOnce = 1 << 14;  // bytes read from one client before the next
 constexpr Timeout kLongestSilence = std::chrono::hours(24);
 constexpr auto kFlush = std::chrono::milliseconds(500);
 
@@ -45,7 +44,7 @@ void TcpMembers::serve(TcpMember& member, short events) {
   if (events & POLLOUT) member.flush();
   if (!(events & (POLLIN | POLLHUP | POLLERR))) return;
   std::string bytes;
-  const Got got = receive_some(member.socket, bytes, kMostAtOnce);
+  const Got got = receive_some(member.socket, bytes);
   const int why = errno;
   if (got == Got::nothing) return;
   if (got == Got::end)

@@ -20,7 +20,6 @@ class TcpMembers {
  public:
   /// Adds a client that has proved to know the token.
   void add(Socket socket) { members_.push_back({std::move(socket)}); }
-  std::size_t size() const { return members_.size(); }
 
   /// Appends the descriptors to be polled.
   void poll_into(std::vector<pollfd>& polled) const;

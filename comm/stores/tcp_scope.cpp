@@ -1,9 +1,5 @@
 #include "ringlet/comm/stores/tcp_scope.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -23,12 +19,7 @@ void TcpMember::answer(const StoreMessage& message) {
 }
 
 void TcpMember::flush() {
-  while (!out.empty()) {
-    const ssize_t n = send(socket.fd(), out.data(), out.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) break;  // the reason is found when reading
-    out.erase(0, static_cast<std::size_t>(n));
-  }
+  out.erase(0, send_until(socket, out, Deadline()));  // an error is found when reading
 }
 
 void TcpMember::mark_alive() {

@@ -16,11 +16,21 @@
 #include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
+namespace {
+
+Socket open_listener(const TcpStoreServerOptions& options) {
+  require_token_beyond_loopback(options.host, options.token);
+  return listen_at(options.host, options.port);
+}
+
+}  // namespace
 
 class TcpStoreServer::Impl {
  public:
   explicit Impl(const TcpStoreServerOptions& options)
-      : wakeup_(make_wakeup()), handshakes_(options) {
+      : wakeup_(make_wakeup()),
+        handshakes_(open_listener(options), options.token, options.handshake_timeout,
+                    options.max_handshakes) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { serve(); });
   }

@@ -1,6 +1,8 @@
 // A thread for each group over gloo, because gloo's waits do not see the alarm.
 #pragma once
 
+#include <gloo/transport/unbound_buffer.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -9,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "ringlet/comm/transports/gloo.h"
 #include "ringlet/comm/transports/store_places.h"
 #include "ringlet/core/thread.h"
 
