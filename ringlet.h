@@ -30,7 +30,6 @@
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/comm/store.h"
-#include "ringlet/comm/stores/file.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/comm/together.h"

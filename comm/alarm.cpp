@@ -53,6 +53,10 @@ class SlateAlarm final : public Alarm {
 
 }  // namespace
 
+std::string fuller(const std::string& cause, const std::string& what) {
+  return what.starts_with(cause) ? what : cause;
+}
+
 std::shared_ptr<Alarm> make_local_alarm() {
   return std::make_shared<SlateAlarm>(std::make_shared<Slate>());
 }

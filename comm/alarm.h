@@ -18,6 +18,9 @@ class Alarm {
   virtual std::string cause() const = 0;
 };
 
+/// `what` if it begins with `cause` (the group's cause, then where the rank was), else `cause`.
+std::string fuller(const std::string& cause, const std::string& what);
+
 /// For ranks that are threads of one process: all of them share one alarm.
 std::shared_ptr<Alarm> make_local_alarm();
 

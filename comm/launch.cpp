@@ -4,7 +4,7 @@
 #include <system_error>
 #include <thread>
 
-#include "ringlet/comm/launch_ranks.h"
+#include "ringlet/comm/launch_processes.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/thread.h"
 
@@ -39,21 +39,15 @@ class FirstFailure {
   std::string message_;
 };
 
-}  // namespace
-
-std::string fuller(const std::string& cause, const std::string& what) {
-  return what.starts_with(cause) ? what : cause;
-}
-
 void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
-                    const LaunchOptions& options) {
+                    const GroupOptions& options) {
   const std::shared_ptr<Store> store = make_memory_store();
   const std::shared_ptr<Alarm> alarm = make_local_alarm();
   FirstFailure failure(alarm);
   std::vector<std::thread> ranks;
   const auto run = [&](int rank) {
     try {
-      rank_main(Group(store, alarm, rank, n, options.group));
+      rank_main(Group(store, alarm, rank, n, options));
     } catch (const InputError& error) {
       failure.take(rank, error.what(), true);
     } catch (const std::exception& error) {
@@ -71,10 +65,12 @@ void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
   failure.rethrow();
 }
 
+}  // namespace
+
 void launch(const std::function<void(const Group&)>& rank_main, int n, LaunchOptions options) {
   RINGLET_CHECK(n > 0, "[launch] of ", n, " ranks");
-  const auto start = options.ranks == Ranks::threads ? launch_threads : launch_processes;
-  start(rank_main, n, options);
+  if (options.ranks == Ranks::threads) return launch_threads(rank_main, n, options.group);
+  launch_processes(rank_main, n, options.group, options.signal);
 }
 
 }  // namespace ringlet::comm

@@ -1,5 +1,5 @@
-// Ranks as forked processes. The parent waits for them and reports a rank that was killed. It kills
-// the remaining ranks some seconds after the group has failed.
+#include "ringlet/comm/launch_processes.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "ringlet/comm/launch_ranks.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 
@@ -137,19 +136,19 @@ class Children {
 }  // namespace
 
 void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
-                      const LaunchOptions& options) {
-  const Launch launch{rank_main, n, options.group};
+                      const GroupOptions& group, const std::function<int()>& signal) {
+  const Launch launch{rank_main, n, group};
   Children children(launch);
   std::fflush(nullptr);  // otherwise every child would write it, too
   for (int rank = 0; rank < n; ++rank) children.start(rank);
 
   auto deadline = Clock::time_point::max();
-  int signal = 0;
+  int sent = 0;
   while (!children.empty()) {
     children.wait_for_one(100);
-    if (options.signal && signal == 0) {
-      signal = options.signal();
-      if (signal != 0) children.send(signal);
+    if (signal && sent == 0) {
+      sent = signal();
+      if (sent != 0) children.send(sent);
     }
     if (launch.alarm->raised() && deadline == Clock::time_point::max())
       deadline = Clock::now() + kGrace;

@@ -23,4 +23,11 @@ class Store {
 
 std::shared_ptr<Store> make_memory_store();
 
+/// Shared memory: the parent makes it and shares it with all its children.
+std::shared_ptr<Store> make_forked_store();
+
+/// A folder, of one host or of hosts that share a file system; created if it is missing. Each job
+/// needs a separate, empty one: keys of an earlier job would be taken for those of this one.
+std::shared_ptr<Store> make_file_store(const std::string& folder);
+
 }  // namespace ringlet::comm

@@ -1,5 +1,4 @@
-#include "ringlet/comm/stores/file.h"
-
+// The store of processes that share a file system.
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <sys/file.h>
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "ringlet/comm/store.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <thread>
 
-#include "ringlet/comm/launch_ranks.h"
+#include "ringlet/comm/store.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {

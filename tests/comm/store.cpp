@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "ringlet/comm/launch_ranks.h"
 #include "ringlet/core/error.h"
 
 TEST_SUITE_BEGIN("host");

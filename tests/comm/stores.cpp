@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "ringlet/comm/stores/file.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/error.h"
