@@ -20,10 +20,6 @@ constexpr Timeout kGraceOfFailure = std::chrono::seconds(5);
 
 }  // namespace
 
-std::string stopped_by(const Nodes& nodes, int signal) {
-  return str("the launcher of node ", nodes.node_rank(), " was stopped by ", signal_name(signal));
-}
-
 Attempt::Attempt(const LauncherOptions& options, Nodes& nodes, const Signals& signals, int attempt,
                  Screen screen)
     : options_(options),
@@ -40,20 +36,21 @@ JobEnd Attempt::run() {
     for (int number; (number = signals_.next()) != 0;) pass_on(number);
     ranks_.attend([&](LocalRank& rank) { end_of(rank); });
     if (!failed_ && alarm_->raised()) fail_because(alarm_->cause());
-    if (!failed_ && nodes_.broken()) fail_because(nodes_.cause());
-    if (!failed_ && !absent_.empty() && ranks_listen()) fail_because(absent_);
+    if (!failed_ && nodes_.store().raised()) fail_because(nodes_.store().cause());
+    if (!failed_ && !absent_.empty() && joined()) fail_because(absent_);
     hurry();
   }
   const auto none = [](const LocalRank&) { return false; };
   if (stopped_by_ != 0 || !failed_) ranks_.show_errors(none);
   if (stopped_by_ != 0) {
-    nodes_.stop(stopped_by(nodes_, stopped_by_));
+    nodes_.stop(stopped_by_);
     return {128 + stopped_by_, stopped_by_};
   }
-  if (nodes_.broken()) nodes_.stop(nodes_.cause());  // a silent node may receive it later
+  TcpStore& launchers = nodes_.store();
+  if (launchers.raised()) launchers.raise(launchers.cause());  // a silent node may receive it later
   if (!failed_) return {};
-  return {report_first_failure({attempt_, *alarm_, ranks_, root_, done_, options_.grace + kInStep},
-                               nodes_, screen_.err)};
+  return {report_first_failure({attempt_, *alarm_, ranks_, done_, options_.grace + kInStep},
+                               launchers, screen_.err)};
 }
 
 /// Handles the end of a rank of this node.
@@ -66,8 +63,9 @@ void Attempt::end_of(LocalRank& rank) {
     return;
   }
   if (!signalled_) done_.push_back(rank.rank);
-  if (ever_joined(rank.rank)) return;
-  absent_ = str(end, " before it joined the group of all ranks");
+  // A rank that joined and left has ended in order, as far as the launcher can tell; its peers
+  // detect it if they still need that rank.
+  if (!joined(rank.rank)) absent_ = str(end, " before it joined the group of all ranks");
 }
 
 bool Attempt::over() {
@@ -92,27 +90,16 @@ void Attempt::pass_on(int number) {
 void Attempt::fail_because(const std::string& seen) {
   failed_ = true;
   alarm_->raise(seen);
-  root_ = blamed_rank(*alarm_);
   if (stopped_by_ != 0) return;  // the ranks have their signal and their deadline
   terminate_at_ = Clock::now();
-  if (ranks_listen()) terminate_at_ += kHearing;
+  if (joined()) terminate_at_ += kHearing;
   kill_at_ = terminate_at_ + std::min(options_.grace, kGraceOfFailure);
 }
 
-/// Whether ranks have joined the store, and so receive the alarm.
-bool Attempt::ranks_listen() const {
+/// Whether this rank (by default any rank) has joined the store, and so receives its alarm.
+bool Attempt::joined(std::optional<int> rank) const {
   try {
-    return alarm_->add(kRanksThatJoined, 0) > 0;
-  } catch (const Error&) {  // the store has ended: that is an alarm, too
-    return true;
-  }
-}
-
-/// Whether a rank that has ended was in the group. A rank that joined and left has ended in order,
-/// as far as the launcher can tell; its peers detect it if they still need that rank.
-bool Attempt::ever_joined(int rank) const {
-  try {
-    return has_joined(*alarm_, rank);
+    return rank ? has_joined(*alarm_, *rank) : alarm_->add(kRanksThatJoined, 0) > 0;
   } catch (const Error&) {  // the store has ended: that is an alarm, too
     return true;
   }

@@ -19,9 +19,6 @@ inline constexpr int kLauncherTick = 50;  // ms
 /// Nodes end an attempt within their grace plus this time of each other.
 inline constexpr auto kInStep = std::chrono::seconds(30);
 
-/// The cause that the other nodes receive.
-std::string stopped_by(const Nodes& nodes, int signal);
-
 class Attempt {
  public:
   Attempt(const LauncherOptions& options, Nodes& nodes, const Signals& signals, int attempt,
@@ -36,8 +33,7 @@ class Attempt {
   void pass_on(int number);
   void end_of(LocalRank& rank);
   void fail_because(const std::string& seen);
-  bool ranks_listen() const;
-  bool ever_joined(int rank) const;
+  bool joined(std::optional<int> rank = {}) const;
   void hurry();
 
   const LauncherOptions& options_;
@@ -51,9 +47,8 @@ class Attempt {
   bool arrived_ = false;
   bool signalled_ = false;  // the ranks have been sent SIGTERM
   int stopped_by_ = 0;
-  std::optional<int> root_;  // the rank that was first to fail
-  std::vector<int> done_;    // ranks that exited with 0 before any signal
-  std::string absent_;       // describes one of them that joined no group; empty: none
+  std::vector<int> done_;  // ranks that exited with 0 before any signal
+  std::string absent_;     // describes one of them that joined no group; empty: none
   Clock::time_point terminate_at_ = Clock::time_point::max();
   Clock::time_point kill_at_ = Clock::time_point::max();
 };

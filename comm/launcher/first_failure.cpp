@@ -17,28 +17,29 @@ std::optional<int> rank_named_first(const std::string& text) {
   return std::atoi(text.c_str() + kRank.size());
 }
 
-int publish_exit_code(const LocalRank& root, const std::string& key, Nodes& nodes) {
-  const int code = *root.exit_code != 0 ? *root.exit_code : 1;
+/// The rank that the raised alarm blames; nothing if it blames no rank.
+std::optional<int> blamed_rank(const TcpStore& alarm) {
+  const std::optional<int> culprit = rank_named_first(alarm.culprit());
+  return culprit ? culprit : rank_named_first(alarm.cause());
+}
+
+/// The exit code of the first failed rank. Its node, with `here`, stores it for the other nodes.
+int agree_on_code(const FailedAttempt& failed, const LocalRank* here, TcpStore& launchers) {
+  const std::string key = str("exit/", failed.attempt);
+  const int code = here != nullptr && *here->exit_code != 0 ? *here->exit_code : 1;
   try {
-    nodes.set(key, std::to_string(code));
-  } catch (const Error&) {  // the store has ended, and with it the nodes that would ask
+    if (here == nullptr) return std::stoi(launchers.get(key, failed.patience));
+    launchers.set(key, std::to_string(code));
+  } catch (const Error&) {  // the store has ended, or the launcher that had the code
   }
   return code;
 }
 
-int fetch_exit_code(const std::string& key, Nodes& nodes, Timeout patience) {
-  try {
-    return std::stoi(nodes.get(key, patience));
-  } catch (const Error&) {  // its launcher has ended as well
-    return 1;
-  }
-}
-
 /// Ranks that had exited with 0: their peers may have failed because these were missing.
-std::string those_done(const FailedAttempt& failed) {
+std::string those_done(const std::vector<int>& done, std::optional<int> root) {
   std::string list;
-  for (const int rank : failed.done)
-    if (rank != failed.root) list += str(list.empty() ? "" : ", ", rank);
+  for (const int rank : done)
+    if (rank != root) list += str(list.empty() ? "" : ", ", rank);
   return list.empty() ? "" : str("; had exited with code 0: rank ", list);
 }
 
@@ -56,18 +57,10 @@ void print_tail(const LocalRank& root, std::ostream& err) {
 
 }  // namespace
 
-std::optional<int> blamed_rank(const TcpStore& alarm) {
-  const std::optional<int> culprit = rank_named_first(alarm.culprit());
-  return culprit ? culprit : rank_named_first(alarm.cause());
-}
-
-int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err) {
-  const std::optional<int> root = failed.root;
+int report_first_failure(const FailedAttempt& failed, TcpStore& launchers, std::ostream& err) {
+  const std::optional<int> root = blamed_rank(failed.alarm);
   const LocalRank* here = failed.ranks.find(root);
-  const std::string key = str("exit/", failed.attempt);
-  const int code = here != nullptr ? publish_exit_code(*here, key, nodes)
-                   : root          ? fetch_exit_code(key, nodes, failed.patience)
-                                   : 1;
+  const int code = root ? agree_on_code(failed, here, launchers) : 1;
   const std::string cause = failed.alarm.cause();
   const bool bad_input = is_bad_input(here);
   const std::string refusal = bad_input ? here->err.error() : "";
@@ -80,8 +73,7 @@ int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream
   err << "ringlet: first to fail: " << (named ? "" : str("rank ", *root, ": ")) << cause;
   if (here != nullptr && rank_named_first(failed.alarm.culprit()))
     err << "; it " << here->process.how_it_ended();
-  err << those_done(failed);
-  err << '\n';
+  err << those_done(failed.done, root) << '\n';
   if (here != nullptr && !bad_input) print_tail(*here, err);
   err.flush();
   return code;

@@ -2,23 +2,17 @@
 #pragma once
 
 #include <iosfwd>
-#include <optional>
 #include <vector>
 
 #include "ringlet/comm/launcher/local_ranks.h"
-#include "ringlet/comm/launcher/nodes.h"
 #include "ringlet/comm/stores/tcp_client.h"
 
 namespace ringlet::comm {
-
-/// The rank that the raised alarm blames; nothing if it blames no rank.
-std::optional<int> blamed_rank(const TcpStore& alarm);
 
 struct FailedAttempt {
   int attempt;
   const TcpStore& alarm;
   LocalRanks& ranks;
-  std::optional<int> root;       // the rank that was blamed first
   const std::vector<int>& done;  // ranks of this node that exited with 0 by themselves
   Timeout patience;              // how long to wait for the node where it ran
 };
@@ -26,6 +20,6 @@ struct FailedAttempt {
 /// Prints which rank was first to fail, the local ranks that had exited with 0 and, on its node,
 /// its last lines. Bad input (code 2) is two lines: the rank's and this one; peers with the same
 /// error are not shown. Returns the job's exit code: that rank's, on all nodes.
-int report_first_failure(const FailedAttempt& failed, Nodes& nodes, std::ostream& err);
+int report_first_failure(const FailedAttempt& failed, TcpStore& launchers, std::ostream& err);
 
 }  // namespace ringlet::comm

@@ -23,7 +23,7 @@ int wait_for_nodes(Nodes& nodes, const Signals& signals, const std::string& poin
     pollfd entry{signals.fd().fd(), POLLIN, 0};
     poll(&entry, 1, kLauncherTick);
     if (const int number = signals.next(); number != 0) {
-      nodes.stop(stopped_by(nodes, number));
+      nodes.stop(number);
       return number;
     }
   }

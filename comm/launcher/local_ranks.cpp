@@ -4,13 +4,44 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "ringlet/comm/launcher/cores.h"
-#include "ringlet/comm/launcher/rank_environment.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
 namespace {
+
+/// torchrun's variables, and those that init_from_env() reads.
+std::map<std::string, std::string> rank_environment(const LauncherOptions& options,
+                                                    const Nodes& nodes, int attempt,
+                                                    int local_rank) {
+  const auto text = [](int number) { return std::to_string(number); };
+  const std::string rank = text(nodes.first_rank() + local_rank);
+  const std::string world = text(nodes.world_size());
+  std::map<std::string, std::string> variables{
+      {"RANK", rank},
+      {"LOCAL_RANK", text(local_rank)},
+      {"WORLD_SIZE", world},
+      {"LOCAL_WORLD_SIZE", text(options.nproc_per_node)},
+      {"GROUP_RANK", text(nodes.node_rank())},
+      {"GROUP_WORLD_SIZE", text(options.nnodes)},
+      {"ROLE_RANK", rank},
+      {"ROLE_WORLD_SIZE", world},
+      {"ROLE_NAME", "default"},
+      {"MASTER_ADDR", options.master_addr},
+      {"MASTER_PORT", text(nodes.port())},
+      {"TORCHELASTIC_RESTART_COUNT", text(attempt)},
+      {"TORCHELASTIC_MAX_RESTARTS", text(options.max_restarts)},
+      {"TORCHELASTIC_RUN_ID", options.run_id},
+      {"RINGLET_PORT", text(nodes.port())},
+      {"RINGLET_LAUNCHER", "1"},
+  };
+  // Empty rather than unset: hides the value of an outer launcher.
+  variables[kPinned] = options.pin && !share_cores(options.nproc_per_node)[0].empty() ? "1" : "";
+  if (!nodes.new_token().empty()) variables["RINGLET_TOKEN"] = nodes.new_token();
+  return variables;
+}
 
 void drain(LocalRank& rank) {
   if (rank.out_open) rank.out_open = rank.out.pump(rank.process.out().fd());

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "ringlet/comm/launcher/launcher.h"
+#include "ringlet/comm/launcher/job.h"
 #include "ringlet/comm/launcher/nodes.h"
 #include "ringlet/comm/launcher/output.h"
 #include "ringlet/comm/launcher/process.h"

@@ -1,5 +1,6 @@
 #include "ringlet/comm/launcher/nodes.h"
 
+#include "ringlet/comm/launcher/signals.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/core/error.h"
 
@@ -98,17 +99,13 @@ std::unique_ptr<TcpStore> Nodes::join_attempt(int attempt) const {
 
 std::string Nodes::this_launcher() const { return str("the launcher of node ", node_rank_); }
 
-void Nodes::arrive_at(const std::string& point) { store_->add(point, 1); }
-
 bool Nodes::all_at(const std::string& point) {
-  if (broken()) fail(cause());
+  if (store_->raised()) fail(store_->cause());
   return store_->add(point, 0) >= options_.nnodes;
 }
 
-void Nodes::set(const std::string& key, const std::string& value) { store_->set(key, value); }
-
-std::string Nodes::get(const std::string& key, Timeout timeout) {
-  return store_->get(key, timeout);
+void Nodes::stop(int signal) {
+  store_->raise(str(this_launcher(), " was stopped by ", signal_name(signal)));
 }
 
 }  // namespace ringlet::comm

@@ -1,11 +1,10 @@
 // Connects the launchers of a job's nodes and keeps them in step.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
-#include "ringlet/comm/launcher/launcher.h"
+#include "ringlet/comm/launcher/job.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/comm/token.h"
@@ -22,24 +21,20 @@ class Nodes {
   int first_rank() const { return first_rank_; }  // of this node
   int world_size() const { return world_size_; }
   int port() const { return port_; }
-  /// Ranks need it in addition to torchrun's variables.
-  const Token& token() const { return token_; }
-  bool token_is_new() const { return token_is_new_; }  // no variable gives it to the ranks yet
+  /// Empty if a variable gives the ranks their token already.
+  std::string new_token() const { return token_is_new_ ? token_.secret() : ""; }
 
+  /// The launchers' store. Its alarm reports a launcher that has died or was stopped.
+  TcpStore& store() { return *store_; }
   /// This node's connection to the ranks' alarm in one attempt.
   std::unique_ptr<TcpStore> join_attempt(int attempt) const;
 
   /// Records that this node has come to `point`; all_at() is true once every node has. Error when a
   /// launcher has died.
-  void arrive_at(const std::string& point);
+  void arrive_at(const std::string& point) { store_->add(point, 1); }
   bool all_at(const std::string& point);
-  /// Whether a launcher has died or was stopped, and how.
-  bool broken() const { return store_->raised(); }
-  std::string cause() const { return store_->cause(); }
-  void stop(const std::string& cause) { store_->raise(cause); }
-  /// A value that one node stores and the other nodes request.
-  void set(const std::string& key, const std::string& value);
-  std::string get(const std::string& key, Timeout timeout);
+  /// Ends the job on all nodes: a signal has stopped this one's launcher.
+  void stop(int signal);
 
  private:
   void open_store();

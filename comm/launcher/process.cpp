@@ -170,6 +170,13 @@ void set_nonblocking(const Socket& socket) {
   fcntl(socket.fd(), F_SETFL, fcntl(socket.fd(), F_GETFL) | O_NONBLOCK);
 }
 
+/// How a child ended, without reaping it; si_pid is 0 while it runs.
+siginfo_t end_status(pid_t child) {
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info;
+}
+
 /// Reaps a killed child. Gives up after 5 s if the child hangs in the kernel.
 void reap(pid_t child) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -242,19 +249,15 @@ Process::~Process() {
 }
 
 std::optional<int> Process::exit_code() const {
-  siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(guard_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid == 0)
-    return std::nullopt;
+  const siginfo_t info = end_status(guard_);
+  if (info.si_pid == 0) return std::nullopt;
   return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
 std::string Process::how_it_ended() const {
-  const int code = exit_code().value_or(0);
-  siginfo_t info{};
-  waitid(P_PID, static_cast<id_t>(guard_), &info, WEXITED | WNOHANG | WNOWAIT);
-  return info.si_code == CLD_EXITED ? str("exited with code ", code)
-                                    : str("was killed by ", signal_name(code - 128));
+  const siginfo_t info = end_status(guard_);
+  return info.si_code == CLD_EXITED ? str("exited with code ", info.si_status)
+                                    : str("was killed by ", signal_name(info.si_status));
 }
 
 void Process::signal(int number) const { kill(-guard_, number); }
