@@ -6,10 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "profile_device.h"
-#include "profile_emulated.h"
-#include "profile_host.h"
-
 namespace ringlet::bench {
 namespace {
 
@@ -40,13 +36,6 @@ KernelSums Calls::per_step(double steps, const Ceilings& ceilings) const {
     out[label] = {sum.count / steps, 1e3 * sum.seconds / steps, 1e3 * floor * sum.count / steps};
   }
   return out;
-}
-
-std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs) {
-  if (device.type == DeviceType::cpu) return std::make_unique<HostProfile>(device);
-  if (is_emulated(device))
-    return std::make_unique<EmulatedProfile>(device, static_cast<double>(pairs));
-  return std::make_unique<DeviceProfile>(device);
 }
 
 std::string to_markdown(const StepTimes& times) {

@@ -57,10 +57,6 @@ class StepProfile {
   virtual StepTimes per_step() const = 0;
 };
 
-/// On a synchronous device by the host's clock, otherwise by the device's. The emulated GPU gives
-/// counters instead. `pairs`: per step.
-std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs);
-
 /// Slowest first, Markdown.
 std::string to_markdown(const StepTimes& times);
 

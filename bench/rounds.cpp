@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "first_ranks.h"
+#include "profile_device.h"
+#include "profile_emulated.h"
+#include "profile_host.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/backend.h"
@@ -74,6 +77,15 @@ DeviceIdle idle_of(Runner& runner, int steps) {
     std::cerr << "throughput: idle time is not measured: " << error.what() << std::endl;
     return {};
   }
+}
+
+/// On a synchronous device by the host's clock, otherwise by the device's. The emulated GPU gives
+/// counters instead. `pairs`: per step.
+std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs) {
+  if (device.type == DeviceType::cpu) return std::make_unique<HostProfile>(device);
+  if (is_emulated(device))
+    return std::make_unique<EmulatedProfile>(device, static_cast<double>(pairs));
+  return std::make_unique<DeviceProfile>(device);
 }
 
 Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,

@@ -225,7 +225,8 @@ std::vector<Fault> all_faults(bool processes) {
 }
 
 void run_drill_rank(const DrillRank& drill) {
-  SavingFault saving_fault(drill);
+  SavingFault saving_fault(drill.folder, drill.culprit, drill.point,
+                           drill.fault == Fault::killed_saving);
   comm::GroupOptions options{
       .transport = drill.transport,
       .timeout = comm::Timeout(static_cast<std::int64_t>(drill.timeout * 1000))};

@@ -30,6 +30,9 @@ Fault parse_fault(std::string_view name);
 bool needs_processes(Fault fault);
 /// It is drilled on a rank that saves, while it does.
 bool hits_checkpoint(Fault fault);
+/// How many of so many ranks, the first ones, surely write to both files of a checkpoint: those
+/// that share the first layer's weights.
+int saving_ranks(int ranks);
 /// The first step from `step` on that ends with a checkpoint, in a training of so many.
 std::int64_t next_checkpoint(std::int64_t step, std::int64_t steps);
 /// All but none, that ranks of this kind can have.

@@ -35,24 +35,24 @@ bool files_are_made(const std::filesystem::path& output) {
 bool fails_making(int culprit, double point) { return culprit == 0 && point < 0.5; }
 
 void SavingFault::arm(std::size_t begin, std::size_t end) {
-  const bool making = fails_making(drill_.culprit, drill_.point);
-  double point = drill_.point;
-  if (drill_.culprit == 0) point = making ? 2 * point : 2 * point - 1;
+  const bool making = fails_making(culprit_, point_);
+  double point = point_;
+  if (culprit_ == 0) point = making ? 2 * point : 2 * point - 1;
   limit_ = begin + static_cast<std::size_t>(point * static_cast<double>(end - begin));
   if (making) return strike();
   armed_ = true;
 }
 
 int SavingFault::sync() {
-  if (armed_ && files_are_made(drill_.folder / "run") && armed_.exchange(false)) strike();
+  if (armed_ && files_are_made(folder_ / "run") && armed_.exchange(false)) strike();
   return 0;
 }
 
 // This process can no longer write to any file beyond the limit, as on a full disk. Other processes
 // are not affected.
 void SavingFault::strike() const {
-  killed_at = (drill_.folder / "killed_at").string();
-  std::signal(SIGXFSZ, drill_.fault == Fault::killed_saving ? die : SIG_IGN);
+  killed_at = (folder_ / "killed_at").string();
+  std::signal(SIGXFSZ, kills_ ? die : SIG_IGN);
   const rlimit limit{limit_, RLIM_INFINITY};
   RINGLET_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0, "[drill] cannot limit the size of files");
 }

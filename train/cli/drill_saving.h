@@ -8,20 +8,17 @@
 #include <ostream>
 #include <streambuf>
 
-#include "ringlet/train/cli/drill_rank.h"
-
 namespace ringlet::cli {
 
-/// How many of so many ranks, the first ones, surely write to both files of a checkpoint: those
-/// that share the first layer's weights.
-int saving_ranks(int ranks);
 /// Rank 0 makes the files, in their whole length, and fails in that every other time.
 bool fails_making(int culprit, double point);
 
 /// Strikes this process once, while it saves: the write that reaches a byte fails, or kills it.
 class SavingFault final : private std::streambuf {
  public:
-  explicit SavingFault(const DrillRank& drill) : drill_(drill), stream_(this) {}
+  /// `folder`, `culprit` and `point` are those of DrillRank; `kills`: the write kills the process.
+  SavingFault(const std::filesystem::path& folder, int culprit, double point, bool kills)
+      : folder_(folder), culprit_(culprit), point_(point), kills_(kills), stream_(this) {}
   SavingFault(const SavingFault&) = delete;
   SavingFault& operator=(const SavingFault&) = delete;
 
@@ -38,7 +35,10 @@ class SavingFault final : private std::streambuf {
   int sync() override;
   void strike() const;
 
-  const DrillRank& drill_;
+  const std::filesystem::path folder_;
+  const int culprit_;
+  const double point_;
+  const bool kills_;
   std::ostream stream_;
   std::size_t limit_ = 0;  // bytes
   std::atomic<bool> armed_{false};
