@@ -10,7 +10,7 @@ import subprocess
 
 def failed_first(code, output):
     """The reason of a failed run: a fault of the emulated GPU, an error, a test case or a signal."""
-    for pattern in (r"^emulated GPU: (.*)$", r"ERROR: (.*)$", r"^TEST CASE:\s*(.*)$"):
+    for pattern in (r"^emulated GPU: (?!kernels run on)(.*)$", r"ERROR: (.*)$", r"^TEST CASE:\s*(.*)$"):
         found = re.search(pattern, output, re.MULTILINE)
         if found:
             return found.group(1)[:220]
