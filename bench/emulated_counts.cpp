@@ -9,6 +9,8 @@
 #include <regex>
 #include <vector>
 
+#include "ringlet/core/device_time.h"
+
 namespace ringlet::bench {
 namespace {
 

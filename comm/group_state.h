@@ -14,7 +14,7 @@
 #include "ringlet/comm/collectives.h"
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/queue.h"
-#include "ringlet/core/device_ranks.h"
+#include "ringlet/core/device_objects.h"
 
 namespace ringlet::comm {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ringlet/core/device_ranks.h"
+#include "ringlet/core/device_objects.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {

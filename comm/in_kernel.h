@@ -1,4 +1,4 @@
-// All-reduces of ranks that share a GPU, as one launch there (core/device_ranks.h).
+// All-reduces of ranks that share a GPU, as one launch there (core/device_objects.h).
 #pragma once
 
 #include <span>

@@ -6,9 +6,7 @@
 #include <ostream>
 #include <utility>
 
-#include "ringlet/core/device_ranks.h"
 #include "ringlet/core/error.h"
-#include "ringlet/core/memory_limit.h"
 #include "ringlet/core/quote.h"
 
 namespace ringlet {
@@ -33,8 +31,6 @@ void check_exists(Device device) {
 }
 
 }  // namespace
-
-std::unique_ptr<DeviceRanks> Backend::make_ranks(Device, int, double) { return nullptr; }
 
 void ensure_registered() {
   [[maybe_unused]] static const bool once = (register_cpu(), register_cuda(), true);
@@ -68,11 +64,6 @@ MemoryStats memory_stats(Device device) { return backend(device.type).memory(dev
 void reset_peak_memory(Device device) { backend(device.type).reset_peak(device); }
 void set_memory_limit(Device device, std::size_t nbytes) {
   backend(device.type).set_limit(device, nbytes);
-}
-
-void check_limit(Device device, std::size_t nbytes, const MemoryStats& now) {
-  RINGLET_CHECK(now.limit == 0 || now.allocated + nbytes <= now.limit, "[allocate] ", nbytes,
-                " bytes on ", device, ": ", now.allocated, " are in use, the limit is ", now.limit);
 }
 
 Device Device::best() {

@@ -1,64 +1,13 @@
 // The interface of a device type besides kernels: memory, copies, streams, graphs.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "ringlet/core/device.h"
-#include "ringlet/core/device_time.h"
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device_objects.h"
+#include "ringlet/core/memory.h"
 
 namespace ringlet {
-
-class DeviceRanks;
-
-/// A piece of device memory. On a CPU it lies in a memfd if the process has peers that can map it.
-struct Block {
-  std::byte* data = nullptr;
-  std::size_t nbytes = 0;     // usable bytes, >= the requested ones
-  int fd = -1;                // descriptor of its mapping; -1: none
-  std::size_t fd_offset = 0;  // offset in that mapping
-  void* owner = nullptr;      // the allocator's bookkeeping
-};
-
-/// Byte counts since the program started. `reserved` was allocated by the system, `limit` is the
-/// most that may be allocated (0: no limit).
-struct MemoryStats {
-  std::size_t allocated = 0;
-  std::size_t peak = 0;
-  /// Part of `allocated`: packed or rounded copies of parameters (Storage::sidecar, mirror).
-  std::size_t sidecars = 0;
-  std::size_t sidecars_peak = 0;
-  /// Not part of `allocated`, summed over all devices of the type: memory that threads keep for
-  /// operands that kernels pack.
-  std::size_t scratch = 0;
-  /// Part of `reserved`: memory of captured work, summed over the device's graphs.
-  std::size_t graphs = 0;
-  std::size_t reserved = 0;
-  std::size_t limit = 0;
-  std::uint64_t allocations = 0;
-  std::uint64_t system_allocations = 0;
-};
-
-/// Captured work; see core/graph.h.
-class DeviceGraph {
- public:
-  virtual ~DeviceGraph() = default;
-  /// Enqueues the work on the stream of its capture, which must be this thread's; does not wait.
-  virtual void replay() = 0;
-  /// The number of kernels, copies and other operations.
-  virtual std::size_t nodes() const = 0;
-};
-
-/// A copy from a device to the host, in flight; see core/host_copy.h.
-class Download {
- public:
-  virtual ~Download() = default;
-  /// Waits until the copy is complete. The bytes are valid as long as this object exists.
-  virtual const std::byte* wait() = 0;
-};
 
 class Backend {
  public:
@@ -103,9 +52,11 @@ class Backend {
   virtual void* stream(Device) { return nullptr; }
   /// Whether any thread is capturing that stream.
   virtual bool is_captured(Device) { return false; }
-  /// Ranks that share the device (core/device_ranks.h); a rank waits at most `seconds` for another.
-  /// May be called during a capture. Null if the device type has none.
-  virtual std::unique_ptr<DeviceRanks> make_ranks(Device device, int ranks, double seconds);
+  /// Ranks that share the device; a rank waits at most `seconds` for another. May be called during
+  /// a capture. Null if the device type has none.
+  virtual std::unique_ptr<DeviceRanks> make_ranks(Device, int /*ranks*/, double /*seconds*/) {
+    return nullptr;
+  }
   virtual MemoryStats memory(Device device) const = 0;
   /// Counts a sidecar of `nbytes` in this block; negative when it is released.
   virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;

@@ -9,16 +9,9 @@
 
 #include <memory>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device_objects.h"
 
 namespace ringlet {
-
-class DeviceTime {
- public:
-  virtual ~DeviceTime() = default;
-  /// Waits until this point is reached. Both times belong to one device.
-  virtual double seconds_since(const DeviceTime& earlier) const = 0;
-};
 
 /// The time when the device completes this thread's work so far; on a CPU, now.
 std::unique_ptr<DeviceTime> device_time(Device device);

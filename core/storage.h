@@ -12,6 +12,7 @@
 
 #include "ringlet/core/backend.h"
 #include "ringlet/core/dtype.h"
+#include "ringlet/core/stream.h"
 
 namespace ringlet {
 

@@ -16,27 +16,9 @@
 
 #include <memory>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device_objects.h"
 
 namespace ringlet {
-
-/// A device type's implementation of Stream; see Backend::make_stream.
-class DeviceStream {
- public:
-  virtual ~DeviceStream() = default;
-  /// Directs this thread's work for the device here, until leave() gets the returned value.
-  virtual const void* enter() = 0;
-  virtual void leave(const void* before) = 0;
-};
-
-/// See Backend::make_event.
-class DeviceEvent {
- public:
-  virtual ~DeviceEvent() = default;
-  virtual void record() = 0;
-  virtual void make_wait(Device waiting) = 0;
-  virtual bool done() = 0;
-};
 
 /// A separate stream. It may be destroyed while its work is in flight.
 class Stream {

@@ -17,7 +17,7 @@
 #include <span>
 #include <string>
 
-#include "ringlet/core/device_ranks.h"
+#include "ringlet/core/device_objects.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/host_device.h"
 #include "ringlet/cuda/peer_view.h"

@@ -16,7 +16,7 @@
 
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
-#include "ringlet/core/memory_limit.h"
+#include "ringlet/core/memory.h"
 #include "ringlet/cuda/chunks.h"
 #include "ringlet/cuda/segment_source.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/device_ranks.h"
+#include "ringlet/core/device_objects.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"

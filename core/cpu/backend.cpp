@@ -20,7 +20,7 @@
 #include "ringlet/core/cpu/register.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/error.h"
-#include "ringlet/core/memory_limit.h"
+#include "ringlet/core/memory.h"
 
 namespace ringlet {
 namespace {

@@ -3,12 +3,11 @@
 
 #include <span>
 
+#include "ringlet/core/device_objects.h"
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/tensor.h"
 
 namespace ringlet {
-
-enum class CombineOp { sum, max };
 
 struct CombineArgs {
   void* out;                   // (n), may be one of the sources
