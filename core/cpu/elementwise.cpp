@@ -2,14 +2,32 @@
 
 #include "ringlet/core/cpu/broadcast.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/elementwise.h"
 #include "ringlet/core/cpu/elementwise_binary.h"
+#include "ringlet/core/cpu/simd_math.h"
 #include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
 // ---- unary --------------------------------------------------------------------------------
+
+template <UnaryOp op, class V>
+RINGLET_INLINE V apply(V x) {
+  if constexpr (op == UnaryOp::neg) return -x;
+  if constexpr (op == UnaryOp::abs) return abs(x);
+  if constexpr (op == UnaryOp::exp) return exp(x);
+  if constexpr (op == UnaryOp::log) return log(x);
+  if constexpr (op == UnaryOp::sqrt) return sqrt(x);
+  if constexpr (op == UnaryOp::rsqrt) return 1 / sqrt(x);
+  if constexpr (op == UnaryOp::tanh) return tanh(x);
+  if constexpr (op == UnaryOp::sigmoid) return sigmoid(x);
+  if constexpr (op == UnaryOp::relu) return x < V{} ? V{} : x;
+  if constexpr (op == UnaryOp::gelu) return gelu(x);
+  if constexpr (op == UnaryOp::gelu_derivative) return gelu_derivative(x);
+  if constexpr (op == UnaryOp::sign) return x > V{} ? V{} + 1 : (x < V{} ? V{} - 1 : V{});
+  if constexpr (op == UnaryOp::square) return x * x;
+  if constexpr (op == UnaryOp::reciprocal) return 1 / x;
+}
 
 template <UnaryOp op>
 void run_unary(const UnaryArgs& args, Device device) {

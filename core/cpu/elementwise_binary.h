@@ -5,10 +5,27 @@
 
 #include "ringlet/core/cpu/broadcast.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/elementwise.h"
+#include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
+
+template <BinaryOp op, class V>
+RINGLET_INLINE auto apply(V a, V b) {
+  if constexpr (op == BinaryOp::add) return static_cast<V>(a + b);
+  if constexpr (op == BinaryOp::sub) return static_cast<V>(a - b);
+  if constexpr (op == BinaryOp::mul) return static_cast<V>(a * b);
+  if constexpr (op == BinaryOp::div) return static_cast<V>(a / b);
+  // A NaN in either operand wins, as in PyTorch.
+  if constexpr (op == BinaryOp::maximum) return a != a ? a : (a < b ? b : (b != b ? b : a));
+  if constexpr (op == BinaryOp::minimum) return a != a ? a : (b < a ? b : (b != b ? b : a));
+  if constexpr (op == BinaryOp::eq) return a == b;
+  if constexpr (op == BinaryOp::ne) return a != b;
+  if constexpr (op == BinaryOp::lt) return a < b;
+  if constexpr (op == BinaryOp::le) return a <= b;
+  if constexpr (op == BinaryOp::gt) return a > b;
+  if constexpr (op == BinaryOp::ge) return a >= b;
+}
 
 template <class T>
 RINGLET_INLINE vector_t<T> load_operand(const T* from, std::int64_t stride, std::int64_t i,
