@@ -1,7 +1,6 @@
 #include "ringlet/core/tensor.h"
 
-#include <algorithm>
-#include <cstring>
+#include <cmath>
 
 #include "ringlet/core/ops/fill.h"
 
@@ -17,6 +16,12 @@ void copy_bytes(Tensor& to, const Tensor& from) {
   const Device a = to.device(), b = from.device();
   const DeviceType through = a.type != DeviceType::cpu ? a.type : b.type;
   backend(through).copy(to.mutable_bytes(), a, from.bytes(), b, from.nbytes());
+}
+
+void cast(Tensor& to, const Tensor& from) {
+  if (to.numel() == 0) return;
+  cast_kernel({to.mutable_bytes(), from.bytes(), to.numel(), to.dtype(), from.dtype()},
+              to.device());
 }
 
 }  // namespace
@@ -113,7 +118,9 @@ void Tensor::copy_(const Tensor& source) {
   }
 }
 
-void Tensor::fill_(double value) { fill(*this, value); }
+void Tensor::fill_(double value) {
+  if (numel_ > 0) fill_kernel({mutable_bytes(), numel_, value, 0, dtype_}, device());
+}
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
@@ -151,6 +158,14 @@ Tensor zeros_like(const Tensor& other) {
   return zeros(other.shape(), other.dtype(), other.device());
 }
 Tensor ones(Shape shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
+
+Tensor arange(double start, double end, double step, DType dtype, Device device) {
+  RINGLET_CHECK(step != 0, "[arange] step must not be 0");
+  const double count = std::ceil((end - start) / step);
+  Tensor out = empty({count > 0 ? static_cast<std::int64_t>(count) : 0}, dtype, device);
+  if (out.numel() > 0) fill_kernel({out.mutable_bytes(), out.numel(), start, step, dtype}, device);
+  return out;
+}
 
 Tensor adjacent(std::span<const Tensor> tensors) {
   if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return {};

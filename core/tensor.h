@@ -90,6 +90,9 @@ Tensor zeros(Shape shape, DType dtype = DType::f32, Device device = default_devi
 Tensor zeros_like(const Tensor& other);
 Tensor ones(Shape shape, DType dtype = DType::f32, Device device = default_device());
 Tensor full(Shape shape, double value, DType dtype = DType::f32, Device device = default_device());
+/// start, start + step, …, below end (above it for a negative step).
+Tensor arange(double start, double end, double step = 1, DType dtype = DType::i64,
+              Device device = default_device());
 
 /// A tensor with these elements.
 template <class T>

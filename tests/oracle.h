@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/safetensors.h"
 
 namespace ringlet {

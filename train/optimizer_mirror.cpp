@@ -1,6 +1,5 @@
 // The mirror of an arena that is whole here: its numbers as bf16 products read them, which the pass
 // that updates them writes beside them. Two bytes an element, once a product has wanted them.
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/train/optimizer.h"
 
 namespace ringlet::train {
@@ -25,7 +24,7 @@ void Optimizer::prepare_mirror() {
   if (!wants_mirror()) return drop_mirror();
   if (has_mirror()) return;
   if (!mirror_.defined()) mirror_ = empty({arena_->numel()}, DType::bf16, device());
-  cast(mirror_, arena_->data());
+  mirror_.copy_(arena_->data());
   keep_mirror();
 }
 

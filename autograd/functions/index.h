@@ -4,7 +4,6 @@
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::autograd {

@@ -1,9 +1,9 @@
-// Creates and converts elements: fill, arange, cast.
+// The kernels of fill_, arange, to and copy_ of a tensor (core/tensor.h).
 #pragma once
 
+#include "ringlet/core/dtype.h"
 #include "ringlet/core/host_device.h"
 #include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
 
 namespace ringlet {
 
@@ -20,6 +20,8 @@ RINGLET_HOST_DEVICE double filled(double start, double step, std::int64_t i) {
 }
 extern Kernel<FillArgs> fill_kernel;
 
+/// out[i] = in[i] converted. Floating to integer truncates towards zero; values out of range become
+/// the nearest in range, and NaN becomes 0.
 struct CastArgs {
   void* out;       // (n)
   const void* in;  // (n)
@@ -28,16 +30,5 @@ struct CastArgs {
   DType in_dtype;
 };
 extern Kernel<CastArgs> cast_kernel;
-
-/// Sets every element to `value`.
-void fill(Tensor& out, double value);
-
-/// out[i] = in[i] converted. Floating to integer truncates towards zero; values out of range become
-/// the nearest in range, and NaN becomes 0.
-void cast(Tensor& out, const Tensor& in);
-
-/// start, start + step, …, below end (above it for a negative step).
-Tensor arange(double start, double end, double step = 1, DType dtype = DType::i64,
-              Device device = default_device());
 
 }  // namespace ringlet

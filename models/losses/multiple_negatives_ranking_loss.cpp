@@ -2,7 +2,6 @@
 
 #include "ringlet/autograd/functions/cosine_similarity.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/columns.h"
 
 namespace ringlet::models {

@@ -8,7 +8,6 @@
 #include "ringlet/core/device_time.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/fill.h"
 
 using namespace ringlet;
 using namespace ringlet::bench;

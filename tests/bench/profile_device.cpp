@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/core/ops/embedding.h"
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/optimizer.h"

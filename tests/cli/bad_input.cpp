@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/safetensors.h"
 #include "ringlet/tests/cli/program.h"
 

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/safetensors.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/train/npy.h"

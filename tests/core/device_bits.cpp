@@ -8,7 +8,6 @@
 
 #include "../emulated/emulated.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/index.h"
 #include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/matmul.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/wait_observer.h"
 

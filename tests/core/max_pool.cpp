@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "../device.h"
-#include "ringlet/core/ops/fill.h"
 
 using namespace ringlet;
 

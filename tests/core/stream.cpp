@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/fill.h"
 
 using namespace ringlet;
 using Floats = std::vector<float>;

@@ -13,7 +13,6 @@
 #include "ringlet/core/backend.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/reduce.h"
 
 using namespace ringlet;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ringlet/core/ops/attention.h"
-#include "ringlet/core/ops/fill.h"
 
 namespace ringlet {
 
