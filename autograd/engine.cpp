@@ -144,22 +144,8 @@ void run_backward(const Variable& root, const Tensor& grad, BackwardOptions opti
   Engine(options).run(root, start);
 }
 
-namespace {
-
-thread_local LeafRecorder* recorder = nullptr;
-
-}  // namespace
-
-LeafRecorder::LeafRecorder() : previous_(std::exchange(recorder, this)) {}
-LeafRecorder::~LeafRecorder() { recorder = previous_; }
-
-bool LeafRecorder::active() { return recorder != nullptr; }
-
-void LeafRecorder::note(const Variable& input) {
-  if (!recorder || !input.requires_grad() || !input.is_leaf()) return;
-  for (const Variable& known : recorder->leaves_)
-    if (known == input) return;
-  recorder->leaves_.push_back(input);
+void Variable::backward(const Tensor& grad, bool retain_graph) const {
+  run_backward(*this, grad, {.retain_graph = retain_graph});
 }
 
 }  // namespace ringlet::autograd

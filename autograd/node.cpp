@@ -1,8 +1,8 @@
 #include "ringlet/autograd/node.h"
 
 #include <atomic>
+#include <ostream>
 
-#include "ringlet/autograd/engine.h"
 #include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/core/ops/elementwise.h"
 
@@ -60,6 +60,16 @@ bool needs_recording(std::initializer_list<Variable> inputs) { return any_requir
 bool needs_recording(const std::vector<Variable>& inputs) { return any_requires_grad(inputs); }
 void connect(Node& node, std::initializer_list<Variable> inputs) { node.edges_ = edges_of(inputs); }
 void connect(Node& node, const std::vector<Variable>& inputs) { node.edges_ = edges_of(inputs); }
+
+Variable attach(Tensor data, std::shared_ptr<Node> node) {
+  node->shape_ = data.shape();
+  node->dtype_ = data.dtype();
+  node->device_ = data.device();
+  Variable out(std::move(data));
+  out.state()->requires_grad = true;
+  out.state()->node = std::move(node);
+  return out;
+}
 
 Saved::Saved(const Tensor& tensor)
     : tensor_(tensor), storage_(tensor.storage()), version_(tensor.version()) {}
@@ -181,6 +191,14 @@ void Gradient::set(Tensor grad) {
   } else {
     axpby(to.out, 1, grad.to(to.out.dtype()), to.beta);
   }
+}
+
+std::ostream& operator<<(std::ostream& out, const Variable& variable) {
+  if (!variable.defined()) return out << "variable(undefined)";
+  out << variable.tensor();
+  if (!variable.requires_grad()) return out;
+  return variable.is_leaf() ? out << " requires_grad"
+                            : out << " grad_fn=" << variable.state()->node->name();
 }
 
 }  // namespace ringlet::autograd

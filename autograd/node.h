@@ -135,6 +135,9 @@ bool needs_recording(const std::vector<Variable>& inputs);
 void connect(Node& node, std::initializer_list<Variable> inputs);
 void connect(Node& node, const std::vector<Variable>& inputs);
 
+/// A variable made by `node`.
+Variable attach(Tensor data, std::shared_ptr<Node> node);
+
 /// The variable of `result`, which a NodeType makes from `inputs`; `save` fills the node. Without
 /// recording it is a plain leaf and `save` is not called.
 template <class NodeType, class Inputs, class Save>

@@ -1,16 +1,13 @@
 #include "ringlet/autograd/variable.h"
 
 #include <algorithm>
-#include <ostream>
 #include <utility>
-
-#include "ringlet/autograd/engine.h"
-#include "ringlet/autograd/node.h"
 
 namespace ringlet::autograd {
 namespace {
 
 thread_local bool recording = true;
+thread_local LeafRecorder* recorder = nullptr;
 
 VariableState& leaf(const std::shared_ptr<VariableState>& state) {
   RINGLET_CHECK(state && !state->node, "[variable] only a leaf has this");
@@ -46,10 +43,6 @@ const Tensor& Variable::tensor() const {
 
 bool Variable::requires_grad() const { return state_ && state_->requires_grad; }
 bool Variable::is_leaf() const { return state_ && !state_->node; }
-
-void Variable::backward(const Tensor& grad, bool retain_graph) const {
-  run_backward(*this, grad, retain_graph);
-}
 
 Tensor Variable::grad() const {
   const VariableState& state = leaf(state_);
@@ -97,26 +90,20 @@ void Variable::set_observer(std::weak_ptr<LeafObserver> observer) const {
   leaf(state_).observer = std::move(observer);
 }
 
-Variable attach(Tensor data, std::shared_ptr<Node> node) {
-  node->shape_ = data.shape();
-  node->dtype_ = data.dtype();
-  node->device_ = data.device();
-  Variable out(std::move(data));
-  out.state_->requires_grad = true;
-  out.state_->node = std::move(node);
-  return out;
-}
-
 bool grad_enabled() { return recording; }
 GradMode::GradMode(bool enabled) : previous_(std::exchange(recording, enabled)) {}
 GradMode::~GradMode() { recording = previous_; }
 
-std::ostream& operator<<(std::ostream& out, const Variable& variable) {
-  if (!variable.defined()) return out << "variable(undefined)";
-  out << variable.tensor();
-  if (!variable.requires_grad()) return out;
-  return variable.is_leaf() ? out << " requires_grad"
-                            : out << " grad_fn=" << variable.state()->node->name();
+LeafRecorder::LeafRecorder() : previous_(std::exchange(recorder, this)) {}
+LeafRecorder::~LeafRecorder() { recorder = previous_; }
+
+bool LeafRecorder::active() { return recorder != nullptr; }
+
+void LeafRecorder::note(const Variable& input) {
+  if (!recorder || !input.requires_grad() || !input.is_leaf()) return;
+  for (const Variable& known : recorder->leaves_)
+    if (known == input) return;
+  recorder->leaves_.push_back(input);
 }
 
 }  // namespace ringlet::autograd

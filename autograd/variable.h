@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ringlet/core/tensor.h"
 
@@ -86,7 +87,6 @@ class Variable {
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
 
  private:
-  friend Variable attach(Tensor data, std::shared_ptr<Node> node);
   std::shared_ptr<VariableState> state_;
 };
 
@@ -112,9 +112,6 @@ struct VariableState {
   std::weak_ptr<LeafObserver> observer;
 };
 
-/// A variable made by `node`.
-Variable attach(Tensor data, std::shared_ptr<Node> node);
-
 /// Recording is on by default, per thread.
 bool grad_enabled();
 /// Turns recording on this thread on or off for a scope.
@@ -133,6 +130,24 @@ struct NoGrad : GradMode {
   NoGrad() : GradMode(false) {}
 };
 
+/// During its lifetime, collects the leaves that functions use on this thread, recorded or not.
+class LeafRecorder {
+ public:
+  LeafRecorder();
+  ~LeafRecorder();
+  LeafRecorder(const LeafRecorder&) = delete;
+  LeafRecorder& operator=(const LeafRecorder&) = delete;
+  const std::vector<Variable>& leaves() const { return leaves_; }
+  static void note(const Variable& input);
+  /// Whether there is one on this thread: it runs a checkpointed segment, which backward repeats.
+  static bool active();
+
+ private:
+  std::vector<Variable> leaves_;
+  LeafRecorder* previous_;
+};
+
+/// The tensor, then "requires_grad" for a leaf or "grad_fn=" and the node's name.
 std::ostream& operator<<(std::ostream& out, const Variable& variable);
 
 }  // namespace ringlet::autograd

@@ -1,7 +1,6 @@
 // Matrix products and linear layers, as in core/ops/matmul.h, with gradients.
 #pragma once
 
-#include "ringlet/autograd/engine.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/matmul.h"
 
