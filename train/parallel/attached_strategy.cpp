@@ -2,26 +2,12 @@
 
 #include <algorithm>
 
-#include "ringlet/core/quote.h"
 #include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
 
 namespace ringlet::train {
-namespace {
-
-constexpr const char* kNames[] = {"none", "dp", "ddp", "zero1", "zero2", "fsdp"};
-
-}  // namespace
-
-const char* strategy_name(Strategy strategy) { return kNames[static_cast<int>(strategy)]; }
-
-Strategy parse_strategy(std::string_view name) {
-  for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i)
-    if (name == kNames[i]) return static_cast<Strategy>(i);
-  fail_input("unknown strategy ", quote(name), "; expected ", kStrategyNames);
-}
 
 AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::Group group,
                                    const std::vector<Device>& devices, DType dtype,

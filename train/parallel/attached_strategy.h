@@ -4,18 +4,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ringlet/train/parallel/strategy.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {
-
-enum class Strategy { none, dp, ddp, zero1, zero2, fsdp };
-inline constexpr const char* kStrategyNames = "none, dp, ddp, zero1, zero2 or fsdp";
-const char* strategy_name(Strategy strategy);
-/// The strategy of that name; InputError for any other text.
-Strategy parse_strategy(std::string_view name);
 
 /// Options of some strategies, by PyTorch's names; see the options of each strategy.
 struct StrategyOptions {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ringlet/comm/types.h"
 #include "ringlet/core/backend.h"
 
 namespace ringlet::train {

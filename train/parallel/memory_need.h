@@ -1,7 +1,10 @@
 // The memory that a strategy keeps, compared with a device's limit before it is allocated.
 #pragma once
 
-#include "ringlet/train/parallel/attached_strategy.h"
+#include <cstddef>
+
+#include "ringlet/nn/arena.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {
 
