@@ -7,7 +7,8 @@
 
 #include "ringlet/core/file.h"
 #include "ringlet/core/quote.h"
-#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/optimizer.h"
+#include "ringlet/train/trainer_state.h"
 
 namespace ringlet::train::checkpoint {
 

@@ -5,9 +5,9 @@
 
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/file.h"
+#include "ringlet/core/quote.h"
 #include "ringlet/train/checkpoint_state.h"
 #include "ringlet/train/metrics.h"
-#include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {
 namespace {
@@ -19,6 +19,23 @@ void check_same_on_all_ranks(const std::filesystem::path& checkpoint, const comm
     if (all[rank] != all[0])
       fail_input(checkpoint.parent_path().string(), ": rank 0 would go on from ", all[0], ", rank ",
                  rank, " from ", all[rank]);
+}
+
+/// InputError that names the checkpoint and all differences.
+void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
+                          const UpdateArguments& wanted) {
+  UpdateArguments all = wanted;
+  all.insert(saved.begin(), saved.end());
+  const auto text = [](const UpdateArguments& of, const std::string& name) {
+    const auto found = of.find(name);
+    return found == of.end() ? "none" : found->second;
+  };
+  std::string differences;
+  for (const auto& [name, value] : all)
+    if (const std::string was = text(saved, name), is = text(wanted, name); was != is)
+      differences += str(differences.empty() ? "" : "; ", shown(name), ' ', shown(was, 200),
+                         ", now ", shown(is, 200));
+  if (!differences.empty()) fail_input(checkpoint.string(), ": was trained with ", differences);
 }
 
 /// Unsigned: a damaged file may contain numbers of any size.

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "ringlet/core/resource_use.h"
-#include "ringlet/train/checkpoint.h"
 #include "ringlet/train/metrics.h"
-#include "ringlet/train/trainer.h"
+#include "ringlet/train/trainer_state.h"
+#include "ringlet/train/training_job.h"
 
 namespace ringlet::train {
 

@@ -2,23 +2,24 @@
 
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/sentence_task.h"
-#include "ringlet/train/trainer_arguments.h"
 #include "ringlet/train/training_run.h"
 
 namespace ringlet::train {
 
 Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group)
-    : task_(std::move(task)), arguments_(std::move(arguments)), group_(std::move(group)) {
-  check_arguments(arguments_, group_);
-  set_compute_dtype(task_->module(), arguments_.dtype);
-  total_steps_ = arguments_.max_steps;
-  if (total_steps_ == 0)
-    for (std::size_t epoch = 0; epoch < arguments_.epochs; ++epoch)
-      total_steps_ += static_cast<std::int64_t>(task_->steps_per_epoch(epoch));
-  check_memory_limit(arguments_.strategy, task_->module(), group_.size(), moments_of(arguments_));
-  strategy_ = AttachedStrategy(arguments_.strategy, task_->module(), group_, arguments_.devices,
-                               arguments_.dtype, arguments_.strategy_options);
-  task_->set_pause(strategy_.paused());
+    : job_{std::move(task), std::move(arguments), std::move(group)} {
+  const TrainingArguments& given = job_.arguments;
+  check_arguments(given, job_.group);
+  nn::Module& module = job_.task->module();
+  set_compute_dtype(module, given.dtype);
+  job_.total_steps = given.max_steps;
+  if (given.max_steps == 0)
+    for (std::size_t epoch = 0; epoch < given.epochs; ++epoch)
+      job_.total_steps += static_cast<std::int64_t>(job_.task->steps_per_epoch(epoch));
+  check_memory_limit(given.strategy, module, job_.group.size(), moments_of(given));
+  strategy_ = AttachedStrategy(given.strategy, module, job_.group, given.devices, given.dtype,
+                               given.strategy_options);
+  job_.task->set_pause(strategy_.paused());
 }
 
 Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer& tokenizer,
@@ -28,15 +29,15 @@ Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer&
               arguments, group) {}
 
 void Trainer::stop(bool save) {
-  RINGLET_CHECK(!save || !arguments_.output.empty(),
+  RINGLET_CHECK(!save || !job_.arguments.output.empty(),
                 "[trainer] there is no output folder for a checkpoint");
-  stopped_ = true;
-  save_at_stop_ = save_at_stop_ || save;
+  job_.stopped = true;
+  job_.save_at_stop = job_.save_at_stop || save;
 }
 
 TrainingResult Trainer::train() {
-  stopped_ = save_at_stop_ = false;
-  return Run(*this)();
+  job_.stopped = job_.save_at_stop = false;
+  return TrainingRun(job_)();
 }
 
 }  // namespace ringlet::train

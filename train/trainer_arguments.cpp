@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/core/quote.h"
 
 namespace ringlet::train {
+
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
   const auto at_least_0 = [](const char* option, double value) {
     if (!(value >= 0)) fail_input(option, ": expected 0 or more, found ", value);
@@ -86,22 +86,6 @@ UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_
           {"warm-up steps (--warmup)", std::to_string(warmup_steps)},
           {"--weight-decay", exact(arguments.weight_decay)},
           {"largest gradient norm (--clip)", exact(arguments.max_grad_norm)}};
-}
-
-void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
-                          const UpdateArguments& wanted) {
-  UpdateArguments all = wanted;
-  all.insert(saved.begin(), saved.end());
-  const auto text = [](const UpdateArguments& of, const std::string& name) {
-    const auto found = of.find(name);
-    return found == of.end() ? "none" : found->second;
-  };
-  std::string differences;
-  for (const auto& [name, value] : all)
-    if (const std::string was = text(saved, name), is = text(wanted, name); was != is)
-      differences += str(differences.empty() ? "" : "; ", shown(name), ' ', shown(was, 200),
-                         ", now ", shown(is, 200));
-  if (!differences.empty()) fail_input(checkpoint.string(), ": was trained with ", differences);
 }
 
 }  // namespace ringlet::train

@@ -39,10 +39,10 @@ StepResult together(StepResult mine, const comm::Group& group, bool late) {
 
 }  // namespace
 
-Trainer::Run::Run(Trainer& trainer)
-    : trainer_(trainer),
-      arguments_(trainer.arguments_),
-      task_(*trainer.task_),
+TrainingRun::TrainingRun(TrainingJob& job)
+    : job_(job),
+      arguments_(job.arguments),
+      task_(*job.task),
       device_(task_.module().device()),
       late_(is_asynchronous(device_)),
       optimizer_(make_optimizer(task_.module(), arguments_)),
@@ -65,23 +65,23 @@ Trainer::Run::Run(Trainer& trainer)
   metrics_.emplace(arguments_.output / kMetrics, state_.step);
 }
 
-void Trainer::Run::take_checkpoint() {
+void TrainingRun::take_checkpoint() {
   if (writes())
     for (const std::filesystem::path& stray : later_strays(arguments_.resume_from))
       note(stray.string() + ": is no checkpoint (no trainer_state.json) and is passed over");
   const BegunRun begun{state_, total(),
                        [this](std::size_t epoch) { return task_.steps_per_epoch(epoch); }};
-  state_ = resume(arguments_.resume_from, begun, task_.module(), *optimizer_, trainer_.group_);
+  state_ = resume(arguments_.resume_from, begun, task_.module(), *optimizer_, job_.group);
   default_generator() = state_.generator;
 }
 
-void Trainer::Run::note(const std::string& line) const {
-  if (trainer_.callbacks_.on_note) trainer_.callbacks_.on_note(line);
+void TrainingRun::note(const std::string& line) const {
+  if (job_.callbacks.on_note) job_.callbacks.on_note(line);
 }
 
-Trainer::Run::~Run() { task_.use_graphs(nullptr); }
+TrainingRun::~TrainingRun() { task_.use_graphs(nullptr); }
 
-TrainingResult Trainer::Run::operator()() {
+TrainingResult TrainingRun::operator()() {
   task_.module().train();
   optimizer_->zero_grad();
   static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
@@ -95,7 +95,7 @@ TrainingResult Trainer::Run::operator()() {
   return std::move(result_);
 }
 
-void Trainer::Run::use_graphs() {
+void TrainingRun::use_graphs() {
   if (device_.type == DeviceType::cpu) return;
   std::string why = why_no_step_graphs(arguments_);
   if (why.empty()) {
@@ -110,26 +110,24 @@ void Trainer::Run::use_graphs() {
     note("steps are not captured as graphs: " + why);
 }
 
-void Trainer::Run::agree_to_stop() {
-  if (trainer_.group_.size() > 1) {
-    const char mine[] = {trainer_.stopped_ ? '1' : '0', trainer_.save_at_stop_ ? '1' : '0'};
-    for (const std::string& each : trainer_.group_.all_gather_bytes(std::string(mine, 2))) {
-      trainer_.stopped_ = trainer_.stopped_ || each[0] == '1';
-      trainer_.save_at_stop_ = trainer_.save_at_stop_ || each[1] == '1';
+void TrainingRun::agree_to_stop() {
+  if (job_.group.size() > 1) {
+    const char mine[] = {job_.stopped ? '1' : '0', job_.save_at_stop ? '1' : '0'};
+    for (const std::string& each : job_.group.all_gather_bytes(std::string(mine, 2))) {
+      job_.stopped = job_.stopped || each[0] == '1';
+      job_.save_at_stop = job_.save_at_stop || each[1] == '1';
     }
   }
-  stopping_ = trainer_.stopped_;
+  stopping_ = job_.stopped;
 }
 
 // With several ranks, a stop after the agreement takes effect at the next one.
-bool Trainer::Run::stopped() const {
-  return trainer_.group_.size() > 1 ? stopping_ : trainer_.stopped_;
-}
+bool TrainingRun::stopped() const { return job_.group.size() > 1 ? stopping_ : job_.stopped; }
 
-void Trainer::Run::step() {
+void TrainingRun::step() {
   reading_ = state_.step + 1;
   const auto with_place = [&](const Error& error) {
-    const comm::Group& group = trainer_.group_;
+    const comm::Group& group = job_.group;
     return str(error.what(), " (", group.size() > 1 ? str("rank ", group.rank(), ", ") : "",
                "training step ", reading_, saving_ ? ", saving a checkpoint)" : ")");
   };
@@ -143,7 +141,7 @@ void Trainer::Run::step() {
   }
 }
 
-void Trainer::Run::take_step() {
+void TrainingRun::take_step() {
   if (given_.empty()) sums_.start_clock();
   optimizer_->set_lr(arguments_.lr * schedule_.factor(state_.step));
   Given given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
@@ -164,12 +162,12 @@ void Trainer::Run::take_step() {
         {state_.position.epoch, sums_.take_epoch_loss(), found.value_or(Metrics{})});
   agree_to_stop();
   const bool saves = every(arguments_.save_steps, state_.step) ||
-                     (arguments_.save_steps > 0 && last) || trainer_.save_at_stop_;
+                     (arguments_.save_steps > 0 && last) || job_.save_at_stop;
   if (saves || stopped()) read_steps(0);
   if (saves) save();
 }
 
-void Trainer::Run::update() {
+void TrainingRun::update() {
   if (!graphs_) {
     optimizer_->prepare_step();
     optimizer_->launch_step();
@@ -179,7 +177,7 @@ void Trainer::Run::update() {
   optimizer_->zero_grad();
 }
 
-void Trainer::Run::read_steps(std::size_t late) {
+void TrainingRun::read_steps(std::size_t late) {
   while (given_.size() > late) {
     Given given = std::move(given_.front());
     given_.pop_front();
@@ -192,15 +190,15 @@ void Trainer::Run::read_steps(std::size_t late) {
   reading_ = state_.step;
 }
 
-void Trainer::Run::read_loss(Given& given) {
+void TrainingRun::read_loss(Given& given) {
   StepResult& result = given.report.result;
   result.loss = given.loss.value();
-  if (trainer_.group_.size() > 1) result = together(result, trainer_.group_, late_);
+  if (job_.group.size() > 1) result = together(result, job_.group, late_);
 }
 
-void Trainer::Run::report(const StepReport& report) {
+void TrainingRun::report(const StepReport& report) {
   sums_.add(report.result);
-  if (trainer_.callbacks_.on_step) trainer_.callbacks_.on_step(report);
+  if (job_.callbacks.on_step) job_.callbacks.on_step(report);
   const bool last = report.step == total();
   if (!every(arguments_.logging_steps, report.step) && !(arguments_.logging_steps > 0 && last))
     return;
@@ -208,7 +206,7 @@ void Trainer::Run::report(const StepReport& report) {
   if (metrics_) metrics_->write(report.step, report.epoch, metrics);
 }
 
-bool Trainer::Run::advance() {
+bool TrainingRun::advance() {
   ++state_.step;
   Position& at = state_.position;
   if (++at.step < task_.steps_per_epoch(at.epoch)) return false;
@@ -216,33 +214,33 @@ bool Trainer::Run::advance() {
   return true;
 }
 
-double Trainer::Run::epoch() const {
+double TrainingRun::epoch() const {
   const Position& at = state_.position;
   return static_cast<double>(at.epoch) +
          static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
 }
 
-Metrics Trainer::Run::evaluate() {
-  EvaluationPoint point{state_.step, epoch(), {}, trainer_.group_};
+Metrics TrainingRun::evaluate() {
+  EvaluationPoint point{state_.step, epoch(), {}, job_.group};
   if (!arguments_.output.empty()) point.output = arguments_.output / "eval";
   Metrics all;
-  for (const EvaluateFunction& evaluate : trainer_.evaluators_)
+  for (const EvaluateFunction& evaluate : job_.evaluators)
     for (auto& metric : evaluate(point)) all.push_back(std::move(metric));
   task_.module().train();
   if (all.empty()) return all;
   if (metrics_) metrics_->write(point.step, point.epoch, all);
-  if (trainer_.callbacks_.on_evaluate) trainer_.callbacks_.on_evaluate(point, all);
+  if (job_.callbacks.on_evaluate) job_.callbacks.on_evaluate(point, all);
   return all;
 }
 
-void Trainer::Run::save() {
+void TrainingRun::save() {
   saving_ = true;
   state_.generator = default_generator();
   const auto target = checkpoint_path(arguments_.output, state_.step);
   save_checkpoint(target, task_.module(), *optimizer_, state_);
   if (writes()) rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
   saving_ = false;
-  if (trainer_.callbacks_.on_save) trainer_.callbacks_.on_save(target);
+  if (job_.callbacks.on_save) job_.callbacks.on_save(target);
 }
 
 }  // namespace ringlet::train

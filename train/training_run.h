@@ -11,18 +11,18 @@
 #include "ringlet/train/schedule.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/step_sums.h"
-#include "ringlet/train/trainer.h"
+#include "ringlet/train/training_job.h"
 
 namespace ringlet::train {
 
 /// If the device is asynchronous, a step's results are read while the next step is in flight, so
 /// that the device always has work. All steps are read before evaluations and checkpoints.
-class Trainer::Run {
+class TrainingRun {
  public:
-  explicit Run(Trainer& trainer);
-  ~Run();
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  explicit TrainingRun(TrainingJob& job);
+  ~TrainingRun();
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
 
   TrainingResult operator()();
 
@@ -54,13 +54,13 @@ class Trainer::Run {
   /// True at the end of an epoch.
   bool advance();
   double epoch() const;
-  std::int64_t total() const { return trainer_.total_steps_; }
-  bool writes() const { return trainer_.group_.rank() == 0; }
+  std::int64_t total() const { return job_.total_steps; }
+  bool writes() const { return job_.group.rank() == 0; }
 
   Metrics evaluate();
   void save();
 
-  Trainer& trainer_;
+  TrainingJob& job_;
   const TrainingArguments& arguments_;
   TrainingTask& task_;
   Device device_;

@@ -1,0 +1,32 @@
+// The progress of a training, which its checkpoints keep.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ringlet/core/random.h"
+#include "ringlet/train/task.h"
+
+namespace ringlet::train {
+
+struct TrainerState {
+  std::int64_t step = 0;  // updates done
+  Position position;      // of the next step in the data
+  Generator generator;
+  UpdateArguments arguments;  // the task's and the trainer's
+  /// Loss since the last line of metrics.
+  struct LossSum {
+    double sum = 0;
+    std::int64_t steps = 0;
+    bool operator==(const LossSum&) const = default;
+  };
+  LossSum loss;
+  LossSum epoch_loss;  // since the epoch began
+  LossSum run_loss;    // since the first step
+  std::int64_t lone_rows = 0;
+  // With several data sets: loss and run_loss of each.
+  std::vector<LossSum> dataset_losses;
+  std::vector<LossSum> dataset_run_losses;
+};
+
+}  // namespace ringlet::train
