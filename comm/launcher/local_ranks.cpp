@@ -14,8 +14,8 @@ namespace {
 
 /// torchrun's variables, and those that init_from_env() reads.
 std::map<std::string, std::string> rank_environment(const LauncherOptions& options,
-                                                    const Nodes& nodes, int attempt,
-                                                    int local_rank) {
+                                                    const Nodes& nodes, int attempt, int local_rank,
+                                                    bool pinned) {
   const auto text = [](int number) { return std::to_string(number); };
   const std::string rank = text(nodes.first_rank() + local_rank);
   const std::string world = text(nodes.world_size());
@@ -38,7 +38,7 @@ std::map<std::string, std::string> rank_environment(const LauncherOptions& optio
       {"RINGLET_LAUNCHER", "1"},
   };
   // Empty rather than unset: hides the value of an outer launcher.
-  variables[kPinned] = options.pin && !share_cores(options.nproc_per_node)[0].empty() ? "1" : "";
+  variables[kPinned] = pinned ? "1" : "";
   if (!nodes.new_token().empty()) variables["RINGLET_TOKEN"] = nodes.new_token();
   return variables;
 }
@@ -71,7 +71,8 @@ LocalRanks::LocalRanks(const LauncherOptions& options, const Nodes& nodes, int a
     RankStream err = stream(shown.err, screen.err, "stderr.log");
     ranks_.push_back({rank,
                       Process({.command = options.command,
-                               .environment = rank_environment(options, nodes, attempt, local_rank),
+                               .environment = rank_environment(options, nodes, attempt, local_rank,
+                                                               !processors[i].empty()),
                                .processors = processors[i],
                                .input = rank == 0 && isatty(STDIN_FILENO) == 0}),
                       std::move(out), std::move(err)});

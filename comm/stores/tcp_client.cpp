@@ -97,7 +97,7 @@ class TcpStore::Impl {
     lock.unlock();
     RINGLET_CHECK(sent && message.type == StoreVerb::get, "[store] ", server_,
                   " did not answer within ", seconds(timeout), " s");
-    send(encode({.type = StoreVerb::forget, .id = id, .key = message.key}), soon());
+    send(encode({.type = StoreVerb::forget, .id = id}), soon());
     fail("[store] nobody set '", message.key, "' within ", seconds(timeout), " s");
   }
 

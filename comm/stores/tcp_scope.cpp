@@ -74,11 +74,9 @@ void TcpScope::get(TcpMember& member, const StoreMessage& message) {
 }
 
 void TcpScope::forget(TcpMember& member, const StoreMessage& message) {
-  auto [at, last] = waiters_.equal_range(message.key);
-  while (at != last) {
-    const bool same = at->second.member == &member && at->second.id == message.id;
-    at = same ? waiters_.erase(at) : std::next(at);
-  }
+  std::erase_if(waiters_, [&](const auto& waiter) {
+    return waiter.second.member == &member && waiter.second.id == message.id;
+  });
 }
 
 void TcpScope::add(TcpMember& member, const StoreMessage& message) {
