@@ -38,6 +38,7 @@
 #include "ringlet/core/atomic_folder.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/device.h"
+#include "ringlet/core/device_time.h"
 #include "ringlet/core/dlpack.h"
 #include "ringlet/core/dtype.h"
 #include "ringlet/core/error.h"

@@ -1,4 +1,4 @@
-#include "ringlet/core/ops/fill.h"
+#include "ringlet/core/tensor.h"
 
 #include <doctest/doctest.h>
 
