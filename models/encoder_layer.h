@@ -21,8 +21,8 @@ struct LayerNames {
   const char* attention_norm;
 };
 
-/// Any layer of an encoder ("encoder.layer.3"), replaceable as a whole by Module::replace.
-class TransformerLayer : public nn::Module {
+/// Any layer of an encoder ("encoder.layer.3"), replaceable as a whole by nn::replace.
+class TransformerLayer : public nn::Replaceable {
  public:
   bool is_unit() const override { return true; }
 

@@ -12,7 +12,8 @@
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/models/json.h"
 #include "ringlet/models/tokenizer/json_node.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/lora.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
 namespace fs = std::filesystem;
@@ -238,12 +239,6 @@ void name_dtype(const fs::path& folder, const SafeTensors& weights, bool all_f32
   if (!all_f32) unused_keys.push_back(weights.path().string() + ": 'dtype'");
 }
 
-Tensor with_merged(nn::WholeParameters& whole, const Tensor& into, const nn::Module::Merge& merge) {
-  std::vector<Tensor> from;
-  for (const nn::Parameter& part : merge.from) from.push_back(whole(part).clone());
-  return merge.value(into, from);
-}
-
 /// Refuses a bare checkpoint for which Python uses a chat template or pools the last token.
 void check_bare(const fs::path& folder) {
   for (const char* name : {"chat_template.jinja", "additional_chat_templates"})
@@ -402,13 +397,14 @@ std::vector<std::string> load_weights(const fs::path& folder, Transformer& trans
 }
 
 void save_weights(const fs::path& folder, const Transformer& transformer) {
-  std::vector<nn::Module::Merge> merges;
+  std::vector<const nn::Lora*> adapters;
   std::set<const void*> merged;  // into others
   const_cast<Transformer&>(transformer).visit([&](const std::string&, nn::Module& module) {
-    for (nn::Module::Merge& merge : module.merges()) {
-      for (const nn::Parameter& part : merge.from) merged.insert(part.state().get());
-      merges.push_back(std::move(merge));
-    }
+    const auto* const adapter = dynamic_cast<const nn::Lora*>(&module);
+    if (!adapter) return;
+    adapters.push_back(adapter);
+    const auto [a, b] = adapter->factors();
+    merged.insert({a.state().get(), b.state().get()});
   });
   std::vector<nn::NamedParameter> parameters = transformer.named_parameters();
   std::erase_if(parameters, [&](const nn::NamedParameter& named) {
@@ -425,8 +421,13 @@ void save_weights(const fs::path& folder, const Transformer& transformer) {
   // One dtype: the writer keeps the order.
   for (const auto& [name, parameter] : parameters) {
     Tensor value = whole(parameter);
-    for (const nn::Module::Merge& merge : merges)
-      if (merge.into == parameter) value = with_merged(whole, value.clone(), merge);
+    for (const nn::Lora* adapter : adapters) {
+      if (!(adapter->weight() == parameter)) continue;
+      const Tensor weight = value.clone();
+      const auto [a, b] = adapter->factors();
+      const Tensor whole_a = whole(a).clone();
+      value = adapter->merged(weight, whole_a, whole(b));
+    }
     if (writer) writer->write(name, value);
   }
   if (writer) writer->commit();

@@ -57,7 +57,7 @@ std::vector<std::string> load_weights(const std::filesystem::path& folder, Trans
                                       std::vector<std::string>* unused_keys = nullptr);
 
 /// Writes model.safetensors with the transformer's parameters, one at a time. A parameter that is
-/// merged into another (Module::merges) is written as a part of it. Under a strategy over several
+/// merged into another (nn::Lora) is written as a part of it. Under a strategy over several
 /// ranks all call it and rank 0 writes.
 void save_weights(const std::filesystem::path& folder, const Transformer& transformer);
 

@@ -15,8 +15,8 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
-#include "ringlet/nn/arena.h"
 #include "ringlet/nn/eval_guard.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
 

@@ -58,7 +58,7 @@ class SentenceEncoder {
   Tensor encode(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
   Tensor encode(std::string_view text) const;  // (encoded_dimension())
 
-  /// The encoder with another transformer, a copy of this one's (see Module::clone).
+  /// The encoder with another transformer, a copy of this one's (see nn::clone).
   SentenceEncoder around(std::shared_ptr<Transformer> transformer) const;
 
   /// Writes a folder that SentenceTransformer(path) loads; completely or not at all. Under a

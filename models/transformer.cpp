@@ -20,7 +20,7 @@ constexpr LayerNames kMpnetNames{"MPNetLayer",       "attention.attn.q", "attent
                                  "attention.attn.v", "attention.attn.o", "attention.LayerNorm"};
 
 // encoder.layer.0, encoder.layer.1, … and, for MPNet, their shared relative position bias.
-class Encoder final : public nn::Module {
+class Encoder final : public nn::Replaceable {
  public:
   explicit Encoder(const EncoderConfig& config) {
     const bool mpnet = config.architecture == Architecture::mpnet;
@@ -41,7 +41,7 @@ class Encoder final : public nn::Module {
   nn::Parameter relative_bias;  // (buckets, heads), MPNet only
 };
 
-class Pooler final : public nn::Layer<Pooler> {
+class Pooler final : public nn::Layer<Pooler, nn::Replaceable> {
  public:
   explicit Pooler(const EncoderConfig& config) {
     const std::int64_t hidden = config.hidden_size;

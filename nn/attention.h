@@ -7,6 +7,7 @@
 #include "ringlet/autograd/functions/attention.h"
 #include "ringlet/autograd/functions/packed_linear.h"
 #include "ringlet/nn/linear.h"
+#include "ringlet/nn/replace.h"
 
 namespace ringlet::nn {
 
@@ -23,8 +24,8 @@ struct SelfAttentionOptions {
 };
 
 /// x (T, H) -> (T, H): every token attends to the tokens of its sentence. Each projection may be
-/// replaced by a UnaryModule (Module::replace); until then query, key and value are one product.
-class SelfAttention final : public Layer<SelfAttention> {
+/// replaced by a UnaryModule (nn::replace); until then query, key and value are one product.
+class SelfAttention final : public Layer<SelfAttention, Replaceable> {
  public:
   SelfAttention(std::int64_t size, SelfAttentionOptions options);
   const char* kind() const override { return "SelfAttention"; }

@@ -3,19 +3,22 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
+#include "ringlet/nn/clone.h"
 #include "ringlet/nn/linear.h"
+#include "ringlet/nn/replace.h"
 
 namespace ringlet::nn {
 
 struct LoraOptions {
   std::int64_t r = 8;
   double alpha = 8;
-  /// Patterns of Module::replace: {"attn.q", "attn.v"} for MPNet, {"query", "value"} for BERT.
+  /// Patterns of nn::replace: {"attn.q", "attn.v"} for MPNet, {"query", "value"} for BERT.
   std::vector<std::string> target_modules;
 };
 
@@ -40,13 +43,12 @@ class Lora final : public UnaryModule {
   Variable forward(const Variable& x) override {
     return (*base_)(x) + (*b_)((*a_)(x)) * (alpha_ / static_cast<double>(r_));
   }
-  std::vector<Merge> merges() const override {
-    const double scale = alpha_ / static_cast<double>(r_);
-    return {{base_->weight,
-             {a_->weight, b_->weight},
-             [scale](const Tensor& weight, const std::vector<Tensor>& a_and_b) {
-               return add(weight, ringlet::scale(matmul(a_and_b[1], a_and_b[0]), scale));
-             }}};
+  const Parameter& weight() const { return base_->weight; }
+  /// (r, in) and (out, r): a saved folder holds their product as part of the weight.
+  std::pair<Parameter, Parameter> factors() const { return {a_->weight, b_->weight}; }
+  /// The saved weight, of whole values of the weight and of factors().
+  Tensor merged(const Tensor& weight, const Tensor& a, const Tensor& b) const {
+    return add(weight, scale(matmul(b, a), alpha_ / static_cast<double>(r_)));
   }
 
  private:
@@ -63,12 +65,10 @@ class Lora final : public UnaryModule {
 inline std::size_t add_lora(Module& module, const LoraOptions& options) {
   RINGLET_CHECK(!options.target_modules.empty(), "[add_lora] target_modules is empty");
   const std::vector<Parameter> frozen = module.parameters();
-  std::string patterns;
-  for (const std::string& pattern : options.target_modules)
-    patterns += (patterns.empty() ? "" : ",") + pattern;
-  const std::size_t count = module.replace<Linear>(patterns, [&](std::shared_ptr<Linear> base) {
-    return std::make_shared<Lora>(std::move(base), options.r, options.alpha);
-  });
+  const std::size_t count =
+      replace<Linear>(module, options.target_modules, [&](std::shared_ptr<Linear> base) {
+        return std::make_shared<Lora>(std::move(base), options.r, options.alpha);
+      });
   for (const Parameter& parameter : frozen) parameter.set_requires_grad(false);
   return count;
 }

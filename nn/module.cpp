@@ -1,11 +1,9 @@
 #include "ringlet/nn/module.h"
 
-#include <algorithm>
 #include <set>
 
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/nearest.h"
-#include "ringlet/core/random.h"
 
 namespace ringlet::nn {
 namespace {
@@ -19,11 +17,10 @@ std::string join(const std::string& prefix, const std::string& name) {
 template <class Named>
 autograd::Variable find_named(const char* what, const std::vector<Named>& all,
                               const std::string& name) {
-  for (const auto& [one, handle] : all)
-    if (one == name) return handle;
   std::vector<std::string> known, namesakes;
   const std::string last = name.substr(name.rfind('.') + 1);
   for (const auto& [one, handle] : all) {
+    if (one == name) return handle;
     known.push_back(one);
     if (one.ends_with(last)) namesakes.push_back(one);
   }
@@ -97,15 +94,8 @@ std::vector<Parameter> Module::parameters() const {
 }
 
 Device Module::device() const {
-  const Parameter* const first = first_parameter();
-  return first ? first->device() : Device{};
-}
-
-const Parameter* Module::first_parameter() const {
-  if (!parameters_.empty()) return &parameters_.front().parameter;
-  for (const auto& [name, child] : children_)
-    if (const Parameter* const first = child->first_parameter()) return first;
-  return nullptr;
+  const std::vector<NamedParameter> all = named_parameters();
+  return all.empty() ? Device{} : all.front().parameter.device();
 }
 
 std::vector<std::pair<std::string, Buffer>> Module::buffer_handles() const {
@@ -160,33 +150,6 @@ void Module::to(Device device) {
 
 std::shared_ptr<Module> Module::blank_copy(Cloner&) const {
   fail("[module] a ", kind(), " cannot be copied: it has no blank_copy");
-}
-
-std::shared_ptr<Module> Module::clone(Device device) const {
-  const GeneratorGuard undisturbed(default_generator());
-  Cloner cloner;
-  std::shared_ptr<Module> copy = blank_copy(cloner);
-  copy->replace_as_in(*this, cloner);
-  const std::vector<NamedParameter> from = named_parameters(), to = copy->named_parameters();
-  RINGLET_CHECK_EQ(from.size(), to.size(), "[module] parameters of a copy of a ", kind());
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    RINGLET_CHECK_EQ(from[i].name, to[i].name, "[module] a parameter of a copy of a ", kind());
-    const Tensor& value = from[i].parameter.tensor();
-    to[i].parameter.set_tensor(value.device() == device ? value.clone() : value.to(device));
-    to[i].parameter.set_requires_grad(from[i].parameter.requires_grad());
-  }
-  std::vector<Module*> ours, theirs;
-  const_cast<Module*>(this)->visit([&](const std::string&, Module& m) { ours.push_back(&m); });
-  copy->visit([&](const std::string&, Module& m) { theirs.push_back(&m); });
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    theirs[i]->training_ = ours[i]->training_;
-    for (std::size_t b = 0; b < ours[i]->buffers_.size(); ++b) {
-      const Tensor& value = ours[i]->buffers_[b].second.tensor();
-      theirs[i]->buffers_[b].second.set_tensor(value.device() == device ? value.clone()
-                                                                        : value.to(device));
-    }
-  }
-  return copy;
 }
 
 std::uint32_t Module::site() const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -26,9 +25,9 @@ struct NamedParameter {
 };
 
 class Arena;
-struct UnitPolicy;
 class Cloner;
 class Module;
+class Replaceable;
 
 /// The hooks that a strategy sets on a module; empty functions are skipped. A user's hook is set
 /// after the strategy, calls the earlier one (Module::hooks), and is removed with the strategy.
@@ -76,39 +75,13 @@ class Module {
   void zero_grad() const;
   /// Moves every parameter and buffer.
   void to(Device device);
-  /// A copy on another device, with parameters of its own and neither hooks nor gradients. Throws
-  /// when a class below does not say how it is built (blank_copy).
-  std::shared_ptr<Module> clone(Device device) const;
-  /// A module built like this one with arbitrary values in its parameters. Modules that it shares
-  /// or takes from outside come from the cloner.
+  /// For nn::clone: a module built like this one with arbitrary values in its parameters. Modules
+  /// that it shares or takes from outside come from the cloner. Error unless a class overrides it.
   virtual std::shared_ptr<Module> blank_copy(Cloner& cloner) const;
 
   /// Calls visit(path, module) for this module and all below, parents first.
   void visit(const std::function<void(const std::string&, Module&)>& visit,
              const std::string& prefix = "");
-
-  /// Replaces each layer that `pattern` names by make(layer), which may keep the old one inside,
-  /// and returns how many. A pattern is a layer's dotted name or its last parts; '*' is any part:
-  /// "encoder.layer.*.attention.attn.q". Commas separate several: "attn.q,attn.v". Error, with
-  /// nothing changed, if a pattern names no M or an optimizer or a strategy exists.
-  template <class M = Module, class Make>
-  std::size_t replace(const std::string& pattern, Make&& make) {
-    return replace_layers(pattern, [&](const std::string& name, std::shared_ptr<Module> layer) {
-      auto typed = std::dynamic_pointer_cast<M>(layer);
-      RINGLET_CHECK(typed, "[module] ", name, " is a ", layer->kind(),
-                    ", not of the class asked for");
-      return std::shared_ptr<Module>(make(std::move(typed)));
-    });
-  }
-
-  /// Parameters that a saved folder holds as part of another: `value` of `into` and `from`, whole.
-  struct Merge {
-    Parameter into;
-    std::vector<Parameter> from;
-    std::function<Tensor(const Tensor& into, const std::vector<Tensor>& from)> value;
-  };
-  /// This module's own merges: LoRA's factors, for example, are saved as part of the weight.
-  virtual std::vector<Merge> merges() const { return {}; }
 
   /// The dotted path from the outermost module that holds this one, the first where there are
   /// several: what named_parameters() of the outermost begins with.
@@ -119,6 +92,7 @@ class Module {
   const ModuleHooks& hooks() const { return hooks_; }
   void set_hooks(ModuleHooks hooks) { hooks_ = std::move(hooks); }
   const std::shared_ptr<Arena>& arena() const { return arena_; }
+  void set_arena(std::shared_ptr<Arena> arena) { arena_ = std::move(arena); }
 
  protected:
   Parameter register_parameter(const std::string& name, Tensor value);
@@ -130,22 +104,6 @@ class Module {
   std::shared_ptr<M> register_module(const std::string& name, std::shared_ptr<M> module) {
     add_child(name, module);
     return module;
-  }
-
-  /// A child that Module::replace may exchange for another M; `member` is set to it.
-  template <class M>
-  void register_replaceable(const std::string& name, std::shared_ptr<M>& member,
-                            std::shared_ptr<M> module) {
-    member = register_module(name, std::move(module));
-    add_replaceable<M>(name, member, {}, {});
-  }
-  /// A layer that is adjacent `parameters` of this module (by their own names) until it is
-  /// replaced. `current` makes a module that computes the same.
-  template <class M>
-  void register_replaceable(const std::string& name, std::shared_ptr<M>& member,
-                            std::vector<std::string> parameters,
-                            std::function<std::shared_ptr<Module>()> current) {
-    add_replaceable<M>(name, member, std::move(parameters), std::move(current));
   }
 
   /// Runs `forward` between the hooks. If its result is a recorded variable and there is a
@@ -166,68 +124,25 @@ class Module {
   }
 
  private:
-  friend std::shared_ptr<Arena> pack(Module& module);
-  friend std::shared_ptr<Arena> plan(Module& module, const UnitPolicy& policy);
+  friend class Cloner;
   friend class EvalGuard;
-  struct Replaceable {
-    std::string name;
-    std::vector<std::string> parameters;  // of this module, until the layer is replaced
-    std::function<std::shared_ptr<Module>()> current;
-    std::function<bool(const std::shared_ptr<Module>&)> set;  // false: a module of no use here
-    bool replaced = false;
-  };
-  using MakeLayer =
-      std::function<std::shared_ptr<Module>(const std::string& name, std::shared_ptr<Module>)>;
-  template <class M>
-  void add_replaceable(const std::string& name, std::shared_ptr<M>& member,
-                       std::vector<std::string> parameters,
-                       std::function<std::shared_ptr<Module>()> current) {
-    replaceables_.push_back({name, std::move(parameters),
-                             [&member, current = std::move(current)]() -> std::shared_ptr<Module> {
-                               return member || !current ? member : current();
-                             },
-                             [&member](const std::shared_ptr<Module>& module) {
-                               auto typed = std::dynamic_pointer_cast<M>(module);
-                               if (!typed) return false;
-                               member = std::move(typed);
-                               return true;
-                             }});
-  }
-  std::size_t replace_layers(const std::string& pattern, const MakeLayer& make);
-  void set_layer(Replaceable& layer, const std::shared_ptr<Module>& module);
-  void check_movable(const std::string& name) const;
-  void replace_as_in(const Module& original, Cloner& cloner);
+  friend class Replaceable;
+
   void add_child(const std::string& name, std::shared_ptr<Module> module);
   void adopt(Module& child);
   Module& outermost();
   void name_all();
-  const Parameter* first_parameter() const;
   std::vector<std::pair<std::string, Buffer>> buffer_handles() const;
   autograd::Variable before_backward(autograd::Variable result);
 
   std::vector<NamedParameter> parameters_;
   std::vector<std::pair<std::string, Buffer>> buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
-  std::vector<Replaceable> replaceables_;
   Module* parent_ = nullptr;
   std::string path_;
   bool training_ = true;
   ModuleHooks hooks_;
   std::shared_ptr<Arena> arena_;
-};
-
-/// Copies modules for clone(); one that is asked for twice is copied once.
-class Cloner {
- public:
-  template <class M>
-  std::shared_ptr<M> operator()(const std::shared_ptr<M>& module) {
-    std::shared_ptr<Module>& copy = copies_[module.get()];
-    if (!copy) copy = module->blank_copy(*this);
-    return std::dynamic_pointer_cast<M>(copy);
-  }
-
- private:
-  std::map<const Module*, std::shared_ptr<Module>> copies_;
 };
 
 /// Gives a module `operator()`, which runs its `forward` between the hooks:

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "ringlet/core/quote.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::nn {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ringlet/core/error.h"
-#include "ringlet/nn/arena.h"
 #include "ringlet/nn/module.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::train::checkpoint {
 

@@ -1,7 +1,7 @@
 #include "ringlet/models/losses/loss.h"
 
 #include "ringlet/models/token_bucket.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/sharding.h"
 
 namespace ringlet::models {
 
@@ -23,8 +23,7 @@ PackedBatch Loss::placed_here(const PackedBatch& batch) {
 void Loss::check_ranks(const PackedBatch& batch) const {
   if (batch.ranks == 0 || !autograd::grad_enabled()) return;
   const auto sharding = nn::sharding_of(*this);
-  const int ranks = sharding ? sharding->summed_ranks() : 0;
-  if (ranks == 0) return;
+  if (!sharding) return;
   if (sharding->averages()) {
     RINGLET_CHECK(
         batch.ranks == 1 || local_mean_,
@@ -32,8 +31,8 @@ void Loss::check_ranks(const PackedBatch& batch) const {
         "leave average off, or call set_local_mean() on a loss that is a local mean");
     return;
   }
-  RINGLET_CHECK(batch.ranks == ranks, "[loss] the batch is cut for a world of ", batch.ranks,
-                ", gradients are summed over ", ranks,
+  RINGLET_CHECK(batch.ranks == sharding->size(), "[loss] the batch is cut for a world of ",
+                batch.ranks, ", gradients are summed over ", sharding->size(),
                 " ranks: give the Loader the strategy's group, or set its option average");
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ringlet/models/batch.h"
-#include "ringlet/nn/module.h"
+#include "ringlet/nn/clone.h"
 
 namespace ringlet::models {
 

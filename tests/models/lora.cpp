@@ -57,7 +57,7 @@ TEST_CASE("a copy of an encoder has the layers that replaced its own") {
   const Oracle oracle("lora");
   const SentenceEncoder encoder = adapted("mpnet", oracle);
   const auto copy =
-      std::dynamic_pointer_cast<Transformer>(encoder.transformer()->clone(default_device()));
+      std::dynamic_pointer_cast<Transformer>(nn::clone(*encoder.transformer(), default_device()));
   REQUIRE(copy);
   CHECK(encoder.around(copy).encode(oracle_sentences()).to_vector() ==
         encoder.encode(oracle_sentences()).to_vector());
@@ -88,11 +88,11 @@ TEST_CASE("every part of a layer is replaceable; a Linear in its place gives the
   const std::vector<std::string> names = names_of();
   nn::Module& model = *encoder.transformer();
   for (const char* part : {"q", "k", "v", "o"})
-    CHECK(model.replace<nn::Linear>(str("encoder.layer.*.attention.attn.", part), again) == 3);
+    CHECK(nn::replace<nn::Linear>(model, str("encoder.layer.*.attention.attn.", part), again) == 3);
   check_close(encoder.encode(oracle_sentences()), before, 16 * kF32);
   for (const char* part :
        {"attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm", "attn.q"})
-    CHECK(model.replace<nn::UnaryModule>(part, wrap) == 3);
+    CHECK(nn::replace<nn::UnaryModule>(model, part, wrap) == 3);
   check_close(encoder.encode(oracle_sentences()), before, 64 * kF32);
   CHECK(names_of() == names);
 }
@@ -105,10 +105,10 @@ TEST_CASE("a whole layer is replaceable by a program's own") {
   };
   const SentenceEncoder encoder = load("mpnet");
   const std::int64_t before = encoder.transformer()->num_parameters();
-  CHECK(encoder.transformer()->replace("encoder.layer.1",
-                                       [](const auto&) { return std::make_shared<Skip>(); }) == 1);
+  CHECK(nn::replace(*encoder.transformer(), "encoder.layer.1",
+                    [](const auto&) { return std::make_shared<Skip>(); }) == 1);
   CHECK(encoder.transformer()->num_parameters() < before);
   CHECK(encoder.encode("a dog runs").numel() == encoder.dimension());
-  CHECK_THROWS_WITH_AS(encoder.transformer()->clone({}),
+  CHECK_THROWS_WITH_AS(nn::clone(*encoder.transformer(), {}),
                        "[module] a Module cannot be copied: it has no blank_copy", Error);
 }

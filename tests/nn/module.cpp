@@ -5,6 +5,7 @@
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/arena.h"
+#include "ringlet/nn/clone.h"
 
 using namespace ringlet;
 using namespace ringlet::nn;
@@ -141,14 +142,14 @@ TEST_CASE("a copy on another device has the values and parameters of its own") {
   Copied original;
   original.weight.mutable_tensor().fill_(5);
   original.eval();
-  const auto copy = original.clone({DeviceType::cpu, 1});
+  const auto copy = clone(original, {DeviceType::cpu, 1});
   CHECK_FALSE(copy->training());
   const Parameter weight = copy->parameter("weight");
   CHECK(weight.device() == Device{DeviceType::cpu, 1});
   CHECK(weight.tensor().to_vector() == std::vector<float>{5, 5});
   original.weight.mutable_tensor().fill_(7);
   CHECK(weight.tensor().to_vector() == std::vector<float>{5, 5});
-  CHECK_THROWS_WITH_AS(Net().clone({}), "[module] a Module cannot be copied: it has no blank_copy",
+  CHECK_THROWS_WITH_AS(clone(Net(), {}), "[module] a Module cannot be copied: it has no blank_copy",
                        Error);
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("the handle of a buffer follows it, and a copy has one of its own") {
   CHECK(shift(Variable(ones({2}).to(second))).tensor().to_vector() == std::vector<float>{6, 6});
 
   const Device first = default_device();
-  const auto copy = std::dynamic_pointer_cast<Shift>(shift.clone(first));
+  const auto copy = std::dynamic_pointer_cast<Shift>(clone(shift, first));
   shift.by.mutable_tensor().fill_(7);
   CHECK(copy->by.device() == first);
   CHECK((*copy)(Variable(ones({2}))).tensor().to_vector() == std::vector<float>{6, 6});

@@ -484,7 +484,7 @@ TEST_CASE("moments that do not fit are refused with both shapes, and nothing is 
 }
 
 TEST_CASE("an optimizer updates its local slices only, and gathers the norm of all") {
-  struct SecondUnit final : nn::Sharding {
+  struct SecondUnit final : nn::ArenaShards {
     explicit SecondUnit(nn::Arena& arena) : arena(arena) {}
     std::vector<nn::LocalSlice> local_slices() override {
       const std::int64_t end = arena.numel();
@@ -492,12 +492,6 @@ TEST_CASE("an optimizer updates its local slices only, and gathers the norm of a
                arena.grad().slice(kNormBlock, end)}};
     }
     void gather_norm_blocks(Tensor& blocks) override { blocks.slice(0, 1).fill_(9); }
-    Tensor whole_unit(const nn::Unit& unit) override {
-      return arena.data().slice(unit.begin, unit.end);
-    }
-    std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter&) const override {
-      return {};
-    }
     nn::Arena& arena;
   };
   Bag bag;

@@ -13,6 +13,7 @@
 #include "ringlet/core/processors.h"
 #include "ringlet/core/random.h"
 #include "ringlet/models/transformer.h"
+#include "ringlet/nn/clone.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
@@ -86,17 +87,14 @@ Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed, 
 
 void Replicas::add_replica(Device device) {
   Replica replica;
-  replica.module = module_.clone(device);
+  replica.module = nn::clone(module_, device);
   replica.data = seen_from(device, arena_->data());
   replica.grad = zeros({arena_->numel()}, arena_->data().dtype(), device);
   for (const nn::Unit& unit : arena_->units()) {
     for (const nn::Slot& slot : unit.slots) {
       const nn::Parameter parameter = replica.module->parameter(slot.name);
-      const auto part = [&](const Tensor& of) {
-        return of.slice(slot.offset, slot.offset + slot.numel()).view(slot.parameter.shape());
-      };
-      parameter.set_tensor(part(replica.data));
-      parameter.set_grad_buffer(part(replica.grad));
+      parameter.set_tensor(slot.in(replica.data));
+      parameter.set_grad_buffer(slot.in(replica.grad));
       replica.parameters.push_back(parameter);
     }
   }

@@ -74,11 +74,9 @@ void RankStrategy::broadcast(bool data) {
 Tensor RankStrategy::share_unit(const nn::Unit& unit) const {
   const nn::Parameter& first = unit.slots.front().parameter;
   Tensor values = empty({unit.end - unit.begin}, first.dtype(), first.device());
-  for (const nn::Slot& slot : unit.slots) {
-    const std::int64_t begin = slot.offset - unit.begin;
-    Tensor place = values.slice(begin, begin + slot.numel());
-    if (rank() == 0) place.copy_(slot.parameter.tensor());
-  }
+  if (rank() == 0)
+    for (const nn::Slot& slot : unit.slots)
+      slot.in(values, unit.begin).copy_(slot.parameter.tensor());
   group_.broadcast(values, 0).wait();
   return values;
 }

@@ -8,7 +8,7 @@
 
 #include "ringlet/comm/group.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/parallel/reach.h"
 
@@ -38,7 +38,6 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
 
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
-  int summed_ranks() const override { return size(); }
   bool averages() const override { return average_; }
   void barrier() override { group_.barrier(); }
   std::vector<std::string> all_gather_bytes(const std::string& mine) override {

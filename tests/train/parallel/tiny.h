@@ -17,7 +17,7 @@
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/nn/arena.h"
+#include "ringlet/nn/sharding.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
