@@ -23,14 +23,14 @@ std::vector<Unit> cut_units(Module& module, const UnitPolicy& policy) {
     });
     if (unit == units.end())
       unit = units.insert(units.end(), Unit{owner.path, 0, 0, {}, owner.module});
-    unit->slots.push_back({named.name, named.parameter, 0});
+    unit->parameters.push_back({named.name, named.parameter, 0});
   }
   return units;
 }
 
 bool same_units(const std::vector<Unit>& a, std::span<const Unit> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Unit& x, const Unit& y) {
-    return x.name == y.name && x.layer == y.layer && x.slots.size() == y.slots.size();
+    return x.name == y.name && x.layer == y.layer && x.parameters.size() == y.parameters.size();
   });
 }
 
@@ -39,8 +39,8 @@ std::int64_t round_up(std::int64_t n) { return (n + kNormBlock - 1) / kNormBlock
 // Whether the arena has these parameters and no others, in its memory if it has some.
 bool already_packed(const Arena& arena, const std::vector<NamedParameter>& parameters) {
   std::set<const void*> packed;
-  for (const Unit& unit : arena.units())
-    for (const Slot& slot : unit.slots) packed.insert(slot.parameter.state().get());
+  for (const PlacedParameter& placed : arena.parameters())
+    packed.insert(placed.parameter.state().get());
   for (const NamedParameter& named : parameters) {
     if (packed.erase(named.parameter.state().get()) == 0) return false;
     const bool elsewhere = !arena.data().defined();  // sharded, or only planned
@@ -79,9 +79,9 @@ std::shared_ptr<Arena> pack(Module& module) {
 Arena::Arena(std::vector<Unit> units) : units_(std::move(units)) {
   for (Unit& unit : units_) {
     std::int64_t end = unit.begin = numel_;
-    for (Slot& slot : unit.slots) {
-      slot.offset = end;
-      end += slot.numel();
+    for (PlacedParameter& placed : unit.parameters) {
+      placed.offset = end;
+      end += placed.numel();
     }
     unit.end = end;
     numel_ = round_up(end);
@@ -89,33 +89,29 @@ Arena::Arena(std::vector<Unit> units) : units_(std::move(units)) {
 }
 
 void Arena::take_data() {
-  const Parameter& first = units_.front().slots.front().parameter;
+  const Parameter& first = units_.front().parameters.front().parameter;
   data_ = empty({numel_}, first.dtype(), first.device());
   data_.zero_();  // norms include the padding
-  for (const Unit& unit : units_) {
-    for (const Slot& slot : unit.slots) {
-      Tensor place = slot.in(data_);
-      place.copy_(slot.parameter.tensor());
-      slot.parameter.set_tensor(place);
-    }
+  for (const PlacedParameter& placed : parameters()) {
+    Tensor place = placed.in(data_);
+    place.copy_(placed.parameter.tensor());
+    placed.parameter.set_tensor(place);
   }
 }
 
 const Tensor& Arena::grad() {
   if (grad_.defined() || !data_.defined()) return grad_;
   grad_ = zeros_like(data_);
-  for (const Unit& unit : units_)
-    for (const Slot& slot : unit.slots) slot.parameter.set_grad_buffer(slot.in(grad_));
+  for (const PlacedParameter& placed : parameters())
+    placed.parameter.set_grad_buffer(placed.in(grad_));
   return grad_;
 }
 
 void Arena::drop_grad() {
   grad_ = Tensor();
-  for (const Unit& unit : units_) {
-    for (const Slot& slot : unit.slots) {
-      slot.parameter.state()->grad_buffer = Tensor();
-      slot.parameter.zero_grad();
-    }
+  for (const PlacedParameter& placed : parameters()) {
+    placed.parameter.state()->grad_buffer = Tensor();
+    placed.parameter.zero_grad();
   }
 }
 

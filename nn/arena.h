@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ namespace ringlet::nn {
 /// a block.
 using ringlet::kNormBlock;
 
-struct Slot {
+struct PlacedParameter {
   std::string name;
   Parameter parameter;
   std::int64_t offset;  // elements from the start of the arena
@@ -33,7 +34,7 @@ struct Unit {
   std::string name;  // path of its module
   std::int64_t begin;
   std::int64_t end;
-  std::vector<Slot> slots;
+  std::vector<PlacedParameter> parameters;
   /// The module that is this unit; null: direct parameters of `name`, outside every unit's module.
   const Module* layer = nullptr;
 };
@@ -74,6 +75,10 @@ class Arena {
   /// Releases the data, which must have moved elsewhere; sizes and units stay.
   void drop_data() { data_ = Tensor(); }
   std::span<const Unit> units() const { return units_; }
+  /// The parameters of all units, each a PlacedParameter.
+  auto parameters() const {
+    return units_ | std::views::transform(&Unit::parameters) | std::views::join;
+  }
   std::int64_t numel() const { return numel_; }
 
   /// Empty if the whole arena is local.

@@ -31,9 +31,10 @@ autograd::Variable find_named(const char* what, const std::vector<Named>& all,
   fail("no ", what, " '", name, "'", near.empty() ? "" : "; near: ", near);
 }
 
-void check_new(const std::vector<NamedParameter>& known, const std::string& name) {
-  for (const NamedParameter& own : known)
-    RINGLET_CHECK(own.name != name, "[module] parameter '", name, "' registered twice");
+template <class Named>
+void check_new(const char* what, const std::vector<Named>& known, const std::string& name) {
+  for (const auto& [one, handle] : known)
+    RINGLET_CHECK(one != name, "[module] ", what, " '", name, "' registered twice");
 }
 
 struct BeforeBackward final : autograd::Node {
@@ -159,7 +160,7 @@ std::uint32_t Module::site() const {
 }
 
 Parameter Module::register_parameter(const std::string& name, Tensor value) {
-  check_new(parameters_, name);
+  check_new("parameter", parameters_, name);
   Parameter parameter(std::move(value), true);
   parameter.set_name(join(path_, name));
   parameters_.push_back({name, parameter});
@@ -167,13 +168,12 @@ Parameter Module::register_parameter(const std::string& name, Tensor value) {
 }
 
 void Module::register_parameter(const std::string& name, const Parameter& shared) {
-  check_new(parameters_, name);
+  check_new("parameter", parameters_, name);
   parameters_.push_back({name, shared});
 }
 
 Buffer Module::register_buffer(const std::string& name, Tensor value) {
-  for (const auto& [known, own] : buffers_)
-    RINGLET_CHECK(known != name, "[module] buffer '", name, "' registered twice");
+  check_new("buffer", buffers_, name);
   Buffer buffer(std::move(value));
   buffer.set_name(join(path_, name));
   buffers_.emplace_back(name, buffer);
@@ -182,8 +182,7 @@ Buffer Module::register_buffer(const std::string& name, Tensor value) {
 
 void Module::add_child(const std::string& name, std::shared_ptr<Module> module) {
   RINGLET_CHECK(module, "[module] child '", name, "' is null");
-  for (const auto& [known, child] : children_)
-    RINGLET_CHECK(name.empty() || known != name, "[module] child '", name, "' registered twice");
+  if (!name.empty()) check_new("child", children_, name);
   children_.emplace_back(name, std::move(module));
   adopt(*children_.back().second);
 }

@@ -66,7 +66,11 @@ std::size_t Replaceable::replace_layers(Module& module, const std::vector<std::s
     for (const Found& one : found) one.owner->check_fits(*one.layer, one.after);
   } catch (...) {
     for (Found& one : found) one.after.reset();
-    for (const Found& one : found) one.owner->readopt();
+    // A layer inside a destroyed replacement has no parent, and its parameters have other names.
+    for (const Found& one : found)
+      for (const auto& [name, child] : one.owner->children_)
+        if (!child->parent_) one.owner->adopt(*child);
+    module.outermost().name_all();
     throw;
   }
   for (const Found& one : found) one.owner->set_layer(*one.layer, one.after);
@@ -107,13 +111,6 @@ void Replaceable::set_layer(ReplaceableLayer& layer, const std::shared_ptr<Modul
   if (child->second->parent_ == this) child->second->parent_ = nullptr;
   child->second = module;
   adopt(*module);
-}
-
-// A layer inside a destroyed replacement has no parent; parameters that it shared have its names.
-void Replaceable::readopt() {
-  for (const auto& [name, child] : children_)
-    if (!child->parent_) adopt(*child);
-  outermost().name_all();
 }
 
 void Replaceable::replace_as_in(const Replaceable& original, const CopyLayer& copy) {

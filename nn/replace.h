@@ -1,5 +1,5 @@
 // Layers that a program exchanges by name:
-//   nn::replace<nn::Linear>(model, "encoder.layer.*.attention.attn.q", make);
+//   nn::replace<nn::Linear>(model, {"encoder.layer.*.attention.attn.q"}, make);
 #pragma once
 
 #include <functional>
@@ -58,7 +58,6 @@ class Replaceable : public Module {
   void check_movable(const std::string& name) const;
   void check_fits(const ReplaceableLayer& layer, const std::shared_ptr<Module>& module) const;
   void set_layer(ReplaceableLayer& layer, const std::shared_ptr<Module>& module);
-  void readopt();
 
   std::vector<ReplaceableLayer> layers_;
 };
@@ -77,9 +76,4 @@ std::size_t replace(Module& module, const std::vector<std::string>& patterns, Ma
   };
   return Replaceable::replace_layers(module, patterns, make_typed);
 }
-template <class M = Module, class Make>
-std::size_t replace(Module& module, const std::string& pattern, Make&& make) {
-  return replace<M>(module, std::vector{pattern}, std::forward<Make>(make));
-}
-
 }  // namespace ringlet::nn

@@ -36,8 +36,8 @@ class Sharding : public autograd::LeafObserver, public ArenaShards {
     check_shape("assign", parameter.name().c_str(), value, parameter.shape());
     parameter.mutable_tensor().copy_(value);
   }
-  /// The unit that holds `parameter`, and its slot there.
-  virtual std::pair<const Unit*, const Slot*> find(const Parameter& parameter) const = 0;
+  /// The unit that holds `parameter`, and its place there.
+  virtual std::pair<const Unit*, const PlacedParameter*> find(const Parameter& parameter) const = 0;
 };
 
 /// The strategy that distributes the parameters of `module`; empty if there is none.
@@ -55,13 +55,13 @@ class WholeParameters {
   /// Valid until the next call.
   Tensor operator()(const Parameter& parameter) {
     if (!sharding_) return parameter.tensor();
-    const auto [unit, slot] = sharding_->find(parameter);
+    const auto [unit, placed] = sharding_->find(parameter);
     if (unit != unit_) {
       whole_ = Tensor();  // only one unit is whole at a time
       whole_ = sharding_->whole_unit(*unit);
       unit_ = unit;
     }
-    return slot->in(whole_, unit->begin);
+    return placed->in(whole_, unit->begin);
   }
   /// Whether this rank writes files.
   bool writes() const { return !sharding_ || sharding_->rank() == 0; }

@@ -33,8 +33,7 @@ inline std::vector<UnitModule> unit_modules(Module& module, const UnitPolicy& po
   module.visit([&](const std::string& path, Module& below) {
     const bool listed = std::ranges::count(policy.classes, below.kind()) > 0;
     if (policy.is_default() ? below.is_unit() : listed) units.push_back({path, &below});
-    const bool renamed = !path.empty() && (all.empty() || all.back().path != path);
-    if (renamed) all.push_back({path, &below});
+    if (!path.empty() && (all.empty() || all.back().path != path)) all.push_back({path, &below});
   });
   if (policy.min_numel == 0) return units;
   std::vector<NamedParameter> left = module.named_parameters();

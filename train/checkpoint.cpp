@@ -64,15 +64,16 @@ void write_parts(const checkpoint::Writers& writers, const nn::Module& module, O
   const std::vector<Optimizer::ParameterState> updates = optimizer.updates();
   std::map<std::string, std::int64_t> steps;
   for (const auto& update : updates) steps[update.name] = update.steps;
-  writers.for_parts(arena, slices, [&](const nn::Slot& slot, std::size_t s, auto begin, auto end) {
-    const auto part = [&](const Tensor& of_slice) {
-      return of_slice.slice(begin - slices[s].begin, end - slices[s].begin);
-    };
-    model.write(slot.name, begin - slot.offset, part(slices[s].data));
-    for (std::size_t k = 0; steps[slot.name] > 0 && k < optimizer.moment_names().size(); ++k)
-      moments.write(slot.name + '/' + optimizer.moment_names()[k], begin - slot.offset,
-                    part(of_slices[s][k]));
-  });
+  writers.for_parts(
+      arena, slices, [&](const nn::PlacedParameter& slot, std::size_t s, auto begin, auto end) {
+        const auto part = [&](const Tensor& of_slice) {
+          return of_slice.slice(begin - slices[s].begin, end - slices[s].begin);
+        };
+        model.write(slot.name, begin - slot.offset, part(slices[s].data));
+        for (std::size_t k = 0; steps[slot.name] > 0 && k < optimizer.moment_names().size(); ++k)
+          moments.write(slot.name + '/' + optimizer.moment_names()[k], begin - slot.offset,
+                        part(of_slices[s][k]));
+      });
   if (writers.rank() == 0)
     for (const auto& [name, buffer] : module.named_buffers())
       model.write(name, 0, buffer.view({-1}));

@@ -45,12 +45,11 @@ class Writers {
                  const Write& write) const {
     for (std::size_t s = 0; s < slices.size(); ++s) {
       const auto [first, last] = share(slices[s]);
-      for (const nn::Unit& unit : arena.units())
-        for (const nn::Slot& slot : unit.slots) {
-          const std::int64_t begin = std::max(slot.offset, first);
-          const std::int64_t end = std::min(slot.offset + slot.numel(), last);
-          if (begin < end) write(slot, s, begin, end);
-        }
+      for (const nn::PlacedParameter& slot : arena.parameters()) {
+        const std::int64_t begin = std::max(slot.offset, first);
+        const std::int64_t end = std::min(slot.offset + slot.numel(), last);
+        if (begin < end) write(slot, s, begin, end);
+      }
     }
   }
 

@@ -54,7 +54,7 @@ Optimizer::Optimizer(nn::Module& module, Options options, std::vector<std::strin
       arena_(nn::pack(module)) {
   RINGLET_CHECK(arena_->numel() > 0, "[optimizer] the module has no parameters");
   for (const nn::Unit& unit : arena_->units())
-    for (const nn::Slot& slot : unit.slots)
+    for (const nn::PlacedParameter& slot : unit.parameters)
       slots_.push_back({slot, options_.decays(slot.name, slot.parameter.shape())});
   // From here on gradients are written into the arena. Slices are asked for anew at each step, so
   // that a strategy that comes later may take the memory.

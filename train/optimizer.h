@@ -134,7 +134,7 @@ class Optimizer {
 
  private:
   struct Slot {
-    nn::Slot place;
+    nn::PlacedParameter place;
     bool decays;
     std::int64_t steps = 0;
     bool updated = false;  // by the step that was prepared

@@ -241,7 +241,7 @@ void Optimizer::fail_not_finite(const std::vector<std::size_t>& updated) {
   const std::int64_t begin = static_cast<std::int64_t>(checked_.values()[2]) * kNormBlock;
   std::vector<std::size_t> in_block;
   for (const std::size_t i : updated) {
-    const nn::Slot& place = slots_[i].place;
+    const nn::PlacedParameter& place = slots_[i].place;
     if (place.offset >= begin + kNormBlock || place.offset + place.numel() <= begin) continue;
     in_block.push_back(i);
     if (grad_is_finite(i)) continue;

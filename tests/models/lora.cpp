@@ -88,11 +88,12 @@ TEST_CASE("every part of a layer is replaceable; a Linear in its place gives the
   const std::vector<std::string> names = names_of();
   nn::Module& model = *encoder.transformer();
   for (const char* part : {"q", "k", "v", "o"})
-    CHECK(nn::replace<nn::Linear>(model, str("encoder.layer.*.attention.attn.", part), again) == 3);
+    CHECK(nn::replace<nn::Linear>(model, {str("encoder.layer.*.attention.attn.", part)}, again) ==
+          3);
   check_close(encoder.encode(oracle_sentences()), before, 16 * kF32);
   for (const char* part :
        {"attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm", "attn.q"})
-    CHECK(nn::replace<nn::UnaryModule>(model, part, wrap) == 3);
+    CHECK(nn::replace<nn::UnaryModule>(model, {part}, wrap) == 3);
   check_close(encoder.encode(oracle_sentences()), before, 64 * kF32);
   CHECK(names_of() == names);
 }
@@ -105,7 +106,7 @@ TEST_CASE("a whole layer is replaceable by a program's own") {
   };
   const SentenceEncoder encoder = load("mpnet");
   const std::int64_t before = encoder.transformer()->num_parameters();
-  CHECK(nn::replace(*encoder.transformer(), "encoder.layer.1",
+  CHECK(nn::replace(*encoder.transformer(), {"encoder.layer.1"},
                     [](const auto&) { return std::make_shared<Skip>(); }) == 1);
   CHECK(encoder.transformer()->num_parameters() < before);
   CHECK(encoder.encode("a dog runs").numel() == encoder.dimension());

@@ -123,11 +123,11 @@ TEST_CASE("a plan has the layout of an arena and no memory; packing gives it som
   const auto planned = plan(net);
   CHECK_FALSE(planned->data().defined());
   CHECK(planned->numel() > 0);
-  const std::int64_t offset = planned->units()[1].slots[0].offset;
+  const std::int64_t offset = planned->units()[1].parameters[0].offset;
   CHECK(plan(net) == planned);
   const auto packed = pack(net);
   CHECK(packed->data().numel() == packed->numel());
-  CHECK(packed->units()[1].slots[0].offset == offset);
+  CHECK(packed->units()[1].parameters[0].offset == offset);
 }
 
 TEST_CASE("a copy on another device has the values and parameters of its own") {

@@ -41,34 +41,34 @@ const auto twice = [](const auto&) { return std::make_shared<Twice>(); };
 
 TEST_CASE("layers are replaced by name, by the last parts of it, or by '*' for one part") {
   Tower tower;
-  CHECK(replace(tower, "layer.1.dense", twice) == 1);
+  CHECK(replace(tower, {"layer.1.dense"}, twice) == 1);
   CHECK(parameter_names(tower) ==
         std::vector<std::string>{"layer.0.dense.weight", "layer.0.dense.bias",
                                  "layer.2.dense.weight", "layer.2.dense.bias"});
   CHECK(tower.layers[1]->path() == "layer.1.dense");
-  CHECK(replace(tower, "layer.*.dense", twice) == 3);
+  CHECK(replace(tower, {"layer.*.dense"}, twice) == 3);
   CHECK(tower.forward(ones({1, 2})).tensor().to_vector() == std::vector<float>{8, 8});
-  CHECK(replace(*std::make_shared<Tower>(), "dense", twice) == 3);
-  CHECK(replace(*std::make_shared<Tower>(), "2.dense", twice) == 1);
+  CHECK(replace(*std::make_shared<Tower>(), {"dense"}, twice) == 3);
+  CHECK(replace(*std::make_shared<Tower>(), {"2.dense"}, twice) == 1);
 }
 
 TEST_CASE("a layer that is not there, and one of another class, are named") {
   Tower tower;
-  CHECK_THROWS_WITH_AS(replace(tower, "layer.1.dens", twice),
+  CHECK_THROWS_WITH_AS(replace(tower, {"layer.1.dens"}, twice),
                        "[module] no replaceable layer 'layer.1.dens'; near: layer.1.dense", Error);
-  CHECK_THROWS_WITH_AS(replace(tower, "layer.*", twice), "[module] no replaceable layer 'layer.*'",
-                       Error);
-  CHECK_THROWS_WITH_AS(replace<Twice>(tower, "layer.1.dense", twice),
+  CHECK_THROWS_WITH_AS(replace(tower, {"layer.*"}, twice),
+                       "[module] no replaceable layer 'layer.*'", Error);
+  CHECK_THROWS_WITH_AS(replace<Twice>(tower, {"layer.1.dense"}, twice),
                        "[module] layer.1.dense is a Linear, not of the class asked for", Error);
   CHECK_THROWS_WITH_AS(
-      replace(tower, "layer.1.dense", [](const auto&) { return std::make_shared<Tower>(); }),
+      replace(tower, {"layer.1.dense"}, [](const auto&) { return std::make_shared<Tower>(); }),
       "[module] layer.1.dense of a Module cannot be replaced by a Module", Error);
 }
 
 TEST_CASE("layers are replaced before the parameters are packed, not after") {
   Tower tower;
   pack(tower);
-  CHECK_THROWS_WITH_AS(replace(tower, "layer.1.dense", twice),
+  CHECK_THROWS_WITH_AS(replace(tower, {"layer.1.dense"}, twice),
                        "[module] layer.1.dense is replaced before an optimizer or a strategy is "
                        "made, not after",
                        Error);
@@ -118,7 +118,7 @@ TEST_CASE("a replacement that fails changes nothing") {
     if (layer->path() == "layer.1.dense") return std::make_shared<Tower>();
     return std::make_shared<Twice>();
   };
-  CHECK_THROWS_AS(replace(tower, "dense", second_fails), Error);
+  CHECK_THROWS_AS(replace(tower, {"dense"}, second_fails), Error);
   check_refused({.r = 0, .target_modules = {"0.dense"}}, "[Lora] r: expected 1 or more, got 0");
   CHECK(add_lora(tower, {.target_modules = {"0.dense", "dense", "2.dense"}}) == 3);
   CHECK(tower.forward(x).tensor().to_vector() == before);

@@ -29,7 +29,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
     std::vector<Bucket> alone;  // a large table may be exchanged by rows
     for (const Item& item : items_) {
-      const nn::Slot& slot = *item.slot;
+      const nn::PlacedParameter& slot = *item.slot;
       if (slot.parameter.dim() == 2 && slot.numel() > cap)
         alone.push_back({slot.offset, slot.offset + slot.numel()});
     }

@@ -44,7 +44,7 @@ MemoryNeed memory_need(Strategy strategy, nn::Module& module, int ranks, int mom
   const auto arena = nn::plan(module, units);
   if (arena->numel() == 0) return {};
   const Sizes n = measure(*arena, ranks);
-  const std::size_t element = itemsize(arena->units().front().slots.front().parameter.dtype());
+  const std::size_t element = itemsize(arena->units().front().parameters.front().parameter.dtype());
   const auto state = static_cast<std::size_t>(moments);
   MemoryNeed need;
   switch (strategy) {
@@ -71,7 +71,7 @@ nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks,
                                const nn::UnitPolicy& units) {
   const auto arena = nn::plan(module, units);
   if (arena->numel() == 0) return module;
-  const Device device = arena->units().front().slots.front().parameter.device();
+  const Device device = arena->units().front().parameters.front().parameter.device();
   const std::size_t limit = memory_stats(device).limit;
   if (limit == 0) return module;
   const MemoryNeed need = memory_need(strategy, module, ranks, moments, units);

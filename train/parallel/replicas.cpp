@@ -79,9 +79,8 @@ Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed, 
     if (d > 0) keep_to(devices_[d]);
   });
   modules_.push_back(&module);
-  for (const nn::Unit& unit : arena_->units())
-    for (const nn::Slot& slot : unit.slots)
-      own_.push_back({slot.parameter, slot.parameter.state().get(), false, {}});
+  for (const nn::PlacedParameter& slot : arena_->parameters())
+    own_.push_back({slot.parameter, slot.parameter.state().get(), false, {}});
   for (std::size_t d = 1; d < devices_.size(); ++d) add_replica(devices_[d]);
 }
 
@@ -90,13 +89,11 @@ void Replicas::add_replica(Device device) {
   replica.module = nn::clone(module_, device);
   replica.data = seen_from(device, arena_->data());
   replica.grad = zeros({arena_->numel()}, arena_->data().dtype(), device);
-  for (const nn::Unit& unit : arena_->units()) {
-    for (const nn::Slot& slot : unit.slots) {
-      const nn::Parameter parameter = replica.module->parameter(slot.name);
-      parameter.set_tensor(slot.in(replica.data));
-      parameter.set_grad_buffer(slot.in(replica.grad));
-      replica.parameters.push_back(parameter);
-    }
+  for (const nn::PlacedParameter& slot : arena_->parameters()) {
+    const nn::Parameter parameter = replica.module->parameter(slot.name);
+    parameter.set_tensor(slot.in(replica.data));
+    parameter.set_grad_buffer(slot.in(replica.grad));
+    replica.parameters.push_back(parameter);
   }
   for (const auto& [name, tensor] : module_.named_buffers())
     replica.buffers.emplace_back(module_.buffer(name), replica.module->buffer(name));
@@ -321,13 +318,11 @@ void Replicas::forget_gradients() {
 std::vector<Replicas::Range> Replicas::reached() const {
   std::vector<Range> ranges;
   std::size_t i = 0;
-  for (const nn::Unit& unit : arena_->units()) {
-    for (const nn::Slot& slot : unit.slots) {
-      if (!replicas_[0].parameters[i++].grad().defined()) continue;
-      if (ranges.empty() || ranges.back().end != slot.offset)
-        ranges.push_back({slot.offset, slot.offset});
-      ranges.back().end += slot.numel();
-    }
+  for (const nn::PlacedParameter& slot : arena_->parameters()) {
+    if (!replicas_[0].parameters[i++].grad().defined()) continue;
+    if (ranges.empty() || ranges.back().end != slot.offset)
+      ranges.push_back({slot.offset, slot.offset});
+    ranges.back().end += slot.numel();
   }
   return ranges;
 }

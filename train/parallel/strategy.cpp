@@ -39,7 +39,7 @@ RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group gro
       reach_(module) {
   RINGLET_CHECK(!arena_->sharding(), "[", name_, "] the module has a strategy already");
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
-    for (const nn::Slot& slot : arena_->units()[u].slots) {
+    for (const nn::PlacedParameter& slot : arena_->units()[u].parameters) {
       index_[slot.parameter.state().get()] = items_.size();
       items_.push_back({u, &slot, slot.parameter.state().get()});
     }
@@ -72,10 +72,10 @@ void RankStrategy::broadcast(bool data) {
 }
 
 Tensor RankStrategy::share_unit(const nn::Unit& unit) const {
-  const nn::Parameter& first = unit.slots.front().parameter;
+  const nn::Parameter& first = unit.parameters.front().parameter;
   Tensor values = empty({unit.end - unit.begin}, first.dtype(), first.device());
   if (rank() == 0)
-    for (const nn::Slot& slot : unit.slots)
+    for (const nn::PlacedParameter& slot : unit.parameters)
       slot.in(values, unit.begin).copy_(slot.parameter.tensor());
   group_.broadcast(values, 0).wait();
   return values;
@@ -142,7 +142,7 @@ void RankStrategy::check_usable() const {
                 "go on from, and ranks may have gone apart; start again from a checkpoint");
 }
 
-std::pair<const nn::Unit*, const nn::Slot*> RankStrategy::find(
+std::pair<const nn::Unit*, const nn::PlacedParameter*> RankStrategy::find(
     const nn::Parameter& parameter) const {
   const auto found = index_.find(parameter.state().get());
   RINGLET_CHECK(found != index_.end(), "[", name_, "] '", parameter.name(),

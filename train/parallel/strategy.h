@@ -43,13 +43,14 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   std::vector<std::string> all_gather_bytes(const std::string& mine) override {
     return group_.all_gather_bytes(mine);
   }
-  std::pair<const nn::Unit*, const nn::Slot*> find(const nn::Parameter& parameter) const override;
+  std::pair<const nn::Unit*, const nn::PlacedParameter*> find(
+      const nn::Parameter& parameter) const override;
 
  protected:
   /// A parameter, and the state of its gradient on this rank.
   struct Item {
     std::size_t unit;
-    const nn::Slot* slot;
+    const nn::PlacedParameter* slot;
     autograd::VariableState* state;
     bool reached = false;  // by the backward that is running
     bool pending = false;  // holds a gradient that was not reduced yet

@@ -11,7 +11,7 @@ std::int64_t size_of(DType dtype) { return static_cast<std::int64_t>(itemsize(dt
 
 UnitLayout::UnitLayout(const nn::Unit& unit, const comm::Pieces& pieces, const Rounded& rounded)
     : pieces_(pieces) {
-  for (const nn::Slot& slot : unit.slots) {
+  for (const nn::PlacedParameter& slot : unit.parameters) {
     const bool round = rounded.contains(slot.parameter.state().get());
     rounded_ = rounded_ || round;
     const DType dtype = round ? DType::bf16 : slot.parameter.dtype();

@@ -24,7 +24,7 @@ UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group gro
     state.unit = &unit;
     state.pieces = comm::even_pieces(unit.end - unit.begin, group_.size(), kNormBlock);
     state.first_item = item;
-    state.last_item = item += unit.slots.size();
+    state.last_item = item += unit.parameters.size();
     local += mine(state).count;
   }
   const DType dtype = items_.front().slot->parameter.dtype();
@@ -63,7 +63,7 @@ std::string UnitSharding::used_without_call(const nn::Unit& unit) {
 }
 
 Tensor UnitSharding::placeholder(const std::shared_ptr<Storage>& bytes,
-                                 const nn::Slot& slot) const {
+                                 const nn::PlacedParameter& slot) const {
   const DType dtype = states_.front().shard.dtype();  // a whole parameter may be rounded
   return Tensor(bytes, static_cast<std::size_t>(slot.offset) * itemsize(dtype),
                 slot.parameter.shape(), dtype);
@@ -198,7 +198,7 @@ template <class Visit>
 void UnitSharding::for_spans(const State& state, const Visit& visit) const {
   const std::int64_t start = state.unit->begin + mine(state).offset;
   for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    const nn::Slot& slot = *items_[i].slot;
+    const nn::PlacedParameter& slot = *items_[i].slot;
     const std::int64_t begin = std::max(slot.offset, start);
     const std::int64_t end = std::min(slot.offset + slot.numel(), start + mine(state).count);
     if (begin < end) visit(items_[i], begin - start, end - start);
@@ -212,7 +212,7 @@ void UnitSharding::reduce(State& state) {
       switches_.gradients ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
   // Garbage between gradients becomes zeros.
   for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    const nn::Slot& slot = *items_[i].slot;
+    const nn::PlacedParameter& slot = *items_[i].slot;
     const std::int64_t begin = slot.offset - state.unit->begin;
     if (!items_[i].pending) input.slice(begin, begin + slot.numel()).zero_();
   }
@@ -232,7 +232,7 @@ void UnitSharding::reduce(State& state) {
 // True if the ranks' rows of the unit's table are in flight, as they are fewer than the table has.
 bool UnitSharding::exchange_rows(State& state) {
   for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    const nn::Slot& slot = *items_[i].slot;
+    const nn::PlacedParameter& slot = *items_[i].slot;
     const bool table = slot.parameter.dim() == 2 && 2 * slot.numel() > state.numel();
     if (!table || !items_[i].pending) continue;
     state.rows = tables_.exchange(*items_[i].state, group_);

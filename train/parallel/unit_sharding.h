@@ -71,7 +71,7 @@ class UnitSharding : public RankStrategy {
   virtual void unit_complete(State&) {}
   static std::string used_without_call(const nn::Unit& unit);
   /// A parameter or its gradient without bytes: reading it is the Error of `bytes`.
-  Tensor placeholder(const std::shared_ptr<Storage>& bytes, const nn::Slot& slot) const;
+  Tensor placeholder(const std::shared_ptr<Storage>& bytes, const nn::PlacedParameter& slot) const;
   /// Gathers the unit's bytes from every rank's piece into `whole` (unit).
   comm::Work gather(const State& state, Tensor whole, const Tensor& piece) const;
 

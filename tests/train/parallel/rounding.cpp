@@ -38,7 +38,7 @@ struct OwnPart {
 std::vector<nn::Parameter> parameters_of(const nn::Module& module) {
   std::vector<nn::Parameter> all;
   for (const nn::Unit& unit : module.arena()->units())
-    for (const nn::Slot& slot : unit.slots) all.push_back(slot.parameter);
+    for (const nn::PlacedParameter& slot : unit.parameters) all.push_back(slot.parameter);
   return all;
 }
 
@@ -55,7 +55,7 @@ std::vector<OwnPart> parts_of(const nn::Module& module) {
   std::vector<OwnPart> parts;
   const std::vector<nn::LocalSlice> slices = module.arena()->local_slices();
   for (const nn::Unit& unit : module.arena()->units())
-    for (const nn::Slot& slot : unit.slots) {
+    for (const nn::PlacedParameter& slot : unit.parameters) {
       OwnPart& part = parts.emplace_back(OwnPart{0, 0});
       for (const nn::LocalSlice& slice : slices) {
         const std::int64_t begin = std::max(slice.begin, slot.offset) - slot.offset;
