@@ -114,7 +114,6 @@
 #include "ringlet/train/loader.h"
 #include "ringlet/train/metrics.h"
 #include "ringlet/train/npy.h"
-#include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/parallel/buckets.h"
 #include "ringlet/train/parallel/data_parallel.h"
@@ -130,3 +129,4 @@
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/step_key.h"
 #include "ringlet/train/trainer.h"
+#include "ringlet/train/update_rules.h"

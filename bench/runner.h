@@ -11,9 +11,9 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/core/device_time.h"
 #include "ringlet/core/resource_use.h"
-#include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/step_graphs.h"
+#include "ringlet/train/update_rules.h"
 #include "source.h"
 
 namespace ringlet::bench {

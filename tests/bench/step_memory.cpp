@@ -11,6 +11,7 @@
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/token_bucket.h"
 #include "ringlet/train/step_graphs.h"
+#include "ringlet/train/update_rules.h"
 
 using namespace ringlet;
 using namespace ringlet::bench;

@@ -8,6 +8,7 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/file.h"
 #include "ringlet/core/safetensors.h"
+#include "ringlet/train/update_rules.h"
 #include "words.h"
 #include "words_loss.h"
 

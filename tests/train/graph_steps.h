@@ -3,8 +3,8 @@
 
 #include "graph_device.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/train/optimizer.h"
 #include "ringlet/train/step_graphs.h"
+#include "ringlet/train/update_rules.h"
 
 namespace ringlet {
 

@@ -1,4 +1,4 @@
-// The optimizer's rounded copy of an arena (train/optimizer_mirror.cpp) in bf16 steps. Runs on a
+// The optimizer's rounded copy of an arena (train/rounded_mirror.h) in bf16 steps. Runs on a
 // GPU or, if there is none, on an emulated asynchronous device.
 #include <doctest/doctest.h>
 
@@ -8,6 +8,7 @@
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/step_graphs.h"
+#include "ringlet/train/update_rules.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -1,4 +1,4 @@
-#include "ringlet/train/optimizer.h"
+#include "ringlet/train/update_rules.h"
 
 #include <doctest/doctest.h>
 

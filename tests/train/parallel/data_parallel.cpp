@@ -17,7 +17,7 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/convnet.h"
-#include "ringlet/train/optimizer.h"
+#include "ringlet/train/update_rules.h"
 #include "tiny.h"
 
 using namespace ringlet;

@@ -19,8 +19,8 @@
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/loader.h"
-#include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/no_sync.h"
+#include "ringlet/train/update_rules.h"
 
 namespace tiny {
 

@@ -1,0 +1,88 @@
+// The state of an optimizer: each parameter's count of updates, its moments, and the parts of both
+// that lie on this rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringlet/nn/arena.h"
+
+namespace ringlet::train {
+
+/// Whether a parameter takes part in weight decay, as in transformers' Trainer: not where the name
+/// contains "bias" or "LayerNorm", nor vectors.
+bool decays_by_default(const std::string& name, const Shape& shape);
+
+class OptimizerState {
+ public:
+  /// One parameter, by its name. Its tensors by what they are ("exp_avg"): the parameter's part
+  /// that is here, as views.
+  struct Named {
+    std::string name;
+    std::int64_t steps = 0;
+    std::vector<std::pair<std::string, Tensor>> moments;
+  };
+  struct Entry {
+    nn::PlacedParameter placed;
+    bool decays;
+    std::int64_t steps = 0;
+    bool updated = false;  // by the step that was prepared
+    bool has_grad() const { return placed.parameter.grad().defined(); }
+  };
+  /// The part of a parameter that lies in a local slice.
+  struct Span {
+    std::size_t entry, slice;
+    std::int64_t begin, end;  // elements of the arena
+  };
+  using Indices = std::vector<std::size_t>;  // of entries
+
+  OptimizerState(nn::Module& module, std::vector<std::string> moment_names);
+
+  nn::Arena& arena() const { return *arena_; }
+  Device device() const { return entries_.front().placed.parameter.device(); }
+  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<nn::LocalSlice>& slices() const { return slices_; }
+  std::vector<Span> spans() const;
+  Tensor grad(const Span& span) const { return part(slices_[span.slice].grad, span); }
+
+  /// Makes the slices, moments and entries those of the coming step. Error if it would use a
+  /// gradient that no backward since the last step has made, or that is not summed.
+  void prepare_step();
+  /// Counts the prepared step; returns the parameters that it updates.
+  Indices count_step();
+  /// Such a step has updated nothing.
+  void take_back(const Indices& updated);
+
+  const std::vector<std::string>& moment_names() const { return names_; }
+  /// Moments of each of the slices, by name, (end - begin) each.
+  const std::vector<std::vector<Tensor>>& moments() const { return moments_; }
+  /// The same of the arena's present slices, made as zeros before the first step.
+  const std::vector<std::vector<Tensor>>& local_moments() {
+    refresh_slices();
+    make_moments();
+    return moments_;
+  }
+  /// Every parameter, in the arena's order, without moments.
+  std::vector<Named> updates() const;
+  /// The same with the moments of those that were updated.
+  std::vector<Named> state();
+  void load(const std::vector<Named>& states);
+
+ private:
+  void refresh_slices();
+  void make_moments();
+  void check_parameters() const;
+  std::size_t entry_of(const Named& given) const;
+  Tensor part(const Tensor& of_slice, const Span& span) const;
+
+  std::vector<std::string> names_;  // of the moments
+  std::shared_ptr<nn::Arena> arena_;
+  std::vector<Entry> entries_;
+  std::vector<nn::LocalSlice> slices_;
+  std::vector<std::vector<Tensor>> moments_;  // per slice, per name
+};
+
+}  // namespace ringlet::train
