@@ -100,13 +100,12 @@ void Replaceable::check_fits(const ReplaceableLayer& layer,
 void Replaceable::set_layer(ReplaceableLayer& layer, const std::shared_ptr<Module>& module) {
   layer.set(module);
   std::erase_if(parameters_, [&](const NamedParameter& own) {
-    return std::find(layer.parameters.begin(), layer.parameters.end(), own.name) !=
-           layer.parameters.end();
+    return std::ranges::count(layer.parameters, own.name) > 0;
   });
   layer.parameters.clear();
   layer.replaced = true;
-  const auto child = std::find_if(children_.begin(), children_.end(),
-                                  [&](const auto& known) { return known.first == layer.name; });
+  const auto child =
+      std::ranges::find(children_, layer.name, [](const auto& c) { return c.first; });
   if (child == children_.end()) return add_child(layer.name, module);
   if (child->second->parent_ == this) child->second->parent_ = nullptr;
   child->second = module;
