@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "ringlet/core/ops/fill.h"
 #include "ringlet/nn/arena.h"
 
 namespace ringlet::train {
@@ -23,7 +22,7 @@ class RoundedMirror {
     if (is_current()) return;
     const Tensor& data = arena_.data();
     if (!values_.defined()) values_ = empty({data.numel()}, DType::bf16, data.device());
-    cast(values_, data);
+    values_.copy_(data);
     keep();
   }
   bool is_current() const {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "ringlet/train/loader.h"
-#include "ringlet/train/optimizer.h"
 #include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/schedule.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/task.h"
+#include "ringlet/train/update_rules.h"
 
 namespace ringlet::train {
 
