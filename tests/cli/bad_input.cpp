@@ -91,7 +91,8 @@ TEST_CASE_FIXTURE(Fixture, "a folder without a model that hides a built-in one")
   fs::create_directory("tiny");
   const Outcome outcome = run({"train", "--model", "tiny", "--output", output});
   fs::current_path(before);
-  check_refused_naming(outcome, {"ringlet: tiny: is a built-in model, but a folder of that name"});
+  check_refused_naming(outcome,
+                       {"ringlet: --model: tiny: is a built-in model, but a folder of that name"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a truncated safetensors file, or a header that lies") {

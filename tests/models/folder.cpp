@@ -653,7 +653,7 @@ TEST_CASE("a model in Hugging Face's cache is found by its name, and a folder co
   const ModelFolder model("mpnet");
   const TemporaryFolder cache;
   const fs::path repository = cache.path() / "models--lab--small";
-  fs::create_directories(repository / "refs");
+  for (const char* part : {"refs", "snapshots"}) fs::create_directories(repository / part);
   write_file(repository / "refs/main", "0a1b\n");
   fs::copy(model.path(), repository / "snapshots/0a1b", fs::copy_options::recursive);
   with_environment({{"HF_HUB_CACHE", cache.path()}}, [&] {
