@@ -3,8 +3,19 @@
 #include <fmt/format.h>
 
 #include "ringlet/core/ops/matmul.h"
+#include "ringlet/core/quote.h"
 
 namespace ringlet::train {
+
+const char* optimizer_name(OptimizerKind kind) {
+  return kind == OptimizerKind::sgd ? "sgd" : "adamw";
+}
+
+OptimizerKind parse_optimizer(const std::string& name) {
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd})
+    if (name == optimizer_name(kind)) return kind;
+  fail_input("unknown optimizer ", quote(name), "; expected ", kOptimizerNames);
+}
 
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
   const auto at_least_0 = [](const char* option, double value) {

@@ -4,22 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/quote.h"
 #include "ringlet/train/optimizer.h"
 
 namespace ringlet::train {
-
-enum class OptimizerKind { adamw, sgd };
-inline constexpr const char* kOptimizerNames = "adamw or sgd";
-inline const char* optimizer_name(OptimizerKind kind) {
-  return kind == OptimizerKind::sgd ? "sgd" : "adamw";
-}
-/// InputError with the known names.
-inline OptimizerKind parse_optimizer(const std::string& name) {
-  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd})
-    if (name == optimizer_name(kind)) return kind;
-  fail_input("unknown optimizer ", quote(name), "; expected ", kOptimizerNames);
-}
 
 struct AdamWOptions {
   double lr = 5e-5;

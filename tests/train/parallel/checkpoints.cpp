@@ -37,8 +37,7 @@ TrainingArguments arguments(const Way& way, std::size_t accumulation = 1) {
       .lr = 1e-3,
       .strategy = way.strategy,
       .save_steps = 0};
-  if (way.strategy == Strategy::dp)
-    for (int i = 0; i < way.devices; ++i) arguments.devices.push_back({default_device().type, i});
+  if (way.strategy == Strategy::dp) arguments.devices = tiny::devices(way.devices);
   return arguments;
 }
 
