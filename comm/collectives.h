@@ -17,12 +17,12 @@ namespace ringlet::comm {
 
 /// One rank's part of a collective.
 struct Collective {
-  Call call;
-  Schedule schedule;
-  Pieces pieces;              // of the buffer, in elements
+  Call call = {};
+  Schedule schedule = {};
+  Pieces pieces = {};         // of the buffer, in elements
   std::int64_t segments = 1;  // of each piece
-  Tensor buffer;              // (n): sent from, and received into
-  Tensor own;                 // (pieces[rank].count): where my piece is reduced to, if not in place
+  Tensor buffer = {};         // (n): sent from, and received into
+  Tensor own = {};            // (pieces[rank].count): where my piece is reduced to, if not in place
   DeviceRanks* ranks = nullptr;  // rank 0's, for a collective that is one launch
 };
 

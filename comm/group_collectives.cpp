@@ -12,15 +12,6 @@ namespace {
 // Alignment of the pieces that ranks reduce, in elements: whole cache lines of f32.
 constexpr std::int64_t kEdge = 16;
 
-void check_tensor(Op op, const Tensor& tensor) {
-  RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
-}
-
-void check_reduction(Op op, ReduceOp reduce, DType dtype) {
-  RINGLET_CHECK(reduce != ReduceOp::avg || is_floating(dtype), "[", name(op), "] ", dtype,
-                " tensors have no average: use sum");
-}
-
 void check_pieces(Op op, const Pieces& pieces, const Tensor& whole, const Tensor& part, int rank,
                   int size) {
   RINGLET_CHECK_EQ(static_cast<int>(pieces.size()), size, "[", name(op), "] a piece per rank");
@@ -42,98 +33,29 @@ void copy_bytes(std::byte* to, const Tensor& from) {
   if (to != from.bytes()) comm::copy_bytes(from.device(), to, from.bytes(), from.nbytes());
 }
 
-/// The tensors as one, if they are contiguous in one storage; undefined otherwise.
-Tensor end_to_end(const std::vector<Tensor>& tensors) {
-  std::size_t end = tensors[0].storage_offset();
-  for (const Tensor& tensor : tensors) {
-    if (tensor.storage() != tensors[0].storage() || tensor.storage_offset() != end) return {};
-    end += tensor.nbytes();
-  }
-  const std::size_t nbytes = end - tensors[0].storage_offset();
-  const DType dtype = tensors[0].dtype();
-  return Tensor(tensors[0].storage(), tensors[0].storage_offset(),
-                {static_cast<std::int64_t>(nbytes / itemsize(dtype))}, dtype);
-}
-
-/// Whether partial sums travel in f32, because the dtype would round them.
-bool travels_wide(Algorithm algorithm, DType dtype, ReduceOp op) {
-  return algorithm == Algorithm::ring && op != ReduceOp::max &&
-         (dtype == DType::bf16 || dtype == DType::f16);
-}
-
-/// The elements of `piece`, flat. Writes to it change no version: they were announced.
-Tensor announced(const Tensor& tensor, const Piece& piece) {
-  std::byte* start =
-      announced_bytes(tensor) + static_cast<std::size_t>(piece.offset) * itemsize(tensor.dtype());
-  const std::size_t nbytes = static_cast<std::size_t>(piece.count) * itemsize(tensor.dtype());
-  auto alias =
-      std::make_shared<Storage>(start, nbytes, tensor.device(), [keep = tensor.storage()] {});
-  return Tensor(std::move(alias), 0, {piece.count}, tensor.dtype());
-}
-
-/// `to` (n) = `from` (n), in the dtype of `to`.
-std::function<void()> convert(Tensor to, Tensor from) {
-  return [to = std::move(to), from = std::move(from)]() mutable {
-    if (to.numel() > 0) to.copy_(from);
-  };
-}
-
 }  // namespace
+
+void check_tensor(Op op, const Tensor& tensor) {
+  RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
+}
+
+void check_reduction(Op op, ReduceOp reduce, DType dtype) {
+  RINGLET_CHECK(reduce != ReduceOp::avg || is_floating(dtype), "[", name(op), "] ", dtype,
+                " tensors have no average: use sum");
+}
 
 std::shared_ptr<WorkState> GroupState::all_reduce(const Tensor& tensor, ReduceOp op,
                                                   Around around) {
   const Pieces pieces = even_pieces(tensor.numel(), member.size, kEdge);
-  if (!travels_wide(algorithm(Op::all_reduce, tensor.device()), tensor.dtype(), op))
-    return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));
-  // Owners round the sums; the all-gather then sends them in the tensor's dtype.
-  const Piece own = pieces[static_cast<std::size_t>(member.rank)];
-  const Tensor wide = empty({tensor.numel()}, DType::f32, tensor.device());
-  Collective spread = plan(Op::all_gather, tensor, pieces);
-  const auto widen = [before = std::move(around.before),
-                      fill = convert(wide, announced(tensor, {0, tensor.numel()}))] {
-    if (before) before();
-    fill();
-  };
-  start(plan(Op::reduce_scatter, wide, pieces, op), {widen, {}, {tensor}});
-  const auto round =
-      convert(announced(tensor, own), wide.slice(own.offset, own.offset + own.count));
-  around.tensors.push_back(wide);
-  return start(std::move(spread), {round, std::move(around.after), std::move(around.tensors)});
+  if (travels_wide(Op::all_reduce, tensor, op))
+    return all_reduce_wide(tensor, op, pieces, std::move(around));
+  return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));
 }
 
 Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
   check_tensor(Op::all_reduce, tensor);
   check_reduction(Op::all_reduce, op, tensor.dtype());
   return size() == 1 ? Work() : state_->all_reduce(tensor, op);
-}
-
-Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
-  RINGLET_CHECK(!tensors.empty(), "[all_reduce] of no tensors");
-  std::int64_t numel = 0;
-  for (Tensor& tensor : tensors) {
-    check_tensor(Op::all_reduce, tensor);
-    check_same_device("all_reduce", tensors[0], tensor);
-    RINGLET_CHECK_EQ(tensor.dtype(), tensors[0].dtype(), "[all_reduce] dtypes of the tensors");
-    tensor.mutable_bytes();
-    numel += tensor.numel();
-  }
-  if (const Tensor whole = end_to_end(tensors)) return all_reduce(whole, op);
-  check_reduction(Op::all_reduce, op, tensors[0].dtype());
-  if (size() == 1) return {};
-
-  Tensor flat = empty({numel}, tensors[0].dtype(), tensors[0].device());
-  const auto pack = [flat, tensors]() mutable {
-    std::byte* to = flat.mutable_bytes();
-    for (const Tensor& tensor : tensors) copy_bytes(to, tensor), to += tensor.nbytes();
-  };
-  const auto unpack = [flat, tensors] {
-    const std::byte* from = flat.bytes();
-    for (const Tensor& tensor : tensors) {
-      comm::copy_bytes(tensor.device(), announced_bytes(tensor), from, tensor.nbytes());
-      from += tensor.nbytes();
-    }
-  };
-  return state_->all_reduce(flat, op, {pack, unpack, tensors});
 }
 
 Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, ReduceOp op) const {
@@ -149,15 +71,8 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
     return {};
   }
   output.mutable_bytes();
-  if (travels_wide(state_->algorithm(Op::reduce_scatter, input.device()), input.dtype(), op)) {
-    const Tensor wide = empty({input.numel()}, DType::f32, input.device());
-    const Piece own = pieces[static_cast<std::size_t>(rank())];
-    return state_->start(state_->plan(Op::reduce_scatter, wide, pieces, op),
-                         {convert(wide, announced(input, {0, input.numel()})),
-                          convert(announced(output, {0, output.numel()}),
-                                  wide.slice(own.offset, own.offset + own.count)),
-                          {input, output}});
-  }
+  if (state_->travels_wide(Op::reduce_scatter, input, op))
+    return state_->reduce_scatter_wide(output, input, op, pieces);
   Collective collective = state_->plan(Op::reduce_scatter, input, pieces, op);
   collective.own = output;
   return state_->start(std::move(collective));

@@ -81,38 +81,18 @@ DeviceRanks& GroupState::ranks(Line& line, Device device) const {
 }
 
 void run_collective(std::span<const RankPart> parts) {
-  return is_in_kernel(parts[0].collective->call.algorithm) ? run_in_kernel(parts) : run(parts);
+  const Collective& collective = *parts[0].collective;
+  const Algorithm algorithm = collective.call.algorithm;
+  if (algorithm == Algorithm::native) return parts[0].transport->engine()->run(collective);
+  if (is_in_kernel(algorithm)) return run_in_kernel(parts);
+  run(parts);
 }
 
 void GroupState::run(const Collective& collective, const Stream& stream) {
   if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
-  if (collective.call.algorithm == Algorithm::native) return run_native(collective);
   Transport& transport = transport_of(collective.buffer.device());
   const RankPart part{&collective, &transport, &stream, member.rank, member.size};
   run_collective({&part, 1});
-}
-
-void GroupState::run_native(const Collective& collective) {
-  const Device device = collective.buffer.device();
-  Engine& engine = *transport_of(device).engine();
-  Tensor buffer = collective.buffer, own = collective.own;
-  switch (collective.call.op) {
-    case Op::all_reduce:
-      return engine.all_reduce(collective.call, buffer);
-    case Op::all_gather:
-      return engine.all_gather(collective.call, buffer, collective.pieces);
-    case Op::broadcast:
-      return engine.broadcast(collective.call, buffer);
-    case Op::barrier:
-      if (engine.barrier(collective.call)) return;
-      break;
-    case Op::reduce_scatter:
-      if (engine.reduce_scatter(collective.call, own, buffer, collective.pieces)) return;
-      break;
-  }
-  fail("[", name(collective.call.op), "] ",
-       name(uses_nccl(device) ? TransportKind::nccl : host_kind),
-       " has none of its own: choose ring or direct");
 }
 
 Prepared GroupState::prepare(Collective collective, Around around) {

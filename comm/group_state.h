@@ -53,8 +53,12 @@ struct Prepared {
   std::shared_ptr<Event> end;    // to be recorded
 };
 
-/// Runs the parts of a collective by its algorithm.
+/// Runs the parts of a collective by the engine of its algorithm: a schedule over the transport,
+/// one launch, or the transport's own engine.
 void run_collective(std::span<const RankPart> parts);
+
+void check_tensor(Op op, const Tensor& tensor);
+void check_reduction(Op op, ReduceOp reduce, DType dtype);
 
 struct GroupState {
   Membership member;
@@ -87,7 +91,6 @@ struct GroupState {
                   int root = 0) const;
   std::int64_t segments(Device device, std::int64_t longest_bytes) const;
   void run(const Collective& collective, const Stream& stream);
-  void run_native(const Collective& collective);
   void run_task(const Prepared& prepared);
   void begin_task(const Prepared& prepared);
   void end_task(const Prepared& prepared);
@@ -102,6 +105,12 @@ struct GroupState {
   std::shared_ptr<WorkState> start(Collective collective, Around around = {});
   std::shared_ptr<WorkState> all_reduce(const Tensor& tensor, ReduceOp op, Around around = {});
   void run_now(Collective collective);
+  /// Whether partial sums travel in f32, because the dtype would round them.
+  bool travels_wide(Op op, const Tensor& tensor, ReduceOp reduce) const;
+  std::shared_ptr<WorkState> all_reduce_wide(const Tensor& tensor, ReduceOp op,
+                                             const Pieces& pieces, Around around);
+  std::shared_ptr<WorkState> reduce_scatter_wide(const Tensor& output, const Tensor& input,
+                                                 ReduceOp op, const Pieces& pieces);
 
   struct ReplaysInLine;
   bool replays_in_line = false;  // whether the graph being captured has one

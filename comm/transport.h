@@ -29,20 +29,14 @@ inline std::byte* announced_bytes(const Tensor& tensor) {
 /// Called with the bytes received, one pointer for each receive of the step.
 using UseViews = std::function<void(std::span<const std::byte* const> views)>;
 
-/// The transport's own collectives, if any: the yardstick for ours. False: it lacks that one.
+struct Collective;
+
+/// The transport's own collectives, if any: the yardstick for schedules.
 class Engine {
  public:
   virtual ~Engine() = default;
-  virtual void all_reduce(const Call& call, Tensor& tensor) = 0;
-  /// `output` may be this rank's piece of `input`.
-  virtual bool reduce_scatter(const Call& /*call*/, Tensor& /*output*/, const Tensor& /*input*/,
-                              const Pieces& /*pieces*/) {
-    return false;
-  }
-  /// This rank's piece is in place already.
-  virtual void all_gather(const Call& call, Tensor& output, const Pieces& pieces) = 0;
-  virtual void broadcast(const Call& call, Tensor& tensor) = 0;
-  virtual bool barrier(const Call& /*call*/) { return false; }
+  /// Runs a collective on the current stream. Throws Error for an op that the engine lacks.
+  virtual void run(const Collective& collective) = 0;
 };
 
 /// Runs one collective at a time, from one thread at a time: begin, steps (each send, receive),

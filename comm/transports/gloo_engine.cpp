@@ -5,6 +5,7 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 
+#include "ringlet/comm/collectives.h"
 #include "ringlet/comm/transports/gloo.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/ops/combine.h"
@@ -17,7 +18,25 @@ class GlooEngine final : public Engine {
   GlooEngine(const Membership& membership, std::shared_ptr<::gloo::Context> context)
       : membership_(membership), context_(std::move(context)) {}
 
-  void all_reduce(const Call& call, Tensor& tensor) override {
+  void run(const Collective& collective) override {
+    const Call& call = collective.call;
+    Tensor buffer = collective.buffer;
+    switch (call.op) {
+      case Op::all_reduce:
+        return all_reduce(call, buffer);
+      case Op::all_gather:
+        return all_gather(call, buffer, collective.pieces);
+      case Op::broadcast:
+        return broadcast(call, buffer);
+      case Op::barrier:
+        return barrier(call);
+      case Op::reduce_scatter:
+        fail("[reduce_scatter] gloo has none of its own: choose ring or direct");
+    }
+  }
+
+ private:
+  void all_reduce(const Call& call, Tensor& tensor) {
     auto options = native<::gloo::AllreduceOptions>(call);
     const DType dtype = call.dtype;
     const CombineOp op = call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum;
@@ -32,7 +51,7 @@ class GlooEngine final : public Engine {
       combine(tensor, std::span(&tensor, 1), CombineOp::sum, 1.0 / membership_.size);
   }
 
-  void all_gather(const Call& call, Tensor& output, const Pieces& pieces) override {
+  void all_gather(const Call& call, Tensor& output, const Pieces& pieces) {
     auto options = native<::gloo::AllgathervOptions>(call);
     std::vector<std::size_t> nbytes;
     std::int64_t end = 0;
@@ -46,7 +65,7 @@ class GlooEngine final : public Engine {
     guarded(call, [&] { ::gloo::allgatherv(options); });
   }
 
-  void broadcast(const Call& call, Tensor& tensor) override {
+  void broadcast(const Call& call, Tensor& tensor) {
     auto options = native<::gloo::BroadcastOptions>(call);
     if (tensor.nbytes() == 0) return;
     options.setRoot(call.root);
@@ -54,13 +73,11 @@ class GlooEngine final : public Engine {
     guarded(call, [&] { ::gloo::broadcast(options); });
   }
 
-  bool barrier(const Call& call) override {
+  void barrier(const Call& call) {
     auto options = native<::gloo::BarrierOptions>(call);
     guarded(call, [&] { ::gloo::barrier(options); });
-    return true;
   }
 
- private:
   template <class Options>
   Options native(const Call& call) {
     if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());

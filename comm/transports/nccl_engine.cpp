@@ -1,4 +1,5 @@
 // NCCL's own collectives, the yardstick for ours.
+#include "ringlet/comm/collectives.h"
 #include "ringlet/comm/transports/nccl_rank.h"
 #include "ringlet/core/error.h"
 
@@ -41,36 +42,53 @@ class NcclEngine final : public Engine {
  public:
   explicit NcclEngine(NcclRank& rank) : rank_(rank) {}
 
-  void all_reduce(const Call& call, Tensor& tensor) override {
+  void run(const Collective& collective) override {
+    const Call& call = collective.call;
+    const Tensor& buffer = collective.buffer;
+    switch (call.op) {
+      case Op::all_reduce:
+        return all_reduce(call, buffer);
+      case Op::reduce_scatter:
+        return reduce_scatter(call, collective.own, buffer, collective.pieces);
+      case Op::all_gather:
+        return all_gather(call, buffer, collective.pieces);
+      case Op::broadcast:
+        return broadcast(call, buffer);
+      case Op::barrier:
+        fail("[barrier] nccl has none of its own: choose ring or direct");
+    }
+  }
+
+ private:
+  void all_reduce(const Call& call, const Tensor& tensor) {
     std::byte* data = announced_bytes(tensor);
     const auto count = static_cast<std::size_t>(tensor.numel());
-    run(call, tensor, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
+    enqueue(call, tensor, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
       nccl.ncclAllReduce(data, data, count, type_of(call.dtype), op_of(call.reduce), handle,
                          stream);
     });
   }
 
-  bool reduce_scatter(const Call& call, Tensor& output, const Tensor& input,
-                      const Pieces& pieces) override {
+  void reduce_scatter(const Call& call, const Tensor& output, const Tensor& input,
+                      const Pieces& pieces) {
     if (!are_equal(pieces))
       fail_input(
           "[reduce_scatter] NCCL's own takes equal pieces end to end: choose ring or direct");
     const auto count = static_cast<std::size_t>(pieces[0].count);
-    run(call, input, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
+    enqueue(call, input, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
       nccl.ncclReduceScatter(announced_bytes(input), announced_bytes(output), count,
                              type_of(call.dtype), op_of(call.reduce), handle, stream);
     });
-    return true;
   }
 
   // NCCL has no all-gather of unequal pieces: each rank's piece is sent to all ranks.
-  void all_gather(const Call& call, Tensor& output, const Pieces& pieces) override {
+  void all_gather(const Call& call, const Tensor& output, const Pieces& pieces) {
     const ncclDataType_t type = type_of(call.dtype);
     const auto at = [&](const Piece& piece) {
       return announced_bytes(output) +
              static_cast<std::size_t>(piece.offset) * itemsize(call.dtype);
     };
-    run(call, output, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
+    enqueue(call, output, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
       const Piece& mine = pieces[static_cast<std::size_t>(rank_.rank())];
       if (are_equal(pieces)) {
         nccl.ncclAllGather(at(mine), at(pieces[0]), static_cast<std::size_t>(mine.count), type,
@@ -86,15 +104,14 @@ class NcclEngine final : public Engine {
     });
   }
 
-  void broadcast(const Call& call, Tensor& tensor) override {
+  void broadcast(const Call& call, const Tensor& tensor) {
     std::byte* data = announced_bytes(tensor);
-    run(call, tensor, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
+    enqueue(call, tensor, [&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
       nccl.ncclBroadcast(data, data, tensor.nbytes(), ncclUint8, call.root, handle, stream);
     });
   }
 
- private:
-  void run(const Call& call, const Tensor& buffer, const NcclCommunicator::Calls& calls) {
+  void enqueue(const Call& call, const Tensor& buffer, const NcclCommunicator::Calls& calls) {
     rank_.enter(call, buffer.device());
     if (buffer.numel() > 0) rank_.group(calls);
     rank_.leave();
