@@ -88,6 +88,13 @@ Arena::Arena(std::vector<Unit> units) : units_(std::move(units)) {
   }
 }
 
+std::vector<std::reference_wrapper<const PlacedParameter>> Arena::parameters() const {
+  std::vector<std::reference_wrapper<const PlacedParameter>> all;
+  for (const Unit& unit : units_)
+    all.insert(all.end(), unit.parameters.begin(), unit.parameters.end());
+  return all;
+}
+
 void Arena::take_data() {
   const Parameter& first = units_.front().parameters.front().parameter;
   data_ = empty({numel_}, first.dtype(), first.device());

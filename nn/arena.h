@@ -2,8 +2,8 @@
 // unit. A unit is an encoder layer, the embeddings or a loss head.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,9 +76,7 @@ class Arena {
   void drop_data() { data_ = Tensor(); }
   std::span<const Unit> units() const { return units_; }
   /// The parameters of all units, each a PlacedParameter.
-  auto parameters() const {
-    return units_ | std::views::transform(&Unit::parameters) | std::views::join;
-  }
+  std::vector<std::reference_wrapper<const PlacedParameter>> parameters() const;
   std::int64_t numel() const { return numel_; }
 
   /// Empty if the whole arena is local.

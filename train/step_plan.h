@@ -51,11 +51,12 @@ class StepPlan {
   }
   /// The segments of a slice and their values; undefined tensors if there are none.
   StepScalars of_slice(std::size_t slice, const Tensor& grad_scale) const {
-    const auto found = std::ranges::equal_range(runs_, slice, {}, &OptimizerState::Span::slice);
-    if (found.empty()) return {};
-    const auto rows = [&](const Tensor& table) {
-      return table.slice(found.begin() - runs_.begin(), found.end() - runs_.begin());
+    const auto runs_before = [&](std::size_t later) {
+      return std::ranges::count_if(runs_, [=](const auto& run) { return run.slice < later; });
     };
+    const auto begin = runs_before(slice), end = runs_before(slice + 1);
+    if (begin == end) return {};
+    const auto rows = [&](const Tensor& table) { return table.slice(begin, end); };
     return {rows(scalars_), grad_scale, rows(segments_)};
   }
 
