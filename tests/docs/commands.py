@@ -48,6 +48,19 @@ def shell(command):
     return command
 
 
+def shell_blocks():
+    """(page, line, text) of each."""
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        yield from ((page, line, text) for line, language, text in blocks(page) if language == "sh")
+
+
+def stale():
+    """Entries of the tables that fit no command any more."""
+    written = [command for _, _, text in shell_blocks() for command in commands(text)]
+    return ([start for start in SKIPPED if not any(command.startswith(start) for command in written)] +
+            [pattern for pattern, _ in CHANGES if not any(re.search(pattern, command) for command in written)])
+
+
 def write_data(scratch):
     """Files under the names that the docs use, in the published formats."""
     things = ["dog", "child", "cook", "singer", "rider"]
@@ -63,6 +76,8 @@ def write_data(scratch):
 def main():
     build, emulated = pathlib.Path(sys.argv[1]).resolve(), "--emulated" in sys.argv
     failed = ran = 0
+    if unused := stale():
+        sys.exit(f"commands.py: no command of the docs fits {unused}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         for name, target in {"build": build, "scripts": ROOT / "scripts",
@@ -84,14 +99,11 @@ def main():
 
         if emulated:  # the model that README's first block leaves
             run("the model", "build/train/ringlet train --model tiny --max-steps 20 --output out/tiny")
-        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-            for line, language, text in blocks(page):
-                if language != "sh":
-                    continue
-                wanted = [c for c in commands(text) if not any(c.startswith(s) for s in SKIPPED)]
-                wanted = [c for c in wanted if bool(FOR_A_GPU.search(c)) == emulated]
-                if wanted:
-                    run(f"{page.relative_to(ROOT)}:{line}", "\n".join(shell(c) for c in wanted))
+        for page, line, text in shell_blocks():
+            wanted = [c for c in commands(text) if not any(c.startswith(s) for s in SKIPPED)]
+            wanted = [c for c in wanted if bool(FOR_A_GPU.search(c)) == emulated]
+            if wanted:
+                run(f"{page.relative_to(ROOT)}:{line}", "\n".join(shell(c) for c in wanted))
         if not emulated:
             run("fragments of C++", "./build/tests/docs/fragments && [ -e head.safetensors ]")
         run("README.md, its program", "./lab | tee lab.log; grep -q '^spearman ' lab.log; [ -e output/modules.json ]")
