@@ -208,7 +208,9 @@ Accessed access_memory(Warp& warp, const Instruction& at, Mask mask, bool writes
   const bool is_private = at.access.space == Space::local || at.access.space == Space::parameter;
   Accessed accessed;
   set_addresses(warp, at, accessed);
-  if (is_private || !access_together(warp, at, mask, nbytes, writes, accessed))
+  if (at.access.space == Space::parameter && at.in[0] == kNone)  // one address for all lanes
+    accessed.data.fill(find_private(warp, at, std::countr_zero(mask), accessed.address[0], nbytes));
+  else if (is_private || !access_together(warp, at, mask, nbytes, writes, accessed))
     for_lanes(mask, [&](int lane) {
       const auto i = static_cast<std::size_t>(lane);
       const Address address = accessed.address[i];

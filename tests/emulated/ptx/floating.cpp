@@ -45,12 +45,15 @@ float multiply_add_down(float a, float b, float c) {
     std::fesetround(before);
     return canonical(rounded);
   }
-  const __float128 exact = static_cast<__float128>(a) * b + c;
+  // The product is exact in double, and sum + rest is the exact result.
+  const double product = double{a} * b, sum = product + c;
+  const double addend = sum - product, rest = (product - (sum - addend)) + (c - addend);
   // A sum of zero is -0, unless both addends are +0.
-  if (exact == 0)
+  if (sum == 0)
     return c == 0 && !std::signbit(c) && std::signbit(a) == std::signbit(b) ? 0.f : -0.f;
-  return nearest > exact ? std::nextafter(nearest, -std::numeric_limits<float>::infinity())
-                         : nearest;
+  return nearest > sum || (nearest == sum && rest < 0)
+             ? std::nextafter(nearest, -std::numeric_limits<float>::infinity())
+             : nearest;
 }
 // A single NaN operand is ignored; -0 is less than +0.
 template <class T>
