@@ -1,5 +1,6 @@
 """Compiles and links mutants with the commands of a build folder."""
 
+import glob
 import json
 import os
 import re
@@ -47,7 +48,8 @@ class Builder:
     def sources(self, program):
         folder = {"parallel": "train/parallel"}.get(program, program)
         path = f"{self.root}/tests/{folder}"
-        return sorted(name.removesuffix(".cpp") for name in os.listdir(path) if name.endswith(".cpp"))
+        names = sorted(name.removesuffix(".cpp") for name in os.listdir(path) if name.endswith(".cpp"))
+        return [name for name in names if program != "cuda" or name.endswith("_device")]  # the others run on the host
 
     def units(self):
         """The .cu file of each kernel."""
@@ -106,21 +108,36 @@ class Builder:
             if name not in without and not os.path.lexists(f"{to}/{name}") and not name.startswith((".", "build")):
                 os.symlink(f"{source}/{name}", f"{to}/{name}")
 
+    def unity(self, mutant, unit, source):
+        """The source with the mutated .cpp file and its object: the file alone, or its unity source."""
+        for path in glob.glob(f"{self.build}/libringlet.a.p/*-unity*.cpp"):
+            with open(path, encoding="utf8") as file:
+                text = file.read()
+            mutated = re.sub(rf"(?<=#include<)[^>]*/\.\./{re.escape(unit)}(?=>)", source, text)
+            if mutated != text:
+                source = f"{self.folder}/{mutant.name}/{os.path.basename(path)}"
+                with open(source, "w", encoding="utf8") as file:
+                    file.write(mutated)
+                return source, f"libringlet.a.p/meson-generated_{os.path.basename(path)}.o"
+        return source, f"libringlet.a.p/{unit.replace('/', '_')}.o"
+
     def compile(self, mutant, unit):
         """The object's path; None if the mutant does not compile, "same" if its PTX is the original's."""
         to = f"{self.folder}/{mutant.name}/{unit.replace('/', '_')}.o"
         overlay = self.overlay(mutant)
         kernels = os.path.splitext(unit)[0] if unit.endswith(".cu") else None
-        target = f"{kernels}.o" if kernels else f"libringlet.a.p/{unit.replace('/', '_')}.o"
+        source, target = f"{overlay}/ringlet/{unit}", f"{kernels}.o"
+        if not kernels:
+            source, target = self.unity(mutant, unit, source)
         words = shlex.split(self.command(target if kernels else "libringlet.a", f"-o {target}"))
         compiler = next(i for i, word in enumerate(words) if os.path.basename(word) in ("nvcc", "g++", "clang++", "c++"))
         words = words[compiler:]
-        for flag, count in (("-MD", 1), ("-MF", 2), ("-MQ", 2), ("-gencode", 2), ("--resource-usage", 1)):
+        for flag, count in (("-MD", 1), ("-MF", 2), ("-MQ", 2), ("-gencode", 2), ("--resource-usage", 1), ("-Werror", 1)):
             while flag in words:
                 at = words.index(flag)
                 del words[at:at + count]
         words[words.index("-o") + 1] = to
-        words[words.index("-c") + 1] = f"{overlay}/ringlet/{unit}"
+        words[words.index("-c") + 1] = source
         words[1:1] = ["-I", overlay]
         if kernels:  # the emulator prefers the PTX in an object to the build's file
             words += ["-gencode", "arch=compute_90a,code=compute_90a", "--no-compress"]

@@ -55,14 +55,14 @@ def run_tests(program, source, limit, report=None, exact=False, devices=None):
         return 124, (late.stdout or b"").decode(errors="replace"), time.monotonic() - begin
 
 
-def cover(build, folder, limit, programs, say):
-    """Which lines of cuda/ the tests of each source file reach, by kernels' own .cu files."""
+def cover(build, folder, limit, programs, only, say):
+    """Which lines of cuda/ the tests of each source file reach, by kernels' own .cu files. `only`: those tests."""
     path = f"{folder}/coverage.json"
     known = json.load(open(path, encoding="utf8")) if os.path.exists(path) else {}
     for program in programs or build.programs():
         for source in build.sources(program):
             key = f"{program}/{source}"
-            if key in known:
+            if key in known or (only and key not in only):
                 continue
             report = f"{folder}/report.json"
             if os.path.exists(report):
@@ -85,11 +85,13 @@ def tests_of(mutant, coverage):
     if mutant.path.endswith(".cpp") or mutant.path.startswith("comm/"):
         wanted = HOST_TESTS[mutant.path.split("/")[0] + "/"]
         return [(test, mutant.path) for test in wanted if test in coverage]
-    # A call that is inlined has no instruction at its own line.
-    places = {f"{mutant.path}:{mutant.line + near}" for near in range(-NEAR, NEAR + 1)}
-    found = [(data["seconds"], test, unit) for test, data in coverage.items()
-             for unit, lines in data["lines"].items() if places & set(lines)]
-    return [(test, unit) for _, test, unit in sorted(found)]
+    # A call that is inlined has no instruction at its own line: then the file's other lines count.
+    near = {f"{mutant.path}:{mutant.line + offset}" for offset in range(-NEAR, NEAR + 1)}
+    tests = [(data["seconds"], test, unit, set(lines)) for test, data in coverage.items()
+             for unit, lines in data["lines"].items()]
+    found = [entry for entry in tests if near & entry[3]] or [
+        entry for entry in tests if any(line.startswith(f"{mutant.path}:") for line in entry[3])]
+    return [(test, unit) for _, test, unit, _ in sorted(found, key=lambda entry: entry[:3])]
 
 
 def judge(build, mutant, coverage, most_tests):
@@ -173,7 +175,8 @@ def main():
     if options.report:
         return report(mutants, state)
     build = Builder(ROOT, os.path.abspath(options.build), folder)
-    coverage = cover(build, folder, options.cover_limit, options.program, lambda line: print(line, flush=True))
+    only = sorted({test for tests in HOST_TESTS.values() for test in tests}) if options.kind == ["event wait"] else []
+    coverage = cover(build, folder, options.cover_limit, options.program, only, lambda line: print(line, flush=True))
     left = [mutant for mutant in mutants
             if (not options.kind or mutant.kind in options.kind) and re.search(options.only, f"{mutant.path}:{mutant.line}")
             and (mutant.key not in state or (options.again and state[mutant.key]["status"] != "killed"))]

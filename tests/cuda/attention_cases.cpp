@@ -112,4 +112,22 @@ void check_errors(const AttentionErrors& errors) {
   CHECK(errors.grad_bias <= 1);
 }
 
+AttentionInputs on(Device device, const AttentionInputs& in) {
+  AttentionOptions options = in.options;
+  for (Tensor* x : {&options.relative_bias, &options.sentence_ids, &options.lengths})
+    if (*x) *x = x->to(device);
+  return {in.qkv.to(device), in.grad.to(device), in.cu_seqlens.to(device), options};
+}
+
+void check_on_device(const AttentionCase& c) {
+  CAPTURE(name(c.dtype));
+  CAPTURE(c.size);
+  CAPTURE(c.p);
+  CAPTURE(c.biased);
+  const AttentionInputs in = inputs_of(c);
+  // Tensor cores take bf16, and round the weights to it.
+  const double weights = c.dtype == DType::bf16 ? 0x1p-8 : 0;
+  check_errors(errors_of(c, in, by_op(on(default_device(), in)), weights));
+}
+
 }  // namespace ringlet

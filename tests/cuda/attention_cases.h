@@ -51,4 +51,8 @@ AttentionErrors errors_of(const AttentionCase& c, const AttentionInputs& in,
                           const AttentionResults& results, double weights);
 void check_errors(const AttentionErrors& errors);
 
+AttentionInputs on(Device device, const AttentionInputs& in);
+/// Checks the results of the op on the default device.
+void check_on_device(const AttentionCase& c);
+
 }  // namespace ringlet

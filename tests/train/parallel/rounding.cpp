@@ -250,7 +250,7 @@ std::size_t updated_in(const std::vector<Moment>& moments) {
 TEST_CASE("under ring every step is as far from one under direct as two orders of adding allow") {
   for (const int n : {2, 3, 4}) {
     const std::vector<Moment> moments = trajectory(n);
-    REQUIRE(moments.size() == tiny::kSteps + 1);
+    REQUIRE(moments.size() == static_cast<std::size_t>(tiny::kSteps) + 1);
     for (const tiny::Parallel& parallel : tiny::every_strategy()) {
       CAPTURE(n);
       CAPTURE(parallel.name);

@@ -1,4 +1,4 @@
-// A tiny MPNet with dropout, three data sets with a loss each, and ten steps of training: the
+// A tiny MPNet with dropout, three data sets with a loss each, and some steps of training: the
 // common test case of the strategies.
 #pragma once
 
@@ -18,6 +18,7 @@
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/nn/sharding.h"
+#include "ringlet/tests/emulated/emulated.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/update_rules.h"
@@ -26,8 +27,8 @@ namespace tiny {
 
 using namespace ringlet;
 
-inline constexpr std::size_t kRows = 3;  // per rank
-inline constexpr int kSteps = 10;
+inline constexpr std::size_t kRows = 3;                  // per rank
+inline const int kSteps = emulated::configure ? 4 : 10;  // a step on the emulated GPU takes seconds
 
 inline models::EncoderConfig config() {
   models::EncoderConfig config;
@@ -110,7 +111,7 @@ inline models::PackedBatch next(models::Loss& loss, train::Loader& loader) {
 /// The sequential backwards of a step; true: under no_sync.
 using Backwards = std::vector<bool>;
 
-/// Ten steps of this rank, in the form of a user's loop.
+/// All steps of this rank, in the form of a user's loop.
 inline void train_rank(Model& model, const train::LoaderOptions& options,
                        const Backwards& backwards = {false},
                        const std::shared_ptr<int>& paused = nullptr) {
