@@ -24,8 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Host code has no coverage by kernels: the tests of what waits in these files.
 HOST_TESTS = {
     "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "autograd/matmul", "cuda/memory_device",
-              "cuda/all_reduce_device", "train/step_graphs", "comm/device", "parallel/equality"],
-    "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring", "comm/nccl", "parallel/equality", "parallel/waits"],
+              "cuda/all_reduce_device", "train/step_graphs", "comm/device"],
+    "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring", "comm/nccl"],
 }
 
 
