@@ -94,7 +94,6 @@ Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(stream_, other.stream_);
   return *this;
 }
-void Stream::synchronize() const { RINGLET_CUDA(cudaStreamSynchronize(stream_)); }
 
 Event::Event(Device device, bool timed) : device_(device) {
   const DeviceGuard guard(device);

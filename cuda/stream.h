@@ -41,7 +41,6 @@ class Stream {
 
   cudaStream_t get() const { return stream_; }
   Device device() const { return device_; }
-  void synchronize() const;
 
  private:
   Device device_;

@@ -42,10 +42,17 @@ class Builder:
                        if name.endswith("_emulated"))
         return [name for name in found if name not in ("cli", "bench", "mnist", "course")]
 
+    @staticmethod
+    def target(name):
+        host = name.removeprefix("host:")
+        return f"tests/{host}/{host}_tests" if host != name else f"tests/emulated/{name}_emulated"
+
     def program(self, name):
-        return f"{self.build}/tests/emulated/{name}_emulated"
+        return f"{self.build}/{self.target(name)}"
 
     def sources(self, program):
+        if program.startswith("host:"):
+            return ["nccl"]
         folder = {"parallel": "train/parallel"}.get(program, program)
         path = f"{self.root}/tests/{folder}"
         names = sorted(name.removesuffix(".cpp") for name in os.listdir(path) if name.endswith(".cpp"))
@@ -147,8 +154,8 @@ class Builder:
         return "same" if kernels and ptx_of(to) == ptx_of(f"{self.build}/{kernels}.ptx") else to
 
     def link(self, mutant, program, unit, mutated):
-        to = f"{self.folder}/{mutant.name}/{program}"
-        target = f"tests/emulated/{program}_emulated"
+        target = self.target(program)
+        to = f"{self.folder}/{mutant.name}/{os.path.basename(target)}"
         words = shlex.split(self.command(target, f"-o {target}"))
         words[words.index("-o") + 1] = to
         words.insert(words.index("libringlet.a"), mutated)  # before the archive's own

@@ -21,12 +21,19 @@ from mutant_list import KINDS, all_mutants  # noqa: E402
 
 NEAR = 3  # lines
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Host code has no coverage by kernels: the tests of what waits in these files.
+# Host code has no coverage by kernels: the tests of what waits in files with these names, the first that fits.
+# "host:": in the program without the emulated GPU, where a stand-in for NCCL runs.
 HOST_TESTS = {
-    "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "autograd/matmul", "cuda/memory_device",
-              "cuda/all_reduce_device", "train/step_graphs", "comm/device"],
-    "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring", "comm/nccl"],
+    "comm/transports/nccl": ["host:comm/nccl"],
+    "comm/group_capture": ["host:comm/nccl"],
+    "cuda/virtual_ranks": ["cuda/all_reduce_device", "comm/device"],
+    "cuda/": ["core/host_copy", "core/tensor", "core/graph", "core/stream", "cuda/memory_device", "train/step_graphs"],
+    "comm/": ["comm/device", "comm/group", "comm/direct", "comm/ring"],
 }
+
+
+def host_tests(path):
+    return next(tests for prefix, tests in HOST_TESTS.items() if path.startswith(prefix))
 
 
 def environment(report=None, exact=False, devices=None):
@@ -46,8 +53,9 @@ def environment(report=None, exact=False, devices=None):
 def run_tests(program, source, limit, report=None, exact=False, devices=None):
     """The exit code (124: the limit), the output and the seconds of the tests in one source file."""
     begin = time.monotonic()
+    device = ["--device", "emulated:1"] if os.path.basename(program).endswith("_emulated") else []
     try:
-        done = subprocess.run([program, "--device", "emulated:1", f"--source-file=*/{source}.cpp"], text=True,
+        done = subprocess.run([program, *device, f"--source-file=*/{source}.cpp"], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=limit,
                               env=environment(report, exact, devices))
         return done.returncode, done.stdout, time.monotonic() - begin
@@ -59,7 +67,7 @@ def cover(build, folder, limit, programs, only, say):
     """Which lines of cuda/ the tests of each source file reach, by kernels' own .cu files. `only`: those tests."""
     path = f"{folder}/coverage.json"
     known = json.load(open(path, encoding="utf8")) if os.path.exists(path) else {}
-    for program in programs or build.programs():
+    for program in programs or [*build.programs(), "host:comm"]:
         for source in build.sources(program):
             key = f"{program}/{source}"
             if key in known or (only and key not in only):
@@ -83,8 +91,7 @@ def cover(build, folder, limit, programs, only, say):
 def tests_of(mutant, coverage):
     """(test, unit) pairs that reach the mutant, the fastest first. The unit is a .cu or .cpp file."""
     if mutant.path.endswith(".cpp") or mutant.path.startswith("comm/"):
-        wanted = HOST_TESTS[mutant.path.split("/")[0] + "/"]
-        return [(test, mutant.path) for test in wanted if test in coverage]
+        return [(test, mutant.path) for test in host_tests(mutant.path) if test in coverage]
     # A call that is inlined has no instruction at its own line: then the file's other lines count.
     near = {f"{mutant.path}:{mutant.line + offset}" for offset in range(-NEAR, NEAR + 1)}
     tests = [(data["seconds"], test, unit, set(lines)) for test, data in coverage.items()
