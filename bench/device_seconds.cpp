@@ -24,7 +24,6 @@ double host_seconds(const std::function<void()>& run) {
 }  // namespace
 
 double device_seconds(Device device, const std::function<void()>& run, double least) {
-  const ShapesRecur recur;
   run();  // warms up memory, plans and packed weights
   synchronize(device);
   const auto start = device_time(device);

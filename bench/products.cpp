@@ -17,7 +17,6 @@
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
-#include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/number_in.h"
 
@@ -165,16 +164,6 @@ Sum measure(const Case& c, const Options& options, double ceiling) {
   return sum;
 }
 
-// Prints the gain from timing the library's choices.
-void print_timings(Device device) {
-  const cuda::ProductTimings all = cuda::product_timings(device);
-  if (all.products == 0) return;
-  fmt::print(
-      "\nOf {} timed products' {} algorithms {} have the bits of the library's first choice; {} "
-      "products got another, all take {:.2f} of the first ones' time.\n",
-      all.products, all.choices, all.alike, all.faster, all.ms / all.first_ms);
-}
-
 int run(int argc, char** argv) {
   Options options;
   CLI::App app;
@@ -198,7 +187,6 @@ int run(int argc, char** argv) {
     }
     print_row(fmt::format("H{} all", hidden), all, ceiling, "");
   }
-  if (device.type == DeviceType::cuda) print_timings(device);
   return 0;
 }
 

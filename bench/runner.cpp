@@ -110,7 +110,6 @@ void Runner::run_graph() {
 }
 
 void Runner::run_phases(Times& times) {
-  const ShapesRecur recur;  // products use timed algorithms, as they do in graphs
   const Variable value = source_->loss()(moved_);
   times[2] = device_time(device_);
   value.backward();

@@ -11,7 +11,6 @@ namespace {
 thread_local bool capturing_here = false;
 thread_local std::vector<std::function<void()>> after_capture_here;
 thread_local std::vector<std::shared_ptr<ReplayObserver>> observers_here;
-thread_local bool shapes_recur_here = false;
 
 class CapturingScope {
  public:
@@ -77,10 +76,6 @@ void observe_replays(std::shared_ptr<ReplayObserver> observer) {
   RINGLET_CHECK(capturing_here, "[graph] replays are observed from within their capture");
   observers_here.push_back(std::move(observer));
 }
-
-ShapesRecur::ShapesRecur() : before_(std::exchange(shapes_recur_here, true)) {}
-ShapesRecur::~ShapesRecur() { shapes_recur_here = before_; }
-bool shapes_recur() { return shapes_recur_here; }
 
 bool is_capturing() { return capturing_here; }
 void run_after_capture(std::function<void()> call) {

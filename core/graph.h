@@ -46,18 +46,4 @@ class ReplayObserver {
 /// Called in a capture: `observer` receives each replay of its graph during the graph's lifetime.
 void observe_replays(std::shared_ptr<ReplayObserver> observer);
 
-/// Declares, for a scope, that the shapes of this thread's work will recur. Choices made once per
-/// shape, such as timing algorithms, may then take time.
-class ShapesRecur {
- public:
-  ShapesRecur();
-  ~ShapesRecur();
-  ShapesRecur(const ShapesRecur&) = delete;
-  ShapesRecur& operator=(const ShapesRecur&) = delete;
-
- private:
-  bool before_;
-};
-bool shapes_recur();
-
 }  // namespace ringlet

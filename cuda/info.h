@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ringlet/core/device.h"
-#include "ringlet/cuda/product_choice.h"
 
 namespace ringlet::cuda {
 
@@ -28,9 +27,6 @@ struct Info {
   std::string nccl;
   std::vector<Gpu> gpus;
 };
-
-/// The results so far of timing the algorithms of products on a device.
-ProductTimings product_timings(Device device);
 
 /// Libraries are searched for only if there is a GPU.
 Info info();

@@ -9,6 +9,4 @@ void register_cuda() {}
 
 cuda::Info cuda::info() { return {}; }
 
-cuda::ProductTimings cuda::product_timings(Device) { return {}; }
-
 }  // namespace ringlet

@@ -2,7 +2,6 @@
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/all_reduce.h"
 #include "ringlet/cuda/device_time.h"
-#include "ringlet/cuda/product_algorithm.h"
 #include "ringlet/cuda/register.h"
 
 #define RINGLET_DEFINE_EMPTY_FAMILY(family) \
@@ -31,10 +30,5 @@ void check_all_reduce(const PeerView&) { fail_without_kernels("all_reduce"); }
 
 std::unique_ptr<DeviceTime> device_time(Device) { fail_without_kernels("device_time"); }
 void hold(Device, double) { fail_without_kernels("hold"); }
-
-TimedChoice time_choices(const ProductDescriptors&, const ProductKey&,
-                         const std::vector<cublasLtMatmulHeuristicResult_t>&) {
-  fail_without_kernels("matmul");
-}
 
 }  // namespace ringlet::cuda

@@ -120,25 +120,24 @@ ProductDescriptors::ProductDescriptors(const ProductKey& key) {
   out_ = layout_of(plan.out, plan.product, plan.batch);
 }
 
-std::vector<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithms(const ProductKey& key,
-                                                                            int most) const {
+std::optional<cublasLtMatmulHeuristicResult_t> ProductDescriptors::algorithm(
+    const ProductKey& key) const {
   // The library looks only at the alignment of the bias or the sums.
   if (key.plan.has_epilogue())
     set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                 reinterpret_cast<const void*>(std::uintptr_t{key.vector_alignment}));
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
+  cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   const DeviceGuard guard(key.device);
   const cublasStatus_t status = cublas_lt().cublasLtMatmulAlgoGetHeuristic(
       handle_of(key.device), product_.get(), left_.get(), right_.get(), out_.get(), out_.get(),
-      preference_of(key).get(), most, found.data(), &count);
+      preference_of(key).get(), 1, &found, &count);
   // Some versions report an epilogue that they lack as an invalid value.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       (key.plan.has_epilogue() && status == CUBLAS_STATUS_INVALID_VALUE))
-    return {};
+    return std::nullopt;
   RINGLET_CUBLAS(status);
-  found.resize(static_cast<std::size_t>(count));
-  std::erase_if(found, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
+  if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return std::nullopt;
   return found;
 }
 

@@ -1,13 +1,12 @@
-// One product's descriptors in cuBLASLt, and the algorithms for it.
+// One product's descriptors in cuBLASLt, and its algorithm.
 #pragma once
 
 #include <cublasLt.h>
 
-#include <vector>
+#include <optional>
 
 #include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/matmul_plan.h"
-#include "ringlet/cuda/product_choice.h"
 
 namespace ringlet::cuda {
 
@@ -34,8 +33,8 @@ class ProductDescriptors {
  public:
   explicit ProductDescriptors(const ProductKey& key);
 
-  /// The library's first `most` choices, best first; empty if it has no algorithm.
-  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const ProductKey& key, int most) const;
+  /// The library's first choice; none if it has no algorithm.
+  std::optional<cublasLtMatmulHeuristicResult_t> algorithm(const ProductKey& key) const;
   void run(const ProductKey& key, const cublasLtMatmulAlgo_t& algorithm, const ProductPointers& at,
            void* workspace, std::size_t workspace_nbytes, cudaStream_t stream) const;
 
@@ -45,11 +44,5 @@ class ProductDescriptors {
   CublasLtOwner<cublasLtMatrixLayout_t> right_;
   CublasLtOwner<cublasLtMatrixLayout_t> out_;
 };
-
-/// Times `choices`, the current one first, on operands that reveal a different order of sums. The
-/// fastest one with equal bits may change from run to run; results do not. Synchronises with the
-/// device. Nothing is timed without memory for a trial.
-TimedChoice time_choices(const ProductDescriptors& descriptors, const ProductKey& key,
-                         const std::vector<cublasLtMatmulHeuristicResult_t>& choices);
 
 }  // namespace ringlet::cuda

@@ -87,11 +87,7 @@ bool StepGraphs::may_be_graph() {
 // bucket ever takes, that of the graph on the device included. A bucket that never comes again
 // wastes one step's host time.
 Tensor StepGraphs::run_first(Step& step, const Work& work) {
-  Tensor loss;
-  {
-    const ShapesRecur recur;
-    loss = work(step.inputs);
-  }
+  const Tensor loss = work(step.inputs);
   step.loss = empty_like(loss);
   step.reached = reached();
   update(loss);

@@ -9,7 +9,6 @@
 
 #include "matmul_host.h"
 #include "ringlet/core/tensor.h"
-#include "ringlet/cuda/cancelling.h"
 
 using namespace ringlet;
 
@@ -118,40 +117,6 @@ TEST_CASE("plans of layers: bias, GELU or both") {
       compare(args, false, true);
       compare(args, true, true);
     }
-}
-
-TEST_CASE("cancelling operands: every sum of their product is of pairs that are 0 together") {
-  for (const bool left_transposed : {false, true})
-    for (const bool right_transposed : {false, true})
-      for (const std::int64_t k : {4, 5}) {
-        const std::int64_t n = 3, m = 2, batch = 2;
-        const auto matrix = [](std::int64_t rows, std::int64_t columns, bool transposed) {
-          if (transposed) std::swap(rows, columns);
-          return cuda::ColumnMajor{rows, columns, rows, rows * columns, transposed};
-        };
-        const auto left = matrix(n, k, left_transposed), right = matrix(k, m, right_transposed);
-        // An element's noise: its index plus one, so that all are different.
-        const auto value = [](const cuda::ColumnMajor& of, bool along_columns, bool negated,
-                              std::int64_t one, std::int64_t row, std::int64_t column) {
-          if (of.transposed) std::swap(row, column);
-          const auto [like, sign] =
-              cuda::cancelling(of, along_columns, negated, one * of.stride + column * of.ld + row);
-          return static_cast<double>(sign * (like + 1));
-        };
-        for (std::int64_t one = 0; one < batch; ++one)
-          for (std::int64_t row = 0; row < n; ++row)
-            for (std::int64_t column = 0; column < m; ++column) {
-              double sum = 0, magnitude = 0;
-              for (std::int64_t i = 0; i < k; ++i) {
-                const double product = value(left, !left_transposed, true, one, row, i) *
-                                       value(right, right_transposed, false, one, i, column);
-                sum += product;
-                magnitude += std::abs(product);
-              }
-              CHECK(sum == 0);
-              CHECK(magnitude > 0);
-            }
-      }
 }
 
 TEST_CASE("a bias is added to sums of f32, by the library or behind an f32 product") {
