@@ -132,8 +132,8 @@ class Decoder {
   void decode_instruction(const Statement& from) {
     const auto parts = split(from.opcode, '.');
     const std::string& name = parts[0];
-    if (name == "call") return inline_call(from);
     Instruction made = start(from);
+    if (name == "call") return inline_call(from);
     if (name == "bra" || (name == "ret" && !end_labels_.back().empty())) {
       made.kind = Instruction::Kind::branch;
       jumps_.emplace_back(kernel_->code.size(),
