@@ -24,6 +24,7 @@ class Decoder {
 
   std::unique_ptr<Kernel> decode(const Function& function) {
     kernel_->name = function.name;
+    kernel_->architecture = source_.architecture;
     if (!function.most_threads.empty()) {
       kernel_->most_threads = 1;
       for (const std::uint32_t count : function.most_threads) kernel_->most_threads *= count;

@@ -107,6 +107,13 @@ TEST_CASE("conversions round, saturate and extend") {
   CHECK(run("cvt.f32.f16", {"f32", "b16"}, {0x0001}) == bits(0x1p-24f));
 }
 
+TEST_CASE("a kernel's architecture is its module's target") {
+  std::string text = kernel_text("");
+  CHECK(Module(text).kernel("kernel").architecture == 90);
+  text.replace(text.find("sm_90a"), 6, "sm_80");
+  CHECK(Module(text).kernel("kernel").architecture == 80);
+}
+
 TEST_CASE("an unknown instruction is named") {
   const auto decode = [](const std::string& body) {
     Module module(kernel_text(body));
