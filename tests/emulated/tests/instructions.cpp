@@ -121,6 +121,8 @@ TEST_CASE("an unknown instruction is named") {
   };
   CHECK_THROWS_WITH(decode("tanh.approx.f32 %f1, %f2;"),
                     doctest::Contains("an instruction that is not known: tanh.approx.f32"));
+  CHECK_THROWS_WITH(decode("atom.global.add.f32 %f1, [%base], %f2;"),
+                    doctest::Contains("an instruction that is not known: atom.global.add.f32"));
   CHECK_THROWS_WITH(decode("add.s32 %r1, %r2, %rd1;"),
                     doctest::Contains("register %rd1 of 8 bytes, where 4 are needed"));
 }
