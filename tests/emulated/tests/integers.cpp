@@ -8,12 +8,13 @@ namespace ringlet::emulated {
 
 TEST_CASE("integers at their limits") {
   check({
-      {"add.u32", {"u32"}, {0xffffffff, 1}, 0},
+      {"add.u32", {"u32"}, {0xffffffff, 3}, 2},
       {"add.s64", {"s64"}, {kTop, kTop}, 0},
       {"add.u64", {"u64"}, {kOnes, 2}, 1},
       {"sub.s16", {"s16"}, {0x8000, 1}, 0x7fff},
       {"sub.s32", {"s32"}, {0x80000000, 1}, 0x7fffffff},
       {"mul.lo.s16", {"s16"}, {0x7fff, 0x7fff}, 1},
+      {"mul.lo.s32", {"s32"}, {7, 0xfffffffd}, 0xffffffeb},
       {"mul.lo.u32", {"u32"}, {0xffffffff, 0xffffffff}, 1},
       {"mul.lo.s64", {"s64"}, {kTop | 3, 5}, kTop | 15},
       {"mul.hi.s32", {"s32"}, {0xffffffff, 0xffffffff}, 0},
@@ -28,21 +29,27 @@ TEST_CASE("integers at their limits") {
        {0xffffffff, 0xffffffff, kOnes},
        0xfffffffe00000000},
       {"div.s64", {"s64"}, {kTop, kOnes}, kTop},
+      {"div.s32", {"s32"}, {0xfffffff9, 2}, 0xfffffffd},
+      {"div.s64", {"s64"}, {kOnes - 6, 2}, kOnes - 2},
+      {"div.u32", {"u32"}, {0xfffffff9, 2}, 0x7ffffffc},
       {"div.u64", {"u64"}, {kOnes, kTop}, 1},
       {"rem.u32", {"u32"}, {0xffffffff, 16}, 15},
       {"rem.s64", {"s64"}, {kTop, kOnes}, 0},
+      {"rem.s64", {"s64"}, {kOnes - 6, 4}, kOnes - 2},
       {"rem.s32", {"s32"}, {7, 0xfffffffd}, 1},
       {"neg.s32", {"s32"}, {0x80000000}, 0x80000000},
+      {"neg.s32", {"s32"}, {5}, 0xfffffffb},
       {"neg.s64", {"s64"}, {kTop}, kTop},
       {"neg.s64", {"s64"}, {1}, kOnes},
       {"abs.s32", {"s32"}, {0x80000000}, 0x80000000},
       {"min.s16", {"s16"}, {0x8000, 0x7fff}, 0x8000},
       {"min.u16", {"u16"}, {0x8000, 0x7fff}, 0x7fff},
-      {"min.s64", {"s64"}, {kTop, 0}, kTop},
-      {"max.u16", {"u16"}, {0x8000, 0x7fff}, 0x8000},
-      {"max.s32", {"s32"}, {0x80000000, 0xffffffff}, 0xffffffff},
-      {"max.u32", {"u32"}, {0x80000000, 1}, 0x80000000},
-      {"max.s64", {"s64"}, {kTop, 0}, 0},
+      {"min.s32", {"s32"}, {1, 0xfffffffe}, 0xfffffffe},
+      {"min.s64", {"s64"}, {0, kTop}, kTop},
+      {"max.u16", {"u16"}, {0x7fff, 0x8000}, 0x8000},
+      {"max.s32", {"s32"}, {0x80000000, 0xfffffffe}, 0xfffffffe},
+      {"max.u32", {"u32"}, {1, 0x80000000}, 0x80000000},
+      {"max.s64", {"s64"}, {kTop, 5}, 5},
       {"max.u64", {"u64"}, {kTop, kOnes >> 1}, kTop},
   });
 }
@@ -96,7 +103,7 @@ TEST_CASE("carries and borrows go from instruction to instruction") {
     Words out;  // %r1 to %r4
   };
   const std::vector<Row> rows{
-      {"add.cc.u32 %r1, -1, 1;\naddc.cc.u32 %r2, -1, 0;\naddc.u32 %r3, 5, 6;", {0, 0, 12, 0}},
+      {"add.cc.u32 %r1, -1, 3;\naddc.cc.u32 %r2, -1, 5;\naddc.u32 %r3, 5, 6;", {2, 5, 12, 0}},
       {"add.cc.u32 %r1, 1, 2;\naddc.u32 %r2, 0, 0;", {3, 0, 0, 0}},
       {"sub.cc.u32 %r1, 0, 1;\nsubc.cc.u32 %r2, 0, 0;\nsubc.u32 %r3, 1, 0;",
        {0xffffffff, 0xffffffff, 0, 0}},
@@ -105,7 +112,7 @@ TEST_CASE("carries and borrows go from instruction to instruction") {
       // The product and two more addends: (2^32 - 1) 2^33.
       {"mad.lo.cc.u32 %r1, -1, -1, -1;\nmadc.hi.cc.u32 %r2, -1, -1, -1;\naddc.u32 %r3, 0, 0;",
        {0, 0xfffffffe, 1, 0}},
-      {"add.cc.u32 %r1, -1, 1;\nmadc.lo.cc.u32 %r2, -1, 1, 0;\naddc.u32 %r3, 0, 0;", {0, 0, 1, 0}},
+      {"add.cc.u32 %r1, -1, 1;\nmadc.lo.cc.u32 %r2, -1, 1, 5;\naddc.u32 %r3, 0, 0;", {0, 5, 1, 0}},
       // (2^64 - 1)^2 = 2^128 - 2^65 + 1
       {"mov.u32 %r5, -1;\nmul.lo.u32 %r1, %r5, %r5;\nmul.hi.u32 %r2, %r5, %r5;\n"
        "mad.lo.cc.u32 %r2, %r5, %r5, %r2;\nmadc.hi.u32 %r3, %r5, %r5, 0;\n"

@@ -12,6 +12,7 @@ TEST_CASE("mov copies bits, also of a signalling NaN") {
          {"mov.s32", {"s32"}, {0x80000000}, 0x80000000},
          {"mov.f32", {"f32"}, {0x7f800001}, 0x7f800001},
          {"mov.b64", {"b64"}, {kTop | 1}, kTop | 1},
+         {"mov.u64", {"u64"}, {kOnes - 1}, kOnes - 1},
          {"mov.f64", {"f64"}, {kInf64 | 1}, kInf64 | 1}});
 }
 

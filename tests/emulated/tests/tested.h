@@ -9,12 +9,12 @@
 namespace ringlet::emulated {
 
 void note_tested(const std::string& opcode);
-/// Of all executed instructions.
+/// Notes the opcodes of all executed instructions.
 void note_tested(const Kernel& kernel);
 
 /// The instructions of the build's kernels that no case has executed, each with a kernel that has
-/// it. Two are the same if their opcodes agree in all modifiers, with these exceptions: cache hints
-/// and .uni change no result, and ld, st, mov and selp move the same bits of types b, u and f.
+/// it. The same instruction has the same opcode with all modifiers. Exceptions are cache hints,
+/// .uni, and types b, u and f of ld, st, mov and selp: results do not depend on them.
 std::map<std::string, std::string> untested();
 
 }  // namespace ringlet::emulated
