@@ -21,11 +21,13 @@ T rounded(T a) {
   return a;
 }
 
-// NaN becomes 0. A long double represents both limits of R exactly.
+// NaN becomes 0, or the highest bit alone where a type has 64 bits. A long double represents both
+// limits of R exactly.
 template <class R, class T>
 R saturated(T a) {
   using Limits = std::numeric_limits<R>;
-  if (std::isnan(a)) return 0;
+  if (std::isnan(a))
+    return sizeof(T) < 8 && sizeof(R) < 8 ? R{0} : static_cast<R>(u64{1} << (8 * sizeof(R) - 1));
   if (static_cast<long double>(a) <= static_cast<long double>(Limits::min())) return Limits::min();
   if (static_cast<long double>(a) >= static_cast<long double>(Limits::max())) return Limits::max();
   return static_cast<R>(a);
@@ -43,7 +45,7 @@ R convert(T a) {
 
 float clamped(float a) { return std::isnan(a) || a < 0 ? 0.f : a > 1 ? 1.f : a; }
 
-u16 to_half(float a) { return _cvtss_sh(a, _MM_FROUND_TO_NEAREST_INT); }
+u16 to_half(float a) { return std::isnan(a) ? 0x7fff : _cvtss_sh(a, _MM_FROUND_TO_NEAREST_INT); }
 float from_half(u16 bits) { return _cvtsh_ss(bits); }
 u16 to_bfloat(float a) {
   const u32 bits = std::bit_cast<u32>(a);

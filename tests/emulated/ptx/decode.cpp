@@ -24,6 +24,7 @@ class Decoder {
 
   std::unique_ptr<Kernel> decode(const Function& function) {
     kernel_->name = function.name;
+    kernel_->architecture = source_.architecture;
     if (!function.most_threads.empty()) {
       kernel_->most_threads = 1;
       for (const std::uint32_t count : function.most_threads) kernel_->most_threads *= count;
@@ -132,8 +133,8 @@ class Decoder {
   void decode_instruction(const Statement& from) {
     const auto parts = split(from.opcode, '.');
     const std::string& name = parts[0];
-    if (name == "call") return inline_call(from);
     Instruction made = start(from);
+    if (name == "call") return inline_call(from);
     if (name == "bra" || (name == "ret" && !end_labels_.back().empty())) {
       made.kind = Instruction::Kind::branch;
       jumps_.emplace_back(kernel_->code.size(),

@@ -3,7 +3,6 @@
 #include <limits>
 #include <tuple>
 
-#include "integer.h"
 #include "operations.h"
 
 namespace ringlet::emulated {
@@ -17,6 +16,10 @@ using Wide = std::conditional_t<std::is_signed_v<T>, Int128, Uint128>;
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
+template <class T>
+T sum_of(T a, T b) {
+  return static_cast<T>(static_cast<u64>(a) + static_cast<u64>(b));
+}
 template <class T>
 T subtract(T a, T b) {
   return static_cast<T>(static_cast<u64>(a) - static_cast<u64>(b));
@@ -57,6 +60,14 @@ T remainder(T a, T b) {
   return static_cast<T>(a % b);
 }
 template <class T>
+T lesser(T a, T b) {
+  return std::min(a, b);
+}
+template <class T>
+T greater(T a, T b) {
+  return std::max(a, b);
+}
+template <class T>
 T negate(T a) {
   return subtract(T{0}, a);
 }
@@ -87,8 +98,8 @@ void add_integer_operations(Operations& to) {
     to["mad.lo" + type] = lanewise<multiply_add_low<T>, T, T, T, T>();
     to["div" + type] = lanewise<divide<T>, T, T, T>();
     to["rem" + type] = lanewise<remainder<T>, T, T, T>();
-    to["min" + type] = lanewise<lesser_integer<T>, T, T, T>();
-    to["max" + type] = lanewise<greater_integer<T>, T, T, T>();
+    to["min" + type] = lanewise<lesser<T>, T, T, T>();
+    to["max" + type] = lanewise<greater<T>, T, T, T>();
     to["shr" + type] = lanewise<shift_right<T>, T, T, u32>();
   });
   for_types<i16, i32, i64>([&]<class T>(T) {

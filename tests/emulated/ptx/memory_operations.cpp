@@ -5,7 +5,6 @@
 
 #include "../gpu/access.h"
 #include "../gpu/launch.h"
-#include "integer.h"
 
 namespace ringlet::emulated {
 namespace {
@@ -80,22 +79,20 @@ void run_store_of(Warp& warp, const Instruction& at, Mask mask) {
     for_lanes(mask, [&](int lane) { release(warp, lane, accessed.address[lane]); });
 }
 
-template <class T, auto kFunction>
+template <u32 kFunction(u32, u32)>
 void run_atomic(Warp& warp, const Instruction& at, Mask mask) {
-  const Cell<T>* const with = cells<Cell<T>>(warp, at.in[1]);
+  const u32* const with = cells<u32>(warp, at.in[1]);
   const Accessed accessed = access_memory(warp, at, mask, true);
   for_lanes(mask, [&](int lane) {
-    const T before = load<T>(accessed.data[lane]);
-    const T now = kFunction(before, from_cell<T>(with[lane]));
-    std::memcpy(accessed.data[lane], &now, sizeof(T));
-    if (at.out[0] != kNone) result<Cell<T>>(warp, at.out[0])[lane] = to_cell<T>(before);
+    const u32 before = load<u32>(accessed.data[lane]);
+    const u32 now = kFunction(before, with[lane]);
+    std::memcpy(accessed.data[lane], &now, sizeof(now));
+    if (at.out[0] != kNone) result<u32>(warp, at.out[0])[lane] = before;
   });
 }
 
-template <class T>
-T exchange(T, T b) {
-  return b;
-}
+u32 sum(u32 a, u32 b) { return a + b; }
+u32 exchange(u32, u32 b) { return b; }
 
 }  // namespace
 
@@ -126,14 +123,8 @@ Instruction::Run store_of(const Access& access) {
 }
 
 Instruction::Run atomic(const std::string& operation, const std::string& type) {
-  if (type == "u32" || type == "b32" || (type == "s32" && operation == "add")) {
-    if (operation == "add") return &run_atomic<u32, sum_of<u32>>;
-    if (operation == "min") return &run_atomic<u32, lesser_integer<u32>>;
-    if (operation == "max") return &run_atomic<u32, greater_integer<u32>>;
-    if (operation == "exch") return &run_atomic<u32, exchange<u32>>;
-  }
-  if (type == "u64" && operation == "add") return &run_atomic<u64, sum_of<u64>>;
-  if (type == "f32" && operation == "add") return &run_atomic<float, sum_of<float>>;
+  if (operation == "add" && type == "u32") return &run_atomic<sum>;
+  if (operation == "exch" && type == "b32") return &run_atomic<exchange>;
   return nullptr;
 }
 

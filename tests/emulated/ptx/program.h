@@ -100,6 +100,7 @@ struct Kernel {
   std::size_t register_words = 0, shared_bytes = 0, local_bytes = 0;
   std::vector<std::string> files;
   bool acquires = false;  // has loads or atomics that do
+  int architecture = 0;   // of its PTX: 90
   std::uint64_t launches = 0;
   int registers = 0;  // of a thread, from ptxas; 0: not known
 

@@ -239,8 +239,11 @@ ModuleSource parse_module(const std::string& source) {
     } else if (line.starts_with(".file")) {
       read_file(module, line);
       at = line_end;
-    } else if (line.starts_with(".version") || line.starts_with(".target") ||
-               line.starts_with(".address_size") || line.starts_with(".alias")) {
+    } else if (line.starts_with(".target")) {
+      module.architecture = std::stoi(line.substr(line.find("sm_") + 3));
+      at = line_end;
+    } else if (line.starts_with(".version") || line.starts_with(".address_size") ||
+               line.starts_with(".alias")) {
       at = line_end;
     } else if (line.find(".entry") != std::string::npos ||
                line.find(".func") != std::string::npos) {

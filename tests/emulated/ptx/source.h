@@ -46,6 +46,7 @@ struct Function {
 };
 
 struct ModuleSource {
+  int architecture = 0;  // 90 for `.target sm_90a`
   std::map<std::string, Function> functions;
   std::vector<Declaration> variables;
   std::map<std::uint32_t, std::string> files;

@@ -65,17 +65,6 @@ void run_vote(Warp& warp, const Instruction& at, Mask mask) {
   set_predicate(warp, at.out[0], decided ? kAllLanes : 0, mask);
 }
 
-void run_match(Warp& warp, const Instruction& at, Mask mask) {
-  u32 values[kLanes];
-  std::memcpy(values, cells<u32>(warp, at.in[0]), sizeof(values));
-  u32* const out = result<u32>(warp, at.out[0]);
-  for_lanes(mask, [&](int lane) {
-    Mask same = 0;
-    for_lanes(mask, [&](int other) { same |= Mask{values[other] == values[lane]} << other; });
-    out[lane] = same;
-  });
-}
-
 // __syncwarp(): orders the member lanes' memory accesses.
 void run_warp_barrier(Warp& warp, const Instruction&, Mask) { ++warp.syncs; }
 
@@ -137,7 +126,6 @@ void add_warp_operations(Operations& to) {
   to["vote.sync.any.pred"] = {&run_vote, 0, {0}, Kind::converge, any};
   to["vote.sync.all.pred"] = {&run_vote, 0, {0}, Kind::converge, all};
   to["vote.sync.uni.pred"] = {&run_vote, 0, {0}, Kind::converge, unanimous};
-  to["match.any.sync.b32"] = {&run_match, 4, {4}, Kind::converge};
   to["bar.warp.sync"] = {&run_warp_barrier, 0, {}, Kind::converge};
   to["bar.sync"] = {&run_barrier, 0, {}, Kind::barrier};
   to["bar.red.and.pred"] = {&run_barrier, 0, {0}, Kind::barrier, 1};

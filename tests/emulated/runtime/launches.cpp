@@ -187,7 +187,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
   attributes->sharedSizeBytes = kernel.shared_bytes;
   attributes->localSizeBytes = kernel.local_bytes;
   attributes->numRegs = kernel.registers;
-  attributes->ptxVersion = attributes->binaryVersion = 90;
+  attributes->ptxVersion = kernel.architecture;
+  attributes->binaryVersion = 90;
   return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <vector>
 
 namespace ringlet::emulated {
 namespace {
@@ -22,12 +21,17 @@ std::vector<std::string> read_files() {
 
 }  // namespace
 
+const std::vector<std::string>& ptx_texts() {
+  static const std::vector<std::string> texts = read_files();
+  return texts;
+}
+
 bool defines(const std::string& ptx, const std::string& kernel) {
   return ptx.find(".entry " + kernel + "(") != ptx.npos;
 }
 
 const std::string& ptx_with(const std::string& kernel) {
-  static const std::vector<std::string> texts = read_files();
+  const std::vector<std::string>& texts = ptx_texts();
   const auto found = std::find_if(texts.begin(), texts.end(),
                                   [&](const std::string& text) { return defines(text, kernel); });
   if (found == texts.end()) throw std::runtime_error("no PTX file of this build defines " + kernel);

@@ -13,7 +13,7 @@ LaunchCounters counters_of(const std::string& body, dim3 grid, dim3 block,
                            const std::string& variables = "", std::uint64_t seed = 1) {
   count_launches(true);
   take_counters();
-  run_kernel(kernel_text(body, variables), Words(4096), grid, block, seed);
+  run_kernel(kernel_text(body, variables), Words(4096), {grid, block}, seed);
   count_launches(false);
   const auto launches = take_counters();
   REQUIRE(launches.size() == 1);

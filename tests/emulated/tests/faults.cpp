@@ -63,6 +63,11 @@ TEST_CASE("threads and blocks race in global memory") {
                  1, 64) == "");
   CHECK(fault_in(kAddresses + "st.global.u64 [%rd1], 1;", 2, 64).starts_with("a race: written"));
   CHECK(fault_in("mov.u32 %r1, 1;\natom.global.add.u32 %r2, [%base], %r1;", 4, 64) == "");
+  // Strong accesses do not race with each other.
+  for (const char* strong : {"volatile", "relaxed.sys", "relaxed.gpu"})
+    CHECK(fault_in(std::string("st.") + strong + ".global.u64 [%base], 1;\nld." + strong +
+                       ".global.u64 %rd1, [%base];",
+                   4, 64) == "");
 }
 
 TEST_CASE("lanes at scattered addresses are judged one by one") {
@@ -140,22 +145,16 @@ TEST_CASE("a store that releases orders what it follows, one that does not is a 
         store + " [%base], 1;\nbra end;\nreader:\n" + load +
         " %r2, [%base];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra reader;\n"
         "ld.global.u32 %r3, [%base+8];\nend:\n";
-    Module module(kernel_text(body));
-    const DeviceWords memory(Words(2));
-    std::vector<std::byte> parameters(sizeof(Address));
-    const Address address = memory.address();
-    std::memcpy(parameters.data(), &address, sizeof(address));
-    const LaunchOrder order{operation_order().add({1, 0}), {}};
-    Launch launch(module.kernel("kernel"), {2, 1, 0, true, 0}, parameters, order, 1);
     try {
-      while (!launch.run(1000)) {
-      }
+      run_kernel(kernel_text(body), Words(2), {2, 1, 0, true});
     } catch (const Fault& fault) {
       return std::string(fault.what());
     }
     return std::string();
   };
   CHECK(handed_over("st.release.gpu.global.u32", "ld.acquire.gpu.global.u32") == "");
+  CHECK(handed_over("st.release.sys.global.u32", "ld.acquire.gpu.global.u32") == "");
+  CHECK(handed_over("st.volatile.global.u32", "ld.volatile.global.u32") != "");
   CHECK(handed_over("st.relaxed.gpu.global.u32", "ld.acquire.gpu.global.u32") != "");
   CHECK(handed_over("st.release.gpu.global.u32", "ld.relaxed.gpu.global.u32") != "");
   CHECK(handed_over("st.global.u32", "ld.acquire.gpu.global.u32") != "");

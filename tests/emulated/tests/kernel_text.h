@@ -10,6 +10,7 @@
 #include "../gpu/fault.h"
 #include "../gpu/launch.h"
 #include "../ptx/decode.h"
+#include "tested.h"
 
 namespace ringlet::emulated {
 
@@ -50,16 +51,15 @@ inline std::string kernel_text(const std::string& body, const std::string& varia
 }
 
 /// Runs the kernel on `words` and returns them. Throws Fault.
-inline Words run_kernel(const std::string& text, const Words& words, dim3 grid, dim3 block,
-                        std::uint64_t seed = 1) {
-  Module module(text);
+inline Words execute(Kernel& kernel, const Words& words, const LaunchShape& shape,
+                     std::uint64_t seed = 1) {
   const DeviceWords memory(words);
   std::vector<std::byte> parameters(sizeof(Address));
   const Address address = memory.address();
   std::memcpy(parameters.data(), &address, sizeof(address));
   static std::uint32_t number = 0;
   const LaunchOrder order{operation_order().add({0, ++number}), {}};
-  Launch launch(module.kernel("kernel"), {grid, block}, parameters, order, seed);
+  Launch launch(kernel, shape, parameters, order, seed);
   while (!launch.run(1 << 20)) {
   }
   Words after;
@@ -67,11 +67,21 @@ inline Words run_kernel(const std::string& text, const Words& words, dim3 grid, 
   return after;
 }
 
+/// The same for PTX text that a case has written: its executed instructions count as tested.
+inline Words run_kernel(const std::string& text, const Words& words, const LaunchShape& shape,
+                        std::uint64_t seed = 1) {
+  Module module(text);
+  Kernel& kernel = module.kernel("kernel");
+  const Words after = execute(kernel, words, shape, seed);
+  note_tested(kernel);
+  return after;
+}
+
 /// The message of the fault, or "" without one.
 inline std::string fault_in(const std::string& body, dim3 grid, dim3 block,
                             const std::string& variables = "", std::uint64_t seed = 1) {
   try {
-    run_kernel(kernel_text(body, variables), Words(256), grid, block, seed);
+    run_kernel(kernel_text(body, variables), Words(256), {grid, block}, seed);
     return "";
   } catch (const Fault& fault) {
     return fault.what();

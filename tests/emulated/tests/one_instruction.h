@@ -53,9 +53,11 @@ inline std::uint64_t run(const std::string& opcode, const std::vector<std::strin
   const auto run_in = [&](unsigned threads) {
     const std::string members = std::to_string((std::uint64_t{1} << threads) - 1);
     const std::string text = kernel_text(body + "bar.warp.sync " + members + ";\n" + store);
-    return run_kernel(text, in, 1, threads)[0];
+    Module module(text);
+    return execute(module.kernel("kernel"), in, {1, threads})[0];
   };
   const std::uint64_t found = run_in(1);
+  note_tested(opcode);
   CHECK(run_in(20) == found);
   CHECK(run_in(32) == found);
   const std::string stored = types[0] == "pred" ? "b32" : bits_type(types[0]);
@@ -64,6 +66,30 @@ inline std::uint64_t run(const std::string& opcode, const std::vector<std::strin
 
 inline std::uint64_t run_same(const std::string& opcode, const std::string& type, const Words& in) {
   return run(opcode, std::vector<std::string>(in.size() + 1, type), in);
+}
+
+using Types = std::vector<std::string>;
+
+inline constexpr std::uint64_t kNan = 0x7fc00001, kCanonical = 0x7fffffff, kInf = 0x7f800000;
+inline constexpr std::uint64_t kMinusInf = 0xff800000, kMinusZero = 0x80000000, kMost = 0x7f7fffff;
+inline constexpr std::uint64_t kOnes = ~std::uint64_t{0}, kTop = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t kCanonical64 = kOnes >> 1, kInf64 = std::uint64_t{0x7ff} << 52;
+
+struct Edge {
+  const char* opcode;
+  Types types;  // the result's first; one: of all operands
+  Words in;
+  std::uint64_t out;
+};
+
+inline void check(const std::vector<Edge>& edges) {
+  for (const Edge& edge : edges) {
+    const Types types =
+        edge.types.size() > 1 ? edge.types : Types(edge.in.size() + 1, edge.types[0]);
+    CAPTURE(edge.opcode);
+    CAPTURE(edge.in);
+    CHECK(run(edge.opcode, types, edge.in) == edge.out);
+  }
 }
 
 }  // namespace ringlet::emulated
