@@ -7,8 +7,6 @@
 namespace ringlet::streams {
 namespace {
 
-constexpr std::uint64_t kMostInARow = 16;  // nodes of a stream before another one is chosen
-
 bool is_ready(const Stream& stream) {
   if (stream.is_idle()) return false;
   if (stream.running) return true;
@@ -25,9 +23,9 @@ Point Scheduler::hold(Stream& stream) {
 }
 
 void Scheduler::let_go(Node& held, Work work, const std::vector<Point>& after) {
+  if (!std::exchange(held.held, false)) return;
   held.work = std::move(work);
   held.after.insert(held.after.end(), after.begin(), after.end());
-  held.held = false;
   changed_.notify_all();
 }
 
@@ -48,8 +46,8 @@ bool Scheduler::step() {
     if (is_ready(*stream)) ready.push_back(stream);
   if (ready.empty()) return false;
   Stream& chosen = *ready[random_() % ready.size()];
-  std::uint64_t left = random_() % kMostInARow;
-  while (advance(chosen) && left-- > 0 && is_ready(chosen)) {
+  const int most = 1 << random_() % 5;  // nodes before another stream is chosen
+  for (int i = 0; i < most && is_ready(chosen) && advance(chosen); ++i) {
   }
   return true;
 }

@@ -1,6 +1,6 @@
-// Streams whose work runs later, mostly while the host waits. A seed chooses one of the orders that
-// streams and recorded points allow. The emulated CUDA runtime (tests/emulated) and the devices of
-// delayed_device.h enqueue their work here.
+// Asynchronous streams: work runs later, mostly while the host waits. A seed chooses one of the
+// orders that streams and recorded points allow. The emulated CUDA runtime (tests/emulated) and the
+// devices of delayed_device.h enqueue their work here.
 #pragma once
 
 #include <condition_variable>
@@ -63,9 +63,10 @@ class Scheduler {
   /// open capture joins it. Error if only one of stream and point belongs to a capture.
   Point enqueue(Stream& stream, Work work = {}, std::vector<Point> after = {});
   bool may_wait(const Stream& stream, const Node& point) const;
-  /// A point that its stream does not pass before let_go(). Then it runs `work`, after `after`.
+  /// A point that its stream does not pass before let_go().
   Point hold(Stream& stream);
-  void let_go(Node& held, Work work, const std::vector<Point>& after);
+  /// The stream runs `work`, after `after`, and passes. Only the first call counts.
+  void let_go(Node& held, Work work = {}, const std::vector<Point>& after = {});
 
   /// Runs work until `done` is true and releases the lock between steps.
   void run_until(Lock& lock, const std::function<bool()>& done);
@@ -105,7 +106,7 @@ struct Graph {
   std::vector<Entry> entries;
   std::size_t lanes = 0;
 
-  /// Of work that computes.
+  /// The number of nodes that compute.
   std::size_t nodes() const;
 };
 

@@ -18,7 +18,7 @@ class Call {
   Streams::Lock lock_;
 };
 
-/// With what CUDA's calls say of it.
+/// With the state that CUDA's calls report.
 struct CudaCapture : streams::Capture {
   unsigned long long number = 0;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
