@@ -1,248 +1,158 @@
-// Streams with deferred work, and the graphs that captured streams fill. Work runs when a caller
-// waits for it. A seed chooses the order among those that streams and the points between them
-// allow. Not thread-safe.
+// Streams, events and the clock of emulated CUDA devices. Enqueued work runs when the host waits
+// for it, in an order that the seed chooses (streams/scheduler.h).
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
-#include <map>
 #include <memory>
-#include <random>
-#include <set>
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "host_device.h"
+#include "ringlet/core/graph.h"
+#include "streams/scheduler.h"
 
 namespace ringlet {
 
-class DelayedStreams {
+class DelayedStreams : public HostDevice {
  public:
-  struct Work {
-    std::function<void()> call = {};
-    bool computes = false;  // neither a copy to or from the host nor a mere point in a stream
-  };
-  struct Node;
-  using Point = std::shared_ptr<Node>;
-  /// A stream's exchange with something outside its device, called each time that it is enqueued.
-  /// `arrived`: the point where the stream reaches it. Returns the points that it waits for then.
-  using Meeting = std::function<std::vector<Point>(const Point& arrived)>;
-  struct Stream {
-    std::deque<Point> waiting;
-    Point last = {};    // null: nothing was given yet
-    unsigned turn = 0;  // the highest runs
-  };
-  struct Node {
-    Work work = {};
-    Stream* stream = nullptr;
-    std::vector<Point> after = {};  // of other streams
-    Stream* capture = nullptr;      // that it is part of, by the stream that it began with
-    bool done = false;
-    bool promised = false;
-    Meeting meeting = {};  // of what is captured; behind `work`
-  };
-  /// In the order in which they were captured.
-  using Graph = std::vector<Point>;
+  static constexpr int kDevices = 4;
+  static constexpr double kTick = 1e-3;  // seconds of the clock for an operation that computes
 
-  explicit DelayedStreams(unsigned seed) : random_(seed) {}
-
-  Stream* make() { return &streams_.emplace_back(); }
-
-  /// The end of what the stream was given; null where it was given nothing.
-  Point last(Stream& stream) const {
-    const Capture* capture = capture_of(stream);
-    return capture ? capture->ends.at(&stream) : stream.last;
+  /// How often the host has waited until the devices had nothing left to compute.
+  int ran_dry() const { return ran_dry_; }
+  /// For libraries; stream() returns its streams. Its lock is held while work runs.
+  streams::Scheduler& scheduler() { return scheduler_; }
+  streams::Work computing(Call call) {
+    const auto run = [this, call = std::move(call)] {
+      call();
+      ++computed_;
+    };
+    return {moving(run).start, true};
   }
 
-  /// Behind what the stream was given before, and behind the points `after`. A stream that waits
-  /// for what is captured is captured, too.
-  void give(Stream& stream, Work work, std::vector<Point> after = {}) {
-    std::erase(after, nullptr);
-    const auto captured =
-        std::find_if(after.begin(), after.end(), [](const Point& point) { return point->capture; });
-    Stream* capture = captured != after.end() ? (*captured)->capture : nullptr;
-    if (capture || captures(stream))
-      return add_to_graph(capture, stream, {std::move(work), nullptr, std::move(after)});
-    stream.last = std::make_shared<Node>(Node{std::move(work), &stream, std::move(after)});
-    if (stream.waiting.empty()) {
-      stream.turn = static_cast<unsigned>(random_());
-      busy_.push_back(&stream);
-    }
-    stream.waiting.push_back(stream.last);
+  void give(Device device, Call call) override {
+    const Lock lock(scheduler_.mutex());
+    scheduler_.enqueue(current(device), computing(std::move(call)));
   }
 
-  /// For a captured stream: a meeting behind what it was given before.
-  void meet(Stream& stream, Meeting meeting) {
-    Node node;
-    node.meeting = std::move(meeting);
-    add_to_graph(nullptr, stream, std::move(node));
+  bool is_asynchronous() const override { return true; }
+  void synchronize(Device) override {
+    check_not_capturing("waiting for the device");
+    run_all();
+    ++ran_dry_;
   }
-  /// One of no stream.
-  Point give_beside(Work work, std::vector<Point> after) {
-    std::erase(after, nullptr);
-    kept_.push_back(std::make_shared<Node>(Node{std::move(work), nullptr, std::move(after)}));
-    return kept_.back();
-  }
-
-  /// A point that is not reached before another caller's keep(); work that waits for it waits.
-  Point promise() {
-    ++promises_;
-    auto point = std::make_shared<Node>();
-    point->promised = true;
-    return point;
-  }
-  /// It is reached when `work` is done, after the points `after`. Only the first call counts.
-  void keep(const Point& point, Work work, std::vector<Point> after) {
-    if (!std::exchange(point->promised, false)) return;
-    --promises_;
-    point->work = std::move(work);
-    point->after = std::move(after);
-    kept_.push_back(point);
+  /// By operations done, however long the host takes for them or for anything else.
+  std::unique_ptr<DeviceTime> device_time(Device device) override {
+    check_not_capturing("a point in the device's time");
+    const Lock lock(scheduler_.mutex());
+    auto time = std::make_unique<Ticks>(*this);
+    time->point =
+        scheduler_.enqueue(current(device), moving([this, at = time->at] { *at = computed_; }));
+    return time;
   }
 
-  /// Does what `point` needs, and perhaps other work; calls `pause` while all that is left waits
-  /// for a promise. False where nothing was left to compute then even if it did no other.
-  bool run_until(const Point& point, const std::function<void()>& pause) {
-    std::set<const Node*> needed;
-    if (point) need(point, needed);
-    bool busy = false;
-    for (const Stream* stream : busy_)
-      for (const Point& node : stream->waiting)
-        busy = busy || (node->work.computes && !needed.contains(node.get()));
-    while (point && !point->done) run_or_pause(pause);
-    return busy;
+  std::unique_ptr<DeviceStream> make_stream(Device device) override {
+    const Lock lock(scheduler_.mutex());
+    return std::make_unique<OwnStream>(device, new_stream());
   }
-  void run_all(const std::function<void()>& pause) {
-    while (!kept_.empty() || !busy_.empty()) run_or_pause(pause);
+  std::unique_ptr<DeviceEvent> make_event(Device device) override {
+    return std::make_unique<OwnEvent>(*this, device);
   }
-  /// Runs some work that is ready, from the stream with the highest turn: streams run far ahead of
-  /// each other. False if there is none.
-  bool run_any() {
-    constexpr unsigned kTurn = 16;
-    if (random_() % kTurn == 0) draw_turns();
-    Stream* next = nullptr;
-    for (Stream* stream : busy_)
-      if (is_ready(*stream->waiting.front()) && (!next || stream->turn > next->turn)) next = stream;
-    std::vector<std::size_t> kept;
-    for (std::size_t i = 0; i < kept_.size(); ++i)
-      if (is_ready(*kept_[i])) kept.push_back(i);
-    if (!next && kept.empty()) return false;
-    if (!kept.empty() && (!next || turn_of_kept_ > next->turn)) {
-      const std::size_t chosen = kept[random_() % kept.size()];
-      const Point node = kept_[chosen];
-      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(chosen));
-      run(*node);
-    } else {
-      const Point node = next->waiting.front();
-      next->waiting.pop_front();
-      if (next->waiting.empty()) std::erase(busy_, next);
-      run(*node);
-    }
-    return true;
+  void* stream(Device device) override {
+    const Lock lock(scheduler_.mutex());
+    return &current(device);
+  }
+  bool is_captured(Device device) override {
+    const Lock lock(scheduler_.mutex());
+    return current(device).capture != nullptr;
   }
 
-  void begin_capture(Stream& stream) {
-    captures_.emplace(&stream, Capture{});
-    add_to_graph(&stream, stream, {});
-  }
-  /// Error where the stream that the capture began with does not wait for all that was captured.
-  Graph end_capture(Stream& origin) {
-    const Capture capture = std::move(captures_.at(&origin));
-    captures_.erase(&origin);
-    std::set<const Node*> joined;
-    need(capture.ends.at(&origin), joined);
-    RINGLET_CHECK_EQ(joined.size(), capture.graph.size(), "[graph] nodes that the end waits for");
-    return capture.graph;
-  }
-  void abandon_capture(Stream& origin) {
-    forget(captures_.at(&origin).graph);
-    captures_.erase(&origin);
-  }
-  /// Its meetings, when it goes: events may know points of it still.
-  static void forget(const Graph& graph) {
-    for (const Point& node : graph) node->meeting = nullptr;
-  }
-  bool captures(const Stream& stream) const { return capture_of(stream) != nullptr; }
+ protected:
+  using Lock = streams::Scheduler::Lock;
+  using Point = streams::Point;
+  using Stream = streams::Stream;
 
-  /// How much work that computes was done so far.
-  std::uint64_t computed() const { return computed_; }
+  DelayedStreams(unsigned seed, std::size_t devices) : scheduler_(seed), streams_(devices) {}
+
+  static std::size_t index(Device device) { return static_cast<std::size_t>(device.index); }
+  /// The stream of this thread's work.
+  Stream& current(Device device) {
+    Stream* const stream = chosen()[index(device)];
+    return stream ? *stream : streams_[index(device)];
+  }
+  Stream* new_stream() { return &streams_.emplace_back(); }
+
+  /// Work that does not compute.
+  static streams::Work moving(Call call) {
+    return {[call = std::move(call)](Stream&) -> streams::Step {
+      call();
+      return nullptr;
+    }};
+  }
+  void wait_for(const Point& point, Lock& lock) {
+    ran_dry_ += scheduler_.computes_more_than(point) ? 0 : 1;
+    scheduler_.run_until(lock, [&] { return streams::is_done(point); });
+  }
+  void run_all() {
+    Lock lock(scheduler_.mutex());
+    scheduler_.run_until(lock, [&] { return scheduler_.is_idle(); });
+  }
 
  private:
-  /// One that has not ended.
-  struct Capture {
-    std::map<const Stream*, Point> ends = {};  // of the streams in it
-    Graph graph = {};
+  struct Ticks final : DeviceTime {
+    explicit Ticks(DelayedStreams& owner) : owner(owner) {}
+    double seconds_since(const DeviceTime& earlier) const override {
+      Lock lock(owner.scheduler_.mutex());
+      owner.wait_for(point, lock);
+      return kTick * static_cast<double>(*at - *dynamic_cast<const Ticks&>(earlier).at);
+    }
+    DelayedStreams& owner;
+    std::shared_ptr<std::uint64_t> at = std::make_shared<std::uint64_t>(0);
+    Point point;
   };
 
-  const Capture* capture_of(const Stream& stream) const {
-    for (const auto& [origin, capture] : captures_)
-      if (capture.ends.contains(&stream)) return &capture;
-    return nullptr;
-  }
-  /// To the capture that began with `origin`; null: to the one that the stream is in.
-  void add_to_graph(Stream* origin, Stream& stream, Node node) {
-    for (auto& [began, capture] : captures_)
-      if (!origin && capture.ends.contains(&stream)) origin = began;
-    const auto found = captures_.find(origin);
-    RINGLET_CHECK(found != captures_.end(),
-                  "[device] what was captured is waited for outside of its graph");
-    auto& [ends, graph] = found->second;
-    for (const Point& point : node.after)
-      RINGLET_CHECK(point->capture == origin, "[device] a graph waits for what is outside of it");
-    Point& last = ends[&stream];
-    if (last) node.after.push_back(last);
-    node.capture = origin;
-    last = std::make_shared<Node>(std::move(node));
-    graph.push_back(last);
-  }
-
-  /// The point, what it comes behind, and so on.
-  static void need(const Point& first, std::set<const Node*>& all) {
-    std::vector<Point> open{first};
-    while (!open.empty()) {
-      const Point point = open.back();
-      open.pop_back();
-      if (point->done || !all.insert(point.get()).second) continue;
-      open.insert(open.end(), point->after.begin(), point->after.end());
-      if (!point->stream) continue;
-      for (const Point& before : point->stream->waiting) {
-        if (before == point) break;
-        open.push_back(before);
-      }
+  struct OwnStream final : DeviceStream {
+    OwnStream(Device device, Stream* stream) : device(device), stream(stream) {}
+    const void* enter() override { return std::exchange(chosen()[index(device)], stream); }
+    void leave(const void* before) override {
+      chosen()[index(device)] = static_cast<Stream*>(const_cast<void*>(before));
     }
+    Device device;
+    Stream* stream;
+  };
+
+  struct OwnEvent final : DeviceEvent {
+    OwnEvent(DelayedStreams& owner, Device device) : owner(owner), device(device) {}
+    void record() override {
+      const Lock lock(owner.scheduler_.mutex());
+      point = owner.current(device).last;
+    }
+    void make_wait(Device waiting) override {
+      const Lock lock(owner.scheduler_.mutex());
+      if (point) owner.scheduler_.enqueue(owner.current(waiting), {}, {point});
+    }
+    bool done() override {
+      const Lock lock(owner.scheduler_.mutex());
+      owner.scheduler_.step();  // so that polling ends
+      return streams::is_done(point);
+    }
+    DelayedStreams& owner;
+    Device device;
+    Point point;
+  };
+
+  static std::array<Stream*, kDevices>& chosen() {
+    thread_local std::array<Stream*, kDevices> streams{};
+    return streams;
   }
 
-  static bool is_ready(const Node& node) {
-    return std::all_of(node.after.begin(), node.after.end(),
-                       [](const Point& point) { return point->done; });
-  }
-  void run(Node& node) {
-    if (node.work.call) node.work.call();
-    if (node.work.computes) ++computed_;
-    node.work = {};
-    node.after.clear();
-    node.done = true;
-  }
-  void run_or_pause(const std::function<void()>& pause) {
-    if (run_any()) return;
-    RINGLET_CHECK(promises_ > 0, "[device] its streams wait for each other");
-    pause();
-  }
-  void draw_turns() {
-    turn_of_kept_ = static_cast<unsigned>(random_());
-    for (Stream* stream : busy_) stream->turn = static_cast<unsigned>(random_());
-  }
-
-  std::mt19937 random_;
-  std::deque<Stream> streams_;  // none ever goes
-  std::vector<Stream*> busy_;   // those with work: a program makes thousands, and few have any
-  std::deque<Point> kept_;      // of no stream
-  unsigned turn_of_kept_ = 0;
-  std::uint64_t computed_ = 0;
-  int promises_ = 0;  // not kept yet
-  std::map<Stream*, Capture> captures_;
+  streams::Scheduler scheduler_;
+  std::deque<Stream> streams_;  // the devices' own first; kept, since blocks of memory name them
+  std::uint64_t computed_ = 0;  // operations so far
+  std::atomic<int> ran_dry_{0};
 };
 
 }  // namespace ringlet

@@ -19,6 +19,7 @@
 #include "delayed_device.h"
 #include "device.h"
 #include "ringlet/comm/transports/nccl_functions.h"
+#include "ringlet/core/ops/combine.h"
 
 namespace ringlet {
 
@@ -79,8 +80,6 @@ class FakeNccl {
   }
 
  private:
-  using Point = DelayedDevice::Point;
-
   struct Call {
     std::string what;
     const void* from;
@@ -90,21 +89,17 @@ class FakeNccl {
     ncclRedOp_t op;
     int peer;  // or the root
   };
-  struct Half {  // of a send and its receive
-    std::byte* data;
-    std::size_t nbytes;
-    Point arrived, moved;
-  };
-  struct Joint {  // a collective of all ranks
-    std::vector<Call> calls;
-    std::vector<Point> arrived;
-    Point moved;
+  /// A call that is enqueued on its rank's stream.
+  struct Enqueued {
+    Call call;
+    streams::Point arrived;
+    streams::Point passed;  // held until the calls of all concerned ranks are enqueued
   };
   struct World {
     int size = 0;
     int joined = 0;
-    std::map<std::pair<int, int>, std::deque<Half>> sends, receives;
-    std::map<int, Joint> joints;
+    std::map<std::pair<int, int>, std::deque<Enqueued>> sends, receives;
+    std::map<int, std::map<int, Enqueued>> joints;  // collectives by number, then by rank
   };
   struct Communicator {
     Communicator(World* world, int rank) : world(world), rank(rank) {}
@@ -113,7 +108,7 @@ class FakeNccl {
     int polls = 0;                 // until the request has been taken
     std::function<void()> taking;  // enqueues it on the device
     ncclResult_t error = ncclSuccess;
-    std::vector<Point> promised;
+    std::vector<streams::Point> held;
     int joints = 0;
     bool gone = false;
     std::shared_ptr<const int> graphs = std::make_shared<int>();  // also owned by its graphs
@@ -156,74 +151,77 @@ class FakeNccl {
     return ncclInProgress;
   }
 
+  streams::Scheduler& scheduler() { return device_.scheduler(); }
+
   void give(const Open& group) {
-    device_.meet_on(
-        group.stream, [this, group, graph = group.communicator->graphs](const Point& arrived) {
-          const std::lock_guard lock(mutex_);
-          Communicator& communicator = *group.communicator;
-          std::vector<Point> moved;
-          if (communicator.gone) return moved;  // kernels of a replay see it immediately
-          Group asked;
-          for (const Call& call : group.calls) {
-            const bool to_peer = call.what == "send" || call.what == "receive";
-            asked.push_back({call.what, to_peer ? call.peer : -1, call.count * size_of(call.type)});
-            moved.push_back(to_peer ? meet(communicator, call, arrived)
-                                    : join(communicator, call, arrived));
-          }
-          groups_[communicator.rank].push_back(std::move(asked));
-          return moved;
-        });
+    const auto enqueue_calls = [this, group,
+                                graph = group.communicator->graphs](streams::Stream& stream) {
+      if (group.communicator->gone) return;  // kernels of a replay see it immediately
+      enqueue(*group.communicator, group.calls, stream);
+    };
+    scheduler().call(*static_cast<streams::Stream*>(group.stream), enqueue_calls);
   }
 
-  Point promise(Communicator& communicator) {
-    communicator.promised.push_back(device_.promise());
-    return communicator.promised.back();
+  void enqueue(Communicator& communicator, const std::vector<Call>& calls,
+               streams::Stream& stream) {
+    const streams::Point arrived = scheduler().enqueue(stream);
+    Group& asked = groups_[communicator.rank].emplace_back();
+    for (const Call& call : calls) {
+      const bool to_peer = call.what == "send" || call.what == "receive";
+      asked.push_back({call.what, to_peer ? call.peer : -1, call.count * size_of(call.type)});
+      communicator.held.push_back(scheduler().hold(stream));
+      const Enqueued own{call, arrived, communicator.held.back()};
+      if (to_peer)
+        meet(communicator, own);
+      else
+        join(communicator, own);
+    }
   }
 
-  Point meet(Communicator& communicator, const Call& call, const Point& arrived) {
+  void meet(const Communicator& communicator, const Enqueued& own) {
     World& world = *communicator.world;
-    const bool sends = call.what == "send";
+    const bool sends = own.call.what == "send";
+    if (sends && lost_.contains(communicator.rank)) return;
+    const int peer = own.call.peer;
     const std::pair way =
-        sends ? std::pair(communicator.rank, call.peer) : std::pair(call.peer, communicator.rank);
-    auto& theirs = (sends ? world.receives : world.sends)[way];
-    Half mine{static_cast<std::byte*>(sends ? const_cast<void*>(call.from) : call.to),
-              call.count,
-              arrived,
-              {}};
-    if (sends && lost_.contains(communicator.rank)) return promise(communicator);
-    if (theirs.empty()) {
-      mine.moved = promise(communicator);
-      (sends ? world.sends : world.receives)[way].push_back(mine);
-      return mine.moved;
-    }
-    const Half other = theirs.front();
+        sends ? std::pair(communicator.rank, peer) : std::pair(peer, communicator.rank);
+    std::deque<Enqueued>& theirs = (sends ? world.receives : world.sends)[way];
+    if (theirs.empty()) return (sends ? world.sends : world.receives)[way].push_back(own);
+    const Enqueued other = theirs.front();
     theirs.pop_front();
-    RINGLET_CHECK_EQ(other.nbytes, mine.nbytes, "[fake nccl] bytes from rank ", way.first, " to ",
+    const Call &from = (sends ? own : other).call, &to = (sends ? other : own).call;
+    RINGLET_CHECK_EQ(from.count, to.count, "[fake nccl] bytes from rank ", way.first, " to ",
                      way.second);
-    const Half &from = sends ? mine : other, &to = sends ? other : mine;
-    device_.keep(other.moved, [=] { std::memcpy(to.data, from.data, from.nbytes); },
-                 {other.arrived, arrived});
-    return other.moved;
+    complete({own, other}, [=] { std::memcpy(to.to, from.from, from.count); });
   }
 
-  Point join(Communicator& communicator, const Call& call, const Point& arrived) {
+  void join(Communicator& communicator, const Enqueued& own) {
     World& world = *communicator.world;
-    const int number = communicator.joints++;
-    Joint& joint = world.joints[number];
-    if (joint.calls.empty()) {
-      joint.moved = promise(communicator);
-      joint.calls.resize(static_cast<std::size_t>(world.size));
+    const auto joint = world.joints.try_emplace(communicator.joints++).first;
+    joint->second.emplace(communicator.rank, own);
+    if (static_cast<int>(joint->second.size()) < world.size) return;
+    std::vector<Enqueued> all;
+    std::vector<Call> calls;
+    for (const auto& [rank, each] : joint->second) {
+      all.push_back(each);
+      calls.push_back(each.call);
     }
-    joint.calls[static_cast<std::size_t>(communicator.rank)] = call;
-    joint.arrived.push_back(arrived);
-    if (static_cast<int>(joint.arrived.size()) == world.size) {
-      device_.keep(
-          joint.moved, [calls = joint.calls] { run(calls); }, joint.arrived);
-      const Point moved = joint.moved;
-      world.joints.erase(number);
-      return moved;
+    world.joints.erase(joint);
+    complete(all, [calls] { run(calls); });
+  }
+
+  /// `move` runs once, when all have arrived and before any has passed.
+  void complete(const std::vector<Enqueued>& all, const std::function<void()>& move) {
+    std::vector<streams::Point> arrived;
+    for (const Enqueued& each : all) {
+      if (!each.passed->held) return;  // aborted: its peers wait for their own abort
+      arrived.push_back(each.arrived);
     }
-    return joint.moved;
+    const auto once = [move, moved = std::make_shared<bool>(false)] {
+      if (!std::exchange(*moved, true)) move();
+    };
+    for (const Enqueued& each : all)
+      scheduler().let_go(*each.passed, device_.computing(once), arrived);
   }
 
   // ---- the results of collectives -----------------------------------------------------------
@@ -339,7 +337,7 @@ class FakeNccl {
     {
       const std::lock_guard lock(self.mutex_);
       if (std::exchange(communicator.gone, true)) return self.misuse();
-      for (const Point& point : communicator.promised) self.device_.keep(point, {}, {});
+      for (const streams::Point& point : communicator.held) self.scheduler().let_go(*point);
     }
     while (communicator.graphs.use_count() > 1)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -423,7 +421,7 @@ class FakeNccl {
   }
 
   DelayedDevice& device_;
-  std::recursive_mutex mutex_;  // replays run on the device's thread
+  std::recursive_mutex& mutex_ = scheduler().mutex();
   std::uint64_t ids_ = 0;
   std::map<std::string, World> worlds_;
   std::deque<std::unique_ptr<Communicator>> communicators_;  // including destroyed ones

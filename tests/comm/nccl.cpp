@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -45,6 +46,15 @@ struct Gpus {
   void run(const std::function<void(const Group&)>& rank_main, int n,
            const GroupOptions& options = {}) const {
     CHECK_EQ(failure(rank_main, n, options), "nothing failed");
+  }
+  /// A point of this thread's stream, held until let_go().
+  streams::Point hold(Device on) {
+    const std::lock_guard lock(device.scheduler().mutex());
+    return device.scheduler().hold(*static_cast<streams::Stream*>(device.stream(on)));
+  }
+  void let_go(const streams::Point& held) {
+    const std::lock_guard lock(device.scheduler().mutex());
+    device.scheduler().let_go(*held);
   }
   void check_all_aborted(int ranks) const {
     CHECK(nccl.made() == ranks);
@@ -467,16 +477,16 @@ TEST_CASE("nccl: a replay goes behind the collectives that were called before it
 
 TEST_CASE("nccl: a replay waits on the device for what other streams were given before") {
   Gpus gpus;
-  const DelayedDevice::Point computed = gpus.device.promise();
   gpus.run(
       [&](const Group& group) {
         const RankGraph own(group);
         const Tensor y = zeros({100}, DType::f32, own.device);
         const Stream beside(own.device);
+        streams::Point held;
         Work work;
         {
           const StreamGuard on(beside);
-          gpus.device.give_to(gpus.device.stream(own.device), {}, {computed});
+          held = gpus.hold(own.device);
           work = group.all_reduce(y);
         }
         own.graph->replay();
@@ -487,7 +497,7 @@ TEST_CASE("nccl: a replay waits on the device for what other streams were given 
           std::this_thread::yield();
         const bool waited = !replayed.done();
         group.barrier();
-        gpus.device.keep(computed, {}, {});
+        gpus.let_go(held);
         RINGLET_CHECK(waited, "the replay has not waited");
         work.wait();
         own.x.to_vector();
@@ -562,21 +572,18 @@ TEST_CASE("nccl: what fails in a replay ends all ranks, and is said at the next 
 
 TEST_CASE("nccl: work that a collective waits for on its own rank is no delay of a peer") {
   Gpus gpus;
-  const DelayedDevice::Point computed = gpus.device.promise();
-  std::thread later([&] {
-    std::this_thread::sleep_for(2s);
-    gpus.device.keep(computed, {}, {});
-  });
   gpus.run(
       [&](const Group& group) {
         const Tensor x = zeros({100});
-        gpus.device.give_to(gpus.device.stream(kGpu), {}, {computed});
+        const auto later = std::async(std::launch::async, [&, held = gpus.hold(kGpu)] {
+          std::this_thread::sleep_for(2s);
+          gpus.let_go(held);
+        });
         group.all_reduce(x).wait();
         x.to_vector();
         group.all_reduce(x).wait();
       },
       2, {.timeout = 1s});
-  later.join();
   CHECK(gpus.nccl.aborted() == 0);
 }
 

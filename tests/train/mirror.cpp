@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph_device.h"
+#include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/step_graphs.h"

@@ -1,6 +1,8 @@
 // Helpers shared by the runtime's functions.
 #pragma once
 
+#include <thread>
+
 #include "streams.h"
 
 namespace ringlet::emulated {
@@ -10,35 +12,25 @@ class Call {
  public:
   Call() : lock_(Streams::instance().mutex()) {}
   Streams& streams() const { return Streams::instance(); }
-  std::unique_lock<std::mutex>& lock() { return lock_; }
+  Streams::Lock& lock() { return lock_; }
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  Streams::Lock lock_;
 };
 
-/// An event: its most recent recording.
-struct Event {
-  std::shared_ptr<Point> point;
-  bool timed = false;
+/// With the state that CUDA's calls report.
+struct CudaCapture : streams::Capture {
+  unsigned long long number = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  std::thread::id thread = std::this_thread::get_id();
+  cudaError_t broken = cudaSuccess;
 };
+inline CudaCapture* capture_of(const Stream* stream) {
+  return static_cast<CudaCapture*>(stream->capture.get());
+}
 
-/// A captured graph: the operations of each stream.
-struct CapturedLanes {
-  std::vector<Capture::Entry> entries;
-  std::size_t lanes = 0;
-  std::size_t works = 0;
-};
-
-/// An instantiated graph with its private streams.
-struct Executable {
-  CapturedLanes graph;
-  std::vector<Stream*> streams;
-};
-
-inline Event* event_of(cudaEvent_t event) { return reinterpret_cast<Event*>(event); }
-
-/// Work that completes in one step.
-Work at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
-             const PinnedBytes& pinned = {});
+/// An operation that completes in one step.
+Operation at_once(const std::string& name, std::function<void(const LaunchOrder&)> work,
+                  const PinnedBytes& pinned = {});
 
 }  // namespace ringlet::emulated

@@ -166,9 +166,6 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
 cudaError_t cudaDeviceSynchronize() {
   Call call;
   if (const cudaError_t refused = refuse_beside_captures()) return note(refused);
-  const cudaError_t status =
-      call.streams().run_until(call.lock(), [&] { return call.streams().is_idle(); });
-  call.streams().host_has_seen_all();
-  return note(status);
+  return note(call.streams().finish_all(call.lock()));
 }
 }

@@ -94,13 +94,13 @@ bool is_possible(const Registered& function, const Kernel& kernel, const LaunchS
              std::max<std::size_t>(function.dynamic_bytes, kernel.shared_bytes);
 }
 
-Work launch_of(Kernel& kernel, const LaunchShape& shape, std::vector<std::byte> parameters) {
+Operation launch_of(Kernel& kernel, const LaunchShape& shape, std::vector<std::byte> parameters) {
   const auto start = [&kernel, shape,
                       parameters = std::move(parameters)](const LaunchOrder& order) -> Step {
     const std::uint64_t seed =
         settings().seed == 0 ? 0 : settings().seed * 1000003 + order.operation;
     auto launch = std::make_shared<Launch>(kernel, shape, parameters, order, seed);
-    return [launch](std::int64_t instructions) { return launch->run(instructions); };
+    return [launch] { return launch->run(kSlice); };
   };
   return {kernel.name, start};
 }

@@ -20,7 +20,7 @@ bool is_pinned(const void* pointer) {
   return region && region->owner() == kHost;
 }
 
-Work copy_work(void* to, const void* from, std::size_t nbytes) {
+Operation copy_of(void* to, const void* from, std::size_t nbytes) {
   PinnedBytes pinned;
   if (is_pinned(to))
     pinned = {static_cast<std::byte*>(to), nbytes, true};
@@ -48,13 +48,10 @@ cudaError_t copy(void* to, const void* from, std::size_t nbytes, cudaStream_t st
                     }));
     return cudaSuccess;
   }
-  call.streams().enqueue(on, copy_work(to, from, nbytes));
+  call.streams().enqueue(on, copy_of(to, from, nbytes));
   if (region_of(to)) return cudaSuccess;
   if (on->capture) return note(cudaErrorStreamCaptureUnsupported);
-  const cudaError_t status =
-      call.streams().run_until(call.lock(), [&] { return call.streams().is_idle(on); });
-  call.streams().host_has_seen(on->clock);
-  return note(status);
+  return note(call.streams().finish(call.lock(), on));
 }
 
 cudaError_t allocate(void** to, std::size_t nbytes, int owner) {
@@ -74,9 +71,7 @@ cudaError_t release(void* pointer) {
   if (const cudaError_t refused = refuse_beside_captures()) return note(refused);
   Region* const region = region_of(pointer);
   if (!region || !region->owns(address_of(pointer))) return note(cudaErrorInvalidValue);
-  const cudaError_t status =
-      call.streams().run_until(call.lock(), [&] { return call.streams().is_idle(); });
-  call.streams().host_has_seen_all();
+  const cudaError_t status = call.streams().finish_all(call.lock());
   region->release(address_of(pointer));
   return note(status);
 }

@@ -93,8 +93,8 @@ void PinnedAccesses::protect(const Access& access) {
   set_pages(access.bytes, PROT_NONE);
 }
 
-void PinnedAccesses::add(const Work& work, OperationOrder::Place place) {
-  Access added{work.name + " on stream " + std::to_string(place.stream), place, work.pinned};
+void PinnedAccesses::add(const Operation& copy, OperationOrder::Place place) {
+  Access added{copy.name + " on stream " + std::to_string(place.stream), place, copy.pinned};
   for (Access& other : accesses_) {
     if (!overlap(other.bytes, added.bytes)) continue;
     if (added.bytes.writes) other.changes_are_fine = true;

@@ -1,25 +1,22 @@
-// Streams: enqueued work runs later, mostly while the host waits. The seed chooses one of the
-// orders that streams and events allow.
+// The streams of the emulated GPUs, with the clocks of the race detection and the host's accesses
+// to pinned memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <random>
 #include <set>
-#include <vector>
 
+#include "../../streams/scheduler.h"
+#include "../emulated.h"
 #include "../gpu/launch.h"
 
 namespace ringlet::emulated {
 
-/// Continues started work for about `instructions`; returns true on completion.
-using Step = std::function<bool(std::int64_t instructions)>;
+using streams::Graph, streams::Point, streams::Step;
+
+constexpr std::int64_t kSlice = 20000;  // instructions of warps between two looks at other streams
+
 /// A range of pinned memory that a copy reads or writes.
 struct PinnedBytes {
   std::byte* data = nullptr;
@@ -27,110 +24,72 @@ struct PinnedBytes {
   bool writes = false;
 };
 
-/// Graph replays start it again.
-struct Work {
+/// A launch or a copy. Graph replays start it again.
+struct Operation {
   std::string name;  // of the kernel or the API call
   std::function<Step(const LaunchOrder&)> start;
   PinnedBytes pinned{};
 };
 
-struct Capture;
-
-/// A recorded position in a stream.
-struct Point {
-  bool done = false;
-  StreamClock clock;
-  std::uint64_t nanoseconds = 0;
-  Capture* capture = nullptr;  // that it was recorded in
-};
-
-struct Item {
-  enum class Kind { work, wait, record };
-  Kind kind = Kind::work;
-  Work work{};
-  std::shared_ptr<Point> point{};
-  std::shared_ptr<const StreamClock> host{};  // what the host had waited for
-};
-
-struct Stream {
+struct Stream : streams::Stream {
   std::uint32_t id = 0;
   int device = 0;
-  std::deque<Item> items;
-  Step running;
-  std::uint32_t enqueued = 0, started = 0;  // works so far
+  std::uint32_t operations = 0;  // enqueued so far
   StreamClock clock;
-  Capture* capture = nullptr;
-  std::size_t lane = 0;  // in the capture
 };
 
-/// The operations of captured streams.
-struct Capture {
-  struct Entry {
-    std::size_t lane = 0;
-    Item item;
+/// A recorded position in a stream.
+struct Recording {
+  struct State {
+    StreamClock clock;
+    std::uint64_t nanoseconds = 0;
   };
-  struct Lane {
-    Stream* stream = nullptr;
-    std::uint32_t items = 0;
-    StreamClock clock;  // by lane: what has been joined
-  };
-  unsigned long long number = 0;
-  std::vector<Lane> lanes;  // the origin first
-  std::vector<Entry> entries;
-  cudaError_t broken = cudaSuccess;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::size_t thread = 0;
+  Point point{};
+  std::shared_ptr<State> state{};  // once the point is done
 };
 
 /// All streams of all devices. Callers hold mutex().
-class Streams {
+class Streams : private streams::Scheduler {
  public:
   static Streams& instance();
 
-  std::mutex& mutex() { return mutex_; }
+  using Scheduler::begin_capture, Scheduler::end_capture, Scheduler::Lock, Scheduler::mutex,
+      Scheduler::replay;
 
   Stream* make(int device);
   void remove(Stream* stream);
   /// The stream of a handle; null names the current device's default stream.
   Stream* of(cudaStream_t stream);
-  bool is_stream(const Stream* stream) const {
-    return streams_.contains(const_cast<Stream*>(stream));
-  }
 
-  void enqueue(Stream* stream, Work work);
-  std::shared_ptr<Point> record(Stream* stream);
-  /// Returns false if only one of stream and point belongs to a capture.
-  bool wait(Stream* stream, const std::shared_ptr<Point>& point);
+  void enqueue(Stream* stream, Operation operation);
+  Recording record(Stream* stream);
+  /// Returns false if only one of stream and recording belongs to a capture.
+  bool wait(Stream* stream, const Recording& recording);
 
-  /// Runs work until `done` is true and releases the lock between steps. Returns the first fault
-  /// since the previous waiting call, or success.
-  cudaError_t run_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
-  bool is_idle(const Stream* stream) const { return stream->items.empty() && !stream->running; }
-  bool is_idle() const;
-  /// Orders everything enqueued later after `clock`: the host has waited for it.
-  void host_has_seen(const StreamClock& clock);
-  void host_has_seen_all();
+  /// The host waits for a stream, for all, or for a recording; later operations come after what it
+  /// waited for. Returns the first fault since the previous waiting call, or success.
+  cudaError_t finish(Lock& lock, const Stream* stream);
+  cudaError_t finish_all(Lock& lock);
+  cudaError_t finish(Lock& lock, const Recording& recording);
   /// Runs a random part of the enqueued work.
   void go_on();
 
   std::uint64_t nanoseconds() const { return nanoseconds_; }
-  cudaError_t take_fault();
   int faults() const { return faults_; }
   /// Reports a fault: it is printed and returned by the next waiting call.
   void fail(const std::exception& error);
 
  private:
-  bool step();
-  bool advance(Stream& stream);
-  bool can_advance(const Stream& stream) const;
+  Streams();
+  void enqueue_now(Stream& stream, const std::shared_ptr<const Operation>& operation);
+  Step start(Stream& stream, const Operation& operation, OperationOrder::Place place);
+  cudaError_t host_has_seen(const StreamClock& clock);
 
-  std::mutex mutex_;
-  std::condition_variable enqueued_;
   std::set<Stream*> streams_;
   std::map<int, Stream*> defaults_;
   std::uint32_t next_id_ = 0;
   std::shared_ptr<const StreamClock> host_ = std::make_shared<const StreamClock>();
-  std::mt19937_64 random_;
+  std::mt19937_64 random_{settings().seed};
   std::uint64_t nanoseconds_ = 0;
   cudaError_t fault_ = cudaSuccess;
   int faults_ = 0;
