@@ -139,7 +139,8 @@ class Builder:
         words = shlex.split(self.command(target if kernels else "libringlet.a", f"-o {target}"))
         compiler = next(i for i, word in enumerate(words) if os.path.basename(word) in ("nvcc", "g++", "clang++", "c++"))
         words = words[compiler:]
-        for flag, count in (("-MD", 1), ("-MF", 2), ("-MQ", 2), ("-gencode", 2), ("--resource-usage", 1), ("-Werror", 1)):
+        for flag, count in (("-MD", 1), ("-MF", 2), ("-MQ", 2), ("-gencode", 2), ("--resource-usage", 1),
+                            ("-Werror", 2 if kernels else 1)):
             while flag in words:
                 at = words.index(flag)
                 del words[at:at + count]
