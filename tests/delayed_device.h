@@ -164,19 +164,9 @@ class DelayedDevice final : public DelayedStreams {
     ~Captured() override { owner.allocator(device).remove_graph(); }
     void replay() override {
       const Lock lock(owner.scheduler().mutex());
-      Stream& stream = owner.current(device);
-      std::vector<Point> begin = ends();  // of the earlier replay
-      begin.push_back(stream.last);
-      for (Stream* const lane : lanes) owner.scheduler().enqueue(*lane, {}, begin);
-      owner.scheduler().replay(graph, lanes);
-      owner.scheduler().enqueue(stream, {}, ends());
+      owner.scheduler().replay(graph, owner.current(device), lanes);
     }
     std::size_t nodes() const override { return graph.nodes(); }
-    std::vector<Point> ends() const {
-      std::vector<Point> all;
-      for (const Stream* lane : lanes) all.push_back(lane->last);
-      return all;
-    }
     DelayedDevice& owner;
     Device device;
     streams::Graph graph;

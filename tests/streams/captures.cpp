@@ -64,7 +64,14 @@ std::optional<Graph> Scheduler::end_capture(Stream& origin) {
   return graph;
 }
 
-void Scheduler::replay(const Graph& graph, const std::vector<Stream*>& lanes) {
+void Scheduler::replay(const Graph& graph, Stream& stream, const std::vector<Stream*>& lanes) {
+  const auto ends = [&] {
+    std::vector<Point> all;
+    for (const Stream* lane : lanes) all.push_back(lane->last);
+    return all;
+  };
+  const Point begin = enqueue(stream, {}, ends());
+  for (Stream* const lane : lanes) enqueue(*lane, {}, {begin});
   std::map<const Node*, Point> now;  // of the capture, to those of this replay
   for (const Graph::Entry& entry : graph.entries) {
     Stream& lane = *lanes[entry.lane];
@@ -76,6 +83,7 @@ void Scheduler::replay(const Graph& graph, const std::vector<Stream*>& lanes) {
       enqueue(lane, entry.node->work, std::move(after));
     now[entry.node.get()] = lane.last;
   }
+  enqueue(stream, {}, ends());
 }
 
 std::size_t Graph::nodes() const {

@@ -55,7 +55,10 @@ bool Scheduler::step() {
 // Returns true once the first node is done.
 bool Scheduler::advance(Stream& stream) {
   const Point node = stream.waiting.front();
-  if (!stream.running && node->work.start) stream.running = node->work.start(stream);
+  if (!stream.running) {
+    on_start(stream, *node);
+    if (node->work.start) stream.running = node->work.start(stream);
+  }
   if (stream.running && !stream.running()) return false;
   stream.running = nullptr;
   stream.waiting.pop_front();
@@ -63,6 +66,7 @@ bool Scheduler::advance(Stream& stream) {
   node->work = {};
   node->after.clear();
   node->done = true;
+  on_done(stream, *node);
   return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -32,12 +33,18 @@ struct Work {
   bool computes = false;  // neither a copy to or from the host nor a mere point
 };
 
+/// Per stream, the number of operations that happened before.
+using StreamClock = std::vector<std::uint32_t>;
+
 struct Node {
   Work work = {};
   std::vector<Point> after = {};  // including the stream's earlier node
   std::shared_ptr<Capture> capture = {};
   bool held = false;
   bool done = false;
+  // Set when it is done, by schedulers that keep them.
+  StreamClock clock = {};
+  std::uint64_t nanoseconds = 0;
 };
 
 struct Stream {
@@ -56,6 +63,9 @@ class Scheduler {
   using Lock = std::unique_lock<std::recursive_mutex>;
 
   explicit Scheduler(std::uint64_t seed) : random_(seed) {}
+  virtual ~Scheduler() = default;
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
 
   std::recursive_mutex& mutex() { return mutex_; }
 
@@ -83,9 +93,14 @@ class Scheduler {
   std::optional<Graph> end_capture(Stream& origin);
   /// Calls `enqueue` with the stream; of a captured one, at each replay, with the replay's stream.
   void call(Stream& stream, std::function<void(Stream&)> enqueue);
-  /// Enqueues captured work; lane i of the capture runs on lanes[i]. The caller orders these
-  /// streams with others.
-  void replay(const Graph& graph, const std::vector<Stream*>& lanes);
+  /// Enqueues captured work, ordered as work of `stream` and after the earlier replay. The graph's
+  /// private streams lanes[i] run it.
+  void replay(const Graph& graph, Stream& stream, const std::vector<Stream*>& lanes);
+
+ protected:
+  /// Before a node's work starts, and when it is done.
+  virtual void on_start(Stream&, const Node&) {}
+  virtual void on_done(const Stream&, Node&) {}
 
  private:
   bool advance(Stream& stream);

@@ -10,13 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "../../streams/scheduler.h"
+
 namespace ringlet::emulated {
 
 /// A launch or copy; 0 is none.
 using OperationId = std::uint32_t;
 
-/// Per stream, the number of operations that happened before.
-using StreamClock = std::vector<std::uint32_t>;
+using streams::StreamClock;
 
 inline void join(StreamClock& into, const StreamClock& from) {
   if (into.size() < from.size()) into.resize(from.size());

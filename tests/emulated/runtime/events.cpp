@@ -5,9 +5,9 @@ namespace {
 
 using namespace ringlet::emulated;
 
-/// An event: its most recent recording.
+/// An event: the point where it was recorded last.
 struct Event {
-  Recording recording{};
+  Point point{};
   bool timed = false;
 };
 
@@ -72,41 +72,40 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Call call;
-  event_of(event)->recording = call.streams().record(call.streams().of(stream));
+  event_of(event)->point = call.streams().enqueue(*call.streams().of(stream));
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Call call;
-  const Recording& recording = event_of(event)->recording;
-  if (!recording.point) return cudaSuccess;  // never recorded
-  if (call.streams().wait(call.streams().of(stream), recording)) return cudaSuccess;
-  return note(cudaErrorStreamCaptureIsolation);
+  const Point& point = event_of(event)->point;
+  if (!point) return cudaSuccess;  // never recorded
+  Stream& waiting = *call.streams().of(stream);
+  if (!call.streams().may_wait(waiting, *point)) return note(cudaErrorStreamCaptureIsolation);
+  call.streams().enqueue(waiting, {}, {point});
+  return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   Call call;
-  const Recording recording = event_of(event)->recording;
-  if (!recording.point) return cudaSuccess;
-  if (recording.point->capture) return note(cudaErrorCapturedEvent);
-  if (!recording.point->done) call.streams().go_on();
-  if (!recording.point->done) return note(cudaErrorNotReady);
-  return note(call.streams().finish(call.lock(), recording));
+  const Point point = event_of(event)->point;
+  if (!point) return cudaSuccess;
+  if (point->capture) return note(cudaErrorCapturedEvent);
+  if (!point->done) call.streams().go_on();
+  if (!point->done) return note(cudaErrorNotReady);
+  return note(call.streams().finish(call.lock(), point));
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   Call call;
-  const Recording recording = event_of(event)->recording;
-  if (!recording.point) return cudaSuccess;
-  if (recording.point->capture) return note(cudaErrorCapturedEvent);
-  return note(call.streams().finish(call.lock(), recording));
+  const Point point = event_of(event)->point;
+  if (!point) return cudaSuccess;
+  if (point->capture) return note(cudaErrorCapturedEvent);
+  return note(call.streams().finish(call.lock(), point));
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   const Call call;
   const Event &from = *event_of(start), &to = *event_of(end);
-  const Point &first = from.recording.point, &last = to.recording.point;
-  if (!from.timed || !to.timed || !first || !last) return note(cudaErrorInvalidValue);
-  if (!first->done || !last->done) return note(cudaErrorNotReady);
-  *milliseconds =
-      static_cast<float>(to.recording.state->nanoseconds - from.recording.state->nanoseconds) /
-      1e6f;
+  if (!from.timed || !to.timed || !from.point || !to.point) return note(cudaErrorInvalidValue);
+  if (!from.point->done || !to.point->done) return note(cudaErrorNotReady);
+  *milliseconds = static_cast<float>(to.point->nanoseconds - from.point->nanoseconds) / 1e6f;
   return cudaSuccess;
 }
 }

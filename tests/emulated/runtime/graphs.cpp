@@ -120,18 +120,12 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
-// A launch comes after earlier ones of the same executable.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   const Call call;
-  Streams& streams = call.streams();
-  Stream* const on = streams.of(stream);
+  Stream* const on = call.streams().of(stream);
   if (on->capture) return note(cudaErrorStreamCaptureUnsupported);
   const auto& [captured, lanes] = *executable_of(graph);
-  for (Stream* const lane : lanes) streams.wait(on, streams.record(lane));
-  const Recording begin = streams.record(on);
-  for (Stream* const lane : lanes) streams.wait(lane, begin);
-  streams.replay(captured, {lanes.begin(), lanes.end()});
-  for (Stream* const lane : lanes) streams.wait(on, streams.record(lane));
+  call.streams().replay(captured, *on, {lanes.begin(), lanes.end()});
   return cudaSuccess;
 }
 }

@@ -79,7 +79,7 @@ void Streams::enqueue_now(Stream& stream, const std::shared_ptr<const Operation>
     join(started.clock, *host);
     return start(started, *operation, place);
   };
-  Scheduler::enqueue(stream, {start_it, true});
+  enqueue(stream, {start_it, true});
   go_on();
 }
 
@@ -101,23 +101,13 @@ Step Streams::start(Stream& stream, const Operation& operation, OperationOrder::
   };
 }
 
-Recording Streams::record(Stream* stream) {
-  const auto state = std::make_shared<Recording::State>();
-  const auto reach = [this, state](streams::Stream& on) -> Step {
-    *state = {static_cast<Stream&>(on).clock, nanoseconds_};
-    return nullptr;
-  };
-  return {Scheduler::enqueue(*stream, {reach}), state};
+void Streams::on_start(streams::Stream& stream, const streams::Node& node) {
+  for (const Point& point : node.after) join(static_cast<Stream&>(stream).clock, point->clock);
 }
 
-bool Streams::wait(Stream* stream, const Recording& recording) {
-  if (!may_wait(*stream, *recording.point)) return false;
-  const auto pass = [state = recording.state](streams::Stream& on) -> Step {
-    join(static_cast<Stream&>(on).clock, state->clock);
-    return nullptr;
-  };
-  Scheduler::enqueue(*stream, {pass}, {recording.point});
-  return true;
+void Streams::on_done(const streams::Stream& stream, streams::Node& node) {
+  node.clock = static_cast<const Stream&>(stream).clock;
+  node.nanoseconds = nanoseconds_;
 }
 
 cudaError_t Streams::finish(Lock& lock, const Stream* stream) {
@@ -132,9 +122,9 @@ cudaError_t Streams::finish_all(Lock& lock) {
   return host_has_seen(all);
 }
 
-cudaError_t Streams::finish(Lock& lock, const Recording& recording) {
-  run_until(lock, [&] { return recording.point->done; });
-  return host_has_seen(recording.state->clock);
+cudaError_t Streams::finish(Lock& lock, const Point& point) {
+  run_until(lock, [&] { return point->done; });
+  return host_has_seen(point->clock);
 }
 
 cudaError_t Streams::host_has_seen(const StreamClock& clock) {

@@ -38,39 +38,24 @@ struct Stream : streams::Stream {
   StreamClock clock;
 };
 
-/// A recorded position in a stream.
-struct Recording {
-  struct State {
-    StreamClock clock;
-    std::uint64_t nanoseconds = 0;
-  };
-  Point point{};
-  std::shared_ptr<State> state{};  // once the point is done
-};
-
 /// All streams of all devices. Callers hold mutex().
-class Streams : private streams::Scheduler {
+class Streams final : public streams::Scheduler {
  public:
   static Streams& instance();
-
-  using Scheduler::begin_capture, Scheduler::end_capture, Scheduler::Lock, Scheduler::mutex,
-      Scheduler::replay;
 
   Stream* make(int device);
   void remove(Stream* stream);
   /// The stream of a handle; null names the current device's default stream.
   Stream* of(cudaStream_t stream);
 
+  using Scheduler::enqueue;
   void enqueue(Stream* stream, Operation operation);
-  Recording record(Stream* stream);
-  /// Returns false if only one of stream and recording belongs to a capture.
-  bool wait(Stream* stream, const Recording& recording);
 
-  /// The host waits for a stream, for all, or for a recording; later operations come after what it
+  /// The host waits for a stream, for all, or for a point; later operations come after what it
   /// waited for. Returns the first fault since the previous waiting call, or success.
   cudaError_t finish(Lock& lock, const Stream* stream);
   cudaError_t finish_all(Lock& lock);
-  cudaError_t finish(Lock& lock, const Recording& recording);
+  cudaError_t finish(Lock& lock, const Point& point);
   /// Runs a random part of the enqueued work.
   void go_on();
 
@@ -81,6 +66,8 @@ class Streams : private streams::Scheduler {
 
  private:
   Streams();
+  void on_start(streams::Stream& stream, const streams::Node& node) override;
+  void on_done(const streams::Stream& stream, streams::Node& node) override;
   void enqueue_now(Stream& stream, const std::shared_ptr<const Operation>& operation);
   Step start(Stream& stream, const Operation& operation, OperationOrder::Place place);
   cudaError_t host_has_seen(const StreamClock& clock);
