@@ -34,7 +34,7 @@ struct Launch {
   const std::function<void(const Group&)>& rank_main;
   int size;
   const GroupOptions& options;
-  std::shared_ptr<Store> store = make_forked_store();
+  std::shared_ptr<Store> store = make_memory_store();
   std::shared_ptr<Alarm> alarm = make_forked_alarm();
 };
 

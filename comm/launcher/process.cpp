@@ -13,8 +13,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -23,6 +21,8 @@
 
 namespace ringlet::comm {
 namespace {
+
+constexpr int kSweeps = 5000;  // ms, for children that hang in the kernel
 
 struct Pipe {
   Socket read;
@@ -103,24 +103,6 @@ void mask_signals(bool all) {
   give_up(start);
 }
 
-/// Kills the children of this process, without allocating. Grandchildren are killed, too: they
-/// become its children when their parents end.
-void kill_all_below() {
-  for (int round = 0; round < 1000; ++round) {
-    const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    char text[4096] = {};
-    const ssize_t n = list < 0 ? 0 : read(list, text, sizeof(text) - 1);
-    if (list >= 0) close(list);
-    if (n <= 0) return;
-    char* at = text;
-    // A number that the buffer cuts off is left to the next round.
-    for (char* end = nullptr; (end = std::strchr(at, ' ')) != nullptr; at = end + 1)
-      kill(static_cast<pid_t>(std::strtol(at, nullptr, 10)), SIGKILL);
-    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
-    usleep(1000);
-  }
-}
-
 /// Ends this process with the status of its child.
 [[noreturn]] void end_like(const siginfo_t& child) {
   if (child.si_code == CLD_EXITED) _exit(child.si_status);
@@ -151,8 +133,7 @@ void kill_all_below() {
   if (program < 0) give_up(start);
   if (program == 0) become(start, self);
   send_report(start, {Report::started, program});
-  if (syscall(SYS_close_range, 0, ~0u, 0) != 0)
-    for (int fd = static_cast<int>(sysconf(_SC_OPEN_MAX)); fd >= 0; --fd) close(fd);
+  closefrom(0);
   while (getppid() == start.parent) {
     siginfo_t child{};
     while (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 && child.si_pid != 0) {
@@ -161,7 +142,7 @@ void kill_all_below() {
     }
     sigwaitinfo(&heard, nullptr);
   }
-  kill_all_below();
+  kill_children();
   kill(0, SIGKILL);  // the group, this process included
   _exit(1);
 }
@@ -182,24 +163,6 @@ void reap(pid_t child) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (waitpid(child, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-/// The children of this process, found in /proc.
-std::vector<pid_t> children() {
-  std::vector<pid_t> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != name.npos) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string text;
-    std::getline(file, text);
-    // "77 (any name) S 76 …": the parent follows the state.
-    const std::size_t end = text.rfind(')');
-    if (end == text.npos || end + 4 > text.size()) continue;
-    if (std::atoi(text.c_str() + end + 4) == getpid()) found.push_back(std::stoi(name));
-  }
-  return found;
 }
 
 }  // namespace
@@ -267,12 +230,19 @@ void adopt_orphans() {
 }
 
 void kill_children() {
-  // A killed child's own children become ours: repeats until there are none.
-  for (int round = 0; round < 100; ++round) {
-    const std::vector<pid_t> all = children();
-    if (all.empty()) return;
-    for (const pid_t child : all) kill(child, SIGKILL);
-    for (const pid_t child : all) reap(child);
+  // Killed children's own children become ours: repeats until there are none.
+  for (int round = 0; round < kSweeps; ++round) {
+    const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    char text[4096] = {};
+    const ssize_t n = list < 0 ? 0 : read(list, text, sizeof(text) - 1);
+    if (list >= 0) close(list);
+    if (n <= 0) return;
+    char* at = text;
+    // A number that the buffer cuts off is left to the next round.
+    for (char* end = nullptr; (end = std::strchr(at, ' ')) != nullptr; at = end + 1)
+      kill(static_cast<pid_t>(std::strtol(at, nullptr, 10)), SIGKILL);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+    usleep(1000);
   }
 }
 

@@ -40,8 +40,8 @@ TEST_CASE("memory store: counters start at 0 and lose nothing") {
   CHECK(store->add("n", -400) == 0);
 }
 
-TEST_CASE("forked store: what one process sets, adds or had set before it was killed, all see") {
-  const auto store = make_forked_store();
+TEST_CASE("memory store: what one process sets, adds or had set before it was killed, all see") {
+  const auto store = make_memory_store();
   store->set("parent", "early");
   for (int child = 0; child < 3; ++child)
     if (fork() == 0) {

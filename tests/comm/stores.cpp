@@ -1,10 +1,6 @@
 #include "ringlet/comm/store.h"
 
 #include <doctest/doctest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -13,7 +9,6 @@
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/error.h"
-#include "ringlet/tests/files.h"
 
 TEST_SUITE_BEGIN("host");
 
@@ -25,20 +20,17 @@ namespace {
 
 /// Three ranks, each with a separate handle to one store.
 struct World {
-  std::unique_ptr<TemporaryFolder> folder;
   std::unique_ptr<TcpStoreServer> server;
   std::vector<std::shared_ptr<Store>> ranks;
 };
 
 World world_over(const std::string& kind) {
   World world;
-  if (kind == "file") world.folder = std::make_unique<TemporaryFolder>();
   const Token token = Token::random();
   if (kind == "tcp")
     world.server = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
   const auto memory = make_memory_store();
   for (int rank = 0; rank < 3; ++rank) {
-    if (kind == "file") world.ranks.push_back(make_file_store(*world.folder / "store"));
     if (kind == "memory") world.ranks.push_back(memory);
     if (kind == "tcp")
       world.ranks.push_back(std::make_shared<TcpStore>(TcpStoreOptions{
@@ -57,7 +49,7 @@ void on_every_rank(World& world, const std::function<void(int, Store&)>& body) {
 }  // namespace
 
 TEST_CASE("all stores keep what was set, wait for what was not, and count") {
-  for (const std::string kind : {"memory", "file", "tcp"}) {
+  for (const std::string kind : {"memory", "tcp"}) {
     CAPTURE(kind);
     World world = world_over(kind);
     Store& first = *world.ranks[0];
@@ -106,22 +98,6 @@ TEST_CASE("all stores keep what was set, wait for what was not, and count") {
     CHECK_EQ(wrong, 0);
     CHECK_EQ(largest, 300);
   }
-}
-
-TEST_CASE("processes share a file store") {
-  const TemporaryFolder folder;
-  const auto store = make_file_store(folder / "store");
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < 3; ++rank) {
-    children.push_back(fork());
-    if (children.back() != 0) continue;
-    for (int i = 0; i < 50; ++i) store->add("count", 1);
-    store->set(str("rank/", rank), "ended");
-    _exit(0);
-  }
-  for (int rank = 0; rank < 3; ++rank) CHECK_EQ(store->get(str("rank/", rank), 10s), "ended");
-  CHECK_EQ(store->add("count", 0), 150);
-  for (const pid_t child : children) waitpid(child, nullptr, 0);
 }
 
 TEST_SUITE_END();
