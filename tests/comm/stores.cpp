@@ -1,6 +1,10 @@
 #include "ringlet/comm/store.h"
 
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -98,6 +102,29 @@ TEST_CASE("all stores keep what was set, wait for what was not, and count") {
     CHECK_EQ(wrong, 0);
     CHECK_EQ(largest, 300);
   }
+}
+
+TEST_CASE("memory store: what one process sets, adds or had set before it was killed, all see") {
+  const auto store = make_memory_store();
+  store->set("parent", "early");
+  for (int child = 0; child < 3; ++child)
+    if (fork() == 0) {
+      const bool heard = store->get("parent", std::chrono::seconds(10)) == "early";
+      for (int i = 0; i < 100; ++i) store->add("n", 1);
+      store->set(std::to_string(child), heard ? std::string("a\0b", 3) : "deaf");
+      kill(getpid(), SIGKILL);
+    }
+  for (int child = 0; child < 3; ++child) {
+    CHECK(store->get(std::to_string(child), std::chrono::seconds(10)) == std::string("a\0b", 3));
+    CHECK(wait(nullptr) > 0);
+  }
+  CHECK(store->add("n", -300) == 0);
+  store->set("n", "a value beside the counter of this name");
+  CHECK(store->add("n", 1) == 1);
+  CHECK_THROWS_WITH_AS(store->get("other", Timeout(10)), "[store] nobody set 'other' within 0.01 s",
+                       Error);
+  CHECK_THROWS_WITH_AS(store->set("big", std::string(std::size_t{65} << 20, '.')),
+                       "[store] no room for 'big'", Error);
 }
 
 TEST_SUITE_END();
