@@ -129,7 +129,7 @@ class Attempt {
     if (stopped_by_ == 0 && launchers.raised())
       launchers.raise(launchers.cause());  // a silent node may receive it later
     if (stopped_by_ == 0 && failed_)
-      return {report_first_failure(job_, {number_, *alarm_, ranks_, done_})};
+      return {report_first_failure(job_, number_, *alarm_, ranks_, done_)};
     for (LocalRank& rank : ranks_) rank.show_errors();
     if (stopped_by_ == 0) return {};
     job_.nodes.stop(stopped_by_);

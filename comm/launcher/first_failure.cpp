@@ -46,18 +46,19 @@ void print_tail(const LocalRank& root, std::ostream& err) {
 
 }  // namespace
 
-int report_first_failure(Job& job, const FailedAttempt& failed) {
-  const std::string cause = failed.alarm.cause();
-  const std::optional<int> culprit = rank_named_first(failed.alarm.culprit());
+int report_first_failure(Job& job, int attempt, const TcpStore& alarm,
+                         std::vector<LocalRank>& ranks, const std::vector<int>& done) {
+  const std::string cause = alarm.cause();
+  const std::optional<int> culprit = rank_named_first(alarm.culprit());
   const std::optional<int> named = rank_named_first(cause);
   const std::optional<int> root = culprit ? culprit : named;  // nothing if no rank is to blame
-  const auto found = std::find_if(failed.ranks.begin(), failed.ranks.end(),
+  const auto found = std::find_if(ranks.begin(), ranks.end(),
                                   [&](const LocalRank& rank) { return rank.rank == root; });
-  const LocalRank* here = found == failed.ranks.end() ? nullptr : &*found;
-  const int code = root ? agree_on_code(job, failed.number, here) : 1;
+  const LocalRank* here = found == ranks.end() ? nullptr : &*found;
+  const int code = root ? agree_on_code(job, attempt, here) : 1;
   // The rank refused its input and the screen shows why.
   const std::string refusal = here != nullptr && here->exit_code == 2 ? here->err.error() : "";
-  for (LocalRank& rank : failed.ranks) {
+  for (LocalRank& rank : ranks) {
     const std::string& error = rank.err.error();
     const bool echo = !refusal.empty() && &rank != here &&
                       (error == refusal || error.starts_with("ringlet: " + cause));
@@ -68,7 +69,7 @@ int report_first_failure(Job& job, const FailedAttempt& failed) {
   if (root && root != named) job.err << "rank " << *root << ": ";
   job.err << cause;
   if (here != nullptr && culprit) job.err << "; it " << here->process.how_it_ended();
-  job.err << those_done(failed.done, root) << '\n';
+  job.err << those_done(done, root) << '\n';
   if (here != nullptr && refusal.empty()) print_tail(*here, job.err);
   job.err.flush();
   return code;

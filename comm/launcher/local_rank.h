@@ -29,15 +29,10 @@ struct LocalRank {
 /// Starts the ranks of this node. InputError if the program or a log cannot be opened.
 std::vector<LocalRank> start_ranks(const Job& job, int attempt);
 
-struct FailedAttempt {
-  int number;
-  const TcpStore& alarm;
-  std::vector<LocalRank>& ranks;
-  const std::vector<int>& done;  // ranks of this node that exited with 0 by themselves
-};
-/// Prints which rank was first to fail, the local ranks that had exited with 0 and, on its node,
-/// its last lines. Bad input (code 2) is two lines: the rank's and this one; peers with the same
-/// error are not shown. Returns the job's exit code: that rank's, on all nodes.
-int report_first_failure(Job& job, const FailedAttempt& failed);
+/// Prints which rank was first to fail, the local ranks that had exited with 0 (`done`) and, on its
+/// node, its last lines. Bad input (code 2) is two lines: the rank's and this one; peers with the
+/// same error are not shown. Returns the job's exit code: that rank's, on all nodes.
+int report_first_failure(Job& job, int attempt, const TcpStore& alarm,
+                         std::vector<LocalRank>& ranks, const std::vector<int>& done);
 
 }  // namespace ringlet::comm
