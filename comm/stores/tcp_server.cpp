@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/comm/stores/tcp_scope.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
+#include "ringlet/comm/stores/tcp_scope.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/thread.h"
 
