@@ -1,9 +1,8 @@
 #include "ringlet/comm/environment.h"
 
 #include <charconv>
-#include <cstdlib>
+#include <cstdio>
 #include <optional>
-#include <string_view>
 
 #include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
@@ -62,20 +61,16 @@ int required(const char* name, long least, long most, const char* beside) {
 
 /// The tasks of node `index` in a list of the tasks of each node, like "2(x3),1".
 int slurm_tasks_of_node(const std::string& list, int index) {
-  const char* at = list.c_str();
-  while (*at != '\0') {
-    char* end = nullptr;
-    const long tasks = std::strtol(at, &end, 10);
-    if (end == at || tasks < 1 || tasks > kMost) break;
-    long times = 1;
-    if (std::string_view(end).substr(0, 2) == "(x") {
-      times = std::strtol(end + 2, &end, 10);
-      if (*end == ')') ++end;
-    }
-    if (index < times) return static_cast<int>(tasks);
-    index -= static_cast<int>(times);
-    at = *end == ',' ? end + 1 : end;
-    if (at == end && *end != '\0') break;
+  for (const char* at = list.c_str();; ++at) {
+    int tasks = 0, times = 1, used = 0;
+    if (std::sscanf(at, "%6d%n", &tasks, &used) != 1 || tasks < 1) break;
+    at += used;
+    used = 0;
+    std::sscanf(at, "(x%6d)%n", &times, &used);
+    at += used;
+    if (index < times) return tasks;
+    index -= times;
+    if (*at != ',') break;
   }
   fail_input("SLURM_STEP_TASKS_PER_NODE=", shown(list),
              ": expected the tasks of each node, like 2(x3),1");

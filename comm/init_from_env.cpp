@@ -21,10 +21,9 @@ class Session {
   Session(const Environment& environment, Timeout timeout) {
     const Token token = Token::from_environment();
     const std::string& host = environment.master_addr;
-    require_token_beyond_loopback(host, token);
     if (environment.rank == 0 && !environment.store_in_launcher)
-      server_ = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{
-          .host = host_to_listen_at(host, token), .port = environment.port, .token = token});
+      server_ = std::make_unique<TcpStoreServer>(
+          TcpStoreServerOptions{.host = host, .port = environment.port, .token = token});
     // Under `ringlet run` each attempt has a separate scope, without the keys of earlier attempts.
     store_ = std::make_unique<TcpStore>(TcpStoreOptions{
         .host = host,

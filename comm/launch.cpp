@@ -1,6 +1,5 @@
 #include "ringlet/comm/launch.h"
 
-#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -11,66 +10,67 @@
 namespace ringlet::comm {
 namespace {
 
-// The error of the first rank that failed.
-class FirstFailure {
- public:
-  explicit FirstFailure(std::shared_ptr<Alarm> alarm) : alarm_(std::move(alarm)) {}
+/// The store's keys of the first failed rank's message, and of whether its input was to blame.
+constexpr const char* kFailure = "failure";
+constexpr const char* kBadInput = "bad input";
 
-  /// Called in a rank's exception handler.
-  void take(int rank, const char* what, bool is_input) {
-    const std::lock_guard lock(mutex_);
-    if (failed_) return;
-    failed_ = true;
-    is_input_ = is_input;
-    // An alarm raised earlier is the cause of this rank's end, too.
-    alarm_->raise(str("rank ", rank, ": ", what));
-    message_ = fuller(alarm_->cause(), what);
-  }
-  void rethrow() const {
-    if (failed_ && is_input_) throw InputError(message_);
-    if (failed_) throw Error(message_);
-  }
-
- private:
-  std::shared_ptr<Alarm> alarm_;
-  std::mutex mutex_;
-  bool failed_ = false;
-  bool is_input_ = false;
-  std::string message_;
-};
-
-void launch_threads(const std::function<void(const Group&)>& rank_main, int n,
-                    const GroupOptions& options) {
-  const std::shared_ptr<Store> store = make_memory_store();
-  const std::shared_ptr<Alarm> alarm = make_local_alarm();
-  FirstFailure failure(alarm);
+void launch_threads(const Launch& launch) {
   std::vector<std::thread> ranks;
-  const auto run = [&](int rank) {
-    try {
-      rank_main(Group(store, alarm, rank, n, options));
-    } catch (const InputError& error) {
-      failure.take(rank, error.what(), true);
-    } catch (const std::exception& error) {
-      failure.take(rank, error.what(), false);
-    } catch (...) {
-      failure.take(rank, "an exception that is no std::exception", false);
-    }
-  };
   try {
-    for (int rank = 0; rank < n; ++rank) ranks.push_back(start_thread([&run, rank] { run(rank); }));
+    for (int rank = 0; rank < launch.size; ++rank)
+      ranks.push_back(start_thread([&launch, rank] { launch.run(rank); }));
   } catch (const std::system_error& error) {  // started ranks must not wait for missing ones
-    failure.take(static_cast<int>(ranks.size()), error.what(), false);
+    launch.record(static_cast<int>(ranks.size()), error.what(), false);
   }
   for (std::thread& rank : ranks) rank.join();
-  failure.rethrow();
 }
 
 }  // namespace
 
+bool Launch::run(int rank) const noexcept {
+  try {
+    rank_main(Group(store, alarm, rank, size, options));
+    return true;
+  } catch (const InputError& error) {
+    record(rank, error.what(), true);
+  } catch (const std::exception& error) {
+    record(rank, error.what(), false);
+  } catch (...) {
+    record(rank, "an exception that is no std::exception", false);
+  }
+  return false;
+}
+
+void Launch::record(int rank, const char* what, bool is_input) const noexcept {
+  try {
+    // An alarm raised earlier is the cause of this rank's end, too.
+    const std::string cause = str("rank ", rank, ": ", what);
+    alarm->raise(cause);
+    if (is_input && alarm->cause() == cause) store->add(kBadInput, 1);
+    if (store->add(kFailure, 1) == 1) store->set(kFailure, what);
+  } catch (const Error&) {  // the store is full: the cause is enough
+  }
+}
+
+void Launch::rethrow() const {
+  if (!alarm->raised()) return;
+  std::string message = alarm->cause();
+  try {
+    if (store->add(kFailure, 0) > 0)
+      message = fuller(message, store->get(kFailure, Timeout::zero()));
+  } catch (const Error&) {  // the rank was killed before it set its message
+  }
+  if (store->add(kBadInput, 0) > 0) throw InputError(message);
+  throw Error(message);
+}
+
 void launch(const std::function<void(const Group&)>& rank_main, int n, LaunchOptions options) {
   RINGLET_CHECK(n > 0, "[launch] of ", n, " ranks");
-  if (options.ranks == Ranks::threads) return launch_threads(rank_main, n, options.group);
-  launch_processes(rank_main, n, options.group, options.signal);
+  const bool threads = options.ranks == Ranks::threads;
+  const Launch launch{rank_main, n, options.group,
+                      threads ? make_local_alarm() : make_forked_alarm()};
+  threads ? launch_threads(launch) : launch_processes(launch, options.signal);
+  launch.rethrow();
 }
 
 }  // namespace ringlet::comm

@@ -24,46 +24,19 @@ using Clock = std::chrono::steady_clock;
 // Ranks that can run end when they see the alarm; the remaining ones are killed after this time.
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// The store key of the first failed rank's message, and of the counter that decides which is
-/// first.
-constexpr const char* kFailure = "failure";
-
-enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2 };
-
-struct Launch {
-  const std::function<void(const Group&)>& rank_main;
-  int size;
-  const GroupOptions& options;
-  std::shared_ptr<Store> store = make_forked_store();
-  std::shared_ptr<Alarm> alarm = make_forked_alarm();
-};
-
 // The whole life of a rank, on the parent's stack: no exception may leave it.
 [[noreturn]] void run_rank(const Launch& launch, int rank, pid_t parent) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kFailed);
-  int code = kDone;
-  const auto failed = [&](const char* what, ExitCode as) {
-    const std::string cause = str("rank ", rank, ": ", what);
-    launch.alarm->raise(cause);
-    code = launch.alarm->cause() == cause ? as : kFailed;
-    try {
-      if (launch.store->add(kFailure, 1) == 1) launch.store->set(kFailure, what);
-    } catch (const Error&) {  // the store is full: the cause is enough
-    }
-  };
+  if (getppid() != parent) _exit(1);
+  bool done = false;
   try {
     backend(DeviceType::cpu).own_inherited_memory();
-    launch.rank_main(Group(launch.store, launch.alarm, rank, launch.size, launch.options));
-  } catch (const InputError& error) {
-    failed(error.what(), kBadInput);
-  } catch (const std::exception& error) {
-    failed(error.what(), kFailed);
-  } catch (...) {
-    failed("an exception that is no std::exception", kFailed);
+    done = launch.run(rank);
+  } catch (const Error& error) {
+    launch.record(rank, error.what(), false);
   }
   std::fflush(nullptr);
-  _exit(code);
+  _exit(done ? 0 : 1);
 }
 
 // The children that have not ended yet.
@@ -71,7 +44,7 @@ class Children {
  public:
   explicit Children(const Launch& launch) : launch_(launch) {}
   ~Children() {
-    kill_all();
+    send(SIGKILL);
     while (!children_.empty()) wait_for_one(100);
   }
   Children(const Children&) = delete;
@@ -88,7 +61,6 @@ class Children {
   }
 
   bool empty() const { return children_.empty(); }
-  bool bad_input() const { return bad_input_; }
 
   /// Waits until a child ends, at most for so many milliseconds.
   void wait_for_one(int milliseconds) {
@@ -108,7 +80,6 @@ class Children {
   void send(int signal) {
     for (const Child& child : children_) kill(child.process, signal);
   }
-  void kill_all() { send(SIGKILL); }
 
  private:
   struct Child {
@@ -122,48 +93,30 @@ class Children {
       const int signal = WTERMSIG(status);
       launch_.alarm->raise(
           str("rank ", rank, " was killed by signal ", signal, " (", strsignal(signal), ")"));
-    } else if (WEXITSTATUS(status) != kDone) {
+    } else if (WEXITSTATUS(status) != 0) {
       launch_.alarm->raise(str("rank ", rank, " exited with code ", WEXITSTATUS(status)));
-      bad_input_ |= WEXITSTATUS(status) == kBadInput;
     }
   }
 
   const Launch& launch_;
   std::vector<Child> children_;
-  bool bad_input_ = false;
 };
 
 }  // namespace
 
-void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
-                      const GroupOptions& group, const std::function<int()>& signal) {
-  const Launch launch{rank_main, n, group};
+void launch_processes(const Launch& launch, const std::function<int()>& signal) {
   Children children(launch);
   std::fflush(nullptr);  // otherwise every child would write it, too
-  for (int rank = 0; rank < n; ++rank) children.start(rank);
+  for (int rank = 0; rank < launch.size; ++rank) children.start(rank);
 
   auto deadline = Clock::time_point::max();
   int sent = 0;
   while (!children.empty()) {
     children.wait_for_one(100);
-    if (signal && sent == 0) {
-      sent = signal();
-      if (sent != 0) children.send(sent);
-    }
-    if (launch.alarm->raised() && deadline == Clock::time_point::max())
-      deadline = Clock::now() + kGrace;
-    if (Clock::now() > deadline) children.kill_all();
+    if (signal && sent == 0 && (sent = signal()) != 0) children.send(sent);
+    if (launch.alarm->raised()) deadline = std::min(deadline, Clock::now() + kGrace);
+    if (Clock::now() > deadline) children.send(SIGKILL);
   }
-  if (!launch.alarm->raised()) return;
-  std::string message = launch.alarm->cause();
-  if (launch.store->add(kFailure, 0) > 0) {
-    try {
-      message = fuller(message, launch.store->get(kFailure, Timeout::zero()));
-    } catch (const Error&) {  // it was killed between add() and set()
-    }
-  }
-  if (children.bad_input()) throw InputError(message);
-  throw Error(message);
 }
 
 }  // namespace ringlet::comm

@@ -1,15 +1,32 @@
-// Ranks as forked processes. The parent waits for them and reports a rank that was killed. It kills
-// the remaining ranks some seconds after the group has failed.
+// The parts of launch(): its state, and ranks as forked processes.
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "ringlet/comm/group.h"
 
 namespace ringlet::comm {
 
-/// launch() with Ranks::processes; the last two arguments are those of LaunchOptions.
-void launch_processes(const std::function<void(const Group&)>& rank_main, int n,
-                      const GroupOptions& group, const std::function<int()>& signal);
+/// The ranks of one launch(), and the first failure among them.
+struct Launch {
+  const std::function<void(const Group&)>& rank_main;
+  int size;
+  const GroupOptions& options;
+  std::shared_ptr<Alarm> alarm;
+  std::shared_ptr<Store> store = make_memory_store();
+
+  /// Runs a rank to its end; false after a failure.
+  bool run(int rank) const noexcept;
+  /// A failure ends the other ranks.
+  void record(int rank, const char* what, bool is_input) const noexcept;
+  /// Throws the first failure, if there is one.
+  void rethrow() const;
+};
+
+/// Runs the ranks as children and waits for them. Reports a rank that was killed, and kills the
+/// remaining ranks some seconds after the group has failed. A signal that `signal` returns is sent
+/// to all of them, once.
+void launch_processes(const Launch& launch, const std::function<int()>& signal);
 
 }  // namespace ringlet::comm

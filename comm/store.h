@@ -1,5 +1,5 @@
-// A store: the few strings that ranks exchange to find each other. Threads use memory, processes of
-// one host a folder, and any ranks TCP.
+// A store: the few strings that ranks exchange to find each other. Threads and forked processes use
+// memory, and any ranks TCP.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,7 @@ class Store {
   virtual std::int64_t add(const std::string& key, std::int64_t amount) = 0;
 };
 
+/// Shared memory, of the threads of this process and of children that it forks later.
 std::shared_ptr<Store> make_memory_store();
-
-/// Shared memory: the parent makes it and shares it with all its children.
-std::shared_ptr<Store> make_forked_store();
-
-/// A folder, of one host or of hosts that share a file system; created if it is missing. Each job
-/// needs a separate, empty one: keys of an earlier job would be taken for those of this one.
-std::shared_ptr<Store> make_file_store(const std::string& folder);
 
 }  // namespace ringlet::comm

@@ -1,41 +1,30 @@
 #include "ringlet/comm/token.h"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
 
 namespace ringlet::comm {
 namespace {
 
 std::string read_token_file(const std::string& path) {
   const std::string variable = "RINGLET_TOKEN_FILE=" + path;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) fail_input(variable, ": cannot open: ", std::strerror(errno));
   struct stat info {};
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  char text[4096];
-  const ssize_t n = regular ? read(fd, text, sizeof(text)) : 0;
-  close(fd);
-  if (!regular) fail_input(variable, ": expected a regular file");
-  if ((info.st_mode & 077) != 0) {
-    char mode[8];
-    std::snprintf(mode, sizeof(mode), "%04o", info.st_mode & 07777);
-    fail_input(variable, ": expected a file of its owner alone (chmod 600), found mode ", mode);
-  }
-  if (n < 0 || n == sizeof(text)) fail_input(variable, ": expected one line with the token");
-  std::string secret(text, static_cast<std::size_t>(n));
+  if (stat(path.c_str(), &info) != 0) fail_input(variable, ": cannot open: ", std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) fail_input(variable, ": expected a regular file");
+  if ((info.st_mode & 077) != 0)
+    fail_input(variable, ": expected a file of its owner alone (chmod 600), found mode 0", std::oct,
+               info.st_mode & 07777);
+  std::string secret = read_file(path);
   secret.erase(secret.find_last_not_of(" \t\r\n") + 1);
   return secret;
 }

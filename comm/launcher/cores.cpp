@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "ringlet/comm/host.h"
@@ -19,17 +18,13 @@ int topology(int cpu, const char* name) {
   return value;
 }
 
-bool by_core(const Processor& a, const Processor& b) {
-  return std::tie(a.socket, a.core, a.number) < std::tie(b.socket, b.core, b.number);
-}
-
 }  // namespace
 
 std::vector<Processor> processors() {
   std::vector<Processor> all;
   for (const int cpu : affinity())
     all.push_back({topology(cpu, "physical_package_id"), topology(cpu, "core_id"), cpu});
-  std::sort(all.begin(), all.end(), by_core);
+  std::sort(all.begin(), all.end());
   return all;
 }
 
@@ -48,18 +43,17 @@ std::vector<std::vector<int>> processors_of_devices(std::vector<Processor> proce
                                                     int threads) {
   const auto devices = static_cast<std::size_t>(n), each = static_cast<std::size_t>(threads);
   if (processors.size() < devices * each) return {};
-  std::sort(processors.begin(), processors.end(), by_core);
-  std::vector<std::pair<std::size_t, Processor>> ranked;  // with its index within its core
-  for (const Processor& processor : processors) {
-    const bool same = !ranked.empty() && ranked.back().second.socket == processor.socket &&
-                      ranked.back().second.core == processor.core;
-    ranked.emplace_back(same ? ranked.back().first + 1 : 0, processor);
+  std::sort(processors.begin(), processors.end());
+  std::vector<std::pair<int, Processor>> ranked;  // with the index within its core
+  for (const Processor& next : processors) {
+    const bool same = !ranked.empty() && ranked.back().second.socket == next.socket &&
+                      ranked.back().second.core == next.core;
+    ranked.emplace_back(same ? ranked.back().first + 1 : 0, next);
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(ranked.begin(), ranked.end());
   ranked.resize(devices * each);
   std::sort(ranked.begin(), ranked.end(),
-            [](const auto& a, const auto& b) { return by_core(a.second, b.second); });
+            [](const auto& a, const auto& b) { return a.second < b.second; });
   std::vector<std::vector<int>> out(devices);
   for (std::size_t i = 0; i < ranked.size(); ++i) out[i / each].push_back(ranked[i].second.number);
   return out;

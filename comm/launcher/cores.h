@@ -1,6 +1,7 @@
 // Assigns processors to the ranks of a host, and to the devices of a rank.
 #pragma once
 
+#include <compare>
 #include <vector>
 
 #include "ringlet/core/device.h"
@@ -12,6 +13,7 @@ struct Processor {
   int socket;
   int core;
   int number;
+  auto operator<=>(const Processor&) const = default;
 };
 
 /// The processors that this process may use, by socket and core.

@@ -34,8 +34,6 @@ struct LauncherOptions {
   /// Time between a signal that is passed on to the ranks and SIGKILL. The default is torchrun's,
   /// and Slurm's KillWait. After a failure it is at most 5 s, from SIGTERM.
   Timeout grace = std::chrono::seconds(30);
-  /// Longest wait for the other nodes' launchers.
-  Timeout join_timeout = std::chrono::minutes(10);
   /// How long a node's launcher may be silent before the other nodes end their ranks.
   Timeout node_timeout = std::chrono::seconds(30);
   /// Binds each rank to dedicated processors, if there are enough.

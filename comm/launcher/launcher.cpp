@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "ringlet/comm/launcher/attempt.h"
+#include "ringlet/comm/launcher/process.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -12,19 +13,18 @@ namespace {
 
 /// Nodes start the next attempt together: otherwise an old rank could meet a new one. Returns the
 /// signal that came in the meantime; 0: all nodes are here.
-int wait_for_nodes(Nodes& nodes, const Signals& signals, const std::string& point,
-                   Timeout timeout) {
-  using Clock = std::chrono::steady_clock;
-  nodes.arrive_at(point);
-  const auto deadline = Clock::now() + timeout;
-  while (!nodes.all_at(point)) {
-    RINGLET_CHECK(Clock::now() < deadline, "[run] not all nodes came to ", point, " within ",
-                  std::chrono::duration<double>(timeout).count(), " s");
-    pollfd entry{signals.fd().fd(), POLLIN, 0};
+int wait_for_nodes(Job& job, const std::string& point) {
+  const Timeout timeout = job.options.grace + kInStep;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  job.nodes.arrive_at(point);
+  while (!job.nodes.all_at(point)) {
+    RINGLET_CHECK(std::chrono::steady_clock::now() < deadline, "[run] not all nodes came to ",
+                  point, " within ", std::chrono::duration<double>(timeout).count(), " s");
+    pollfd entry{job.signals.fd().fd(), POLLIN, 0};
     poll(&entry, 1, kLauncherTick);
-    if (const int number = signals.next(); number != 0) {
-      nodes.stop(number);
-      return number;
+    if (const int signal = job.signals.next(); signal != 0) {
+      job.nodes.stop(signal);
+      return signal;
     }
   }
   return 0;
@@ -33,20 +33,18 @@ int wait_for_nodes(Nodes& nodes, const Signals& signals, const std::string& poin
 }  // namespace
 
 JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostream& err) {
-  // Signals keep their usual effect until there are ranks to pass them on to.
-  Nodes nodes(options);
-  const Signals signals;
+  // The nodes come first: signals keep their usual effect until there are ranks to pass them on to.
+  Job job{options, Nodes(options), {}, out, err};
   adopt_orphans();
   struct Sweep {
     ~Sweep() { kill_children(); }
   } sweep;
   for (int attempt = 0;; ++attempt) {
-    const JobEnd ended = Attempt(options, nodes, signals, attempt, {out, err}).run();
+    const JobEnd ended = run_attempt(job, attempt);
     kill_children();
     if (ended.code == 0 || ended.signal != 0 || attempt == options.max_restarts) return ended;
-    const int number =
-        wait_for_nodes(nodes, signals, str("ended/", attempt), options.grace + kInStep);
-    if (number != 0) return {128 + number, number};
+    if (const int signal = wait_for_nodes(job, str("ended/", attempt)); signal != 0)
+      return {128 + signal, signal};
     err << "ringlet: starting all ranks again, attempt " << attempt + 1 << " of "
         << options.max_restarts << std::endl;
   }

@@ -12,8 +12,8 @@ namespace ringlet::comm {
 /// torchrun's environment variables. Their output goes to `out` and `err`. The first rank to fail,
 /// and its last lines, are printed to `err`.
 ///
-/// It takes the process over: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the ranks, and all
-/// processes below this one are killed before it returns.
+/// It takes the process over, on its main thread. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the
+/// ranks, and all processes below this one are killed before it returns.
 JobEnd run_launcher(const LauncherOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace ringlet::comm

@@ -7,6 +7,8 @@
 namespace ringlet::comm {
 namespace {
 
+/// Longest wait for the other nodes' launchers.
+constexpr Timeout kJoin = std::chrono::minutes(10);
 /// Time for the other nodes to fetch the last value of this node's launcher.
 constexpr auto kLinger = std::chrono::seconds(10);
 
@@ -25,13 +27,11 @@ bool is_here(const std::string& host) {
 Nodes::Nodes(const LauncherOptions& options)
     : options_(options),
       token_(Token::from_environment()),
-      node_rank_(options.node_rank.value_or(0)) {
-  if (token_.empty() && options.nnodes == 1) {
-    token_ = Token::random();
-    token_is_new_ = true;
-  }
-  require_token_beyond_loopback(options.master_addr, token_);
-  open_store();
+      node_rank_(options.node_rank.value_or(0)),
+      port_(options.master_port) {
+  token_is_new_ = token_.empty() && options.nnodes == 1;
+  if (token_is_new_) token_ = Token::random();
+  open_server();
   number_nodes();
   // Under a name that tells the others which launcher has failed.
   store_ = join_store("launchers", this_launcher());
@@ -43,18 +43,16 @@ Nodes::~Nodes() {
   if (server_) server_->wait_for_goodbyes(kLinger);
 }
 
-void Nodes::open_store() {
-  const bool may_keep_it = options_.node_rank.value_or(0) == 0;
-  const bool must_keep_it = may_keep_it && (options_.nnodes == 1 || options_.node_rank);
-  port_ = options_.master_port;
-  if (must_keep_it || (may_keep_it && is_here(options_.master_addr))) try {
-      server_ = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{
-          .host = host_to_listen_at(options_.master_addr, token_), .port = port_, .token = token_});
+void Nodes::open_server() {
+  const bool must_keep_it = node_rank_ == 0 && (options_.nnodes == 1 || options_.node_rank);
+  const bool may_keep_it = must_keep_it || (!options_.node_rank && is_here(options_.master_addr));
+  if (may_keep_it) try {
+      server_ = std::make_unique<TcpStoreServer>(
+          TcpStoreServerOptions{.host = options_.master_addr, .port = port_, .token = token_});
       port_ = server_->port();
     } catch (const InputError&) {
       if (must_keep_it) throw;  // otherwise another launcher of this host was first
     }
-  store_ = join_store("launchers", "a launcher");
 }
 
 std::unique_ptr<TcpStore> Nodes::join_store(const std::string& scope,
@@ -66,17 +64,18 @@ std::unique_ptr<TcpStore> Nodes::join_store(const std::string& scope,
                       .scope = scope,
                       .name = name,
                       .server = "the launcher of node 0",
-                      .timeout = options_.join_timeout,
+                      .timeout = kJoin,
                       .silence = server_ ? Timeout::zero() : options_.node_timeout});
 }
 
 void Nodes::number_nodes() {
-  if (!options_.node_rank && !server_) node_rank_ = static_cast<int>(store_->add("nodes", 1));
-  const bool one_more = node_rank_ >= options_.nnodes;
-  const bool taken = !one_more && store_->add(str("node ", node_rank_), 1) > 1;
-  // A launcher without a place says goodbye before it throws: otherwise the job would end with it.
-  if (one_more || taken) store_.reset();
-  if (one_more) fail_input("--nnodes ", options_.nnodes, ": this is one more");
+  bool taken = false;
+  {  // A launcher without a place says goodbye before it throws: otherwise the job would end.
+    const auto store = join_store("launchers", "a launcher");
+    if (!options_.node_rank && !server_) node_rank_ = static_cast<int>(store->add("nodes", 1));
+    taken = node_rank_ < options_.nnodes && store->add(str("node ", node_rank_), 1) > 1;
+  }
+  if (node_rank_ >= options_.nnodes) fail_input("--nnodes ", options_.nnodes, ": this is one more");
   if (taken) fail_input("--node-rank ", node_rank_, ": another launcher has it");
 }
 
@@ -85,11 +84,11 @@ void Nodes::agree() {
       str("--nnodes ", options_.nnodes, " --max-restarts ", options_.max_restarts);
   store_->set(str("options/", node_rank_), job);
   store_->set(str("ranks/", node_rank_), std::to_string(options_.nproc_per_node));
-  const std::string first = store_->get("options/0", options_.join_timeout);
+  const std::string first = store_->get("options/0", kJoin);
   if (job != first) fail_input(job, ": node 0 has ", first);
   for (int node = 0; node < options_.nnodes; ++node) {
     if (node == node_rank_) first_rank_ = world_size_;
-    world_size_ += std::stoi(store_->get(str("ranks/", node), options_.join_timeout));
+    world_size_ += std::stoi(store_->get(str("ranks/", node), kJoin));
   }
 }
 

@@ -1,10 +1,13 @@
 // Connects the launchers of a job's nodes and keeps them in step.
 #pragma once
 
+#include <chrono>
+#include <iosfwd>
 #include <memory>
 #include <string>
 
 #include "ringlet/comm/launcher/job.h"
+#include "ringlet/comm/launcher/signals.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/comm/token.h"
@@ -37,7 +40,7 @@ class Nodes {
   void stop(int signal);
 
  private:
-  void open_store();
+  void open_server();
   std::unique_ptr<TcpStore> join_store(const std::string& scope, const std::string& name) const;
   /// The name of this launcher in the stores and in errors.
   std::string this_launcher() const;
@@ -47,12 +50,25 @@ class Nodes {
   const LauncherOptions& options_;
   Token token_;
   bool token_is_new_ = false;
-  int node_rank_ = 0;
+  int node_rank_;
   int first_rank_ = 0;
   int world_size_ = 0;
-  int port_ = 0;
+  int port_;
   std::unique_ptr<TcpStoreServer> server_;
   std::unique_ptr<TcpStore> store_;
+};
+
+/// How often a launcher checks the alarm and the other nodes.
+inline constexpr int kLauncherTick = 50;  // ms
+/// Nodes end an attempt within their grace plus this time of each other.
+inline constexpr auto kInStep = std::chrono::seconds(30);
+
+struct Job {
+  const LauncherOptions& options;
+  Nodes nodes;
+  Signals signals;
+  std::ostream& out;
+  std::ostream& err;
 };
 
 }  // namespace ringlet::comm

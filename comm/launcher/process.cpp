@@ -1,6 +1,7 @@
 #include "ringlet/comm/launcher/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,9 +14,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <thread>
 #include <utility>
 
 #include "ringlet/comm/launcher/signals.h"
@@ -23,6 +21,8 @@
 
 namespace ringlet::comm {
 namespace {
+
+constexpr int kSweeps = 5000;  // ms, for children that hang in the kernel
 
 struct Pipe {
   Socket read;
@@ -57,26 +57,19 @@ struct Start {
   std::vector<char*> argv;
   std::vector<char*> envp;
   cpu_set_t processors;
-  bool pin;
   bool input;
   pid_t parent;
   int out;
   int err;
-  int report;  // Reports go there
+  int report;  // gets the program's process id, or -errno
 };
 
-/// The result of a start.
-struct Report {
-  enum Kind : int { started, failed } kind;
-  int value;  // the program's process id, or errno
-};
-
-void send_report(const Start& start, Report report) {
-  static_cast<void>(!write(start.report, &report, sizeof(report)));
+void report(const Start& start, int result) {
+  static_cast<void>(!write(start.report, &result, sizeof(result)));
 }
 
 [[noreturn]] void give_up(const Start& start) {
-  send_report(start, {Report::failed, errno});
+  report(start, -errno);
   _exit(127);
 }
 
@@ -97,28 +90,11 @@ void mask_signals(bool all) {
     if (null < 0 || dup2(null, STDIN_FILENO) < 0) give_up(start);
   }
   if (dup2(start.out, STDOUT_FILENO) < 0 || dup2(start.err, STDERR_FILENO) < 0) give_up(start);
-  if (start.pin && sched_setaffinity(0, sizeof(start.processors), &start.processors) != 0)
+  if (CPU_COUNT(&start.processors) > 0 &&
+      sched_setaffinity(0, sizeof(start.processors), &start.processors) != 0)
     give_up(start);
   execvpe(start.argv[0], start.argv.data(), start.envp.data());
   give_up(start);
-}
-
-/// Kills the children of this process, without allocating. Grandchildren are killed, too: they
-/// become its children when their parents end.
-void kill_all_below() {
-  for (int round = 0; round < 1000; ++round) {
-    const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    char text[4096] = {};
-    const ssize_t n = list < 0 ? 0 : read(list, text, sizeof(text) - 1);
-    if (list >= 0) close(list);
-    if (n <= 0) return;
-    char* at = text;
-    // A number that the buffer cuts off is left to the next round.
-    for (char* end = nullptr; (end = std::strchr(at, ' ')) != nullptr; at = end + 1)
-      kill(static_cast<pid_t>(std::strtol(at, nullptr, 10)), SIGKILL);
-    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
-    usleep(1000);
-  }
 }
 
 /// Ends this process with the status of its child.
@@ -150,9 +126,8 @@ void kill_all_below() {
   const pid_t self = getpid(), program = fork();
   if (program < 0) give_up(start);
   if (program == 0) become(start, self);
-  send_report(start, {Report::started, program});
-  if (syscall(SYS_close_range, 0, ~0u, 0) != 0)
-    for (int fd = static_cast<int>(sysconf(_SC_OPEN_MAX)); fd >= 0; --fd) close(fd);
+  report(start, program);
+  closefrom(0);
   while (getppid() == start.parent) {
     siginfo_t child{};
     while (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 && child.si_pid != 0) {
@@ -161,13 +136,9 @@ void kill_all_below() {
     }
     sigwaitinfo(&heard, nullptr);
   }
-  kill_all_below();
+  kill_children();
   kill(0, SIGKILL);  // the group, this process included
   _exit(1);
-}
-
-void set_nonblocking(const Socket& socket) {
-  fcntl(socket.fd(), F_SETFL, fcntl(socket.fd(), F_GETFL) | O_NONBLOCK);
 }
 
 /// How a child ended, without reaping it; si_pid is 0 while it runs.
@@ -177,47 +148,19 @@ siginfo_t end_status(pid_t child) {
   return info;
 }
 
-/// Reaps a killed child. Gives up after 5 s if the child hangs in the kernel.
-void reap(pid_t child) {
-  const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (waitpid(child, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-/// The children of this process, found in /proc.
-std::vector<pid_t> children() {
-  std::vector<pid_t> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != name.npos) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string text;
-    std::getline(file, text);
-    // "77 (any name) S 76 …": the parent follows the state.
-    const std::size_t end = text.rfind(')');
-    if (end == text.npos || end + 4 > text.size()) continue;
-    if (std::atoi(text.c_str() + end + 4) == getpid()) found.push_back(std::stoi(name));
-  }
-  return found;
-}
-
 }  // namespace
 
 Process::Process(const ProcessOptions& options) {
   const std::vector<std::string> environment = merged_environment(options.environment);
-  Pipe out = make_pipe();
-  Pipe err = make_pipe();
-  Pipe report = make_pipe();
+  Pipe out = make_pipe(), err = make_pipe(), results = make_pipe();
   Start start{pointers(options.command),
               pointers(environment),
               {},
-              !options.processors.empty(),
               options.input,
               getpid(),
               out.write.fd(),
               err.write.fd(),
-              report.write.fd()};
+              results.write.fd()};
   CPU_ZERO(&start.processors);
   for (const int cpu : options.processors) CPU_SET(cpu, &start.processors);
 
@@ -225,27 +168,27 @@ Process::Process(const ProcessOptions& options) {
   RINGLET_CHECK(guard_ >= 0, "[run] no process: ", std::strerror(errno));
   if (guard_ == 0) guard(start);
   setpgid(guard_, guard_);  // the guard does the same; the earlier call counts
-  report.write.close();
-  Report said{};
-  while (read(report.read.fd(), &said, sizeof(said)) == sizeof(said)) {
-    pid_ = said.value;
-    if (said.kind == Report::started) continue;
-    waitpid(std::exchange(guard_, -1), nullptr, 0);
-    fail_input(options.command[0], ": cannot start: ", std::strerror(said.value));
+  results.write.close();
+  for (int result = 0; read(results.read.fd(), &result, sizeof(result)) == sizeof(result);) {
+    pid_ = result;
+    if (result > 0) continue;
+    waitpid(guard_, nullptr, 0);
+    fail_input(options.command[0], ": cannot start: ", std::strerror(-result));
   }
   end_ = Socket(static_cast<int>(syscall(SYS_pidfd_open, guard_, 0)));
   RINGLET_CHECK(end_, "[run] no pidfd: ", std::strerror(errno));
   out_ = std::move(out.read);
   err_ = std::move(err.read);
-  set_nonblocking(out_);
-  set_nonblocking(err_);
+  for (const Socket* stream : {&out_, &err_}) fcntl(stream->fd(), F_SETFL, O_NONBLOCK);
 }
 
 Process::~Process() {
   // The guard is not reaped yet, so its process id still means this group and no other.
   if (!end_) return;
   signal(SIGKILL);
-  reap(guard_);
+  pollfd ended{end_.fd(), POLLIN, 0};
+  poll(&ended, 1, kSweeps);  // it may hang in the kernel
+  waitpid(guard_, nullptr, WNOHANG);
 }
 
 std::optional<int> Process::exit_code() const {
@@ -267,12 +210,19 @@ void adopt_orphans() {
 }
 
 void kill_children() {
-  // A killed child's own children become ours: repeats until there are none.
-  for (int round = 0; round < 100; ++round) {
-    const std::vector<pid_t> all = children();
-    if (all.empty()) return;
-    for (const pid_t child : all) kill(child, SIGKILL);
-    for (const pid_t child : all) reap(child);
+  // Killed children's own children become ours: repeats until there are none.
+  for (int round = 0; round < kSweeps; ++round) {
+    const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    char text[4096] = {};
+    const ssize_t n = list < 0 ? 0 : read(list, text, sizeof(text) - 1);
+    if (list >= 0) close(list);
+    if (n <= 0) return;
+    char* at = text;
+    // A number that the buffer cuts off is left to the next round.
+    for (char* end = nullptr; (end = std::strchr(at, ' ')) != nullptr; at = end + 1)
+      kill(static_cast<pid_t>(std::strtol(at, nullptr, 10)), SIGKILL);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+    usleep(1000);
   }
 }
 

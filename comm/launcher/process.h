@@ -31,8 +31,8 @@ class Process {
   int pid() const { return pid_; }  // of the program
   /// Readable once it has ended.
   const Socket& end() const { return end_; }
-  const Socket& out() const { return out_; }  // its standard output
-  const Socket& err() const { return err_; }
+  Socket& out() { return out_; }  // its standard output
+  Socket& err() { return err_; }
 
   /// The exit code as a shell reports it: the program's, or 128 + the signal. Nothing while it
   /// runs.
@@ -52,7 +52,7 @@ class Process {
 
 /// From now on, grandchildren become children of this process when their parents end.
 void adopt_orphans();
-/// Kills all children of this process, and theirs, until none is left.
+/// Kills all children of this thread, and theirs, until none is left. Allocates nothing.
 void kill_children();
 
 }  // namespace ringlet::comm

@@ -6,7 +6,7 @@ namespace ringlet::comm {
 namespace {
 
 // One rank's position in the ring, and its kinds of steps. Pieces are counted modulo the size.
-struct Seat {
+struct RingRank {
   int rank;
   int size;
 
@@ -34,7 +34,7 @@ struct Seat {
 //   rank 1   0        2        owns 1    sends the piece that it added to in the step before.
 //   rank 2   1        0        owns 2
 Schedule ring_reduce_scatter(int rank, int size) {
-  const Seat seat{rank, size};
+  const RingRank seat{rank, size};
   Schedule schedule;
   for (int step = 0; step < size - 1; ++step)
     schedule.push_back(seat.send_receive_add(rank - 1 - step, rank - 2 - step));
@@ -48,7 +48,7 @@ Schedule ring_reduce_scatter(int rank, int size) {
 //   rank 1   1        0                  in the step before.
 //   rank 2   2        1
 Schedule ring_all_gather(int rank, int size) {
-  const Seat seat{rank, size};
+  const RingRank seat{rank, size};
   Schedule schedule;
   for (int step = 0; step < size - 1; ++step)
     schedule.push_back(seat.send_receive_copy(rank - step, rank - 1 - step));
@@ -64,7 +64,7 @@ Schedule ring_all_reduce(int rank, int size) {
 // The ring is cut before the root into a chain, through which n pieces follow each other. A rank at
 // distance d from the root receives piece p in step p + d - 1 and sends it in the next step.
 Schedule ring_broadcast(int rank, int size, int root) {
-  const Seat seat{rank, size};
+  const RingRank seat{rank, size};
   const int distance = seat.around(rank - root);
   Schedule schedule;
   for (int step = 0; step < 2 * (size - 1); ++step) {

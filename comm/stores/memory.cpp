@@ -1,7 +1,14 @@
-// The store of ranks that are threads of one process.
-#include <condition_variable>
-#include <map>
-#include <mutex>
+// The store of ranks that are threads of one process or forked from it: shared memory, allocated as
+// it is used. It is freed when the last of them ends, for any reason.
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <span>
+#include <thread>
 
 #include "ringlet/comm/store.h"
 #include "ringlet/core/error.h"
@@ -9,32 +16,118 @@
 namespace ringlet::comm {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// Contiguous entries: lengths, key, value; the last of a key counts. Pages cost memory once used.
+struct Pages {
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+  pthread_mutex_t mutex;
+  std::size_t used = 0;  // advanced last, so that a killed writer leaves no partial entry
+  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+};
+
+struct Entry {
+  std::uint32_t key;
+  std::uint32_t value;
+};
+
+class SharedLock {
+ public:
+  explicit SharedLock(pthread_mutex_t& mutex) : mutex_(mutex) {
+    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
+  }
+  ~SharedLock() { pthread_mutex_unlock(&mutex_); }
+  SharedLock(const SharedLock&) = delete;
+  SharedLock& operator=(const SharedLock&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
 class MemoryStore final : public Store {
  public:
+  MemoryStore() {
+    void* shared = mmap(nullptr, Pages::kBytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    RINGLET_CHECK(shared != MAP_FAILED, "[store] no shared memory: ", std::strerror(errno));
+    pages_ = new (shared) Pages;
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&pages_->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+  }
+  ~MemoryStore() override { munmap(pages_, Pages::kBytes); }
+  MemoryStore(const MemoryStore&) = delete;
+  MemoryStore& operator=(const MemoryStore&) = delete;
+
+  // Short values of the same length are overwritten in place, as some change for as long as the job
+  // runs. A kill within these few bytes is practically impossible.
   void set(const std::string& key, const std::string& value) override {
-    const std::lock_guard lock(mutex_);
-    values_[key] = value;
-    changed_.notify_all();
+    constexpr std::size_t kShort = 20;  // the digits of any number
+    const SharedLock lock(pages_->mutex);
+    const auto last = find(key);
+    if (last.data() && last.size() == value.size() && value.size() <= kShort)
+      std::memcpy(last.data(), value.data(), value.size());
+    else
+      append(key, value);
   }
 
   std::string get(const std::string& key, Timeout timeout) override {
-    std::unique_lock lock(mutex_);
-    const auto there = [&] { return values_.contains(key); };
-    RINGLET_CHECK(changed_.wait_for(lock, timeout, there), "[store] nobody set '", key, "' within ",
-                  std::chrono::duration<double>(timeout).count(), " s");
-    return values_[key];
+    const auto deadline = Clock::now() + timeout;
+    constexpr std::chrono::microseconds kFirstNap{20}, kLongestNap{1000};
+    for (auto nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
+      {
+        const SharedLock lock(pages_->mutex);
+        if (const auto value = find(key); value.data()) return {value.begin(), value.end()};
+      }
+      RINGLET_CHECK(Clock::now() < deadline, "[store] nobody set '", key, "' within ",
+                    std::chrono::duration<double>(timeout).count(), " s");
+      std::this_thread::sleep_for(nap);
+    }
   }
 
   std::int64_t add(const std::string& key, std::int64_t amount) override {
-    const std::lock_guard lock(mutex_);
-    return counters_[key] += amount;
+    const SharedLock lock(pages_->mutex);
+    const std::string counter = "+" + key;  // separate from the values of the same key
+    if (!find(counter).data()) append(counter, std::string(sizeof(amount), '\0'));
+    const auto number = find(counter);
+    std::int64_t sum;
+    std::memcpy(&sum, number.data(), sizeof(sum));
+    sum += amount;
+    std::memcpy(number.data(), &sum, sizeof(sum));
+    return sum;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
-  std::map<std::string, std::int64_t> counters_;
+  /// The value of a key; without data if there is none.
+  std::span<char> find(const std::string& key) const {
+    std::span<char> found;
+    for (std::size_t at = 0; at < pages_->used;) {
+      Entry entry;
+      std::memcpy(&entry, pages_->bytes() + at, sizeof(entry));
+      char* text = pages_->bytes() + at + sizeof(entry);
+      if (key.compare(0, key.npos, text, entry.key) == 0) found = {text + entry.key, entry.value};
+      at += sizeof(entry) + entry.key + entry.value;
+    }
+    return found;
+  }
+
+  void append(const std::string& key, const std::string& value) {
+    const Entry entry{static_cast<std::uint32_t>(key.size()),
+                      static_cast<std::uint32_t>(value.size())};
+    const std::size_t nbytes = sizeof(entry) + key.size() + value.size();
+    RINGLET_CHECK(sizeof(Pages) + pages_->used + nbytes <= Pages::kBytes, "[store] no room for '",
+                  key, "'");
+    char* to = pages_->bytes() + pages_->used;
+    std::memcpy(to, &entry, sizeof(entry));
+    std::memcpy(to + sizeof(entry), key.data(), key.size());
+    std::memcpy(to + sizeof(entry) + key.size(), value.data(), value.size());
+    pages_->used += nbytes;
+  }
+
+  Pages* pages_;
 };
 
 }  // namespace

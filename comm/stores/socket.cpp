@@ -57,26 +57,16 @@ void prepare(const Socket& socket) {
 
 /// Whether `events` came before the deadline.
 bool wait_for(const Socket& socket, short events, Deadline deadline) {
-  for (;;) {
+  pollfd entry{socket.fd(), events, 0};
+  do {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd entry{socket.fd(), events, 0};
     const int ready =
         poll(&entry, 1, static_cast<int>(std::clamp<long>(left.count(), 0, 3'600'000)));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return false;
-    if (std::chrono::steady_clock::now() >= deadline) return false;
-  }
-}
-
-bool is_connected_to_itself(const Socket& socket) {
-  sockaddr_storage here{};
-  sockaddr_storage there{};
-  socklen_t length = sizeof(here);
-  socklen_t there_length = sizeof(there);
-  return getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&here), &length) == 0 &&
-         getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&there), &there_length) == 0 &&
-         length == there_length && std::memcmp(&here, &there, length) == 0;
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
 }
 
 bool is_loopback(const sockaddr& address) {
@@ -149,10 +139,10 @@ Socket listen_at(const std::string& host, int port) {
   fail_input("cannot listen at ", host.empty() ? "*" : host, ':', port, ": ", why);
 }
 
-int local_port(const Socket& listener) {
+int local_port(const Socket& socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
-  RINGLET_CHECK(getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&address), &length) == 0,
+  RINGLET_CHECK(getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) == 0,
                 "[store] getsockname: ", std::strerror(errno));
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
@@ -177,8 +167,8 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
       if (wait_for(socket, POLLOUT, deadline))
         getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
     }
-    // If no process listens yet, TCP can connect a socket to itself.
-    if (error == 0 && is_connected_to_itself(socket)) error = ECONNREFUSED;
+    // If no process listens yet, TCP can connect a socket to itself: both ends have one port.
+    if (error == 0 && local_port(socket) == port) error = ECONNREFUSED;
     if (error == 0) {
       prepare(socket);
       return socket;
@@ -201,10 +191,6 @@ std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline de
     }
   }
   return sent;
-}
-
-bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline) {
-  return send_until(socket, bytes, deadline) == bytes.size();
 }
 
 Got receive_some(const Socket& socket, std::string& into, std::size_t most) {

@@ -57,7 +57,7 @@ bool is_loopback(const std::string& host);
 /// Listens at the address of `host` ("" is every address); port 0 chooses a free one. InputError
 /// "cannot listen at HOST:PORT: Address already in use".
 Socket listen_at(const std::string& host, int port);
-int local_port(const Socket& listener);
+int local_port(const Socket& socket);
 /// The next connection, non-blocking; an empty socket, with the reason in errno, if there is none.
 Socket accept_from(const Socket& listener);
 
@@ -67,8 +67,6 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
 /// The number of bytes sent: fewer than all if the connection ends or the deadline passes. A
 /// deadline in the past sends what the socket takes without waiting.
 std::size_t send_until(const Socket& socket, std::string_view bytes, Deadline deadline);
-/// Sends all or fails; false if the connection ends or the deadline passes.
-bool send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 enum class Got { bytes, nothing, end };
 /// Appends the available bytes, at most `most` and 16 KiB, without waiting. At the end of the
 /// connection errno has the reason (0: the peer closed it).

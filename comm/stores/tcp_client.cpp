@@ -14,7 +14,6 @@
 
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/comm/stores/tcp_connect.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/thread.h"
@@ -60,10 +59,7 @@ class TcpStore::Impl {
   ~Impl() {
     if (std::uncaught_exceptions() > exceptions_ && !raised())
       raise(str(name_, " ended by an exception"));
-    {
-      const std::lock_guard lock(mutex_);
-      leaving_ = true;
-    }
+    closing_ = true;
     // The server answers by closing the connection.
     send(encode({.type = StoreVerb::goodbye}), soon());
     std::unique_lock lock(mutex_);
@@ -76,28 +72,23 @@ class TcpStore::Impl {
   /// for other ranks, also throws when the alarm is raised.
   StoreMessage request(StoreMessage message, Timeout timeout) {
     const Deadline deadline = Clock::now() + timeout;
-    std::unique_lock lock(mutex_);
-    if (message.type == StoreVerb::get) check_alarm();
-    const std::uint64_t id = message.id = ++last_id_;
+    const bool waits = message.type == StoreVerb::get;
+    message.id = ++last_id_;
     const std::string bytes = encode(message);
-    answers_[id];
+    std::unique_lock lock(mutex_);
+    if (waits) check_alarm();
+    const std::optional<StoreMessage>& answer = answers_[message.id];
     lock.unlock();
     const bool sent = send(bytes, deadline);
     lock.lock();
     if (sent)
-      changed_.wait_until(lock, deadline, [&] {
-        return answers_[id].has_value() || ended_ || (message.type == StoreVerb::get && raised());
-      });
-    const std::optional<StoreMessage> answer = answers_[id];
-    answers_.erase(id);
-    if (answer && answer->type == StoreVerb::refused) fail("[store] ", answer->value);
-    if (answer) return *answer;
-    if (ended_ || message.type == StoreVerb::get) check_alarm();
+      changed_.wait_until(lock, deadline, [&] { return answer || ended_ || (waits && raised()); });
+    const auto entry = answers_.extract(message.id);
+    if (entry.mapped()) return *entry.mapped();
+    if (ended_ || waits) check_alarm();
     RINGLET_CHECK(!ended_, "[store] ", server_, " has ended");
-    lock.unlock();
-    RINGLET_CHECK(sent && message.type == StoreVerb::get, "[store] ", server_,
-                  " did not answer within ", seconds(timeout), " s");
-    send(encode({.type = StoreVerb::forget, .id = id}), soon());
+    RINGLET_CHECK(sent && waits, "[store] ", server_, " did not answer within ", seconds(timeout),
+                  " s");
     fail("[store] nobody set '", message.key, "' within ", seconds(timeout), " s");
   }
 
@@ -140,34 +131,31 @@ class TcpStore::Impl {
     sending_ = true;
     lock.unlock();
     const std::size_t sent = send_until(socket_, bytes, deadline);
+    if (0 < sent && sent < bytes.size()) end(server_ + " takes no messages");
     lock.lock();
     sending_ = false;
     changed_.notify_all();
-    if (0 < sent && sent < bytes.size() && !ended_) {
-      if (!leaving_ && !closing_) raise_here(str(server_, " takes no messages"), "");
-      shutdown(socket_.fd(), SHUT_RDWR);
-    }
     return sent == bytes.size();
+  }
+
+  /// The connection is unusable: raises the alarm unless its end was expected or noticed before.
+  void end(const std::string& cause) {
+    const std::lock_guard lock(mutex_);
+    if (!closing_ && !ended_) raise_here(cause, "");
+    ended_ = true;
+    shutdown(socket_.fd(), SHUT_RDWR);  // wakes the client thread and those that wait to send
+    changed_.notify_all();
   }
 
   // ---- the client thread ------------------------------------------------------------------------
 
   void listen() {
-    std::string why;
     try {
-      while (!stop_ && receive()) {
-      }
+      while (receive()) continue;
+      end(server_ + " ended without saying goodbye");
     } catch (const Error& error) {
-      why = error.what();
+      end(str(server_, ": ", error.what()));
     }
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    shutdown(socket_.fd(), SHUT_RDWR);  // wakes the threads that wait to send
-    if (!leaving_ && !closing_ && !stop_)
-      raise_here(
-          why.empty() ? str(server_, " ended without saying goodbye") : str(server_, ": ", why),
-          "");
-    changed_.notify_all();
   }
 
   /// Waits for data and handles it; false at the end of the connection.
@@ -178,13 +166,11 @@ class TcpStore::Impl {
     const int ready = poll(&polled, 1, patience);
     if (ready == 0) request_sign_of_life();
     if (ready <= 0) return ready == 0 || errno == EINTR;
-    std::string bytes;
-    const Got got = receive_some(socket_, bytes);
+    const Got got = receive_some(socket_, received_);
     if (got != Got::bytes) return got == Got::nothing;
     joined_ = true;
     unanswered_ = 0;
-    reader_.feed(bytes);
-    while (const std::optional<StoreMessage> message = reader_.next()) handle(*message);
+    while (const std::optional<StoreMessage> message = take_message(received_)) handle(*message);
     return true;
   }
 
@@ -216,7 +202,7 @@ class TcpStore::Impl {
   }
 
   void stop() {
-    stop_ = true;
+    closing_ = true;
     shutdown(socket_.fd(), SHUT_RDWR);  // wakes the client thread
     thread_.join();
   }
@@ -227,22 +213,20 @@ class TcpStore::Impl {
   const Timeout silence_;
   const int exceptions_;
   const Socket socket_;
-  StoreMessageReader reader_;
+  std::string received_;
   bool joined_ = false;  // the first answer has come
   int unanswered_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, std::optional<StoreMessage>> answers_;
-  std::uint64_t last_id_ = 0;
+  std::atomic<std::uint64_t> last_id_{0};
   std::atomic<bool> raised_{false};
   std::string cause_;
   std::string culprit_;
-  bool sending_ = false;  // a thread is sending, without holding mutex_
-  bool leaving_ = false;
-  bool closing_ = false;
+  bool sending_ = false;              // a thread is sending, without holding mutex_
+  std::atomic<bool> closing_{false};  // the end of the connection is no failure
   bool ended_ = false;
-  std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 

@@ -1,10 +1,9 @@
-#include "ringlet/comm/stores/tcp_connect.h"
+#include "ringlet/comm/stores/tcp_protocol.h"
 
 #include <algorithm>
 #include <optional>
 #include <thread>
 
-#include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -22,7 +21,7 @@ constexpr auto kLongestNap = std::chrono::milliseconds(200);
 bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, std::string& why) {
   const std::string nonce = random_bytes(kNonce);
   why = "it closes the connection: its job token is another one (RINGLET_TOKEN)";
-  if (!send_all(socket, str(kMagic, nonce, token.sign("hello", nonce)), deadline)) return false;
+  send_until(socket, str(kMagic, nonce, token.sign("hello", nonce)), deadline);
   const std::string challenge = receive_exactly(socket, kChallenge, deadline);
   if (challenge.size() < kChallenge) {
     if (Clock::now() >= deadline) why = "it accepts connections and says nothing";
@@ -31,12 +30,19 @@ bool shake_hands(const Socket& socket, const Token& token, Deadline deadline, st
   const std::string nonces = nonce + challenge.substr(0, kNonce);
   if (!token.verifies(challenge.substr(kNonce), "server", nonces))
     fail("it is no store of this job: its answer is not signed with the token");
-  return send_all(socket, token.sign("client", nonces), deadline);
+  return send_until(socket, token.sign("client", nonces), deadline) == kProof;
 }
 
 }  // namespace
 
+void require_token_beyond_loopback(const std::string& host, const Token& token) {
+  if (token.empty() && (host.empty() || !is_loopback(host)))
+    fail_input("RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as ",
+               host.empty() ? "*" : host, " accepts connections of any host");
+}
+
 Socket connect_to_store(const std::string& host, int port, const Token& token, Timeout timeout) {
+  require_token_beyond_loopback(host, token);
   const std::string store = str("[store] ", host, ':', port, ": ");
   const Deadline deadline = Clock::now() + timeout;
   std::optional<Deadline> refused_until;

@@ -13,13 +13,25 @@
 #include <string>
 #include <string_view>
 
+#include "ringlet/comm/store.h"
+#include "ringlet/comm/stores/socket.h"
+#include "ringlet/comm/token.h"
+
 namespace ringlet::comm {
 
-inline constexpr std::string_view kMagic = "ringlet1";
+inline constexpr std::string_view kMagic = "ringlet2";
 inline constexpr std::size_t kNonce = 32;
-inline constexpr std::size_t kHello = kMagic.size() + kNonce + 32;
-inline constexpr std::size_t kChallenge = kNonce + 32;
-inline constexpr std::size_t kProof = 32;
+inline constexpr std::size_t kHello = kMagic.size() + kNonce + Token::kSigned;
+inline constexpr std::size_t kChallenge = kNonce + Token::kSigned;
+inline constexpr std::size_t kProof = Token::kSigned;
+
+/// InputError unless there is a token or all addresses of `host` are loopback.
+void require_token_beyond_loopback(const std::string& host, const Token& token);
+
+/// The client's side: waits for the server and proves to know the token. Error that names the
+/// server if none answers in time, or one with another token; InputError beyond loopback without a
+/// token.
+Socket connect_to_store(const std::string& host, int port, const Token& token, Timeout timeout);
 
 /// The longest silence of a side is divided into so many signs of life. Missed ones in a row are
 /// counted, not timed: if both sides stood still, only one is missed.
@@ -33,12 +45,10 @@ enum class StoreVerb : std::uint8_t {
             // milliseconds without a message that make it silent; 0: no limit
   set,      // client: key, value                    answered by done
   get,      // client: key                           answered by done with the value, once it is set
-  forget,   // client: no longer waits for get `id`
   add,      // client: key, number                   answered by done with the new number
   raise,    // client: value = the cause             answered by alarm
   goodbye,  // client: leaves in order; the server closes the connection
   done,     // server: answers `id`
-  refused,  // server: answers `id`; value = why
   alarm,    // server: value = the first cause, key = the name of the client that raised it
   closing,  // server: will close the connection in order
 };
@@ -53,17 +63,8 @@ struct StoreMessage {
 
 /// Error if key or value is too long.
 std::string encode(const StoreMessage& message);
-
-/// Cuts a stream of bytes into messages.
-class StoreMessageReader {
- public:
-  void feed(std::string_view bytes) { bytes_.append(bytes); }
-  /// The next whole message, if there is one; Error on bytes that encode() never makes.
-  std::optional<StoreMessage> next();
-
- private:
-  std::string bytes_;
-  std::size_t begin_ = 0;  // of the unread bytes
-};
+/// Takes the first message off the received bytes, once it is whole. Error on bytes that encode()
+/// never makes.
+std::optional<StoreMessage> take_message(std::string& bytes);
 
 }  // namespace ringlet::comm

@@ -1,71 +1,70 @@
-// The state that clients of a TCP store share: keys and an alarm, of a world of ranks or of a job's
-// launchers.
+// The state of a TCP store's server: its clients, and the scopes that they have joined. One thread
+// uses it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
-#include "ringlet/comm/store.h"
-#include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 
 namespace ringlet::comm {
 
-class TcpScope;
+struct StoreScope;
 
-/// The server's side of one client that knows the token.
-struct TcpMember {
+/// One connection. Until it has proved to know the token it costs at most kHello bytes.
+struct StoreClient {
   Socket socket;
-  StoreMessageReader reader = {};
-  std::string out = {};   // not sent yet
-  std::string name = {};  // "rank 2 (pid 77, host a)"
-  TcpScope* scope = nullptr;
+  Deadline deadline;        // of its proof
+  std::string nonces = {};  // C S, once its hello was valid
+  bool authenticated = false;
+  std::string in = {};
+  std::string out = {};         // not sent yet
+  std::string name = {};        // "rank 2 (pid 77, host a)"
+  StoreScope* scope = nullptr;  // once it has joined
   bool gone = false;
   Timeout silence = Timeout::zero();  // longest time without a message; 0: no limit
   int missed = 0;                     // signs of life
   Deadline next_sign = {};
 
-  void mark_alive();
+  void mark_alive() {
+    missed = 0;
+    next_sign = std::chrono::steady_clock::now() + silence / kSignsOfLife;
+  }
   /// Counts an overdue sign of life; true once more of them are missing in a row than allowed.
-  bool silent();
-
-  void answer(const StoreMessage& message);
-  /// Sends as much as the socket takes.
-  void flush();
-  /// The client requests and does not read the answers; it receives no more of them.
-  bool stuck() const;
+  bool silent() {
+    if (silence == Timeout::zero() || std::chrono::steady_clock::now() < next_sign) return false;
+    next_sign = std::chrono::steady_clock::now() + silence / kSignsOfLife;
+    return ++missed > kSignsOfLife;
+  }
+  void flush() { out.erase(0, send_until(socket, out, Deadline())); }  // reading finds errors
+  void answer(const StoreMessage& message) {
+    if (gone) return;
+    out += encode(message);
+    flush();
+  }
 };
 
-class TcpScope {
- public:
-  void join(TcpMember& member);
-  void leave(TcpMember& member);
-  bool empty() const { return members_.empty(); }
-
-  // Each answers the requesting member.
-  void set(TcpMember& member, const StoreMessage& message);
-  void get(TcpMember& member, const StoreMessage& message);
-  void forget(TcpMember& member, const StoreMessage& message);
-  void add(TcpMember& member, const StoreMessage& message);
-
-  /// Raises the first cause on all members, later ones included.
-  void raise(const std::string& who, const std::string& cause);
-
- private:
+/// The keys and the alarm that clients share: those of a world of ranks, or of a job's launchers.
+struct StoreScope {
   struct Waiter {
-    TcpMember* member;
+    StoreClient* client;
     std::uint64_t id;
   };
-  bool raised() const { return alarm_.type == StoreVerb::alarm; }
+  std::map<std::string, std::string> values;
+  std::map<std::string, std::int64_t> counters;
+  std::multimap<std::string, Waiter> waiters;
+  StoreMessage alarm;
 
-  std::vector<TcpMember*> members_;
-  std::map<std::string, std::string> values_;
-  std::map<std::string, std::int64_t> counters_;
-  std::multimap<std::string, Waiter> waiters_;
-  std::size_t nbytes_ = 0;  // of keys and values
-  StoreMessage alarm_ = {};
+  bool raised() const { return alarm.type == StoreVerb::alarm; }
+  void set(const StoreMessage& message) {
+    values[message.key] = message.value;
+    const auto [first, last] = waiters.equal_range(message.key);
+    for (auto at = first; at != last; ++at)
+      at->second.client->answer(
+          {.type = StoreVerb::done, .id = at->second.id, .value = message.value});
+    waiters.erase(first, last);
+  }
 };
 
 }  // namespace ringlet::comm

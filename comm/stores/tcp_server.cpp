@@ -6,21 +6,36 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <list>
+#include <map>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/comm/stores/tcp_handshakes.h"
-#include "ringlet/comm/stores/tcp_members.h"
+#include "ringlet/comm/stores/tcp_protocol.h"
+#include "ringlet/comm/stores/tcp_scope.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::ptrdiff_t kMostUnauthenticated = 256;  // with a hello, and without
+constexpr int kAcceptsPerRound = 64;  // so that a flood of connections waits, not the ranks
+constexpr int kTick = 100;            // ms between two looks at the clock, if there are deadlines
+constexpr auto kExhausted = std::chrono::milliseconds(10);  // pause without descriptors
+constexpr auto kFlush = std::chrono::milliseconds(500);
+constexpr std::size_t kLongestName = 512;
+constexpr Timeout kLongestSilence = std::chrono::hours(24);
+
 Socket open_listener(const TcpStoreServerOptions& options) {
-  require_token_beyond_loopback(options.host, options.token);
-  return listen_at(options.host, options.port);
+  const auto& [host, port, token, patience] = options;
+  require_token_beyond_loopback(host, token);
+  const bool as_given = token.empty() || host == "localhost" || is_numeric_address(host);
+  return listen_at(as_given ? host : "", port);
 }
 
 }  // namespace
@@ -28,9 +43,10 @@ Socket open_listener(const TcpStoreServerOptions& options) {
 class TcpStoreServer::Impl {
  public:
   explicit Impl(const TcpStoreServerOptions& options)
-      : wakeup_(make_wakeup()),
-        handshakes_(open_listener(options), options.token, options.handshake_timeout,
-                    options.max_handshakes) {
+      : token_(options.token),
+        patience_(options.handshake_timeout),
+        wakeup_(make_wakeup()),
+        listener_(open_listener(options)) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { serve(); });
   }
@@ -40,68 +56,214 @@ class TcpStoreServer::Impl {
     thread_.join();
   }
 
-  int port() const { return handshakes_.port(); }
-  const TcpMembers& members() const { return members_; }
+  int port() const { return local_port(listener_); }
+  int joined() const { return joined_; }
 
  private:
   /// Runs on the only thread that uses the sockets.
   void serve() {
     try {
       while (!stop_) serve_once();
-      members_.send_closing();
+      const Deadline deadline = Clock::now() + kFlush;
+      for (const StoreClient& client : clients_)
+        if (client.authenticated)
+          send_until(client.socket, client.out + encode({.type = StoreVerb::closing}), deadline);
     } catch (const std::exception& error) {
-      members_.fail_all(str("the store at port ", port(), ": ", error.what()));
+      for (auto& [name, scope] : scopes_)
+        raise(scope, "", str("the store at port ", port(), ": ", error.what()));
+      clients_.clear();
+      joined_ = 0;
     }
   }
 
   void serve_once() {
-    polled_.assign(1, {wakeup_.fd(), POLLIN, 0});
-    members_.poll_into(polled_);
-    const std::size_t first = polled_.size();
-    handshakes_.poll_into(polled_);
-    if (poll(polled_.data(), polled_.size(), patience()) < 0) {
+    bool deadlines = false;
+    polled_.assign({{wakeup_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}});
+    for (const StoreClient& client : clients_) {
+      const int events = client.out.empty() ? POLLIN : POLLIN | POLLOUT;
+      polled_.push_back({client.socket.fd(), static_cast<short>(events), 0});
+      deadlines |= !client.authenticated || client.silence != Timeout::zero();
+    }
+    if (poll(polled_.data(), polled_.size(), deadlines ? kTick : -1) < 0) {
       RINGLET_CHECK(errno == EINTR, "[store] poll: ", std::strerror(errno));
       return;
     }
-    if (polled_[0].revents != 0) clear(wakeup_);
-    // Ranks first, unauthenticated clients last.
-    members_.serve(&polled_[1]);
-    handshakes_.serve(&polled_[first], [&](Socket socket) { members_.add(std::move(socket)); });
+    std::size_t i = 2;
+    for (StoreClient& client : clients_)
+      if (const short events = polled_[i++].revents; events != 0) serve(client, events);
+    for (StoreClient& client : clients_) {
+      if (!client.authenticated && Clock::now() >= client.deadline) client.gone = true;
+      if (client.silent())
+        lose(client, str("has been silent for ",
+                         std::chrono::duration<double>(client.silence).count(), " s"));
+    }
+    if (polled_[1].revents != 0) accept_some();
+    std::erase_if(clients_, [](const StoreClient& client) { return client.gone; });
   }
 
-  /// Milliseconds until the server must act even if no client sends; at most a minute.
-  int patience() const {
-    constexpr auto kLongest = std::chrono::minutes(1);
-    const auto now = std::chrono::steady_clock::now();
-    const Deadline next = std::min({handshakes_.next_due(), members_.next_sign(), now + kLongest});
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
-    return static_cast<int>(std::max<long>(wait.count(), 0));
+  void serve(StoreClient& client, short events) {
+    if (client.gone) return;
+    if (events & POLLOUT) client.flush();
+    if (!(events & (POLLIN | POLLHUP | POLLERR))) return;
+    const std::size_t handshake = client.nonces.empty() ? kHello : kProof;
+    const Got got = client.authenticated
+                        ? receive_some(client.socket, client.in)
+                        : receive_some(client.socket, client.in, handshake - client.in.size());
+    const int why = errno;
+    if (got == Got::nothing) return;
+    if (got == Got::end)
+      return lose(client, why == 0 || why == ECONNRESET
+                              ? "ended without saying goodbye"
+                              : str("cannot be reached any more: ", std::strerror(why)));
+    client.mark_alive();
+    try {
+      if (!client.authenticated) shake_hands(client);
+      while (client.authenticated && !client.gone) {
+        const std::optional<StoreMessage> message = take_message(client.in);
+        if (!message) return;
+        handle(client, *message);
+      }
+    } catch (const Error& error) {
+      lose(client, str("sent what is no message: ", error.what()));
+    }
   }
 
-  Socket wakeup_;
-  TcpHandshakes handshakes_;
-  TcpMembers members_;
+  // ---- unauthenticated clients ------------------------------------------------------------------
+
+  void accept_some() {
+    for (int i = 0; i < kAcceptsPerRound; ++i) {
+      Socket socket = accept_from(listener_);
+      if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+        close_surplus(/*greeted=*/false, 0);
+        std::this_thread::sleep_for(kExhausted);
+      }
+      if (!socket) break;
+      clients_.push_back({std::move(socket), Clock::now() + patience_});
+      serve(clients_.back(), POLLIN);  // a rank's hello has mostly arrived already
+    }
+    for (const bool greeted : {false, true}) close_surplus(greeted, kMostUnauthenticated);
+  }
+
+  /// Closes the oldest of more than `most` unauthenticated clients. Those with a valid hello, if
+  /// perhaps a recorded one, are counted separately: the others cannot crowd them out.
+  void close_surplus(bool greeted, std::ptrdiff_t most) {
+    const auto counts = [&](const StoreClient& client) {
+      return !client.gone && !client.authenticated && client.nonces.empty() != greeted;
+    };
+    std::ptrdiff_t surplus = std::count_if(clients_.begin(), clients_.end(), counts) - most;
+    for (StoreClient& client : clients_)
+      if (surplus > 0 && counts(client)) client.gone = surplus-- > 0;
+  }
+
+  /// Handles a hello or a proof. A wrong one is refused as soon as it is seen to be wrong.
+  void shake_hands(StoreClient& client) {
+    if (!client.nonces.empty()) {
+      if (client.in.size() < kProof) return;
+      client.authenticated = token_.verifies(client.in, "client", client.nonces);
+      client.gone = !client.authenticated;
+      client.in.clear();
+      return;
+    }
+    client.gone = !kMagic.starts_with(client.in.substr(0, kMagic.size()));
+    if (client.gone || client.in.size() < kHello) return;
+    const std::string nonce = client.in.substr(kMagic.size(), kNonce);
+    client.gone = !token_.verifies(client.in.substr(kMagic.size() + kNonce), "hello", nonce);
+    if (client.gone) return;
+    const std::string fresh = random_bytes(kNonce);
+    client.nonces = nonce + fresh;
+    client.in.clear();
+    client.out = fresh + token_.sign("server", client.nonces);
+    client.flush();
+  }
+
+  // ---- members of a scope -----------------------------------------------------------------------
+
+  void handle(StoreClient& client, const StoreMessage& message) {
+    if ((message.type == StoreVerb::join) == (client.scope != nullptr))
+      fail("a message out of turn");
+    StoreMessage done{.type = StoreVerb::done, .id = message.id};
+    switch (message.type) {
+      case StoreVerb::join:
+        return join(client, message);
+      case StoreVerb::set:
+        client.answer(done);
+        return client.scope->set(message);
+      case StoreVerb::get:
+        if (const auto found = client.scope->values.find(message.key);
+            found != client.scope->values.end()) {
+          done.value = found->second;
+          return client.answer(done);
+        }
+        client.scope->waiters.insert({message.key, {&client, message.id}});
+        return;
+      case StoreVerb::add:
+        done.number = client.scope->counters[message.key] += message.number;
+        return client.answer(done);
+      case StoreVerb::raise:
+        return raise(*client.scope, client.name, message.value);
+      case StoreVerb::goodbye:
+        return leave(client);
+      default:
+        fail("a message of the server's own");
+    }
+  }
+
+  void join(StoreClient& client, const StoreMessage& message) {
+    RINGLET_CHECK(message.value.size() <= kLongestName, "a name of ", message.value.size(),
+                  " bytes");
+    client.name = message.value;
+    client.silence = Timeout(std::clamp<std::int64_t>(message.number, 0, kLongestSilence.count()));
+    client.mark_alive();
+    client.scope = &scopes_[message.key];
+    ++joined_;  // before the answer, so that it is counted when it has it
+    client.answer({.type = StoreVerb::done, .id = message.id});
+    if (client.scope->raised()) client.answer(client.scope->alarm);
+  }
+
+  void lose(StoreClient& client, const std::string& what) {
+    StoreScope* const scope = client.scope;
+    leave(client);
+    if (scope != nullptr) raise(*scope, client.name, client.name + ' ' + what);
+  }
+
+  void leave(StoreClient& client) {
+    client.gone = true;
+    StoreScope* const scope = std::exchange(client.scope, nullptr);
+    if (scope == nullptr) return;
+    std::erase_if(scope->waiters,
+                  [&](const auto& waiter) { return waiter.second.client == &client; });
+    --joined_;
+  }
+
+  /// Raises the first cause on all clients of the scope; later ones receive it when they join.
+  void raise(StoreScope& scope, const std::string& who, const std::string& cause) {
+    if (scope.raised()) return;
+    scope.alarm = {.type = StoreVerb::alarm, .key = who, .value = cause};
+    for (StoreClient& client : clients_)
+      if (client.scope == &scope) client.answer(scope.alarm);
+  }
+
+  const Token token_;
+  const Timeout patience_;
+  const Socket wakeup_;
+  const Socket listener_;
+  std::list<StoreClient> clients_;  // oldest first
+  std::map<std::string, StoreScope> scopes_;
   std::vector<pollfd> polled_;
+  std::atomic<int> joined_{0};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
-
-void require_token_beyond_loopback(const std::string& host, const Token& token) {
-  if (token.empty() && (host.empty() || !is_loopback(host)))
-    fail_input("RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as ",
-               host.empty() ? "*" : host, " accepts connections of any host");
-}
-
-std::string host_to_listen_at(const std::string& host, const Token& token) {
-  return token.empty() || host == "localhost" || is_numeric_address(host) ? host : "";
-}
 
 TcpStoreServer::TcpStoreServer(const TcpStoreServerOptions& options)
     : impl_(std::make_unique<Impl>(options)) {}
 TcpStoreServer::~TcpStoreServer() = default;
 int TcpStoreServer::port() const { return impl_->port(); }
 bool TcpStoreServer::wait_for_goodbyes(Timeout timeout, int remaining) const {
-  return impl_->members().wait_for_goodbyes(timeout, remaining);
+  const Deadline deadline = Clock::now() + timeout;
+  while (impl_->joined() > remaining && Clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return impl_->joined() <= remaining;
 }
 
 }  // namespace ringlet::comm

@@ -12,23 +12,17 @@
 namespace ringlet::comm {
 
 struct TcpStoreServerOptions {
-  /// Where to listen: an address or name of this host, "" for all its addresses.
+  /// Where to listen: the host to which clients connect, "" for all addresses of this host. A name
+  /// may mean another address here than elsewhere (Debian gives a host's own name to 127.0.1.1).
+  /// With a token the server therefore takes a name for "", all addresses; but "localhost" is this
+  /// host everywhere (RFC 6761).
   std::string host = "127.0.0.1";
   int port = 0;  // 0: a free one
   /// Without a token the server listens on loopback only.
   Token token = {};
   /// A connection is closed if it has not proved by then that it knows the token.
   Timeout handshake_timeout = std::chrono::seconds(5);
-  /// Most unauthenticated connections; a new one replaces the oldest.
-  std::size_t max_handshakes = 256;
 };
-
-/// InputError unless there is a token or all addresses of `host` are loopback.
-void require_token_beyond_loopback(const std::string& host, const Token& token);
-/// Where a job's server listens if its clients connect to `host`. A name may mean another address
-/// here than elsewhere (Debian gives a host's own name to 127.0.1.1). With a token a name therefore
-/// becomes "", all addresses; but "localhost" is this host everywhere (RFC 6761).
-std::string host_to_listen_at(const std::string& host, const Token& token);
 
 class TcpStoreServer {
  public:

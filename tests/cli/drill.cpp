@@ -1,4 +1,4 @@
-// `ringlet drill` itself; the meson test `drill` runs its trials.
+// The program tests/drill itself; the meson test `drill` runs its trials.
 #include <sys/stat.h>
 #include <filesystem>
 #include <fstream>
@@ -24,17 +24,21 @@ int children_of(pid_t parent) {
 }  // namespace
 
 TEST_CASE("a drill that has nothing to try is refused") {
-  check_refused(run({"drill", "--transport", "shm,nccl"}),
-                "--transport nccl: is for tensors on GPUs, and a drill's are on a CPU");
-  check_refused(run({"drill", "--transport", "shm,thread", "--faults", "killed,disk_full"}),
-                "--faults killed,disk_full: nothing to try with --transport thread, whose ranks "
-                "are no processes");
+  const Outcome nccl = run_program(RINGLET_DRILL, {"--transport", "shm,nccl"});
+  CHECK_EQ(nccl.code, 2);
+  CHECK_EQ(nccl.err,
+           "drill: --transport nccl: is for tensors on GPUs, and a drill's are on a CPU\n");
+  const Outcome thread =
+      run_program(RINGLET_DRILL, {"--transport", "shm,thread", "--faults", "killed,disk_full"});
+  CHECK_EQ(thread.code, 2);
+  CHECK_EQ(thread.err, "drill: --faults: ranks over thread can have none of these\n");
 }
 
 // Each line reports the ranks and points that the seed draws.
-TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in making its files") {
-  const Outcome outcome = run({"drill", "--transport", "shm", "--faults", "killed_saving,disk_full",
-                               "--trials", "8", "--steps", "4", "--seed", "88"});
+TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in creating its files") {
+  const Outcome outcome =
+      run_program(RINGLET_DRILL, {"--transport", "shm", "--faults", "killed_saving,disk_full",
+                                  "--trials", "8", "--seed", "88"});
   INFO(outcome.out);
   REQUIRE_EQ(outcome.code, 0);
   CHECK(outcome.out.ends_with("8 trials, 0 failed\n"));
@@ -47,16 +51,15 @@ TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in making 
       return false;
     };
     CAPTURE(fault);
-    CHECK(drawn("0", ", making the files"));
+    CHECK(drawn("0", ", creating the files"));
     for (const char* rank : {"0", "1", "2"}) CHECK(drawn(rank, " % of its writes"));
   }
 }
 
 TEST_CASE("a drill that is told to end stops, and leaves nothing") {
   const TemporaryFolder folder;
-  Background job(
-      {ringlet_program(), "drill", "--trials", "100", "--transport", "shm", "--timeout", "60"},
-      {{"TMPDIR", folder.path().string()}});
+  Background job({RINGLET_DRILL, "--trials", "100", "--transport", "shm"},
+                 {{"TMPDIR", folder.path().string()}});
   const auto trial_runs = [&] {
     for (const auto& work : std::filesystem::directory_iterator(folder.path()))
       if (std::filesystem::exists(work.path() / "trial-0" / "logs")) return true;
@@ -82,13 +85,13 @@ TEST_CASE("told to end between two trials it leaves nothing, either") {
   }
   while (::write(writer, ".", 1) > 0) {
   }
-  Background job({"sh", "-c", "exec \"$0\" \"$@\" > " + pipe, ringlet_program(), "drill",
-                  "--transport", "thread", "--faults", "nan", "--trials", "100", "--steps", "4"},
+  Background job({"sh", "-c", "exec \"$0\" \"$@\" > " + pipe, RINGLET_DRILL, "--transport",
+                  "thread", "--faults", "nan", "--trials", "100"},
                  {{"TMPDIR", work.string()}});
   // The trial is over and no rank is left: the drill is about to print, or blocked in it.
   const auto said = [&] {
     for (const auto& drill : std::filesystem::directory_iterator(work))
-      return std::filesystem::exists(drill.path() / "trial-0/run/checkpoint-4") &&
+      return std::filesystem::exists(drill.path() / "trial-0/run/checkpoint-8") &&
              children_of(job.pid()) == 0;
     return false;
   };

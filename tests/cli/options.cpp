@@ -32,11 +32,9 @@ TEST_CASE("wrong values name the option and what was expected") {
                 "--rows: expected a whole number from 30 to 1000000, found '3'");
   check_refused(run({"make-data", "x", "--seed", "abc"}),
                 "--seed: expected a whole number from 0 to 9223372036854775807, found 'abc'");
-  for (const char* command : {"train", "drill", "make-data"})
+  for (const char* command : {"train", "make-data"})
     check_refused(run({command, "--seed", "-1"}),
                   "--seed: expected a whole number from 0 to 9223372036854775807, found '-1'");
-  check_refused(run({"drill", "--trials", "0"}),
-                "--trials: expected a whole number from 1 to 1000000, found '0'");
   check_refused(run({"train", "--model", "tiny", "--max-steps", "0"}),
                 "--max-steps: expected a whole number from 1 to 1099511627776, found '0'");
   check_refused(run({"train", "--model", "tiny", "--lr", "abc"}),

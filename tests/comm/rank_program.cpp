@@ -149,8 +149,8 @@ void run(const std::vector<std::string>& arguments) {
   const Token token = Token::from_environment();
   std::unique_ptr<TcpStoreServer> server;
   if (here.rank == 0 && !here.store_in_launcher)
-    server = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{
-        .host = host_to_listen_at(here.master_addr, token), .port = here.port, .token = token});
+    server = std::make_unique<TcpStoreServer>(
+        TcpStoreServerOptions{.host = here.master_addr, .port = here.port, .token = token});
   {
     TcpStore store({.host = here.master_addr,
                     .port = here.port,

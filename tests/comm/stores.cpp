@@ -13,7 +13,6 @@
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
 #include "ringlet/core/error.h"
-#include "ringlet/tests/files.h"
 
 TEST_SUITE_BEGIN("host");
 
@@ -25,20 +24,17 @@ namespace {
 
 /// Three ranks, each with a separate handle to one store.
 struct World {
-  std::unique_ptr<TemporaryFolder> folder;
   std::unique_ptr<TcpStoreServer> server;
   std::vector<std::shared_ptr<Store>> ranks;
 };
 
 World world_over(const std::string& kind) {
   World world;
-  if (kind == "file") world.folder = std::make_unique<TemporaryFolder>();
   const Token token = Token::random();
   if (kind == "tcp")
     world.server = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
   const auto memory = make_memory_store();
   for (int rank = 0; rank < 3; ++rank) {
-    if (kind == "file") world.ranks.push_back(make_file_store(*world.folder / "store"));
     if (kind == "memory") world.ranks.push_back(memory);
     if (kind == "tcp")
       world.ranks.push_back(std::make_shared<TcpStore>(TcpStoreOptions{
@@ -57,7 +53,7 @@ void on_every_rank(World& world, const std::function<void(int, Store&)>& body) {
 }  // namespace
 
 TEST_CASE("all stores keep what was set, wait for what was not, and count") {
-  for (const std::string kind : {"memory", "file", "tcp"}) {
+  for (const std::string kind : {"memory", "tcp"}) {
     CAPTURE(kind);
     World world = world_over(kind);
     Store& first = *world.ranks[0];
@@ -108,20 +104,27 @@ TEST_CASE("all stores keep what was set, wait for what was not, and count") {
   }
 }
 
-TEST_CASE("processes share a file store") {
-  const TemporaryFolder folder;
-  const auto store = make_file_store(folder / "store");
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < 3; ++rank) {
-    children.push_back(fork());
-    if (children.back() != 0) continue;
-    for (int i = 0; i < 50; ++i) store->add("count", 1);
-    store->set(str("rank/", rank), "ended");
-    _exit(0);
+TEST_CASE("memory store: what one process sets, adds or had set before it was killed, all see") {
+  const auto store = make_memory_store();
+  store->set("parent", "early");
+  for (int child = 0; child < 3; ++child)
+    if (fork() == 0) {
+      const bool heard = store->get("parent", std::chrono::seconds(10)) == "early";
+      for (int i = 0; i < 100; ++i) store->add("n", 1);
+      store->set(std::to_string(child), heard ? std::string("a\0b", 3) : "deaf");
+      kill(getpid(), SIGKILL);
+    }
+  for (int child = 0; child < 3; ++child) {
+    CHECK(store->get(std::to_string(child), std::chrono::seconds(10)) == std::string("a\0b", 3));
+    CHECK(wait(nullptr) > 0);
   }
-  for (int rank = 0; rank < 3; ++rank) CHECK_EQ(store->get(str("rank/", rank), 10s), "ended");
-  CHECK_EQ(store->add("count", 0), 150);
-  for (const pid_t child : children) waitpid(child, nullptr, 0);
+  CHECK(store->add("n", -300) == 0);
+  store->set("n", "a value beside the counter of this name");
+  CHECK(store->add("n", 1) == 1);
+  CHECK_THROWS_WITH_AS(store->get("other", Timeout(10)), "[store] nobody set 'other' within 0.01 s",
+                       Error);
+  CHECK_THROWS_WITH_AS(store->set("big", std::string(std::size_t{65} << 20, '.')),
+                       "[store] no room for 'big'", Error);
 }
 
 TEST_SUITE_END();

@@ -94,7 +94,7 @@ Received listen_to(const Socket& socket, Clock::duration limit) {
 }
 
 void send_some(const Socket& socket, const std::string& bytes) {
-  static_cast<void>(send_all(socket, bytes, Clock::now() + 100ms));
+  send_until(socket, bytes, Clock::now() + 100ms);
 }
 
 std::string hello_signed_with(const Token& token) {

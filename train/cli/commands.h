@@ -8,7 +8,6 @@ class App;
 
 namespace ringlet::cli {
 
-void add_drill(CLI::App& app);
 void add_encode(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_info(CLI::App& app);

@@ -17,6 +17,5 @@ int main(int argc, char** argv) {
   ringlet::cli::add_info(app);
   ringlet::cli::add_run(app, argc, argv);
   ringlet::cli::add_make_data(app);
-  ringlet::cli::add_drill(app);
   return ringlet::cli::run(app, argc, argv);
 }

@@ -1,23 +1,21 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <initializer_list>
 #include <sstream>
 
 #include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
 #include "ringlet/train/checkpoint.h"
-#include "ringlet/train/cli/drill_saving.h"
-#include "ringlet/train/cli/drill_trial.h"
+#include "trial.h"
 
-namespace ringlet::cli {
+namespace ringlet::drill {
 namespace {
 
 namespace fs = std::filesystem;
 
 /// Ranks that can still run must have ended this long after the deadline of a collective.
-constexpr double kPatience = 5;
+constexpr std::chrono::seconds kPatience{5};
 
 /// Processes that still run for this trial.
 std::string orphans(const fs::path& folder) {
@@ -30,14 +28,6 @@ std::string orphans(const fs::path& folder) {
       found += " " + process.path().filename().string();
   }
   return found;
-}
-
-/// All that lies below a folder, by its path there.
-std::set<std::string> listing(const fs::path& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    names.insert(fs::relative(entry.path(), folder).string());
-  return names;
 }
 
 /// The unexpected names, and the missing ones after "no".
@@ -61,45 +51,44 @@ bool contains(const std::string& text, std::initializer_list<std::string> words)
   });
 }
 
-/// Whether a rank cannot say anything.
-bool is_mute(const DrillTrial& trial, int rank) {
-  return trial.processes() && rank == trial.culprit &&
-         (trial.fault == Fault::killed || trial.fault == Fault::killed_saving ||
-          trial.fault == Fault::stopped);
+/// Whether a rank cannot print anything.
+bool is_mute(const Trial& trial, int rank) {
+  return rank == trial.culprit && (trial.fault == Fault::killed || trial.fault == Fault::stopped ||
+                                   trial.fault == Fault::killed_saving);
 }
 
 /// Whether a write killed the rank, and a half-written checkpoint was left if it was rank 0. Rank 0
 /// removes the checkpoint when another rank dies.
-bool was_killed_saving(const DrillTrial& trial, const fs::path& folder) {
-  const bool left = text_of(folder / "restarted_at").find(".checkpoint-") != std::string::npos;
-  return fs::exists(folder / "killed_at") && left == (trial.culprit == 0);
+bool was_killed_saving(const Trial& trial) {
+  const bool left =
+      text_of(trial.folder / "restarted_at").find(".checkpoint-") != std::string::npos;
+  return fs::exists(trial.folder / "killed_at") && left == (trial.culprit == 0);
 }
 
 /// The text about the fault that is missing in the stderr of a rank that could still run. It must
 /// name the culprit, the step and the activity of this rank. Empty: nothing is missing.
-std::string missing_words(const DrillTrial& trial, int rank, const std::string& error) {
+std::string missing_words(const Trial& trial, int rank, const std::string& error) {
   if (!contains(error, {"ringlet: "})) return "ringlet: ";
   // The rank with the broken connections cannot determine the culprit.
-  const bool knows = trial.fault != Fault::closed_socket || rank != trial.culprit;
+  const bool broken = trial.fault == Fault::closed_socket;
   const std::string culprit = str("rank ", trial.culprit);
   // A rank's own place, after the cause, blames no rank. It counts only for a full disk.
   const std::size_t place = std::min(error.find("; rank "), error.find(" (rank "));
   const std::string cause = trial.fault == Fault::disk_full ? error : error.substr(0, place);
-  if (knows && !contains(cause, {culprit})) return culprit;
-  // A rank may still be at the end of the previous step when its peers have completed it.
-  const bool exact = trial.fault == Fault::nan || hits_checkpoint(trial.fault);
+  if (!(broken && rank == trial.culprit) && !contains(cause, {culprit})) return culprit;
+  // A rank may still be at the end of the previous step when its peers have completed it. Shared
+  // memory still works for a rank with broken connections: its peers may notice it a step later.
   const std::string step = str("training step ", trial.at);
-  // Shared memory still works for a rank with broken connections: its peers may notice it only in
-  // the next step.
-  const bool later = trial.fault == Fault::closed_socket;
-  if (!contains(error, {step, str("training step ", exact ? trial.at : trial.at - 1),
-                        str("training step ", later ? trial.at + 1 : trial.at)}))
+  const bool earlier = trial.fault != Fault::nan && !trial.saving();
+  if (!contains(error, {step}) &&
+      !(earlier && contains(error, {str("training step ", trial.at - 1)})) &&
+      !(broken && contains(error, {str("training step ", trial.at + 1)})))
     return step;
   if (trial.fault == Fault::nan) return contains(error, {"the loss of"}) ? "" : "the loss of";
   // Ranks may enter the checkpoint while rank 0 dies creating its files.
-  const bool late = trial.fault == Fault::killed_saving && fails_making(trial.culprit, trial.point);
-  const std::string saving = str(step, ", saving a checkpoint");
-  if (hits_checkpoint(trial.fault) && !late && !contains(error, {saving})) return saving;
+  const bool late = trial.fault == Fault::killed_saving && trial.creating();
+  const std::string saving = step + ", saving a checkpoint";
+  if (trial.saving() && !late && !contains(error, {saving})) return saving;
   if (trial.fault == Fault::disk_full)
     return contains(error, {"File too large"}) ? "" : "File too large";
   return contains(error, {"all_reduce", "all_gather", "broadcast", "barrier"}) &&
@@ -110,35 +99,39 @@ std::string missing_words(const DrillTrial& trial, int rank, const std::string& 
 
 }  // namespace
 
-std::string judge(const DrillOptions& options, const DrillTrial& trial, const DrillOutcome& outcome,
-                  const fs::path& folder, const DrillEnd& undisturbed) {
+std::string verdict(const Trial& trial, const Outcome& outcome, const End& undisturbed) {
   if (outcome.code != 0)
     return fmt::format("the restarted job ended with {}: {}", outcome.code, outcome.output);
-  if (!fs::exists(folder / "fault_at")) return "nothing went wrong";
-  if (!fs::exists(folder / "restarted_at")) return "it was not restarted";
-  if (outcome.seconds > options.timeout + kPatience)
+  if (!fs::exists(trial.folder / "fault_at")) return "nothing went wrong";
+  if (!fs::exists(trial.folder / "restarted_at")) return "it was not restarted";
+  if (outcome.seconds > std::chrono::duration<double>(kTimeout + kPatience).count())
     return fmt::format("{:.1f} s passed until the ranks had ended", outcome.seconds);
-  for (std::size_t rank = 0; rank < outcome.errors.size(); ++rank) {
-    if (is_mute(trial, static_cast<int>(rank))) continue;
-    if (const std::string word = missing_words(trial, static_cast<int>(rank), outcome.errors[rank]);
-        !word.empty())
-      return fmt::format("process {} does not say '{}': {}", rank, word, outcome.errors[rank]);
+  for (int rank = 0; rank < trial.processes(); ++rank) {
+    const std::string& error = outcome.errors[static_cast<std::size_t>(rank)];
+    if (is_mute(trial, rank)) continue;
+    if (const std::string word = missing_words(trial, rank, error); !word.empty())
+      return fmt::format("process {} does not print '{}': {}", rank, word, error);
   }
-  if (trial.fault == Fault::killed_saving && !was_killed_saving(trial, folder))
+  if (trial.fault == Fault::killed_saving && !was_killed_saving(trial))
     return "it was not killed in the middle of a checkpoint";
-  if (const std::string found = orphans(folder); !found.empty())
+  if (const std::string found = orphans(trial.folder); !found.empty())
     return "processes are left:" + found;
-  const DrillEnd end = end_of(options, folder);
+  const End end = end_of(trial);
   if (const std::string wrong = difference(end.files, undisturbed.files); !wrong.empty())
-    return "run/ holds, beside what an undisturbed run leaves:" + wrong;
+    return "run/ differs from that of an undisturbed run:" + wrong;
   if (end.parameters != undisturbed.parameters)
     return "its parameters are not those of the undisturbed run";
   return "";
 }
 
-DrillEnd end_of(const DrillOptions& options, const fs::path& folder) {
-  const fs::path last = train::checkpoint_path(folder / "run", options.steps);
-  return {text_of(last / "model.safetensors"), listing(folder / "run")};
+End end_of(const Trial& trial) {
+  const fs::path run = trial.folder / "run";
+  End end{text_of(train::checkpoint_path(run, kSteps) / "model.safetensors"), {}};
+  for (const auto& entry : fs::recursive_directory_iterator(run))
+    end.files.insert(fs::relative(entry.path(), run).string());
+  return end;
 }
 
-}  // namespace ringlet::cli
+std::string text_of(const fs::path& file) { return fs::exists(file) ? read_file(file) : ""; }
+
+}  // namespace ringlet::drill

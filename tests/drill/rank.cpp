@@ -1,0 +1,210 @@
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <streambuf>
+
+#include "ringlet/autograd/functions/softmax.h"
+#include "ringlet/comm/environment.h"
+#include "ringlet/comm/launch.h"
+#include "ringlet/core/error.h"
+#include "ringlet/core/file.h"
+#include "ringlet/nn/arena.h"
+#include "ringlet/nn/dropout.h"
+#include "ringlet/nn/linear.h"
+#include "ringlet/nn/loss.h"
+#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/data/synthetic.h"
+#include "ringlet/train/digits.h"
+#include "ringlet/train/trainer.h"
+#include "trial.h"
+
+namespace ringlet::drill {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kDigits = 600;
+constexpr std::int64_t kPixels = 28 * 28;
+constexpr std::int64_t kHiddenUnits = 32;
+
+/// Two linear layers with dropout between.
+class Net final : public nn::Layer<Net> {
+ public:
+  Variable forward(const Tensor& images, const Tensor& positions) {
+    const Variable x = autograd::relu((*in_)(Variable(images.view({-1, kPixels}))));  // (N, 32)
+    return autograd::log_softmax((*out_)((*dropout_)(x, positions)));                 // (N, 10)
+  }
+
+ private:
+  std::shared_ptr<nn::Linear> in_ =
+      register_module("in", std::make_shared<nn::Linear>(kPixels, kHiddenUnits));
+  std::shared_ptr<nn::Dropout> dropout_ =
+      register_module("dropout", std::make_shared<nn::Dropout>(0.1));
+  std::shared_ptr<nn::Linear> out_ =
+      register_module("out", std::make_shared<nn::Linear>(kHiddenUnits, 10));
+};
+
+// Both ends of every connection see it end.
+void break_connections() {
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+        address.ss_family != AF_UNIX)
+      ::shutdown(fd, SHUT_RDWR);
+  }
+}
+
+std::string killed_at;  // for the handler
+
+// Runs in the thread that writes, in the middle of its write.
+void die(int) {
+  ::close(::open(killed_at.c_str(), O_CREAT | O_WRONLY, 0600));
+  std::raise(SIGKILL);
+}
+
+/// Whether a checkpoint under construction in `output` has its files.
+bool files_exist(const fs::path& output) {
+  const std::vector<fs::path> paths = list_folder(output);
+  return std::any_of(paths.begin(), paths.end(), [](const fs::path& path) {
+    return path.filename().string().starts_with(".checkpoint-") &&
+           path_exists(path / "optimizer.safetensors");
+  });
+}
+
+/// The fault, on each rank. As the stream buffer of GroupOptions::trace it runs at every
+/// collective, also at the one between creating a checkpoint's files and writing them.
+class Incident final : public std::streambuf {
+ public:
+  Incident(const Trial& trial, bool armed) : trial_(trial), armed_(armed) {}
+
+  /// Called before each forward; returns the factor of the loss.
+  double before_step(std::int64_t step, const comm::Group& group) {
+    if (!armed_ || step != trial_.at || trial_.saving()) return 1;
+    const bool mine = is_mine(group);
+    switch (trial_.fault) {
+      case Fault::killed:
+        if (mine) std::raise(SIGKILL);
+        break;
+      case Fault::stopped:
+        if (mine) std::raise(SIGSTOP);
+        break;
+      case Fault::closed_socket:
+        if (mine) break_connections();
+        break;
+      case Fault::skipped:
+        if (!mine) group.barrier();
+        break;
+      case Fault::other_op:
+        mine ? static_cast<void>(group.all_gather_bytes("")) : group.barrier();
+        break;
+      case Fault::other_size:
+        group.all_reduce(zeros({mine ? 65 : 64})).wait();
+        break;
+      case Fault::nan:
+        return mine ? std::numeric_limits<double>::quiet_NaN() : 1;
+      default:
+        break;
+    }
+    return 1;
+  }
+
+  /// Called after each step, before it saves an arena of `numel` parameters.
+  void before_save(std::int64_t step, const comm::Group& group, std::int64_t numel) {
+    if (!armed_ || step != trial_.at || !trial_.saving() || !is_mine(group)) return;
+    // The first layer's weights come first in both files, and twice in the larger one: they have
+    // two moments. This rank writes the elements from `begin` on, there up to weights + `end`.
+    const std::int64_t weights = kPixels * kHiddenUnits;
+    const std::int64_t begin = numel * trial_.culprit / kRanks;
+    const std::int64_t end = weights + std::min(weights, numel * (trial_.culprit + 1) / kRanks);
+    double point = trial_.point;
+    if (trial_.culprit == 0) point = trial_.creating() ? 2 * point : 2 * point - 1;
+    limit_ = sizeof(float) * static_cast<std::size_t>(begin);
+    limit_ += static_cast<std::size_t>(point * static_cast<double>(end - begin) * sizeof(float));
+    trial_.creating() ? limit_writes() : waiting_.store(true);
+  }
+
+ private:
+  int_type overflow(int_type c) override { return traits_type::not_eof(c); }
+  int sync() override {
+    if (waiting_ && files_exist(trial_.folder / "run") && waiting_.exchange(false)) limit_writes();
+    return 0;
+  }
+
+  // From now on no write of this process beyond the limit succeeds, as on a full disk.
+  void limit_writes() const {
+    killed_at = (trial_.folder / "killed_at").string();
+    std::signal(SIGXFSZ, trial_.fault == Fault::killed_saving ? die : SIG_IGN);
+    const rlimit limit{limit_, RLIM_INFINITY};
+    RINGLET_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0, "[drill] cannot limit the size of files");
+  }
+
+  bool is_mine(const comm::Group& group) const {
+    const bool mine = group.rank() == trial_.culprit;
+    if (mine) write_file(trial_.folder / "fault_at", "");
+    return mine;
+  }
+
+  const Trial& trial_;
+  const bool armed_;
+  std::size_t limit_ = 0;  // bytes of each file
+  std::atomic<bool> waiting_{false};
+};
+
+void train_digits(const Trial& trial, const comm::Group& group, Incident& incident) {
+  const train::Digits digits = train::make_digits(/*seed=*/1, /*split=*/0, kDigits);
+  const GeneratorGuard random({.seed = 1});
+  Net net;
+  const fs::path output = trial.folder / "run";
+  train::Trainer trainer(
+      net, kDigits, [&](const train::Rows& rows) { return train::collate_digits(digits, rows); },
+      [&, step = std::int64_t{0}](const train::DigitBatch& batch) mutable {
+        const double factor = incident.before_step(++step, group);
+        const Variable loss = nn::nll_loss(net(batch.images, batch.positions), batch.labels);
+        return factor == 1 ? loss : loss * factor;
+      },
+      {.output = output,
+       .max_steps = kSteps,
+       .batch_size = 8,
+       .lr = 1e-3,
+       .max_grad_norm = 1,
+       .strategy = train::Strategy::ddp,
+       .logging_steps = 0,
+       .eval_each_epoch = false,
+       .save_steps = kSaveSteps,
+       .resume_from = train::latest_checkpoint(output).value_or("")},
+      group);
+  trainer.set_callbacks({.on_step = [&](const train::StepReport& at) {
+    incident.before_save(at.step, group, net.arena()->numel());
+  }});
+  trainer.train();
+}
+
+}  // namespace
+
+void run_rank(const Trial& trial) {
+  const comm::Environment environment = comm::Environment::read();
+  const bool armed = environment.restart_count == 0 && trial.fault != Fault::none;
+  if (environment.restart_count > 0 && environment.rank == 0) {
+    std::string names;
+    for (const fs::path& path : list_folder(trial.folder / "run"))
+      names += path.filename().string() + '\n';
+    write_file(trial.folder / "restarted_at", names);
+  }
+  Incident incident(trial, armed);
+  std::ostream trace(&incident);
+  comm::GroupOptions options{.transport = trial.transport, .timeout = kTimeout};
+  const auto rank_main = [&](const comm::Group& group) { train_digits(trial, group, incident); };
+  if (trial.processes() == 1) return comm::launch(rank_main, kRanks, {.group = options});
+  if (armed && trial.saving() && environment.rank == trial.culprit) options.trace = &trace;
+  comm::run_from_env(rank_main, options);
+}
+
+}  // namespace ringlet::drill
