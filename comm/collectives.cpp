@@ -42,13 +42,12 @@ class Steps {
     k_ = k;
     const Step& step = collective_.schedule[number];
     transmissions(step.receives, transmissions_);
-    transport_.receive(transmissions_, step.then == Then::copy,
-                       [&](std::span<const std::byte* const> views) {
-                         for (std::size_t i = 0; step.then == Then::copy && i < views.size(); ++i)
-                           place(transmissions_[i], views[i]);
-                         if (step.then == Then::add) add(step.receives[0], views[0]);
-                         if (step.then == Then::add_all) add_all(step.receives, views);
-                       });
+    const Views views = transport_.receive(transmissions_, step.then == Then::copy);
+    for (std::size_t i = 0; step.then == Then::copy && i < views.size(); ++i)
+      place(transmissions_[i], views[i]);
+    if (step.then == Then::add) add(step.receives[0], views[0]);
+    if (step.then == Then::add_all) add_all(step.receives, views);
+    transport_.release();
   }
   void finish() {
     const StreamGuard on(*stream_);
@@ -84,7 +83,7 @@ class Steps {
     combine_into(received.piece, sources, 2, received.piece == rank_);
   }
 
-  void add_all(const std::vector<Transfer>& received, std::span<const std::byte* const> views) {
+  void add_all(const std::vector<Transfer>& received, Views views) {
     sources_.assign(static_cast<std::size_t>(size_), in_buffer(rank_));
     for (std::size_t i = 0; i < views.size(); ++i)
       sources_[static_cast<std::size_t>(received[i].peer)] = views[i];

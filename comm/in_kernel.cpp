@@ -36,12 +36,11 @@ void launch_for_all(const RankPart& part) {
   const Collective& collective = *part.collective;
   std::vector<Transmission> all;
   for (int peer = 1; peer < part.size; ++peer) all.push_back({peer, 0, collective.buffer.nbytes()});
-  part.transport->receive(all, /*in_place=*/false, [&](std::span<const std::byte* const> views) {
-    if (collective.buffer.numel() == 0) return;
-    std::vector<void*> data{announced_bytes(collective.buffer)};
-    for (const std::byte* view : views) data.push_back(const_cast<std::byte*>(view));
-    launch_on(part, data);
-  });
+  std::vector<void*> data{announced_bytes(collective.buffer)};
+  for (const std::byte* view : part.transport->receive(all, /*in_place=*/false))
+    data.push_back(const_cast<std::byte*>(view));
+  if (collective.buffer.numel() > 0) launch_on(part, data);
+  part.transport->release();
 }
 
 }  // namespace

@@ -65,6 +65,15 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
   }
 }
 
+void Membership::check_alarm() const {
+  if (alarm->raised()) throw Error(alarm->cause());
+}
+
+void Membership::end(const std::string& cause) const {
+  alarm->raise(cause);
+  throw Error(alarm->cause());
+}
+
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {
   const TransportKind possible = best(membership);
   if (kind == TransportKind::automatic || kind == TransportKind::nccl) kind = possible;

@@ -26,9 +26,6 @@ inline std::byte* announced_bytes(const Tensor& tensor) {
   return tensor ? tensor.storage()->data() + tensor.storage_offset() : nullptr;
 }
 
-/// Called with the bytes received, one pointer for each receive of the step.
-using UseViews = std::function<void(std::span<const std::byte* const> views)>;
-
 struct Collective;
 
 /// The transport's own collectives, if any: the yardstick for schedules.
@@ -39,9 +36,12 @@ class Engine {
   virtual void run(const Collective& collective) = 0;
 };
 
-/// Runs one collective at a time, from one thread at a time: begin, steps (each send, receive),
-/// finish; abandon after an exception. The timeout or the alarm ends every wait, with an Error that
-/// gives the reason.
+/// Where the bytes of a step's receives lie, in their order.
+using Views = std::span<const std::byte* const>;
+
+/// Runs one collective at a time, from one thread at a time: begin, steps (each send, receive,
+/// release), finish; abandon after an exception. The timeout or the alarm ends every wait, with an
+/// Error that gives the reason.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -51,10 +51,12 @@ class Transport {
   /// The first half of a step: starts its sends. The sent bytes must not be overwritten before
   /// finish(), unless data received since proves that the peer has them, as in all our schedules.
   virtual void send(std::span<const Transmission> sends) = 0;
-  /// The second half: waits for the receives and calls `use` with all of them; the views are valid
-  /// during that call. With `in_place` they may be the places themselves, already filled.
-  virtual void receive(std::span<const Transmission> receives, bool in_place,
-                       const UseViews& use) = 0;
+  /// The second half: waits for the receives. The views are valid until release(); work on them in
+  /// between is enqueued on the stream that is then current. With `in_place` they may be the places
+  /// themselves, already filled.
+  virtual Views receive(std::span<const Transmission> receives, bool in_place) = 0;
+  /// Ends the step: the peers may overwrite what was received.
+  virtual void release() = 0;
   /// How many segments alternate, step by step, so that one moves while another is added.
   virtual std::int64_t segments_at_once() const { return 1; }
   /// Waits until the peers have received all that was sent.
@@ -85,6 +87,10 @@ struct Membership {
   /// The value of a key that another rank sets. Throws when the alarm is raised or after the
   /// timeout; the message says what it waited for.
   std::string get(const std::string& what, const std::string& meaning) const;
+  /// Throws the cause if the alarm is raised.
+  void check_alarm() const;
+  /// Raises the alarm, and throws its first cause.
+  [[noreturn]] void end(const std::string& cause) const;
 };
 
 std::unique_ptr<Transport> make_thread_transport(const Membership& membership);

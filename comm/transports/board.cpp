@@ -29,20 +29,6 @@ void pause() {
 #endif
 }
 
-double in_seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
-
-// Marks the rank as reading its peers' memory.
-class Reading {
- public:
-  explicit Reading(Seat& seat) : seat_(seat) { seat_.reading.store(1); }
-  ~Reading() { seat_.reading.store(0); }
-  Reading(const Reading&) = delete;
-  Reading& operator=(const Reading&) = delete;
-
- private:
-  Seat& seat_;
-};
-
 }  // namespace
 
 std::shared_ptr<Board> join_board(const Membership& membership) {
@@ -63,28 +49,24 @@ std::shared_ptr<Board> join_board(const Membership& membership) {
 }
 
 BoardTransport::BoardTransport(const Membership& membership, std::shared_ptr<Board> board)
-    : alarm_(membership.alarm),
-      board_(std::move(board)),
-      rank_(membership.rank),
-      size_(membership.size),
-      timeout_(membership.timeout) {
-  board_->seat(rank_).process.store(getpid());
+    : member_(membership), board_(std::move(board)) {
+  board_->seat(member_.rank).process.store(getpid());
 }
 
 // Every collective of this rank has ended: a peer that waits for another one waits in vain. If an
 // exception ends this rank, the alarm is about to report it as the cause.
 BoardTransport::~BoardTransport() {
-  if (std::uncaught_exceptions() == 0) board_->seat(rank_).left.store(1);
+  if (std::uncaught_exceptions() == 0) board_->seat(member_.rank).left.store(1);
 }
 
 void BoardTransport::begin(const Call& call, const Tensor& buffer) {
-  check_alarm();
+  member_.check_alarm();
   call_ = call;
   step_ = 0;
   buffer_ = buffer;
   stages_ = must_stage(buffer);
-  board_->post(rank_, call);
-  board_->post(rank_, Place{call.sequence, 0});
+  board_->post(member_.rank, call);
+  board_->post(member_.rank, Place{call.sequence, 0});
 }
 
 void BoardTransport::send(std::span<const Transmission> sends) {
@@ -92,29 +74,32 @@ void BoardTransport::send(std::span<const Transmission> sends) {
   for (const Transmission& send : sends) publish(send);
 }
 
-void BoardTransport::receive(std::span<const Transmission> receives, bool in_place,
-                             const UseViews& use) {
+Views BoardTransport::receive(std::span<const Transmission> receives, bool in_place) {
   views_.clear();
-  for (const Transmission& receive : receives)
+  read_.clear();
+  for (const Transmission& receive : receives) {
     views_.push_back(
         receive_one(receive, in_place ? announced_bytes(buffer_) + receive.offset : nullptr));
-  {
-    const Reading reading(board_->seat(rank_));
-    check_alarm();  // a failed peer waits for current readers, not for later ones
-    use(views_);
-    for (const Transmission& receive : receives)
-      board_->lane(receive.peer, rank_).read = mark_read(receive.peer);
+    read_.push_back(receive.peer);
   }
-  for (const Transmission& receive : receives) {
-    board_->lane(receive.peer, rank_).released.fetch_add(1);
-    board_->ring(receive.peer);
+  board_->seat(member_.rank).reading.store(1);
+  member_.check_alarm();  // a failed peer waits for current readers, not for later ones
+  return views_;
+}
+
+void BoardTransport::release() {
+  for (const int peer : read_) board_->lane(peer, member_.rank).read = mark_read(peer);
+  board_->seat(member_.rank).reading.store(0);
+  for (const int peer : read_) {
+    board_->lane(peer, member_.rank).released.fetch_add(1);
+    board_->ring(peer);
   }
   ++step_;
-  board_->post(rank_, Place{call_.sequence, step_});
+  board_->post(member_.rank, Place{call_.sequence, step_});
 }
 
 void BoardTransport::publish(const Transmission& send) {
-  Lane& lane = board_->lane(rank_, send.peer);
+  Lane& lane = board_->lane(member_.rank, send.peer);
   const std::uint64_t published = lane.published.load(std::memory_order_relaxed);
   wait(send.peer, [&] { return published - lane.released.load() < Lane::kSlots; });
 
@@ -146,25 +131,27 @@ Tensor BoardTransport::staged(const Transmission& send) {
 }
 
 const std::byte* BoardTransport::receive_one(const Transmission& receive, std::byte* place) {
-  Lane& lane = board_->lane(receive.peer, rank_);
+  Lane& lane = board_->lane(receive.peer, member_.rank);
   const std::uint64_t released = lane.released.load(std::memory_order_relaxed);
   wait(receive.peer, [&] { return lane.published.load() > released; });
   const Message& message = lane.slots[released % Lane::kSlots];
-  if (message.call != call_) end(describe_mismatch(receive.peer, message.call, rank_, call_));
+  if (message.call != call_)
+    member_.end(describe_mismatch(receive.peer, message.call, member_.rank, call_));
   if (message.step != step_ || message.nbytes != receive.nbytes)
-    end(str(describe_step(call_, step_), ": rank ", receive.peer, " sent ", message.nbytes,
-            " bytes in step ", message.step, ", rank ", rank_, " expects ", receive.nbytes));
+    member_.end(str(describe_step(call_, step_), ": rank ", receive.peer, " sent ", message.nbytes,
+                    " bytes in step ", message.step, ", rank ", member_.rank, " expects ",
+                    receive.nbytes));
   return receive.nbytes ? view(receive.peer, message, place) : nullptr;
 }
 
 void BoardTransport::finish() {
   wait_for_readers();
-  board_->post(rank_, Place{call_.sequence, Place::kFinished});
+  board_->post(member_.rank, Place{call_.sequence, Place::kFinished});
 }
 
 void BoardTransport::wait_for_readers() {
-  for (int peer = 0; peer < size_; ++peer) {
-    Lane& lane = board_->lane(rank_, peer);
+  for (int peer = 0; peer < member_.size; ++peer) {
+    Lane& lane = board_->lane(member_.rank, peer);
     wait(peer, [&] { return lane.released.load() == lane.published.load(); });
   }
   order_behind_readers();
@@ -175,17 +162,18 @@ void BoardTransport::wait_for_readers() {
 // On a device: later work may overwrite what the peers read, so it is ordered after their reads.
 void BoardTransport::order_behind_readers() {
   if (!buffer_ || buffer_.device().type == DeviceType::cpu) return;
-  for (int peer = 0; peer < size_; ++peer)
-    if (const Event* read = board_->lane(rank_, peer).read.exchange(nullptr))
+  for (int peer = 0; peer < member_.size; ++peer)
+    if (const Event* read = board_->lane(member_.rank, peer).read.exchange(nullptr))
       read->make_wait(buffer_.device());
 }
 
 void BoardTransport::abandon() noexcept {
+  board_->seat(member_.rank).reading.store(0);
   // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
   // it keeps its view of this memory.
   const auto patience = Clock::now() + std::chrono::seconds(2);
-  for (int peer = 0; peer < size_; ++peer)
-    while (peer != rank_ && board_->seat(peer).reading.load() && Clock::now() < patience)
+  for (int peer = 0; peer < member_.size; ++peer)
+    while (peer != member_.rank && board_->seat(peer).reading.load() && Clock::now() < patience)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   try {
     order_behind_readers();
@@ -209,49 +197,41 @@ void BoardTransport::wait(int peer, const Ready& ready) {
     if (ready()) return;
     sched_yield();
   }
-  Seat& seat = board_->seat(rank_);
+  Seat& seat = board_->seat(member_.rank);
   while (true) {
     seat.asleep.store(1);
     const std::uint32_t seen = seat.doorbell.load();
     const bool there = ready();
-    if (!there && !alarm_->raised()) board_->sleep(rank_, seen, kSlice);
+    if (!there && !member_.alarm->raised()) board_->sleep(member_.rank, seen, kSlice);
     seat.asleep.store(0);
     if (there) return;
-    check_alarm();
+    member_.check_alarm();
     check_peer(peer);
     check_not_left(peer, ready);
-    if (Clock::now() - start > timeout_) timed_out(peer);
+    if (Clock::now() - start > member_.timeout) timed_out(peer);
   }
-}
-
-void BoardTransport::check_alarm() const {
-  if (alarm_->raised()) throw Error(alarm_->cause());
 }
 
 // A peer in the same collective that made another call may never send the expected message.
 void BoardTransport::check_peer(int peer) const {
   Call theirs;
   if (board_->read_posted(peer, theirs) && theirs.sequence == call_.sequence && theirs != call_)
-    end(describe_mismatch(peer, theirs, rank_, call_));
+    member_.end(describe_mismatch(peer, theirs, member_.rank, call_));
 }
 
 // The message may have been the last that the peer published before it left.
 template <class Ready>
 void BoardTransport::check_not_left(int peer, const Ready& ready) const {
   if (board_->seat(peer).left.load() && !ready())
-    end(describe_left(describe_step(call_, step_), rank_, peer));
-}
-
-void BoardTransport::end(const std::string& cause) const {
-  alarm_->raise(cause);
-  throw Error(alarm_->cause());
+    member_.end(describe_left(describe_step(call_, step_), member_.rank, peer));
 }
 
 void BoardTransport::timed_out(int peer) const {
   std::vector<Place> where;
-  for (int rank = 0; rank < size_; ++rank) where.push_back(board_->place(rank));
-  end(str(describe_step(call_, step_), ": rank ", rank_, " waited ", in_seconds(timeout_),
-          " s for rank ", peer, presence(call_.sequence, where)));
+  for (int rank = 0; rank < member_.size; ++rank) where.push_back(board_->place(rank));
+  member_.end(str(describe_step(call_, step_), ": rank ", member_.rank, " waited ",
+                  std::chrono::duration<double>(member_.timeout).count(), " s for rank ", peer,
+                  presence(call_.sequence, where)));
 }
 
 }  // namespace ringlet::comm

@@ -16,7 +16,8 @@ class BoardTransport : public Transport {
 
   void begin(const Call& call, const Tensor& buffer) override;
   void send(std::span<const Transmission> sends) override;
-  void receive(std::span<const Transmission> receives, bool in_place, const UseViews& use) override;
+  Views receive(std::span<const Transmission> receives, bool in_place) override;
+  void release() override;
   void finish() override;
   void abandon() noexcept override;
 
@@ -32,10 +33,8 @@ class BoardTransport : public Transport {
   virtual bool must_stage(const Tensor& buffer) const = 0;
 
   const Tensor& buffer() const { return buffer_; }
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  const Membership& member() const { return member_; }
   Board& board() const { return *board_; }
-  [[noreturn]] void end(const std::string& cause) const;
 
  private:
   void publish(const Transmission& send);
@@ -45,17 +44,13 @@ class BoardTransport : public Transport {
   Tensor staged(const Transmission& send);
   template <class Ready>
   void wait(int peer, const Ready& ready);
-  void check_alarm() const;
   void check_peer(int peer) const;
   template <class Ready>
   void check_not_left(int peer, const Ready& ready) const;
   [[noreturn]] void timed_out(int peer) const;
 
-  std::shared_ptr<Alarm> alarm_;
+  Membership member_;
   std::shared_ptr<Board> board_;
-  int rank_;
-  int size_;
-  Timeout timeout_;
 
   Call call_;
   std::uint64_t step_ = 0;
@@ -65,6 +60,7 @@ class BoardTransport : public Transport {
   std::size_t staged_bytes_ = 0;
   Transmission last_staged_{};
   std::vector<const std::byte*> views_;
+  std::vector<int> read_;  // the peers whose bytes the views are
 };
 
 /// Makes the group's board in rank 0 and opens it in its peers.

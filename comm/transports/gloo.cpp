@@ -31,7 +31,7 @@ class GlooTransport final : public Transport {
   }
 
   void begin(const Call& call, const Tensor& buffer) override {
-    check_alarm();
+    membership_.check_alarm();
     call_ = call;
     step_ = 0;
     enter(step_);
@@ -43,8 +43,7 @@ class GlooTransport final : public Transport {
     for (const Transmission& send : sends) send_one(send);
   }
 
-  void receive(std::span<const Transmission> receives, bool in_place,
-               const UseViews& use) override {
+  Views receive(std::span<const Transmission> receives, bool in_place) override {
     for (const Transmission& receive : receives) hear(receive.peer);
 
     std::size_t nbytes = 0;
@@ -52,20 +51,22 @@ class GlooTransport final : public Transport {
     if (!in_place && slots_.nbytes() < nbytes)
       slots_ = empty({static_cast<std::int64_t>(nbytes)}, DType::u8, Device{});
     std::byte* slot = in_place ? nullptr : slots_.mutable_bytes();
-    std::vector<std::byte*> views;
+    views_.clear();
     for (const Transmission& receive : receives) {
-      views.push_back(in_place ? announced_bytes(buffer_) + receive.offset : slot);
+      std::byte* view = in_place ? announced_bytes(buffer_) + receive.offset : slot;
+      views_.push_back(view);
       if (slot) slot += receive.nbytes;
       if (receive.nbytes == 0) continue;
-      at(receive.peer).in = context_->createUnboundBuffer(views.back(), receive.nbytes);
+      at(receive.peer).in = context_->createUnboundBuffer(view, receive.nbytes);
       guarded(receive.peer,
               [&](Peer& peer) { peer.in->recv(receive.peer, slot_of_step(), 0, receive.nbytes); });
     }
     for (const Transmission& receive : receives)
       if (receive.nbytes) wait_receive(receive.peer, *at(receive.peer).in);
-    use({const_cast<const std::byte* const*>(views.data()), views.size()});
-    enter(++step_);
+    return views_;
   }
+
+  void release() override { enter(++step_); }
 
   void finish() override {
     for (int rank = 0; rank < membership_.size; ++rank) {
@@ -128,20 +129,20 @@ class GlooTransport final : public Transport {
     const auto in = context_->createUnboundBuffer(&theirs, sizeof(theirs));
     guarded(rank, [&](Peer&) { in->recv(rank, kCallSlot, 0, sizeof(theirs)); });
     wait_receive(rank, *in);
-    if (theirs != call_) end(describe_mismatch(rank, theirs, membership_.rank, call_));
+    if (theirs != call_) membership_.end(describe_mismatch(rank, theirs, membership_.rank, call_));
     at(rank).heard = true;
   }
 
   void wait_receive(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitRecv(membership_.timeout)) check_alarm();
+      if (!buffer.waitRecv(membership_.timeout)) membership_.check_alarm();
     });
   }
   void wait_send(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitSend(membership_.timeout)) check_alarm();
+      if (!buffer.waitSend(membership_.timeout)) membership_.check_alarm();
     });
   }
 
@@ -157,7 +158,7 @@ class GlooTransport final : public Transport {
       watchdog_.watch(nullptr);
       if (Clock::now() - start >= membership_.timeout) timed_out(rank);
       if (has_left(membership_, rank))
-        end(describe_left(describe_step(call_, step_), membership_.rank, rank));
+        membership_.end(describe_left(describe_step(call_, step_), membership_.rank, rank));
       end_by_gloo(
           *membership_.alarm,
           str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
@@ -168,17 +169,10 @@ class GlooTransport final : public Transport {
     }
   }
 
-  void check_alarm() const {
-    if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());
-  }
-  [[noreturn]] void end(const std::string& cause) const {
-    membership_.alarm->raise(cause);
-    throw Error(membership_.alarm->cause());
-  }
   [[noreturn]] void timed_out(int late) {
-    end(str(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
-            std::chrono::duration<double>(membership_.timeout).count(), " s for rank ", late,
-            presence(call_.sequence, places_.of_all())));
+    membership_.end(str(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
+                        std::chrono::duration<double>(membership_.timeout).count(), " s for rank ",
+                        late, presence(call_.sequence, places_.of_all())));
   }
 
   Membership membership_;
@@ -191,6 +185,7 @@ class GlooTransport final : public Transport {
   std::uint64_t step_ = 0;
   Tensor buffer_;
   Tensor slots_;  // received data to be added
+  std::vector<const std::byte*> views_;
 };
 
 }  // namespace

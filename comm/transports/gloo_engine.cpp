@@ -80,7 +80,7 @@ class GlooEngine final : public Engine {
 
   template <class Options>
   Options native(const Call& call) {
-    if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());
+    membership_.check_alarm();
     Options options(context_);
     options.setTag(static_cast<std::uint32_t>(call.sequence));
     options.setTimeout(membership_.timeout);

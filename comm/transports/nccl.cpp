@@ -64,15 +64,14 @@ class NcclTransport final : public Transport {
     sends_.assign(sends.begin(), sends.end());
   }
 
-  void receive(std::span<const Transmission> receives, bool in_place,
-               const UseViews& use) override {
+  Views receive(std::span<const Transmission> receives, bool in_place) override {
     views_.clear();
     if (in_place) {
-      const StreamGuard on(lines_->comm);
+      current_.emplace(lines_->comm);
       for (const Transmission& receive : receives) views_.push_back(place(receive));
       wait_for_sums();
       exchange(receives);
-      return use(views_);
+      return views_;
     }
     Slot& slot = lines_->slots[next_slot_++ % lines_->slots.size()];
     {
@@ -84,11 +83,17 @@ class NcclTransport final : public Transport {
       exchange(receives);
       slot.arrived.record();
     }
-    const StreamGuard on(lines_->reduce);
+    current_.emplace(lines_->reduce);
     slot.arrived.make_wait();
-    use(views_);
-    slot.added.record();
     slot.places.assign(receives.begin(), receives.end());
+    adding_ = &slot;
+    return views_;
+  }
+
+  void release() override {
+    if (adding_) adding_->added.record();
+    adding_ = nullptr;
+    current_.reset();
   }
 
   std::int64_t segments_at_once() const override {
@@ -103,6 +108,8 @@ class NcclTransport final : public Transport {
 
   // The alarm is raised: the watchdog aborts the work in flight.
   void abandon() noexcept override {
+    adding_ = nullptr;
+    current_.reset();
     try {
       if (lines_) join();
     } catch (const Error&) {
@@ -184,7 +191,9 @@ class NcclTransport final : public Transport {
   NcclRank rank_;          // goes before what its work on the device uses
   std::unique_ptr<Engine> engine_;
   Tensor buffer_;
+  std::optional<StreamGuard> current_;  // from receive() to release()
   std::size_t next_slot_ = 0;
+  Slot* adding_ = nullptr;  // null: nothing is added in this step
   std::vector<Transmission> sends_;
   std::vector<const std::byte*> views_;
 };

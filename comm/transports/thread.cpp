@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 
-#include "ringlet/comm/in_kernel.h"
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -25,18 +24,18 @@ struct PeerEvents {
 class ThreadTransport final : public BoardTransport {
  public:
   explicit ThreadTransport(const Membership& membership)
-      : BoardTransport(membership, join_board(membership)), membership_(membership) {}
+      : BoardTransport(membership, join_board(membership)) {}
 
  private:
   const std::byte* view(int peer, const Message& message, std::byte* place) override {
     const Device device = buffer().device();
     if (message.device.type != device.type)
-      end(str("[", name(message.call.op), "] rank ", peer, "'s tensor is on ", message.device,
-              ", rank ", rank(), "'s on ", device));
+      member().end(str("[", name(message.call.op), "] rank ", peer, "'s tensor is on ",
+                       message.device, ", rank ", member().rank, "'s on ", device));
     if (message.device != device && is_in_kernel(message.call.algorithm))
-      end(str("[all_reduce] rank ", peer, "'s tensor is on ", message.device, ", rank ", rank(),
-              "'s on ", device, ", and ", name(message.call.algorithm),
-              " is for ranks that share a GPU: choose ring or direct"));
+      member().end(str("[all_reduce] rank ", peer, "'s tensor is on ", message.device, ", rank ",
+                       member().rank, "'s on ", device, ", and ", name(message.call.algorithm),
+                       " is for ranks that share a GPU: choose ring or direct"));
     if (message.ready) message.ready->make_wait(device);
     return message.device == device || !message.ready ? message.address : fetched(message, place);
   }
@@ -56,7 +55,7 @@ class ThreadTransport final : public BoardTransport {
 
   void look_for_link(Device to, Device from) {
     if (!looked_for_.insert({to, from}).second || backend(to.type).has_link(to, from)) return;
-    membership_.note("links", str("[group] ", membership_.id, ": ", without_link(to, from)));
+    member().note("links", str("[group] ", member().id, ": ", without_link(to, from)));
   }
 
   const Event* mark_ready(int peer, std::uint64_t slot) override {
@@ -89,7 +88,6 @@ class ThreadTransport final : public BoardTransport {
 
   bool must_stage(const Tensor&) const override { return false; }
 
-  Membership membership_;
   std::set<std::pair<Device, Device>> looked_for_;
   std::map<std::pair<int, Device>, std::shared_ptr<PeerEvents>> events_;
   std::vector<Tensor> fetched_;

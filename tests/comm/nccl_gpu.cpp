@@ -36,12 +36,13 @@ struct OneRank {
     const Transmission first{0, 0, half}, second{0, half, half};
     nccl->begin(next(Op::all_gather, x.numel()), x);
     nccl->send({&first, 1});
-    nccl->receive({&second, 1}, !adds, [&](std::span<const std::byte* const> views) {
-      if (!adds) return;
+    const Views views = nccl->receive({&second, 1}, !adds);
+    if (adds) {
       auto received =
           std::make_shared<Storage>(const_cast<std::byte*>(views[0]), half, x.device(), [] {});
       halves[1].copy_(add(halves[1], Tensor(received, 0, halves[0].shape(), DType::f32)));
-    });
+    }
+    nccl->release();
     nccl->finish();
   }
 
