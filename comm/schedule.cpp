@@ -1,5 +1,7 @@
 #include "ringlet/comm/schedule.h"
 
+#include <algorithm>
+
 namespace ringlet::comm {
 
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root) {
@@ -18,6 +20,14 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
       break;
   }
   return barrier_schedule(rank, size);
+}
+
+int count_pieces(const Schedule& schedule) {
+  int count = 1;
+  for (const Step& step : schedule)
+    for (const auto* transfers : {&step.sends, &step.receives})
+      for (const Transfer& transfer : *transfers) count = std::max(count, transfer.piece + 1);
+  return count;
 }
 
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces) {

@@ -26,15 +26,7 @@ inline std::byte* announced_bytes(const Tensor& tensor) {
   return tensor ? tensor.storage()->data() + tensor.storage_offset() : nullptr;
 }
 
-struct Collective;
-
-/// The transport's own collectives, if any: the yardstick for schedules.
-class Engine {
- public:
-  virtual ~Engine() = default;
-  /// Runs a collective on the current stream. Throws Error for an op that the engine lacks.
-  virtual void run(const Collective& collective) = 0;
-};
+class Engine;
 
 /// Where the bytes of a step's receives lie, in their order.
 using Views = std::span<const std::byte* const>;
@@ -67,7 +59,7 @@ class Transport {
   /// Whether a collective can be captured: the first one makes resources, which no capture may.
   virtual bool is_ready_for_capture() const { return true; }
 
-  /// Null if there is none.
+  /// The transport's own collectives, the yardstick for schedules; null if there are none.
   virtual Engine* engine() { return nullptr; }
 };
 

@@ -60,7 +60,7 @@ class BoardTransport : public Transport {
   std::size_t staged_bytes_ = 0;
   Transmission last_staged_{};
   std::vector<const std::byte*> views_;
-  std::vector<int> read_;  // the peers whose bytes the views are
+  std::vector<int> read_;  // the peers of the views
 };
 
 /// Makes the group's board in rank 0 and opens it in its peers.

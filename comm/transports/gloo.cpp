@@ -3,6 +3,7 @@
 // itself, so that sizes are known to agree before bytes move.
 #include "ringlet/comm/transports/gloo.h"
 
+#include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo_watchdog.h"
 #include "ringlet/comm/transports/store_places.h"
 #include "ringlet/core/error.h"

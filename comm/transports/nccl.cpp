@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 
+#include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/nccl_rank.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"

@@ -2,7 +2,7 @@
 // tests/cli/nccl.cpp.
 #include <doctest/doctest.h>
 
-#include "ringlet/comm/collectives.h"
+#include "ringlet/comm/engine.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -62,7 +62,7 @@ TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is 
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 1.0f, 2.0f});
   rank.exchange(x, true);
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  rank.nccl->engine()->run({.call = rank.next(Op::all_reduce, 4), .buffer = x});
+  rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   CHECK_FALSE(rank.member.alarm->raised());
 }
@@ -79,7 +79,7 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   rank.exchange(x, true);
   const auto graph = capture(default_device(), [&] {
     rank.exchange(x, true);
-    rank.nccl->engine()->run({.call = rank.next(Op::all_reduce, 4), .buffer = x});
+    rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
   });
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   graph->replay();
