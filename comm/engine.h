@@ -60,9 +60,11 @@ class Engine {
 /// The steps of the collective's schedule, for each of its segments.
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size);
 /// All-reduces of ranks that share a GPU, as one launch there (core/device_objects.h). The ranks
-/// send rank 0 the addresses of their buffers in transport messages, as to a peer that only reads.
-/// Rank 0 enqueues the launch that writes all of them.
-std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member);
+/// send rank 0 their buffers, as to a peer that only reads. Rank 0 enqueues the launch that writes
+/// all of them.
+/// `timeout` limits a rank's wait for another within the launch.
+std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
+                                              Timeout timeout);
 
 /// On a device: in stream order. On a CPU: in this thread, done when it returns.
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes);

@@ -3,24 +3,9 @@
 #include <algorithm>
 
 #include "ringlet/comm/group_state.h"
-#include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
-namespace {
-
-// CUDA loads a kernel at its first launch, and the load may wait for running kernels. With ranks in
-// one process it may wait for a collective that needs the launch of this same rank. Ranks in
-// separate processes wait only for their own GPU, and their peers complete its collective.
-void note_lazy_loading(const Membership& member) {
-  if (environment_variable("CUDA_MODULE_LOADING").value_or("") != "EAGER")
-    member.note("loading", str("[group] ", member.id,
-                               ": ranks in one process over nccl may wait "
-                               "for each other for ever while CUDA loads a kernel: set "
-                               "CUDA_MODULE_LOADING=EAGER before the program starts"));
-}
-
-}  // namespace
 
 Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
     : queue_(std::move(queue)), collective_(std::move(collective)) {}
@@ -47,11 +32,11 @@ GroupState::GroupState(Membership member_, GroupOptions options_)
   host_kind = asked_for;
   host = make_transport(host_kind, member);
   over_host = make_schedule_engine(*host, member.rank, member.size);
-  in_kernel = make_in_kernel_engine(*host, member);
+  in_kernel = make_in_kernel_engine(*host, member.rank, member.size, member.timeout);
   if (asked_for != TransportKind::nccl) options.transport = host_kind;
-  if (options.transport != TransportKind::thread) nccl = make_nccl_transport(member, *host);
+  if (options.transport != TransportKind::thread)
+    nccl = make_nccl_transport(member, *host, host_kind);
   if (nccl) over_nccl = make_schedule_engine(*nccl, member.rank, member.size);
-  if (nccl && host_kind == TransportKind::thread) note_lazy_loading(member);
   if (options.algorithm == Algorithm::native && asked_for != TransportKind::nccl && !host->engine())
     fail_input("[group] ", name(options.transport),
                " has no native collectives: choose ring or direct");
@@ -71,26 +56,23 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
                                         options);
 }
 
-int Group::rank() const { return state_ ? state_->member.rank : 0; }
-int Group::size() const { return state_ ? state_->member.size : 1; }
-
-const GroupOptions& Group::options() const {
-  static const GroupOptions none;
-  return state_ ? state_->options : none;
+// All worlds of one are the same.
+Group::Group() {
+  static const auto alone = std::make_shared<GroupState>(
+      Membership{make_memory_store(), make_local_alarm(), 0, 1, {}, "world"}, GroupOptions());
+  state_ = alone;
 }
 
+int Group::rank() const { return state_->member.rank; }
+int Group::size() const { return state_->member.size; }
+const GroupOptions& Group::options() const { return state_->options; }
+const std::shared_ptr<Alarm>& Group::alarm() const { return state_->member.alarm; }
+
 TransportKind Group::transport(Device device) const {
-  if (!state_) return TransportKind::automatic;
   return state_->uses_nccl(device) ? TransportKind::nccl : state_->host_kind;
 }
 
-const std::shared_ptr<Alarm>& Group::alarm() const {
-  static const std::shared_ptr<Alarm> none = make_local_alarm();
-  return state_ ? state_->member.alarm : none;
-}
-
 GroupStats Group::stats() const {
-  if (!state_) return {};
   const std::lock_guard lock(state_->calls);
   const bool timed = state_->options.timed;
   return {state_->sequence, state_->bytes_sent,
@@ -100,7 +82,7 @@ GroupStats Group::stats() const {
 
 Group Group::subgroup(const std::vector<int>& ranks) const {
   GroupOptions options = this->options();
-  if (state_) options.transport = state_->asked_for;
+  options.transport = state_->asked_for;
   return subgroup(ranks, options);
 }
 
@@ -115,9 +97,10 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   for (std::size_t rank = 0; rank < theirs.size(); ++rank)
     RINGLET_CHECK(theirs[rank] == text, "[subgroup] rank ", rank, " named ranks ", theirs[rank],
                   ", rank ", this->rank(), " ", text);
-  const int index = state_ ? ++state_->subgroups : 0;
+  if (size() == 1) return {};
+  const int index = ++state_->subgroups;
   const auto found = std::find(ranks.begin(), ranks.end(), rank());
-  if (!state_ || found == ranks.end() || ranks.size() == 1) return {};
+  if (found == ranks.end() || ranks.size() == 1) return {};
   return Group(state_->member.store, state_->member.alarm, static_cast<int>(found - ranks.begin()),
                static_cast<int>(ranks.size()), options,
                str(state_->member.id, "/", index, ":", text));

@@ -35,7 +35,7 @@ class Work {
 
 class Group {
  public:
-  Group() = default;  // a world of one
+  Group();  // a world of one
   /// All ranks call it with the same store, size and options; `id` separates groups in one store.
   Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,
         GroupOptions options = {}, const std::string& id = "world");

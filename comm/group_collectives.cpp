@@ -37,7 +37,8 @@ void check_tensor(Op op, const Tensor& tensor) {
 }
 
 void check_reduction(Op op, ReduceOp reduce, DType dtype) {
-  RINGLET_CHECK(reduce != ReduceOp::avg || is_floating(dtype), "[", name(op), "] ", dtype,
+  RINGLET_CHECK(reduce != ReduceOp::min, "[", name(op), "] reduces by sum, mean or max");
+  RINGLET_CHECK(reduce != ReduceOp::mean || is_floating(dtype), "[", name(op), "] ", dtype,
                 " tensors have no average: use sum");
 }
 

@@ -25,16 +25,6 @@ std::function<void()> convert(Tensor to, Tensor from) {
 
 }  // namespace
 
-std::shared_ptr<Collective> GroupState::reduce(std::shared_ptr<Collective> collective) {
-  const Call& call = collective->call;
-  const bool rounds = (call.dtype == DType::bf16 || call.dtype == DType::f16) &&
-                      call.reduce != ReduceOp::max &&
-                      collective->engine->sends_partial_sums(collective->schedule);
-  if (!rounds) return start(std::move(collective));
-  return call.op == Op::all_reduce ? all_reduce_wide(*collective)
-                                   : reduce_scatter_wide(*collective);
-}
-
 // Owners round the sums; the all-gather then sends them in the tensor's dtype.
 std::shared_ptr<Collective> GroupState::all_reduce_wide(const Collective& narrow) {
   const Tensor &tensor = narrow.buffer, wide = empty({tensor.numel()}, DType::f32, tensor.device());

@@ -17,23 +17,16 @@ GroupStream::GroupStream(Device device) : stream(device), end(std::make_shared<E
 
 // ---- the choice of the engine -------------------------------------------------------------
 
-// NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small and go direct.
 Algorithm GroupState::algorithm(Op op, Device device) const {
   const bool on_cpu = device.type == DeviceType::cpu;
-  const bool one_launch = op == Op::all_reduce && !on_cpu;
-  switch (options.algorithm) {
-    case Algorithm::automatic:
-      return Algorithm::direct;
-    case Algorithm::native:
-      return on_cpu && options.transport == TransportKind::nccl ? Algorithm::direct
-                                                                : Algorithm::native;
-    case Algorithm::in_kernel_ring:
-      return one_launch ? options.algorithm : Algorithm::ring;
-    case Algorithm::in_kernel_direct:
-      return one_launch ? options.algorithm : Algorithm::direct;
-    default:
-      return options.algorithm;
-  }
+  const Algorithm given = options.algorithm;
+  // NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small.
+  const bool without_own =
+      given == Algorithm::native && on_cpu && options.transport == TransportKind::nccl;
+  if (given == Algorithm::automatic || without_own) return Algorithm::direct;
+  if (is_in_kernel(given) && (on_cpu || op != Op::all_reduce))
+    return given == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
+  return given;
 }
 
 Engine& GroupState::engine(Algorithm algorithm, Device device) const {
@@ -107,6 +100,16 @@ std::shared_ptr<Collective> GroupState::start(std::shared_ptr<Collective> collec
     queue->push(collective);
   }
   return collective;
+}
+
+std::shared_ptr<Collective> GroupState::reduce(std::shared_ptr<Collective> collective) {
+  const Call& call = collective->call;
+  const bool rounds = (call.dtype == DType::bf16 || call.dtype == DType::f16) &&
+                      call.reduce != ReduceOp::max &&
+                      collective->engine->sends_partial_sums(collective->schedule);
+  if (!rounds) return start(std::move(collective));
+  return call.op == Op::all_reduce ? all_reduce_wide(*collective)
+                                   : reduce_scatter_wide(*collective);
 }
 
 void GroupState::run_now(std::shared_ptr<Collective> collective) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/comm/queue.h"
 
 namespace ringlet::comm {

@@ -10,12 +10,12 @@ namespace {
 
 class InKernelEngine final : public Engine {
  public:
-  InKernelEngine(Transport& transport, const Membership& member)
-      : transport_(transport), member_(member) {}
+  InKernelEngine(Transport& transport, int rank, int size, Timeout timeout)
+      : transport_(transport), rank_(rank), size_(size), timeout_(timeout) {}
 
   bool execute(const Collective& collective, std::int64_t part) override {
     if (part == 0) show_buffer(collective);
-    if (part == 1 && member_.rank == 0) launch_for_all(collective);
+    if (part == 1 && rank_ == 0) launch_for_all(collective);
     if (part == 2) transport_.finish();
     return part < 2;
   }
@@ -24,14 +24,13 @@ class InKernelEngine final : public Engine {
   void show_buffer(const Collective& collective) {
     transport_.begin(collective.call, collective.buffer);
     const Transmission whole[] = {{0, 0, collective.buffer.nbytes()}};
-    if (member_.rank != 0) transport_.send(whole);
+    if (rank_ != 0) transport_.send(whole);
   }
 
   // The views are the peers' memory itself, which they do not touch until finish().
   void launch_for_all(const Collective& collective) {
     std::vector<Transmission> all;
-    for (int peer = 1; peer < member_.size; ++peer)
-      all.push_back({peer, 0, collective.buffer.nbytes()});
+    for (int peer = 1; peer < size_; ++peer) all.push_back({peer, 0, collective.buffer.nbytes()});
     std::vector<void*> data{announced_bytes(collective.buffer)};
     for (const std::byte* view : transport_.receive(all, /*in_place=*/false))
       data.push_back(const_cast<std::byte*>(view));
@@ -48,28 +47,31 @@ class InKernelEngine final : public Engine {
         .all_reduce(data, edges, call.dtype,
                     call.algorithm == Algorithm::in_kernel_ring ? Route::ring : Route::direct,
                     call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
-                    call.reduce == ReduceOp::avg ? 1.0 / member_.size : 1.0);
+                    call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0);
   }
 
   DeviceRanks& ranks_on(Device device) {
     std::unique_ptr<DeviceRanks>& ranks = ranks_[device];
     if (!ranks) {
-      const double seconds = std::chrono::duration<double>(member_.timeout).count();
-      ranks = backend(device.type).make_ranks(device, member_.size, seconds);
+      const double seconds = std::chrono::duration<double>(timeout_).count();
+      ranks = backend(device.type).make_ranks(device, size_, seconds);
       RINGLET_CHECK(ranks, "[all_reduce] ", device, " runs no ranks by one launch");
     }
     return *ranks;
   }
 
   Transport& transport_;
-  const Membership& member_;
+  int rank_;
+  int size_;
+  Timeout timeout_;
   std::map<Device, std::unique_ptr<DeviceRanks>> ranks_;  // in rank 0
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, const Membership& member) {
-  return std::make_unique<InKernelEngine>(transport, member);
+std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
+                                              Timeout timeout) {
+  return std::make_unique<InKernelEngine>(transport, rank, size, timeout);
 }
 
 }  // namespace ringlet::comm

@@ -85,7 +85,7 @@ class ScheduleEngine final : public Engine {
         own && piece == rank_ ? announced_bytes(own) + bytes(at.offset - start) : in_buffer(at);
     combine_kernel({out, sources.data(), static_cast<int>(sources.size()), at.count,
                     call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
-                    whole && call.reduce == ReduceOp::avg ? 1.0 / size_ : 1.0, call.dtype},
+                    whole && call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0, call.dtype},
                    now_->buffer.device());
   }
 

@@ -26,7 +26,7 @@ void Together::gather(const std::function<void(const Group& rank)>& calls) {
     RINGLET_CHECK(
         rank.rank() == static_cast<int>(r) && rank.size() == static_cast<int>(called_.size()),
         "[together] takes all ranks of a group, in order");
-    if (!rank.state_) return calls(rank);
+    if (rank.size() == 1) return calls(rank);
     RINGLET_CHECK(!rank.state_->nccl, "[together] over nccl each rank needs a thread of its own");
     rank.state_->queue->wait_for_all();  // earlier calls come first
     rank.state_->gathered = &called_[r];

@@ -5,7 +5,7 @@
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo_watchdog.h"
-#include "ringlet/comm/transports/store_places.h"
+#include "ringlet/comm/transports/store_progress.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -21,8 +21,8 @@ class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(const Membership& membership)
       : membership_(membership),
-        places_(membership_, "place"),
-        watchdog_(membership.alarm, places_),
+        progress_(membership_, "progress"),
+        watchdog_(membership.alarm, progress_),
         peers_(static_cast<std::size_t>(membership.size)),
         context_(connect_gloo(membership_)),
         engine_(make_gloo_engine(membership_, context_)) {}
@@ -77,7 +77,7 @@ class GlooTransport final : public Transport {
       peer.called = false;
       peer.out = nullptr;
     }
-    enter(Place::kFinished);
+    enter(Progress::kFinished);
   }
 
   void abandon() noexcept override {
@@ -102,7 +102,7 @@ class GlooTransport final : public Transport {
     bool heard = false;   // and received
   };
 
-  void enter(std::uint64_t step) { places_.enter({call_.sequence, step}); }
+  void enter(std::uint64_t step) { progress_.enter({call_.sequence, step}); }
   Peer& at(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   std::uint64_t slot_of_step() const {
     return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
@@ -173,11 +173,11 @@ class GlooTransport final : public Transport {
   [[noreturn]] void timed_out(int late) {
     membership_.end(str(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
                         std::chrono::duration<double>(membership_.timeout).count(), " s for rank ",
-                        late, presence(call_.sequence, places_.of_all())));
+                        late, presence(call_.sequence, progress_.of_all())));
   }
 
   Membership membership_;
-  StorePlaces places_;
+  StoreProgress progress_;
   GlooWatchdog watchdog_;
   std::vector<Peer> peers_;
   std::shared_ptr<::gloo::rendezvous::Context> context_;

@@ -52,7 +52,7 @@ class GlooEngine final : public Engine {
     if (tensor.numel() == 0) return;
     with_elements(options, tensor);
     guarded(call, [&] { ::gloo::allreduce(options); });
-    if (call.reduce == ReduceOp::avg)
+    if (call.reduce == ReduceOp::mean)
       combine(tensor, std::span(&tensor, 1), CombineOp::sum, 1.0 / membership_.size);
   }
 

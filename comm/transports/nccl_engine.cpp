@@ -27,7 +27,7 @@ ncclDataType_t type_of(DType dtype) {
 }
 
 ncclRedOp_t op_of(ReduceOp reduce) {
-  return reduce == ReduceOp::max ? ncclMax : reduce == ReduceOp::avg ? ncclAvg : ncclSum;
+  return reduce == ReduceOp::max ? ncclMax : reduce == ReduceOp::mean ? ncclAvg : ncclSum;
 }
 
 bool are_equal(const Pieces& pieces) {

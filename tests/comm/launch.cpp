@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "ranks.h"
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 
 using namespace ringlet;
 using namespace ringlet::comm;

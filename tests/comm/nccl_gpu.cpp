@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -49,7 +50,7 @@ struct OneRank {
   std::uint64_t sequence = 0;
   Membership member{make_memory_store(), make_local_alarm(), 0, 1, std::chrono::seconds(60), "one"};
   std::unique_ptr<Transport> host = make_thread_transport(member);
-  std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host);
+  std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host, TransportKind::thread);
 };
 
 }  // namespace
