@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "repeat.h"
-#include "ringlet/comm/collectives.h"
-#include "ringlet/comm/in_kernel.h"
+#include "ringlet/comm/engine.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 

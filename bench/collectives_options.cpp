@@ -4,7 +4,7 @@
 
 #include "device_option.h"
 #include "parse.h"
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/cuda/peer_view.h"

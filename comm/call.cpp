@@ -34,21 +34,22 @@ std::string describe_left(const std::string& where, int rank, int left) {
   return str(where, ": rank ", rank, " waits for rank ", left, ", which has left the group");
 }
 
-std::string presence(std::uint64_t sequence, const std::vector<Place>& of_ranks) {
+std::string presence(std::uint64_t sequence, const std::vector<Progress>& of_ranks) {
   std::string present, missing;
   std::map<std::uint64_t, std::string> by_step;
   const auto add = [](std::string& list, std::size_t rank) {
     list += str(list.empty() ? "" : ", ", rank);
   };
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    const Place& place = of_ranks[rank];
-    add(place.sequence >= sequence ? present : missing, rank);
-    add(by_step[place.sequence > sequence ? Place::kFinished : place.step], rank);
+    const Progress& progress = of_ranks[rank];
+    add(progress.sequence >= sequence ? present : missing, rank);
+    add(by_step[progress.sequence > sequence ? Progress::kFinished : progress.step], rank);
   }
   if (!missing.empty()) return str("; ranks present: ", present, "; missing: ", missing);
   std::string text = "; all ranks came";
   for (const auto& [step, ranks] : by_step)
-    text += str("; ", step == Place::kFinished ? "finished" : str("in step ", step), ": ", ranks);
+    text +=
+        str("; ", step == Progress::kFinished ? "finished" : str("in step ", step), ": ", ranks);
   return text;
 }
 
@@ -70,16 +71,6 @@ std::string describe_mismatch(int rank, const Call& call, int other_rank, const 
   const bool pieces = mine == theirs;
   return str("rank ", rank, " called ", mine, ", rank ", other_rank, " ", theirs,
              pieces ? " with other pieces" : "", ", collective ", call.sequence);
-}
-
-std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments) {
-  auto hash = static_cast<std::uint64_t>(segments);
-  const auto mix = [&](std::int64_t value) {
-    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 29;
-  };
-  for (const Piece& piece : pieces) mix(piece.offset), mix(piece.count);
-  return hash;
 }
 
 }  // namespace ringlet::comm

@@ -3,87 +3,76 @@
 #include <algorithm>
 
 #include "ringlet/comm/group_state.h"
-#include "ringlet/comm/host.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
-namespace {
 
-// CUDA loads a kernel at its first launch, and the load may wait for running kernels. With ranks in
-// one process it may wait for a collective that needs the launch of this same rank. Ranks in
-// separate processes wait only for their own GPU, and their peers complete its collective.
-void note_lazy_loading(const Membership& member) {
-  if (environment_variable("CUDA_MODULE_LOADING").value_or("") != "EAGER")
-    member.note("loading", str("[group] ", member.id,
-                               ": ranks in one process over nccl may wait "
-                               "for each other for ever while CUDA loads a kernel: set "
-                               "CUDA_MODULE_LOADING=EAGER before the program starts"));
-}
-
-}  // namespace
+Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
+    : queue_(std::move(queue)), collective_(std::move(collective)) {}
 
 void Work::wait() const {
-  if (!state_) return;
-  state_->queue->wait(*state_->task);
-  const DeviceClock::Scope waited(state_->waited.get(), state_->end->device());
-  state_->end->make_wait();
-  state_->tensors.clear();
+  if (!collective_) return;
+  queue_->wait(*collective_);
+  const DeviceClock::Scope waited(collective_->waited.get(), collective_->end->device());
+  collective_->end->make_wait();
+  // No event of a capture says when the tensors' memory is free, so they were kept until here.
+  if (collective_->captured) collective_->release();
 }
 
-bool Work::done() const { return !state_ || state_->task->done; }
+bool Work::done() const { return !collective_ || collective_->done; }
+
+GroupState::GroupState(Membership member_, GroupOptions options_)
+    : member(std::move(member_)), options(options_), asked_for(options_.transport) {
+  if (options.timed) {
+    running = std::make_shared<DeviceClock>();
+    waited = std::make_shared<DeviceClock>();
+  }
+  if (member.size == 1) return;
+  if (asked_for == TransportKind::nccl) check_nccl();
+  host_kind = asked_for;
+  host = make_transport(host_kind, member);
+  over_host = make_schedule_engine(*host, member.rank, member.size);
+  in_kernel = make_in_kernel_engine(*host, member.rank, member.size, member.timeout);
+  if (asked_for != TransportKind::nccl) options.transport = host_kind;
+  if (options.transport != TransportKind::thread)
+    nccl = make_nccl_transport(member, *host, host_kind);
+  if (nccl) over_nccl = make_schedule_engine(*nccl, member.rank, member.size);
+  if (options.algorithm == Algorithm::native && asked_for != TransportKind::nccl && !host->engine())
+    fail_input("[group] ", name(options.transport),
+               " has no native collectives: choose ring or direct");
+  if (is_in_kernel(options.algorithm) && options.transport != TransportKind::thread)
+    fail_input("[group] ", name(options.algorithm),
+               " is for ranks that are threads of one process, and these meet over ",
+               name(options.transport), ": choose ring or direct");
+}
 
 Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,
-             GroupOptions options, const std::string& id)
-    : state_(std::make_shared<GroupState>()) {
+             GroupOptions options, const std::string& id) {
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
   RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
                 " bytes");
-  state_->member = {std::move(store), std::move(alarm), rank, size, options.timeout, id,
-                    options.on_note};
-  state_->options = options;
-  state_->asked_for = options.transport;
-  if (options.timed) {
-    state_->running = std::make_shared<DeviceClock>();
-    state_->waited = std::make_shared<DeviceClock>();
-  }
-  if (size == 1) return;
-  if (options.transport == TransportKind::nccl) check_nccl();
-  state_->host_kind = options.transport;
-  state_->transport = make_transport(state_->host_kind, state_->member);
-  if (options.transport != TransportKind::nccl) state_->options.transport = state_->host_kind;
-  if (state_->options.transport != TransportKind::thread)
-    state_->nccl = make_nccl_transport(state_->member, *state_->transport);
-  if (state_->nccl && state_->host_kind == TransportKind::thread) note_lazy_loading(state_->member);
-  if (options.algorithm == Algorithm::native && options.transport != TransportKind::nccl &&
-      !state_->transport->engine())
-    fail_input("[group] ", name(state_->options.transport),
-               " has no native collectives: choose ring or direct");
-  if (is_in_kernel(options.algorithm) && state_->options.transport != TransportKind::thread)
-    fail_input("[group] ", name(options.algorithm),
-               " is for ranks that are threads of one process, and these meet over ",
-               name(state_->options.transport), ": choose ring or direct");
+  state_ = std::make_shared<GroupState>(Membership{std::move(store), std::move(alarm), rank, size,
+                                                   options.timeout, id, options.on_note},
+                                        options);
 }
 
-int Group::rank() const { return state_ ? state_->member.rank : 0; }
-int Group::size() const { return state_ ? state_->member.size : 1; }
-
-const GroupOptions& Group::options() const {
-  static const GroupOptions none;
-  return state_ ? state_->options : none;
+// All worlds of one are the same.
+Group::Group() {
+  static const auto alone = std::make_shared<GroupState>(
+      Membership{make_memory_store(), make_local_alarm(), 0, 1, {}, "world"}, GroupOptions());
+  state_ = alone;
 }
+
+int Group::rank() const { return state_->member.rank; }
+int Group::size() const { return state_->member.size; }
+const GroupOptions& Group::options() const { return state_->options; }
+const std::shared_ptr<Alarm>& Group::alarm() const { return state_->member.alarm; }
 
 TransportKind Group::transport(Device device) const {
-  if (!state_) return TransportKind::automatic;
   return state_->uses_nccl(device) ? TransportKind::nccl : state_->host_kind;
 }
 
-const std::shared_ptr<Alarm>& Group::alarm() const {
-  static const std::shared_ptr<Alarm> none = make_local_alarm();
-  return state_ ? state_->member.alarm : none;
-}
-
 GroupStats Group::stats() const {
-  if (!state_) return {};
   const std::lock_guard lock(state_->calls);
   const bool timed = state_->options.timed;
   return {state_->sequence, state_->bytes_sent,
@@ -93,7 +82,7 @@ GroupStats Group::stats() const {
 
 Group Group::subgroup(const std::vector<int>& ranks) const {
   GroupOptions options = this->options();
-  if (state_) options.transport = state_->asked_for;
+  options.transport = state_->asked_for;
   return subgroup(ranks, options);
 }
 
@@ -108,9 +97,10 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   for (std::size_t rank = 0; rank < theirs.size(); ++rank)
     RINGLET_CHECK(theirs[rank] == text, "[subgroup] rank ", rank, " named ranks ", theirs[rank],
                   ", rank ", this->rank(), " ", text);
-  const int index = state_ ? ++state_->subgroups : 0;
+  if (size() == 1) return {};
+  const int index = ++state_->subgroups;
   const auto found = std::find(ranks.begin(), ranks.end(), rank());
-  if (!state_ || found == ranks.end() || ranks.size() == 1) return {};
+  if (found == ranks.end() || ranks.size() == 1) return {};
   return Group(state_->member.store, state_->member.alarm, static_cast<int>(found - ranks.begin()),
                static_cast<int>(ranks.size()), options,
                str(state_->member.id, "/", index, ":", text));

@@ -12,8 +12,9 @@
 
 namespace ringlet::comm {
 
+class Queue;
+struct Collective;
 struct GroupState;
-struct WorkState;
 
 /// A collective in flight. Copies refer to the same one. If dropped, it still runs to its end.
 class Work {
@@ -27,13 +28,14 @@ class Work {
 
  private:
   friend class Group;
-  Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
-  std::shared_ptr<WorkState> state_;  // empty: done
+  Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective);
+  std::shared_ptr<Queue> queue_;
+  std::shared_ptr<Collective> collective_;  // null: done
 };
 
 class Group {
  public:
-  Group() = default;  // a world of one
+  Group();  // a world of one
   /// All ranks call it with the same store, size and options; `id` separates groups in one store.
   Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,
         GroupOptions options = {}, const std::string& id = "world");

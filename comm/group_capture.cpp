@@ -14,7 +14,7 @@ struct GroupState::ReplaysInLine final : ReplayObserver {
   void begin_replay() override {
     const std::lock_guard lock(group.calls);
     group.queue->wait_for_all();
-    group.line(device).end->make_wait();
+    group.streams.at(device).end->make_wait();
   }
   void end_replay() override {}
   GroupState& group;
@@ -36,13 +36,6 @@ void GroupState::order_replays(Device device) {
   replays_in_line = true;
   observe_replays(std::make_shared<ReplaysInLine>(*this, device));
   run_after_capture([this] { replays_in_line = false; });
-}
-
-// A captured collective is enqueued by the thread that captures.
-void GroupState::run_here(Task& task) {
-  task.run();
-  task.run = nullptr;
-  task.done = true;
 }
 
 }  // namespace ringlet::comm

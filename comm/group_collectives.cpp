@@ -9,9 +9,6 @@
 namespace ringlet::comm {
 namespace {
 
-// Alignment of the pieces that ranks reduce, in elements: whole cache lines of f32.
-constexpr std::int64_t kEdge = 16;
-
 void check_pieces(Op op, const Pieces& pieces, const Tensor& whole, const Tensor& part, int rank,
                   int size) {
   RINGLET_CHECK_EQ(static_cast<int>(pieces.size()), size, "[", name(op), "] a piece per rank");
@@ -40,22 +37,16 @@ void check_tensor(Op op, const Tensor& tensor) {
 }
 
 void check_reduction(Op op, ReduceOp reduce, DType dtype) {
-  RINGLET_CHECK(reduce != ReduceOp::avg || is_floating(dtype), "[", name(op), "] ", dtype,
+  RINGLET_CHECK(reduce != ReduceOp::min, "[", name(op), "] reduces by sum, mean or max");
+  RINGLET_CHECK(reduce != ReduceOp::mean || is_floating(dtype), "[", name(op), "] ", dtype,
                 " tensors have no average: use sum");
-}
-
-std::shared_ptr<WorkState> GroupState::all_reduce(const Tensor& tensor, ReduceOp op,
-                                                  Around around) {
-  const Pieces pieces = even_pieces(tensor.numel(), member.size, kEdge);
-  if (travels_wide(Op::all_reduce, tensor, op))
-    return all_reduce_wide(tensor, op, pieces, std::move(around));
-  return start(plan(Op::all_reduce, tensor, pieces, op), std::move(around));
 }
 
 Work Group::all_reduce(Tensor tensor, ReduceOp op) const {
   check_tensor(Op::all_reduce, tensor);
   check_reduction(Op::all_reduce, op, tensor.dtype());
-  return size() == 1 ? Work() : state_->all_reduce(tensor, op);
+  if (size() == 1) return {};
+  return {state_->queue, state_->reduce(state_->plan(Op::all_reduce, tensor, {}, op))};
 }
 
 Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, ReduceOp op) const {
@@ -71,11 +62,9 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
     return {};
   }
   output.mutable_bytes();
-  if (state_->travels_wide(Op::reduce_scatter, input, op))
-    return state_->reduce_scatter_wide(output, input, op, pieces);
-  Collective collective = state_->plan(Op::reduce_scatter, input, pieces, op);
-  collective.own = output;
-  return state_->start(std::move(collective));
+  auto collective = state_->plan(Op::reduce_scatter, input, pieces, op);
+  collective->own = output;
+  return {state_->queue, state_->reduce(std::move(collective))};
 }
 
 Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const {
@@ -87,28 +76,30 @@ Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const 
   const auto place_mine = [output, input, offset] {
     copy_bytes(announced_bytes(output) + offset * itemsize(output.dtype()), input);
   };
-  if (size() > 1)
-    return state_->start(state_->plan(Op::all_gather, output, pieces), {place_mine, {}, {input}});
-  output.mutable_bytes();
-  place_mine();
-  return {};
+  if (size() == 1) {
+    output.mutable_bytes();
+    place_mine();
+    return {};
+  }
+  auto collective = state_->plan(Op::all_gather, output, pieces);
+  collective->before = place_mine;
+  collective->tensors = {input};
+  return {state_->queue, state_->start(std::move(collective))};
 }
 
 Work Group::broadcast(Tensor tensor, int root) const {
   check_tensor(Op::broadcast, tensor);
   RINGLET_CHECK(0 <= root && root < size(), "[broadcast] from rank ", root, " of ", size());
   if (size() == 1) return {};
-  const int parts =
-      state_->algorithm(Op::broadcast, tensor.device()) == Algorithm::ring ? size() : 1;
-  return state_->start(state_->plan(
-      Op::broadcast, tensor, even_pieces(tensor.numel(), parts, kEdge), ReduceOp::sum, root));
+  return {state_->queue,
+          state_->start(state_->plan(Op::broadcast, tensor, {}, ReduceOp::sum, root))};
 }
 
 void Group::barrier() const {
   if (size() == 1) return;
-  state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8, Device{}), Pieces(1)));
+  state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8, Device{})));
   const std::lock_guard lock(state_->calls);
-  for (const auto& [device, line] : state_->lines) line.end->make_wait();
+  for (const auto& [device, stream] : state_->streams) stream.end->make_wait();
 }
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {

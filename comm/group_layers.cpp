@@ -6,19 +6,6 @@
 namespace ringlet::comm {
 namespace {
 
-/// The tensors as one, if they are contiguous in one storage; undefined otherwise.
-Tensor end_to_end(const std::vector<Tensor>& tensors) {
-  std::size_t end = tensors[0].storage_offset();
-  for (const Tensor& tensor : tensors) {
-    if (tensor.storage() != tensors[0].storage() || tensor.storage_offset() != end) return {};
-    end += tensor.nbytes();
-  }
-  const std::size_t nbytes = end - tensors[0].storage_offset();
-  const DType dtype = tensors[0].dtype();
-  return Tensor(tensors[0].storage(), tensors[0].storage_offset(),
-                {static_cast<std::int64_t>(nbytes / itemsize(dtype))}, dtype);
-}
-
 /// The elements of `piece`, flat. Writes to it change no version: they were announced.
 Tensor announced(const Tensor& tensor, const Piece& piece) {
   std::byte* start =
@@ -38,52 +25,52 @@ std::function<void()> convert(Tensor to, Tensor from) {
 
 }  // namespace
 
-bool GroupState::travels_wide(Op op, const Tensor& tensor, ReduceOp reduce) const {
-  return algorithm(op, tensor.device()) == Algorithm::ring && reduce != ReduceOp::max &&
-         (tensor.dtype() == DType::bf16 || tensor.dtype() == DType::f16);
-}
-
-std::shared_ptr<WorkState> GroupState::all_reduce_wide(const Tensor& tensor, ReduceOp op,
-                                                       const Pieces& pieces, Around around) {
-  // Owners round the sums; the all-gather then sends them in the tensor's dtype.
-  const Piece own = pieces[static_cast<std::size_t>(member.rank)];
-  const Tensor wide = empty({tensor.numel()}, DType::f32, tensor.device());
-  Collective spread = plan(Op::all_gather, tensor, pieces);
-  const auto widen = [before = std::move(around.before),
-                      fill = convert(wide, announced(tensor, {0, tensor.numel()}))] {
+// Owners round the sums; the all-gather then sends them in the tensor's dtype.
+std::shared_ptr<Collective> GroupState::all_reduce_wide(const Collective& narrow) {
+  const Tensor &tensor = narrow.buffer, wide = empty({tensor.numel()}, DType::f32, tensor.device());
+  const auto sum = plan(Op::reduce_scatter, wide, narrow.pieces, narrow.call.reduce);
+  sum->before = [before = narrow.before,
+                 widen = convert(wide, announced(tensor, {0, tensor.numel()}))] {
     if (before) before();
-    fill();
+    widen();
   };
-  start(plan(Op::reduce_scatter, wide, pieces, op), {widen, {}, {tensor}});
-  const auto round =
-      convert(announced(tensor, own), wide.slice(own.offset, own.offset + own.count));
-  around.tensors.push_back(wide);
-  return start(std::move(spread), {round, std::move(around.after), std::move(around.tensors)});
+  sum->tensors = {tensor};
+  start(sum);
+
+  const Piece own = narrow.pieces[static_cast<std::size_t>(member.rank)];
+  const auto spread = plan(Op::all_gather, tensor, narrow.pieces);
+  spread->before = convert(announced(tensor, own), wide.slice(own.offset, own.offset + own.count));
+  spread->after = narrow.after;
+  spread->tensors = narrow.tensors;
+  spread->tensors.push_back(wide);
+  return start(spread);
 }
 
-std::shared_ptr<WorkState> GroupState::reduce_scatter_wide(const Tensor& output,
-                                                           const Tensor& input, ReduceOp op,
-                                                           const Pieces& pieces) {
-  const Tensor wide = empty({input.numel()}, DType::f32, input.device());
-  const Piece own = pieces[static_cast<std::size_t>(member.rank)];
-  return start(plan(Op::reduce_scatter, wide, pieces, op),
-               {convert(wide, announced(input, {0, input.numel()})),
-                convert(announced(output, {0, output.numel()}),
-                        wide.slice(own.offset, own.offset + own.count)),
-                {input, output}});
+std::shared_ptr<Collective> GroupState::reduce_scatter_wide(const Collective& narrow) {
+  const Tensor &input = narrow.buffer, &output = narrow.own,
+               wide = empty({input.numel()}, DType::f32, input.device());
+  const Piece own = narrow.pieces[static_cast<std::size_t>(member.rank)];
+  const auto sum = plan(Op::reduce_scatter, wide, narrow.pieces, narrow.call.reduce);
+  sum->before = convert(wide, announced(input, {0, input.numel()}));
+  sum->after = convert(announced(output, {0, output.numel()}),
+                       wide.slice(own.offset, own.offset + own.count));
+  sum->tensors = {input, output};
+  return start(sum);
 }
 
 Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
   RINGLET_CHECK(!tensors.empty(), "[all_reduce] of no tensors");
+  std::vector<Tensor> flats;
   std::int64_t numel = 0;
   for (Tensor& tensor : tensors) {
     check_tensor(Op::all_reduce, tensor);
     check_same_device("all_reduce", tensors[0], tensor);
     RINGLET_CHECK_EQ(tensor.dtype(), tensors[0].dtype(), "[all_reduce] dtypes of the tensors");
     tensor.mutable_bytes();
+    flats.push_back(tensor.view({tensor.numel()}));
     numel += tensor.numel();
   }
-  if (const Tensor whole = end_to_end(tensors)) return all_reduce(whole, op);
+  if (const Tensor whole = adjacent(flats)) return all_reduce(whole, op);
   check_reduction(Op::all_reduce, op, tensors[0].dtype());
   if (size() == 1) return {};
 
@@ -102,7 +89,11 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
       from += tensor.nbytes();
     }
   };
-  return state_->all_reduce(flat, op, {pack, unpack, tensors});
+  auto collective = state_->plan(Op::all_reduce, flat, {}, op);
+  collective->before = pack;
+  collective->after = unpack;
+  collective->tensors = std::move(tensors);
+  return {state_->queue, state_->reduce(std::move(collective))};
 }
 
 }  // namespace ringlet::comm

@@ -4,31 +4,38 @@
 #include <atomic>
 #include <ostream>
 
-#include "ringlet/comm/in_kernel.h"
 #include "ringlet/comm/trace.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
 
 namespace ringlet::comm {
 
-// NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small and go direct.
+GroupStream::GroupStream(Device device) : stream(device), end(std::make_shared<Event>(device)) {
+  static std::atomic<std::uint64_t> streams{0};
+  id = ++streams;
+}
+
+// ---- the choice of the engine -------------------------------------------------------------
+
 Algorithm GroupState::algorithm(Op op, Device device) const {
   const bool on_cpu = device.type == DeviceType::cpu;
-  const bool one_launch = op == Op::all_reduce && !on_cpu;
-  switch (options.algorithm) {
-    case Algorithm::automatic:
-      return Algorithm::direct;
-    case Algorithm::native:
-      return on_cpu && options.transport == TransportKind::nccl ? Algorithm::direct
-                                                                : Algorithm::native;
-    case Algorithm::in_kernel_ring:
-      return one_launch ? options.algorithm : Algorithm::ring;
-    case Algorithm::in_kernel_direct:
-      return one_launch ? options.algorithm : Algorithm::direct;
-    default:
-      return options.algorithm;
-  }
+  const Algorithm given = options.algorithm;
+  // NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small.
+  const bool without_own =
+      given == Algorithm::native && on_cpu && options.transport == TransportKind::nccl;
+  if (given == Algorithm::automatic || without_own) return Algorithm::direct;
+  if (is_in_kernel(given) && (on_cpu || op != Op::all_reduce))
+    return given == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
+  return given;
 }
+
+Engine& GroupState::engine(Algorithm algorithm, Device device) const {
+  if (is_in_kernel(algorithm)) return *in_kernel;
+  if (algorithm == Algorithm::native) return *(uses_nccl(device) ? nccl : host)->engine();
+  return uses_nccl(device) ? *over_nccl : *over_host;
+}
+
+// ---- from a call to its end ---------------------------------------------------------------
 
 std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) const {
   constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
@@ -42,162 +49,147 @@ std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) con
   return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
 
-Collective GroupState::plan(Op op, Tensor buffer, Pieces pieces, ReduceOp reduce, int root) const {
+std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
+                                             ReduceOp reduce, int root) const {
   const Device device = buffer.device();
   if (device.type != DeviceType::cpu && !nccl && host_kind != TransportKind::thread)
     fail("[", name(op), "] of a tensor on ", device, ": ", why_no_nccl());
-  std::int64_t longest = 0;
-  for (const Piece& piece : pieces) longest = std::max(longest, piece.count);
+  auto collective = std::make_shared<Collective>();
   const Algorithm algorithm = this->algorithm(op, device);
-  const std::int64_t longest_bytes = longest * static_cast<std::int64_t>(itemsize(buffer.dtype()));
-  const std::int64_t count = is_in_kernel(algorithm) ? 1 : segments(device, longest_bytes);
-  buffer.mutable_bytes();  // advances the version now, not when the bytes change
-  return {.call = {.count = buffer.numel(),
-                   .layout = hash_layout(pieces, count),
-                   .root = root,
-                   .op = op,
-                   .reduce = reduce,
-                   .dtype = buffer.dtype(),
-                   .algorithm = algorithm},
-          .schedule = make_schedule(op, algorithm, member.rank, member.size, root),
-          .pieces = std::move(pieces),
-          .segments = count,
-          .buffer = buffer,
-          .own = {}};
+  collective->engine = &engine(algorithm, device);
+  collective->schedule = make_schedule(op, algorithm, member.rank, member.size, root);
+  constexpr std::int64_t kAlign = 16;  // whole cache lines of f32
+  collective->pieces = pieces.empty()
+                           ? even_pieces(buffer.numel(), count_pieces(collective->schedule), kAlign)
+                           : std::move(pieces);
+  std::int64_t longest = 0;
+  for (const Piece& piece : collective->pieces) longest = std::max(longest, piece.count);
+  collective->segments =
+      segments(device, longest * static_cast<std::int64_t>(itemsize(buffer.dtype())));
+  collective->buffer = buffer;
+  collective->call = {.count = buffer.numel(),
+                      .layout = hash_layout(collective->pieces, collective->segments),
+                      .root = root,
+                      .op = op,
+                      .reduce = reduce,
+                      .dtype = buffer.dtype(),
+                      .algorithm = algorithm};
+  return collective;
 }
 
-Line::Line(Device device) : stream(device), end(std::make_shared<Event>(device)) {
-  static std::atomic<std::uint64_t> lines{0};
-  id = ++lines;
+std::shared_ptr<Collective> GroupState::start(std::shared_ptr<Collective> collective) {
+  const Device device = collective->buffer.device();
+  collective->captured = is_capturing();
+  RINGLET_CHECK(gathered || !collective->captured || uses_nccl(device), "[",
+                name(collective->call.op),
+                "] ranks in threads of their own cannot be captured, together() they can");
+  const std::lock_guard lock(calls);
+  if (collective->captured && !gathered) {
+    check_ready_for_capture(*collective);
+    order_replays(device);
+  }
+  enter(*collective);
+  if (gathered) {
+    gathered->push_back(std::move(collective));
+    return nullptr;
+  }
+  if (collective->captured) {  // enqueued by the thread that captures
+    run(collective);
+    collective->done = true;
+  } else {
+    queue->push(collective);
+  }
+  return collective;
 }
 
-Line& GroupState::line(Device device) { return lines.try_emplace(device, device).first->second; }
-
-DeviceRanks& GroupState::ranks(Line& line, Device device) const {
-  const double seconds = std::chrono::duration<double>(member.timeout).count();
-  if (!line.ranks) line.ranks = backend(device.type).make_ranks(device, member.size, seconds);
-  RINGLET_CHECK(line.ranks, "[all_reduce] ", device, " runs no ranks by one launch");
-  return *line.ranks;
+std::shared_ptr<Collective> GroupState::reduce(std::shared_ptr<Collective> collective) {
+  const Call& call = collective->call;
+  const bool rounds = (call.dtype == DType::bf16 || call.dtype == DType::f16) &&
+                      call.reduce != ReduceOp::max &&
+                      collective->engine->sends_partial_sums(collective->schedule);
+  if (!rounds) return start(std::move(collective));
+  return call.op == Op::all_reduce ? all_reduce_wide(*collective)
+                                   : reduce_scatter_wide(*collective);
 }
 
-void run_collective(std::span<const RankPart> parts) {
-  const Collective& collective = *parts[0].collective;
-  const Algorithm algorithm = collective.call.algorithm;
-  if (algorithm == Algorithm::native) return parts[0].transport->engine()->run(collective);
-  if (is_in_kernel(algorithm)) return run_in_kernel(parts);
-  run(parts);
+void GroupState::run_now(std::shared_ptr<Collective> collective) {
+  RINGLET_CHECK(!gathered, "[", name(collective->call.op), "] waits, which together() cannot");
+  {
+    const std::lock_guard lock(calls);
+    enter(*collective);
+    queue->push(collective, /*wakes=*/false);
+  }
+  queue->wait(*collective);
 }
 
-void GroupState::run(const Collective& collective, const Stream& stream) {
-  if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
-  Transport& transport = transport_of(collective.buffer.device());
-  const RankPart part{&collective, &transport, &stream, member.rank, member.size};
-  run_collective({&part, 1});
-}
-
-Prepared GroupState::prepare(Collective collective, Around around) {
+void GroupState::enter(Collective& collective) {
+  const Device device = collective.buffer.device();
   collective.call.sequence = ++sequence;
   bytes_sent += static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
                 itemsize(collective.call.dtype);
-  const Device device = collective.buffer.device();
-  Line& line = this->line(device);
-  if (member.rank == 0 && is_in_kernel(collective.call.algorithm))
-    collective.ranks = &ranks(line, device);
-  auto begin = std::make_shared<Event>(device), end = std::make_shared<Event>(device);
-  begin->record();
-  if (!is_capturing()) line.end = end;  // captured collectives leave it unchanged
-  around.tensors.insert(around.tensors.end(), {collective.buffer, collective.own});
-  for (const Tensor& tensor : around.tensors)
-    if (tensor) tensor.storage()->use_until(line.id, end);
-  return {std::move(collective), std::move(around), &line.stream, std::move(begin), std::move(end)};
+  if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
+
+  GroupStream& stream = streams.try_emplace(device, device).first->second;
+  collective.stream = &stream.stream;
+  collective.begin = std::make_shared<Event>(device);
+  collective.begin->record();
+  collective.end = std::make_shared<Event>(device);
+  if (!collective.captured) {  // captured collectives leave the stream's end unchanged
+    stream.end = collective.end;
+    collective.waited = waited;
+  }
+  collective.buffer.mutable_bytes();  // advances the version now, not when the bytes change
+  collective.tensors.insert(collective.tensors.end(), {collective.buffer, collective.own});
+  for (const Tensor& tensor : collective.tensors)
+    if (tensor) tensor.storage()->use_until(stream.id, collective.end);
 }
 
-WorkState GroupState::task(Prepared prepared) {
-  auto task = std::make_shared<Task>();
-  std::shared_ptr<Event> end = prepared.end;
-  task->run = [this, prepared = std::move(prepared)]() mutable {
-    const StreamGuard on(*prepared.stream);
-    const Prepared own = std::move(prepared);  // its tensors are released here, on their stream
-    run_task(own);
-  };
-  return {queue, std::move(task), std::move(end), is_capturing() ? nullptr : waited};
+void run(std::span<const std::shared_ptr<Collective>> ranks, DeviceClock* clock) {
+  for (const auto& rank : ranks) {
+    const StreamGuard on(*rank->stream);
+    rank->begin->make_wait();
+    if (rank->before) rank->before();
+  }
+  const DeviceClock::Scope taken(clock, ranks[0]->end->device());
+  bool more = true;
+  for (std::int64_t part = 0; more; ++part)
+    for (const auto& rank : ranks) {
+      const StreamGuard on(*rank->stream);
+      more = rank->engine->execute(*rank, part);
+    }
+  for (const auto& rank : ranks) {
+    const StreamGuard on(*rank->stream);
+    if (rank->after) rank->after();
+    rank->end->record();
+  }
 }
 
-void GroupState::begin_task(const Prepared& prepared) {
-  prepared.begin->make_wait();
-  if (prepared.around.before) prepared.around.before();
-}
-
-void GroupState::end_task(const Prepared& prepared) {
-  if (prepared.around.after) prepared.around.after();
-  prepared.end->record();
+void GroupState::run(const std::shared_ptr<Collective>& collective) {
+  const StreamGuard on(*collective->stream);
+  try {
+    comm::run({&collective, 1}, collective->captured ? nullptr : running.get());
+  } catch (const std::exception& error) {
+    abandon(*collective, error);
+    if (!dynamic_cast<const Error*>(&error) || dynamic_cast<const InputError*>(&error)) throw;
+    throw Error(with_collective(error.what(), member.rank, collective->call));
+  }
+  if (!collective->captured) collective->release();
 }
 
 void GroupState::raise(const std::exception& error) {
   if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
 }
 
-void GroupState::fail_task(const Prepared& prepared, const std::exception& error) {
+void GroupState::abandon(Collective& collective, const std::exception& error) {
   raise(error);
   if (nccl) nccl->abandon();
-  transport->abandon();
+  host->abandon();
   try {
-    prepared.end->record();
+    collective.end->record();
   } catch (const Error&) {
     // The device has failed as well and is not used any more.
   }
-}
-
-void GroupState::run_task(const Prepared& prepared) {
-  try {
-    begin_task(prepared);
-    const DeviceClock::Scope taken(is_capturing() ? nullptr : running.get(),
-                                   prepared.collective.buffer.device());
-    run(prepared.collective, *prepared.stream);
-    end_task(prepared);
-  } catch (const std::exception& error) {
-    fail_task(prepared, error);
-    if (!dynamic_cast<const Error*>(&error) || dynamic_cast<const InputError*>(&error)) throw;
-    throw Error(with_collective(error.what(), member.rank, prepared.collective.call));
-  }
-}
-
-std::shared_ptr<WorkState> GroupState::start(Collective collective, Around around) {
-  const bool captured = is_capturing();
-  RINGLET_CHECK(gathered || !captured || uses_nccl(collective.buffer.device()), "[",
-                name(collective.call.op),
-                "] ranks in threads of their own cannot be captured, together() they can");
-  const std::lock_guard lock(calls);
-  if (captured && !gathered) {
-    check_ready_for_capture(collective);
-    order_replays(collective.buffer.device());
-  }
-  Prepared prepared = prepare(std::move(collective), std::move(around));
-  if (gathered) {
-    gathered->push_back(std::move(prepared));
-    return nullptr;
-  }
-  std::vector<Tensor> tensors;
-  if (captured) tensors = prepared.around.tensors;
-  auto work = std::make_shared<WorkState>(task(std::move(prepared)));
-  work->tensors = std::move(tensors);
-  if (captured) {
-    run_here(*work->task);
-  } else {
-    queue->push(work->task);
-  }
-  return work;
-}
-
-void GroupState::run_now(Collective collective) {
-  RINGLET_CHECK(!gathered, "[", name(collective.call.op), "] waits, which together() cannot");
-  std::shared_ptr<Task> now;
-  {
-    const std::lock_guard lock(calls);
-    now = task(prepare(std::move(collective), {})).task;
-    queue->push_quietly(now);
-  }
-  queue->wait(*now);
+  collective.release();
 }
 
 }  // namespace ringlet::comm

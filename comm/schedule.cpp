@@ -1,5 +1,7 @@
 #include "ringlet/comm/schedule.h"
 
+#include <algorithm>
+
 namespace ringlet::comm {
 
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root) {
@@ -18,6 +20,24 @@ Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root)
       break;
   }
   return barrier_schedule(rank, size);
+}
+
+int count_pieces(const Schedule& schedule) {
+  int count = 1;
+  for (const Step& step : schedule)
+    for (const auto* transfers : {&step.sends, &step.receives})
+      for (const Transfer& transfer : *transfers) count = std::max(count, transfer.piece + 1);
+  return count;
+}
+
+std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments) {
+  auto hash = static_cast<std::uint64_t>(segments);
+  const auto mix = [&](std::int64_t value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  };
+  for (const Piece& piece : pieces) mix(piece.offset), mix(piece.count);
+  return hash;
 }
 
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces) {

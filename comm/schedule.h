@@ -70,6 +70,10 @@ Schedule barrier_schedule(int rank, int size);
 /// algorithm sends as its namesake.
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root = 0);
 
+/// Pieces that a schedule names: at least 1.
+int count_pieces(const Schedule& schedule);
+/// A hash of the pieces and the number of segments.
+std::uint64_t hash_layout(const Pieces& pieces, std::int64_t segments);
 /// Elements that a rank sends under this schedule.
 std::int64_t elements_sent(const Schedule& schedule, const Pieces& pieces);
 

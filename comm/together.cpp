@@ -15,12 +15,9 @@ class Together {
   void run();
 
  private:
-  using Column =
-      std::vector<std::pair<GroupState*, const Prepared*>>;  // one collective, of all ranks
-  static void run(const Column& column);
-
+  using Collectives = std::vector<std::shared_ptr<Collective>>;
   std::span<const Group> ranks_;
-  std::vector<std::vector<Prepared>> called_;  // [rank]
+  std::vector<Collectives> called_;  // [rank]
 };
 
 void Together::gather(const std::function<void(const Group& rank)>& calls) {
@@ -29,7 +26,7 @@ void Together::gather(const std::function<void(const Group& rank)>& calls) {
     RINGLET_CHECK(
         rank.rank() == static_cast<int>(r) && rank.size() == static_cast<int>(called_.size()),
         "[together] takes all ranks of a group, in order");
-    if (!rank.state_) return calls(rank);
+    if (rank.size() == 1) return calls(rank);
     RINGLET_CHECK(!rank.state_->nccl, "[together] over nccl each rank needs a thread of its own");
     rank.state_->queue->wait_for_all();  // earlier calls come first
     rank.state_->gathered = &called_[r];
@@ -47,36 +44,18 @@ void Together::gather(const std::function<void(const Group& rank)>& calls) {
 
 void Together::run() {
   for (std::size_t i = 0; i < called_[0].size(); ++i) {
-    Column column;
-    for (std::size_t r = 0; r < ranks_.size(); ++r)
-      column.emplace_back(ranks_[r].state_.get(), &called_[r][i]);
+    Collectives column;  // one collective, of all ranks
+    for (const Collectives& rank : called_) column.push_back(rank[i]);
     try {
-      run(column);
+      comm::run(column);
     } catch (const std::exception& error) {
-      for (const auto& [state, prepared] : column) {
-        const StreamGuard on(*prepared->stream);
-        state->fail_task(*prepared, error);
+      for (std::size_t r = 0; r < column.size(); ++r) {
+        const StreamGuard on(*column[r]->stream);
+        ranks_[r].state_->abandon(*column[r], error);
       }
       throw;
     }
-  }
-}
-
-void Together::run(const Column& column) {
-  std::vector<RankPart> parts;
-  for (const auto& [state, prepared] : column) {
-    const StreamGuard on(*prepared->stream);
-    state->begin_task(*prepared);
-    parts.push_back({&prepared->collective, state->transport.get(), prepared->stream,
-                     state->member.rank, state->member.size});
-  }
-  run_collective(parts);
-  for (const auto& [state, prepared] : column) {
-    {
-      const StreamGuard on(*prepared->stream);
-      state->end_task(*prepared);
-    }
-    prepared->end->make_wait();
+    for (const auto& rank : column) rank->end->make_wait();
   }
 }
 

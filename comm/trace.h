@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ringlet/comm/collectives.h"
+#include "ringlet/comm/engine.h"
 
 namespace ringlet::comm {
 

@@ -2,11 +2,8 @@
 // data is a view of the peer's bytes, read in place if the peer's memory can be accessed.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <span>
 
-#include "ringlet/comm/alarm.h"
 #include "ringlet/comm/call.h"
 #include "ringlet/core/tensor.h"
 
@@ -26,22 +23,14 @@ inline std::byte* announced_bytes(const Tensor& tensor) {
   return tensor ? tensor.storage()->data() + tensor.storage_offset() : nullptr;
 }
 
-/// Called with the bytes received, one pointer for each receive of the step.
-using UseViews = std::function<void(std::span<const std::byte* const> views)>;
+class Engine;
 
-struct Collective;
+/// Where the bytes of a step's receives lie, in their order.
+using Views = std::span<const std::byte* const>;
 
-/// The transport's own collectives, if any: the yardstick for schedules.
-class Engine {
- public:
-  virtual ~Engine() = default;
-  /// Runs a collective on the current stream. Throws Error for an op that the engine lacks.
-  virtual void run(const Collective& collective) = 0;
-};
-
-/// Runs one collective at a time, from one thread at a time: begin, steps (each send, receive),
-/// finish; abandon after an exception. The timeout or the alarm ends every wait, with an Error that
-/// gives the reason.
+/// Runs one collective at a time, from one thread at a time: begin, steps (each send, receive,
+/// release), finish; abandon after an exception. The timeout or the alarm ends every wait, with an
+/// Error that gives the reason.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -51,10 +40,12 @@ class Transport {
   /// The first half of a step: starts its sends. The sent bytes must not be overwritten before
   /// finish(), unless data received since proves that the peer has them, as in all our schedules.
   virtual void send(std::span<const Transmission> sends) = 0;
-  /// The second half: waits for the receives and calls `use` with all of them; the views are valid
-  /// during that call. With `in_place` they may be the places themselves, already filled.
-  virtual void receive(std::span<const Transmission> receives, bool in_place,
-                       const UseViews& use) = 0;
+  /// The second half: waits for the receives. The views are valid until release(); work on them in
+  /// between is enqueued on the stream that is then current. With `in_place` they may be the places
+  /// themselves, already filled.
+  virtual Views receive(std::span<const Transmission> receives, bool in_place) = 0;
+  /// Ends the step: the peers may overwrite what was received.
+  virtual void release() = 0;
   /// How many segments alternate, step by step, so that one moves while another is added.
   virtual std::int64_t segments_at_once() const { return 1; }
   /// Waits until the peers have received all that was sent.
@@ -65,43 +56,8 @@ class Transport {
   /// Whether a collective can be captured: the first one makes resources, which no capture may.
   virtual bool is_ready_for_capture() const { return true; }
 
-  /// Null if there is none.
+  /// The transport's own collectives, the yardstick for schedules; null if there are none.
   virtual Engine* engine() { return nullptr; }
 };
-
-/// A rank's parameters for joining a group.
-struct Membership {
-  std::shared_ptr<Store> store;
-  std::shared_ptr<Alarm> alarm;
-  int rank;
-  int size;
-  Timeout timeout;
-  std::string id;
-  std::function<void(const std::string&)> on_note = {};  // may be empty
-
-  /// Calls on_note on one rank of the group, the first one with this topic.
-  void note(const std::string& topic, const std::string& line) const;
-  std::string key(const std::string& what) const { return id + "/" + what; }
-  /// The value of a key that another rank sets. Throws when the alarm is raised or after the
-  /// timeout; the message says what it waited for.
-  std::string get(const std::string& what, const std::string& meaning) const;
-};
-
-std::unique_ptr<Transport> make_thread_transport(const Membership& membership);
-std::unique_ptr<Transport> make_shm_transport(const Membership& membership);
-std::unique_ptr<Transport> make_gloo_transport(const Membership& membership);
-/// Whether this build has gloo, and that transport with it.
-bool has_gloo();
-/// The transport of tensors on GPUs. The ranks first compare their calls over `host`, the group's
-/// other transport. Null in a build without NCCL.
-std::unique_ptr<Transport> make_nccl_transport(const Membership& membership, Transport& host);
-/// The reason in a build without NCCL; empty in one with it.
-std::string why_no_nccl();
-/// Error if there is no usable NCCL library.
-void check_nccl();
-
-/// Agrees with the other ranks on the transport of tensors on a CPU, and makes it. `kind` receives
-/// the choice; nccl leaves the choice open.
-std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership);
 
 }  // namespace ringlet::comm

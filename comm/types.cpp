@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kOps = {"all_reduce", "reduce_scatter", "all_gather",
                                                   "broadcast", "barrier"};
-constexpr std::array<std::string_view, 3> kReduceOps = {"sum", "max", "avg"};
+constexpr std::array<std::string_view, 4> kReduceOps = {"sum", "mean", "max", "min"};
 constexpr std::array<std::string_view, 6> kAlgorithms = {
     "auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"};
 constexpr std::array<std::string_view, 5> kTransports = {"auto", "thread", "shm", "gloo", "nccl"};

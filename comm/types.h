@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "ringlet/comm/store.h"
+#include "ringlet/core/ops/reduce.h"
 
 namespace ringlet::comm {
 
 enum class Op : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
-/// avg divides the sum by the number of ranks; floating types only.
-enum class ReduceOp : std::uint8_t { sum, max, avg };
+/// Over the same element of every rank: sum, max, or the mean of floating types.
+using ringlet::ReduceOp;
 /// `automatic` is direct. `native` is the transport's own engine (gloo, NCCL). The in_kernel_…
 /// algorithms are for ranks that are threads of one process and share a GPU. Their all-reduce is
 /// one launch, with the bits of ring or direct; other collectives use ring or direct.

@@ -5,24 +5,12 @@
 namespace ringlet::comm {
 namespace {
 
-// One rank's position in the ring, and its kinds of steps. Pieces are counted modulo the size.
-struct RingRank {
-  int rank;
-  int size;
-
-  int around(int i) const { return ((i % size) + size) % size; }
-  Transfer to_next(int piece) const { return {around(rank + 1), around(piece)}; }
-  Transfer from_previous(int piece) const { return {around(rank - 1), around(piece)}; }
-
-  /// Sends piece `out`; adds the received data to piece `in` here.
-  Step send_receive_add(int out, int in) const {
-    return {{to_next(out)}, {from_previous(in)}, Then::add};
-  }
-  /// Sends piece `out`; the received data replaces piece `in` here.
-  Step send_receive_copy(int out, int in) const {
-    return {{to_next(out)}, {from_previous(in)}, Then::copy};
-  }
-};
+// A rank sends piece `out` to the next one and receives piece `in` from the previous one. Pieces
+// are counted modulo the size.
+Step pass(int rank, int size, int out, int in, Then then) {
+  const auto around = [&](int i) { return ((i % size) + size) % size; };
+  return {{{around(rank + 1), around(out)}}, {{around(rank - 1), around(in)}}, then};
+}
 
 }  // namespace
 
@@ -34,10 +22,9 @@ struct RingRank {
 //   rank 1   0        2        owns 1    sends the piece that it added to in the step before.
 //   rank 2   1        0        owns 2
 Schedule ring_reduce_scatter(int rank, int size) {
-  const RingRank seat{rank, size};
   Schedule schedule;
   for (int step = 0; step < size - 1; ++step)
-    schedule.push_back(seat.send_receive_add(rank - 1 - step, rank - 2 - step));
+    schedule.push_back(pass(rank, size, rank - 1 - step, rank - 2 - step, Then::add));
   return schedule;
 }
 
@@ -48,10 +35,9 @@ Schedule ring_reduce_scatter(int rank, int size) {
 //   rank 1   1        0                  in the step before.
 //   rank 2   2        1
 Schedule ring_all_gather(int rank, int size) {
-  const RingRank seat{rank, size};
   Schedule schedule;
   for (int step = 0; step < size - 1; ++step)
-    schedule.push_back(seat.send_receive_copy(rank - step, rank - 1 - step));
+    schedule.push_back(pass(rank, size, rank - step, rank - 1 - step, Then::copy));
   return schedule;
 }
 
@@ -64,15 +50,13 @@ Schedule ring_all_reduce(int rank, int size) {
 // The ring is cut before the root into a chain, through which n pieces follow each other. A rank at
 // distance d from the root receives piece p in step p + d - 1 and sends it in the next step.
 Schedule ring_broadcast(int rank, int size, int root) {
-  const RingRank seat{rank, size};
-  const int distance = seat.around(rank - root);
+  const int distance = (rank - root + size) % size;
   Schedule schedule;
   for (int step = 0; step < 2 * (size - 1); ++step) {
     const int in = step - distance + 1, out = step - distance;
-    Step now{.then = Then::copy};
-    if (distance > 0 && 0 <= in && in < size) now.receives.push_back(seat.from_previous(in));
-    if (distance < size - 1 && 0 <= out && out < size) now.sends.push_back(seat.to_next(out));
-    schedule.push_back(now);
+    schedule.push_back(pass(rank, size, out, in, Then::copy));
+    if (distance == 0 || in < 0 || in >= size) schedule.back().receives.clear();
+    if (distance == size - 1 || out < 0 || out >= size) schedule.back().sends.clear();
   }
   return schedule;
 }

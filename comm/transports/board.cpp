@@ -1,257 +1,124 @@
 #include "ringlet/comm/transports/board.h"
 
-#include <sched.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <bit>
+#include <cerrno>
 #include <cstring>
-#include <exception>
-#include <thread>
+#include <map>
+#include <sstream>
 
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// A waiting rank first spins, then yields, then sleeps: ranks may outnumber the cores.
-constexpr int kSpins = 100;
-constexpr auto kYields = std::chrono::microseconds(50);
-// How often a sleeping rank checks the alarm and the deadline.
-constexpr Timeout kSlice{20};
-// Most bytes of staged copies that wait for their readers.
-constexpr std::size_t kStagedBytes = std::size_t{4} << 20;
+using Words = std::array<std::uint64_t, sizeof(Call) / sizeof(std::uint64_t)>;
 
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
 }
-
-double in_seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
-
-// Marks the rank as reading its peers' memory.
-class Reading {
- public:
-  explicit Reading(Seat& seat) : seat_(seat) { seat_.reading.store(1); }
-  ~Reading() { seat_.reading.store(0); }
-  Reading(const Reading&) = delete;
-  Reading& operator=(const Reading&) = delete;
-
- private:
-  Seat& seat_;
-};
 
 }  // namespace
 
-std::shared_ptr<Board> join_board(const Membership& membership) {
-  const auto& store = membership.store;
-  const int rank = membership.rank, size = membership.size;
+int open_descriptor(int process, int fd) {
+  const std::string path = str("/proc/", process, "/fd/", fd);
+  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  RINGLET_CHECK(own >= 0, "[shm] cannot open ", path, " of another rank: ", std::strerror(errno));
+  return own;
+}
+
+std::shared_ptr<Board> Board::join(const Membership& member) {
+  // The boards that this process made, by process and descriptor, so that its threads share them.
+  static std::mutex mutex;
+  static auto* made = new std::map<std::string, std::weak_ptr<Board>>;
   std::shared_ptr<Board> board;
-  if (rank == 0) {
-    board = Board::make(size);
-    store->set(membership.key("board"), board->address());
+  if (member.rank == 0) {
+    const int fd = memfd_create("ringlet board", MFD_CLOEXEC);
+    RINGLET_CHECK(fd >= 0, "[board] no shared memory: ", std::strerror(errno));
+    board.reset(new Board(fd, member.size));
+    const std::string address = str(getpid(), " ", fd);
+    {
+      const std::lock_guard lock(mutex);
+      (*made)[address] = board;
+    }
+    member.store->set(member.key("board"), address);
   } else {
-    board = Board::open(membership.get("board", "rank 0's board"), size);
+    const std::string address = member.get("board", "rank 0's board");
+    int process = 0, fd = 0;
+    std::istringstream(address) >> process >> fd;
+    const std::lock_guard lock(mutex);
+    if (process == getpid()) board = (*made)[address].lock();
+    if (!board) board.reset(new Board(open_descriptor(process, fd), member.size));
   }
   // Rank 0 may close its descriptor once all ranks have opened it.
-  if (store->add(membership.key("opened"), 1) == size)
-    store->set(membership.key("all here"), "yes");
-  membership.get("all here", "all ranks on the board");
+  if (member.store->add(member.key("opened"), 1) == member.size)
+    member.store->set(member.key("all here"), "yes");
+  member.get("all here", "all ranks on the board");
   return board;
 }
 
-BoardTransport::BoardTransport(const Membership& membership, std::shared_ptr<Board> board)
-    : alarm_(membership.alarm),
-      board_(std::move(board)),
-      rank_(membership.rank),
-      size_(membership.size),
-      timeout_(membership.timeout) {
-  board_->seat(rank_).process.store(getpid());
-}
-
-// Every collective of this rank has ended: a peer that waits for another one waits in vain. If an
-// exception ends this rank, the alarm is about to report it as the cause.
-BoardTransport::~BoardTransport() {
-  if (std::uncaught_exceptions() == 0) board_->seat(rank_).left.store(1);
-}
-
-void BoardTransport::begin(const Call& call, const Tensor& buffer) {
-  check_alarm();
-  call_ = call;
-  step_ = 0;
-  buffer_ = buffer;
-  stages_ = must_stage(buffer);
-  board_->post(rank_, call);
-  board_->post(rank_, Place{call.sequence, 0});
-}
-
-void BoardTransport::send(std::span<const Transmission> sends) {
-  if (staged_bytes_ > kStagedBytes) wait_for_readers();
-  for (const Transmission& send : sends) publish(send);
-}
-
-void BoardTransport::receive(std::span<const Transmission> receives, bool in_place,
-                             const UseViews& use) {
-  views_.clear();
-  for (const Transmission& receive : receives)
-    views_.push_back(
-        receive_one(receive, in_place ? announced_bytes(buffer_) + receive.offset : nullptr));
-  {
-    const Reading reading(board_->seat(rank_));
-    check_alarm();  // a failed peer waits for current readers, not for later ones
-    use(views_);
-    for (const Transmission& receive : receives)
-      board_->lane(receive.peer, rank_).read = mark_read(receive.peer);
+Board::Board(int fd, int size) : fd_(fd), size_(size) {
+  const std::size_t ranks = static_cast<std::size_t>(size);
+  nbytes_ = ranks * sizeof(RankState) + ranks * ranks * sizeof(Channel);
+  // A fresh memfd is zero, which is the initial value of all counters and flags.
+  void* data = MAP_FAILED;
+  if (ftruncate(fd, static_cast<off_t>(nbytes_)) == 0)
+    data = mmap(nullptr, nbytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    close(fd);
+    fail("[board] cannot map ", nbytes_, " bytes: ", std::strerror(error));
   }
-  for (const Transmission& receive : receives) {
-    board_->lane(receive.peer, rank_).released.fetch_add(1);
-    board_->ring(receive.peer);
-  }
-  ++step_;
-  board_->post(rank_, Place{call_.sequence, step_});
+  states_ = static_cast<RankState*>(data);
+  channels_ = reinterpret_cast<Channel*>(states_ + size);
 }
 
-void BoardTransport::publish(const Transmission& send) {
-  Lane& lane = board_->lane(rank_, send.peer);
-  const std::uint64_t published = lane.published.load(std::memory_order_relaxed);
-  wait(send.peer, [&] { return published - lane.released.load() < Lane::kSlots; });
-
-  const Tensor source = stages_ ? staged(send) : buffer_;
-  const std::size_t offset = stages_ ? 0 : send.offset;
-  const Block block = source ? source.storage()->block() : Block{};
-  lane.slots[published % Lane::kSlots] = {call_,
-                                          step_,
-                                          source.bytes() + offset,
-                                          block.fd_offset + source.storage_offset() + offset,
-                                          send.nbytes,
-                                          block.fd,
-                                          source ? source.device() : Device{},
-                                          mark_ready(send.peer, published % Lane::kSlots)};
-  lane.published.store(published + 1);
-  board_->ring(send.peer);
+Board::~Board() {
+  munmap(states_, nbytes_);
+  close(fd_);
 }
 
-// A copy that lasts until its readers are done; the same bytes for several peers are copied once.
-Tensor BoardTransport::staged(const Transmission& send) {
-  if (staged_.empty() || last_staged_.offset != send.offset || last_staged_.nbytes != send.nbytes) {
-    Tensor copy = empty({static_cast<std::int64_t>(send.nbytes)}, DType::u8, Device{});
-    std::memcpy(copy.mutable_bytes(), buffer_.bytes() + send.offset, send.nbytes);
-    staged_.push_back(std::move(copy));
-    staged_bytes_ += send.nbytes;
-    last_staged_ = send;
-  }
-  return staged_.back();
+void Board::keep(std::shared_ptr<const void> object) const {
+  const std::lock_guard lock(kept_mutex_);
+  kept_.push_back(std::move(object));
 }
 
-const std::byte* BoardTransport::receive_one(const Transmission& receive, std::byte* place) {
-  Lane& lane = board_->lane(receive.peer, rank_);
-  const std::uint64_t released = lane.released.load(std::memory_order_relaxed);
-  wait(receive.peer, [&] { return lane.published.load() > released; });
-  const Message& message = lane.slots[released % Lane::kSlots];
-  if (message.call != call_) end(describe_mismatch(receive.peer, message.call, rank_, call_));
-  if (message.step != step_ || message.nbytes != receive.nbytes)
-    end(str(describe_step(call_, step_), ": rank ", receive.peer, " sent ", message.nbytes,
-            " bytes in step ", message.step, ", rank ", rank_, " expects ", receive.nbytes));
-  return receive.nbytes ? view(receive.peer, message, place) : nullptr;
+void Board::post(int rank, const Call& call) const {
+  auto& posted = state(rank).call;
+  const auto words = std::bit_cast<Words>(call);
+  posted[0].store(0);
+  for (std::size_t i = 1; i < words.size(); ++i)
+    posted[i].store(words[i], std::memory_order_release);
+  posted[0].store(words[0]);
 }
 
-void BoardTransport::finish() {
-  wait_for_readers();
-  board_->post(rank_, Place{call_.sequence, Place::kFinished});
+Call Board::posted(int rank) const {
+  const auto& posted = state(rank).call;
+  Words words{posted[0].load()};
+  for (std::size_t i = 1; i < words.size(); ++i)
+    words[i] = posted[i].load(std::memory_order_acquire);
+  if (posted[0].load() != words[0]) return {};  // the rank changed it in between
+  return std::bit_cast<Call>(words);
 }
 
-void BoardTransport::wait_for_readers() {
-  for (int peer = 0; peer < size_; ++peer) {
-    Lane& lane = board_->lane(rank_, peer);
-    wait(peer, [&] { return lane.released.load() == lane.published.load(); });
-  }
-  order_behind_readers();
-  staged_.clear();
-  staged_bytes_ = 0;
+void Board::ring(int rank) const {
+  RankState& sleeper = state(rank);
+  if (!sleeper.asleep.load()) return;
+  sleeper.doorbell.fetch_add(1);
+  futex(sleeper.doorbell, FUTEX_WAKE, 1, nullptr);
 }
 
-// On a device: later work may overwrite what the peers read, so it is ordered after their reads.
-void BoardTransport::order_behind_readers() {
-  if (!buffer_ || buffer_.device().type == DeviceType::cpu) return;
-  for (int peer = 0; peer < size_; ++peer)
-    if (const Event* read = board_->lane(rank_, peer).read.exchange(nullptr))
-      read->make_wait(buffer_.device());
-}
-
-void BoardTransport::abandon() noexcept {
-  // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
-  // it keeps its view of this memory.
-  const auto patience = Clock::now() + std::chrono::seconds(2);
-  for (int peer = 0; peer < size_; ++peer)
-    while (peer != rank_ && board_->seat(peer).reading.load() && Clock::now() < patience)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  try {
-    order_behind_readers();
-  } catch (const Error&) {
-    // The device has failed as well: it reads nothing any more.
-  }
-  staged_.clear();
-  buffer_ = {};
-}
-
-// ---- waiting ------------------------------------------------------------------------------
-
-template <class Ready>
-void BoardTransport::wait(int peer, const Ready& ready) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (ready()) return;
-    pause();
-  }
-  const auto start = Clock::now();
-  while (Clock::now() - start < kYields) {
-    if (ready()) return;
-    sched_yield();
-  }
-  Seat& seat = board_->seat(rank_);
-  while (true) {
-    seat.asleep.store(1);
-    const std::uint32_t seen = seat.doorbell.load();
-    const bool there = ready();
-    if (!there && !alarm_->raised()) board_->sleep(rank_, seen, kSlice);
-    seat.asleep.store(0);
-    if (there) return;
-    check_alarm();
-    check_peer(peer);
-    check_not_left(peer, ready);
-    if (Clock::now() - start > timeout_) timed_out(peer);
-  }
-}
-
-void BoardTransport::check_alarm() const {
-  if (alarm_->raised()) throw Error(alarm_->cause());
-}
-
-// A peer in the same collective that made another call may never send the expected message.
-void BoardTransport::check_peer(int peer) const {
-  Call theirs;
-  if (board_->read_posted(peer, theirs) && theirs.sequence == call_.sequence && theirs != call_)
-    end(describe_mismatch(peer, theirs, rank_, call_));
-}
-
-// The message may have been the last that the peer published before it left.
-template <class Ready>
-void BoardTransport::check_not_left(int peer, const Ready& ready) const {
-  if (board_->seat(peer).left.load() && !ready())
-    end(describe_left(describe_step(call_, step_), rank_, peer));
-}
-
-void BoardTransport::end(const std::string& cause) const {
-  alarm_->raise(cause);
-  throw Error(alarm_->cause());
-}
-
-void BoardTransport::timed_out(int peer) const {
-  std::vector<Place> where;
-  for (int rank = 0; rank < size_; ++rank) where.push_back(board_->place(rank));
-  end(str(describe_step(call_, step_), ": rank ", rank_, " waited ", in_seconds(timeout_),
-          " s for rank ", peer, presence(call_.sequence, where)));
+void Board::sleep(int rank, std::uint32_t seen, Timeout slice) const {
+  const timespec timeout{slice.count() / 1000, slice.count() % 1000 * 1000000};
+  futex(state(rank).doorbell, FUTEX_WAIT, seen, &timeout);
 }
 
 }  // namespace ringlet::comm

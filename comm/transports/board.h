@@ -1,73 +1,139 @@
-// The common part of the transports thread and shm: messages over a board that say where the bytes
-// lie. They differ in how a peer's bytes become readable here.
+// The common part of the transports thread and shm: peers read a rank's buffer where it lies. The
+// board is memory that all ranks of a host share. Each rank posts there where its buffer is; a
+// channel from each rank to each peer counts the pieces that may be read. The transports differ in
+// how a peer's bytes become readable here.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
-#include "ringlet/comm/board.h"
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
+#include "ringlet/core/stream.h"
 
 namespace ringlet::comm {
 
+/// One rank's sends to one peer. Both counters only grow: a collective's n-th send is the peer's
+/// n-th receive, of the same bytes of the buffer.
+struct Channel {
+  static constexpr std::uint64_t kSlots = 8;            // most sends that are not read yet
+  alignas(64) std::atomic<std::uint64_t> published;     // by the sender
+  std::array<std::atomic<const Event*>, kSlots> ready;  // on a device: after it the bytes are valid
+  alignas(64) std::atomic<std::uint64_t> released;      // by the receiver: how many it has read
+  std::atomic<const Event*> read;  // on a device: the receiver's, recorded after its last read
+};
+
+/// Where a buffer lies.
+struct Location {
+  const std::byte* address;  // in its rank's memory
+  std::uint64_t offset;      // the same position in its process's descriptor `fd`
+  std::int32_t fd;           // -1: none
+  Device device;
+};
+
+struct RankState {
+  // A waiting rank sets `asleep`, checks again, and sleeps on `doorbell` as a futex.
+  alignas(64) std::atomic<std::uint32_t> asleep;
+  std::atomic<std::uint32_t> doorbell;
+  std::atomic<std::uint32_t> reading;  // 1 while this rank reads its peers' bytes
+  std::atomic<std::uint32_t> left;     // 1 once this rank's group has been destroyed
+  std::atomic<std::int32_t> process;
+  // The collective that this rank is in; the first word, its sequence, is 0 during a change.
+  std::array<std::atomic<std::uint64_t>, sizeof(Call) / sizeof(std::uint64_t)> call;
+  std::atomic<std::uint64_t> progress;  // Progress::word(), for the messages of timeouts
+  Location buffer;                      // valid until the sends of this collective are read
+};
+
+/// Ranks may be threads or processes: a board is a memfd that any of them opens.
+class Board {
+ public:
+  /// Rank 0 makes the board and its peers open it. Ranks in one process share one mapping.
+  static std::shared_ptr<Board> join(const Membership& member);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  RankState& state(int rank) const { return states_[rank]; }
+  Channel& channel(int from, int to) const { return channels_[from * size_ + to]; }
+
+  /// Keeps an object that channels point to while any rank of this process has the board.
+  void keep(std::shared_ptr<const void> object) const;
+  /// Records the collective that `rank` is in.
+  void post(int rank, const Call& call) const;
+  /// The recorded call; sequence 0 while `rank` changes it.
+  Call posted(int rank) const;
+
+  /// Wakes `rank` if it sleeps.
+  void ring(int rank) const;
+  /// Sleeps until the doorbell of `rank` rings after it was `seen`, at most for `slice`.
+  void sleep(int rank, std::uint32_t seen, Timeout slice) const;
+
+ private:
+  Board(int fd, int size);
+  int fd_;
+  int size_;
+  std::size_t nbytes_;
+  mutable std::mutex kept_mutex_;
+  mutable std::vector<std::shared_ptr<const void>> kept_;
+  RankState* states_;
+  Channel* channels_;
+};
+
+/// Opens descriptor `fd` of a process of this host, so that its memory can be mapped.
+int open_descriptor(int process, int fd);
+
 class BoardTransport : public Transport {
  public:
-  BoardTransport(const Membership& membership, std::shared_ptr<Board> board);
+  explicit BoardTransport(const Membership& member);
   ~BoardTransport() override;
 
   void begin(const Call& call, const Tensor& buffer) override;
   void send(std::span<const Transmission> sends) override;
-  void receive(std::span<const Transmission> receives, bool in_place, const UseViews& use) override;
+  Views receive(std::span<const Transmission> receives, bool in_place) override;
+  void release() override;
   void finish() override;
   void abandon() noexcept override;
 
  protected:
-  /// Where this rank reads the bytes that a peer published. If they must be copied, the copy may go
-  /// to `place`, unless null.
-  virtual const std::byte* view(int peer, const Message& message, std::byte* place) = 0;
-  /// For a buffer on a device: mark_ready() gives an event after the work enqueued before message
-  /// `slot` to `peer`; mark_read() gives one after the reads of its messages so far. Null on a CPU.
+  /// Where this rank reads bytes of a peer's buffer, which are valid after `ready`, unless null. If
+  /// they must be copied, the copy may go to `place`, unless null.
+  virtual const std::byte* view(const Transmission& receive, const Location& buffer,
+                                const Event* ready, std::byte* place) = 0;
+  /// For a buffer on a device: mark_ready() gives an event after the work enqueued before send
+  /// `slot` to `peer`; mark_read() gives one after the reads of its sends so far. Null on a CPU.
   virtual const Event* mark_ready(int /*peer*/, std::uint64_t /*slot*/) { return nullptr; }
   virtual const Event* mark_read(int /*peer*/) { return nullptr; }
-  /// True if peers can read `buffer` only by a descriptor that it does not have.
-  virtual bool must_stage(const Tensor& buffer) const = 0;
+  /// Whether peers can read the buffer where it lies; else they read a copy.
+  virtual bool is_readable(const Tensor& /*buffer*/) const { return true; }
 
+  const Call& call() const { return call_; }
   const Tensor& buffer() const { return buffer_; }
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  const Membership& member() const { return member_; }
   Board& board() const { return *board_; }
-  [[noreturn]] void end(const std::string& cause) const;
 
  private:
-  void publish(const Transmission& send);
-  const std::byte* receive_one(const Transmission& receive, std::byte* place);
-  void wait_for_readers();
-  void order_behind_readers();
-  Tensor staged(const Transmission& send);
+  void enter(std::uint64_t step);
+  void order_after_readers();
   template <class Ready>
   void wait(int peer, const Ready& ready);
-  void check_alarm() const;
-  void check_peer(int peer) const;
   template <class Ready>
-  void check_not_left(int peer, const Ready& ready) const;
-  [[noreturn]] void timed_out(int peer) const;
+  void check(int peer, const Ready& ready) const;
+  [[noreturn]] void time_out(int peer) const;
 
-  std::shared_ptr<Alarm> alarm_;
+  Membership member_;
   std::shared_ptr<Board> board_;
-  int rank_;
-  int size_;
-  Timeout timeout_;
+  RankState& mine_;
 
   Call call_;
   std::uint64_t step_ = 0;
   Tensor buffer_;
-  bool stages_ = false;
-  std::vector<Tensor> staged_;  // copies that peers may still read
-  std::size_t staged_bytes_ = 0;
-  Transmission last_staged_{};
+  Tensor copy_;  // of the sent bytes, if peers cannot read the buffer
   std::vector<const std::byte*> views_;
+  std::vector<int> read_;  // the peers of the views
 };
-
-/// Makes the group's board in rank 0 and opens it in its peers.
-std::shared_ptr<Board> join_board(const Membership& membership);
 
 }  // namespace ringlet::comm

@@ -3,8 +3,9 @@
 // itself, so that sizes are known to agree before bytes move.
 #include "ringlet/comm/transports/gloo.h"
 
+#include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo_watchdog.h"
-#include "ringlet/comm/transports/store_places.h"
+#include "ringlet/comm/transports/store_progress.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -20,8 +21,8 @@ class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(const Membership& membership)
       : membership_(membership),
-        places_(membership_, "place"),
-        watchdog_(membership.alarm, places_),
+        progress_(membership_, "progress"),
+        watchdog_(membership.alarm, progress_),
         peers_(static_cast<std::size_t>(membership.size)),
         context_(connect_gloo(membership_)),
         engine_(make_gloo_engine(membership_, context_)) {}
@@ -31,7 +32,7 @@ class GlooTransport final : public Transport {
   }
 
   void begin(const Call& call, const Tensor& buffer) override {
-    check_alarm();
+    membership_.check_alarm();
     call_ = call;
     step_ = 0;
     enter(step_);
@@ -43,8 +44,7 @@ class GlooTransport final : public Transport {
     for (const Transmission& send : sends) send_one(send);
   }
 
-  void receive(std::span<const Transmission> receives, bool in_place,
-               const UseViews& use) override {
+  Views receive(std::span<const Transmission> receives, bool in_place) override {
     for (const Transmission& receive : receives) hear(receive.peer);
 
     std::size_t nbytes = 0;
@@ -52,20 +52,22 @@ class GlooTransport final : public Transport {
     if (!in_place && slots_.nbytes() < nbytes)
       slots_ = empty({static_cast<std::int64_t>(nbytes)}, DType::u8, Device{});
     std::byte* slot = in_place ? nullptr : slots_.mutable_bytes();
-    std::vector<std::byte*> views;
+    views_.clear();
     for (const Transmission& receive : receives) {
-      views.push_back(in_place ? announced_bytes(buffer_) + receive.offset : slot);
+      std::byte* view = in_place ? announced_bytes(buffer_) + receive.offset : slot;
+      views_.push_back(view);
       if (slot) slot += receive.nbytes;
       if (receive.nbytes == 0) continue;
-      at(receive.peer).in = context_->createUnboundBuffer(views.back(), receive.nbytes);
+      at(receive.peer).in = context_->createUnboundBuffer(view, receive.nbytes);
       guarded(receive.peer,
               [&](Peer& peer) { peer.in->recv(receive.peer, slot_of_step(), 0, receive.nbytes); });
     }
     for (const Transmission& receive : receives)
       if (receive.nbytes) wait_receive(receive.peer, *at(receive.peer).in);
-    use({const_cast<const std::byte* const*>(views.data()), views.size()});
-    enter(++step_);
+    return views_;
   }
+
+  void release() override { enter(++step_); }
 
   void finish() override {
     for (int rank = 0; rank < membership_.size; ++rank) {
@@ -75,7 +77,7 @@ class GlooTransport final : public Transport {
       peer.called = false;
       peer.out = nullptr;
     }
-    enter(Place::kFinished);
+    enter(Progress::kFinished);
   }
 
   void abandon() noexcept override {
@@ -100,7 +102,7 @@ class GlooTransport final : public Transport {
     bool heard = false;   // and received
   };
 
-  void enter(std::uint64_t step) { places_.enter({call_.sequence, step}); }
+  void enter(std::uint64_t step) { progress_.enter({call_.sequence, step}); }
   Peer& at(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   std::uint64_t slot_of_step() const {
     return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
@@ -128,20 +130,20 @@ class GlooTransport final : public Transport {
     const auto in = context_->createUnboundBuffer(&theirs, sizeof(theirs));
     guarded(rank, [&](Peer&) { in->recv(rank, kCallSlot, 0, sizeof(theirs)); });
     wait_receive(rank, *in);
-    if (theirs != call_) end(describe_mismatch(rank, theirs, membership_.rank, call_));
+    if (theirs != call_) membership_.end(describe_mismatch(rank, theirs, membership_.rank, call_));
     at(rank).heard = true;
   }
 
   void wait_receive(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitRecv(membership_.timeout)) check_alarm();
+      if (!buffer.waitRecv(membership_.timeout)) membership_.check_alarm();
     });
   }
   void wait_send(int rank, Buffer& buffer) {
     guarded(rank, [&](Peer&) {
       watchdog_.watch(&buffer);
-      if (!buffer.waitSend(membership_.timeout)) check_alarm();
+      if (!buffer.waitSend(membership_.timeout)) membership_.check_alarm();
     });
   }
 
@@ -157,7 +159,7 @@ class GlooTransport final : public Transport {
       watchdog_.watch(nullptr);
       if (Clock::now() - start >= membership_.timeout) timed_out(rank);
       if (has_left(membership_, rank))
-        end(describe_left(describe_step(call_, step_), membership_.rank, rank));
+        membership_.end(describe_left(describe_step(call_, step_), membership_.rank, rank));
       end_by_gloo(
           *membership_.alarm,
           str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
@@ -168,21 +170,14 @@ class GlooTransport final : public Transport {
     }
   }
 
-  void check_alarm() const {
-    if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());
-  }
-  [[noreturn]] void end(const std::string& cause) const {
-    membership_.alarm->raise(cause);
-    throw Error(membership_.alarm->cause());
-  }
   [[noreturn]] void timed_out(int late) {
-    end(str(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
-            std::chrono::duration<double>(membership_.timeout).count(), " s for rank ", late,
-            presence(call_.sequence, places_.of_all())));
+    membership_.end(str(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
+                        std::chrono::duration<double>(membership_.timeout).count(), " s for rank ",
+                        late, presence(call_.sequence, progress_.of_all())));
   }
 
   Membership membership_;
-  StorePlaces places_;
+  StoreProgress progress_;
   GlooWatchdog watchdog_;
   std::vector<Peer> peers_;
   std::shared_ptr<::gloo::rendezvous::Context> context_;
@@ -191,6 +186,7 @@ class GlooTransport final : public Transport {
   std::uint64_t step_ = 0;
   Tensor buffer_;
   Tensor slots_;  // received data to be added
+  std::vector<const std::byte*> views_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 
-#include "ringlet/comm/collectives.h"
+#include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/ops/combine.h"
@@ -18,7 +18,13 @@ class GlooEngine final : public Engine {
   GlooEngine(const Membership& membership, std::shared_ptr<::gloo::Context> context)
       : membership_(membership), context_(std::move(context)) {}
 
-  void run(const Collective& collective) override {
+  bool execute(const Collective& collective, std::int64_t) override {
+    run(collective);
+    return false;
+  }
+
+ private:
+  void run(const Collective& collective) {
     const Call& call = collective.call;
     Tensor buffer = collective.buffer;
     switch (call.op) {
@@ -35,7 +41,6 @@ class GlooEngine final : public Engine {
     }
   }
 
- private:
   void all_reduce(const Call& call, Tensor& tensor) {
     auto options = native<::gloo::AllreduceOptions>(call);
     const DType dtype = call.dtype;
@@ -47,7 +52,7 @@ class GlooEngine final : public Engine {
     if (tensor.numel() == 0) return;
     with_elements(options, tensor);
     guarded(call, [&] { ::gloo::allreduce(options); });
-    if (call.reduce == ReduceOp::avg)
+    if (call.reduce == ReduceOp::mean)
       combine(tensor, std::span(&tensor, 1), CombineOp::sum, 1.0 / membership_.size);
   }
 
@@ -80,7 +85,7 @@ class GlooEngine final : public Engine {
 
   template <class Options>
   Options native(const Call& call) {
-    if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());
+    membership_.check_alarm();
     Options options(context_);
     options.setTag(static_cast<std::uint32_t>(call.sequence));
     options.setTimeout(membership_.timeout);

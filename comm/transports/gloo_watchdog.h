@@ -11,16 +11,16 @@
 #include <thread>
 #include <utility>
 
-#include "ringlet/comm/transports/store_places.h"
+#include "ringlet/comm/transports/store_progress.h"
 #include "ringlet/core/thread.h"
 
 namespace ringlet::comm {
 
-/// Ends a wait inside gloo when the alarm is raised, and publishes this rank's place.
+/// Ends a wait inside gloo when the alarm is raised, and publishes this rank's progress.
 class GlooWatchdog {
  public:
-  GlooWatchdog(std::shared_ptr<Alarm> alarm, StorePlaces& places)
-      : alarm_(std::move(alarm)), places_(places) {}
+  GlooWatchdog(std::shared_ptr<Alarm> alarm, StoreProgress& progress)
+      : alarm_(std::move(alarm)), progress_(progress) {}
   ~GlooWatchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -40,13 +40,13 @@ class GlooWatchdog {
  private:
   void run() {
     std::unique_lock lock(mutex_);
-    auto publish_at = std::chrono::steady_clock::now() + places_.interval();
+    auto publish_at = std::chrono::steady_clock::now() + progress_.interval();
     while (!stop_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
       if (!alarm_->raised() && std::chrono::steady_clock::now() >= publish_at) {
         lock.unlock();
         publish();
-        publish_at = std::chrono::steady_clock::now() + places_.interval();
+        publish_at = std::chrono::steady_clock::now() + progress_.interval();
         lock.lock();
       }
       if (!watched_ || !alarm_->raised()) continue;
@@ -57,13 +57,13 @@ class GlooWatchdog {
 
   void publish() const noexcept {
     try {
-      places_.publish();
+      progress_.publish();
     } catch (const std::exception&) {  // the store has ended: the alarm reports it
     }
   }
 
   std::shared_ptr<Alarm> alarm_;
-  StorePlaces& places_;
+  StoreProgress& progress_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;

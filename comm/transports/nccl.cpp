@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 
+#include "ringlet/comm/engine.h"
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/transports/nccl_rank.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
@@ -64,15 +66,14 @@ class NcclTransport final : public Transport {
     sends_.assign(sends.begin(), sends.end());
   }
 
-  void receive(std::span<const Transmission> receives, bool in_place,
-               const UseViews& use) override {
+  Views receive(std::span<const Transmission> receives, bool in_place) override {
     views_.clear();
     if (in_place) {
-      const StreamGuard on(lines_->comm);
+      current_.emplace(lines_->comm);
       for (const Transmission& receive : receives) views_.push_back(place(receive));
       wait_for_sums();
       exchange(receives);
-      return use(views_);
+      return views_;
     }
     Slot& slot = lines_->slots[next_slot_++ % lines_->slots.size()];
     {
@@ -84,11 +85,17 @@ class NcclTransport final : public Transport {
       exchange(receives);
       slot.arrived.record();
     }
-    const StreamGuard on(lines_->reduce);
+    current_.emplace(lines_->reduce);
     slot.arrived.make_wait();
-    use(views_);
-    slot.added.record();
     slot.places.assign(receives.begin(), receives.end());
+    adding_ = &slot;
+    return views_;
+  }
+
+  void release() override {
+    if (adding_) adding_->added.record();
+    adding_ = nullptr;
+    current_.reset();
   }
 
   std::int64_t segments_at_once() const override {
@@ -103,6 +110,8 @@ class NcclTransport final : public Transport {
 
   // The alarm is raised: the watchdog aborts the work in flight.
   void abandon() noexcept override {
+    adding_ = nullptr;
+    current_.reset();
     try {
       if (lines_) join();
     } catch (const Error&) {
@@ -184,17 +193,32 @@ class NcclTransport final : public Transport {
   NcclRank rank_;          // goes before what its work on the device uses
   std::unique_ptr<Engine> engine_;
   Tensor buffer_;
+  std::optional<StreamGuard> current_;  // from receive() to release()
   std::size_t next_slot_ = 0;
+  Slot* adding_ = nullptr;  // null: nothing is added in this step
   std::vector<Transmission> sends_;
   std::vector<const std::byte*> views_;
 };
+
+// CUDA loads a kernel at its first launch, and the load may wait for running kernels. With ranks in
+// one process it may wait for a collective that needs the launch of this same rank. Ranks in
+// separate processes wait only for their own GPU, and their peers complete its collective.
+void note_lazy_loading(const Membership& member) {
+  if (environment_variable("CUDA_MODULE_LOADING").value_or("") != "EAGER")
+    member.note("loading", str("[group] ", member.id,
+                               ": ranks in one process over nccl may wait "
+                               "for each other for ever while CUDA loads a kernel: set "
+                               "CUDA_MODULE_LOADING=EAGER before the program starts"));
+}
 
 }  // namespace
 
 std::string why_no_nccl() { return ""; }
 void check_nccl() { nccl(); }
 
-std::unique_ptr<Transport> make_nccl_transport(const Membership& membership, Transport& host) {
+std::unique_ptr<Transport> make_nccl_transport(const Membership& membership, Transport& host,
+                                               TransportKind host_kind) {
+  if (host_kind == TransportKind::thread) note_lazy_loading(membership);
   return std::make_unique<NcclTransport>(membership, host);
 }
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <mutex>
 
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/comm/transports/nccl_handle.h"
 
 namespace ringlet::comm {

@@ -1,5 +1,5 @@
 // NCCL's own collectives, the yardstick for ours.
-#include "ringlet/comm/collectives.h"
+#include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/nccl_rank.h"
 #include "ringlet/core/error.h"
 
@@ -27,7 +27,7 @@ ncclDataType_t type_of(DType dtype) {
 }
 
 ncclRedOp_t op_of(ReduceOp reduce) {
-  return reduce == ReduceOp::max ? ncclMax : reduce == ReduceOp::avg ? ncclAvg : ncclSum;
+  return reduce == ReduceOp::max ? ncclMax : reduce == ReduceOp::mean ? ncclAvg : ncclSum;
 }
 
 bool are_equal(const Pieces& pieces) {
@@ -42,7 +42,13 @@ class NcclEngine final : public Engine {
  public:
   explicit NcclEngine(NcclRank& rank) : rank_(rank) {}
 
-  void run(const Collective& collective) override {
+  bool execute(const Collective& collective, std::int64_t) override {
+    run(collective);
+    return false;
+  }
+
+ private:
+  void run(const Collective& collective) {
     const Call& call = collective.call;
     const Tensor& buffer = collective.buffer;
     switch (call.op) {
@@ -59,7 +65,6 @@ class NcclEngine final : public Engine {
     }
   }
 
- private:
   void all_reduce(const Call& call, const Tensor& tensor) {
     std::byte* data = announced_bytes(tensor);
     const auto count = static_cast<std::size_t>(tensor.numel());

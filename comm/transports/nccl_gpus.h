@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 
 namespace ringlet::comm {
 

@@ -1,6 +1,5 @@
 #include "ringlet/comm/transports/nccl_rank.h"
 
-#include "ringlet/comm/collectives.h"
 #include "ringlet/comm/transports/nccl_gpus.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
@@ -9,7 +8,11 @@
 namespace ringlet::comm {
 
 NcclRank::NcclRank(const Membership& membership, Transport& host)
-    : membership_(membership), host_(host), nothing_(empty({0}, DType::u8, Device{})) {}
+    : membership_(membership), host_(make_schedule_engine(host, membership.rank, membership.size)) {
+  meeting_.schedule = barrier_schedule(membership.rank, membership.size);
+  meeting_.pieces = Pieces(1);
+  meeting_.buffer = empty({0}, DType::u8, Device{});
+}
 
 void NcclRank::enter(const Call& call, Device device) {
   call_ = call;
@@ -41,15 +44,8 @@ void NcclRank::note_captured() {
 // Empty messages carry the call, and a rank hears from its neighbour: where neighbours agree, all
 // do.
 void NcclRank::meet() {
-  const Collective meeting{.call = call_,
-                           .schedule = barrier_schedule(membership_.rank, membership_.size),
-                           .pieces = Pieces(1),
-                           .segments = 1,
-                           .buffer = nothing_,
-                           .own = {}};
-  const Stream none{Device{}};
-  const RankPart part{&meeting, &host_, &none, membership_.rank, membership_.size};
-  run({&part, 1});
+  meeting_.call = call_;
+  for (std::int64_t part = 0; host_->execute(meeting_, part); ++part) continue;
 }
 
 void NcclRank::group(const NcclCommunicator::Calls& calls) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/nccl_communicator.h"
 #include "ringlet/comm/transports/nccl_replays.h"
 #include "ringlet/comm/transports/nccl_watchdog.h"
@@ -29,8 +30,8 @@ class NcclRank {
   void note_captured();
 
   Membership membership_;
-  Transport& host_;
-  Tensor nothing_;  // (0)
+  std::unique_ptr<Engine> host_;
+  Collective meeting_;
   Call call_;
   Device device_;
   std::shared_ptr<Event> begun_;  // null in a capture

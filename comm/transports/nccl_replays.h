@@ -19,7 +19,7 @@ class NcclReplays final : public ReplayObserver {
 
   /// Throws what ended the group: its communicator is gone then.
   void begin_replay() override {
-    if (membership_.alarm->raised()) throw Error(membership_.alarm->cause());
+    membership_.check_alarm();
     begun_ = std::make_shared<Event>(device_);
     begun_->record();
   }

@@ -61,7 +61,7 @@ void NcclWatchdog::look() {
   const std::optional<Watched> first = oldest();
   if (const std::string error = communicator_.async_error(); !error.empty())
     return end_by_nccl(membership_, describe(first ? *first : last_given()), error);
-  exchange_places(first ? &*first : nullptr);
+  exchange_progress(first ? &*first : nullptr);
   if (!first || !first->since || Clock::now() - *first->since <= membership_.timeout) return;
   membership_.alarm->raise(str(describe(*first), ": ", waited(membership_), " for ",
                                first->ended->device(), " to end it", presence(*first)));
@@ -75,15 +75,15 @@ std::string NcclWatchdog::describe(const Watched& watched) {
 }
 
 std::string NcclWatchdog::presence(const Watched& watched) const {
-  std::vector<Place> places;  // before a collective, the ranks have met
-  if (watched.replay > 0) places = replays_.of_all();
-  const bool all_came = std::all_of(places.begin(), places.end(), [&](const Place& place) {
-    return place.sequence >= watched.replay;
+  std::vector<Progress> progress;  // before a collective, the ranks have met
+  if (watched.replay > 0) progress = replays_.of_all();
+  const bool all_came = std::all_of(progress.begin(), progress.end(), [&](const Progress& rank) {
+    return rank.sequence >= watched.replay;
   });
-  return all_came ? "; all ranks came" : comm::presence(watched.replay, places);
+  return all_came ? "; all ranks came" : comm::presence(watched.replay, progress);
 }
 
-void NcclWatchdog::exchange_places(const Watched* oldest) noexcept {
+void NcclWatchdog::exchange_progress(const Watched* oldest) noexcept {
   if (Clock::now() < exchange_at_) return;
   exchange_at_ = Clock::now() + replays_.interval();
   try {
@@ -97,10 +97,10 @@ void NcclWatchdog::exchange_places(const Watched* oldest) noexcept {
 // Before a collective that is no replay, the host's transport reports departures.
 void NcclWatchdog::check_departures(const Watched& watched) const {
   if (membership_.store->add(membership_.key("departures"), 0) == 0) return;
-  const std::vector<Place> places = replays_.of_all();
+  const std::vector<Progress> progress = replays_.of_all();
   for (int rank = 0; rank < membership_.size; ++rank) {
-    const Place& place = places[static_cast<std::size_t>(rank)];
-    if (place.step == Place::kFinished && place.sequence < watched.replay)
+    const Progress& theirs = progress[static_cast<std::size_t>(rank)];
+    if (theirs.step == Progress::kFinished && theirs.sequence < watched.replay)
       return membership_.alarm->raise(describe_left(describe(watched), membership_.rank, rank));
   }
 }
@@ -110,7 +110,7 @@ void NcclWatchdog::check_departures(const Watched& watched) const {
 void NcclWatchdog::record_left() noexcept {
   if (std::uncaught_exceptions() > 0 || membership_.alarm->raised()) return;
   try {
-    replays_.enter({replayed_, Place::kFinished});
+    replays_.enter({replayed_, Progress::kFinished});
     replays_.publish();
     membership_.store->add(membership_.key("departures"), 1);
   } catch (const std::exception&) {

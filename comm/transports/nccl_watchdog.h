@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "ringlet/comm/transports/nccl_communicator.h"
-#include "ringlet/comm/transports/store_places.h"
+#include "ringlet/comm/transports/store_progress.h"
 #include "ringlet/core/stream.h"
 
 namespace ringlet::comm {
@@ -48,7 +48,7 @@ class NcclWatchdog {
   void look();
   static std::string describe(const Watched& watched);
   std::string presence(const Watched& watched) const;
-  void exchange_places(const Watched* oldest) noexcept;
+  void exchange_progress(const Watched* oldest) noexcept;
   void check_departures(const Watched& watched) const;
   void record_left() noexcept;
   std::optional<Watched> oldest();
@@ -61,7 +61,7 @@ class NcclWatchdog {
   bool stop_ = false;
   Watched last_;
   // Ranks do not compare their calls before a replay: each publishes its number of replays here.
-  StorePlaces replays_;
+  StoreProgress replays_;
   std::uint64_t replayed_ = 0;
   Clock::time_point exchange_at_;
   std::deque<Watched> watched_;

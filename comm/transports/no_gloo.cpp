@@ -1,4 +1,4 @@
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {

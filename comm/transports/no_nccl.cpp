@@ -1,4 +1,4 @@
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
@@ -8,6 +8,8 @@ std::string why_no_nccl() {
 }
 void check_nccl() { fail_input("[nccl] ", why_no_nccl()); }
 
-std::unique_ptr<Transport> make_nccl_transport(const Membership&, Transport&) { return nullptr; }
+std::unique_ptr<Transport> make_nccl_transport(const Membership&, Transport&, TransportKind) {
+  return nullptr;
+}
 
 }  // namespace ringlet::comm

@@ -44,24 +44,23 @@ class Mapping {
 
 class ShmTransport final : public BoardTransport {
  public:
-  ShmTransport(const Membership& membership, std::shared_ptr<Board> board)
-      : BoardTransport(membership, std::move(board)) {
-    cpu::share_memory();
-  }
+  explicit ShmTransport(const Membership& member) : BoardTransport(member) { cpu::share_memory(); }
 
  private:
   // The allocator never closes a descriptor, so a mapping stays valid as long as the peer lives.
-  const std::byte* view(int peer, const Message& message, std::byte*) override {
-    const auto key = std::pair(peer, message.fd);
+  const std::byte* view(const Transmission& receive, const Location& theirs, const Event*,
+                        std::byte*) override {
+    const auto key = std::pair(receive.peer, theirs.fd);
     auto found = mappings_.find(key);
-    if (found == mappings_.end())
-      found = mappings_.try_emplace(key, board().seat(peer).process.load(), message.fd).first;
-    return found->second.at(message.offset, message.nbytes);
+    if (found == mappings_.end()) {
+      const int process = board().state(receive.peer).process.load();
+      found = mappings_.try_emplace(key, process, theirs.fd).first;
+    }
+    return found->second.at(theirs.offset + receive.offset, receive.nbytes);
   }
-  bool must_stage(const Tensor& buffer) const override {
-    if (!buffer) return false;
+  bool is_readable(const Tensor& buffer) const override {
     const Device device = buffer.device();
-    return backend(device.type).descriptor(device, buffer.storage()->block()) < 0;
+    return backend(device.type).descriptor(device, buffer.storage()->block()) >= 0;
   }
 
   std::map<std::pair<int, int>, Mapping> mappings_;  // by rank and descriptor
@@ -70,7 +69,7 @@ class ShmTransport final : public BoardTransport {
 }  // namespace
 
 std::unique_ptr<Transport> make_shm_transport(const Membership& membership) {
-  return std::make_unique<ShmTransport>(membership, join_board(membership));
+  return std::make_unique<ShmTransport>(membership);
 }
 
 }  // namespace ringlet::comm

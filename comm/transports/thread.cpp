@@ -1,12 +1,11 @@
 // Ranks as threads of one process: a peer's bytes are read in place. On a device only events order
-// the ranks' streams. A message carries an event after which its bytes are valid, a lane one after
-// which they have been read. The bytes of another device are fetched first.
+// the ranks' streams. A message carries an event after which its bytes are valid, a channel one
+// after which they have been read. The bytes of another device are fetched first.
 #include <array>
 #include <map>
 #include <optional>
 #include <set>
 
-#include "ringlet/comm/in_kernel.h"
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -18,45 +17,48 @@ namespace {
 /// The events that this rank records for one peer.
 struct PeerEvents {
   explicit PeerEvents(Device device) : read(device) {}
-  std::array<std::optional<Event>, Lane::kSlots> ready;
+  std::array<std::optional<Event>, Channel::kSlots> ready;
   Event read;
 };
 
 class ThreadTransport final : public BoardTransport {
  public:
-  explicit ThreadTransport(const Membership& membership)
-      : BoardTransport(membership, join_board(membership)), membership_(membership) {}
+  using BoardTransport::BoardTransport;
 
  private:
-  const std::byte* view(int peer, const Message& message, std::byte* place) override {
+  const std::byte* view(const Transmission& receive, const Location& theirs, const Event* ready,
+                        std::byte* place) override {
     const Device device = buffer().device();
-    if (message.device.type != device.type)
-      end(str("[", name(message.call.op), "] rank ", peer, "'s tensor is on ", message.device,
-              ", rank ", rank(), "'s on ", device));
-    if (message.device != device && is_in_kernel(message.call.algorithm))
-      end(str("[all_reduce] rank ", peer, "'s tensor is on ", message.device, ", rank ", rank(),
-              "'s on ", device, ", and ", name(message.call.algorithm),
-              " is for ranks that share a GPU: choose ring or direct"));
-    if (message.ready) message.ready->make_wait(device);
-    return message.device == device || !message.ready ? message.address : fetched(message, place);
+    if (theirs.device.type != device.type)
+      member().end(str("[", name(call().op), "] rank ", receive.peer, "'s tensor is on ",
+                       theirs.device, ", rank ", member().rank, "'s on ", device));
+    if (theirs.device != device && is_in_kernel(call().algorithm))
+      member().end(str("[all_reduce] rank ", receive.peer, "'s tensor is on ", theirs.device,
+                       ", rank ", member().rank, "'s on ", device, ", and ", name(call().algorithm),
+                       " is for ranks that share a GPU: choose ring or direct"));
+    if (ready) ready->make_wait(device);
+    const std::byte* bytes = theirs.address + receive.offset;
+    return theirs.device == device || !ready ? bytes
+                                             : fetched(bytes, theirs.device, receive.nbytes, place);
   }
 
   // A copy on this rank's device: at `place` or, if that is null, valid as long as the views.
-  const std::byte* fetched(const Message& message, std::byte* place) {
+  const std::byte* fetched(const std::byte* bytes, Device from, std::size_t nbytes,
+                           std::byte* place) {
     check_not_capturing("a copy between devices");
     const Device device = buffer().device();
-    look_for_link(device, message.device);
+    look_for_link(device, from);
     if (!place) {
-      fetched_.push_back(empty({static_cast<std::int64_t>(message.nbytes)}, DType::u8, device));
+      fetched_.push_back(empty({static_cast<std::int64_t>(nbytes)}, DType::u8, device));
       place = fetched_.back().mutable_bytes();
     }
-    backend(device.type).fetch(place, device, message.address, message.device, message.nbytes);
+    backend(device.type).fetch(place, device, bytes, from, nbytes);
     return place;
   }
 
   void look_for_link(Device to, Device from) {
     if (!looked_for_.insert({to, from}).second || backend(to.type).has_link(to, from)) return;
-    membership_.note("links", str("[group] ", membership_.id, ": ", without_link(to, from)));
+    member().note("links", str("[group] ", member().id, ": ", without_link(to, from)));
   }
 
   const Event* mark_ready(int peer, std::uint64_t slot) override {
@@ -87,9 +89,6 @@ class ThreadTransport final : public BoardTransport {
     return events.get();
   }
 
-  bool must_stage(const Tensor&) const override { return false; }
-
-  Membership membership_;
   std::set<std::pair<Device, Device>> looked_for_;
   std::map<std::pair<int, Device>, std::shared_ptr<PeerEvents>> events_;
   std::vector<Tensor> fetched_;

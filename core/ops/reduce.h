@@ -7,7 +7,7 @@
 
 namespace ringlet {
 
-enum class ReduceOp { sum, mean, max, min };
+enum class ReduceOp : std::uint8_t { sum, mean, max, min };
 
 struct ReduceArgs {
   void* out;       // (outer, inner)

@@ -127,8 +127,8 @@ TEST_CASE("in one launch: the bits of ring and direct, and the bytes sent of the
           [&](const Group& group) {
             const Tensor steps = fraction(group.rank(), dtype), once = steps.clone();
             const Group by_steps = group.subgroup({0, 1, 2}, {.algorithm = algorithm});
-            by_steps.all_reduce(steps, ReduceOp::avg).wait();
-            group.all_reduce(once, ReduceOp::avg).wait();
+            by_steps.all_reduce(steps, ReduceOp::mean).wait();
+            group.all_reduce(once, ReduceOp::mean).wait();
             expect_same_bits(once, steps, str(name(group.options().algorithm), ", ", dtype));
             RINGLET_CHECK_EQ(by_steps.stats().bytes_sent > 0, group.stats().bytes_sent > 0, "sent");
           },

@@ -117,7 +117,7 @@ TEST_CASE("all_reduce: every dtype, any length, unaligned") {
               max, 0, count, [&](std::int64_t i) { return max_over_ranks(n, i); }, what + " max");
           if (!is_floating(dtype)) continue;
           const Tensor average = numbered(group.rank(), count, dtype);
-          group.all_reduce(average, ReduceOp::avg).wait();
+          group.all_reduce(average, ReduceOp::mean).wait();
           expect_average(average, n, 0, what + " avg");
         }
     });
@@ -191,7 +191,7 @@ TEST_CASE("reduce_scatter and all_gather: pieces of any size, in place and apart
           if (is_floating(dtype)) {
             const Tensor average = empty({count}, dtype);
             const Tensor values = numbered(rank, end_of(pieces), dtype);
-            group.reduce_scatter(average, values, pieces, ReduceOp::avg).wait();
+            group.reduce_scatter(average, values, pieces, ReduceOp::mean).wait();
             expect_average(average, n, offset, "average, " + what);
           }
 
@@ -503,7 +503,7 @@ TEST_CASE("a group of one returns at once from everything") {
   CHECK(group.rank() == 0);
   CHECK(group.size() == 1);
   Tensor x = numbered(0, 10);
-  const Work work = group.all_reduce(x, ReduceOp::avg);
+  const Work work = group.all_reduce(x, ReduceOp::mean);
   CHECK(work.done());
   work.wait();
   group.broadcast(x).wait();
@@ -522,7 +522,7 @@ TEST_CASE("a group refuses bad calls on their rank, before anything is sent") {
   const Group group;
   Tensor x = zeros({4}), none;
   CHECK_THROWS_WITH_AS(group.all_reduce(none), "[all_reduce] of an undefined tensor", Error);
-  CHECK_THROWS_WITH_AS(group.all_reduce(zeros({2}, DType::i32), ReduceOp::avg),
+  CHECK_THROWS_WITH_AS(group.all_reduce(zeros({2}, DType::i32), ReduceOp::mean),
                        "[all_reduce] i32 tensors have no average: use sum", Error);
   CHECK_THROWS_AS(group.all_reduce(std::vector<Tensor>{}), Error);
   CHECK_THROWS_AS(group.all_reduce(std::vector{x, zeros({1}, DType::bf16)}), Error);

@@ -2,7 +2,8 @@
 // tests/cli/nccl.cpp.
 #include <doctest/doctest.h>
 
-#include "ringlet/comm/collectives.h"
+#include "ringlet/comm/engine.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/graph.h"
@@ -36,19 +37,20 @@ struct OneRank {
     const Transmission first{0, 0, half}, second{0, half, half};
     nccl->begin(next(Op::all_gather, x.numel()), x);
     nccl->send({&first, 1});
-    nccl->receive({&second, 1}, !adds, [&](std::span<const std::byte* const> views) {
-      if (!adds) return;
+    const Views views = nccl->receive({&second, 1}, !adds);
+    if (adds) {
       auto received =
           std::make_shared<Storage>(const_cast<std::byte*>(views[0]), half, x.device(), [] {});
       halves[1].copy_(add(halves[1], Tensor(received, 0, halves[0].shape(), DType::f32)));
-    });
+    }
+    nccl->release();
     nccl->finish();
   }
 
   std::uint64_t sequence = 0;
   Membership member{make_memory_store(), make_local_alarm(), 0, 1, std::chrono::seconds(60), "one"};
   std::unique_ptr<Transport> host = make_thread_transport(member);
-  std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host);
+  std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host, TransportKind::thread);
 };
 
 }  // namespace
@@ -61,7 +63,7 @@ TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is 
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 1.0f, 2.0f});
   rank.exchange(x, true);
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  rank.nccl->engine()->run({.call = rank.next(Op::all_reduce, 4), .buffer = x});
+  rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   CHECK_FALSE(rank.member.alarm->raised());
 }
@@ -78,7 +80,7 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   rank.exchange(x, true);
   const auto graph = capture(default_device(), [&] {
     rank.exchange(x, true);
-    rank.nccl->engine()->run({.call = rank.next(Op::all_reduce, 4), .buffer = x});
+    rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
   });
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   graph->replay();

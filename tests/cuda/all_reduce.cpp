@@ -21,7 +21,7 @@ struct Case {
 
 comm::ReduceOp group_op(CombineOp op, double scale) {
   return op == CombineOp::max ? comm::ReduceOp::max
-                              : (scale == 1 ? comm::ReduceOp::sum : comm::ReduceOp::avg);
+                              : (scale == 1 ? comm::ReduceOp::sum : comm::ReduceOp::mean);
 }
 
 // Several chunks per block, so that all memory is reused.

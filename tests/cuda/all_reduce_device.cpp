@@ -57,7 +57,7 @@ comm::Algorithm on_cpu(Route route) {
 }
 
 template <class T>
-void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, comm::ReduceOp op) {
+void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp op) {
   for (const Route route : {Route::ring, Route::direct}) {
     CAPTURE(name(dtype_of<T>()));
     CAPTURE(static_cast<int>(route));
@@ -67,8 +67,8 @@ void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, comm::Redu
     const auto inputs = inputs_of<T>(size, n, static_cast<std::uint64_t>(n + offset));
     const OnDevice<T> device(inputs, offset);
     ranks.all_reduce(device.data(), edges_of(n, size), dtype_of<T>(), route,
-                     op == comm::ReduceOp::max ? CombineOp::max : CombineOp::sum,
-                     op == comm::ReduceOp::avg ? 1.0 / size : 1.0);
+                     op == ReduceOp::max ? CombineOp::max : CombineOp::sum,
+                     op == ReduceOp::mean ? 1.0 / size : 1.0);
     ranks.synchronize();
     const auto expected = reduced_on_cpu(inputs, on_cpu(route), op);
     for (int rank = 0; rank < size; ++rank)
@@ -84,8 +84,8 @@ TEST_CASE("cuda: on a GPU, an in-kernel all-reduce has the bits of the CPU's") {
     VirtualRanks ranks(default_device(), size);
     for (const std::int64_t n : {1, 17, 1001, 100'003, 1'000'000})
       for (const int offset : {0, 1}) {
-        check<float>(ranks, size, n, offset, comm::ReduceOp::sum);
-        check<bfloat16>(ranks, size, n, offset, comm::ReduceOp::avg);
+        check<float>(ranks, size, n, offset, ReduceOp::sum);
+        check<bfloat16>(ranks, size, n, offset, ReduceOp::mean);
       }
   }
 }
@@ -94,9 +94,9 @@ TEST_CASE("cuda: on a GPU, an in-kernel all-reduce takes every dtype and op") {
   if (skipped()) return;
   VirtualRanks ranks(default_device(), 3, {.most_chunk_bytes = 1024});  // many segments
   const auto all = [&]<class T>() {
-    check<T>(ranks, 3, 30'001, 0, comm::ReduceOp::sum);
-    check<T>(ranks, 3, 30'001, 0, comm::ReduceOp::max);
-    if constexpr (!std::is_integral_v<T>) check<T>(ranks, 3, 30'001, 0, comm::ReduceOp::avg);
+    check<T>(ranks, 3, 30'001, 0, ReduceOp::sum);
+    check<T>(ranks, 3, 30'001, 0, ReduceOp::max);
+    if constexpr (!std::is_integral_v<T>) check<T>(ranks, 3, 30'001, 0, ReduceOp::mean);
   };
   all.operator()<float>();
   all.operator()<double>();
@@ -125,9 +125,8 @@ TEST_CASE("cuda: on a GPU, a captured in-kernel all-reduce is replayed on new da
     for (std::size_t rank = 0; rank < 4; ++rank) device.set(rank, inputs[rank]);
     graph->replay();
     ranks.synchronize();
-    const auto once = reduced_on_cpu(inputs, comm::Algorithm::ring, comm::ReduceOp::sum);
-    const auto twice =
-        reduced_on_cpu(std::vector(4, once), comm::Algorithm::direct, comm::ReduceOp::sum);
+    const auto once = reduced_on_cpu(inputs, comm::Algorithm::ring, ReduceOp::sum);
+    const auto twice = reduced_on_cpu(std::vector(4, once), comm::Algorithm::direct, ReduceOp::sum);
     for (std::size_t rank = 0; rank < 4; ++rank)
       CHECK(first_difference(device.values(rank), twice) == -1);
   }

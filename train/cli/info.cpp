@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/cpu/pages.h"

@@ -9,21 +9,23 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 #include "ringlet/core/error.h"
 
 namespace ringlet::comm {
 
-/// Each rank's place, in the group's store. Each rank keeps its own entry up to date while it
+/// Each rank's progress, in the group's store. Each rank keeps its own entry up to date while it
 /// lives, also while it waits.
-class StorePlaces {
+class StoreProgress {
  public:
   /// `what` distinguishes several of them in one group.
-  StorePlaces(const Membership& membership, std::string what)
+  StoreProgress(const Membership& membership, std::string what)
       : membership_(membership), what_(std::move(what)) {}
 
-  /// Sets this rank's place; any thread.
-  void enter(const Place& place) { entered_.store(place.word(), std::memory_order_relaxed); }
+  /// Sets this rank's progress; any thread.
+  void enter(const Progress& progress) {
+    entered_.store(progress.word(), std::memory_order_relaxed);
+  }
   /// Stores it for the peers, if it has changed; one thread.
   void publish() {
     const std::uint64_t now = entered_;
@@ -32,17 +34,18 @@ class StorePlaces {
     published_ = now;
   }
   /// 0 for a rank that has stored nothing, and for the remaining ones once the store is silent.
-  std::vector<Place> of_all() const {
-    std::vector<Place> all(static_cast<std::size_t>(membership_.size));
+  std::vector<Progress> of_all() const {
+    std::vector<Progress> all(static_cast<std::size_t>(membership_.size));
     const auto patience = std::chrono::steady_clock::now() + kPatience;
     for (int rank = 0; rank < membership_.size && std::chrono::steady_clock::now() < patience;
          ++rank) {
-      Place& place = all[static_cast<std::size_t>(rank)];
+      Progress& progress = all[static_cast<std::size_t>(rank)];
       if (rank == membership_.rank) {
-        place = Place::of_word(entered_);
+        progress = Progress::of_word(entered_);
       } else {
         try {
-          place = Place::of_word(std::stoull(membership_.store->get(key(rank), kPatience / 4)));
+          progress =
+              Progress::of_word(std::stoull(membership_.store->get(key(rank), kPatience / 4)));
         } catch (const Error&) {
         }
       }

@@ -1,4 +1,4 @@
-#include "ringlet/comm/transport.h"
+#include "ringlet/comm/membership.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -63,6 +63,15 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
     }
   }
+}
+
+void Membership::check_alarm() const {
+  if (alarm->raised()) throw Error(alarm->cause());
+}
+
+void Membership::end(const std::string& cause) const {
+  alarm->raise(cause);
+  throw Error(alarm->cause());
 }
 
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {

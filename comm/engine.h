@@ -1,0 +1,72 @@
+// A collective in flight, and the interface of engines. An engine is a schedule over a transport,
+// gloo's own, NCCL's own, or one launch for ranks that share a GPU.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ringlet/comm/call.h"
+#include "ringlet/comm/device_clock.h"
+#include "ringlet/comm/schedule.h"
+#include "ringlet/comm/transport.h"
+#include "ringlet/core/stream.h"
+
+namespace ringlet::comm {
+
+/// One rank's part of a collective, from its call to its end.
+struct Collective {
+  Call call = {};
+  Schedule schedule = {};
+  Pieces pieces = {};         // of the buffer, in elements
+  std::int64_t segments = 1;  // of each piece
+  Tensor buffer = {};         // (n): sent from, and received into
+  Tensor own = {};            // (pieces[rank].count): where my piece is reduced to, if not in place
+  /// Run before and after the engine, on its thread and stream.
+  std::function<void()> before = {}, after = {};
+  /// All that the collective reads and writes, until its end.
+  std::vector<Tensor> tensors = {};
+
+  Engine* engine = nullptr;
+  const Stream* stream = nullptr;
+  /// On the stream: it is ordered after `begin`, and `end` is recorded after it.
+  std::shared_ptr<Event> begin = {}, end = {};
+  std::shared_ptr<DeviceClock> waited = {};  // null: not timed
+  bool captured = false;
+
+  std::atomic<bool> done{false};
+  std::exception_ptr error = {};  // valid when done
+
+  /// Releases its tensors, in the order of the current stream.
+  void release();
+};
+
+/// Executes collectives, one at a time.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// Executes part 0, 1, … of a collective on the current stream; false after the last one. A part
+  /// waits only for earlier parts of its peers, so that one thread can execute all ranks. After the
+  /// last, on a CPU, the result is there and no peer reads the buffer; on a device all of this is
+  /// enqueued. Throws Error for an op that the engine lacks.
+  virtual bool execute(const Collective& collective, std::int64_t part) = 0;
+  /// Whether ranks send each other partial sums in the tensor's dtype.
+  virtual bool sends_partial_sums(const Schedule& /*schedule*/) const { return false; }
+};
+
+/// The steps of the collective's schedule, for each of its segments.
+std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size);
+/// All-reduces of ranks that share a GPU, as one launch there (core/device_objects.h). The ranks
+/// send rank 0 their buffers, as to a peer that only reads. Rank 0 enqueues the launch that writes
+/// all of them.
+/// `timeout` limits a rank's wait for another within the launch.
+std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
+                                              Timeout timeout);
+
+/// On a device: in stream order. On a CPU: in this thread, done when it returns.
+void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes);
+
+}  // namespace ringlet::comm

@@ -1,0 +1,77 @@
+#include <map>
+
+#include "ringlet/comm/engine.h"
+#include "ringlet/core/backend.h"
+#include "ringlet/core/device_objects.h"
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+class InKernelEngine final : public Engine {
+ public:
+  InKernelEngine(Transport& transport, int rank, int size, Timeout timeout)
+      : transport_(transport), rank_(rank), size_(size), timeout_(timeout) {}
+
+  bool execute(const Collective& collective, std::int64_t part) override {
+    if (part == 0) show_buffer(collective);
+    if (part == 1 && rank_ == 0) launch_for_all(collective);
+    if (part == 2) transport_.finish();
+    return part < 2;
+  }
+
+ private:
+  void show_buffer(const Collective& collective) {
+    transport_.begin(collective.call, collective.buffer);
+    const Transmission whole[] = {{0, 0, collective.buffer.nbytes()}};
+    if (rank_ != 0) transport_.send(whole);
+  }
+
+  // The views are the peers' memory itself, which they do not touch until finish().
+  void launch_for_all(const Collective& collective) {
+    std::vector<Transmission> all;
+    for (int peer = 1; peer < size_; ++peer) all.push_back({peer, 0, collective.buffer.nbytes()});
+    std::vector<void*> data{announced_bytes(collective.buffer)};
+    for (const std::byte* view : transport_.receive(all, /*in_place=*/false))
+      data.push_back(const_cast<std::byte*>(view));
+    if (collective.buffer.numel() > 0) reduce(collective, data);
+    transport_.release();
+  }
+
+  /// `data[r]` is the buffer of rank r.
+  void reduce(const Collective& collective, std::span<void* const> data) {
+    const Call& call = collective.call;
+    std::vector<std::int64_t> edges{0};
+    for (const auto& [offset, count] : collective.pieces) edges.push_back(offset + count);
+    ranks_on(collective.buffer.device())
+        .all_reduce(data, edges, call.dtype,
+                    call.algorithm == Algorithm::in_kernel_ring ? Route::ring : Route::direct,
+                    call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
+                    call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0);
+  }
+
+  DeviceRanks& ranks_on(Device device) {
+    std::unique_ptr<DeviceRanks>& ranks = ranks_[device];
+    if (!ranks) {
+      const double seconds = std::chrono::duration<double>(timeout_).count();
+      ranks = backend(device.type).make_ranks(device, size_, seconds);
+      RINGLET_CHECK(ranks, "[all_reduce] ", device, " runs no ranks by one launch");
+    }
+    return *ranks;
+  }
+
+  Transport& transport_;
+  int rank_;
+  int size_;
+  Timeout timeout_;
+  std::map<Device, std::unique_ptr<DeviceRanks>> ranks_;  // in rank 0
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
+                                              Timeout timeout) {
+  return std::make_unique<InKernelEngine>(transport, rank, size, timeout);
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,52 @@
+// A rank joins a group: its parameters, and the transports that they make.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "ringlet/comm/alarm.h"
+#include "ringlet/comm/transport.h"
+
+namespace ringlet::comm {
+
+/// A rank's parameters for joining a group.
+struct Membership {
+  std::shared_ptr<Store> store;
+  std::shared_ptr<Alarm> alarm;
+  int rank;
+  int size;
+  Timeout timeout;
+  std::string id;
+  std::function<void(const std::string&)> on_note = {};  // may be empty
+
+  /// Calls on_note on one rank of the group, the first one with this topic.
+  void note(const std::string& topic, const std::string& line) const;
+  std::string key(const std::string& what) const { return id + "/" + what; }
+  /// The value of a key that another rank sets. Throws when the alarm is raised or after the
+  /// timeout; the message says what it waited for.
+  std::string get(const std::string& what, const std::string& meaning) const;
+  /// Throws the cause if the alarm is raised.
+  void check_alarm() const;
+  /// Raises the alarm, and throws its first cause.
+  [[noreturn]] void end(const std::string& cause) const;
+};
+
+std::unique_ptr<Transport> make_thread_transport(const Membership& membership);
+std::unique_ptr<Transport> make_shm_transport(const Membership& membership);
+std::unique_ptr<Transport> make_gloo_transport(const Membership& membership);
+/// Whether this build has gloo, and that transport with it.
+bool has_gloo();
+/// The transport of tensors on GPUs. The ranks first compare their calls over `host`, the group's
+/// other transport, of `host_kind`. Null in a build without NCCL.
+std::unique_ptr<Transport> make_nccl_transport(const Membership& membership, Transport& host,
+                                               TransportKind host_kind);
+/// The reason in a build without NCCL; empty in one with it.
+std::string why_no_nccl();
+/// Error if there is no usable NCCL library.
+void check_nccl();
+
+/// Agrees with the other ranks on the transport of tensors on a CPU, and makes it. `kind` receives
+/// the choice; nccl leaves the choice open.
+std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership);
+
+}  // namespace ringlet::comm

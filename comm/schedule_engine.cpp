@@ -1,0 +1,149 @@
+// A schedule over a transport. A buffer is cut into pieces; long pieces are cut into segments,
+// which run through the schedule separately.
+#include <algorithm>
+#include <cstring>
+
+#include "ringlet/comm/engine.h"
+#include "ringlet/core/ops/combine.h"
+
+namespace ringlet::comm {
+namespace {
+
+class ScheduleEngine final : public Engine {
+ public:
+  ScheduleEngine(Transport& transport, int rank, int size)
+      : transport_(transport), rank_(rank), size_(size) {}
+
+  // Begin, then a send and a receive for each step of each segment, then finish.
+  bool execute(const Collective& collective, std::int64_t part) override {
+    now_ = &collective;
+    const auto steps = static_cast<std::int64_t>(collective.schedule.size());
+    const std::int64_t last = 2 * steps * collective.segments + 1;
+    if (part == 0) {
+      transport_.begin(collective.call, collective.buffer);
+    } else if (part == last) {
+      transport_.finish();
+    } else {
+      const Step& step = choose((part - 1) / 2, steps);
+      part % 2 == 1 ? transport_.send(transmissions(step.sends)) : receive(step);
+    }
+    return part < last;
+  }
+
+  bool sends_partial_sums(const Schedule& schedule) const override {
+    return std::any_of(schedule.begin(), schedule.end(),
+                       [](const Step& step) { return step.then == Then::add; });
+  }
+
+ private:
+  // The i-th step of all segments together. Some segments alternate step by step: the first ones
+  // run through the whole schedule, then the next ones.
+  const Step& choose(std::int64_t i, std::int64_t steps) {
+    const std::int64_t at_once = transport_.segments_at_once();
+    const std::int64_t first = i / (at_once * steps) * at_once, rest = i - first * steps;
+    const std::int64_t alternate = std::min(at_once, now_->segments - first);
+    segment_ = first + rest % alternate;
+    return now_->schedule[static_cast<std::size_t>(rest / alternate)];
+  }
+
+  void receive(const Step& step) {
+    const auto receives = transmissions(step.receives);
+    const Views views = transport_.receive(receives, step.then == Then::copy);
+    if (step.then == Then::copy) copy(receives, views);
+    if (step.then == Then::add) add(step.receives[0].piece, views[0]);
+    if (step.then == Then::add_all) add_all(step.receives, views);
+    transport_.release();
+  }
+
+  void copy(std::span<const Transmission> receives, Views views) const {
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      std::byte* to = announced_bytes(now_->buffer) + receives[i].offset;
+      if (views[i] != to) copy_bytes(now_->buffer.device(), to, views[i], receives[i].nbytes);
+    }
+  }
+
+  // The partial sum comes from the previous rank; it is complete when it reaches its owner.
+  void add(int piece, const std::byte* view) const {
+    const void* sources[] = {view, in_buffer(segment(piece))};
+    combine_into(piece, sources, piece == rank_);
+  }
+
+  void add_all(const std::vector<Transfer>& received, Views views) {
+    sources_.assign(static_cast<std::size_t>(size_), in_buffer(segment(rank_)));
+    for (std::size_t i = 0; i < views.size(); ++i)
+      sources_[static_cast<std::size_t>(received[i].peer)] = views[i];
+    combine_into(rank_, sources_, true);
+  }
+
+  void combine_into(int piece, std::span<const void* const> sources, bool whole) const {
+    const Piece at = segment(piece);
+    if (at.count == 0) return;
+    const Call& call = now_->call;
+    const Tensor& own = now_->own;
+    const std::int64_t start = now_->pieces[static_cast<std::size_t>(piece)].offset;
+    std::byte* out =
+        own && piece == rank_ ? announced_bytes(own) + bytes(at.offset - start) : in_buffer(at);
+    combine_kernel({out, sources.data(), static_cast<int>(sources.size()), at.count,
+                    call.reduce == ReduceOp::max ? CombineOp::max : CombineOp::sum,
+                    whole && call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0, call.dtype},
+                   now_->buffer.device());
+  }
+
+  // ---- where the current segment of a piece lies ------------------------------------------
+
+  // Segments are near-equal, with edges at multiples of 16 elements.
+  Piece segment(int piece) const {
+    constexpr std::int64_t kAlign = 16;
+    const auto [offset, count] = now_->pieces[static_cast<std::size_t>(piece)];
+    const std::int64_t blocks = (count + kAlign - 1) / kAlign;
+    const auto edge = [&, count = count](std::int64_t i) {
+      return std::min(count, blocks * i / now_->segments * kAlign);
+    };
+    return {offset + edge(segment_), edge(segment_ + 1) - edge(segment_)};
+  }
+  std::size_t bytes(std::int64_t elements) const {
+    return static_cast<std::size_t>(elements) * itemsize(now_->call.dtype);
+  }
+  std::byte* in_buffer(const Piece& at) const {
+    return announced_bytes(now_->buffer) + bytes(at.offset);
+  }
+  std::span<const Transmission> transmissions(const std::vector<Transfer>& transfers) {
+    transmissions_.clear();
+    for (const Transfer& transfer : transfers) {
+      const Piece at = segment(transfer.piece);
+      transmissions_.push_back({transfer.peer, bytes(at.offset), bytes(at.count)});
+    }
+    return transmissions_;
+  }
+
+  Transport& transport_;
+  int rank_;
+  int size_;
+  const Collective* now_ = nullptr;
+  std::int64_t segment_ = 0;
+  std::vector<Transmission> transmissions_;
+  std::vector<const void*> sources_;
+};
+
+}  // namespace
+
+void Collective::release() {
+  buffer = own = {};
+  before = after = nullptr;
+  tensors.clear();
+}
+
+std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size) {
+  return std::make_unique<ScheduleEngine>(transport, rank, size);
+}
+
+void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {
+  if (nbytes == 0) return;
+  if (device.type == DeviceType::cpu) {
+    std::memcpy(to, from, nbytes);
+  } else {
+    backend(device.type).copy(to, device, from, device, nbytes);
+  }
+}
+
+}  // namespace ringlet::comm

@@ -1,0 +1,188 @@
+#include "ringlet/comm/transports/board.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "ringlet/core/error.h"
+
+namespace ringlet::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A waiting rank first spins, then yields, then sleeps: ranks may outnumber the cores.
+constexpr int kSpins = 100;
+constexpr auto kYields = std::chrono::microseconds(50);
+// How often a sleeping rank checks the alarm and the deadline.
+constexpr Timeout kSlice{20};
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+BoardTransport::BoardTransport(const Membership& member)
+    : member_(member), board_(Board::join(member)), mine_(board_->state(member.rank)) {
+  mine_.process.store(getpid());
+}
+
+// Every collective of this rank has ended: a peer that waits for another one waits in vain. If an
+// exception ends this rank, the alarm is about to report it as the cause.
+BoardTransport::~BoardTransport() {
+  if (std::uncaught_exceptions() == 0) mine_.left.store(1);
+}
+
+void BoardTransport::begin(const Call& call, const Tensor& buffer) {
+  member_.check_alarm();
+  call_ = call;
+  buffer_ = buffer;
+  if (!is_readable(buffer)) copy_ = empty(buffer.shape(), buffer.dtype(), Device{});
+  const Tensor& shown = copy_ ? copy_ : buffer;
+  const Block& block = shown.storage()->block();
+  mine_.buffer = {shown.bytes(), block.fd_offset + shown.storage_offset(), block.fd,
+                  shown.device()};
+  board_->post(member_.rank, call);
+  enter(0);
+}
+
+void BoardTransport::enter(std::uint64_t step) {
+  step_ = step;
+  mine_.progress.store(Progress{call_.sequence, step}.word(), std::memory_order_relaxed);
+}
+
+void BoardTransport::send(std::span<const Transmission> sends) {
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    const auto& [peer, offset, nbytes] = sends[i];
+    // The same bytes for several peers are copied once: the first one may read them already.
+    if (copy_ && nbytes > 0 && (i == 0 || sends[i - 1].offset != offset))
+      std::memcpy(announced_bytes(copy_) + offset, buffer_.bytes() + offset, nbytes);
+    Channel& channel = board_->channel(member_.rank, peer);
+    const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
+    wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
+    channel.ready[published % Channel::kSlots] = mark_ready(peer, published % Channel::kSlots);
+    channel.published.store(published + 1);
+    board_->ring(peer);
+  }
+}
+
+Views BoardTransport::receive(std::span<const Transmission> receives, bool in_place) {
+  views_.clear();
+  read_.clear();
+  for (const Transmission& receive : receives) {
+    Channel& channel = board_->channel(receive.peer, member_.rank);
+    const std::uint64_t released = channel.released.load(std::memory_order_relaxed);
+    wait(receive.peer, [&] { return channel.published.load() > released; });
+    // The peer stays in its collective until its sends are read.
+    if (const Call theirs = board_->posted(receive.peer); theirs != call_)
+      member_.end(describe_mismatch(receive.peer, theirs, member_.rank, call_));
+    std::byte* place = in_place ? announced_bytes(buffer_) + receive.offset : nullptr;
+    views_.push_back(receive.nbytes == 0 ? nullptr
+                                         : view(receive, board_->state(receive.peer).buffer,
+                                                channel.ready[released % Channel::kSlots], place));
+    read_.push_back(receive.peer);
+  }
+  mine_.reading.store(1);
+  member_.check_alarm();  // a failed peer waits for current readers, not for later ones
+  return views_;
+}
+
+void BoardTransport::release() {
+  for (const int peer : read_) board_->channel(peer, member_.rank).read = mark_read(peer);
+  mine_.reading.store(0);
+  for (const int peer : read_) {
+    board_->channel(peer, member_.rank).released.fetch_add(1);
+    board_->ring(peer);
+  }
+  enter(step_ + 1);
+}
+
+void BoardTransport::finish() {
+  for (int peer = 0; peer < member_.size; ++peer) {
+    Channel& channel = board_->channel(member_.rank, peer);
+    wait(peer, [&] { return channel.released.load() == channel.published.load(); });
+  }
+  order_after_readers();
+  buffer_ = copy_ = {};
+  enter(Progress::kFinished);
+}
+
+// On a device: later work may overwrite what the peers read, so it is ordered after their reads.
+void BoardTransport::order_after_readers() {
+  if (!buffer_ || buffer_.device().type == DeviceType::cpu) return;
+  for (int peer = 0; peer < member_.size; ++peer)
+    if (const Event* read = board_->channel(member_.rank, peer).read.exchange(nullptr))
+      read->make_wait(buffer_.device());
+}
+
+void BoardTransport::abandon() noexcept {
+  mine_.reading.store(0);
+  // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
+  // it keeps its view of this memory.
+  const auto patience = Clock::now() + std::chrono::seconds(2);
+  for (int peer = 0; peer < member_.size; ++peer)
+    while (peer != member_.rank && board_->state(peer).reading.load() && Clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  try {
+    order_after_readers();
+  } catch (const Error&) {
+    // The device has failed as well: it reads nothing any more.
+  }
+  buffer_ = copy_ = {};
+}
+
+// ---- waiting ------------------------------------------------------------------------------
+
+template <class Ready>
+void BoardTransport::wait(int peer, const Ready& ready) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (ready()) return;
+    pause();
+  }
+  const auto start = Clock::now();
+  while (Clock::now() - start < kYields) {
+    if (ready()) return;
+    sched_yield();
+  }
+  while (true) {
+    mine_.asleep.store(1);
+    const std::uint32_t seen = mine_.doorbell.load();
+    const bool there = ready();
+    if (!there && !member_.alarm->raised()) board_->sleep(member_.rank, seen, kSlice);
+    mine_.asleep.store(0);
+    if (there) return;
+    check(peer, ready);
+    if (Clock::now() - start > member_.timeout) time_out(peer);
+  }
+}
+
+// Ends a wait in vain.
+template <class Ready>
+void BoardTransport::check(int peer, const Ready& ready) const {
+  member_.check_alarm();
+  // A peer in the same collective that made another call may never send the expected message.
+  const Call theirs = board_->posted(peer);
+  if (theirs.sequence == call_.sequence && theirs != call_)
+    member_.end(describe_mismatch(peer, theirs, member_.rank, call_));
+  // The message may have been the last that the peer published before it left.
+  if (board_->state(peer).left.load() && !ready())
+    member_.end(describe_left(describe_step(call_, step_), member_.rank, peer));
+}
+
+void BoardTransport::time_out(int peer) const {
+  std::vector<Progress> progress;
+  for (int rank = 0; rank < member_.size; ++rank)
+    progress.push_back(Progress::of_word(board_->state(rank).progress.load()));
+  member_.end(str(describe_step(call_, step_), ": rank ", member_.rank, " waited ",
+                  std::chrono::duration<double>(member_.timeout).count(), " s for rank ", peer,
+                  presence(call_.sequence, progress)));
+}
+
+}  // namespace ringlet::comm
