@@ -64,29 +64,6 @@ nlohmann::ordered_json to_json(const StepMemory& paper) {
           {"total", paper.total()}};
 }
 
-nlohmann::ordered_json to_json(const LinkTimes& link) {
-  nlohmann::ordered_json out{{"ranks", link.ranks}, {"GB_per_s", link.rate() / 1e9}};
-  for (const auto& [bytes, seconds] : link.all_reduce)
-    out["all_reduce"].push_back({{"bytes", bytes}, {"us", 1e6 * seconds}});
-  return out;
-}
-
-nlohmann::ordered_json speedups(const Predicted& predicted) {
-  nlohmann::ordered_json out;
-  for (const PredictedRow& row : predicted.rows)
-    out[train::strategy_name(row.strategy)] = row.speedup;
-  return out;
-}
-
-void add_predicted(nlohmann::ordered_json& out, const Row& row, const Predicted& predicted) {
-  const PredictedRow* found = predicted.find(row);
-  if (!found || !found->measured) return;
-  const Excess& excess = found->measured->excess;
-  out["predicted_speedup"] = found->speedup;
-  out["blame"] = excess.blame();
-  for (const auto& [term, ms] : excess.terms()) out["beyond_predicted_ms"][term] = ms;
-}
-
 }  // namespace
 
 std::string to_markdown(const std::vector<Row>& rows) {
@@ -156,16 +133,7 @@ std::string replayed_line(const std::vector<Row>& rows) {
 }
 
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
-                const std::map<std::string, std::string>& settings,
-                const std::optional<Predicted>& predicted, const nlohmann::ordered_json& machine) {
-  nlohmann::ordered_json j;
-  for (const auto& [key, value] : settings) j[key] = value;
-  if (!machine.is_null()) j["machine"] = machine;
-  if (predicted) {
-    j["link"] = to_json(predicted->link);
-    j["modelled_from"] = predicted->from;
-    j["modelled_speedup"] = speedups(*predicted);
-  }
+                nlohmann::ordered_json j) {
   j["replayed"] = strategies_of(rows, true);
   j["rows"] = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
@@ -178,7 +146,6 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["algorithm"] = row.algorithm;
     r["pairs_per_s"] = row.pairs_per_s();
     r["speedup"] = speedup(row, rows);
-    if (predicted) add_predicted(r, row, *predicted);
     if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
     if (all.mean.peak_memory_bytes > 0) r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
     r["peak_tensor_bytes"] = all.mean.memory.peak;
@@ -208,7 +175,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
       if (!all.phase_ms[phase].empty()) r["step_ms"][kPhases[phase]] = median(all.phase_ms[phase]);
     r["steps_ms"] = all.step_ms;
-    if (const double stray = spread(row); stray > 0) r["spread"] = stray;
+    if (!row.together) r["spread"] = spread(row);
     r["processors"] = row.rounds.back().processors;
     r["a_step"] = {{"data_wait_ms", all.mean.data_wait_ms},
                    {"page_faults", all.mean.page_faults},

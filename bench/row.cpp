@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "spread.h"
-
 namespace ringlet::bench {
 namespace {
 
@@ -53,14 +51,8 @@ Summary summary(const Row& row) {
 }
 
 double spread(const Row& row) {
-  if (!row.together) {
-    const Summary all = summary(row);
-    return std::sqrt(all.mean.rank_variance_ms2) / mean(all.step_ms);
-  }
-  if (row.devices > 1) return 0;
-  std::vector<std::vector<double>> rounds;
-  for (const Measurement& round : row.rounds) rounds.push_back(round.step_ms);
-  return spread_over_rounds(rounds);
+  const Summary all = summary(row);
+  return std::sqrt(all.mean.rank_variance_ms2) / mean(all.step_ms);
 }
 
 double Row::pairs_per_s() const {

@@ -34,9 +34,8 @@ struct Summary {
 };
 Summary summary(const Row& row);
 
-/// The spread of a rank's step around those of its peers in the same step: standard deviation /
-/// mean. Measured for unconnected devices; estimated by spread_over_rounds() for one device. 0 if
-/// unknown.
+/// The spread of an unconnected device's step around those of its peers in the same step: standard
+/// deviation / mean.
 double spread(const Row& row);
 
 }  // namespace ringlet::bench

@@ -381,7 +381,7 @@ slice_bench() {
   measure step_bf16 throughput "${step[@]}" --steps "$steps" --dtype bf16
   # The scaling model needs the phases of a step, which a replayed step does not have.
   measure step_by_op throughput "${step[@]}" --steps $((steps < 40 ? steps : 40)) --dtype bf16 --rounds 1 --step-graphs off
-  check scaling_from_step "$build/bench/scaling" --machine "H200, bf16, mpnet-base" --throughput "$results/step_by_op.figures" \
+  check scaling_from_step python3 bench/scaling.py --machine "H200, bf16, mpnet-base" --throughput "$results/step_by_op.figures" \
     --devices 1,2,4,8
   measure step_f32 throughput "${step[@]}" --steps "$steps" --dtype f32
   measure step_50_tokens throughput "${step[@]}" --steps "$steps" --dtype bf16 --histogram "$logs/25.json"
