@@ -12,6 +12,7 @@ import json
 import math
 import pathlib
 import statistics
+import sys
 
 import charts
 
@@ -412,7 +413,7 @@ def show_machine(data, entry, throughput, counts):
     """Prints what the machine's strategies do; returns (title, {strategy: [(devices, speed-up)]}) for a chart."""
     machine, source = read_machine(data, entry), f"{entry['basis']} ({entry['source']})"
     if throughput:
-        machine.device, source = measured_step(rows_of(throughput)), f"measured ({throughput})"
+        machine.device, source = measured_step(rows_of(throughput.absolute())), f"measured ({throughput})"
     lines, rows = {}, []
     for strategy, n in ((strategy, n) for n in counts or entry["devices"] for strategy in ("none", *STRATEGIES)):
         if (strategy == "none") != (n == 1) or strategy == "zero2" or strategy == "dp" and n > machine.link.node:
@@ -440,7 +441,8 @@ def show_checks(title, unit, checks):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machine", help="only this one of the file")
-    parser.add_argument("--throughput", metavar="FILE", help="take the machine's step of one device from this report")
+    parser.add_argument("--throughput", metavar="FILE", type=pathlib.Path,
+                        help="take the machine's step of one device from this report")
     parser.add_argument("--devices", type=lambda text: [*map(int, text.split(","))], help="instead of its own: 1,2,4")
     parser.add_argument("--data", default=BENCH / "data/scaling.json", type=pathlib.Path, help="machines and figures")
     parser.add_argument("--svg", metavar="FILE", type=pathlib.Path, help="draw the machines' speed-ups")
@@ -462,4 +464,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"scaling.py: {error}")

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "device_option.h"
 #include "device_seconds.h"
 #include "emulated_counts.h"
 #include "host_memory.h"
 #include "link_time.h"
 #include "options.h"
+#include "program_options.h"
 #include "report.h"
 #include "ringlet.h"
 #include "ringlet/train/cli/exit_code.h"

@@ -105,7 +105,7 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
   done
   json=$(value_of --json '')
   [ -z "$json" ] || options+=(--json "${json%.json}.peers.json")
-  "$python" bench/peers/compare_strategies.py --throughput "$build/bench/throughput" --device "$device" \
+  "$python" bench/peers/compare.py strategies --throughput "$build/bench/throughput" --device "$device" \
     --devices "$devices" --model "$model" --dtype "$(value_of --dtype f32)" \
     --batch "$(value_of --batch 32)" --rounds "$(value_of --rounds 2)" "${options[@]}"
 }
@@ -130,7 +130,7 @@ if [[ $device == cuda* ]]; then
 fi
 devices=$(value_of --devices "$devices")
 if [ -z "${BUILD:-}" ]; then
-  require_packages "${build_packages[@]}" "${bench_packages[@]}"
+  require_packages "${build_packages[@]}"
   configure build "${build_options[@]}" >&2
 fi
 programs=(bench/throughput)

@@ -301,7 +301,7 @@ class Data(Near):
 class Program(unittest.TestCase):
     def run_it(self, *arguments):
         return subprocess.run([sys.executable, str(BENCH / "scaling.py"), *arguments], text=True, capture_output=True,
-                              check=False)
+                              check=False, cwd=tempfile.gettempdir())
 
     def test_it_says_of_every_figure_that_it_is_modelled_and_draws_them(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -316,7 +316,8 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.json"
             report.write_text(json.dumps({"rows": [row("none", 1, 320, forward=90, backward=180, optimizer=50)]}))
-            done = self.run_it("--machine", "H200, bf16, mpnet-base", "--throughput", str(report), "--devices", "1,2")
+            relative = str(report.relative_to(tempfile.gettempdir()))
+            done = self.run_it("--machine", "H200, bf16, mpnet-base", "--throughput", relative, "--devices", "1,2")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("| none | 1 | 100 | 1.00 | 320.00 |", done.stdout)
             self.assertIn("forward 90.00 ms", done.stdout)
@@ -329,6 +330,8 @@ class Program(unittest.TestCase):
             done = self.run_it(*options)
             self.assertEqual([done.returncode, done.stdout], [2, ""])
             self.assertIn(line, done.stderr)
+        done = self.run_it("--data", "/no/data.json")
+        self.assertEqual(done.stderr, "scaling.py: [Errno 2] No such file or directory: '/no/data.json'\n")
 
 
 if __name__ == "__main__":
