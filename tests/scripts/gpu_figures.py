@@ -71,6 +71,13 @@ class Goals(unittest.TestCase):
         self.assertIn("| gelu: % of a copy's GB/s | >= 80 | 88.89 | yes |", text)
         self.assertIn("| 25 | yes | 0.0 | 30.0 + 70.0 |", text)
 
+    def test_peers_are_those_of_the_first_combination_that_was_compared(self):
+        figures = {"pairs_per_s": [100, 120], "step_ms": [320, 300]}
+        runs = {"ours": figures, "Sentence Transformers bf16:x": {**figures, "ours_faster_by": [4.5, 4.25]}}
+        text = report([("peers", "peers", 0, "")], {"peers": {"results": [{"runs": runs}]}})
+        self.assertIn("| Sentence Transformers bf16:x | 110.0 | 310.00 | 4.38x | 0 |", text)
+        self.assertIn("| times Sentence Transformers, eager, bf16 | >= 4 | 4.38 | yes |", text)
+
     def test_strategies_say_how_much_they_hide_and_whose_bits_they_have(self):
         rows = [strategy("none", 1, 0), strategy("ddp", 2, 0.75), strategy("fsdp", 2, 0.25)]
         text = report([("comm", "strategies_2", 0, ""), ("comm", EQUALITY, 1, "FAILURE")],
