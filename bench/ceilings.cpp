@@ -8,8 +8,10 @@
 #include <chrono>
 #include <cstring>
 
-#include "ceilings_device.h"
+#include "device_seconds.h"
 #include "ringlet/core/cpu/isa.h"
+#include "ringlet/core/ops/matmul.h"
+#include "ringlet/core/ops/random.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/tensor.h"
 
@@ -165,27 +167,38 @@ double measure_copy(Device device, std::size_t nbytes) {
   return best;
 }
 
-constexpr std::size_t kSmallest = std::size_t{1} << 14;  // of copies; the largest fits no cache
-
 }  // namespace
 
-void Ceilings::measure_cpu(Device device) {
-  f32_flops_ = measure_flops(device, DType::f32);
-  bf16_flops_ = measure_flops(device, DType::bf16);
-  for (std::size_t nbytes = kSmallest; nbytes <= std::size_t{1} << 27; nbytes *= 2)
-    copies_.push_back({2.0 * static_cast<double>(nbytes), measure_copy(device, nbytes)});
+double product_rate(Device device, DType dtype, std::int64_t n) {
+  const auto matrix = [&] { return uniform({n, n}, -1, 1, DType::f32, device).to(dtype); };
+  const Tensor a = matrix(), b = matrix();
+  Tensor out = empty({n, n}, dtype, device);
+  const auto size = static_cast<double>(n);
+  return 2 * size * size * size /
+         device_seconds(device, [&] { matmul_into(out, a, b, {.trans_b = true}); });
 }
 
-void Ceilings::measure_device(Device device) {
-  constexpr std::int64_t kProduct = 8192;  // many times more tiles than multiprocessors
-  f32_flops_ = product_rate(device, DType::f32, kProduct);
-  bf16_flops_ = product_rate(device, DType::bf16, kProduct);
-  for (std::size_t nbytes = kSmallest; nbytes <= std::size_t{1} << 30; nbytes *= 2)
-    copies_.push_back({2.0 * static_cast<double>(nbytes), bench::copy_rate(device, nbytes)});
+Tensor noise(Device device, std::size_t nbytes) {
+  return uniform({static_cast<std::int64_t>(nbytes / sizeof(float))}, -1, 1, DType::f32, device);
+}
+
+double copy_rate(Device device, std::size_t nbytes) {
+  const Tensor from = noise(device, nbytes);
+  Tensor to = noise(device, nbytes);
+  return 2 * static_cast<double>(nbytes) / device_seconds(device, [&] { to.copy_(from); });
 }
 
 Ceilings::Ceilings(Device device) {
-  device.type == DeviceType::cpu ? measure_cpu(device) : measure_device(device);
+  const bool cpu = device.type == DeviceType::cpu;
+  constexpr std::int64_t kProduct = 8192;  // many times more tiles than multiprocessors
+  const auto flops = [&](DType dtype) {
+    return cpu ? measure_flops(device, dtype) : product_rate(device, dtype, kProduct);
+  };
+  f32_flops_ = flops(DType::f32), bf16_flops_ = flops(DType::bf16);
+  // The largest copy fits no cache.
+  for (std::size_t nbytes = 1 << 14; nbytes <= std::size_t{1} << (cpu ? 27 : 30); nbytes *= 2)
+    copies_.push_back({2.0 * static_cast<double>(nbytes),
+                       cpu ? measure_copy(device, nbytes) : bench::copy_rate(device, nbytes)});
 }
 
 double Ceilings::copy_rate(double bytes) const {

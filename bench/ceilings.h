@@ -4,8 +4,7 @@
 
 #include <vector>
 
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/tensor.h"
 
 namespace ringlet::bench {
 
@@ -28,11 +27,16 @@ class Ceilings {
   const std::vector<Copy>& copies() const { return copies_; }
 
  private:
-  void measure_cpu(Device device);
-  void measure_device(Device device);
-
   double f32_flops_ = 0, bf16_flops_ = 0;
   std::vector<Copy> copies_;
 };
+
+// By a device's own kernels:
+/// FLOP/s of the product of two matrices (n, n) of `dtype`.
+double product_rate(Device device, DType dtype, std::int64_t n);
+/// `nbytes` bytes, a multiple of 4, that memory cannot compress.
+Tensor noise(Device device, std::size_t nbytes);
+/// Bytes per second, read and written, of a copy from one tensor of `nbytes` to another.
+double copy_rate(Device device, std::size_t nbytes);
 
 }  // namespace ringlet::bench

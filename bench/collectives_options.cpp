@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "device_option.h"
-#include "parse.h"
+#include "program_options.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"

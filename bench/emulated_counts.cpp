@@ -22,6 +22,23 @@ double sector_bytes(std::uint64_t sectors) {
   return static_cast<double>(sectors * emulated::kSectorBytes);
 }
 
+/// "forward_tiles<64>" from a mangled name; others unchanged.
+std::string short_name(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  if (status != 0) return mangled;
+  static const std::regex noise(
+      R"(\(anonymous namespace\)::|ringlet::(cuda::)?|\((int|bool|long|unsigned int)\)|^void )");
+  std::string name = std::regex_replace(plain.get(), noise, "");
+  std::size_t at = name.size();
+  for (int depth = 0; at > 0;) {  // back to the bracket that opens the parameters
+    depth += name[--at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  return name.substr(0, at);
+}
+
 }  // namespace
 
 bool is_emulated(Device device) {
@@ -61,22 +78,6 @@ double CounterSum::bank_conflicts() const {
   return share(counters.bank_passes - counters.least_passes, counters.bank_passes);
 }
 
-std::string short_name(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> plain(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  if (status != 0) return mangled;
-  static const std::regex noise(
-      R"(\(anonymous namespace\)::|ringlet::(cuda::)?|\((int|bool|long|unsigned int)\)|^void )");
-  std::string name = std::regex_replace(plain.get(), noise, "");
-  std::size_t at = name.size();
-  for (int depth = 0; at > 0;) {  // back to the bracket that opens the parameters
-    depth += name[--at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
-    if (depth == 0) break;
-  }
-  return name.substr(0, at);
-}
-
 OpCounters::OpCounters(Device device) : device_(device) {
   synchronize(device);
   emulated::take_counters();
@@ -101,33 +102,48 @@ void OpCounters::after(const char* name, const void* args, Device device) {
   const auto launches = emulated::take_counters();
   const Floor floor = floor_of(name, args, device);
   emulated::take_counters();
-  Op& op = ops_[floor.label];
+  OpSum& op = ops_[floor.label];
   ++op.calls;
-  op.floor.flops += floor.flops, op.floor.bytes += floor.bytes;
+  op.floor.add(floor);
   for (const emulated::LaunchCounters& launch : launches)
     op.kernels[short_name(launch.kernel)].add(launch);
 }
 
-CounterSum OpCounters::Op::sum() const {
+CounterSum OpSum::sum() const {
   CounterSum all;
   for (const auto& [name, kernel] : kernels) all.add(kernel);
   return all;
 }
 
-void OpCounters::Op::add(const Op& other) {
+void OpSum::add(const OpSum& other) {
   calls += other.calls;
-  floor.flops += other.floor.flops, floor.bytes += other.floor.bytes;
+  floor.add(other.floor);
   for (const auto& [name, sum] : other.kernels) kernels[name].add(sum);
 }
 
-std::string counters_table(const std::map<std::string, OpCounters::Op>& ops, double steps) {
+std::string counters_table(const OpSums& ops, double steps) {
   std::string out =
       "| op | calls | launches | MB it must | MB touched | MB moved | M warp instr. | idle lanes % "
-      "| "
-      "bank conflicts % |";
+      "| bank conflicts % |";
   for (const DataSheet& gpu : kDataSheets) out += fmt::format(" modelled us, {} |", gpu.name);
   out += "\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-  const auto line = [&](const std::string& name, double calls, double must, const CounterSum& sum) {
+  struct Row {
+    std::string name;
+    double calls, must;
+    CounterSum sum;
+  };
+  std::vector<Row> rows;
+  Row all{"all", 0, 0, {}};
+  for (const auto& [name, op] : ops) {
+    rows.push_back({name, static_cast<double>(op.calls), op.floor.bytes, op.sum()});
+    all = {"all", all.calls + rows.back().calls, all.must + rows.back().must, all.sum};
+    all.sum.add(rows.back().sum);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.sum.seconds.back() > b.sum.seconds.back();
+  });
+  rows.push_back(all);
+  for (const auto& [name, calls, must, sum] : rows) {
     out += fmt::format(
         "| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.1f} | {:.1f} |", name,
         calls / steps, static_cast<double>(sum.launches) / steps, must / 1e6 / steps,
@@ -137,21 +153,7 @@ std::string counters_table(const std::map<std::string, OpCounters::Op>& ops, dou
         100 * sum.bank_conflicts());
     for (const double seconds : sum.seconds) out += fmt::format(" {:.1f} |", 1e6 * seconds / steps);
     out += '\n';
-  };
-  std::vector<std::pair<std::string, CounterSum>> rows;
-  CounterSum all;
-  double calls = 0, must = 0;
-  for (const auto& [name, op] : ops) {
-    rows.emplace_back(name, op.sum());
-    all.add(rows.back().second);
-    calls += static_cast<double>(op.calls), must += op.floor.bytes;
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.seconds.back() > b.second.seconds.back();
-  });
-  for (const auto& [name, sum] : rows)
-    line(name, static_cast<double>(ops.at(name).calls), ops.at(name).floor.bytes, sum);
-  line("all", calls, must, all);
   return out;
 }
 

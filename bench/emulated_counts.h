@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "floors.h"
 #include "modelled_time.h"
@@ -27,8 +26,16 @@ struct CounterSum {
   double bank_conflicts() const;  // a share of all passes
 };
 
-/// "forward_tiles<64>" from a mangled name; others unchanged.
-std::string short_name(const std::string& mangled);
+/// All calls of an op.
+struct OpSum {
+  std::uint64_t calls = 0;
+  Floor floor;
+  std::map<std::string, CounterSum> kernels;  // by short name: "forward_tiles<64>"
+
+  CounterSum sum() const;
+  void add(const OpSum& other);
+};
+using OpSums = std::map<std::string, OpSum>;
 
 /// Counts the launches of each op while it lives. Ops are synchronised.
 class OpCounters final : public KernelObserver {
@@ -40,24 +47,15 @@ class OpCounters final : public KernelObserver {
 
   void before(const char* name, const void* args, Device device) override;
   void after(const char* name, const void* args, Device device) override;
-
-  struct Op {
-    std::uint64_t calls = 0;
-    Floor floor;                                // summed
-    std::map<std::string, CounterSum> kernels;  // by short name
-
-    CounterSum sum() const;
-    void add(const Op& other);
-  };
-  const std::map<std::string, Op>& ops() const { return ops_; }
+  const OpSums& ops() const { return ops_; }
 
  private:
   Device device_;
   int depth_ = 0;
-  std::map<std::string, Op> ops_;
+  OpSums ops_;
 };
 
 /// Markdown, by the modelled time on an H200: an op's bytes, instructions and times.
-std::string counters_table(const std::map<std::string, OpCounters::Op>& ops, double steps);
+std::string counters_table(const OpSums& ops, double steps);
 
 }  // namespace ringlet::bench

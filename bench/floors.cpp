@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include "ringlet/core/backend.h"
@@ -40,8 +43,6 @@ std::vector<T> on_host(const T* values, std::int64_t n, Device device) {
   return out;
 }
 
-// ---- products -----------------------------------------------------------------------------
-
 // The number of tokens varies with the step. It is the rows of A, or the depth if A is transposed.
 std::string label(const MatmulArgs& x) {
   const auto sizes =
@@ -53,73 +54,37 @@ std::string label(const MatmulArgs& x) {
 
 // On a GPU a parameter that counts as rounded is cached rounded; most products read the cached
 // copy.
-DType dtype_read(const MatmulArgs& x, Device device) {
-  const bool kept = device.type == DeviceType::cuda && (x.round_b || x.keep_b);
-  return kept ? x.dtype : x.b_dtype;
-}
-
-Floor least(const MatmulArgs& x, Device device) {
+Floor product(const MatmulArgs& x, Device device) {
   const std::int64_t a = x.a_stride == 0 ? 1 : x.batch, b = x.b_stride == 0 ? 1 : x.batch;
-  const double out = bytes_of(x.batch * x.m * x.n, x.out_dtype);
-  return {label(x), 2.0 * static_cast<double>(x.batch * x.m) * static_cast<double>(x.n * x.k),
-          bytes_of(a * x.m * x.k, x.a_dtype) + bytes_of(b * x.n * x.k, dtype_read(x, device)) +
-              out * (1 + times(x.pre_activation) + reads(x.beta)) +
+  const bool cached = device.type == DeviceType::cuda && (x.round_b || x.keep_b);
+  return {2.0 * static_cast<double>(x.batch * x.m) * static_cast<double>(x.n * x.k),
+          bytes_of(a * x.m * x.k, x.a_dtype) +
+              bytes_of(b * x.n * x.k, cached ? x.dtype : x.b_dtype) +
+              bytes_of(x.batch * x.m * x.n, x.out_dtype) *
+                  (1 + times(x.pre_activation) + reads(x.beta)) +
               times(x.bias) * bytes_of(x.n, wide(x.dtype)) +
               times(x.a_sums) * (1 + reads(x.a_sums_beta)) * bytes_of(x.m, wide(x.dtype)),
-          x.dtype};
+          x.dtype, label(x)};
 }
 
-Floor least(const SumRowsArgs& x) {
-  return {"", 0, bytes_of(x.m * x.n, x.dtype) + (1 + reads(x.beta)) * bytes_of(x.n, wide(x.dtype))};
-}
-
-Floor least(const GeluBackwardArgs& x) { return {"", 0, 3 * bytes_of(x.n, x.dtype)}; }
-
-// ---- attention ----------------------------------------------------------------------------
-
-// Q K^T of all heads, 2 flops per pair of tokens and column.
-double score_flops(const AttentionShape& x, Device device) {
+// So many products of all queries with all keys, 2 flops per pair of tokens and column.
+Floor attention_floor(const AttentionShape& x, double products, double arrays, Device device) {
   const std::vector<std::int32_t> ends = on_host(x.cu_seqlens, x.sentences + 1, device);
   double squares = 0;
   for (std::size_t s = 1; s < ends.size(); ++s) {
     const double length = ends[s] - ends[s - 1];
     squares += length * length;
   }
-  return 2 * squares * static_cast<double>(x.heads * x.head_size);
+  return {products * 2 * squares * static_cast<double>(x.heads * x.head_size),
+          arrays * bytes_of(x.tokens * x.heads * x.head_size, x.dtype) +
+              bytes_of(x.tokens * x.heads, wide(x.dtype)),
+          x.dtype, ""};
 }
 
-Floor least(const AttentionArgs& x, Device device) {
-  const AttentionShape& s = x.shape;
-  return {"", 2 * score_flops(s, device),
-          4 * bytes_of(s.tokens * s.heads * s.head_size, s.dtype) +
-              bytes_of(s.tokens * s.heads, wide(s.dtype)),
-          s.dtype};
-}
-
-// The scores again, and the gradients of scores, values, queries and keys.
-Floor least(const AttentionBackwardArgs& x, Device device) {
-  const AttentionShape& s = x.shape;
-  return {"", 5 * score_flops(s, device),
-          7 * bytes_of(s.tokens * s.heads * s.head_size, s.dtype) +
-              bytes_of(s.tokens * s.heads, wide(s.dtype)),
-          s.dtype};
-}
-
-// ---- rows ---------------------------------------------------------------------------------
-
-Floor least(const LayerNormArgs& x) {
-  const double arrays = 2 + times(x.residual) + times(x.normalized);
-  return {x.residual ? "residual_dropout_layer_norm" : "", 0,
-          arrays * bytes_of(x.rows * x.columns, x.dtype)};
-}
-
-Floor least(const LayerNormBackwardArgs& x) {
-  const double arrays = 2 + times(x.grad_x) + times(x.grad_residual);
-  const char* const label = x.mean ? ""
-                            : x.output_dropout.threshold > 0
-                                ? "layer_norm_dropout_backward"
-                                : "residual_dropout_layer_norm_backward";
-  return {label, 0, arrays * bytes_of(x.rows * x.columns, x.dtype)};
+const char* label(const LayerNormBackwardArgs& x) {
+  if (x.mean) return "";
+  return x.output_dropout.threshold > 0 ? "layer_norm_dropout_backward"
+                                        : "residual_dropout_layer_norm_backward";
 }
 
 double rows_read(const std::int32_t* ids, std::int64_t tokens, Device device) {
@@ -127,138 +92,132 @@ double rows_read(const std::int32_t* ids, std::int64_t tokens, Device device) {
   return static_cast<double>(std::set<std::int32_t>(all.begin(), all.end()).size());
 }
 
-Floor least(const EmbeddingArgs& x, Device device) {
-  return {"", 0,
-          bytes_of(x.tokens * x.columns, x.dtype) +
-              rows_read(x.ids, x.tokens, device) * bytes_of(x.columns, wide(x.dtype))};
-}
-
-// Without accumulation the whole gradient is written.
-Floor least(const EmbeddingBackwardArgs& x, Device device) {
-  const double rows =
-      x.beta == 0 ? static_cast<double>(x.rows) : 2 * rows_read(x.ids, x.tokens, device);
-  return {"", 0,
-          bytes_of(x.tokens * x.columns, x.dtype) + rows * bytes_of(x.columns, wide(x.dtype))};
-}
-
-Floor least(const EmbeddingSumArgs& x, Device device) {
-  double bytes = 2 * bytes_of(x.tokens * x.columns, x.dtype);
-  for (int i = 0; i < 3; ++i)
-    if (x.table[i])
-      bytes += rows_read(x.ids[i], x.tokens, device) * bytes_of(x.columns, wide(x.dtype));
-  return {"", 0, bytes};
+// So many arrays of the elements of a run that are in a segment, and the rounded weights.
+template <class Args>
+double updated(const Args& x, double arrays, Device device) {
+  std::int64_t n = 0;
+  for (const StepSegment& one : on_host(x.segments.table, x.segments.count, device))
+    n += std::min(one.end, x.n) - one.begin;
+  return arrays * bytes_of(n, x.dtype) + times(x.rounded) * bytes_of(n, DType::bf16);
 }
 
 template <class Args>
-Floor pooled(const Args& x, Device device) {
+double pooled(const Args& x, Device device) {
   const std::int64_t tokens = on_host(x.cu_seqlens + x.sentences, 1, device)[0];
-  return {"", 0,
-          bytes_of(tokens * x.columns, x.dtype) + bytes_of(x.sentences * x.columns, wide(x.dtype))};
+  return bytes_of(tokens * x.columns, x.dtype) + bytes_of(x.sentences * x.columns, wide(x.dtype));
 }
-Floor least(const PoolingArgs& x, Device device) { return pooled(x, device); }
-Floor least(const PoolingBackwardArgs& x, Device device) { return pooled(x, device); }
 
-Floor least(const NormalizeArgs& x) { return {"", 0, 2 * bytes_of(x.rows * x.columns, x.dtype)}; }
-Floor least(const NormalizeBackwardArgs& x) {
-  return {"", 0, 3 * bytes_of(x.rows * x.columns, x.dtype)};
+/// Bytes of so many arrays (rows, columns).
+template <class Args>
+double arrays(const Args& x, double count) {
+  return count * bytes_of(x.rows * x.columns, x.dtype);
 }
-Floor least(const CrossEntropyArgs& x) { return {"", 0, bytes_of(x.rows * x.classes, x.dtype)}; }
-Floor least(const CrossEntropyBackwardArgs& x) {
-  return {"", 0, 2 * bytes_of(x.rows * x.classes, x.dtype)};
-}
-Floor least(const DropoutArgs& x) { return {"", 0, 2 * bytes_of(x.rows * x.columns, x.dtype)}; }
 
-// ---- elements -----------------------------------------------------------------------------
+using FloorOf = std::function<Floor(const void* args, Device device)>;
 
-Floor least(const UnaryArgs& x) { return {"", 0, 2 * bytes_of(x.n, x.dtype)}; }
-Floor least(const BinaryArgs& x) {
-  std::int64_t n = 1;
-  for (int i = 0; i < x.plan.dim; ++i) n *= x.plan.size[i];
-  return {"", 0, 3 * bytes_of(n, x.dtype)};
+/// `least(args, device)` gives a Floor, or bytes alone.
+template <class Args, class Least>
+std::pair<const std::string, FloorOf> entry(const Kernel<Args>& kernel, Least least) {
+  return {kernel.name(), [least](const void* args, Device device) -> Floor {
+            const auto floor = least(*static_cast<const Args*>(args), device);
+            if constexpr (std::is_same_v<decltype(floor), const Floor>)
+              return floor;
+            else
+              return {0, floor, DType::f32, ""};
+          }};
 }
-Floor least(const AxpbyArgs& x) { return {"", 0, (2 + reads(x.beta)) * bytes_of(x.n, x.dtype)}; }
-Floor least(const FillArgs& x) { return {"", 0, bytes_of(x.n, x.dtype)}; }
-Floor least(const CastArgs& x) {
-  return {"", 0, bytes_of(x.n, x.in_dtype) + bytes_of(x.n, x.out_dtype)};
-}
-Floor least(const CopyBlocksArgs& x) {
-  return {"", 0, 2 * static_cast<double>(x.count * x.nbytes)};
-}
-Floor least(const GatherArgs& x) {
-  return {"", 0, 2 * static_cast<double>(x.outer * x.n * x.inner * x.itemsize)};
-}
-Floor least(const ReduceArgs& x) {
-  return {"", 0, bytes_of(x.outer * x.inner * (x.n + 1), x.dtype)};
-}
-Floor least(const CombineArgs& x) { return {"", 0, (x.count + 1) * bytes_of(x.n, x.dtype)}; }
 
-// ---- parameters ---------------------------------------------------------------------------
-
-// Elements of a run of n that are in a segment; the others are not read.
-std::int64_t updated(const StepSegments& segments, std::int64_t n, Device device) {
-  std::int64_t all = 0;
-  for (const StepSegment& one : on_host(segments.table, segments.count, device))
-    all += std::min(one.end, n) - one.begin;
+const std::map<std::string, FloorOf>& floors() {
+  static const std::map<std::string, FloorOf> all{
+      entry(matmul_kernel, product),
+      entry(sum_rows_kernel,
+            [](const auto& x, Device) {
+              return bytes_of(x.m * x.n, x.dtype) +
+                     (1 + reads(x.beta)) * bytes_of(x.n, wide(x.dtype));
+            }),
+      entry(gelu_backward_kernel, [](const auto& x, Device) { return 3 * bytes_of(x.n, x.dtype); }),
+      entry(attention_kernel,
+            [](const auto& x, Device d) { return attention_floor(x.shape, 2, 4, d); }),
+      // The scores again, and the gradients of scores, values, queries and keys.
+      entry(attention_backward_kernel,
+            [](const auto& x, Device d) { return attention_floor(x.shape, 5, 7, d); }),
+      entry(layer_norm_kernel,
+            [](const auto& x, Device) -> Floor {
+              return {0, arrays(x, 2 + times(x.residual) + times(x.normalized)), DType::f32,
+                      x.residual ? "residual_dropout_layer_norm" : ""};
+            }),
+      entry(layer_norm_backward_kernel,
+            [](const auto& x, Device) -> Floor {
+              return {0, arrays(x, 2 + times(x.grad_x) + times(x.grad_residual)), DType::f32,
+                      label(x)};
+            }),
+      entry(embedding_kernel,
+            [](const auto& x, Device d) {
+              return bytes_of(x.tokens * x.columns, x.dtype) +
+                     rows_read(x.ids, x.tokens, d) * bytes_of(x.columns, wide(x.dtype));
+            }),
+      // Without accumulation the whole gradient is written.
+      entry(embedding_backward_kernel,
+            [](const auto& x, Device d) {
+              const double rows =
+                  x.beta == 0 ? static_cast<double>(x.rows) : 2 * rows_read(x.ids, x.tokens, d);
+              return bytes_of(x.tokens * x.columns, x.dtype) +
+                     rows * bytes_of(x.columns, wide(x.dtype));
+            }),
+      entry(embedding_sum_layer_norm_kernel,
+            [](const auto& x, Device d) {
+              double rows = 0;
+              for (int i = 0; i < 3; ++i)
+                if (x.table[i]) rows += rows_read(x.ids[i], x.tokens, d);
+              return 2 * bytes_of(x.tokens * x.columns, x.dtype) +
+                     rows * bytes_of(x.columns, wide(x.dtype));
+            }),
+      entry(pooling_kernel, pooled<PoolingArgs>),
+      entry(pooling_backward_kernel, pooled<PoolingBackwardArgs>),
+      entry(normalize_kernel, [](const auto& x, Device) { return arrays(x, 2); }),
+      entry(normalize_backward_kernel, [](const auto& x, Device) { return arrays(x, 3); }),
+      entry(cross_entropy_kernel,
+            [](const auto& x, Device) { return bytes_of(x.rows * x.classes, x.dtype); }),
+      entry(cross_entropy_backward_kernel,
+            [](const auto& x, Device) { return 2 * bytes_of(x.rows * x.classes, x.dtype); }),
+      entry(dropout_kernel, [](const auto& x, Device) { return arrays(x, 2); }),
+      entry(unary_kernel, [](const auto& x, Device) { return 2 * bytes_of(x.n, x.dtype); }),
+      entry(binary_kernel,
+            [](const auto& x, Device) {
+              return 3 * bytes_of(std::accumulate(x.plan.size, x.plan.size + x.plan.dim,
+                                                  std::int64_t{1}, std::multiplies<>()),
+                                  x.dtype);
+            }),
+      entry(axpby_kernel,
+            [](const auto& x, Device) { return (2 + reads(x.beta)) * bytes_of(x.n, x.dtype); }),
+      entry(fill_kernel, [](const auto& x, Device) { return bytes_of(x.n, x.dtype); }),
+      entry(cast_kernel,
+            [](const auto& x, Device) {
+              return bytes_of(x.n, x.in_dtype) + bytes_of(x.n, x.out_dtype);
+            }),
+      entry(copy_blocks_kernel,
+            [](const auto& x, Device) { return 2.0 * static_cast<double>(x.count * x.nbytes); }),
+      entry(gather_kernel,
+            [](const auto& x, Device) {
+              return 2.0 * static_cast<double>(x.outer * x.n * x.inner * x.itemsize);
+            }),
+      entry(reduce_kernel,
+            [](const auto& x, Device) { return bytes_of(x.outer * x.inner * (x.n + 1), x.dtype); }),
+      entry(combine_kernel,
+            [](const auto& x, Device) { return (x.count + 1) * bytes_of(x.n, x.dtype); }),
+      // Reads the gradient, reads and writes the weight and both moments.
+      entry(adamw_kernel, [](const auto& x, Device d) { return updated(x, 7, d); }),
+      entry(sgd_kernel, [](const auto& x,
+                           Device d) { return updated(x, 3 + 2 * times(x.momentum_buffer), d); }),
+      entry(squared_norm_kernel, [](const auto& x, Device) { return bytes_of(x.n, x.dtype); })};
   return all;
 }
-
-// Arrays of the weights' dtype, and the rounded weights.
-double moved(std::int64_t n, double arrays, DType dtype, const void* rounded) {
-  return arrays * bytes_of(n, dtype) + times(rounded) * bytes_of(n, DType::bf16);
-}
-
-// Reads the gradient, reads and writes the weight and both moments.
-Floor least(const AdamWArgs& x, Device device) {
-  return {"", 0, moved(updated(x.segments, x.n, device), 7, x.dtype, x.rounded)};
-}
-Floor least(const SGDArgs& x, Device device) {
-  const double arrays = 3 + 2 * times(x.momentum_buffer);
-  return {"", 0, moved(updated(x.segments, x.n, device), arrays, x.dtype, x.rounded)};
-}
-Floor least(const SquaredNormArgs& x) { return {"", 0, bytes_of(x.n, x.dtype)}; }
-
-// ---- by name ------------------------------------------------------------------------------
-
-using FloorOf = Floor (*)(const void* args, Device device);
-class Floors {
- public:
-  Floors() {
-    add(matmul_kernel), add(sum_rows_kernel), add(gelu_backward_kernel);
-    add(attention_kernel), add(attention_backward_kernel);
-    add(layer_norm_kernel), add(layer_norm_backward_kernel);
-    add(embedding_kernel), add(embedding_backward_kernel), add(embedding_sum_layer_norm_kernel);
-    add(pooling_kernel), add(pooling_backward_kernel);
-    add(normalize_kernel), add(normalize_backward_kernel);
-    add(cross_entropy_kernel), add(cross_entropy_backward_kernel), add(dropout_kernel);
-    add(unary_kernel), add(binary_kernel), add(axpby_kernel), add(fill_kernel), add(cast_kernel);
-    add(copy_blocks_kernel), add(gather_kernel), add(reduce_kernel), add(combine_kernel);
-    add(adamw_kernel), add(sgd_kernel), add(squared_norm_kernel);
-  }
-  FloorOf find(const std::string& kernel) const {
-    const auto found = by_name_.find(kernel);
-    return found == by_name_.end() ? nullptr : found->second;
-  }
-
- private:
-  template <class Args>
-  void add(const Kernel<Args>& kernel) {
-    by_name_[kernel.name()] = [](const void* args, [[maybe_unused]] Device device) {
-      const Args& x = *static_cast<const Args*>(args);
-      if constexpr (requires { least(x, device); })
-        return least(x, device);
-      else
-        return least(x);
-    };
-  }
-  std::map<std::string, FloorOf> by_name_;
-};
 
 }  // namespace
 
 Floor floor_of(const std::string& kernel, const void* args, Device device) {
-  static const Floors floors;
-  const FloorOf function = floors.find(kernel);
-  Floor floor = function ? function(args, device) : Floor{};
+  const auto found = floors().find(kernel);
+  Floor floor = found == floors().end() ? Floor{} : found->second(args, device);
   if (floor.label.empty()) floor.label = kernel;
   return floor;
 }

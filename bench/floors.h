@@ -10,10 +10,15 @@
 namespace ringlet::bench {
 
 struct Floor {
-  std::string label;  // the kernel; for products also form and sizes: "matmul NT Tx768x768"
-  double flops = 0;   // two per multiply-add; 0 without products
+  double flops = 0;  // two per multiply-add; 0 without products
   double bytes = 0;
   DType dtype = DType::f32;  // of the products
+  std::string label = {};    // the kernel; for products also form and sizes: "matmul NT Tx768x768"
+
+  void add(const Floor& other) {
+    flops += other.flops, bytes += other.bytes;
+    if (other.flops > 0) dtype = other.dtype;
+  }
 };
 
 /// For a call seen by a KernelObserver, while its operands exist. Reads ids and lengths, which

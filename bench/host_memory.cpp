@@ -21,27 +21,18 @@ std::size_t available_memory() {
 /// Weights, gradients and two moments over all ranks of this row, and the whole units that each
 /// rank holds while it uses them.
 double state_bytes(const Plan& plan, const models::EncoderConfig& config) {
+  using train::Strategy;
   const double embeddings = static_cast<double>(
       (config.vocab_size + config.max_position_embeddings) * config.hidden_size);
-  const double parameters = layer_parameters(config) + embeddings;
-  const double layer = layer_parameters(config) / static_cast<double>(config.num_hidden_layers);
-  const double two_units = embeddings + layer, three_units = embeddings + 2 * layer;
+  const double layers = layer_parameters(config), parameters = layers + embeddings;
+  const double two_units = embeddings + layers / static_cast<double>(config.num_hidden_layers);
+  const double five_units = two_units + embeddings + 2 * (two_units - embeddings);
   const int n = plan.devices;
-  switch (plan.strategy) {
-    case train::Strategy::none:
-      return 16 * parameters * n;  // unconnected devices, too
-    case train::Strategy::dp:
-      return (16 + 8.0 * (n - 1)) * parameters;
-    case train::Strategy::ddp:
-      return 16 * parameters * n;
-    case train::Strategy::zero1:
-      return (8.0 * n + 8) * parameters;
-    case train::Strategy::zero2:
-      return (4.0 * n + 12) * parameters + 4.0 * n * two_units;
-    case train::Strategy::fsdp:
-      return 16 * parameters + 4.0 * n * (two_units + three_units);
-  }
-  return 0;
+  if (plan.strategy == Strategy::dp || plan.strategy == Strategy::zero1)
+    return (8.0 * n + 8) * parameters;
+  if (plan.strategy == Strategy::zero2) return (4.0 * n + 12) * parameters + 4.0 * n * two_units;
+  if (plan.strategy == Strategy::fsdp) return 16 * parameters + 4.0 * n * five_units;
+  return 16 * parameters * n;  // unconnected devices, too
 }
 
 }  // namespace

@@ -1,21 +1,24 @@
-// Every op of a training step, measured separately: time, rate, share of this machine's limits, and
-// the error against f64. See --help.
-#include <benchmark/benchmark.h>
+// The roofline of ops, each alone: time, rate, share of this machine's limits, and the error
+// against f64; products also beside other libraries. See --help.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
 
 #include "ceilings.h"
-#include "device_option.h"
 #include "device_seconds.h"
 #include "emulated_counts.h"
 #include "floors.h"
-#include "kernels_batch.h"
 #include "kernels_cases.h"
-#include "kernels_emulated.h"
-#include "parse.h"
+#include "lengths.h"
+#include "measurement.h"
+#include "program_options.h"
+#include "ringlet/core/file.h"
 #include "ringlet/core/kernel.h"
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
@@ -26,77 +29,129 @@ namespace ringlet::bench {
 namespace {
 
 struct Options {
-  std::vector<std::string> models{"mpnet-base", "minilm-l6"};
-  std::vector<std::string> dtypes{"f32"};
+  std::vector<std::string> models{"mpnet-base", "minilm-l6"}, dtypes{"f32"};
   std::string histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
-  std::int64_t batch = 32;
-  std::int64_t length = 0;  // tokens of every sentence; 0: the histogram's
-  double dropout = 0.1;
-  std::string device = "cpu";
-  int threads = 0;
+  std::int64_t batch = 32, length = 0;      // length 0: the histogram's
   std::int64_t layers = 0, vocabulary = 0;  // 0: the model's
-  std::string counters;
+  double dropout = 0.1;
+  bool products = false, kept = false;
+  std::vector<std::int64_t> hidden{768, 384}, tokens{256, 800, 1600};
+  std::vector<std::string> forms{"NT", "NN", "TN"};
+  std::string precision = "highest", filter, device = "cpu", counters, json;
+  int threads = 0, rounds = 3;
+  double seconds = 0.03;
 };
 
-void add_options(CLI::App& app, Options& options) {
-  app.name("kernels");
-  app.description(
-      "Every op of a training step: time, GFLOP/s of products and GB/s of compulsory traffic, the "
-      "share of the ceiling measured at the start, the largest error against f64 relative to the "
-      "largest value, calls per step and their milliseconds.\n"
-      "Also takes --benchmark_filter=REGEX, --benchmark_min_time=SECONDS, --benchmark_out=FILE and "
-      "the other options of Google Benchmark.");
-  app.add_option("--model", options.models, "mpnet-base, bert-base, minilm-l6 or tiny");
-  app.add_option("--dtype", options.dtypes, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--batch", options.batch, "pairs of a step")->check(cli::number_in(1, 1 << 16));
-  app.add_option("--histogram", options.histogram, "lengths to draw the batch from");
-  app.add_option("--length", options.length, "tokens of every sentence, instead")
+bool parse(Options& o, int argc, char** argv) {
+  CLI::App app{
+      "Every op of a training step: time, GFLOP/s of products and GB/s of compulsory traffic, the\n"
+      "share of the ceiling measured at the start, the largest error against f64 relative to the\n"
+      "largest value, calls per step and their milliseconds. With --products, instead, the "
+      "products\n"
+      "of the linear layers H -> H, H -> 4H and 4H -> H with T tokens: NT forward, NN the input's\n"
+      "gradient, TN the weight's; on a CPU beside those of the libraries that this was built "
+      "with,\n"
+      "in turn in every round: their GFLOP/s, by how much ringlet is faster, their error",
+      "kernels"};
+  app.add_option("--model", o.models, "mpnet-base, bert-base, minilm-l6 or tiny");
+  app.add_option("--dtype", o.dtypes, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--batch", o.batch, "pairs of a step")->check(cli::number_in(1, 1 << 16));
+  app.add_option("--histogram", o.histogram, "lengths to draw the batch from");
+  app.add_option("--length", o.length, "tokens of every sentence, instead")
       ->check(cli::number_in(1, 512));
-  app.add_option("--layers", options.layers, "instead of the model's")
-      ->check(cli::number_in(1, 1000));
-  app.add_option("--vocabulary", options.vocabulary, "instead of the model's")
+  app.add_option("--layers", o.layers, "instead of the model's")->check(cli::number_in(1, 1000));
+  app.add_option("--vocabulary", o.vocabulary, "instead of the model's")
       ->check(cli::number_in(1000, 1 << 20));
-  app.add_option("--counters", options.counters, "a file of counters, of an emulated GPU");
-  app.add_option("--dropout", options.dropout)->check(cli::number_in(0.0, 0.9));
-  add_device_option(app, options.device);
-  app.add_option("--threads-per-device", options.threads, "threads of a CPU device")
+  app.add_option("--dropout", o.dropout)->check(cli::number_in(0.0, 0.9));
+  app.add_flag("--products", o.products, "of linear layers, instead of a step's ops");
+  app.add_option("--hidden", o.hidden, "H")->check(cli::number_in(1, 1 << 14));
+  app.add_option("--tokens", o.tokens, "T")->check(cli::number_in(1, 1 << 20));
+  app.add_option("--form", o.forms)->check(CLI::IsMember({"NT", "NN", "TN"}));
+  app.add_flag("--kept", o.kept, "our forward (NT) as where nothing learns, alone");
+  app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
+  app.add_option("--filter", o.filter, "a regular expression that the names of ops match");
+  add_device_option(app, o.device);
+  app.add_option("--threads-per-device", o.threads, "of ours and of theirs")
       ->check(cli::number_in(1, 1024));
+  app.add_option("--rounds", o.rounds)->check(cli::number_in(1, 1000));
+  app.add_option("--seconds", o.seconds, "at least, per op, program and round")
+      ->check(cli::number_in(0.0, 60.0));
+  app.add_option("--json", o.json, "write the rows to this file");
+  app.add_option("--counters", o.counters, "of an emulated GPU: write its counters to this file");
+  return bench::parse(app, argc, argv);
 }
 
-void print_help() {
-  CLI::App app;
-  Options options;
-  add_options(app, options);
-  fmt::print("{}", app.help());
-}
-
-Options parse(int argc, char** argv) {
-  // Google Benchmark removes its own options, answers --help and leaves the rest.
-  std::vector<char*> arguments(argv, argv + argc);
-  std::string tabular = "--benchmark_counters_tabular=true", time = "--benchmark_min_time=0.1";
-  arguments.insert(arguments.begin() + 1, {tabular.data(), time.data()});
-  argc += 2;
-  benchmark::Initialize(&argc, arguments.data(), print_help);
-  CLI::App app;
-  Options options;
-  add_options(app, options);
-  bench::parse(app, argc, arguments.data());
-  return options;
-}
-
-/// max |a - b| / max |b|
-double relative_error(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  double error = 0, largest = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    error = std::max(error, std::abs(x[i] - y[i]));
-    largest = std::max(largest, std::abs(y[i]));
+/// The one of 256 batches with the number of tokens nearest to the mean of the lengths.
+models::PackedBatch typical_batch(const Lengths& lengths, std::int64_t rows,
+                                  const models::EncoderConfig& config) {
+  const double mean = lengths.mean_tokens_per_pair() * static_cast<double>(rows);
+  const auto distance = [&](const models::PackedBatch& batch) {
+    return std::abs(static_cast<double>(batch.tokens()) - mean);
+  };
+  models::PackedBatch best;
+  for (std::int64_t step = 0; step < 256; ++step) {
+    auto batch = lengths.batch(step, rows, config.vocab_size, config.max_tokens(), false);
+    if (step == 0 || distance(batch) < distance(best)) best = std::move(batch);
   }
-  return largest > 0 ? error / largest : error;
+  return best;
+}
+
+std::vector<KernelCase> all_cases(const Options& options, Device device) {
+  std::vector<KernelCase> cases;
+  const auto add = [&](std::vector<KernelCase> more) {
+    for (KernelCase& c : more)
+      if (std::regex_search(c.name, std::regex(options.filter))) cases.push_back(std::move(c));
+  };
+  for (const std::string& dtype : options.dtypes) {
+    for (const std::int64_t hidden : options.hidden)
+      if (options.products)
+        add(product_cases(hidden, options.tokens, options.forms, parse_dtype(dtype), options.kept));
+  }
+  if (options.products) return cases;
+  const Lengths lengths = options.length > 0 ? Lengths(options.length) : Lengths(options.histogram);
+  for (const std::string& model : options.models) {
+    auto config = models::EncoderConfig::named(model);
+    if (options.layers > 0) config.num_hidden_layers = options.layers;
+    if (options.vocabulary > 0) config.vocab_size = options.vocabulary;
+    const models::PackedBatch batch = typical_batch(lengths, options.batch, config).to(device);
+    fmt::print("{}: {} tokens, {} pairs\n", model, batch.tokens(), batch.rows);
+    for (const std::string& dtype : options.dtypes)
+      add(step_cases(model, config, batch, parse_dtype(dtype), options.dropout));
+  }
+  return cases;
 }
 
 bool is_integer(const Tensor& x) {
   return x.dtype() == DType::i32 || x.dtype() == DType::i64 || x.dtype() == DType::u8;
+}
+
+/// The results for copies of the inputs.
+std::vector<Tensor> results(const KernelWork& work) {
+  std::vector<Tensor> copies;
+  for (const Tensor& x : work.inputs) copies.push_back(x.clone());
+  return work.run(copies);
+}
+
+/// The results for inputs in f64.
+std::vector<Tensor> reference(const KernelWork& work) {
+  std::vector<Tensor> wide;
+  for (const Tensor& x : work.inputs) wide.push_back(is_integer(x) ? x : x.to(DType::f64));
+  return work.run(wide);
+}
+
+/// The largest over all results of max |a - b| / max |b|.
+double relative_error(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double worst = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const auto x = a[k].to_vector<double>(), y = b[k].to_vector<double>();
+    double error = 0, largest = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      error = std::max(error, std::abs(x[i] - y[i]));
+      largest = std::max(largest, std::abs(y[i]));
+    }
+    worst = std::max(worst, largest > 0 ? error / largest : error);
+  }
+  return worst;
 }
 
 /// Sums the minimum work of all kernels that run during its lifetime.
@@ -109,160 +164,143 @@ class FloorSum : public KernelObserver {
 
   void before(const char*, const void*, Device) override {}
   void after(const char* name, const void* args, Device device) override {
-    const Floor floor = floor_of(name, args, device);
-    sum_.flops += floor.flops;
-    sum_.bytes += floor.bytes;
-    if (floor.flops > 0) sum_.dtype = floor.dtype;
+    sum_.add(floor_of(name, args, device));
   }
 
  private:
   Floor& sum_;
 };
 
-/// A case with its inputs and its floor, compared with f64; only the latest one is kept.
-struct Prepared {
-  const KernelCase* of = nullptr;
-  KernelWork work;
+/// An op, or the sum of several.
+struct Row {
+  std::string name;
   Floor floor;
-  double error = 0;
+  double least_seconds = 0;  // by the ceilings
+  std::int64_t calls = 0;
+  double ms_per_step = 0;
+  struct Program {
+    double seconds = 0, error = 0;
+  };
+  std::map<std::string, Program> programs;  // ringlet's has no name
 
-  void prepare(const KernelCase& c) {
-    if (of == &c) return;
-    of = nullptr;
-    manual_seed(1);
-    work = c.prepare();
-    std::vector<Tensor> copies, wide;
-    for (const Tensor& x : work.inputs) {
-      copies.push_back(x.clone());
-      wide.push_back(is_integer(x) ? x : x.to(DType::f64));
+  double seconds() const { return programs.at("").seconds; }
+  double ceiling_percent() const { return 100 * least_seconds / seconds(); }
+  void add(const Row& other) {
+    floor.add(other.floor);
+    least_seconds += other.least_seconds;
+    ms_per_step += other.ms_per_step;
+    for (const auto& [program, one] : other.programs) {
+      programs[program].seconds += one.seconds;
+      programs[program].error = std::max(programs[program].error, one.error);
     }
-    const std::vector<Tensor> out = work.run(copies), reference = work.run(wide);
-    error = 0;
-    for (std::size_t i = 0; i < out.size(); ++i)
-      error = std::max(error, relative_error(out[i], reference[i]));
-    weigh();
-    of = &c;
-  }
-
- private:
-  // The first run may convert weights, which a step does once for all of its products.
-  void weigh() {
-    work.run(work.inputs);
-    floor = {};
-    const FloorSum sum(floor);
-    work.run(work.inputs);
   }
 };
 
-/// Milliseconds per step, by case.
-using Steps = std::map<std::string, double>;
+void print(const Row& row) {
+  fmt::print("| {:<44} | {:9.1f} | {:8.1f} | {:6.1f} | {:5.1f} | {:.1e} | {:3} | {:8.3f} |",
+             row.name, 1e6 * row.seconds(), row.floor.flops / row.seconds() / 1e9,
+             row.floor.bytes / row.seconds() / 1e9, row.ceiling_percent(),
+             row.programs.at("").error, row.calls, row.ms_per_step);
+  for (const auto& [program, one] : row.programs)
+    if (!program.empty())
+      fmt::print(" {} {:.1f}, {:.2f}x, {:.1e} |", program, row.floor.flops / one.seconds / 1e9,
+                 one.seconds / row.seconds(), one.error);
+  fmt::print("\n");
+  std::fflush(stdout);
+}
 
-/// Seconds of one run. Google Benchmark repeats runs on a CPU. An asynchronous device is measured
-/// by its own clock, in one iteration.
-double seconds_of(benchmark::State& state, Prepared& prepared, Device device) {
-  const auto run = [&] { benchmark::DoNotOptimize(prepared.work.run(prepared.work.inputs)); };
-  if (device.type != DeviceType::cpu) {
-    const double seconds = device_seconds(device, run);
-    for (auto _ : state) state.SetIterationTime(seconds);
-    return seconds;
+/// Compares the results with f64, and times the programs alternately.
+Row measure(const KernelCase& c, const Options& options, const Ceilings& ceilings, int threads) {
+  const Device device = default_device();
+  manual_seed(1);
+  KernelWork work = c.prepare();
+  const std::vector<Tensor> exact = reference(work);
+  Row row{c.name, {}, 0, c.calls, 0, {}};
+  row.programs[""].error = relative_error(results(work), exact);
+  // The first run may convert weights, which a step does once for all of its products.
+  work.run(work.inputs);
+  {
+    const FloorSum sum(row.floor);
+    work.run(work.inputs);
   }
-  const auto start = std::chrono::steady_clock::now();
-  for (auto _ : state) run();
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  return elapsed.count() / static_cast<double>(state.iterations());
+  row.least_seconds = ceilings.seconds(row.floor.flops, row.floor.bytes, row.floor.dtype);
+  std::vector<Peer> programs{{"", [&work] { work.run(work.inputs); }}};
+  if (work.product && device.type == DeviceType::cpu)
+    for (Peer& peer : product_peers(*work.product, threads)) {
+      peer.run();
+      row.programs[peer.name].error = relative_error({work.product->out}, exact);
+      programs.push_back(std::move(peer));
+    }
+  std::map<std::string, std::vector<double>> seconds;
+  for (int round = 0; round < options.rounds; ++round)
+    for (const Peer& program : programs) {
+      // The peers' threads spin for a while after their work.
+      if (programs.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      seconds[program.name].push_back(device_seconds(device, program.run, options.seconds));
+    }
+  for (const auto& [name, times] : seconds) row.programs[name].seconds = median(times);
+  row.ms_per_step = 1e3 * row.seconds() * static_cast<double>(c.calls);
+  return row;
 }
 
-void measure(benchmark::State& state, const KernelCase& c, const Ceilings& ceilings,
-             Prepared& prepared, Steps& steps) {
-  prepared.prepare(c);
-  const double seconds = seconds_of(state, prepared, default_device());
-  const Floor& floor = prepared.floor;
-  state.counters["GFLOP/s"] = floor.flops / seconds / 1e9;
-  state.counters["GB/s"] = floor.bytes / seconds / 1e9;
-  state.counters["ceiling %"] =
-      100 * ceilings.seconds(floor.flops, floor.bytes, floor.dtype) / seconds;
-  state.counters["error"] = prepared.error;
-  state.counters["calls"] = static_cast<double>(c.calls);
-  steps[c.name] = 1e3 * seconds * static_cast<double>(c.calls);
-  state.counters["ms/step"] = steps[c.name];
-}
-
-/// The sum over the calls of a step, for each model and dtype; with a filter only over the ops that
-/// ran.
-void say_sums(const std::vector<KernelCase>& cases, const Steps& steps) {
-  struct Sum {
-    double milliseconds = 0;
-    int ran = 0, all = 0;
-  };
-  std::map<std::string, Sum> sums;
-  for (const KernelCase& c : cases) {
-    Sum& sum = sums[c.name.substr(0, c.name.rfind('/'))];
-    ++sum.all;
-    const auto step = steps.find(c.name);
-    if (step == steps.end()) continue;
-    ++sum.ran;
-    sum.milliseconds += step->second;
-  }
-  for (const auto& [name, sum] : sums)
-    if (sum.ran > 0)
-      fmt::print("{}: {:.1f} ms per step in {} of {} ops\n", name, sum.milliseconds, sum.ran,
-                 sum.all);
-}
-
-void say_conditions(const Ceilings& ceilings) {
-  const auto say = [](const std::string& key, const std::string& value) {
-    benchmark::AddCustomContext(key, value);
-  };
-  say("device", str(default_device()));
-  say("kernels", kernels_of(default_device()));
-  say("threads per device", std::to_string(threads_per_device()));
+void write_json(const std::string& file, const Ceilings& ceilings, const std::vector<Row>& rows) {
+  nlohmann::ordered_json j{{"device", str(default_device())},
+                           {"kernels", kernels_of(default_device())},
+                           {"threads_per_device", threads_per_device()}};
   for (const DType dtype : {DType::f32, DType::bf16})
-    say(fmt::format("ceiling products of {}", name(dtype)),
-        fmt::format("{:.1f} GFLOP/s", ceilings.flops(dtype) / 1e9));
+    j["ceilings"]["GFLOP/s"][std::string(name(dtype))] = ceilings.flops(dtype) / 1e9;
   for (const auto& copy : ceilings.copies())
-    say(fmt::format("ceiling copy {:>9.2f} MB", copy.bytes / 1e6),
-        fmt::format("{:.1f} GB/s", copy.rate / 1e9));
+    j["ceilings"]["copies"].push_back({{"bytes", copy.bytes}, {"GB/s", copy.rate / 1e9}});
+  for (const Row& row : rows) {
+    j["rows"].push_back({{"name", row.name},
+                         {"us", 1e6 * row.seconds()},
+                         {"GFLOP/s", row.floor.flops / row.seconds() / 1e9},
+                         {"GB/s", row.floor.bytes / row.seconds() / 1e9},
+                         {"ceiling_percent", row.ceiling_percent()},
+                         {"error", row.programs.at("").error},
+                         {"calls", row.calls},
+                         {"ms_per_step", row.ms_per_step}});
+    for (const auto& [program, one] : row.programs)
+      if (!program.empty())
+        j["rows"].back()["peers"][program] = {{"us", 1e6 * one.seconds}, {"error", one.error}};
+  }
+  write_file(file, j.dump(1) + "\n");
+}
+
+void measure_all(const std::vector<KernelCase>& cases, const Options& options) {
+  const Ceilings ceilings(default_device());
+  fmt::print(
+      "{}, {}, {} thread(s); products in registers {:.1f} GFLOP/s in f32, {:.1f} in bf16; copies "
+      "beyond the caches {:.1f} GB/s\n\n",
+      str(default_device()), kernels_of(default_device()), threads_per_device(),
+      ceilings.flops(DType::f32) / 1e9, ceilings.flops(DType::bf16) / 1e9,
+      ceilings.copies().back().rate / 1e9);
+  fmt::print(
+      "| op | us | GFLOP/s | GB/s | % of the ceiling | error | calls a step | ms a step | each "
+      "peer's GFLOP/s, by how much ringlet is faster, error "
+      "|\n|---|---|---|---|---|---|---|---|---|\n");
+  std::vector<Row> rows;
+  std::map<std::string, Row> sums;
+  for (const KernelCase& c : cases) {
+    rows.push_back(measure(c, options, ceilings, threads_per_device()));
+    print(rows.back());
+    const std::string group = c.name.substr(0, c.name.rfind('/'));
+    Row& sum =
+        sums.try_emplace(group, Row{group + ", all of these", {}, 0, 0, 0, {}}).first->second;
+    sum.add(rows.back());
+  }
+  for (const auto& [group, sum] : sums) print(sum);
+  if (!options.json.empty()) write_json(options.json, ceilings, rows);
 }
 
 int run(int argc, char** argv) {
-  const Options options = parse(argc, argv);
+  Options options;
+  if (!parse(options, argc, argv)) return 0;
   if (options.threads) set_threads_per_device(options.threads);
+  set_matmul_precision(parse_matmul_precision(options.precision));
   const Device device = use_device(options.device);
-
-  const Lengths lengths(options.histogram);
-  std::vector<KernelCase> cases;
-  for (const std::string& model : options.models) {
-    auto config = models::EncoderConfig::named(model);
-    if (options.layers > 0) config.num_hidden_layers = options.layers;
-    if (options.vocabulary > 0) config.vocab_size = options.vocabulary;
-    const models::PackedBatch batch =
-        (options.length > 0 ? even_batch(options.length, options.batch, config)
-                            : typical_batch(lengths, options.batch, config))
-            .to(device);
-    benchmark::AddCustomContext(model,
-                                fmt::format("{} tokens, {} pairs", batch.tokens(), batch.rows));
-    for (const std::string& dtype : options.dtypes)
-      for (KernelCase& c : step_cases(model, config, batch, parse_dtype(dtype), options.dropout))
-        cases.push_back(std::move(c));
-  }
-  if (is_emulated(device)) {
-    count_cases(cases, device, benchmark::GetBenchmarkFilter(), options.counters);
-    return 0;
-  }
-  const Ceilings ceilings(device);
-  say_conditions(ceilings);
-  Prepared prepared;
-  Steps steps;
-  for (const KernelCase& c : cases) {
-    auto* const registered = benchmark::RegisterBenchmark(
-        c.name.c_str(),
-        [&](benchmark::State& state) { measure(state, c, ceilings, prepared, steps); });
-    registered->Unit(benchmark::kMicrosecond);
-    if (device.type != DeviceType::cpu) registered->UseManualTime()->Iterations(1);
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  say_sums(cases, steps);
+  const std::vector<KernelCase> cases = all_cases(options, device);
+  is_emulated(device) ? count_cases(cases, device, options.counters) : measure_all(cases, options);
   return 0;
 }
 

@@ -12,6 +12,9 @@ namespace ringlet::bench {
 class Lengths {
  public:
   explicit Lengths(const std::filesystem::path& histogram);
+  /// All sentences have this length.
+  explicit Lengths(std::int64_t tokens)
+      : pairs_{{tokens, tokens}}, mean_(2.0 * static_cast<double>(tokens)) {}
 
   double mean_tokens_per_pair() const { return mean_; }
   std::size_t pairs() const { return pairs_.size(); }

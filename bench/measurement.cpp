@@ -85,18 +85,13 @@ Measurement merge(const std::vector<Measurement>& ranks, bool together) {
     combine(all.step_ms, one.step_ms, together, n);
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
       combine(all.phase_ms[phase], one.phase_ms[phase], together, n);
-    all.real_tokens += one.real_tokens;
-    all.padded_tokens += one.padded_tokens;
-    all.pairs += one.pairs;
-    all.sentences += one.sentences;
+    for (const auto figure : kSums) all.*figure += one.*figure;
     all.peak_memory_bytes = std::max(all.peak_memory_bytes, one.peak_memory_bytes);
     if (one.memory.peak > all.memory.peak) all.memory = one.memory;
     if (one.on_paper.total() > all.on_paper.total()) all.on_paper = one.on_paper;
-    all.exposed_ms = std::max(all.exposed_ms, one.exposed_ms);
-    all.collectives_ms = std::max(all.collectives_ms, one.collectives_ms);
-    all.wire_bytes = std::max(all.wire_bytes, one.wire_bytes);
     all.processors.insert(all.processors.end(), one.processors.begin(), one.processors.end());
-    for (const auto figure : kLargest) all.*figure = std::max(all.*figure, one.*figure);
+    for (const auto figure : kOfCollectives) all.*figure = std::max(all.*figure, one.*figure);
+    for (const auto& [name, figure] : kOfSystem) all.*figure = std::max(all.*figure, one.*figure);
   }
   return all;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device_idle.h"
@@ -51,11 +52,20 @@ struct Measurement {
   static Measurement from_text(const std::string& text);
 };
 
-/// Counted on each rank separately; the largest value is reported.
-inline constexpr std::array kLargest{
-    &Measurement::data_wait_ms,    &Measurement::page_faults,      &Measurement::mapped_bytes,
-    &Measurement::threads_started, &Measurement::context_switches, &Measurement::system_allocations,
-    &Measurement::replayed};
+/// Figures per step that are added over the ranks.
+inline constexpr std::array kSums{&Measurement::real_tokens, &Measurement::padded_tokens,
+                                  &Measurement::pairs, &Measurement::sentences};
+/// Figures per step of which the rank with the largest counts.
+inline constexpr std::array kOfCollectives{&Measurement::exposed_ms, &Measurement::collectives_ms,
+                                           &Measurement::wire_bytes};
+inline constexpr std::pair<const char*, double Measurement::*> kOfSystem[] = {
+    {"data_wait_ms", &Measurement::data_wait_ms},
+    {"page_faults", &Measurement::page_faults},
+    {"mapped_bytes", &Measurement::mapped_bytes},
+    {"threads_started", &Measurement::threads_started},
+    {"context_switches", &Measurement::context_switches},
+    {"system_allocations", &Measurement::system_allocations},
+    {"replayed", &Measurement::replayed}};
 
 /// The share of a step's collectives that is overlapped with computing: 1 - exposed / collectives.
 /// At least 0, since a rank may also wait for a peer that has not arrived. Nothing if none ran.

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "device_option.h"
 #include "first_ranks.h"
-#include "parse.h"
+#include "program_options.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
 #include "ringlet/core/backend.h"

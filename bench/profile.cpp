@@ -18,22 +18,20 @@ std::vector<std::pair<std::string, KernelSum>> slowest_first(const KernelSums& s
 
 }  // namespace
 
-// Calls with one label differ in their work (lengths, rows read), so floors are summed.
 void Calls::add(const Floor& floor, double seconds) {
   Sum& sum = all_[floor.label];
   sum.count += 1;
   sum.seconds += seconds;
-  sum.flops += floor.flops;
-  sum.bytes += floor.bytes;
-  sum.dtype = floor.dtype;
+  sum.floor.add(floor);
 }
 
 KernelSums Calls::per_step(double steps, const Ceilings& ceilings) const {
   KernelSums out;
   for (const auto& [label, sum] : all_) {
     // The memory ceiling for the bytes of one call.
-    const double floor = ceilings.seconds(sum.flops / sum.count, sum.bytes / sum.count, sum.dtype);
-    out[label] = {sum.count / steps, 1e3 * sum.seconds / steps, 1e3 * floor * sum.count / steps};
+    const double least =
+        ceilings.seconds(sum.floor.flops / sum.count, sum.floor.bytes / sum.count, sum.floor.dtype);
+    out[label] = {sum.count / steps, 1e3 * sum.seconds / steps, 1e3 * least * sum.count / steps};
   }
   return out;
 }

@@ -5,11 +5,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "ceilings.h"
 #include "floors.h"
-#include "ringlet/core/device.h"
 
 namespace ringlet::bench {
 
@@ -21,7 +19,8 @@ struct KernelSum {
 };
 using KernelSums = std::map<std::string, KernelSum>;
 
-/// Counted calls: seconds and minimum work.
+/// Counted calls: seconds and minimum work. Those with one label differ in their work (lengths,
+/// rows read), so floors are summed.
 class Calls {
  public:
   void add(const Floor& floor, double seconds);
@@ -30,8 +29,8 @@ class Calls {
 
  private:
   struct Sum {
-    double count = 0, seconds = 0, flops = 0, bytes = 0;
-    DType dtype = DType::f32;
+    double count = 0, seconds = 0;
+    Floor floor;
   };
   std::map<std::string, Sum> all_;
 };
@@ -45,6 +44,8 @@ struct StepTimes {
   double between_ms = 0;                  // in neither; idle time of an asynchronous device
   KernelSums beside;                      // on other threads of the process, concurrently
 };
+/// Slowest first, Markdown.
+std::string to_markdown(const StepTimes& times);
 
 /// Runs and profiles steps.
 class StepProfile {
@@ -57,7 +58,14 @@ class StepProfile {
   virtual StepTimes per_step() const = 0;
 };
 
-/// Slowest first, Markdown.
-std::string to_markdown(const StepTimes& times);
+/// By the clock of the host, for kernels that are complete when they return: all kernel calls and
+/// waits of the process during its lifetime.
+std::unique_ptr<StepProfile> host_profile(Device device);
+/// By the clock of an asynchronous device. Each step runs twice: first the kernels' floors are
+/// computed from their operands, which synchronises; then it is timed, with the device held back
+/// until all is enqueued, so that it does not wait for the host.
+std::unique_ptr<StepProfile> device_profile(Device device);
+/// For the emulated GPU and steps of `pairs`: prints counters and modelled times instead.
+std::unique_ptr<StepProfile> emulated_profile(Device device, double pairs);
 
 }  // namespace ringlet::bench

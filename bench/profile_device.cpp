@@ -1,62 +1,90 @@
-#include "profile_device.h"
-
 #include <chrono>
+#include <vector>
 
+#include "profile.h"
+#include "ringlet/core/device_time.h"
 #include "ringlet/core/error.h"
+#include "ringlet/core/kernel.h"
 
 namespace ringlet::bench {
+namespace {
 
-void DeviceProfile::run(const std::function<void(bool again)>& step) {
-  const auto start = std::chrono::steady_clock::now();
-  weigh(step);
-  const std::chrono::duration<double> host = std::chrono::steady_clock::now() - start;
-  hold(device_, host.count());  // longer than the host's time for a step without waits
-  kernel_observer = this;
-  const auto begin = device_time(device_);
-  step(true);
-  const auto end = device_time(device_);
-  kernel_observer = nullptr;
-  add_times(*begin, *end);
-  ++steps_;
-}
+class DeviceProfile final : public StepProfile, public KernelObserver {
+ public:
+  explicit DeviceProfile(Device device) : device_(device) {}
+  ~DeviceProfile() override { kernel_observer = nullptr; }
+  DeviceProfile(const DeviceProfile&) = delete;
+  DeviceProfile& operator=(const DeviceProfile&) = delete;
 
-void DeviceProfile::weigh(const std::function<void(bool again)>& step) {
-  floors_.clear();
-  times_.clear();
-  weighing_ = true;
-  kernel_observer = this;
-  step(false);
-  kernel_observer = nullptr;
-  weighing_ = false;
-}
-
-void DeviceProfile::before(const char*, const void*, Device device) {
-  if (device != device_ || depth_++ > 0 || weighing_) return;
-  times_.push_back({device_time(device), nullptr});
-}
-
-void DeviceProfile::after(const char* name, const void* args, Device device) {
-  if (device != device_ || --depth_ > 0) return;
-  if (weighing_)
-    floors_.push_back(floor_of(name, args, device));
-  else
-    times_.back().end = device_time(device);
-}
-
-void DeviceProfile::add_times(const DeviceTime& begin, const DeviceTime& end) {
-  RINGLET_CHECK_EQ(times_.size(), floors_.size(),
-                   "[profile] the same step has another number of kernel calls");
-  double idle = end.seconds_since(begin);
-  for (std::size_t i = 0; i < times_.size(); ++i) {
-    const double seconds = times_[i].end->seconds_since(*times_[i].begin);
-    calls_.add(floors_[i], seconds);
-    idle -= seconds;
+  void run(const std::function<void(bool again)>& step) override {
+    const auto start = std::chrono::steady_clock::now();
+    weigh(step);
+    const std::chrono::duration<double> host = std::chrono::steady_clock::now() - start;
+    hold(device_, host.count());  // longer than the host's time for a step without waits
+    kernel_observer = this;
+    const auto begin = device_time(device_);
+    step(true);
+    const auto end = device_time(device_);
+    kernel_observer = nullptr;
+    add_times(*begin, *end);
+    ++steps_;
   }
-  between_ += idle;
-}
+  StepTimes per_step() const override {
+    return {0, calls_.per_step(steps_, Ceilings(device_)), {}, 1e3 * between_ / steps_, {}};
+  }
 
-StepTimes DeviceProfile::per_step() const {
-  return {0, calls_.per_step(steps_, Ceilings(device_)), {}, 1e3 * between_ / steps_, {}};
+  void before(const char*, const void*, Device device) override {
+    if (device != device_ || depth_++ > 0 || weighing_) return;
+    times_.push_back({device_time(device), nullptr});
+  }
+  void after(const char* name, const void* args, Device device) override {
+    if (device != device_ || --depth_ > 0) return;
+    if (weighing_)
+      floors_.push_back(floor_of(name, args, device));
+    else
+      times_.back().end = device_time(device);
+  }
+
+ private:
+  struct Call {
+    std::unique_ptr<DeviceTime> begin, end;
+  };
+
+  void weigh(const std::function<void(bool again)>& step) {
+    floors_.clear();
+    times_.clear();
+    weighing_ = true;
+    kernel_observer = this;
+    step(false);
+    kernel_observer = nullptr;
+    weighing_ = false;
+  }
+
+  void add_times(const DeviceTime& begin, const DeviceTime& end) {
+    RINGLET_CHECK_EQ(times_.size(), floors_.size(),
+                     "[profile] the same step has another number of kernel calls");
+    between_ += end.seconds_since(begin);
+    for (std::size_t i = 0; i < times_.size(); ++i) {
+      const double seconds = times_[i].end->seconds_since(*times_[i].begin);
+      calls_.add(floors_[i], seconds);
+      between_ -= seconds;
+    }
+  }
+
+  Device device_;
+  bool weighing_ = false;
+  int depth_ = 0;              // nesting depth; nested calls are part of the outermost
+  std::vector<Floor> floors_;  // of a step's calls, in order
+  std::vector<Call> times_;
+  Calls calls_;
+  double steps_ = 0;
+  double between_ = 0;  // seconds
+};
+
+}  // namespace
+
+std::unique_ptr<StepProfile> device_profile(Device device) {
+  return std::make_unique<DeviceProfile>(device);
 }
 
 }  // namespace ringlet::bench

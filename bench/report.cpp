@@ -27,7 +27,7 @@ double speedup(const Row& row, const std::vector<Row>& rows) {
 std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed) {
   std::vector<std::string> names;
   for (const Row& row : rows)
-    if ((summary(row).mean.replayed > 0) == replayed) names.push_back(row.strategy);
+    if ((summary(row).replayed > 0) == replayed) names.push_back(row.strategy);
   return names;
 }
 
@@ -64,29 +64,6 @@ nlohmann::ordered_json to_json(const StepMemory& paper) {
           {"total", paper.total()}};
 }
 
-nlohmann::ordered_json to_json(const LinkTimes& link) {
-  nlohmann::ordered_json out{{"ranks", link.ranks}, {"GB_per_s", link.rate() / 1e9}};
-  for (const auto& [bytes, seconds] : link.all_reduce)
-    out["all_reduce"].push_back({{"bytes", bytes}, {"us", 1e6 * seconds}});
-  return out;
-}
-
-nlohmann::ordered_json speedups(const Predicted& predicted) {
-  nlohmann::ordered_json out;
-  for (const PredictedRow& row : predicted.rows)
-    out[train::strategy_name(row.strategy)] = row.speedup;
-  return out;
-}
-
-void add_predicted(nlohmann::ordered_json& out, const Row& row, const Predicted& predicted) {
-  const PredictedRow* found = predicted.find(row);
-  if (!found || !found->measured) return;
-  const Excess& excess = found->measured->excess;
-  out["predicted_speedup"] = found->speedup;
-  out["blame"] = excess.blame();
-  for (const auto& [term, ms] : excess.terms()) out["beyond_predicted_ms"][term] = ms;
-}
-
 }  // namespace
 
 std::string to_markdown(const std::vector<Row>& rows) {
@@ -96,7 +73,7 @@ std::string to_markdown(const std::vector<Row>& rows) {
       "HF Trainer samples/s* | peak MiB |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const Row& row : rows) {
-    const Summary all = summary(row);
+    const Measurement all = summary(row);
     const double ms = median(all.step_ms), rate = row.pairs_per_s();
     const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
     const double share = share_of_machine(row, rows);
@@ -104,36 +81,35 @@ std::string to_markdown(const std::vector<Row>& rows) {
         "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {} | "
         "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {} |\n",
         row.strategy, row.devices, row.dtype, rate, speedup(row, rows),
-        share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.mean.exposed_ms,
-        row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.mean.wire_bytes / 1e6),
-        1e3 * all.mean.sentences / ms, 1e3 * all.mean.real_tokens / ms,
-        1e3 * all.mean.padded_tokens / ms, rate * all.mean.hf_rows_per_pair,
-        all.mean.peak_memory_bytes > 0
-            ? fmt::format("{:.0f}", static_cast<double>(all.mean.peak_memory_bytes) / kMiB)
+        share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.exposed_ms,
+        row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.wire_bytes / 1e6),
+        1e3 * all.sentences / ms, 1e3 * all.real_tokens / ms, 1e3 * all.padded_tokens / ms,
+        rate * all.hf_rows_per_pair,
+        all.peak_memory_bytes > 0
+            ? fmt::format("{:.0f}", static_cast<double>(all.peak_memory_bytes) / kMiB)
             : "-");
   }
   for (const Row& row : rows) {
-    const Summary all = summary(row);
+    const Measurement all = summary(row);
     out +=
         fmt::format("\n{}{}{}: ", row.strategy, row.algorithm.empty() ? "" : ", ", row.algorithm);
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
       if (!all.phase_ms[phase].empty())
         out += fmt::format("{} {:.1f} ms, ", kPhases[phase], median(all.phase_ms[phase]));
-    if (const auto share = overlap(all.mean))
-      out += fmt::format("{:.1f} ms of collectives, {:.0f} % of them hidden, ",
-                         all.mean.collectives_ms, 100 * *share);
-    if (all.mean.replayed > 0)
-      out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.mean.replayed);
+    if (const auto share = overlap(all))
+      out += fmt::format("{:.1f} ms of collectives, {:.0f} % of them hidden, ", all.collectives_ms,
+                         100 * *share);
+    if (all.replayed > 0)
+      out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.replayed);
     out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
-                       all.mean.real_tokens / all.mean.pairs,
-                       static_cast<double>(all.mean.memory.peak) / kMiB);
+                       all.real_tokens / all.pairs, static_cast<double>(all.memory.peak) / kMiB);
     out += fmt::format(
         "a step: {:.3f} ms waiting for data, {:.1f} page faults, {:.2f} MiB newly mapped, {:.1f} "
         "threads started, {:.1f} context switches\n",
-        all.mean.data_wait_ms, all.mean.page_faults, all.mean.mapped_bytes / kMiB,
-        all.mean.threads_started, all.mean.context_switches);
-    out += memory_line(all.mean.memory, all.mean.on_paper) + idle_line(all.mean.idle);
-    if (!all.mean.times.kernels.empty()) out += "\n" + to_markdown(all.mean.times);
+        all.data_wait_ms, all.page_faults, all.mapped_bytes / kMiB, all.threads_started,
+        all.context_switches);
+    out += memory_line(all.memory, all.on_paper) + idle_line(all.idle);
+    if (!all.times.kernels.empty()) out += "\n" + to_markdown(all.times);
   }
   return out +
          "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "
@@ -156,20 +132,11 @@ std::string replayed_line(const std::vector<Row>& rows) {
 }
 
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
-                const std::map<std::string, std::string>& settings,
-                const std::optional<Predicted>& predicted, const nlohmann::ordered_json& machine) {
-  nlohmann::ordered_json j;
-  for (const auto& [key, value] : settings) j[key] = value;
-  if (!machine.is_null()) j["machine"] = machine;
-  if (predicted) {
-    j["link"] = to_json(predicted->link);
-    j["modelled_from"] = predicted->from;
-    j["modelled_speedup"] = speedups(*predicted);
-  }
+                nlohmann::ordered_json j) {
   j["replayed"] = strategies_of(rows, true);
   j["rows"] = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
-    const Summary all = summary(row);
+    const Measurement all = summary(row);
     const double ms = median(all.step_ms);
     nlohmann::ordered_json r;
     r["strategy"] = row.strategy;
@@ -178,53 +145,46 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
     r["algorithm"] = row.algorithm;
     r["pairs_per_s"] = row.pairs_per_s();
     r["speedup"] = speedup(row, rows);
-    if (predicted) add_predicted(r, row, *predicted);
     if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
-    if (all.mean.peak_memory_bytes > 0) r["peak_memory_bytes"] = all.mean.peak_memory_bytes;
-    r["peak_tensor_bytes"] = all.mean.memory.peak;
-    r["memory"] = to_json(all.mean.memory);
-    if (all.mean.on_paper.total() > 0) r["memory_on_paper"] = to_json(all.mean.on_paper);
-    if (all.mean.idle.steps > 0) {
-      r["gpu_idle"] = all.mean.idle.share;
-      r["gpu_recorded"] = {{"steps", all.mean.idle.steps},
-                           {"span_ms", all.mean.idle.span_ms},
-                           {"busy_ms", all.mean.idle.busy_ms},
-                           {"longest_gap_ms", all.mean.idle.longest_gap_ms}};
+    if (all.peak_memory_bytes > 0) r["peak_memory_bytes"] = all.peak_memory_bytes;
+    r["peak_tensor_bytes"] = all.memory.peak;
+    r["memory"] = to_json(all.memory);
+    if (all.on_paper.total() > 0) r["memory_on_paper"] = to_json(all.on_paper);
+    if (all.idle.steps > 0) {
+      r["gpu_idle"] = all.idle.share;
+      r["gpu_recorded"] = {{"steps", all.idle.steps},
+                           {"span_ms", all.idle.span_ms},
+                           {"busy_ms", all.idle.busy_ms},
+                           {"longest_gap_ms", all.idle.longest_gap_ms}};
     }
-    r["exposed_ms"] = all.mean.exposed_ms;
-    if (const auto share = overlap(all.mean)) {
-      r["collectives_ms"] = all.mean.collectives_ms;
+    r["exposed_ms"] = all.exposed_ms;
+    if (const auto share = overlap(all)) {
+      r["collectives_ms"] = all.collectives_ms;
       r["overlap"] = *share;
     }
-    if (!row.algorithm.empty()) r["wire_bytes"] = all.mean.wire_bytes;
-    r["sentences_per_s"] = 1e3 * all.mean.sentences / ms;
-    r["real_tokens_per_s"] = 1e3 * all.mean.real_tokens / ms;
-    r["padded_tokens_per_s"] = 1e3 * all.mean.padded_tokens / ms;
-    r["tokens_per_pair"] = all.mean.real_tokens / all.mean.pairs;
-    r["hf_trainer_samples_per_s"] = row.pairs_per_s() * all.mean.hf_rows_per_pair;
+    if (!row.algorithm.empty()) r["wire_bytes"] = all.wire_bytes;
+    r["sentences_per_s"] = 1e3 * all.sentences / ms;
+    r["real_tokens_per_s"] = 1e3 * all.real_tokens / ms;
+    r["padded_tokens_per_s"] = 1e3 * all.padded_tokens / ms;
+    r["tokens_per_pair"] = all.real_tokens / all.pairs;
+    r["hf_trainer_samples_per_s"] = row.pairs_per_s() * all.hf_rows_per_pair;
     r["step_ms"]["median"] = ms;
     r["step_ms"]["min"] = *std::min_element(all.step_ms.begin(), all.step_ms.end());
     r["step_ms"]["max"] = *std::max_element(all.step_ms.begin(), all.step_ms.end());
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
       if (!all.phase_ms[phase].empty()) r["step_ms"][kPhases[phase]] = median(all.phase_ms[phase]);
     r["steps_ms"] = all.step_ms;
-    if (const double stray = spread(row); stray > 0) r["spread"] = stray;
+    if (!row.together) r["spread"] = spread(row);
     r["processors"] = row.rounds.back().processors;
-    r["a_step"] = {{"data_wait_ms", all.mean.data_wait_ms},
-                   {"page_faults", all.mean.page_faults},
-                   {"mapped_bytes", all.mean.mapped_bytes},
-                   {"threads_started", all.mean.threads_started},
-                   {"context_switches", all.mean.context_switches},
-                   {"system_allocations", all.mean.system_allocations},
-                   {"replayed", all.mean.replayed}};
-    for (const auto& [label, sum] : all.mean.times.kernels)
+    for (const auto& [figure, value] : kOfSystem) r["a_step"][figure] = all.*value;
+    for (const auto& [label, sum] : all.times.kernels)
       r["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
-    for (const auto& [label, sum] : all.mean.times.beside)
+    for (const auto& [label, sum] : all.times.beside)
       r["kernels_beside"][label] = {{"calls", sum.calls}, {"ms", sum.ms}};
-    if (!all.mean.times.kernels.empty()) {
-      r["wait_ms"] = all.mean.times.wait_ms;
-      r["between_kernels_ms"] = all.mean.times.between_ms;
-      r["profiled_step_ms"] = all.mean.times.step_ms;
+    if (!all.times.kernels.empty()) {
+      r["wait_ms"] = all.times.wait_ms;
+      r["between_kernels_ms"] = all.times.between_ms;
+      r["profiled_step_ms"] = all.times.step_ms;
     }
     j["rows"].push_back(r);
   }

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "predicted.h"
 #include "row.h"
 
 namespace ringlet::bench {
@@ -18,10 +15,8 @@ namespace ringlet::bench {
 std::string to_markdown(const std::vector<Row>& rows);
 /// For a GPU: the strategies with replayed steps, and those without.
 std::string replayed_line(const std::vector<Row>& rows);
-/// `settings` are written unchanged, next to the rows. Predictions are written with their rows, and
-/// with the link that they use. `machine` is null or describes the GPUs (train/cli/machine.h).
+/// `settings` are written unchanged, next to the rows.
 void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
-                const std::map<std::string, std::string>& settings,
-                const std::optional<Predicted>& predicted, const nlohmann::ordered_json& machine);
+                nlohmann::ordered_json settings);
 
 }  // namespace ringlet::bench

@@ -1,6 +1,4 @@
-#include <sys/mman.h>
-
-#include <cstring>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -8,10 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "emulated_counts.h"
 #include "first_ranks.h"
-#include "profile_device.h"
-#include "profile_emulated.h"
-#include "profile_host.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/backend.h"
@@ -45,29 +41,23 @@ void pin(const std::vector<std::vector<int>>& processors, int rank, Device first
   keep_to(first);
 }
 
-// The result of a forked rank, for its parent.
-class SharedText {
- public:
-  SharedText()
-      : bytes_(static_cast<char*>(
-            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    RINGLET_CHECK(bytes_ != MAP_FAILED, "no memory for the ranks' results");
-  }
-  ~SharedText() { munmap(bytes_, kBytes); }
-  SharedText(const SharedText&) = delete;
-  SharedText& operator=(const SharedText&) = delete;
+// A file without a name, which a forked rank writes for its parent.
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-  void write(const std::string& text) {
-    RINGLET_CHECK(text.size() < kBytes, "results of ", text.size(), " bytes, expected at most ",
-                  kBytes);
-    std::memcpy(bytes_, text.data(), text.size());
-  }
-  std::string read() const { return bytes_; }
+void write(const File& file, const std::string& text) {
+  RINGLET_CHECK_EQ(std::fwrite(text.data(), 1, text.size(), file.get()), text.size(),
+                   "cannot write the ranks' results");
+  std::fflush(file.get());
+}
 
- private:
-  static constexpr std::size_t kBytes = std::size_t{16} << 20;
-  char* bytes_;
-};
+std::string read(const File& file) {
+  std::fseek(file.get(), 0, SEEK_END);
+  std::string text(static_cast<std::size_t>(std::ftell(file.get())), '\0');
+  std::rewind(file.get());
+  RINGLET_CHECK_EQ(std::fread(text.data(), 1, text.size(), file.get()), text.size(),
+                   "cannot read the ranks' results");
+  return text;
+}
 
 // A machine may forbid recording; the timings are valid without it.
 DeviceIdle idle_of(Runner& runner, int steps) {
@@ -82,10 +72,9 @@ DeviceIdle idle_of(Runner& runner, int steps) {
 /// On a synchronous device by the host's clock, otherwise by the device's. The emulated GPU gives
 /// counters instead. `pairs`: per step.
 std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs) {
-  if (device.type == DeviceType::cpu) return std::make_unique<HostProfile>(device);
-  if (is_emulated(device))
-    return std::make_unique<EmulatedProfile>(device, static_cast<double>(pairs));
-  return std::make_unique<DeviceProfile>(device);
+  if (device.type == DeviceType::cpu) return host_profile(device);
+  if (is_emulated(device)) return emulated_profile(device, static_cast<double>(pairs));
+  return device_profile(device);
 }
 
 Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
@@ -137,18 +126,19 @@ std::string on_threads(const ThroughputOptions& options, int ranks, const Measur
 
 std::string on_processes(const ThroughputOptions& options, int ranks, int devices_each,
                          const MeasureRank& measure) {
-  SharedText result;
+  const File result(std::tmpfile(), std::fclose);
+  RINGLET_CHECK(result, "no file for the ranks' results");
   const auto processors = processors_for(ranks * devices_each, options.threads);
   const auto rank_main = [&](const comm::Group& group) {
     pin(processors, group.rank(), options.device, devices_each);
     set_threads_per_device(options.threads);
     reset_peak_resident();
     const std::string text = measure(group);
-    if (group.rank() == 0) result.write(text);
+    if (group.rank() == 0) write(result, text);
   };
   comm::launch(rank_main, ranks,
                {.ranks = comm::Ranks::processes, .group = group_options(options)});
-  return result.read();
+  return read(result);
 }
 
 // The launcher's processes are the ranks; those beyond `ranks` wait. All get the result.

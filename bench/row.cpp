@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "spread.h"
-
 namespace ringlet::bench {
 namespace {
 
@@ -25,47 +23,38 @@ void add(StepTimes& all, const StepTimes& one, double n) {
 
 }  // namespace
 
-Summary summary(const Row& row) {
-  Summary all;
+Measurement summary(const Row& row) {
+  Measurement all;
   const auto n = static_cast<double>(row.rounds.size());
+  const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
   for (const Measurement& round : row.rounds) {
-    all.step_ms.insert(all.step_ms.end(), round.step_ms.begin(), round.step_ms.end());
+    append(all.step_ms, round.step_ms);
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      all.phase_ms[phase].insert(all.phase_ms[phase].end(), round.phase_ms[phase].begin(),
-                                 round.phase_ms[phase].end());
-    all.mean.real_tokens += round.real_tokens / n;
-    all.mean.padded_tokens += round.padded_tokens / n;
-    all.mean.pairs += round.pairs / n;
-    all.mean.sentences += round.sentences / n;
-    all.mean.exposed_ms += round.exposed_ms / n;
-    all.mean.collectives_ms += round.collectives_ms / n;
-    all.mean.wire_bytes += round.wire_bytes / n;
-    all.mean.rank_variance_ms2 += round.rank_variance_ms2 / n;
-    all.mean.peak_memory_bytes = std::max(all.mean.peak_memory_bytes, round.peak_memory_bytes);
-    if (round.memory.peak >= all.mean.memory.peak) all.mean.memory = round.memory;
-    if (round.on_paper.total() > all.mean.on_paper.total()) all.mean.on_paper = round.on_paper;
-    if (round.idle.steps > 0) all.mean.idle = round.idle;
-    all.mean.hf_rows_per_pair = round.hf_rows_per_pair;
-    for (const auto figure : kLargest) all.mean.*figure += round.*figure / n;
-    add(all.mean.times, round.times, n);
+      append(all.phase_ms[phase], round.phase_ms[phase]);
+    for (const auto figure : kSums) all.*figure += round.*figure / n;
+    for (const auto figure : kOfCollectives) all.*figure += round.*figure / n;
+    for (const auto& [name, figure] : kOfSystem) all.*figure += round.*figure / n;
+    all.rank_variance_ms2 += round.rank_variance_ms2 / n;
+    all.peak_memory_bytes = std::max(all.peak_memory_bytes, round.peak_memory_bytes);
+    if (round.memory.peak >= all.memory.peak) all.memory = round.memory;
+    if (round.on_paper.total() > all.on_paper.total()) all.on_paper = round.on_paper;
+    if (round.idle.steps > 0) all.idle = round.idle;
+    all.hf_rows_per_pair = round.hf_rows_per_pair;
+    add(all.times, round.times, n);
   }
   return all;
 }
 
 double spread(const Row& row) {
-  if (!row.together) {
-    const Summary all = summary(row);
-    return std::sqrt(all.mean.rank_variance_ms2) / mean(all.step_ms);
-  }
-  if (row.devices > 1) return 0;
-  std::vector<std::vector<double>> rounds;
-  for (const Measurement& round : row.rounds) rounds.push_back(round.step_ms);
-  return spread_over_rounds(rounds);
+  const Measurement all = summary(row);
+  return std::sqrt(all.rank_variance_ms2) / mean(all.step_ms);
 }
 
 double Row::pairs_per_s() const {
-  const Summary all = summary(*this);
-  return 1e3 * all.mean.pairs / median(all.step_ms);
+  const Measurement all = summary(*this);
+  return 1e3 * all.pairs / median(all.step_ms);
 }
 
 const Row* find_row(const std::vector<Row>& rows, const std::string& strategy) {

@@ -26,17 +26,11 @@ const Row* find_row(const std::vector<Row>& rows, const std::string& strategy);
 /// first.
 const Row& base_row(const std::vector<Row>& rows);
 
-/// All rounds of a row combined.
-struct Summary {
-  std::vector<double> step_ms;
-  PhaseTimes phase_ms;
-  Measurement mean;  // tokens, pairs, sentences, bytes and times per step; memory is the largest
-};
-Summary summary(const Row& row);
+/// All rounds of a row: their steps, means of the figures per step, the largest memory.
+Measurement summary(const Row& row);
 
-/// The spread of a rank's step around those of its peers in the same step: standard deviation /
-/// mean. Measured for unconnected devices; estimated by spread_over_rounds() for one device. 0 if
-/// unknown.
+/// The spread of an unconnected device's step around those of its peers in the same step: standard
+/// deviation / mean.
 double spread(const Row& row);
 
 }  // namespace ringlet::bench

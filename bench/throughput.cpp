@@ -5,11 +5,12 @@
 
 #include <algorithm>
 
-#include "device_option.h"
 #include "device_seconds.h"
 #include "emulated_counts.h"
 #include "host_memory.h"
+#include "link_time.h"
 #include "options.h"
+#include "program_options.h"
 #include "report.h"
 #include "ringlet.h"
 #include "ringlet/train/cli/exit_code.h"
@@ -55,56 +56,50 @@ std::string ranks_are(const ThroughputOptions& options) {
   return options.device.type == DeviceType::cpu || options.is_launched() ? "processes" : "threads";
 }
 
-std::map<std::string, std::string> settings(const ThroughputOptions& options,
-                                            const std::string& data) {
-  std::map<std::string, std::string> all{
-      {"model", options.model},
-      {"recipe", options.recipe},
-      {"padded", options.padded ? "yes" : "no"},
-      {"forwards_per_step", options.per_column ? "one per column" : "one"},
-      {"batch_per_device", std::to_string(options.batch)},
-      {"data", data},
-      {"device", str(options.device)},
-      {"transport", std::string(comm::name(options.transport))},
-      {"algorithm", std::string(comm::name(options.algorithm))},
-      {"step_graphs", options.step_graphs},
-      {"commit", cli::commit()},
-      {"matmul_precision", options.precision},
-      {"threads_per_device", std::to_string(options.threads)},
-      {"ranks_per_gpu", std::to_string(options.ranks_per_gpu())},
-      {"ranks", ranks_are(options)},
-      {options.device.type == DeviceType::cpu ? "isa" : "gpu", kernels_of(options.device)}};
+nlohmann::ordered_json settings(const ThroughputOptions& options, const std::string& data) {
+  const bool cpu = options.device.type == DeviceType::cpu;
+  const models::EncoderConfig config = config_of(options);
+  nlohmann::ordered_json all{{"model", options.model},
+                             {"recipe", options.recipe},
+                             {"padded", options.padded ? "yes" : "no"},
+                             {"forwards_per_step", options.per_column ? "one per column" : "one"},
+                             {"batch_per_device", std::to_string(options.batch)},
+                             {"data", data},
+                             {"rounds", options.rounds},
+                             {"device", str(options.device)},
+                             {"transport", comm::name(options.transport)},
+                             {"algorithm", comm::name(options.algorithm)},
+                             {"step_graphs", options.step_graphs},
+                             {"commit", cli::commit()},
+                             {"matmul_precision", options.precision},
+                             {"threads_per_device", std::to_string(options.threads)},
+                             {"ranks_per_gpu", std::to_string(options.ranks_per_gpu())},
+                             {"ranks", ranks_are(options)},
+                             {cpu ? "isa" : "gpu", kernels_of(options.device)},
+                             {"encoder",
+                              {{"layers", config.num_hidden_layers},
+                               {"hidden", config.hidden_size},
+                               {"intermediate", config.intermediate_size},
+                               {"vocabulary", config.vocab_size},
+                               {"positions", config.max_position_embeddings},
+                               {"types", config.type_vocab_size}}}};
   if (!options.gpus.empty())
     all["gpus_of_ranks"] = fmt::format("{}", fmt::join(options.gpus, ", "));
+  // The GPUs of this machine and their links: some hundred ms per link.
+  if (!cpu) all["machine"] = cli::machine_json(cuda::info(), cli::check_links(options.device.type));
   return all;
 }
 
-/// The GPUs of this machine and their links; null on a CPU. Some hundred ms per link.
-nlohmann::ordered_json machine(const ThroughputOptions& options) {
-  if (options.device.type == DeviceType::cpu) return nullptr;
-  return cli::machine_json(cuda::info(), cli::check_links(options.device.type));
-}
-
-bool has_several(const std::vector<Plan>& plans) {
-  return std::any_of(plans.begin(), plans.end(),
-                     [](const Plan& plan) { return plan.together && plan.devices > 1; });
-}
-
-/// The link between the devices of the rows; only if rows of several devices are predicted from a
-/// row of one.
-std::optional<LinkTimes> link_of_rows(const ThroughputOptions& options,
-                                      const std::vector<Plan>& plans) {
-  const auto alone = [](const Plan& plan) { return plan.name == "none"; };
-  if (!has_several(plans) || std::none_of(plans.begin(), plans.end(), alone)) return std::nullopt;
-  return LinkTimes::from_text(on_ranks(options, options.devices, [&](const comm::Group& group) {
-    return time_link(group, options.device_of(group.rank())).to_text();
-  }));
-}
-
-std::string prediction(const std::optional<Predicted>& predicted, const std::vector<Plan>& plans) {
-  if (predicted) return to_markdown(*predicted);
-  if (!has_several(plans)) return "";
-  return "\nNo speed-up is predicted: that takes the step of one device, --strategy none.\n";
+/// The link between the devices of the rows as JSON, for bench/predicted.py. Empty without a row of
+/// one device and one of several.
+std::string link_of_rows(const ThroughputOptions& options, const std::vector<Plan>& plans) {
+  const auto any = [&](const auto& fits) { return std::any_of(plans.begin(), plans.end(), fits); };
+  if (!any([](const Plan& plan) { return plan.name == "none"; }) ||
+      !any([](const Plan& plan) { return plan.together && plan.devices > 1; }))
+    return "";
+  return on_ranks(options, options.devices, [&](const comm::Group& group) {
+    return time_link(group, options.device_of(group.rank()));
+  });
 }
 
 void print_heading(const ThroughputOptions& options, const std::vector<Plan>& plans,
@@ -152,16 +147,15 @@ std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vecto
   return rows;
 }
 
-void tell(const ThroughputOptions& options, const std::vector<Plan>& plans,
-          const std::vector<Row>& rows, const std::optional<LinkTimes>& link,
+void tell(const ThroughputOptions& options, const std::vector<Row>& rows, const std::string& link,
           const DataSummary& data) {
-  std::optional<Predicted> predicted;
-  if (link) predicted = predict(rows, config_of(options), *link, options);
   fmt::print("\n{}", to_markdown(rows));
   if (options.device.type != DeviceType::cpu) fmt::print("\n{}", replayed_line(rows));
-  fmt::print("{}", prediction(predicted, plans));
-  if (!options.json.empty())
-    write_json(options.json, rows, settings(options, data.text), predicted, machine(options));
+  if (!options.json.empty()) {
+    nlohmann::ordered_json out = settings(options, data.text);
+    if (!link.empty()) out["link"] = nlohmann::ordered_json::parse(link);
+    write_json(options.json, rows, std::move(out));
+  }
   if (!options.svg.empty()) write_file(options.svg, draw(rows, options));
 }
 
@@ -175,9 +169,9 @@ void measure_table(const ThroughputOptions& options) {
     check_memory(plans, config_of(options), options.share_here);
   const DataSummary data = describe_data(options);
   if (options.speaks()) print_heading(options, plans, data);
-  const std::optional<LinkTimes> link = link_of_rows(options, plans);
+  const std::string link = options.json.empty() ? "" : link_of_rows(options, plans);
   const std::vector<Row> rows = measure_rows(options, plans);
-  if (options.speaks()) tell(options, plans, rows, link, data);
+  if (options.speaks()) tell(options, rows, link, data);
 }
 
 int run(int argc, char** argv) {

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs missing packages, builds, and runs the throughput benchmark with the arguments given:
+# Installs missing packages, builds, and runs the throughput benchmark with the arguments given. With
+# a row of one device and rows of several, bench/predicted.py prints the speed-ups of the model:
 #   scripts/bench.sh --steps 3
 #   scripts/bench.sh --device cuda --devices 4
 # --device cuda builds the kernels for the GPUs in CUDA_VISIBLE_DEVICES. Without nvcc or a GPU the
@@ -104,7 +105,7 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
   done
   json=$(value_of --json '')
   [ -z "$json" ] || options+=(--json "${json%.json}.peers.json")
-  "$python" bench/peers/compare_strategies.py --throughput "$build/bench/throughput" --device "$device" \
+  "$python" bench/peers/compare.py strategies --throughput "$build/bench/throughput" --device "$device" \
     --devices "$devices" --model "$model" --dtype "$(value_of --dtype f32)" \
     --batch "$(value_of --batch 32)" --rounds "$(value_of --rounds 2)" "${options[@]}"
 }
@@ -129,13 +130,19 @@ if [[ $device == cuda* ]]; then
 fi
 devices=$(value_of --devices "$devices")
 if [ -z "${BUILD:-}" ]; then
-  require_packages "${build_packages[@]}" "${bench_packages[@]}"
+  require_packages "${build_packages[@]}"
   configure build "${build_options[@]}" >&2
 fi
 programs=(bench/throughput)
 [ $processes = no ] || programs+=(train/cli/ringlet)
 ninja -C "$build" "${programs[@]}" >&2
 throughput=("$build/bench/throughput" "${arguments[@]}")
+report=$(value_of --json '')
+if [ -z "$report" ]; then
+  report=$(mktemp)
+  trap 'rm -f "$report"' EXIT
+  throughput+=(--json "$report")
+fi
 for ((i = 0; i < ${#defaults[@]}; i += 2)); do
   [ -n "$(value_of "${defaults[i]}" '')" ] || throughput+=("${defaults[@]:i:2}")
 done
@@ -149,4 +156,5 @@ measure() {
   fi
 }
 measure
+! grep -qs '"link"' "$report" || { echo; python3 bench/predicted.py "$report"; }
 [ "${peers:-no}" = no ] || compare_peers

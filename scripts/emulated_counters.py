@@ -18,8 +18,8 @@ import tempfile
 # The ops with mpnet-base's width. AdamW on a small model: its counts are proportional to the number of parameters.
 RUNS = [
     ["--model", "mpnet-base", "--layers", "1", "--vocabulary", "1000", "--batch", "2", "--dtype", "bf16", "--dtype", "f32",
-     "--benchmark_filter=^(?!.*(adamw|squared_norm|NN|TN)).*|TN, sums qkv|NN qkv"],
-    ["--model", "tiny", "--batch", "2", "--dtype", "bf16", "--benchmark_filter=adamw|squared_norm|clip"],
+     "--filter=^(?!.*(adamw|squared_norm|NN|TN)).*|TN, sums qkv|NN qkv"],
+    ["--model", "tiny", "--batch", "2", "--dtype", "bf16", "--filter=adamw|squared_norm|clip"],
 ]
 MORE_BYTES, MORE_INSTRUCTIONS, MORE_SHARE = 1.01, 1.03, 0.01
 NO_CLASS = {"case", "kernel", "launches", "asked", "moved", "touched", "passes", "least_passes", "lanes"}

@@ -342,21 +342,16 @@ slice_synccheck() { race_check synccheck; }
 
 # measure NAME PROGRAM ARGS...: runs a bench program and keeps its JSON as the figures NAME.
 measure() {
-  local name=$1 program=$build/bench/$2 json=(--json "$results/$1.figures")
-  [ "$2" != kernels ] || json=("--benchmark_out=$results/$1.figures")
+  local name=$1 program=$build/bench/$2
   shift 2
-  if [ ! -x "$program" ]; then
-    skip "$name" "${program##*/} was not built: needs Google Benchmark or its other libraries"
-  else
-    limit=280 check "$name" "$program" --device "$device" "$@" "${json[@]}"
-  fi
+  limit=280 check "$name" "$program" --device "$device" "$@" --json "$results/$name.figures"
 }
 
 # products NAME ARGS...: measures products alone and keeps the printed table.
 products() {
   local name=$1
   shift
-  check "$name" "$build/bench/products" --device "$device" --hidden "${HIDDEN:-768}" --tokens 1600 \
+  check "$name" "$build/bench/kernels" --products --device "$device" --hidden "${HIDDEN:-768}" --tokens 1600 \
     --tokens "${TOKENS:-12288}" "$@"
 }
 
@@ -377,11 +372,11 @@ slice_bench() {
   measure kernels kernels --model "$model" --dtype bf16 --dtype f32
   # Larger than the cache: these kernels move far more than it holds.
   measure bandwidth kernels --model "$model" --dtype bf16 --batch "${LARGE:-4096}" \
-    '--benchmark_filter=/(adamw|layer_norm|gelu|residual_dropout_layer_norm|copy)'
+    '--filter=/(adamw|layer_norm|gelu|residual_dropout_layer_norm|copy)'
   measure step_bf16 throughput "${step[@]}" --steps "$steps" --dtype bf16
   # The scaling model needs the phases of a step, which a replayed step does not have.
   measure step_by_op throughput "${step[@]}" --steps $((steps < 40 ? steps : 40)) --dtype bf16 --rounds 1 --step-graphs off
-  check scaling_from_step "$build/bench/scaling" --machine "H200, bf16, mpnet-base" --throughput "$results/step_by_op.figures" \
+  check scaling_from_step python3 bench/scaling.py --machine "H200, bf16, mpnet-base" --throughput "$results/step_by_op.figures" \
     --devices 1,2,4,8
   measure step_f32 throughput "${step[@]}" --steps "$steps" --dtype f32
   measure step_50_tokens throughput "${step[@]}" --steps "$steps" --dtype bf16 --histogram "$logs/25.json"
@@ -427,7 +422,7 @@ slice_attention() {
   for length in ${LENGTHS:-25 384}; do
     for dropout in 0 0.1; do
       measure "attention_${length}_dropout_$dropout" kernels --model mpnet-base --model bert-base --dtype bf16 \
-        --length "$length" --dropout "$dropout" --benchmark_filter=/attention
+        --length "$length" --dropout "$dropout" --filter=/attention
     done
   done
   has_python torch "attention of PyTorch" || return
@@ -444,9 +439,9 @@ slice_peers() {
     done
   peers+=(--python "PyTorch sdpa bf16:sdpa+bf16=$python")
   ! [[ peers =~ ${ONLY:-} ]] || rm -f "$results/peers.figures"  # each round rewrites it
-  limit=560 check peers python3 bench/peers/compare_throughput.py --device "$device" --model "$model" --dtype bf16 \
+  limit=560 check peers python3 bench/peers/compare.py step --device "$device" --model "$model" --dtype bf16 \
     --warmup $((steps / 4 + 1)) --steps "$steps" --rounds 2 --deadline 240 "${peers[@]}" --json "$results/peers.figures" \
-    --ours "$build/bench/throughput --device $device --strategy none --model $model --dtype bf16 --rounds 1 --idle-steps 0"
+    --throughput "$build/bench/throughput"
 }
 
 slices=(build kernels models train programs comm memcheck racecheck initcheck synccheck bench table attention peers)

@@ -14,11 +14,6 @@ PRINTED = {"products_bf16": "Products of bf16", "products_f32": "Products of f32
 SIZES = {"mpnet-base": (12, 768), "bert-base": (12, 768), "minilm-l6": (6, 384), "tiny": (2, 128)}
 
 
-def rate(text):
-    """"788.1 GFLOP/s" and "4.3 GB/s" as numbers."""
-    return float(text.split()[0])
-
-
 def row(*cells):
     return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
 
@@ -27,22 +22,14 @@ def head(*cells):
     return row(*cells) + "|" + "---|" * len(cells) + "\n"
 
 
-def name_of(benchmark):
-    return benchmark["name"].split("/iterations:")[0]
-
-
-def context(figures, key):
-    for run in figures.values():
-        if key in run.get("context", {}):
-            return rate(run["context"][key])
-    return None
+def peak_of_products(figures):
+    """GFLOP/s of large products of bf16."""
+    return next((run["ceilings"]["GFLOP/s"]["bf16"] for run in figures.values() if "ceilings" in run), None)
 
 
 def copy_rate(run):
     """GB/s of the largest copy, which no cache holds."""
-    copies = {float(key.split()[2]): rate(value) for key, value in run["context"].items()
-              if key.startswith("ceiling copy")}
-    return copies[max(copies)]
+    return run["ceilings"]["copies"][-1]["GB/s"]
 
 
 def flops_per_token(model, tokens_per_sentence):
@@ -52,7 +39,7 @@ def flops_per_token(model, tokens_per_sentence):
 
 
 def share_of_peak(run, figures):
-    peak = context(figures, "ceiling products of bf16")
+    peak = peak_of_products(figures)
     model, first = run["model"], run["rows"][0]
     if peak is None or model not in SIZES or first["dtype"] != "bf16":
         return None
@@ -107,18 +94,17 @@ def profile(run):
 
 def kernels(run):
     text = head("op", "us", "GFLOP/s", "GB/s", "% of the ceiling", "error", "ms of a step")
-    for b in run["benchmarks"]:
-        text += row(name_of(b), f"{b['real_time']:.2f}", f"{b['GFLOP/s']:.0f}", f"{b['GB/s']:.0f}",
-                    f"{b['ceiling %']:.0f}", f"{b['error']:.1e}", f"{b['ms/step']:.3f}")
+    for r in run["rows"]:
+        text += row(r["name"], f"{r['us']:.2f}", f"{r['GFLOP/s']:.0f}", f"{r['GB/s']:.0f}",
+                    f"{r['ceiling_percent']:.0f}", f"{r['error']:.1e}", f"{r['ms_per_step']:.3f}")
     return text
 
 
 def bandwidth(run):
     copy = copy_rate(run)
     text = f"Copying beyond the cache: {copy:.0f} GB/s.\n\n" + head("op", "MB moved", "GB/s", "% of a copy's")
-    for b in run["benchmarks"]:
-        text += row(name_of(b), f"{b['GB/s'] * b['real_time'] / 1e3:.0f}", f"{b['GB/s']:.0f}",
-                    f"{100 * b['GB/s'] / copy:.0f}")
+    for r in run["rows"]:
+        text += row(r["name"], f"{r['GB/s'] * r['us'] / 1e3:.0f}", f"{r['GB/s']:.0f}", f"{100 * r['GB/s'] / copy:.0f}")
     return text
 
 
@@ -126,10 +112,10 @@ def attention(figures):
     """(length, bias, dropout) -> {program: (forward, backward) in microseconds, None where it cannot}."""
     table = {}
     for name, run in figures.items():
-        if not name.startswith("attention_") or "benchmarks" not in run:
+        if not name.startswith("attention_") or "ceilings" not in run:
             continue
         length, dropout = int(name.split("_")[1]), float(name.split("_")[3])
-        times = {name_of(b): b["real_time"] for b in run["benchmarks"]}
+        times = {r["name"]: r["us"] for r in run["rows"]}
         for model, bias in (("mpnet-base", True), ("bert-base", False)):
             ours = [times.get(f"{model}/bf16/attention{part}") for part in ("", " backward")]
             table.setdefault((length, bias, dropout), {})["ringlet"] = tuple(ours)
@@ -154,7 +140,7 @@ def median(values):
 
 
 def peers(run):
-    runs = run["runs"]
+    runs = run["results"][0]["runs"]
     text = head("program", "pairs/s, median of the rounds", "step ms", "ringlet is faster by", "MiB on the device")
     for name, r in runs.items():
         ours = r.get("ours_faster_by")
@@ -226,7 +212,7 @@ def goals(figures):
         found.append((f"{name}: pairs/s", f">= {least}", rows[0].get("pairs_per_s")))
     long = figures.get("step_384_tokens")
     found.append(("step_384_tokens: % of the matrix peak", ">= 45", share_of_peak(long, figures) if long else None))
-    runs = figures.get("peers", {}).get("runs", {})
+    runs = figures.get("peers", {"results": [{"runs": {}}]})["results"][0]["runs"]
     ratios = {name.partition(":")[0]: median(r["ours_faster_by"]) for name, r in runs.items()
               if "ours_faster_by" in r and name.startswith("Sentence Transformers")}
     found.append(("times Sentence Transformers, eager, bf16", ">= 4", ratios.get("Sentence Transformers bf16")))
@@ -236,7 +222,7 @@ def goals(figures):
     found.append(("step_bf16: allocations of a step", "<= 0", rows[0].get("a_step", {}).get("system_allocations")))
     for name in ("step_bf16", "step_384_tokens"):
         found.append((f"{name}: memory over the sum on paper", "<= 1.2", over_paper(figures.get(name))))
-    rates = {name_of(b): b["GB/s"] for b in figures.get("bandwidth", {}).get("benchmarks", [])}
+    rates = {r["name"]: r["GB/s"] for r in figures.get("bandwidth", {}).get("rows", [])}
     for op in ("adamw_step", "layer_norm", "gelu"):
         share = [100 * rate / copy_rate(figures["bandwidth"]) for name, rate in rates.items()
                  if name.split("/")[-1] == op]

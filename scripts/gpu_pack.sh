@@ -13,7 +13,7 @@ architecture=$(gcc -print-multiarch)
 
 headers() {
   local to=$1 entry
-  for entry in CLI benchmark doctest fmt nlohmann openssl utf8proc.h zconf.h zlib.h; do
+  for entry in CLI doctest fmt nlohmann openssl utf8proc.h zconf.h zlib.h; do
     cp -rL "/usr/include/$entry" "$to/include/" || return 1
   done
   cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
@@ -22,15 +22,10 @@ headers() {
   done
 }
 
-# Static libraries if they exist; benchmark is found through LD_LIBRARY_PATH.
 libraries() {
   local to=$1 entry
   for entry in crypto utf8proc z; do
     cp "/usr/lib/$architecture/lib$entry.a" "$to/lib/" || return 1
-  done
-  # Under its name for the linker and under its soname.
-  for entry in libbenchmark.so "$(readelf -d "/usr/lib/$architecture/libbenchmark.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')"; do
-    cp -L "/usr/lib/$architecture/libbenchmark.so" "$to/lib/$entry" || return 1
   done
 }
 
@@ -64,7 +59,6 @@ Libs: $flags
 PC
   done <<'PACKAGES'
 CLI11
-benchmark -L${pcfiledir}/../lib -lbenchmark -pthread
 doctest
 fmt
 nlohmann_json

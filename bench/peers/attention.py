@@ -3,7 +3,7 @@
 usage: python bench/peers/attention.py --device cuda --json FILE
 Sentences are all of one length, so that nothing is padded; `bias` is one learned value for each head and place,
 (heads, L, L), which is what its fused op takes for a relative bias; its gradient is computed, too. What a backend
-does not do is null. `kernels --length L --benchmark_filter=attention` measures ours.
+does not do is null. `kernels --length L --filter=attention` measures ours.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "ringlet/bench/ceilings_device.h"
+#include "ringlet/bench/ceilings.h"
 #include "ringlet/core/device_time.h"
 #include "ringlet/core/graph.h"
 #include "ringlet/core/ops/elementwise.h"

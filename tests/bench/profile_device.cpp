@@ -1,7 +1,8 @@
-#include "ringlet/bench/profile_device.h"
+#include "ringlet/bench/profile.h"
 
 #include <doctest/doctest.h>
 
+#include "ringlet/core/kernel.h"
 #include "ringlet/core/ops/embedding.h"
 #include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/matmul.h"
@@ -12,13 +13,13 @@ using namespace ringlet;
 using namespace ringlet::bench;
 
 TEST_CASE("a step is weighed, then the same one is timed by its device's clock") {
-  DeviceProfile profile(default_device());
+  const auto profile = device_profile(default_device());
   const Tensor table = normal({10, 8}), a = normal({6, 8}), b = normal({8, 8});
   const Tensor ids = tensor(std::vector<std::int32_t>{3, 3, 3, 7}, {4});
   const Tensor elsewhere = zeros({6, 8}, DType::f32, Device{DeviceType::cpu, 3});
   std::vector<bool> order;
   for (int step = 0; step < 2; ++step)
-    profile.run([&](bool again) {
+    profile->run([&](bool again) {
       order.push_back(again);
       static_cast<void>(matmul(a, b));
       static_cast<void>(matmul(a, b));
@@ -26,7 +27,7 @@ TEST_CASE("a step is weighed, then the same one is timed by its device's clock")
       static_cast<void>(elsewhere.clone());  // e.g. by the loader
     });
   CHECK(order == std::vector<bool>{false, true, false, true});
-  const StepTimes times = profile.per_step();
+  const StepTimes times = profile->per_step();
   CHECK(times.kernels.size() == 2);
   const KernelSum& product = times.kernels.at("matmul NN Tx8x8");
   CHECK(product.calls == 2);
@@ -127,9 +128,9 @@ TEST_CASE("the bytes that an embedding must move depend on the rows that its ids
 }
 
 TEST_CASE("a step that is not the same the second time is an error") {
-  DeviceProfile profile(default_device());
+  const auto profile = device_profile(default_device());
   const Tensor a = normal({4, 4});
-  CHECK_THROWS_WITH_AS(profile.run([&](bool again) {
+  CHECK_THROWS_WITH_AS(profile->run([&](bool again) {
     for (int i = 0; i < 1 + again; ++i) static_cast<void>(matmul(a, a));
   }),
                        doctest::Contains("another number of kernel calls"), Error);

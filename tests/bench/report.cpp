@@ -46,7 +46,7 @@ TEST_CASE("the report says which steps are replayed as graphs, and which are lau
   CHECK_EQ(replayed_line({rows[1]}), "Launched op by op: `ddp`.\n");
   CHECK_EQ(replayed_line({rows[0]}), "Replayed as graphs: `none`.\n");
   const TemporaryFolder folder;
-  write_json(folder / "rows.json", rows, {}, {}, nullptr);
+  write_json(folder / "rows.json", rows, {});
   const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
   CHECK_EQ(json["replayed"], nlohmann::json{"none"});
   CHECK_EQ(json["rows"][2]["speedup"], 0.5);
@@ -58,7 +58,7 @@ TEST_CASE("the report says how the ranks stray, where a row tells") {
   side.together = false;
   side.rounds[0].rank_variance_ms2 = 9;
   const TemporaryFolder folder;
-  write_json(folder / "rows.json", {row_of("none", 1, 50), side}, {}, {}, nullptr);
+  write_json(folder / "rows.json", {row_of("none", 1, 50), side}, {});
   const auto rows = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
   CHECK_FALSE(rows[0].contains("spread"));
   CHECK(rows[1]["spread"].get<double>() == doctest::Approx(0.03));
@@ -77,8 +77,8 @@ TEST_CASE("the report describes the GPUs that it was measured on, and what joins
   const ringlet::Device cuda0{ringlet::DeviceType::cuda, 0}, cuda1{ringlet::DeviceType::cuda, 1};
   const std::vector<Link> links{{cuda0, cuda1, true, 3e11, ""}, {cuda1, cuda0, false, 0, "rain"}};
   const TemporaryFolder folder;
-  write_json(folder / "rows.json", {row_of("ddp", 2, 100)}, {{"transport", "nccl"}}, {},
-             ringlet::cli::machine_json(info, links));
+  write_json(folder / "rows.json", {row_of("ddp", 2, 100)},
+             {{"transport", "nccl"}, {"machine", ringlet::cli::machine_json(info, links)}});
   const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"));
   CHECK_EQ(json["transport"], "nccl");
   const auto& machine = json["machine"];

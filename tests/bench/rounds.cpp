@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "../delayed_device.h"
 #include "../files.h"
+#include "ringlet/bench/link_time.h"
 #include "ringlet/bench/runner.h"
 #include "ringlet/comm/launch.h"
 #if defined(RINGLET_TESTS_NCCL)
@@ -82,6 +84,23 @@ TEST_CASE("rows of ranks that a launcher started, each on the GPU that it sees, 
   CHECK(nccl.misused() == 0);
 }
 #endif
+
+TEST_CASE(
+    "ranks time the all-reduces of their own link, and each sends 2 (n - 1) / n of the bytes") {
+  nlohmann::json link;
+  comm::launch(
+      [&](const comm::Group& group) {
+        const std::string mine = time_link(group, {});
+        if (group.rank() == 0) link = nlohmann::json::parse(mine);
+      },
+      3);
+  CHECK(link["ranks"] == 3);
+  REQUIRE(link["all_reduce"].size() == 3);
+  for (const auto& timed : link["all_reduce"]) CHECK(timed["us"] > 0);
+  const auto& last = link["all_reduce"][2];
+  const double sent = 4 / 3.0 * last["bytes"].get<double>();
+  CHECK(link["GB_per_s"].get<double>() == doctest::Approx(1e-3 * sent / last["us"].get<double>()));
+}
 
 TEST_CASE("rows of several GPUs, a rank on each; of more ranks than GPUs, some share one") {
   if (has_backend(DeviceType::cuda)) return;

@@ -30,7 +30,11 @@ def run(*options, build="build", gpus=False, **variables):
         if gpus:
             make_program(root / "bin/nvcc", "")
             make_program(root / "bin/nvidia-smi", 'printf "0, GPU-a, 8.0\\n1, GPU-b, 8.9\\n"')
-        make_program(root / build / "bench/throughput", keep.format("throughput") + 'echo "a row"; exit "${CODE:-0}"')
+        make_program(root / build / "bench/throughput", keep.format("throughput") + """echo "a row"
+            while [ "$1" != --json ]; do shift; done; echo "${LINK:-}" >"$2"; exit "${CODE:-0}"\n""")
+        (root / "bench").mkdir(exist_ok=True)
+        (root / "bench/predicted.py").write_text(
+            "import sys; print(sys.argv[1], file=open('predicted.txt', 'w')); print('predicted')")
         make_program(root / build / "train/cli/ringlet",  # the program begins at its fourth word
                      keep.format("ringlet") + 'set -o pipefail; "${@:4}" | sed "s/^/[0] /"')
         make_program(root / "python", '[ "$1" = -c ] || printf "%s\\n" "${@:2}" >peers.txt')
@@ -42,7 +46,7 @@ def run(*options, build="build", gpus=False, **variables):
 
 
 def bench(*options):
-    """(the arguments of throughput, those of compare_strategies.py, stderr)"""
+    """(the arguments of throughput, those of compare.py, stderr)"""
     ran, done = run(*options)
     assert done.returncode == 0, done.stderr
     return ran["throughput"], ran.get("peers"), done.stderr
@@ -103,6 +107,13 @@ class Forwarded(unittest.TestCase):
         self.assertIn("train/cli/ringlet", ran["ninja"])
         self.assertEqual((done.stdout, done.returncode), ("a row\n", 0))
         self.assertNotIn("ringlet", run("--peers")[0])
+
+    def test_what_the_model_says_of_the_rows_follows_the_table(self):
+        for options in ([], ["--json", "mine.json"]):
+            ran, done = run(*options, LINK='{"link": {}}')
+            self.assertEqual((done.stdout, done.returncode), ("a row\n\npredicted\n", 0), done.stderr)
+            self.assertEqual(ran["predicted"], [value_of(ran["throughput"], "--json")])
+        self.assertNotIn("predicted", run()[0])
 
     def test_a_table_that_fails_fails_and_no_peers_follow(self):
         for options in ([], ["--processes"]):

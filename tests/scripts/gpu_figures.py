@@ -59,6 +59,25 @@ class Goals(unittest.TestCase):
         text = report([("comm", "collectives_4", 0, "")], {"collectives_4": {"rows": rows}})
         self.assertIn("| in-kernel all-reduce of 4 ranks: % of the copy bound | >= 50 | 80.00 | yes |", text)
 
+    def test_ops_are_held_against_the_ceilings_of_their_run(self):
+        ops = [{"name": f"mpnet-base/bf16/{op}", "us": us, "GFLOP/s": 1, "GB/s": 4000, "ceiling_percent": 80,
+                "error": 1e-3, "ms_per_step": 0.5} for op, us in (("attention", 30), ("attention backward", 70), ("gelu", 9))]
+        run = {"ceilings": {"GFLOP/s": {"bf16": 800e3}, "copies": [{"bytes": 1, "GB/s": 1}, {"bytes": 2, "GB/s": 4500}]},
+               "rows": ops}
+        names = "kernels", "bandwidth", "attention_25_dropout_0"
+        text = report([("bench", name, 0, "") for name in names], {name: run for name in names})
+        self.assertIn("| mpnet-base/bf16/gelu | 9.00 | 1 | 4000 | 80 | 1.0e-03 | 0.500 |", text)
+        self.assertIn("| mpnet-base/bf16/gelu | 36 | 4000 | 89 |", text)
+        self.assertIn("| gelu: % of a copy's GB/s | >= 80 | 88.89 | yes |", text)
+        self.assertIn("| 25 | yes | 0.0 | 30.0 + 70.0 |", text)
+
+    def test_peers_are_those_of_the_first_combination_that_was_compared(self):
+        figures = {"pairs_per_s": [100, 120], "step_ms": [320, 300]}
+        runs = {"ours": figures, "Sentence Transformers bf16:x": {**figures, "ours_faster_by": [4.5, 4.25]}}
+        text = report([("peers", "peers", 0, "")], {"peers": {"results": [{"runs": runs}]}})
+        self.assertIn("| Sentence Transformers bf16:x | 110.0 | 310.00 | 4.38x | 0 |", text)
+        self.assertIn("| times Sentence Transformers, eager, bf16 | >= 4 | 4.38 | yes |", text)
+
     def test_strategies_say_how_much_they_hide_and_whose_bits_they_have(self):
         rows = [strategy("none", 1, 0), strategy("ddp", 2, 0.75), strategy("fsdp", 2, 0.25)]
         text = report([("comm", "strategies_2", 0, ""), ("comm", EQUALITY, 1, "FAILURE")],

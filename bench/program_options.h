@@ -1,4 +1,4 @@
-// The device that a bench measures.
+// Options that the bench programs share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,10 +6,25 @@
 
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device.h"
+#include "ringlet/core/error.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/existing_device.h"
+#include "ringlet/train/cli/usage.h"
 
 namespace ringlet::bench {
+
+/// False if --help was requested and answered. InputError for invalid options.
+inline bool parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp& help) {
+    app.exit(help);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    fail_input(cli::usage_error(app, error));
+  }
+}
 
 inline void add_device_option(CLI::App& app, std::string& name) {
   app.add_option("--device", name, "cpu or cuda, perhaps with an index: cuda:1")

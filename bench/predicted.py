@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The speed-ups that the model predicts beside the measured ones: predicted.py FILE, which throughput --json wrote.
+
+The inputs are the run's own step of one device and the all-reduces that it timed: see bench/results/scaling.md.
+"""
+import json
+import pathlib
+import sys
+
+from scaling import MIB, STRATEGIES, Link, Machine, Network, expected_maximum, phases_of, spread_of, step_of, table
+
+
+def apart(row):
+    """Whether the phases of its step are known: a replayed step has none."""
+    return "forward" in row["step_ms"]
+
+
+def base_row(rows):
+    """The row to model from: `unconnected` where `none` is replayed, as steps of several devices are not."""
+    none, side = rows["none"], rows.get("unconnected")
+    return side if side and apart(side) and not apart(none) else none
+
+
+def machine_of(report, rows):
+    """With the device of the base row and the link of the run."""
+    base, side, cpu = base_row(rows), rows.get("unconnected"), report["device"].startswith("cpu")
+    per_column = report["forwards_per_step"] != "one"
+    device = step_of(base, forwards=round(base["sentences_per_s"] / base["pairs_per_s"]) if per_column else 1)
+    device.spread = spread_of(side if side and side["devices"] > 1 else rows["none"], report["rounds"])
+    # A batch reads at most one row per token; on a GPU the whole gradient of the table is sent.
+    tokens = base["real_tokens_per_s"] * base["step_ms"]["median"] / 1e3 / base["devices"] if cpu else 0
+    # The model scales times of two devices, each of which sends the whole buffer.
+    ranks = report["link"]["ranks"]
+    timed = [(row["bytes"], row["us"] * 1e-6 / (2 * (ranks - 1) / ranks)) for row in report["link"]["all_reduce"]]
+    share = 1 / int(report["threads_per_device"]) if cpu else 0
+    return Machine(device, Network.of(report["encoder"], 4, tokens),
+                   Link("the run's", timed=timed, share=share, shared_memory=cpu))
+
+
+def excess(row, base, step):
+    """By term: ms of a measured step beyond the modelled one; the terms add up to the difference."""
+    ms = row["step_ms"]
+    terms = {"collectives": row["exposed_ms"] - 1e3 * step.exposed, "data": ms["data"] - base["step_ms"]["data"]}
+    if apart(row) and apart(base):
+        gathers = min(step.gather / step.exposed * row["exposed_ms"], ms["optimizer"]) if step.gather else 0
+        terms["optimizer"] = ms["optimizer"] - gathers - 1e3 * step.optimizer
+    return {"compute": ms["median"] - 1e3 * step.seconds() - sum(terms.values()), **terms}
+
+
+def blame(terms):
+    """The largest term with the sign of the sum."""
+    return max(terms, key=lambda term: terms[term] * (-1 if sum(terms.values()) < 0 else 1))
+
+
+def notes(rows, device, ranks):
+    """What the base step leaves open."""
+    base, none, side = base_row(rows), rows["none"], rows.get("unconnected")
+    if not apart(base):
+        yield ("It is replayed as a graph, so its phases are not known: forward and backward are taken as 1 : 2, the "
+               "update and the cost of launching several devices' steps as part of them.")
+    elif base is not none:
+        slower = base["step_ms"]["median"] / none["step_ms"]["median"]
+        yield f"Launched op by op beside the others it takes {slower:.2f} times as long as the replayed step of `none`."
+    elif side and apart(side):
+        both, alone = (row["step_ms"]["forward"] + row["step_ms"]["backward"] for row in (side, none))
+        yield f"Unconnected devices compute {both / alone:.2f} times as long as one alone."
+    if device.spread:
+        late = 100 * device.spread * expected_maximum(ranks)
+        yield (f"A rank's step strays by {100 * device.spread:.1f} %, so the slowest of {ranks} is expected to take "
+               f"{late:.1f} % longer than the mean.")
+
+
+def predictions(report):
+    """(strategy, modelled speed-up, measured one, terms) of each; None, None where it was not measured."""
+    rows, ranks = {row["strategy"]: row for row in report["rows"]}, report["link"]["ranks"]
+    machine, none = machine_of(report, rows), rows["none"]
+    for strategy in STRATEGIES:
+        step, row = machine.step(strategy, ranks), rows.get(strategy)
+        modelled = ranks * none["step_ms"]["median"] / 1e3 / step.seconds()
+        yield (strategy, modelled, row and row["pairs_per_s"] / none["pairs_per_s"],
+               row and excess(row, base_row(rows), step))
+
+
+def markdown(report):
+    rows, link = {row["strategy"]: row for row in report["rows"]}, report.get("link")
+    if "none" not in rows or not link:
+        return "No speed-up is predicted: that takes a row of one device, --strategy none, and one of several.\n"
+    device, ranks, (least, *_, most) = machine_of(report, rows).device, link["ranks"], link["all_reduce"]
+    lines = [("strategy", "devices", "speed-up, measured", "speed-up, modelled", "measured over modelled", "to blame")]
+    for strategy, modelled, measured, terms in predictions(report):
+        lines.append((strategy, ranks, "-", f"{modelled:.3f}", "-", "-") if measured is None else (
+            strategy, ranks, f"{measured:.3f}", f"{modelled:.3f}", f"{100 * (measured / modelled - 1):+.1f} %",
+            f"{blame(terms)}, {terms[blame(terms)]:+.2f} of {sum(terms.values()):+.2f} ms"))
+    start = (f"Modelled from the step of `{base_row(rows)['strategy']}` ({phases_of(device, 1)}) and all-reduces of "
+             f"{ranks} ranks in this run: {least['bytes'] / 1024:g} KiB in {least['us']:.1f} us, "
+             f"{most['bytes'] / MIB:g} MiB at {link['GB_per_s']:.2f} GB/s a rank.")
+    end = "To blame: the largest of four terms, which add up to what a step takes longer than the modelled one.\n"
+    return "\n\n".join([" ".join([start, *notes(rows, device, ranks)]), table(*lines), end])
+
+
+if __name__ == "__main__":
+    print(markdown(json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf8"))), end="")
