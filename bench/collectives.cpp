@@ -1,5 +1,7 @@
 // nccl-tests for ringlet: the time of each collective by size, next to gloo's and Open MPI's. See
 // --help.
+#include "collectives.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "collectives_contenders.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/error.h"
 #include "ringlet/core/file.h"
@@ -86,19 +87,19 @@ void measure(const CollectivesOptions& options, const comm::Group& world) {
     for (const std::string& op : options.ops)
       for (const std::int64_t bytes :
            op == "barrier" ? std::vector<std::int64_t>{0} : options.sizes())
-        for (const auto& contender : contenders) {
-          if (!contender->can(op)) continue;
-          const Measurement measured = contender->run(op, bytes, round == 0);
+        for (const Contender& contender : contenders) {
+          if (!contender.can(op)) continue;
+          const Timed timed = contender.run(op, bytes, round == 0);
           if (round == 0)
             rows.push_back({op,
-                            contender->algorithm(),
-                            contender->transport(),
+                            contender.algorithm,
+                            contender.transport,
                             world.size(),
                             bytes,
                             {},
-                            measured.wrong});
+                            timed.wrong});
           std::vector<double>& seconds = rows[at++].seconds;
-          seconds.insert(seconds.end(), measured.seconds.begin(), measured.seconds.end());
+          seconds.insert(seconds.end(), timed.seconds.begin(), timed.seconds.end());
         }
   }
   if (world.rank() != 0) return;

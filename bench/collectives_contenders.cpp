@@ -1,7 +1,11 @@
-#include "collectives_contenders.h"
-
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
 
+#include "collectives.h"
+#include "first_ranks.h"
 #include "repeat.h"
 #include "ringlet/comm/engine.h"
 #include "ringlet/core/backend.h"
@@ -35,102 +39,100 @@ double moved_in_one_memory(const std::string& op, double n) {
   return op == "reduce_scatter" ? n + 1 : n;
 }
 
-class GroupContender final : public Contender {
- public:
-  GroupContender(const CollectivesOptions& options, const comm::Group& world,
-                 std::shared_ptr<Exercise> exercise, comm::GroupOptions group)
-      : options_(options), world_(world), exercise_(std::move(exercise)) {
-    std::vector<int> all;
-    for (int rank = 0; rank < world.size(); ++rank) all.push_back(rank);
-    group_ = world.subgroup(all, group);
-  }
+Contender of_group(const CollectivesOptions& options, const comm::Group& world,
+                   const std::shared_ptr<Exercise>& exercise, const comm::GroupOptions& chosen) {
+  const comm::Group group = first_ranks(world, world.size(), chosen);
+  const bool native = chosen.algorithm == comm::Algorithm::native;
+  const auto can = [=](const std::string& op) {
+    if (comm::is_in_kernel(chosen.algorithm)) return op == "all_reduce";
+    return op != "reduce_scatter" || !native || chosen.transport != comm::TransportKind::gloo;
+  };
+  const auto run = [=, &options, &world](const std::string& op, std::int64_t bytes, bool check) {
+    Timed timed;
+    exercise->prepare(bytes, native);
+    if (check)
+      for (const std::string& count :
+           world.all_gather_bytes(std::to_string(exercise->wrong(op, group))))
+        timed.wrong += std::stoll(count);
+    timed.seconds =
+        repeat(world, exercise->device(), options.seconds, [&] { exercise->run(op, group); });
+    return timed;
+  };
+  return {std::string(name(chosen.algorithm)),
+          std::string(name(group.transport(exercise->device()))), can, run};
+}
 
-  std::string algorithm() const override { return std::string(name(group_.options().algorithm)); }
-  std::string transport() const override {
-    return std::string(name(group_.transport(exercise_->device())));
-  }
-  bool can(const std::string& op) const override {
-    const comm::GroupOptions& its = group_.options();
-    if (comm::is_in_kernel(its.algorithm)) return op == "all_reduce";
-    return op != "reduce_scatter" || its.algorithm != comm::Algorithm::native ||
-           its.transport != comm::TransportKind::gloo;
-  }
+Contender of_copies(const CollectivesOptions& options, const comm::Group& world,
+                    const std::shared_ptr<Exercise>& exercise) {
+  const auto run = [=, &options, &world](const std::string& op, std::int64_t bytes, bool) {
+    exercise->prepare(bytes);
+    return Timed{repeat(world, exercise->device(), options.seconds, [&] { exercise->copy(op); }),
+                 0};
+  };
+  return {"copy", "-", [](const std::string& op) { return op != "barrier"; }, run};
+}
 
-  Measurement run(const std::string& op, std::int64_t bytes, bool check) override {
-    Measurement measurement;
-    exercise_->prepare(bytes, group_.options().algorithm == comm::Algorithm::native);
-    if (check) {
-      const std::int64_t mine = exercise_->wrong(op, group_);
-      for (const std::string& count : world_.all_gather_bytes(std::to_string(mine)))
-        measurement.wrong += std::stoll(count);
+bool has_mpi(const CollectivesOptions& options) {
+  return options.mpi && std::string(RINGLET_BENCH_MPI) != "" && options.dtype == DType::f32 &&
+         std::system("command -v mpirun >/dev/null") == 0;
+}
+
+// A separate program under mpirun, started by rank 0 while the other ranks sleep. It has its own
+// buffers, with the sizes and values of ours.
+Contender of_mpi(const CollectivesOptions& options, const comm::Group& world) {
+  const auto run = [&options, &world](const std::string&, std::int64_t bytes, bool) {
+    Timed timed;
+    if (world.rank() == 0) {
+      const std::string command =
+          str("mpirun --oversubscribe --allow-run-as-root -np ", world.size(), " ",
+              RINGLET_BENCH_MPI, " ", bytes, " ", options.seconds, " 2>&1");
+      FILE* pipe = popen(command.c_str(), "r");
+      RINGLET_CHECK(pipe, "cannot start ", command);
+      std::string text;
+      char part[4096];
+      while (const std::size_t n = std::fread(part, 1, sizeof(part), pipe)) text.append(part, n);
+      RINGLET_CHECK_EQ(pclose(pipe), 0, command, "\n", text);
+      std::istringstream values(text);
+      values >> timed.wrong;
+      for (double seconds; values >> seconds;) timed.seconds.push_back(seconds);
     }
-    measurement.seconds =
-        repeat(world_, exercise_->device(), options_.seconds, [&] { exercise_->run(op, group_); });
-    return measurement;
-  }
-
- private:
-  const CollectivesOptions& options_;
-  comm::Group world_;
-  std::shared_ptr<Exercise> exercise_;
-  comm::Group group_;
-};
-
-class CopyContender final : public Contender {
- public:
-  CopyContender(const CollectivesOptions& options, const comm::Group& world,
-                std::shared_ptr<Exercise> exercise)
-      : options_(options), world_(world), exercise_(std::move(exercise)) {}
-
-  std::string algorithm() const override { return "copy"; }
-  std::string transport() const override { return "-"; }
-  bool can(const std::string& op) const override { return op != "barrier"; }
-  Measurement run(const std::string& op, std::int64_t bytes, bool) override {
-    exercise_->prepare(bytes);
-    return {repeat(world_, exercise_->device(), options_.seconds, [&] { exercise_->copy(op); }), 0};
-  }
-
- private:
-  const CollectivesOptions& options_;
-  comm::Group world_;
-  std::shared_ptr<Exercise> exercise_;
-};
+    world.barrier();
+    return timed;
+  };
+  return {"openmpi", "-", [](const std::string& op) { return op == "all_reduce"; }, run};
+}
 
 }  // namespace
 
-std::vector<std::unique_ptr<Contender>> make_contenders(const CollectivesOptions& options,
-                                                        const comm::Group& world) {
+std::vector<Contender> make_contenders(const CollectivesOptions& options,
+                                       const comm::Group& world) {
+  using comm::Algorithm, comm::TransportKind;
   const auto exercise = std::make_shared<Exercise>(options, world);
-  std::vector<std::unique_ptr<Contender>> contenders;
-  const auto add = [&](comm::TransportKind transport, comm::Algorithm algorithm) {
-    const comm::GroupOptions group{.transport = transport,
-                                   .algorithm = algorithm,
-                                   .timeout = world.options().timeout,
-                                   .segment_bytes = options.segment_bytes};
-    contenders.push_back(std::make_unique<GroupContender>(options, world, exercise, group));
+  std::vector<Contender> contenders;
+  const auto add = [&](TransportKind transport, std::initializer_list<Algorithm> algorithms) {
+    for (const Algorithm algorithm : algorithms)
+      contenders.push_back(of_group(options, world, exercise,
+                                    {.transport = transport,
+                                     .algorithm = algorithm,
+                                     .timeout = world.options().timeout,
+                                     .segment_bytes = options.segment_bytes}));
   };
   const bool all = options.algorithm == "all";
-  if (all || options.algorithm == "direct") add(options.transport, comm::Algorithm::direct);
-  if (all || options.algorithm == "ring") add(options.transport, comm::Algorithm::ring);
-  if ((all || options.algorithm == "in-kernel") && options.why_not_in_kernel().empty()) {
-    add(options.transport, comm::Algorithm::in_kernel_direct);
-    add(options.transport, comm::Algorithm::in_kernel_ring);
-  }
-  const bool native = all || options.algorithm == "native";
+  const auto wanted = [&](const char* name) { return all || options.algorithm == name; };
+  if (wanted("direct")) add(options.transport, {Algorithm::direct});
+  if (wanted("ring")) add(options.transport, {Algorithm::ring});
+  if (wanted("in-kernel") && options.why_not_in_kernel().empty())
+    add(options.transport, {Algorithm::in_kernel_direct, Algorithm::in_kernel_ring});
   if (options.why_not_nccl().empty()) {
-    if (all) {
-      add(comm::TransportKind::nccl, comm::Algorithm::direct);
-      add(comm::TransportKind::nccl, comm::Algorithm::ring);
-    }
-    if (native) add(comm::TransportKind::nccl, comm::Algorithm::native);
+    if (all) add(TransportKind::nccl, {Algorithm::direct, Algorithm::ring});
+    if (wanted("native")) add(TransportKind::nccl, {Algorithm::native});
   }
 #if defined(RINGLET_BENCH_GLOO)
-  if (native && options.device.type == DeviceType::cpu)
-    add(comm::TransportKind::gloo, comm::Algorithm::native);
+  if (wanted("native") && options.device.type == DeviceType::cpu)
+    add(TransportKind::gloo, {Algorithm::native});
 #endif
-  if (options.mpi)
-    if (auto mpi = make_mpi_contender(options, world)) contenders.push_back(std::move(mpi));
-  if (all) contenders.push_back(std::make_unique<CopyContender>(options, world, exercise));
+  if (has_mpi(options)) contenders.push_back(of_mpi(options, world));
+  if (all) contenders.push_back(of_copies(options, world, exercise));
   return contenders;
 }
 

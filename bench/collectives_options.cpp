@@ -1,7 +1,6 @@
-#include "collectives_options.h"
-
 #include <algorithm>
 
+#include "collectives.h"
 #include "program_options.h"
 #include "ringlet/comm/membership.h"
 #include "ringlet/core/backend.h"

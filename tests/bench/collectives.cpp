@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../delayed_device.h"
-#include "ringlet/bench/collectives_contenders.h"
+#include "ringlet/bench/collectives.h"
 #include "ringlet/comm/launch.h"
 
 TEST_SUITE_BEGIN("host");
@@ -34,11 +34,11 @@ struct Result {
 std::vector<Result> run(const CollectivesOptions& options, const std::string& op) {
   std::vector<Result> results;
   const auto rank_main = [&](const comm::Group& world) {
-    for (const auto& contender : make_contenders(options, world)) {
-      if (!contender->can(op)) continue;
-      const Measurement measured = contender->run(op, options.begin, /*check=*/true);
+    for (const Contender& contender : make_contenders(options, world)) {
+      if (!contender.can(op)) continue;
+      const Timed timed = contender.run(op, options.begin, /*check=*/true);
       if (world.rank() == 0)
-        results.push_back({contender->algorithm(), measured.wrong, measured.seconds.size() >= 3});
+        results.push_back({contender.algorithm, timed.wrong, timed.seconds.size() >= 3});
     }
   };
   comm::launch(rank_main, options.ranks, {.ranks = comm::Ranks::threads});
