@@ -151,6 +151,13 @@ TEST_CASE("the fused embedding sum equals gathers, sums, layer_norm and dropout"
   }
 }
 
+TEST_CASE("on a GPU an id without a row adds to no gradient") {
+  if (default_device().type != DeviceType::cuda) return;  // a CPU throws
+  Tensor grad = empty({3, 2});
+  embedding_backward_into({grad, 0}, ones({4, 2}), row_tensor({1, 5, 1, -3}));
+  CHECK(grad.to_vector() == std::vector<float>{0, 0, 2, 2, 0, 0});
+}
+
 TEST_CASE("the embedding sum takes no tokens") {
   const Tensor w = ones({4});
   const EmbeddingTables tables{zeros({3, 4}), zeros({2, 4}), {}};

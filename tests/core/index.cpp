@@ -178,6 +178,19 @@ TEST_CASE_FIXTURE(OnCpu, "a bad index is named, and nothing is written") {
   CHECK(out.to_vector() == x.to_vector());
 }
 
+TEST_CASE("on a GPU an index out of range gathers 0 and scatters nothing") {
+  if (default_device().type != DeviceType::cuda) return;  // a CPU throws
+  const Tensor x = counted({3, 2});
+  const Tensor index = tensor<std::int64_t>({7, 1, -7, 2, 1, 3}, {3, 2});
+  CHECK(gather(x, 0, index).to_vector() ==
+        std::vector<float>{0, x[1].to_vector()[1], 0, x[2].to_vector()[1], x[1].to_vector()[0], 0});
+  Tensor out = zeros({3, 2});
+  scatter_add_(out, 0, index, ones({3, 2}));
+  CHECK(out.to_vector() == std::vector<float>{0, 0, 1, 1, 0, 1});
+  index_add_(out, 0, tensor<std::int64_t>({7, 1, -7}, {3}), ones({3, 2}));
+  CHECK(out.to_vector() == std::vector<float>{0, 0, 2, 2, 0, 1});
+}
+
 TEST_CASE("sums and writes take a source that lies in what they change") {
   const Tensor rows = counted({6, 2});
   const Tensor index = tensor<std::int64_t>({1, 2, 3}, {3});
