@@ -40,7 +40,7 @@ class Builder:
     def programs(self):
         found = sorted(name.removesuffix("_emulated") for name in os.listdir(f"{self.build}/tests/emulated")
                        if name.endswith("_emulated"))
-        return [name for name in found if name not in ("cli", "bench", "mnist", "course")]
+        return [name for name in found if name not in ("cli", "bench", "mnist", "course", "lab")]
 
     @staticmethod
     def target(name):
