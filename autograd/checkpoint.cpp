@@ -2,7 +2,7 @@
 
 #include "ringlet/autograd/engine.h"
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 
 namespace ringlet::autograd {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::bench {
 

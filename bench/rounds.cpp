@@ -10,9 +10,9 @@
 #include "first_ranks.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/processors.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
+#include "ringlet/core/threads/processors.h"
 #include "runner.h"
 
 namespace ringlet::bench {

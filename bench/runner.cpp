@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/graph.h"
-#include "ringlet/core/wait_observer.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/graph.h"
+#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
 

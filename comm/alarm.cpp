@@ -11,7 +11,7 @@
 #include <new>
 #include <thread>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -13,7 +13,7 @@
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/comm/transport.h"
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 
@@ -59,10 +59,9 @@ class Engine {
 
 /// The steps of the collective's schedule, for each of its segments.
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size);
-/// All-reduces of ranks that share a GPU, as one launch there (core/device_objects.h). The ranks
-/// send rank 0 their buffers, as to a peer that only reads. Rank 0 enqueues the launch that writes
-/// all of them.
-/// `timeout` limits a rank's wait for another within the launch.
+/// All-reduces of ranks that share a GPU, as one launch there (core/device/device_objects.h). The
+/// ranks send rank 0 their buffers, as to a peer that only reads. Rank 0 enqueues the launch that
+/// writes all of them. `timeout` limits a rank's wait for another within the launch.
 std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
                                               Timeout timeout);
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::comm {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/comm/group_state.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 

@@ -8,7 +8,7 @@
 
 #include "ringlet/comm/alarm.h"
 #include "ringlet/comm/types.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::comm {
 

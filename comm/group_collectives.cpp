@@ -4,7 +4,7 @@
 
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

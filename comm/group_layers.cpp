@@ -1,7 +1,7 @@
 // Layers over a group's collectives: sums of bf16 and f16 in f32, and several tensors as one.
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

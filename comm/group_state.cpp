@@ -5,8 +5,8 @@
 #include <ostream>
 
 #include "ringlet/comm/trace.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
 

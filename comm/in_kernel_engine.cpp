@@ -1,9 +1,9 @@
 #include <map>
 
 #include "ringlet/comm/engine.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/device_objects.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/device_objects.h"
 
 namespace ringlet::comm {
 namespace {

@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "ringlet/comm/launch_processes.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {

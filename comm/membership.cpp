@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "ringlet/comm/group_state.h"
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "ringlet/comm/call.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::comm {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::comm {
 namespace {

@@ -17,9 +17,9 @@
 #include <span>
 #include <string>
 
-#include "ringlet/core/device_objects.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/host_device.h"
+#include "ringlet/core/device/device_objects.h"
 #include "ringlet/cuda/peer_view.h"
 
 namespace ringlet::cuda {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/nearest.h"
+#include "ringlet/core/base/nearest.h"
 
 namespace ringlet::nn {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "ringlet/core/thread.h"
+#include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/bounded_queue.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/data/token_cache.h"

@@ -11,8 +11,8 @@
 #include <sstream>
 #include <system_error>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::train {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::train {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "ringlet/core/file.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::train {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/svg.h"
 
 namespace ringlet::train {

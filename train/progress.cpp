@@ -7,7 +7,7 @@
 #include <ostream>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::train {
 

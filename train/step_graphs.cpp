@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/quote.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/random.h"
 
 namespace ringlet::train {
 namespace {

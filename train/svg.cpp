@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train::svg {
 namespace {

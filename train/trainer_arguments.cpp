@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/core/quote.h"
 
 namespace ringlet::train {
 

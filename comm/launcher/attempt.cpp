@@ -9,7 +9,7 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/launcher/local_rank.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

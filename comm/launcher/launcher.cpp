@@ -6,7 +6,7 @@
 
 #include "ringlet/comm/launcher/attempt.h"
 #include "ringlet/comm/launcher/process.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "ringlet/comm/launcher/signals.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "ringlet/comm/store.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -15,8 +15,8 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <thread>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -12,7 +12,7 @@
 #include <map>
 #include <sstream>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 

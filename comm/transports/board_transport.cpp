@@ -8,7 +8,7 @@
 #include <exception>
 #include <thread>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -6,7 +6,7 @@
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo_watchdog.h"
 #include "ringlet/comm/transports/store_progress.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

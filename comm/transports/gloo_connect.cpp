@@ -12,7 +12,7 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/transports/gloo.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

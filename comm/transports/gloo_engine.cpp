@@ -7,7 +7,7 @@
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/combine.h"
 
 namespace ringlet::comm {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <thread>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::comm {
 namespace {

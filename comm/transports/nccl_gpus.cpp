@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::comm {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {

@@ -1,9 +1,9 @@
 #include "ringlet/comm/transports/nccl_rank.h"
 
 #include "ringlet/comm/transports/nccl_gpus.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
 

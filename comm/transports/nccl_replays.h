@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "ringlet/comm/transports/nccl_watchdog.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <exception>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 

@@ -11,7 +11,7 @@
 
 #include "ringlet/comm/transports/nccl_communicator.h"
 #include "ringlet/comm/transports/store_progress.h"
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "ringlet/comm/transports/board.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/pages.h"
-#include "ringlet/core/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -1,7 +1,7 @@
 // Memory of the cpu devices: a caching best-fit allocator over mappings, one allocator per device.
 // Mappings are private, in huge pages if the system has them. Once the process has peers that map
 // its memory, new mappings are memfds.
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,11 +16,11 @@
 #include <set>
 #include <thread>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/cpu/register.h"
 #include "ringlet/core/cpu/scratch.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/memory.h"
+#include "ringlet/core/device/memory.h"
 
 namespace ringlet {
 namespace {

@@ -7,7 +7,7 @@
 #include "ringlet/core/cpu/gemm.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

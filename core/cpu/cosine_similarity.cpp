@@ -2,7 +2,7 @@
 
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/dot.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

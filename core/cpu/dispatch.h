@@ -1,8 +1,8 @@
 // From a dtype tag to a C++ type inside a kernel.
 #pragma once
 
-#include "ringlet/core/dtype.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 

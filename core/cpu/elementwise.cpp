@@ -4,7 +4,7 @@
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/elementwise_binary.h"
 #include "ringlet/core/cpu/simd_math.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "ringlet/core/cpu/gemm_product.h"
 #include "ringlet/core/cpu/kept_operand.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 

@@ -1,8 +1,8 @@
 // Arguments of products: the operands, and the function that receives the result.
 #pragma once
 
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet {
 class Storage;

@@ -4,7 +4,7 @@
 #include "ringlet/core/cpu/index_elements.h"
 #include "ringlet/core/cpu/permute.h"
 #include "ringlet/core/cpu/scatter.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

@@ -4,7 +4,7 @@
 #include "ringlet/core/cpu/layer_norm_backward.h"
 #include "ringlet/core/cpu/layer_norm_row.h"
 #include "ringlet/core/cpu/scratch.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

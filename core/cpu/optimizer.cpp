@@ -2,10 +2,10 @@
 
 #include <type_traits>
 
-#include "ringlet/core/clip.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/ops/clip.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

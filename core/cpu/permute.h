@@ -3,8 +3,8 @@
 
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/index_elements.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/permutation.h"
+#include "ringlet/core/ops/permutation.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

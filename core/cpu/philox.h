@@ -1,5 +1,5 @@
 // Philox words in vectors: blocks in adjacent 64-bit lanes, two registers of them interleaved.
-// Every instruction set gives the words of philox() in core/philox.h.
+// Every instruction set gives the words of philox() in core/base/philox.h.
 //
 // Blocks of one kernel differ in one or two of their four counters. Most of the first three rounds
 // is therefore the same for a whole row and computed once (philox_row.h, philox_rows.h). Each block
@@ -12,8 +12,8 @@
 
 #include <utility>
 
+#include "ringlet/core/base/philox.h"
 #include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/philox.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 

@@ -3,7 +3,7 @@
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/ops/softmax.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 

@@ -3,8 +3,8 @@
 // integers. Comparisons give u8 (0 or 1).
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -2,9 +2,9 @@
 
 #include <atomic>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/quote.h"
 
 namespace ringlet {
 

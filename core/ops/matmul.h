@@ -5,9 +5,9 @@
 // adds it unrounded: the two sums differ by at most 2^-8 |bias|.
 #pragma once
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/random.h"
 
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet {
 

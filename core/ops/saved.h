@@ -1,7 +1,7 @@
 // Tensors that a forward stores for its backward.
 #pragma once
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

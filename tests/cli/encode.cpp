@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/train/npy.h"
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"

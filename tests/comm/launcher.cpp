@@ -15,8 +15,8 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/output.h"
 #include "ringlet/comm/launcher/process.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 
 TEST_SUITE_BEGIN("host");

@@ -4,9 +4,9 @@
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/tests/device.h"
 #include "ringlet/tests/emulated/emulated.h"

@@ -5,7 +5,7 @@
 #include "../device.h"
 #include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 

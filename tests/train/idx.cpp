@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 
 using namespace ringlet;

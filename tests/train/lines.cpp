@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 #include "ringlet/train/data/text.h"
 

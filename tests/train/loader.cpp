@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "../files.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/token_cache.h"
 #include "ringlet/train/parallel/encode_together.h"
 #include "words.h"

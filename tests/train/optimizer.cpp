@@ -12,7 +12,7 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/optimizer.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 #include "ringlet/train/data/readers.h"
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <system_error>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "ringlet/comm/environment.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/train/cli/of_option.h"
 
 namespace ringlet::cli {

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/backend.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/cpu/pages.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/machine.h"

@@ -1,7 +1,7 @@
 #include "ringlet/train/cli/machine.h"
 
 #include "commit.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::cli {
 

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/number_in.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ringlet/comm/environment.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/cli/number_in.h"
 
 namespace ringlet::cli {

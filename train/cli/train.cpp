@@ -8,8 +8,8 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/cli/existing_device.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"

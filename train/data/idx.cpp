@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/text.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/train/data/csv.h"
 #include "ringlet/train/data/jsonl.h"
 #include "ringlet/train/data/text.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/data/worlds.h"
 
 namespace ringlet::train {

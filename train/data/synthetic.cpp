@@ -10,8 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/data/permutation.h"
 #include "ringlet/train/data/scenes.h"
 #include "ringlet/train/data/strokes.h"

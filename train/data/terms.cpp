@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-#include "ringlet/core/without_link.h"
+#include "ringlet/core/io/without_link.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/loader.h"

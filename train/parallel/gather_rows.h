@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ringlet/comm/group.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::train {
 

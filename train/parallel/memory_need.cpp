@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/comm/types.h"
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::train {
 namespace {

@@ -1,7 +1,7 @@
 #include "ringlet/train/parallel/strategy_name.h"
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::train {
 

@@ -1,9 +1,9 @@
 // Our own op gradchecked, then our own module trained on a wave: alone, and on two ranks.
 #include <iostream>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "nn/module.h"
-#include "ringlet/core/eigen.h"
+#include "ringlet/core/tensor/eigen.h"
 #include "snake.h"
 
 Variable column(const std::vector<float>& values) {  // (N, 1)

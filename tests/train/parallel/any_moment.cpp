@@ -6,8 +6,8 @@
 
 #include "../../files.h"
 #include "every_strategy.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/parallel/data_parallel.h"
 
 using namespace ringlet;

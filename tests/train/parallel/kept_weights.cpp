@@ -4,7 +4,7 @@
 
 #include "../graph_device.h"
 #include "every_strategy.h"
-#include "ringlet/core/dlpack.h"
+#include "ringlet/core/tensor/dlpack.h"
 #include "ringlet/train/parallel/data_parallel.h"
 
 using namespace ringlet;
