@@ -7,8 +7,8 @@
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"
+#include "ringlet/train/encode_together.h"
 #include "ringlet/train/loader.h"
-#include "ringlet/train/parallel/encode_together.h"
 #include "ringlet/train/parallel/gather_rows.h"
 #include "ringlet/train/statistics.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/loader.h"
-#include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/schedule.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/task.h"

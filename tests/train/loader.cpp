@@ -11,7 +11,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/token_cache.h"
-#include "ringlet/train/parallel/encode_together.h"
+#include "ringlet/train/encode_together.h"
 #include "words.h"
 
 using namespace ringlet;

@@ -19,8 +19,8 @@
 #include "ringlet/train/cli/output.h"
 #include "ringlet/train/cli/timeout.h"
 #include "ringlet/train/data/lines.h"
+#include "ringlet/train/encode_together.h"
 #include "ringlet/train/npy.h"
-#include "ringlet/train/parallel/encode_together.h"
 #include "ringlet/train/progress.h"
 
 namespace ringlet::cli {

@@ -12,7 +12,6 @@
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/core/threads/processors.h"
-#include "ringlet/models/transformer.h"
 #include "ringlet/nn/clone.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
@@ -29,21 +28,12 @@ Tensor seen_from(Device device, const Tensor& tensor) {
   return Tensor(std::move(alias), tensor.storage_offset(), tensor.shape(), tensor.dtype());
 }
 
-/// A copy computes as the module does by now.
-void follow_settings(nn::Module& module, nn::Module& copy) {
-  const auto transformers_of = [](nn::Module& above) {
-    std::vector<models::Transformer*> all;
-    above.visit([&](const std::string&, nn::Module& below) {
-      if (auto* transformer = dynamic_cast<models::Transformer*>(&below))
-        all.push_back(transformer);
-    });
-    return all;
-  };
-  const auto from = transformers_of(module), to = transformers_of(copy);
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    to[i]->set_compute_dtype(from[i]->compute_dtype());
-    to[i]->set_checkpointing(from[i]->checkpointing());
-  }
+void take_settings(nn::Module& module, nn::Module& copy) {
+  std::vector<const nn::Module*> originals;
+  module.visit([&](const std::string&, nn::Module& below) { originals.push_back(&below); });
+  std::size_t next = 0;
+  copy.visit(
+      [&](const std::string&, nn::Module& below) { below.take_settings(*originals[next++]); });
 }
 
 /// Backward of a value that came from several devices. Its inputs are the leaves that their
@@ -138,7 +128,7 @@ void Replicas::send_buffers() {
 }
 
 void Replicas::send_settings() {
-  for (std::size_t d = 1; d < modules_.size(); ++d) follow_settings(module_, *modules_[d]);
+  for (std::size_t d = 1; d < modules_.size(); ++d) take_settings(module_, *modules_[d]);
   for (const Replica& replica : replicas_)
     for (std::size_t i = 0; i < own_.size(); ++i)
       replica.parameters[i].set_requires_grad(own_[i].state->requires_grad);

@@ -98,7 +98,7 @@ void RankStrategy::detach() {
 }
 
 nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
-  if (!dynamic_cast<models::Loss*>(&module)) return {};
+  if (!module.is_loss()) return {};
   return {{}, [this](nn::Module& left) { reach_.ran(left); }, {}};
 }
 

@@ -12,8 +12,8 @@
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/evaluator.h"
-#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
+#include "ringlet/train/sentence_data_parallel.h"
 #include "ringlet/train/trainer.h"
 #include "tiny.h"
 
@@ -320,7 +320,7 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
   tiny::Model model;
   const tiny::Model alone;
   const Device second = tiny::devices(2)[1];
-  const DataParallel parallel(*model.loss, tiny::devices(2));
+  const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
   const Evaluators evaluators;
   const auto computes = [&](const auto& body) {
     const auto before = memory_stats(second).allocations;

@@ -1,11 +1,11 @@
-#include "ringlet/train/parallel/attached_strategy.h"
+#include "ringlet/train/attached_strategy.h"
 
 #include <algorithm>
 
-#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
+#include "ringlet/train/sentence_data_parallel.h"
 
 namespace ringlet::train {
 
@@ -17,10 +17,9 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
     strategy_ = std::move(parallel);
   };
   if (strategy == Strategy::dp) {
-    auto* loss = dynamic_cast<models::Loss*>(&module);
-    if (!loss) fail_input("strategy dp: expected a loss over batches of sentences");
-    const auto parallel = std::make_shared<DataParallel>(
-        *loss, devices, DataParallelOptions{options.timed, options.average, options.on_note});
+    if (!module.is_loss()) fail_input("strategy dp: expected a loss over batches of sentences");
+    const auto parallel = std::make_shared<SentenceDataParallel>(
+        module, devices, DataParallelOptions{options.timed, options.average, options.on_note});
     exchanging_ = [parallel] { return parallel->seconds_exchanging(); };
     keep(parallel);
   } else if (strategy == Strategy::ddp) {

@@ -1,4 +1,4 @@
-#include "ringlet/train/parallel/encode_together.h"
+#include "ringlet/train/encode_together.h"
 
 #include <string_view>
 #include <unordered_map>
