@@ -117,7 +117,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--rounds", o.rounds, "rounds, interleaved over strategies")
       ->check(cli::number_in(1, 1000))
       ->capture_default_str();
-  app.add_option("--warmup", o.warmup, "steps of each round that are not timed")
+  app.add_option("--warmup", o.warmup,
+                 "steps of each round that are not timed; more follow while a step maps memory")
       ->check(cli::number_in(0, 1000))
       ->capture_default_str();
   app.add_option("--dtype", dtype, "f32 or bf16")

@@ -80,7 +80,7 @@ std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs) {
 Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
                          const comm::Group& group, int idle_steps = 0) {
   Runner runner(options, plan, group);
-  for (int i = 0; i < options.warmup; ++i) runner.warm_up();
+  runner.warm_up(options.warmup);
   group.barrier();
   const std::unique_ptr<StepProfile> profile =
       options.profile ? make_profile(options.device, options.batch) : nullptr;

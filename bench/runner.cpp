@@ -68,6 +68,24 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
                                [](const std::string& line) { std::cerr << line << std::endl; }});
 }
 
+void Runner::warm_up(int steps) {
+  for (int i = 0; i < steps; ++i) step(false);
+  constexpr int kMost = 8;
+  for (int i = 0; steps > 0 && i < kMost && maps_memory(); ++i) {
+  }
+}
+
+bool Runner::maps_memory() {
+  const auto mapped = [&] {
+    return std::pair(resource_use().mapped_bytes, memory_stats(device_).system_allocations);
+  };
+  const auto before = mapped();
+  step(true);
+  const std::vector<std::string> ranks =
+      group_.all_gather_bytes(mapped() == before ? "" : "mapped");
+  return std::ranges::any_of(ranks, [](const std::string& rank) { return !rank.empty(); });
+}
+
 void Runner::start_timing() {
   optimizer_.check_steps();
   before_ = group_.stats();

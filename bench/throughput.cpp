@@ -119,7 +119,7 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
     std::fflush(stdout);
     return;
   }
-  const int steps = options.warmup + options.steps;
+  const int steps = options.warmup + 1 + options.steps;  // the last of the warm-up at least twice
   const double flops = flops_per_step(options, data.tokens_per_pair);
   const double seconds =
       options.rounds * static_cast<double>(plans.size()) *
