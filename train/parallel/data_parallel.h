@@ -45,7 +45,7 @@ class DataParallel {
   DataParallel& operator=(const DataParallel&) = delete;
 
   /// Calls part(replica, d) for every device d concurrently, each on its thread. The replica of
-  /// device 0 is the module itself. Each value is (), on its device. Returns their sum, whose
+  /// device 0 is the module itself. Each value is (), on its device. Returns their sum; its
   /// backward runs on all devices.
   using Part = std::function<Variable(nn::Module& replica, std::size_t d)>;
   Variable sum(const Part& part);
