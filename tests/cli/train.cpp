@@ -123,9 +123,9 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
                0);
     return column(folder / steps / "metrics.jsonl", "sts-dev_spearman_cosine").back();
   };
-  // Random weights already score 0.797 by the words that both sentences share. A first step with
-  // rate 0 gives that score. 100 steps reach 0.8525; the test requires half of the gain.
-  CHECK(score("100") > score("1") + 0.028);
+  // Random weights already score 0.779 by the words that both sentences share. A first step with
+  // rate 0 gives that score. 100 steps reach 0.866; the test requires half of the gain.
+  CHECK(score("100") > score("1") + 0.043);
 }
 
 TEST_CASE("activations in bf16 train other bits, and what is written is f32 all the same") {
