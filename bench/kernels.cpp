@@ -23,7 +23,7 @@
 #include "ringlet/core/parallel.h"
 #include "ringlet/core/random.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 namespace {

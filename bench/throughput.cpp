@@ -69,7 +69,7 @@ nlohmann::ordered_json settings(const ThroughputOptions& options, const std::str
                              {"device", str(options.device)},
                              {"transport", comm::name(options.transport)},
                              {"algorithm", comm::name(options.algorithm)},
-                             {"step_graphs", options.step_graphs},
+                             {"step_graphs", train::kStepGraphModes(options.step_graphs)},
                              {"commit", cli::commit()},
                              {"matmul_precision", options.precision},
                              {"threads_per_device", std::to_string(options.threads)},

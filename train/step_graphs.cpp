@@ -4,7 +4,6 @@
 
 #include "ringlet/core/error.h"
 #include "ringlet/core/kernel.h"
-#include "ringlet/core/quote.h"
 #include "ringlet/core/random.h"
 
 namespace ringlet::train {
@@ -34,12 +33,6 @@ class KeysInUse {
 bool has_grad(const nn::Parameter& parameter) { return parameter.state()->has_grad; }
 
 }  // namespace
-
-StepGraphMode parse_step_graphs(const std::string& name) {
-  if (name == "auto") return StepGraphMode::automatic;
-  if (name == "off") return StepGraphMode::off;
-  fail_input("unknown step graphs ", quote(name), "; expected ", kStepGraphModes);
-}
 
 StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
                        StepGraphsOptions options)

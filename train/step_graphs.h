@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringlet/core/graph.h"
+#include "ringlet/core/names.h"
 #include "ringlet/core/random.h"
 #include "ringlet/core/recently_used.h"
 #include "ringlet/nn/module.h"
@@ -19,9 +20,7 @@
 namespace ringlet::train {
 
 enum class StepGraphMode { automatic, off };
-inline constexpr const char* kStepGraphModes = "auto or off";
-/// InputError with the known names.
-StepGraphMode parse_step_graphs(const std::string& name);
+inline constexpr Names<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
 
 struct StepGraphsOptions {
   StepGraphMode mode = StepGraphMode::automatic;

@@ -5,7 +5,7 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 

@@ -15,8 +15,7 @@
 #include "ringlet/core/backend.h"
 #include "ringlet/core/error.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/exit.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 namespace {
