@@ -6,8 +6,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/peer_view.h"
-#include "ringlet/train/cli/number_in.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 

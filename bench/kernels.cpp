@@ -23,7 +23,7 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 namespace {

@@ -10,8 +10,7 @@
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/train/cli/number_in.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 namespace {
@@ -91,12 +90,10 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_flag(
       "--profile", o.profile,
       "where a step of the first rank goes, kernel by kernel, and what each needs at least");
-  app.add_option(
-         "--step-graphs", o.step_graphs,
-         "auto or off: whether a GPU's steps are captured and replayed; those of a profile and of "
-         "several devices are not")
-      ->check(CLI::IsMember({"auto", "off"}))
-      ->capture_default_str();
+  cli::add_choice(
+      app, "--step-graphs", o.step_graphs, train::kStepGraphModes,
+      "auto or off: whether a GPU's steps are captured and replayed; those of a profile and of "
+      "several devices are not");
   app.add_option("--idle-steps", o.idle_steps,
                  "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
                  "it idles; 0: none")

@@ -64,7 +64,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
   if (device_.type == DeviceType::cpu || options.profile || plan.devices > 1) return;
   graphs_.emplace(
       source_->loss(), optimizer_, device_,
-      train::StepGraphsOptions{train::parse_step_graphs(options.step_graphs), options.dtype,
+      train::StepGraphsOptions{options.step_graphs, options.dtype,
                                [](const std::string& line) { std::cerr << line << std::endl; }});
 }
 
@@ -231,7 +231,7 @@ std::vector<Plan> plan_rows(const ThroughputOptions& options) {
   const auto add = [&](const std::string& name) {
     if (name == "unconnected")
       rows.push_back({name, train::Strategy::none, options.devices, false});
-    else if (const train::Strategy strategy = train::parse_strategy(name);
+    else if (const train::Strategy strategy = train::kStrategies.parse(name);
              strategy == train::Strategy::none)
       rows.push_back({name, strategy, 1, true});
     else

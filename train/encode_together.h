@@ -1,4 +1,4 @@
-// Encoding by all ranks of a group together.
+// Encoding by all ranks of a group together, and the rows that they computed separately.
 #pragma once
 
 #include <span>
@@ -9,6 +9,10 @@
 #include "ringlet/models/sentence_encoder.h"
 
 namespace ringlet::train {
+
+/// Every rank has filled some rows of `table` (f32, on a CPU) and left zeros in the rest; one rank
+/// fills each row. Gives all rows to all ranks, bit for bit.
+void gather_rows(Tensor& table, const comm::Group& group);
 
 /// Texts divided among `parts`: each distinct text goes to one part, near-equal in bytes.
 struct DealtTexts {

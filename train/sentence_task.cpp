@@ -107,7 +107,7 @@ UpdateArguments SentenceTask::arguments() const {
   UpdateArguments all{
       {kRowsOfAStep, str(options.rows_per_step())},
       {kOrder, options.shuffle ? "shuffled" : "as given"},
-      {"--dealing", options.dealing == Dealing::round_robin ? "round_robin" : "proportional"},
+      {"--dealing", str(kDealings(options.dealing))},
       {"rows that share a text in a batch", options.no_duplicates ? "none" : "allowed"},
       {"--max-length", options.max_length > 0 ? str(options.max_length) : "none"},
       {"--padded", options.padded ? "true" : "false"},

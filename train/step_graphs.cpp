@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/quote.h"
 #include "ringlet/core/device/kernel.h"
 #include "ringlet/core/tensor/random.h"
 
@@ -34,12 +33,6 @@ class KeysInUse {
 bool has_grad(const nn::Parameter& parameter) { return parameter.state()->has_grad; }
 
 }  // namespace
-
-StepGraphMode parse_step_graphs(const std::string& name) {
-  if (name == "auto") return StepGraphMode::automatic;
-  if (name == "off") return StepGraphMode::off;
-  fail_input("unknown step graphs ", quote(name), "; expected ", kStepGraphModes);
-}
 
 StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
                        StepGraphsOptions options)

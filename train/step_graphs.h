@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/core/base/names.h"
 #include "ringlet/core/base/recently_used.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/tensor/random.h"
@@ -19,9 +20,7 @@
 namespace ringlet::train {
 
 enum class StepGraphMode { automatic, off };
-inline constexpr const char* kStepGraphModes = "auto or off";
-/// InputError with the known names.
-StepGraphMode parse_step_graphs(const std::string& name);
+inline constexpr Names<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
 
 struct StepGraphsOptions {
   StepGraphMode mode = StepGraphMode::automatic;

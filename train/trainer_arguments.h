@@ -17,10 +17,7 @@
 namespace ringlet::train {
 
 enum class OptimizerKind { adamw, sgd };
-inline constexpr const char* kOptimizerNames = "adamw or sgd";
-/// InputError with the known names.
-OptimizerKind parse_optimizer(const std::string& name);
-const char* optimizer_name(OptimizerKind kind);
+inline constexpr Names<OptimizerKind, 2> kOptimizers{"optimizer", {"adamw", "sgd"}};
 
 struct TrainingArguments {
   /// The folder of metrics.jsonl and checkpoints, and of the evaluators' tables below "eval";

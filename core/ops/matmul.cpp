@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/base/quote.h"
+#include "ringlet/core/base/names.h"
 #include "ringlet/core/ops/accumulator.h"
 
 namespace ringlet {
@@ -13,6 +13,8 @@ constinit Kernel<SumRowsArgs> sum_rows_kernel("sum_rows");
 constinit Kernel<GeluBackwardArgs> gelu_backward_kernel("gelu_backward");
 
 namespace {
+
+constexpr Names<MatmulPrecision, 3> kPrecisions{"matmul precision", {"highest", "high", "medium"}};
 
 std::atomic<MatmulPrecision> precision_in_use{MatmulPrecision::highest};
 
@@ -120,17 +122,8 @@ void check_sums(const char* op, const Tensor& out, const Tensor& grad) {
 void set_matmul_precision(MatmulPrecision precision) { precision_in_use = precision; }
 MatmulPrecision matmul_precision() { return precision_in_use; }
 
-MatmulPrecision parse_matmul_precision(std::string_view name) {
-  for (const auto precision :
-       {MatmulPrecision::highest, MatmulPrecision::high, MatmulPrecision::medium})
-    if (name == precision_name(precision)) return precision;
-  fail_input("unknown matmul precision ", quote(name), "; expected highest, high or medium");
-}
-
-const char* precision_name(MatmulPrecision precision) {
-  constexpr const char* kNames[] = {"highest", "high", "medium"};
-  return kNames[static_cast<int>(precision)];
-}
+MatmulPrecision parse_matmul_precision(std::string_view name) { return kPrecisions.parse(name); }
+std::string_view precision_name(MatmulPrecision precision) { return kPrecisions(precision); }
 
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   Shape shape;

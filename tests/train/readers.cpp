@@ -126,19 +126,6 @@ TEST_CASE("a file may lack columns that others rename, if it makes sense without
                        "a.csv:1: no column 'hypothesis' to use as 'sentence2'", InputError);
 }
 
-TEST_CASE("detected properties can be given as options instead") {
-  ReadOptions options;
-  options.layout = Layout::columns;  // gold_label is then an ordinary column
-  CHECK(read("sentence1,sentence2,gold_label\na,b,neutral\n", options).target() == Target::none);
-  options.layout = Layout::nli;
-  CHECK_THROWS_WITH_AS(read("sentence1,sentence2,label\na,b,0\n", options),
-                       "a.csv:1: expected a column 'gold_label', found sentence1, sentence2, label",
-                       InputError);
-  options = {};
-  options.format = Format::csv;
-  CHECK_EQ(read("sentence1,sentence2\n\"a\tb\",c\n", options, "a.tsv").texts(0)[0], "a\tb");
-}
-
 TEST_CASE("a score scale says what the best score is") {
   ReadOptions options;
   options.score_scale = 5;

@@ -15,8 +15,7 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/exit.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 namespace {

@@ -73,7 +73,7 @@ TEST_CASE(
     for (const Way& way : kAll) {
       CAPTURE(way.name);
       CAPTURE(how.accumulation);
-      CAPTURE(optimizer_name(how.optimizer));
+      CAPTURE(kOptimizers(how.optimizer));
       const TemporaryFolder folder;
       TrainingArguments args = arguments(way, how.accumulation);
       args.optimizer = how.optimizer;
@@ -305,8 +305,8 @@ TEST_CASE("evaluated while it learns, a model has the figures of one device, at 
                                     Strategy::fsdp, Strategy::none}) {
       if (strategy == Strategy::none && n > 1) continue;
       CAPTURE(n);
-      CAPTURE(strategy_name(strategy));
-      const auto figures = evaluate_while_training({strategy_name(strategy), strategy, n});
+      CAPTURE(kStrategies(strategy));
+      const auto figures = evaluate_while_training({kStrategies(strategy).data(), strategy, n});
       REQUIRE(figures.size() == 3);
       CHECK(figures[0] != figures[1]);
       CHECK(figures[1] != figures[2]);

@@ -536,7 +536,7 @@ TEST_CASE("gradients are sums, also those of several backwards, with and without
 TEST_CASE("a step is refused while no_sync has left gradients that were not summed") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     for (const int n : {1, 2}) {
-      CAPTURE(strategy_name(strategy));
+      CAPTURE(kStrategies(strategy));
       CAPTURE(n);
       launch(n, [&](const comm::Group& group) {
         Stack stack(1, 8);
@@ -575,7 +575,7 @@ TEST_CASE("a module without parameters is refused") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     launch(2, [&](const comm::Group& group) {
       Nothing nothing;
-      const std::string name = strategy_name(strategy);
+      const std::string name(kStrategies(strategy));
       CHECK(message([&] { AttachedStrategy(strategy, nothing, group, {}); }) ==
             "[" + name + "] the module has no parameters");
     });
@@ -585,7 +585,7 @@ TEST_CASE("a module without parameters is refused") {
 TEST_CASE("averaged, gradients are the mean over the ranks, those of several backwards added") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     for (const bool pause : {false, true}) {
-      CAPTURE(strategy_name(strategy));
+      CAPTURE(kStrategies(strategy));
       CAPTURE(pause);
       launch(3, [&](const comm::Group& group) {
         Stack stack(1, 3 * 4096);
@@ -613,7 +613,7 @@ TEST_CASE("averaged, gradients are the mean over the ranks, those of several bac
 TEST_CASE("a batch that is cut for another number of ranks than are summed over is refused") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     for (const bool average : {false, true}) {
-      CAPTURE(strategy_name(strategy));
+      CAPTURE(kStrategies(strategy));
       CAPTURE(average);
       launch(2, [&](const comm::Group& group) {
         tiny::Model model;
