@@ -9,7 +9,8 @@ namespace ringlet::comm {
 
 NcclRank::NcclRank(const Membership& membership, Transport& host)
     : membership_(membership), host_(make_schedule_engine(host, membership.rank, membership.size)) {
-  meeting_.schedule = barrier_schedule(membership.rank, membership.size);
+  meeting_.schedule =
+      make_schedule(Op::barrier, Algorithm::direct, membership.rank, membership.size);
   meeting_.pieces = Pieces(1);
   meeting_.buffer = empty({0}, DType::u8, Device{});
 }
