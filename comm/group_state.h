@@ -51,7 +51,7 @@ struct GroupState {
                                    ReduceOp reduce = ReduceOp::sum, int root = 0) const;
   /// Null in together(), which runs it later.
   std::shared_ptr<Collective> start(std::shared_ptr<Collective> collective);
-  /// Starts a reduction; sums of bf16 and f16 in f32 if the engine would round partial sums.
+  /// Starts a reduction; sums of bf16 and f16 in f32 if partial sums would be rounded.
   std::shared_ptr<Collective> reduce(std::shared_ptr<Collective> collective);
   /// For a caller that waits: does not wake the group's thread.
   void run_now(std::shared_ptr<Collective> collective);
@@ -74,9 +74,8 @@ struct GroupState {
   void order_replays(Device device);
 
   Membership member;
-  GroupOptions options;  // as given, but `transport` is the one in use
-  TransportKind asked_for = TransportKind::automatic;
-  TransportKind host_kind = TransportKind::automatic;
+  GroupOptions options;
+  TransportKind host_kind;
   std::unique_ptr<Transport> host;  // for CPU tensors, and for all tensors if host_kind is thread
   std::unique_ptr<Transport> nccl;  // for tensors on GPUs, unless null; uses `host`
   std::map<Device, GroupStream> streams;
