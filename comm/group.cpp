@@ -1,3 +1,4 @@
+// Makes a group's transports and engines, and chooses among them; makes subgroups.
 #include "ringlet/comm/group.h"
 
 #include <algorithm>
@@ -46,6 +47,18 @@ Engine& GroupState::engine(Algorithm algorithm, Device device) const {
   if (is_in_kernel(algorithm)) return *in_kernel;
   if (algorithm == Algorithm::native) return *(uses_nccl(device) ? nccl : host)->engine();
   return uses_nccl(device) ? *over_nccl : *over_host;
+}
+
+std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) const {
+  constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
+                         kLeastOfDevice = std::int64_t{4} << 20;
+  constexpr std::int64_t kMostOnDevice = 4;
+  // On a device, launches cost more than the cache gains.
+  if (device.type != DeviceType::cpu && options.segment_bytes == 0)
+    return std::clamp<std::int64_t>(longest_bytes / kLeastOfDevice, 1, kMostOnDevice);
+  // A segment of this size is still in the cache when its result comes back.
+  const std::int64_t most = options.segment_bytes > 0 ? options.segment_bytes : kMostOfCpu;
+  return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
 
 Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,

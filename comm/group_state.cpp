@@ -15,18 +15,6 @@ GroupStream::GroupStream(Device device) : stream(device), end(std::make_shared<E
   id = ++streams;
 }
 
-std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) const {
-  constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
-                         kLeastOfDevice = std::int64_t{4} << 20;
-  constexpr std::int64_t kMostOnDevice = 4;
-  // On a device, launches cost more than the cache gains.
-  if (device.type != DeviceType::cpu && options.segment_bytes == 0)
-    return std::clamp<std::int64_t>(longest_bytes / kLeastOfDevice, 1, kMostOnDevice);
-  // A segment of this size is still in the cache when its result comes back.
-  const std::int64_t most = options.segment_bytes > 0 ? options.segment_bytes : kMostOfCpu;
-  return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
-}
-
 std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
                                              ReduceOp reduce, int root) const {
   const Device device = buffer.device();

@@ -42,7 +42,13 @@ struct GroupState {
     if (nccl) host.reset();
   }
 
+  // ---- the choice of an engine (group.cpp)
+
   bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
+  Algorithm algorithm(Op op, Device device) const;
+  Engine& engine(Algorithm algorithm, Device device) const;
+  /// Into how many segments a collective cuts pieces of this size.
+  std::int64_t segments(Device device, std::int64_t longest_bytes) const;
 
   // ---- from a call to its end
 
@@ -56,9 +62,6 @@ struct GroupState {
   /// For a caller that waits: does not wake the group's thread.
   void run_now(std::shared_ptr<Collective> collective);
 
-  Algorithm algorithm(Op op, Device device) const;
-  Engine& engine(Algorithm algorithm, Device device) const;
-  std::int64_t segments(Device device, std::int64_t longest_bytes) const;
   void enter(Collective& collective);
   void run(const std::shared_ptr<Collective>& collective);
   /// Ends a failed collective: its tensors are released after the work that it has enqueued.

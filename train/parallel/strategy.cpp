@@ -6,6 +6,7 @@
 #include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
+
 RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
                            bool keep_data, const nn::UnitPolicy& units)
     : name_(name),
