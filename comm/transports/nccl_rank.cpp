@@ -25,7 +25,7 @@ class NcclReplays final : public ReplayObserver {
   void end_replay() override {
     const auto ended = std::make_shared<Event>(device_);
     ended->record();
-    watchdog_.watch_replay(first_, count_, std::move(begun_), ended);
+    watchdog_.watch(first_, std::move(begun_), ended, count_);
   }
 
  private:
