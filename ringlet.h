@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ringlet/autograd/checkpoint.h"
-#include "ringlet/autograd/engine.h"
 #include "ringlet/autograd/functions/attention.h"
 #include "ringlet/autograd/functions/convolution.h"
 #include "ringlet/autograd/functions/cosine_similarity.h"
@@ -22,6 +21,7 @@
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/autograd/gradcheck.h"
 #include "ringlet/autograd/leaf_observer.h"
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/autograd/variable.h"
 #include "ringlet/comm/alarm.h"

@@ -1,6 +1,6 @@
 #include "ringlet/autograd/checkpoint.h"
 
-#include "ringlet/autograd/engine.h"
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/tensor/random.h"
 

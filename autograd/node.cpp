@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "ringlet/autograd/leaf_observer.h"
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::autograd {
@@ -11,30 +12,6 @@ namespace {
 
 std::atomic<std::uint64_t> next_sequence{1};
 thread_local std::vector<std::shared_ptr<Node>>* dying = nullptr;
-
-template <class Inputs>
-bool any_requires_grad(const Inputs& inputs) {
-  bool needed = false;
-  for (const Variable& input : inputs) {
-    LeafRecorder::note(input);
-    needed = needed || input.requires_grad();
-  }
-  return needed && grad_enabled();
-}
-
-template <class Inputs>
-std::vector<Edge> edges_of(const Inputs& inputs) {
-  std::vector<Edge> edges;
-  for (const Variable& input : inputs) {
-    Edge edge;
-    if (input.requires_grad()) {
-      edge.node = input.state()->node;
-      if (!edge.node) edge.leaf = input.state();
-    }
-    edges.push_back(std::move(edge));
-  }
-  return edges;
-}
 
 }  // namespace
 
@@ -56,10 +33,23 @@ Node::~Node() {
   dying = nullptr;
 }
 
-bool needs_recording(std::initializer_list<Variable> inputs) { return any_requires_grad(inputs); }
-bool needs_recording(const std::vector<Variable>& inputs) { return any_requires_grad(inputs); }
-void connect(Node& node, std::initializer_list<Variable> inputs) { node.edges_ = edges_of(inputs); }
-void connect(Node& node, const std::vector<Variable>& inputs) { node.edges_ = edges_of(inputs); }
+bool needs_recording(std::span<const Variable> inputs) {
+  bool needed = false;
+  for (const Variable& input : inputs) {
+    LeafRecorder::note(input);
+    needed = needed || input.requires_grad();
+  }
+  return needed && grad_enabled();
+}
+
+void connect(Node& node, std::span<const Variable> inputs) {
+  for (const Variable& input : inputs) {
+    Edge& edge = node.edges_.emplace_back();
+    if (!input.requires_grad()) continue;
+    edge.node = input.state()->node;
+    if (!edge.node) edge.leaf = input.state();
+  }
+}
 
 Variable attach(Tensor data, std::shared_ptr<Node> node) {
   node->shape_ = data.shape();

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
@@ -100,8 +101,7 @@ class Node {
   friend class Engine;
   friend class Gradient;
   friend class Gradients;
-  friend void connect(Node& node, std::initializer_list<Variable> inputs);
-  friend void connect(Node& node, const std::vector<Variable>& inputs);
+  friend void connect(Node& node, std::span<const Variable> inputs);
   friend Variable attach(Tensor data, std::shared_ptr<Node> node);
   std::vector<Edge> edges_;
   Shape shape_;  // of the output, and so of its gradient
@@ -130,18 +130,16 @@ class Saved {
 };
 
 /// Whether a result of these inputs must be recorded.
-bool needs_recording(std::initializer_list<Variable> inputs);
-bool needs_recording(const std::vector<Variable>& inputs);
-void connect(Node& node, std::initializer_list<Variable> inputs);
-void connect(Node& node, const std::vector<Variable>& inputs);
+bool needs_recording(std::span<const Variable> inputs);
+void connect(Node& node, std::span<const Variable> inputs);
 
 /// A variable made by `node`.
 Variable attach(Tensor data, std::shared_ptr<Node> node);
 
 /// The variable of `result`, which a NodeType makes from `inputs`; `save` fills the node. Without
 /// recording it is a plain leaf and `save` is not called.
-template <class NodeType, class Inputs, class Save>
-Variable record(Tensor result, const Inputs& inputs, Save&& save) {
+template <class NodeType, class Save>
+Variable record(Tensor result, std::span<const Variable> inputs, Save&& save) {
   if (!needs_recording(inputs)) return Variable(std::move(result));
   auto node = std::make_shared<NodeType>();
   connect(*node, inputs);
@@ -150,8 +148,8 @@ Variable record(Tensor result, const Inputs& inputs, Save&& save) {
 }
 template <class NodeType, class Save>
 Variable record(Tensor result, std::initializer_list<Variable> inputs, Save&& save) {
-  return record<NodeType, std::initializer_list<Variable>>(std::move(result), inputs,
-                                                           std::forward<Save>(save));
+  return record<NodeType>(std::move(result), std::span(inputs.begin(), inputs.size()),
+                          std::forward<Save>(save));
 }
 
 }  // namespace ringlet::autograd

@@ -53,8 +53,6 @@ class Engine {
   /// last, on a CPU, the result is there and no peer reads the buffer; on a device all of this is
   /// enqueued. Throws Error for an op that the engine lacks.
   virtual bool execute(const Collective& collective, std::int64_t part) = 0;
-  /// Whether ranks send each other partial sums in the tensor's dtype.
-  virtual bool sends_partial_sums(const Schedule& /*schedule*/) const { return false; }
 };
 
 /// The steps of the collective's schedule, for each of its segments.

@@ -56,8 +56,10 @@ void Launch::rethrow() const {
   if (!alarm->raised()) return;
   std::string message = alarm->cause();
   try {
+    // The first failed rank's message may go on where the cause ends: with where the rank was.
     if (store->add(kFailure, 0) > 0)
-      message = fuller(message, store->get(kFailure, Timeout::zero()));
+      if (const std::string what = store->get(kFailure, Timeout::zero()); what.starts_with(message))
+        message = what;
   } catch (const Error&) {  // the rank was killed before it set its message
   }
   if (store->add(kBadInput, 0) > 0) throw InputError(message);
@@ -67,8 +69,7 @@ void Launch::rethrow() const {
 void launch(const std::function<void(const Group&)>& rank_main, int n, LaunchOptions options) {
   RINGLET_CHECK(n > 0, "[launch] of ", n, " ranks");
   const bool threads = options.ranks == Ranks::threads;
-  const Launch launch{rank_main, n, options.group,
-                      threads ? make_local_alarm() : make_forked_alarm()};
+  const Launch launch{rank_main, n, options.group};
   threads ? launch_threads(launch) : launch_processes(launch, options.signal);
   launch.rethrow();
 }

@@ -92,8 +92,9 @@ std::int64_t SentenceTask::lone_rows(const models::PackedBatch& batch) const {
 void SentenceTask::check_reached(const models::PackedBatch& batch) {
   if (!checked_.insert(batch.dataset).second) return;
   std::string names;
-  for (const std::string& name : parameters_without_grad(loss_.loss_of(batch)))
-    names += (names.empty() ? "" : ", ") + name;
+  for (const auto& [name, parameter] : loss_.loss_of(batch).named_parameters())
+    if (parameter.requires_grad() && !parameter.grad().defined())
+      names += (names.empty() ? "" : ", ") + name;
   RINGLET_CHECK(names.empty(), "[trainer] the loss of ", loader_.datasets()[batch.dataset]->name(),
                 " gives no gradient to: ", names);
 }

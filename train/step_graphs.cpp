@@ -180,7 +180,9 @@ std::string StepGraphs::why_not() const {
     return "hooks of modules run on the host";
   for (const nn::Parameter& parameter : parameters_) {
     const autograd::VariableState& state = *parameter.state();
-    if (!state.hooks.empty() || !state.observer.expired())
+    const bool hooked = std::any_of(state.hooks.begin(), state.hooks.end(),
+                                    [](const auto& hook) { return !hook.expired(); });
+    if (hooked || !state.observer.expired())
       return str("hooks of '", state.name, "' run on the host");
   }
   return "";

@@ -1,6 +1,7 @@
 // Matrix products and linear layers, as in core/ops/matmul.h, with gradients.
 #pragma once
 
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/matmul.h"
 

@@ -1,5 +1,3 @@
-#include "ringlet/comm/launcher/attempt.h"
-
 #include <poll.h>
 
 #include <algorithm>

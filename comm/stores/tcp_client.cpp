@@ -25,8 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kGoodbye = std::chrono::seconds(2);
 
-double seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
-
 std::string who_and_where(const std::string& name) {
   return str(name, " (pid ", getpid(), ", host ", host_name(), ')');
 }
@@ -87,9 +85,9 @@ class TcpStore::Impl {
     if (entry.mapped()) return *entry.mapped();
     if (ended_ || waits) check_alarm();
     RINGLET_CHECK(!ended_, "[store] ", server_, " has ended");
-    RINGLET_CHECK(sent && waits, "[store] ", server_, " did not answer within ", seconds(timeout),
-                  " s");
-    fail("[store] nobody set '", message.key, "' within ", seconds(timeout), " s");
+    RINGLET_CHECK(sent && waits, "[store] ", server_, " did not answer within ",
+                  seconds_of(timeout), " s");
+    fail("[store] nobody set '", message.key, "' within ", seconds_of(timeout), " s");
   }
 
   void raise(const std::string& cause) {
@@ -176,7 +174,7 @@ class TcpStore::Impl {
 
   /// Nothing was received for a while. Any answer will do: no thread waits for that of request 0.
   void request_sign_of_life() {
-    if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds(silence_), " s");
+    if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds_of(silence_), " s");
     if (joined_) send(encode({.type = StoreVerb::add, .key = "questions"}), Clock::now());
   }
 

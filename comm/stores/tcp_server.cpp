@@ -94,8 +94,7 @@ class TcpStoreServer::Impl {
     for (StoreClient& client : clients_) {
       if (!client.authenticated && Clock::now() >= client.deadline) client.gone = true;
       if (client.silent())
-        lose(client, str("has been silent for ",
-                         std::chrono::duration<double>(client.silence).count(), " s"));
+        lose(client, str("has been silent for ", seconds_of(client.silence), " s"));
     }
     if (polled_[1].revents != 0) accept_some();
     std::erase_if(clients_, [](const StoreClient& client) { return client.gone; });

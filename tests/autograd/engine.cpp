@@ -1,5 +1,3 @@
-#include "ringlet/autograd/engine.h"
-
 #include <doctest/doctest.h>
 
 #include "ringlet/autograd/functions/elementwise.h"
@@ -53,7 +51,7 @@ TEST_CASE("the ready hook fires once per backward, after the last use") {
   HookHandle handle = w.register_ready_hook([&] { seen.push_back(w.grad().item()); });
   sum(w * w * w).backward();  // three uses, gradient 3 w^2
   CHECK(seen == Floats{12});
-  handle.remove();
+  handle.reset();
   sum(w * 1).backward();
   CHECK(seen.size() == 1);
 }
@@ -76,7 +74,7 @@ TEST_CASE("an observer hears what a backward reaches, gives memory, and hears wh
   const auto recorder = std::make_shared<Recorder>();
   const Variable x(tensor({2.f, 3.f}), true), unused(tensor({1.f}), true);
   x.set_name("x");
-  for (const Variable& leaf : {x, unused}) leaf.set_observer(recorder);
+  for (const Variable& leaf : {x, unused}) leaf.state()->observer = recorder;
   sum(x * x + x).backward();
   CHECK(recorder->heard == "begin 1;memory for x;ready x;end");
   CHECK(recorder->memory.to_vector() == Floats{5, 7});

@@ -162,7 +162,7 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
   for (const TransportKind kind : transports()) {
     if (kind == TransportKind::nccl) continue;  // its ranks meet over one of the other transports
     const auto store = make_memory_store();
-    const auto alarm = make_local_alarm();
+    const auto alarm = make_alarm();
     std::promise<std::string> said;
     const std::shared_future<std::string> message = said.get_future().share();
     const auto rank_main = [&](int rank) {
@@ -201,7 +201,7 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
 TEST_CASE("a rank that never joins is named, too") {
   const auto store = make_memory_store();
   CHECK_THROWS_WITH_AS(
-      Group(store, make_local_alarm(), 0, 2, {.timeout = std::chrono::milliseconds(150)}),
+      Group(store, make_alarm(), 0, 2, {.timeout = std::chrono::milliseconds(150)}),
       "[group] world: rank 0 waited 0.15 s for rank 1 of 2 ranks", Error);
 }
 

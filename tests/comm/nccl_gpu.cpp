@@ -48,7 +48,7 @@ struct OneRank {
   }
 
   std::uint64_t sequence = 0;
-  Membership member{make_memory_store(), make_local_alarm(), 0, 1, std::chrono::seconds(60), "one"};
+  Membership member{make_memory_store(), make_alarm(), 0, 1, std::chrono::seconds(60), "one"};
   std::unique_ptr<Transport> host = make_thread_transport(member);
   std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host, TransportKind::thread);
 };

@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "ringlet/autograd/engine.h"
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/launcher/cores.h"
