@@ -88,7 +88,7 @@ class Engine {
     if (here.grad.defined()) {
       Gradients grads(node);
       point_at_sums(grads);
-      node.backward(here.grad, grads);
+      node.backward_(here.grad, grads);
       grads.check_written();
     }
     here.grad = Tensor();

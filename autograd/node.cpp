@@ -4,7 +4,6 @@
 #include <ostream>
 
 #include "ringlet/autograd/leaf_observer.h"
-#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::autograd {
@@ -15,7 +14,23 @@ thread_local std::vector<std::shared_ptr<Node>>* dying = nullptr;
 
 }  // namespace
 
-Node::Node() : sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+Node::Node(const char* name, const Tensor& output, const std::vector<Variable>& inputs,
+           Backward backward)
+    : name_(name),
+      shape_(output.shape()),
+      dtype_(output.dtype()),
+      device_(output.device()),
+      sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)),
+      backward_(std::move(backward)) {
+  for (const Variable& input : inputs) {
+    Edge edge;
+    if (input.requires_grad()) {
+      edge.node = input.state()->node;
+      if (!edge.node) edge.leaf = input.state();
+    }
+    edges_.push_back(std::move(edge));
+  }
+}
 
 // The release of a long graph must not recurse once per node: the outermost destructor collects the
 // parents and releases them sequentially.
@@ -33,7 +48,7 @@ Node::~Node() {
   dying = nullptr;
 }
 
-bool needs_recording(std::span<const Variable> inputs) {
+bool needs_recording(const std::vector<Variable>& inputs) {
   bool needed = false;
   for (const Variable& input : inputs) {
     LeafRecorder::note(input);
@@ -42,20 +57,10 @@ bool needs_recording(std::span<const Variable> inputs) {
   return needed && grad_enabled();
 }
 
-void connect(Node& node, std::span<const Variable> inputs) {
-  for (const Variable& input : inputs) {
-    Edge& edge = node.edges_.emplace_back();
-    if (!input.requires_grad()) continue;
-    edge.node = input.state()->node;
-    if (!edge.node) edge.leaf = input.state();
-  }
-}
-
-Variable attach(Tensor data, std::shared_ptr<Node> node) {
-  node->shape_ = data.shape();
-  node->dtype_ = data.dtype();
-  node->device_ = data.device();
-  Variable out(std::move(data));
+Variable made_by(const char* name, Tensor result, const std::vector<Variable>& inputs,
+                 Node::Backward backward) {
+  auto node = std::make_shared<Node>(name, result, inputs, std::move(backward));
+  Variable out(std::move(result));
   out.state()->requires_grad = true;
   out.state()->node = std::move(node);
   return out;
@@ -75,12 +80,13 @@ Saved::Saved(const Variable& variable) {
   version_ = variable.tensor().version();
 }
 
-const Tensor& Saved::tensor(const Node& reader) const {
+const Tensor& Saved::tensor(const Gradients& grads) const {
   const Tensor& now = leaf_ ? leaf_->data : tensor_;
   if (now.storage() == storage_.lock() && now.version() != version_) {
     const std::string which = leaf_ && !leaf_->name.empty() ? "parameter " + leaf_->name
                                                             : str("a ", now.shape(), " tensor");
-    fail("[", reader.name(), "] ", which, " was written to after forward, and backward needs it");
+    fail("[", grads.node_.name(), "] ", which,
+         " was written to after forward, and backward needs it");
   }
   return now;
 }

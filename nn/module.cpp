@@ -18,15 +18,6 @@ void check_new(const char* what, const std::vector<Named>& known, const std::str
     RINGLET_CHECK(one != name, "[module] ", what, " '", name, "' registered twice");
 }
 
-struct BeforeBackward final : autograd::Node {
-  std::function<void()> hook;
-  const char* name() const override { return "before_backward"; }
-  void backward(const Tensor& grad, autograd::Gradients& grads) override {
-    hook();
-    grads[0].set(grad);
-  }
-};
-
 }  // namespace
 
 Module::~Module() {
@@ -129,9 +120,11 @@ void Module::adopt(Module& child) {
 
 autograd::Variable Module::before_backward(autograd::Variable result) {
   if (!hooks_.pre_backward) return result;
-  return autograd::record<BeforeBackward>(result.tensor(), {result}, [&](BeforeBackward& node) {
-    node.hook = [this] { hooks_.pre_backward(*this); };
-  });
+  return autograd::record("before_backward", result.tensor(), {result},
+                          [this](const Tensor& grad, autograd::Gradients& grads) {
+                            hooks_.pre_backward(*this);
+                            grads[0].set(grad);
+                          });
 }
 
 }  // namespace ringlet::nn

@@ -12,14 +12,6 @@ thread_local bool capturing_here = false;
 thread_local std::vector<std::function<void()>> after_capture_here;
 thread_local std::vector<std::shared_ptr<ReplayObserver>> observers_here;
 
-class CapturingScope {
- public:
-  CapturingScope() { capturing_here = true; }
-  ~CapturingScope() { capturing_here = false; }
-  CapturingScope(const CapturingScope&) = delete;
-  CapturingScope& operator=(const CapturingScope&) = delete;
-};
-
 class AfterCapture {
  public:
   AfterCapture() = default;
@@ -60,9 +52,11 @@ std::unique_ptr<DeviceGraph> capture(Device device, const std::function<void()>&
   const AfterCapture then;
   captured.begin_capture(device);
   try {
-    const CapturingScope scope;
+    capturing_here = true;
     work();
+    capturing_here = false;
   } catch (...) {
+    capturing_here = false;
     captured.abandon_capture(device);
     throw;
   }

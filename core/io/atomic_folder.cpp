@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -28,30 +29,20 @@ void sync(const fs::path& path) {
 
 constexpr std::string_view kPushedOut = ".old";
 
-bool all_of(std::string_view text, std::string_view set) {
-  return !text.empty() && text.find_first_not_of(set) == text.npos;
+/// The first group of `pattern` in a name that matches it as a whole, else "".
+std::string group_of(const std::string& name, const char* pattern) {
+  std::smatch found;
+  return std::regex_match(name, found, std::regex(pattern)) ? found[1].str() : "";
 }
 
 /// "NAME" of ".NAME.XXXXXX", the temporary name of an AtomicFolder; empty for any other name.
 std::string target_of_folder(const std::string& name) {
-  constexpr std::size_t kRandom = 6;
-  constexpr const char* kSet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-  const std::size_t dot = name.rfind('.');
-  const bool fits = name.starts_with('.') && dot > 1 && dot + 1 + kRandom == name.size() &&
-                    all_of(std::string_view(name).substr(dot + 1), kSet);
-  return fits ? name.substr(1, dot - 1) : "";
+  return group_of(name, R"(\.([^]+)\.[a-zA-Z0-9]{6})");
 }
 
 /// "NAME" of "NAME.tmp.PROCESS.NUMBER", the temporary name of an AtomicFile; empty for any other.
 std::string target_of_file(const std::string& name) {
-  constexpr std::string_view kMark = ".tmp.";
-  const std::size_t mark = name.rfind(kMark);
-  if (mark == name.npos) return "";
-  const std::string_view rest = std::string_view(name).substr(mark + kMark.size());
-  const std::size_t dot = rest.find('.');
-  const auto number = [](std::string_view text) { return all_of(text, "0123456789"); };
-  const bool fits = dot != rest.npos && number(rest.substr(0, dot)) && number(rest.substr(dot + 1));
-  return fits ? name.substr(0, mark) : "";
+  return group_of(name, R"(([^]*)\.tmp\.[0-9]+\.[0-9]+)");
 }
 
 /// The name of the older folder while `temporary` (".NAME.XXXXXX") takes its place.

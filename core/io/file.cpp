@@ -75,31 +75,19 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
   if (!S_ISREG(status.st_mode)) fail_input(path.string(), ": expected a regular file");
   nbytes_ = static_cast<std::size_t>(status.st_size);
   if (nbytes_ == 0) return;
-  data_ = ::mmap(nullptr, nbytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
-  if (data_ == MAP_FAILED) fail_input(path.string(), ": cannot map: ", reason(errno));
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(data_, nbytes_);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      data_(std::exchange(other.data_, nullptr)),
-      nbytes_(std::exchange(other.nbytes_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(data_, other.data_);
-  std::swap(nbytes_, other.nbytes_);
-  return *this;
+  void* data =
+      ::mmap(nullptr, nbytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
+  if (data == MAP_FAILED) fail_input(path.string(), ": cannot map: ", reason(errno));
+  data_ = {data, [nbytes = nbytes_](void* mapped) { ::munmap(mapped, nbytes); }};
 }
 
 std::span<const std::byte> MappedFile::bytes() const {
-  return {static_cast<const std::byte*>(data_), nbytes_};
+  return {static_cast<const std::byte*>(data_.get()), nbytes_};
 }
 
-std::string_view MappedFile::text() const { return {static_cast<const char*>(data_), nbytes_}; }
+std::string_view MappedFile::text() const {
+  return {static_cast<const char*>(data_.get()), nbytes_};
+}
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(follow_links(path)) {
   struct stat status {};

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,17 +12,14 @@
 
 namespace ringlet {
 
-/// A whole regular file mapped for reading; move-only. Pages are read on first access; a page that
-/// is written to becomes private to the process. The mapping outlives the file's name: rename and
-/// unlink are harmless. Shrinking the file in place while it is mapped is not: replace files with
-/// AtomicFile.
+/// A whole regular file mapped for reading; copies share the mapping. Pages are read on first
+/// access; a page that is written to becomes private to the process. The mapping outlives the
+/// file's name: rename and unlink are harmless. Shrinking the file in place while it is mapped is
+/// not: replace files with AtomicFile.
 class MappedFile {
  public:
   MappedFile() = default;
   explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
 
   const std::filesystem::path& path() const { return path_; }
   std::size_t size() const { return nbytes_; }
@@ -31,7 +29,7 @@ class MappedFile {
 
  private:
   std::filesystem::path path_;
-  void* data_ = nullptr;
+  std::shared_ptr<void> data_;
   std::size_t nbytes_ = 0;
 };
 

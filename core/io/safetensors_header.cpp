@@ -1,9 +1,10 @@
 #include "ringlet/core/io/safetensors_header.h"
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "ringlet/core/base/error.h"
@@ -17,19 +18,13 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
 
-struct FormatDType {
-  std::string_view name;
-  DType dtype;
-};
-// The first row of a dtype is the one for writing.
-constexpr std::array<FormatDType, 8> kFormatDTypes{{{"F32", DType::f32},
-                                                    {"F64", DType::f64},
-                                                    {"BF16", DType::bf16},
-                                                    {"F16", DType::f16},
-                                                    {"I32", DType::i32},
-                                                    {"I64", DType::i64},
-                                                    {"U8", DType::u8},
-                                                    {"BOOL", DType::u8}}};
+std::optional<DType> dtype_named(const std::string& text) {
+  if (text == "BOOL") return DType::u8;
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8})
+    if (format_name(dtype) == text) return dtype;
+  return std::nullopt;
+}
 
 /// One entry {"dtype": …, "shape": […], "data_offsets": [begin, end]} of a header.
 class EntryReader {
@@ -57,13 +52,12 @@ class EntryReader {
   void read_type(HeaderEntry& entry) const {
     const std::string text = dtype();
     const std::vector<std::uint64_t> sizes = integers("shape");
-    const auto row = std::find_if(kFormatDTypes.begin(), kFormatDTypes.end(),
-                                  [&](const FormatDType& row) { return row.name == text; });
-    if (row == kFormatDTypes.end()) {
+    const std::optional<DType> known = dtype_named(text);
+    if (!known) {
       entry.refusal = str("dtype ", shown(text), " is not supported");
       return;
     }
-    entry.dtype = row->dtype;
+    entry.dtype = *known;
     check_size(sizes, entry);
     if (sizes.size() > static_cast<std::size_t>(Shape::kMaxDim)) {
       entry.refusal =
@@ -113,10 +107,10 @@ class EntryReader {
 
 }  // namespace
 
-std::string_view format_name(DType dtype) {
-  return std::find_if(kFormatDTypes.begin(), kFormatDTypes.end(),
-                      [&](const FormatDType& row) { return row.dtype == dtype; })
-      ->name;
+std::string format_name(DType dtype) {
+  std::string text(name(dtype));
+  for (char& letter : text) letter = static_cast<char>(std::toupper(letter));
+  return text;
 }
 
 json parse_object(const fs::path& path, std::string_view text) {

@@ -18,8 +18,8 @@ namespace ringlet::safetensors {
 inline constexpr std::size_t kLengthBytes = 8;
 inline constexpr const char* kMetadata = "__metadata__";
 
-/// F32, BF16, …
-std::string_view format_name(DType dtype);
+/// The dtype's name in capitals: F32, BF16, …
+std::string format_name(DType dtype);
 
 /// Parses JSON; a name that appears twice in one object is an error.
 nlohmann::json parse_object(const std::filesystem::path& path, std::string_view text);

@@ -4,7 +4,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/names.h"
-#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -111,12 +111,6 @@ Tensor linear_layer(const char* op, const Tensor& x, const Tensor& weight, const
   return out;
 }
 
-void check_sums(const char* op, const Tensor& out, const Tensor& grad) {
-  check_same_device(op, out, grad);
-  check_shape(op, "out", out, {grad.size(-1)});
-  RINGLET_CHECK_EQ(out.dtype(), parameter_dtype(grad.dtype()), "[", op, "] dtype of out");
-}
-
 }  // namespace
 
 void set_matmul_precision(MatmulPrecision precision) { precision_in_use = precision; }
@@ -149,9 +143,7 @@ Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {
-  check_same_device("gelu_backward", grad, pre_activation);
-  check_same_dtype("gelu_backward", grad, pre_activation);
-  check_shape("gelu_backward", "grad", grad, pre_activation.shape());
+  check_like("gelu_backward", "grad", grad, pre_activation);
   Tensor out = empty_like(grad);
   if (out.numel() > 0)
     gelu_backward_kernel(
@@ -162,7 +154,7 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {
 
 void sum_rows_into(Tensor& out, const Tensor& grad, double beta) {
   RINGLET_CHECK(grad.dim() >= 1, "[sum_rows] needs rows, not a scalar");
-  check_sums("sum_rows", out, grad);
+  check_parameter("sum_rows", "out", out, {grad.size(-1)}, grad);
   const std::int64_t n = grad.size(-1);
   if (n > 0)
     sum_rows_kernel({out.mutable_bytes(), grad.bytes(), grad.numel() / n, n, beta, grad.dtype()},
@@ -180,7 +172,7 @@ void linear_gradients_into(Accumulator weight, Accumulator bias, const Tensor& g
   }
   MatmulArgs args = plan_into(kOp, weight.out, grad, x, {.trans_a = true});
   if (bias) {
-    check_sums(kOp, bias.out, grad);
+    check_parameter(kOp, "out", bias.out, {grad.size(-1)}, grad);
     args.a_sums = bias.bytes();
     args.a_sums_beta = bias.beta;
   }

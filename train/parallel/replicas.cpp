@@ -36,19 +36,6 @@ void take_settings(nn::Module& module, nn::Module& copy) {
       [&](const std::string&, nn::Module& below) { below.take_settings(*originals[next++]); });
 }
 
-/// Backward of a value that came from several devices. Its inputs are the leaves that their
-/// backwards write to.
-struct ParallelNode final : autograd::Node {
-  std::shared_ptr<Replicas> replicas;
-  std::vector<Variable> values;   // one per device
-  std::vector<Variable> outside;  // leaves that are averaged
-  const char* name() const override { return "data_parallel"; }
-  void backward(const Tensor& grad, autograd::Gradients& grads) override {
-    replicas->backward(values, outside, grad);
-    for (std::size_t i = 0; i < grads.size(); ++i) grads[i].skip();
-  }
-};
-
 }  // namespace
 
 Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed, bool average)
@@ -170,11 +157,14 @@ Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {
     axpby(sum, 1, values[d].tensor().to(devices_[0]), 1);
   take_average(sum);
   if (!autograd::grad_enabled()) return Variable(sum);
-  return autograd::record<ParallelNode>(sum, leaves(used), [&](ParallelNode& node) {
-    node.replicas = shared_from_this();
-    node.values = std::move(values);
-    if (average_) node.outside = outside(used);
-  });
+  // The inputs are the leaves that the devices' backwards write to.
+  const auto backward = [replicas = shared_from_this(), values,
+                         averaged = average_ ? outside(used) : std::vector<Variable>()](
+                            const Tensor& grad, autograd::Gradients& grads) {
+    replicas->backward(values, averaged, grad);
+    for (std::size_t i = 0; i < grads.size(); ++i) grads[i].skip();
+  };
+  return autograd::record("data_parallel", sum, leaves(used), backward);
 }
 
 // The first device's leaves, and its parameters that another device's part alone uses.
