@@ -18,8 +18,8 @@ Variable checkpoint(const std::function<Variable(const Variable&)>& segment, con
     inputs.insert(inputs.end(), recorder.leaves().begin(), recorder.leaves().end());
   }
   const bool x_requires_grad = x.requires_grad();
-  const auto backward = [segment, x = Saved(x), x_requires_grad, generator](const Tensor& grad,
-                                                                            Gradients& grads) {
+  auto backward = [segment, x = Saved(x), x_requires_grad, generator](const Tensor& grad,
+                                                                      Gradients& grads) {
     const GeneratorGuard random(generator);
     const Variable input(x.tensor(grads), x_requires_grad);
     Variable output;
@@ -32,7 +32,7 @@ Variable checkpoint(const std::function<Variable(const Variable&)>& segment, con
     if (x_requires_grad && input.grad().defined()) grads[0].set(input.grad());
     for (std::size_t i = input.grad().defined() ? 1 : 0; i < grads.size(); ++i) grads[i].skip();
   };
-  return record("checkpoint", result, inputs, backward);
+  return record("checkpoint", result, inputs, std::move(backward));
 }
 
 }  // namespace ringlet::autograd

@@ -11,6 +11,7 @@
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::bench {
 namespace {
@@ -27,7 +28,8 @@ void take_launched(ThroughputOptions& options, int ranks) {
   for (const std::string& strategy : options.strategies)
     if (strategy == "dp")
       fail_input("--strategy dp: has its devices in one process, and a launcher started ", ranks,
-                 "; expected all, none, unconnected, ddp, zero1, zero2 or fsdp");
+                 "; expected all, none, unconnected, ",
+                 train::kStrategies.list_from(train::Strategy::ddp));
 }
 
 }  // namespace
@@ -63,13 +65,15 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
   std::string dtype = "f32", transport = "auto", algorithm = "auto", device = "cpu";
+  std::vector<std::string> rows{"all", "unconnected"};
+  rows.insert(rows.end(), train::kStrategies.all.begin(), train::kStrategies.all.end());
   CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
-  app.add_option(
-         "--strategy", o.strategies,
-         "rows: none, unconnected, dp, ddp, zero1, zero2, fsdp; all is none, and on several "
-         "devices all others but zero2, under a launcher without dp")
+  app.add_option("--strategy", o.strategies,
+                 "rows: unconnected, " + train::kStrategies.list() +
+                     "; all is none, and on several devices all others but zero2, under a launcher "
+                     "without dp")
       ->delimiter(',')
-      ->check(CLI::IsMember({"all", "none", "unconnected", "dp", "ddp", "zero1", "zero2", "fsdp"}))
+      ->check(CLI::IsMember(rows))
       ->capture_default_str();
   add_device_option(app, device);
   app.add_option("--devices", o.devices,

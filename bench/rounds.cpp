@@ -47,7 +47,7 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 void write(const File& file, const std::string& text) {
   RINGLET_CHECK_EQ(std::fwrite(text.data(), 1, text.size(), file.get()), text.size(),
                    "cannot write the ranks' results");
-  std::fflush(file.get());
+  RINGLET_CHECK_EQ(std::fflush(file.get()), 0, "cannot write the ranks' results");
 }
 
 std::string read(const File& file) {

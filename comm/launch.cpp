@@ -46,7 +46,8 @@ void Launch::record(int rank, const char* what, bool is_input) const noexcept {
     // An alarm raised earlier is the cause of this rank's end, too.
     const std::string cause = str("rank ", rank, ": ", what);
     alarm->raise(cause);
-    if (is_input && alarm->cause() == cause) store->add(kBadInput, 1);
+    const std::string first = alarm->cause();  // perhaps cut
+    if (is_input && !first.empty() && cause.starts_with(first)) store->add(kBadInput, 1);
     if (store->add(kFailure, 1) == 1) store->set(kFailure, what);
   } catch (const Error&) {  // the store is full: the cause is enough
   }
@@ -55,14 +56,16 @@ void Launch::record(int rank, const char* what, bool is_input) const noexcept {
 void Launch::rethrow() const {
   if (!alarm->raised()) return;
   std::string message = alarm->cause();
+  bool is_input = false;
   try {
+    is_input = store->add(kBadInput, 0) > 0;
     // The first failed rank's message may go on where the cause ends: with where the rank was.
     if (store->add(kFailure, 0) > 0)
       if (const std::string what = store->get(kFailure, Timeout::zero()); what.starts_with(message))
         message = what;
-  } catch (const Error&) {  // the rank was killed before it set its message
+  } catch (const Error&) {  // the store is full, or the rank was killed before it set its message
   }
-  if (store->add(kBadInput, 0) > 0) throw InputError(message);
+  if (is_input) throw InputError(message);
   throw Error(message);
 }
 

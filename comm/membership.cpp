@@ -115,8 +115,10 @@ std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership&
       return make_thread_transport(membership);
     case TransportKind::shm:
       return make_shm_transport(membership);
-    default:
+    case TransportKind::gloo:
       return make_gloo_transport(membership);
+    default:
+      fail("[group] ", name(kind), " is no transport of tensors on a CPU");
   }
 }
 

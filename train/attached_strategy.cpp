@@ -40,6 +40,9 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
                             .prefetch = options.prefetch,
                             .param_dtype = dtype,
                             .average = options.average}));
+  } else {
+    RINGLET_CHECK(strategy == Strategy::none, "strategy ", static_cast<int>(strategy),
+                  " is attached nowhere");
   }
 }
 

@@ -53,7 +53,8 @@ std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>&
 
 class Loader {
  public:
-  /// In a group of several ranks these are the options' rank and world_size.
+  /// A group of several ranks replaces the options' rank and world_size; a group of one leaves
+  /// them.
   Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options = {},
          const comm::Group& group = {});
   /// One file, as read_dataset reads it.

@@ -28,7 +28,8 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
     fail_input("devices: ", dp ? "dp needs at least one" : "only dp has several in one process");
   if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
     fail_input("strategy ", kStrategies(arguments.strategy), ": expected one rank, found ",
-               group.size(), "; several need strategy ddp, zero1, zero2 or fsdp (--strategy ddp)");
+               group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),
+               " (--strategy ddp)");
 }
 
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group) {

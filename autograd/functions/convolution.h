@@ -11,8 +11,8 @@ inline Variable conv2d(const Variable& x, const Variable& weight, const Variable
                        const Conv2dOptions& options = {}) {
   const Tensor y =
       ringlet::conv2d(x.tensor(), weight.tensor(), bias ? bias.tensor() : Tensor(), options);
-  const auto backward = [x = Saved(x), weight = Saved(weight), bias = Saved(bias), options](
-                            const Tensor& grad, Gradients& grads) {
+  auto backward = [x = Saved(x), weight = Saved(weight), bias = Saved(bias), options](
+                      const Tensor& grad, Gradients& grads) {
     const Tensor& w = weight.tensor(grads);
     if (grads[0].needed())
       grads[0].set(ringlet::conv2d_backward_input(grad, w, x.tensor(grads).shape(), options));
@@ -21,7 +21,7 @@ inline Variable conv2d(const Variable& x, const Variable& weight, const Variable
     if (grads[2].needed())
       ringlet::conv2d_backward_bias(grads[2].sink_of(bias.tensor(grads)), grad);
   };
-  return record("conv2d", y, {x, weight, bias}, backward);
+  return record("conv2d", y, {x, weight, bias}, std::move(backward));
 }
 
 }  // namespace ringlet::autograd

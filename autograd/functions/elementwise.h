@@ -110,7 +110,7 @@ inline Variable binary(BinaryOp op, const Variable& a, const Variable& b) {
   const bool sum = op == BinaryOp::add || op == BinaryOp::sub, both = op != BinaryOp::mul;
   if (!sum && (both || b.requires_grad())) backward.a = a;
   if (!sum && (both || a.requires_grad())) backward.b = b;
-  return record(name(op), ringlet::binary(op, a.tensor(), b.tensor()), {a, b}, backward);
+  return record(name(op), ringlet::binary(op, a.tensor(), b.tensor()), {a, b}, std::move(backward));
 }
 
 inline Variable add(const Variable& a, const Variable& b) { return binary(BinaryOp::add, a, b); }
@@ -166,14 +166,15 @@ inline Variable operator-(double a, const Variable& b) {
 
 /// condition (u8) ? a : b
 inline Variable where(const Tensor& condition, const Variable& a, const Variable& b) {
-  const auto backward = [condition = Saved(condition), a_shape = a.shape(), b_shape = b.shape()](
-                            const Tensor& grad, Gradients& grads) {
+  auto backward = [condition = Saved(condition), a_shape = a.shape(), b_shape = b.shape()](
+                      const Tensor& grad, Gradients& grads) {
     const Tensor zero = scalar_like(0, grad);
     const Tensor& mask = condition.tensor(grads);
     if (grads[0].needed()) grads[0].set(sum_to(ringlet::where(mask, grad, zero), a_shape));
     if (grads[1].needed()) grads[1].set(sum_to(ringlet::where(mask, zero, grad), b_shape));
   };
-  return record("where", ringlet::where(condition, a.tensor(), b.tensor()), {a, b}, backward);
+  return record("where", ringlet::where(condition, a.tensor(), b.tensor()), {a, b},
+                std::move(backward));
 }
 
 }  // namespace ringlet::autograd

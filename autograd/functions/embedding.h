@@ -9,11 +9,12 @@ namespace ringlet::autograd {
 
 /// weight (V, C), ids (T) i32 -> (T, C) in `dtype`.
 inline Variable embedding(const Variable& weight, const Tensor& ids, DType dtype) {
-  const auto backward = [weight = Saved(weight), ids](const Tensor& grad, Gradients& grads) {
+  auto backward = [weight = Saved(weight), ids](const Tensor& grad, Gradients& grads) {
     grads[0].only_rows(ids);
     ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(grads)), grad, ids);
   };
-  return record("embedding", ringlet::embedding(weight.tensor(), ids, dtype), {weight}, backward);
+  return record("embedding", ringlet::embedding(weight.tensor(), ids, dtype), {weight},
+                std::move(backward));
 }
 inline Variable embedding(const Variable& weight, const Tensor& ids) {
   return embedding(weight, ids, weight.dtype());
@@ -29,9 +30,9 @@ inline Variable embedding_sum_layer_norm(const Variable& word, const Variable& p
   const EmbeddingTables tables{word.tensor(), position.tensor(), type ? type.tensor() : Tensor()};
   const ResidualLayerNormOutput out = ringlet::embedding_sum_layer_norm(
       tables, ids, weight.tensor(), bias.tensor(), eps, key, positions, dtype);
-  const auto backward = [word = Saved(word), position = Saved(position), type = Saved(type),
-                         weight = Saved(weight), ids, normalized = out.normalized, rstd = out.rstd,
-                         key, positions](const Tensor& grad, Gradients& grads) {
+  auto backward = [word = Saved(word), position = Saved(position), type = Saved(type),
+                   weight = Saved(weight), ids, normalized = out.normalized, rstd = out.rstd, key,
+                   positions](const Tensor& grad, Gradients& grads) {
     const Tensor& w = weight.tensor(grads);
     grads[0].only_rows(ids.word);
     const Tensor type_table = type.defined() ? type.tensor(grads) : Tensor();
@@ -40,7 +41,8 @@ inline Variable embedding_sum_layer_norm(const Variable& word, const Variable& p
          grads[2].sink_of(type_table), grads[3].sink_of(w), grads[4].sink_of(w)},
         grad, normalized, rstd, ids, w, key, positions);
   };
-  return record("embedding_sum_layer_norm", out.y, {word, position, type, weight, bias}, backward);
+  return record("embedding_sum_layer_norm", out.y, {word, position, type, weight, bias},
+                std::move(backward));
 }
 
 }  // namespace ringlet::autograd

@@ -42,7 +42,7 @@ inline Variable stack(const std::vector<Variable>& inputs, int axis) {
 /// A copy of [begin, begin + length) of `axis`.
 inline Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int64_t length) {
   // Pieces of one tensor share its sink: only the first piece writes all of it.
-  const auto backward = [shape = x.shape(), axis, begin](const Tensor& grad, Gradients& grads) {
+  auto backward = [shape = x.shape(), axis, begin](const Tensor& grad, Gradients& grads) {
     Accumulator sink = grads[0].sink(shape, grad.dtype(), grad.device());
     Tensor part = grad.to(sink.out.dtype());
     if (sink.beta == 0) {
@@ -52,7 +52,8 @@ inline Variable narrow(const Variable& x, int axis, std::int64_t begin, std::int
     }
     write_narrow(sink.out, axis, begin, part);
   };
-  return record("narrow", ringlet::narrow(x.tensor(), axis, begin, length), {x}, backward);
+  return record("narrow", ringlet::narrow(x.tensor(), axis, begin, length), {x},
+                std::move(backward));
 }
 
 /// Consecutive pieces with these `sizes`, which add up to x.size(axis).
@@ -70,11 +71,10 @@ inline std::vector<Variable> split(const Variable& x, const std::vector<std::int
 
 /// x with `before` zeros before it and `after` zeros after it along `axis`.
 inline Variable pad(const Variable& x, int axis, std::int64_t before, std::int64_t after) {
-  const auto backward = [axis, before, length = x.size(axis)](const Tensor& grad,
-                                                              Gradients& grads) {
+  auto backward = [axis, before, length = x.size(axis)](const Tensor& grad, Gradients& grads) {
     grads[0].set(ringlet::narrow(grad, axis, before, length));
   };
-  return record("pad", ringlet::pad(x.tensor(), axis, before, after), {x}, backward);
+  return record("pad", ringlet::pad(x.tensor(), axis, before, after), {x}, std::move(backward));
 }
 
 /// The result's dimension i is x's dimension axes[i].
@@ -131,7 +131,7 @@ inline Variable scatter_add(const Variable& x, int axis, const Tensor& index,
 /// x with source[.., j, ..] instead of its elements at [.., index[.., j, ..], ..] of `axis`; of
 /// several values for one element the last stays, and only that has a gradient.
 inline Variable scatter(const Variable& x, int axis, const Tensor& index, const Variable& source) {
-  const auto backward = [axis, index = Saved(index)](const Tensor& grad, Gradients& grads) {
+  auto backward = [axis, index = Saved(index)](const Tensor& grad, Gradients& grads) {
     const Tensor places = index.tensor(grads);
     const Tensor none = zeros(places.shape(), grad.dtype(), grad.device());
     if (grads[0].needed()) grads[0].set(ringlet::scatter(grad, axis, places, none));

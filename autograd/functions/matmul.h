@@ -76,8 +76,8 @@ inline Weight weight_use() {
 inline Variable record_linear(const Tensor& y, const Tensor& pre, const Variable& x,
                               const Variable& weight, const Variable& bias) {
   const DType bias_dtype = bias ? bias.dtype() : DType::f32;
-  const auto backward = [x = Saved(x), weight = Saved(weight), pre, bias_dtype](
-                            const Tensor& grad_y, Gradients& grads) {
+  auto backward = [x = Saved(x), weight = Saved(weight), pre, bias_dtype](const Tensor& grad_y,
+                                                                          Gradients& grads) {
     const Tensor grad = pre ? gelu_backward(grad_y, pre) : grad_y;
     const Tensor& w = weight.tensor(grads);
     const Tensor& input = x.tensor(grads);
@@ -94,7 +94,7 @@ inline Variable record_linear(const Tensor& y, const Tensor& pre, const Variable
     if (grads[2].needed()) to_bias = grads[2].sink({out}, bias_dtype, w.device());
     linear_gradients_into(to_weight, to_bias, rows_grad, input.view({rows, in}));
   };
-  return record(pre ? "linear_gelu" : "linear", y, {x, weight, bias}, backward);
+  return record(pre ? "linear_gelu" : "linear", y, {x, weight, bias}, std::move(backward));
 }
 
 }  // namespace detail

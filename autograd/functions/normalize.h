@@ -9,10 +9,10 @@ namespace ringlet::autograd {
 /// x / max(|x|, eps) along the last dimension.
 inline Variable normalize(const Variable& x, double eps = kNormalizeEps) {
   const NormalizeOutput out = ringlet::normalize(x.tensor(), eps);
-  const auto backward = [x = Saved(x), norm = out.norm, eps](const Tensor& grad, Gradients& grads) {
+  auto backward = [x = Saved(x), norm = out.norm, eps](const Tensor& grad, Gradients& grads) {
     grads[0].set(ringlet::normalize_backward(grad, x.tensor(grads), norm, eps));
   };
-  return record("normalize", out.y, {x}, backward);
+  return record("normalize", out.y, {x}, std::move(backward));
 }
 
 }  // namespace ringlet::autograd

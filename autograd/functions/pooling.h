@@ -10,11 +10,11 @@ namespace ringlet::autograd {
 inline Variable pooling(PoolingMode mode, const Variable& x, const Tensor& cu_seqlens,
                         const Tensor& lengths = {}) {
   const PoolingOutput out = ringlet::pooling(mode, x.tensor(), cu_seqlens, lengths);
-  const auto backward = [mode, argmax = out.argmax, cu_seqlens, lengths, tokens = x.size(0),
-                         dtype = x.dtype()](const Tensor& grad, Gradients& grads) {
+  auto backward = [mode, argmax = out.argmax, cu_seqlens, lengths, tokens = x.size(0),
+                   dtype = x.dtype()](const Tensor& grad, Gradients& grads) {
     grads[0].set(ringlet::pooling_backward(mode, grad, argmax, cu_seqlens, tokens, dtype, lengths));
   };
-  return record("pooling", out.y, {x}, backward);
+  return record("pooling", out.y, {x}, std::move(backward));
 }
 inline Variable mean_pooling(const Variable& x, const Tensor& cu_seqlens) {
   return pooling(PoolingMode::mean, x, cu_seqlens);

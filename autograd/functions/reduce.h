@@ -15,8 +15,8 @@ inline Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes = {
   for (int i = 0; i < shape.dim(); ++i) kept[i] = axes.empty() ? 1 : shape[i];
   for (int axis : axes) kept[axis] = 1;
   const bool extreme = op == ReduceOp::max || op == ReduceOp::min;
-  const auto backward = [op, shape, kept, x = extreme ? Saved(x) : Saved(),
-                         y = extreme ? Saved(y) : Saved()](const Tensor& grad, Gradients& grads) {
+  auto backward = [op, shape, kept, x = extreme ? Saved(x) : Saved(),
+                   y = extreme ? Saved(y) : Saved()](const Tensor& grad, Gradients& grads) {
     const Tensor wide = add(grad.view(kept), zeros(shape, grad.dtype(), grad.device()));
     if (op == ReduceOp::sum) return grads[0].set(wide);
     if (op == ReduceOp::mean) {
@@ -27,7 +27,7 @@ inline Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes = {
     const Tensor hit = eq(x.tensor(grads), y.tensor(grads).view(kept)).to(grad.dtype());
     grads[0].set(div(mul(wide, hit), sum_to(hit, kept)));
   };
-  return record("reduce", y, {x}, backward);
+  return record("reduce", y, {x}, std::move(backward));
 }
 
 inline Variable sum(const Variable& x, std::vector<int> axes = {}, bool keepdim = false) {

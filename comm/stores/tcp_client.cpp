@@ -82,7 +82,10 @@ class TcpStore::Impl {
     if (sent)
       changed_.wait_until(lock, deadline, [&] { return answer || ended_ || (waits && raised()); });
     const auto entry = answers_.extract(message.id);
-    if (entry.mapped()) return *entry.mapped();
+    if (entry.mapped()) {
+      if (entry.mapped()->type == StoreVerb::refused) fail("[store] ", entry.mapped()->value);
+      return *entry.mapped();
+    }
     if (ended_ || waits) check_alarm();
     RINGLET_CHECK(!ended_, "[store] ", server_, " has ended");
     RINGLET_CHECK(sent && waits, "[store] ", server_, " did not answer within ",
@@ -236,7 +239,8 @@ void TcpStore::set(const std::string& key, const std::string& value) {
 }
 
 std::string TcpStore::get(const std::string& key, Timeout timeout) {
-  return impl_->request({.type = StoreVerb::get, .key = key}, timeout).value;
+  return impl_->request({.type = StoreVerb::get, .number = timeout.count(), .key = key}, timeout)
+      .value;
 }
 
 std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {

@@ -96,6 +96,7 @@ class BoardTransport : public Transport {
   Views receive(std::span<const Transmission> receives, bool in_place) override;
   void release() override;
   void finish() override;
+  void stop_reading() noexcept override { mine_.reading.store(0); }
   void abandon() noexcept override;
 
  protected:

@@ -82,7 +82,10 @@ Views BoardTransport::receive(std::span<const Transmission> receives, bool in_pl
     read_.push_back(receive.peer);
   }
   mine_.reading.store(1);
-  member_.check_alarm();  // a failed peer waits for current readers, not for later ones
+  if (member_.alarm->raised()) {  // a failed peer waits for current readers, not for later ones
+    stop_reading();
+    member_.check_alarm();
+  }
   return views_;
 }
 
@@ -115,7 +118,7 @@ void BoardTransport::order_after_readers() {
 }
 
 void BoardTransport::abandon() noexcept {
-  mine_.reading.store(0);
+  stop_reading();
   // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
   // it keeps its view of this memory.
   const auto patience = Clock::now() + std::chrono::seconds(2);

@@ -18,7 +18,7 @@ std::string list_names(std::span<const std::string_view> names);
 /// Names of values that count from 0.
 template <class Enum, std::size_t n>
 struct Names {
-  const char* what;  // an enum's value is, in messages
+  const char* what;  // the word for a value in messages: "strategy"
   std::array<std::string_view, n> all;
 
   constexpr std::string_view operator()(Enum value) const {
@@ -26,6 +26,10 @@ struct Names {
   }
   Enum parse(std::string_view name) const { return static_cast<Enum>(find_name(what, name, all)); }
   std::string list() const { return list_names(all); }
+  /// The names from a value on.
+  std::string list_from(Enum first) const {
+    return list_names(std::span(all).subspan(static_cast<std::size_t>(first)));
+  }
 };
 
 }  // namespace ringlet

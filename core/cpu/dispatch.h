@@ -1,6 +1,7 @@
 // From a tag to a C++ type or constant inside a kernel.
 #pragma once
 
+#include <cstdlib>
 #include <utility>
 
 #include "ringlet/core/base/dtype.h"
@@ -66,7 +67,8 @@ template <auto kLast, class Body>
 static inline void dispatch_value(decltype(kLast) value, Body&& body) {
   using Enum = decltype(kLast);
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    (void)((value == Enum{kIndex} && (body.template operator()<Enum{kIndex}>(), true)) || ...);
+    if (!((value == Enum{kIndex} && (body.template operator()<Enum{kIndex}>(), true)) || ...))
+      std::abort();  // kLast is not the last value
   }
   (std::make_integer_sequence<int, static_cast<int>(kLast) + 1>());
 }

@@ -32,7 +32,7 @@ template <class T>
 void unary(const UnaryArgs& args, Device device) {
   const T* in = static_cast<const T*>(args.in);
   T* out = static_cast<T*>(args.out);
-  dispatch_value<UnaryOp::reciprocal>(args.op, [&]<UnaryOp op>() {
+  dispatch_value<kLastUnaryOp>(args.op, [&]<UnaryOp op>() {
     for_vectors<T>(device, args.n, [=](std::int64_t i, std::int64_t count) {
       store_at(out, i, count, apply<op>(load_at(in, i, count)));
     });

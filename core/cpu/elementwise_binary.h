@@ -89,7 +89,7 @@ void run_binary(const BinaryArgs& args, Device device) {
 }
 
 void binary(const BinaryArgs& args, Device device) {
-  dispatch_value<BinaryOp::ge>(args.op, [&]<BinaryOp op>() { run_binary<op>(args, device); });
+  dispatch_value<kLastBinaryOp>(args.op, [&]<BinaryOp op>() { run_binary<op>(args, device); });
 }
 
 }  // namespace

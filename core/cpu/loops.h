@@ -1,5 +1,5 @@
-// Loops of kernels on the device's threads. Each task has its own copy of the body: what that
-// captures by value stays in registers.
+// Loops of kernels on the device's threads. Each task copies the body. Values that it captures by
+// copy can stay in registers; references cannot.
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"

@@ -72,7 +72,7 @@ void run(const ReduceArgs& args, Device device) {
 
 template <class T>
 void reduce(const ReduceArgs& args, Device device) {
-  dispatch_value<ReduceOp::min>(args.op, [&]<ReduceOp op>() { run<op, T>(args, device); });
+  dispatch_value<kLastReduceOp>(args.op, [&]<ReduceOp op>() { run<op, T>(args, device); });
 }
 
 }  // namespace

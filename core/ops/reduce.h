@@ -8,6 +8,7 @@
 namespace ringlet {
 
 enum class ReduceOp : std::uint8_t { sum, mean, max, min };
+inline constexpr ReduceOp kLastReduceOp = ReduceOp::min;
 
 struct ReduceArgs {
   void* out;       // (outer, inner)

@@ -95,6 +95,12 @@ TEST_CASE("columns renames what a file calls its fields") {
   CHECK_EQ(csv.label(0), 2);
   const TextDataset json = read(R"({"gold": 1, "premise": "p", "hypothesis": "h"})", options);
   CHECK_EQ(json.label(0), 1);
+  // A renamed column wins over one that has the name already, in every row.
+  for (const char* text : {"sentence1,premise,hypothesis,gold\ns,p,h,1\n",
+                           "premise,sentence1,hypothesis,gold\np,s,h,1\n",
+                           R"({"sentence1": "s", "premise": "p", "hypothesis": "h", "gold": 1})",
+                           R"({"premise": "p", "sentence1": "s", "hypothesis": "h", "gold": 1})"})
+    CHECK_EQ(read(text, options).texts(0)[0], "p");
   options.columns = "premise=sentence1,none=sentence2";
   CHECK_THROWS_WITH_AS(read("premise,b\nx,y\n", options),
                        "a.csv:1: no column 'none' to use as 'sentence2'", InputError);

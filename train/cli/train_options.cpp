@@ -198,22 +198,22 @@ void check_output(TrainOptions& options, const comm::Environment& environment) {
 }
 
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched) {
+  const std::string of_processes = train::kStrategies.list_from(train::Strategy::ddp);
   if (launched && options.devices > 1)
     fail_input("--devices ", options.devices, ": the launcher started the ranks already");
   if (launched && (strategy == train::Strategy::none || strategy == train::Strategy::dp))
-    fail_input("--strategy ", options.strategy,
-               ": this is one of several ranks; expected ddp, zero1, zero2 or fsdp");
+    fail_input("--strategy ", options.strategy, ": this is one of several ranks; expected ",
+               of_processes);
   if (strategy == train::Strategy::none && options.devices > 1)
-    fail_input("--devices ", options.devices,
-               ": needs a --strategy of several: dp, ddp, zero1, zero2 or fsdp");
+    fail_input("--devices ", options.devices, ": needs a --strategy of several: ",
+               train::kStrategies.list_from(train::Strategy::dp));
   if (options.transport == "nccl" && existing_device(options.model.device).type == DeviceType::cpu)
     fail_input(
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   check_strategy_options(options, strategy);
   if (strategy != train::Strategy::none && strategy != train::Strategy::dp) return;
-  const auto alone = [](const char* option, const auto& value) {
-    fail_input(option, " ", value, ": needs a --strategy of several processes: ddp, zero1, zero2 ",
-               "or fsdp");
+  const auto alone = [&](const char* option, const auto& value) {
+    fail_input(option, " ", value, ": needs a --strategy of several processes: ", of_processes);
   };
   if (options.transport != "auto") alone("--transport", options.transport);
   if (options.algorithm != "auto") alone("--algorithm", options.algorithm);

@@ -10,11 +10,13 @@
 namespace ringlet::train {
 namespace {
 
+/// Empty for a column whose name another one takes.
 std::string_view renamed(std::string_view name, const Renames& renames) {
-  for (const auto& [from, to] : renames) {
+  for (const auto& [from, to] : renames)
     if (from == name) return to;
-  }
-  return name;
+  const bool taken =
+      std::ranges::any_of(renames, [&](const auto& one) { return one.second == name; });
+  return taken ? std::string_view() : name;
 }
 
 /// Moves the renames of columns that are not among `file_names` to `missing`.
