@@ -10,7 +10,7 @@
 namespace ringlet::train {
 namespace {
 
-/// Empty for a column whose name another one takes.
+/// Empty for a column if another one takes its name.
 std::string_view renamed(std::string_view name, const Renames& renames) {
   for (const auto& [from, to] : renames)
     if (from == name) return to;
