@@ -1,5 +1,3 @@
-#include "ringlet/autograd/engine.h"
-
 #include <map>
 #include <queue>
 #include <unordered_map>
@@ -90,7 +88,7 @@ class Engine {
     if (here.grad.defined()) {
       Gradients grads(node);
       point_at_sums(grads);
-      node.backward(here.grad, grads);
+      node.backward_(here.grad, grads);
       grads.check_written();
     }
     here.grad = Tensor();
@@ -116,8 +114,10 @@ class Engine {
 
   void complete(VariableState& leaf) {
     if (!options_.fire_hooks || !leaf.has_grad) return;
-    const auto hooks = leaf.hooks;  // a hook may remove itself
-    for (const auto& hook : hooks) hook.call();
+    std::erase_if(leaf.hooks, [](const auto& hook) { return hook.expired(); });
+    const auto hooks = leaf.hooks;  // a hook may add others
+    for (const auto& hook : hooks)
+      if (const HookHandle call = hook.lock()) (*call)();
     if (const auto observer = leaf.observer.lock()) observer->grad_ready(leaf);
   }
 

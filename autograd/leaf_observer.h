@@ -7,7 +7,7 @@
 
 namespace ringlet::autograd {
 
-/// Set on leaves with Variable::set_observer; a leaf does not keep it alive. All calls are made on
+/// Set in the state of leaves; a leaf does not keep it alive. All calls are made on
 /// the thread that runs backward. A backward inside a node's backward (checkpointing) calls only
 /// needs_grad_buffer and only_rows: its leaves belong to the outer one.
 class LeafObserver {

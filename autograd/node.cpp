@@ -12,33 +12,25 @@ namespace {
 std::atomic<std::uint64_t> next_sequence{1};
 thread_local std::vector<std::shared_ptr<Node>>* dying = nullptr;
 
-template <class Inputs>
-bool any_requires_grad(const Inputs& inputs) {
-  bool needed = false;
-  for (const Variable& input : inputs) {
-    LeafRecorder::note(input);
-    needed = needed || input.requires_grad();
-  }
-  return needed && grad_enabled();
-}
+}  // namespace
 
-template <class Inputs>
-std::vector<Edge> edges_of(const Inputs& inputs) {
-  std::vector<Edge> edges;
+Node::Node(const char* name, const Tensor& output, const std::vector<Variable>& inputs,
+           Backward backward)
+    : name_(name),
+      shape_(output.shape()),
+      dtype_(output.dtype()),
+      device_(output.device()),
+      sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)),
+      backward_(std::move(backward)) {
   for (const Variable& input : inputs) {
     Edge edge;
     if (input.requires_grad()) {
       edge.node = input.state()->node;
       if (!edge.node) edge.leaf = input.state();
     }
-    edges.push_back(std::move(edge));
+    edges_.push_back(std::move(edge));
   }
-  return edges;
 }
-
-}  // namespace
-
-Node::Node() : sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
 // The release of a long graph must not recurse once per node: the outermost destructor collects the
 // parents and releases them sequentially.
@@ -56,16 +48,19 @@ Node::~Node() {
   dying = nullptr;
 }
 
-bool needs_recording(std::initializer_list<Variable> inputs) { return any_requires_grad(inputs); }
-bool needs_recording(const std::vector<Variable>& inputs) { return any_requires_grad(inputs); }
-void connect(Node& node, std::initializer_list<Variable> inputs) { node.edges_ = edges_of(inputs); }
-void connect(Node& node, const std::vector<Variable>& inputs) { node.edges_ = edges_of(inputs); }
+bool needs_recording(const std::vector<Variable>& inputs) {
+  bool needed = false;
+  for (const Variable& input : inputs) {
+    LeafRecorder::note(input);
+    needed = needed || input.requires_grad();
+  }
+  return needed && grad_enabled();
+}
 
-Variable attach(Tensor data, std::shared_ptr<Node> node) {
-  node->shape_ = data.shape();
-  node->dtype_ = data.dtype();
-  node->device_ = data.device();
-  Variable out(std::move(data));
+Variable made_by(const char* name, Tensor result, const std::vector<Variable>& inputs,
+                 Node::Backward backward) {
+  auto node = std::make_shared<Node>(name, result, inputs, std::move(backward));
+  Variable out(std::move(result));
   out.state()->requires_grad = true;
   out.state()->node = std::move(node);
   return out;
@@ -85,12 +80,13 @@ Saved::Saved(const Variable& variable) {
   version_ = variable.tensor().version();
 }
 
-const Tensor& Saved::tensor(const Node& reader) const {
+const Tensor& Saved::tensor(const Gradients& grads) const {
   const Tensor& now = leaf_ ? leaf_->data : tensor_;
   if (now.storage() == storage_.lock() && now.version() != version_) {
     const std::string which = leaf_ && !leaf_->name.empty() ? "parameter " + leaf_->name
                                                             : str("a ", now.shape(), " tensor");
-    fail("[", reader.name(), "] ", which, " was written to after forward, and backward needs it");
+    fail("[", grads.node_.name(), "] ", which,
+         " was written to after forward, and backward needs it");
   }
   return now;
 }

@@ -1,20 +1,15 @@
-// Nodes of the tape. A function in autograd/functions is a struct derived from Node: it holds the
-// saved tensors and implements backward. Next to it is the forward that records it:
+// Nodes of the tape. A function in autograd/functions computes its result and records it with its
+// backward, which holds the saved tensors:
 //
-//   struct Tanh final : Node {
-//     Saved y;
-//     const char* name() const override { return "tanh"; }
-//     void backward(const Tensor& grad, Gradients& grads) override {
-//       grads[0].set(mul(grad, sub(scalar_like(1, grad), square(y.tensor(*this)))));
-//     }
-//   };
 //   inline Variable tanh(const Variable& x) {
 //     const Tensor y = ringlet::tanh(x.tensor());
-//     return record<Tanh>(y, {x}, [&](Tanh& node) { node.y = y; });
+//     return record("tanh", y, {x}, [y = Saved(y)](const Tensor& grad, Gradients& grads) {
+//       grads[0].set(mul(grad, sub(scalar_like(1, grad), square(y.tensor(grads)))));
+//     });
 //   }
 #pragma once
 
-#include <initializer_list>
+#include <functional>
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
@@ -69,6 +64,7 @@ class Gradients {
 
  private:
   friend class Engine;
+  friend class Saved;
   explicit Gradients(const Node& node);
   void check_written() const;
   const Node& node_;
@@ -83,15 +79,16 @@ struct Edge {
 
 class Node {
  public:
-  Node();
-  virtual ~Node();
+  /// `backward` passes the gradient of `output` to the inputs.
+  using Backward = std::function<void(const Tensor& grad, Gradients& grads)>;
+
+  Node(const char* name, const Tensor& output, const std::vector<Variable>& inputs,
+       Backward backward);
+  ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  virtual const char* name() const = 0;
-  /// Passes the output's gradient to the inputs.
-  virtual void backward(const Tensor& grad, Gradients& grads) = 0;
-
+  const char* name() const { return name_; }
   const std::vector<Edge>& edges() const { return edges_; }
   /// Later nodes have larger numbers; backward runs from large to small.
   std::uint64_t sequence() const { return sequence_; }
@@ -100,14 +97,13 @@ class Node {
   friend class Engine;
   friend class Gradient;
   friend class Gradients;
-  friend void connect(Node& node, std::initializer_list<Variable> inputs);
-  friend void connect(Node& node, const std::vector<Variable>& inputs);
-  friend Variable attach(Tensor data, std::shared_ptr<Node> node);
+  const char* name_;
   std::vector<Edge> edges_;
   Shape shape_;  // of the output, and so of its gradient
-  DType dtype_ = DType::f32;
+  DType dtype_;
   Device device_;
   std::uint64_t sequence_;
+  Backward backward_;
   bool released_ = false;
 };
 
@@ -120,7 +116,7 @@ class Saved {
   Saved(const Tensor& tensor);      // NOLINT: assigned from tensors and variables on purpose
   Saved(const Variable& variable);  // NOLINT
   bool defined() const { return leaf_ || tensor_.defined(); }
-  const Tensor& tensor(const Node& reader) const;
+  const Tensor& tensor(const Gradients& grads) const;
 
  private:
   std::shared_ptr<VariableState> leaf_;
@@ -130,28 +126,18 @@ class Saved {
 };
 
 /// Whether a result of these inputs must be recorded.
-bool needs_recording(std::initializer_list<Variable> inputs);
 bool needs_recording(const std::vector<Variable>& inputs);
-void connect(Node& node, std::initializer_list<Variable> inputs);
-void connect(Node& node, const std::vector<Variable>& inputs);
+/// A variable made by a node.
+Variable made_by(const char* name, Tensor result, const std::vector<Variable>& inputs,
+                 Node::Backward backward);
 
-/// A variable made by `node`.
-Variable attach(Tensor data, std::shared_ptr<Node> node);
-
-/// The variable of `result`, which a NodeType makes from `inputs`; `save` fills the node. Without
-/// recording it is a plain leaf and `save` is not called.
-template <class NodeType, class Inputs, class Save>
-Variable record(Tensor result, const Inputs& inputs, Save&& save) {
+/// The variable of `result`, which the function `name` makes from `inputs`. Without recording it is
+/// a plain leaf.
+template <class Backward>
+Variable record(const char* name, Tensor result, const std::vector<Variable>& inputs,
+                Backward&& backward) {
   if (!needs_recording(inputs)) return Variable(std::move(result));
-  auto node = std::make_shared<NodeType>();
-  connect(*node, inputs);
-  save(*node);
-  return attach(std::move(result), std::move(node));
-}
-template <class NodeType, class Save>
-Variable record(Tensor result, std::initializer_list<Variable> inputs, Save&& save) {
-  return record<NodeType, std::initializer_list<Variable>>(std::move(result), inputs,
-                                                           std::forward<Save>(save));
+  return made_by(name, std::move(result), inputs, std::forward<Backward>(backward));
 }
 
 }  // namespace ringlet::autograd

@@ -1,13 +1,11 @@
 #include "ringlet/autograd/variable.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace ringlet::autograd {
 namespace {
 
 thread_local bool recording = true;
-thread_local LeafRecorder* recorder = nullptr;
 
 VariableState& leaf(const std::shared_ptr<VariableState>& state) {
   RINGLET_CHECK(state && !state->node, "[variable] only a leaf has this");
@@ -15,21 +13,6 @@ VariableState& leaf(const std::shared_ptr<VariableState>& state) {
 }
 
 }  // namespace
-
-HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
-  if (this != &other) {
-    remove();
-    state_ = std::move(other.state_);
-    id_ = std::exchange(other.id_, 0);
-  }
-  return *this;
-}
-
-void HookHandle::remove() {
-  if (const auto state = state_.lock())
-    std::erase_if(state->hooks, [&](const VariableState::Hook& hook) { return hook.id == id_; });
-  state_.reset();
-}
 
 Variable::Variable(Tensor data, bool requires_grad) : state_(std::make_shared<VariableState>()) {
   state_->data = std::move(data);
@@ -81,29 +64,13 @@ const std::string& Variable::name() const { return leaf(state_).name; }
 void Variable::set_name(std::string name) const { leaf(state_).name = std::move(name); }
 
 HookHandle Variable::register_ready_hook(std::function<void()> hook) const {
-  VariableState& state = leaf(state_);
-  state.hooks.push_back({state.next_hook, std::move(hook)});
-  return HookHandle(state_, state.next_hook++);
-}
-
-void Variable::set_observer(std::weak_ptr<LeafObserver> observer) const {
-  leaf(state_).observer = std::move(observer);
+  auto handle = std::make_shared<const std::function<void()>>(std::move(hook));
+  leaf(state_).hooks.push_back(handle);
+  return handle;
 }
 
 bool grad_enabled() { return recording; }
 GradMode::GradMode(bool enabled) : previous_(std::exchange(recording, enabled)) {}
 GradMode::~GradMode() { recording = previous_; }
-
-LeafRecorder::LeafRecorder() : previous_(std::exchange(recorder, this)) {}
-LeafRecorder::~LeafRecorder() { recorder = previous_; }
-
-bool LeafRecorder::active() { return recorder != nullptr; }
-
-void LeafRecorder::note(const Variable& input) {
-  if (!recorder || !input.requires_grad() || !input.is_leaf()) return;
-  for (const Variable& known : recorder->leaves_)
-    if (known == input) return;
-  recorder->leaves_.push_back(input);
-}
 
 }  // namespace ringlet::autograd

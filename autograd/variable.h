@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::autograd {
 
@@ -15,21 +15,8 @@ class LeafObserver;
 class Node;
 struct VariableState;
 
-/// Removes its hook in the destructor.
-class HookHandle {
- public:
-  HookHandle() = default;
-  HookHandle(std::weak_ptr<VariableState> state, std::uint64_t id)
-      : state_(std::move(state)), id_(id) {}
-  HookHandle(HookHandle&& other) noexcept { *this = std::move(other); }
-  HookHandle& operator=(HookHandle&& other) noexcept;
-  ~HookHandle() { remove(); }
-  void remove();
-
- private:
-  std::weak_ptr<VariableState> state_;
-  std::uint64_t id_ = 0;
-};
+/// A hook on a leaf; it is removed when the last copy of this is released.
+using HookHandle = std::shared_ptr<const std::function<void()>>;
 
 class Variable {
  public:
@@ -80,8 +67,6 @@ class Variable {
   /// `hook` runs once per backward, when this leaf's gradient is complete: after the last of its
   /// uses, which backward counts in advance.
   [[nodiscard]] HookHandle register_ready_hook(std::function<void()> hook) const;
-  /// At most one; see leaf_observer.h.
-  void set_observer(std::weak_ptr<LeafObserver> observer) const;
 
   const std::shared_ptr<VariableState>& state() const { return state_; }
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
@@ -103,14 +88,18 @@ struct VariableState {
   bool dense = false;     // a write to it did not declare its rows (for observers)
   bool applied = false;   // an optimizer's step has used it; no write since
   bool partial = false;   // one device's or rank's part of a sum still to be computed
-  struct Hook {
-    std::uint64_t id;
-    std::function<void()> call;
-  };
-  std::vector<Hook> hooks;
-  std::uint64_t next_hook = 1;
-  std::weak_ptr<LeafObserver> observer;
+  std::vector<std::weak_ptr<const std::function<void()>>> hooks;
+  std::weak_ptr<LeafObserver> observer;  // see leaf_observer.h
 };
+
+struct BackwardOptions {
+  bool retain_graph = false;
+  /// Whether to call ready hooks; a run inside a node's backward leaves them to the outer run.
+  bool fire_hooks = true;
+};
+/// See Variable::backward. Nodes run in the reverse order of their creation, each once, when its
+/// gradient is complete. Neither the traversal nor the release of the graph recurses.
+void run_backward(const Variable& root, const Tensor& grad, BackwardOptions options);
 
 /// Recording is on by default, per thread.
 bool grad_enabled();
@@ -128,23 +117,6 @@ class GradMode {
 /// Turns recording on this thread off for a scope.
 struct NoGrad : GradMode {
   NoGrad() : GradMode(false) {}
-};
-
-/// During its lifetime, collects the leaves that functions use on this thread, recorded or not.
-class LeafRecorder {
- public:
-  LeafRecorder();
-  ~LeafRecorder();
-  LeafRecorder(const LeafRecorder&) = delete;
-  LeafRecorder& operator=(const LeafRecorder&) = delete;
-  const std::vector<Variable>& leaves() const { return leaves_; }
-  static void note(const Variable& input);
-  /// Whether there is one on this thread: it runs a checkpointed segment, which backward repeats.
-  static bool active();
-
- private:
-  std::vector<Variable> leaves_;
-  LeafRecorder* previous_;
 };
 
 /// The tensor, then "requires_grad" for a leaf or "grad_fn=" and the node's name.

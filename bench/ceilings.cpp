@@ -12,8 +12,8 @@
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::bench {
 

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/cli/exit_code.h"
 
 namespace ringlet::bench {

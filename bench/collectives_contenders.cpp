@@ -8,8 +8,8 @@
 #include "first_ranks.h"
 #include "repeat.h"
 #include "ringlet/comm/engine.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::bench {
 namespace {

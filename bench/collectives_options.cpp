@@ -3,11 +3,10 @@
 #include "collectives.h"
 #include "program_options.h"
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/peer_view.h"
-#include "ringlet/train/cli/number_in.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::bench {
 namespace {

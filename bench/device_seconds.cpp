@@ -4,8 +4,8 @@
 #include <chrono>
 #include <vector>
 
-#include "ringlet/core/device_time.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/device_time.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::bench {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::bench {
 

@@ -9,7 +9,7 @@
 #include <regex>
 #include <vector>
 
-#include "ringlet/core/device_time.h"
+#include "ringlet/core/device/device_time.h"
 
 namespace ringlet::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "floors.h"
 #include "modelled_time.h"
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 
 namespace ringlet::bench {
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"
 #include "ringlet/core/ops/cross_entropy.h"

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::bench {
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "step_memory.h"
 
 namespace ringlet::bench {

@@ -18,12 +18,12 @@
 #include "lengths.h"
 #include "measurement.h"
 #include "program_options.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/tensor/random.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::bench {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "emulated_counts.h"
 #include "kernels_cases.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/tensor/random.h"
 
 namespace ringlet::bench {
 namespace {

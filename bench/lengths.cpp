@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/loader.h"
 

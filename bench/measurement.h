@@ -10,7 +10,7 @@
 
 #include "device_idle.h"
 #include "profile.h"
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 #include "step_memory.h"
 
 namespace ringlet::bench {

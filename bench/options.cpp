@@ -7,11 +7,11 @@
 #include "program_options.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/folder.h"
-#include "ringlet/train/cli/number_in.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::bench {
 namespace {
@@ -28,7 +28,8 @@ void take_launched(ThroughputOptions& options, int ranks) {
   for (const std::string& strategy : options.strategies)
     if (strategy == "dp")
       fail_input("--strategy dp: has its devices in one process, and a launcher started ", ranks,
-                 "; expected all, none, unconnected, ddp, zero1, zero2 or fsdp");
+                 "; expected all, none, unconnected, ",
+                 train::kStrategies.list_from(train::Strategy::ddp));
 }
 
 }  // namespace
@@ -64,13 +65,15 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   ThroughputOptions o;
   o.histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
   std::string dtype = "f32", transport = "auto", algorithm = "auto", device = "cpu";
+  std::vector<std::string> rows{"all", "unconnected"};
+  rows.insert(rows.end(), train::kStrategies.all.begin(), train::kStrategies.all.end());
   CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
-  app.add_option(
-         "--strategy", o.strategies,
-         "rows: none, unconnected, dp, ddp, zero1, zero2, fsdp; all is none, and on several "
-         "devices all others but zero2, under a launcher without dp")
+  app.add_option("--strategy", o.strategies,
+                 "rows: unconnected, " + train::kStrategies.list() +
+                     "; all is none, and on several devices all others but zero2, under a launcher "
+                     "without dp")
       ->delimiter(',')
-      ->check(CLI::IsMember({"all", "none", "unconnected", "dp", "ddp", "zero1", "zero2", "fsdp"}))
+      ->check(CLI::IsMember(rows))
       ->capture_default_str();
   add_device_option(app, device);
   app.add_option("--devices", o.devices,
@@ -91,12 +94,10 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_flag(
       "--profile", o.profile,
       "where a step of the first rank goes, kernel by kernel, and what each needs at least");
-  app.add_option(
-         "--step-graphs", o.step_graphs,
-         "auto or off: whether a GPU's steps are captured and replayed; those of a profile and of "
-         "several devices are not")
-      ->check(CLI::IsMember({"auto", "off"}))
-      ->capture_default_str();
+  cli::add_choice(
+      app, "--step-graphs", o.step_graphs, train::kStepGraphModes,
+      "auto or off: whether a GPU's steps are captured and replayed; those of a profile and of "
+      "several devices are not");
   app.add_option("--idle-steps", o.idle_steps,
                  "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
                  "it idles; 0: none")
@@ -117,7 +118,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--rounds", o.rounds, "rounds, interleaved over strategies")
       ->check(cli::number_in(1, 1000))
       ->capture_default_str();
-  app.add_option("--warmup", o.warmup, "steps of each round that are not timed")
+  app.add_option("--warmup", o.warmup,
+                 "steps of each round that are not timed; more follow while a step maps memory")
       ->check(cli::number_in(0, 1000))
       ->capture_default_str();
   app.add_option("--dtype", dtype, "f32 or bf16")

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/device/device.h"
+#include "ringlet/train/step_graphs.h"
 
 namespace ringlet::bench {
 
@@ -35,7 +36,7 @@ struct ThroughputOptions {
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   bool trace = false;
   bool profile = false;
-  std::string step_graphs = "auto";
+  train::StepGraphMode step_graphs = train::StepGraphMode::automatic;
   int idle_steps = 10;
   std::string json;
   std::string svg;

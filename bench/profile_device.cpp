@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "profile.h"
-#include "ringlet/core/device_time.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/device_time.h"
+#include "ringlet/core/device/kernel.h"
 
 namespace ringlet::bench {
 namespace {

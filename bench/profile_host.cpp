@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "profile.h"
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/wait_observer.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/device/wait_observer.h"
 
 namespace ringlet::bench {
 namespace {

@@ -4,9 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
-#include "ringlet/core/device.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/device/device.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/usage.h"

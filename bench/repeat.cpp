@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "ringlet/core/device_time.h"
+#include "ringlet/core/device/device_time.h"
 
 namespace ringlet::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::bench {
 namespace {

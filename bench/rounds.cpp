@@ -10,9 +10,9 @@
 #include "first_ranks.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/processors.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
+#include "ringlet/core/threads/processors.h"
 #include "runner.h"
 
 namespace ringlet::bench {
@@ -47,7 +47,7 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 void write(const File& file, const std::string& text) {
   RINGLET_CHECK_EQ(std::fwrite(text.data(), 1, text.size(), file.get()), text.size(),
                    "cannot write the ranks' results");
-  std::fflush(file.get());
+  RINGLET_CHECK_EQ(std::fflush(file.get()), 0, "cannot write the ranks' results");
 }
 
 std::string read(const File& file) {
@@ -80,7 +80,7 @@ std::unique_ptr<StepProfile> make_profile(Device device, std::int64_t pairs) {
 Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
                          const comm::Group& group, int idle_steps = 0) {
   Runner runner(options, plan, group);
-  for (int i = 0; i < options.warmup; ++i) runner.warm_up();
+  runner.warm_up(options.warmup);
   group.barrier();
   const std::unique_ptr<StepProfile> profile =
       options.profile ? make_profile(options.device, options.batch) : nullptr;

@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/graph.h"
-#include "ringlet/core/wait_observer.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/graph.h"
+#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"
 
@@ -64,8 +64,26 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
   if (device_.type == DeviceType::cpu || options.profile || plan.devices > 1) return;
   graphs_.emplace(
       source_->loss(), optimizer_, device_,
-      train::StepGraphsOptions{train::parse_step_graphs(options.step_graphs), options.dtype,
+      train::StepGraphsOptions{options.step_graphs, options.dtype,
                                [](const std::string& line) { std::cerr << line << std::endl; }});
+}
+
+void Runner::warm_up(int steps) {
+  for (int i = 0; i < steps; ++i) step(false);
+  constexpr int kMost = 8;
+  for (int i = 0; steps > 0 && i < kMost && maps_memory(); ++i) {
+  }
+}
+
+bool Runner::maps_memory() {
+  const auto mapped = [&] {
+    return std::pair(resource_use().mapped_bytes, memory_stats(device_).system_allocations);
+  };
+  const auto before = mapped();
+  step(true);
+  const std::vector<std::string> ranks =
+      group_.all_gather_bytes(mapped() == before ? "" : "mapped");
+  return std::ranges::any_of(ranks, [](const std::string& rank) { return !rank.empty(); });
 }
 
 void Runner::start_timing() {
@@ -213,7 +231,7 @@ std::vector<Plan> plan_rows(const ThroughputOptions& options) {
   const auto add = [&](const std::string& name) {
     if (name == "unconnected")
       rows.push_back({name, train::Strategy::none, options.devices, false});
-    else if (const train::Strategy strategy = train::parse_strategy(name);
+    else if (const train::Strategy strategy = train::kStrategies.parse(name);
              strategy == train::Strategy::none)
       rows.push_back({name, strategy, 1, true});
     else

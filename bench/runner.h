@@ -9,9 +9,9 @@
 #include "measurement.h"
 #include "options.h"
 #include "ringlet/comm/group.h"
-#include "ringlet/core/device_time.h"
-#include "ringlet/core/resource_use.h"
-#include "ringlet/train/parallel/attached_strategy.h"
+#include "ringlet/core/cpu/resource_use.h"
+#include "ringlet/core/device/device_time.h"
+#include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/update_rules.h"
 #include "source.h"
@@ -38,8 +38,9 @@ class Runner {
 
   /// Starts timing: later steps are counted.
   void start_timing();
-  /// An untimed step.
-  void warm_up() { step(false); }
+  /// Runs this many untimed steps. Repeats the last one until no rank maps memory in it, at most
+  /// eight times, so that every row times the same batches.
+  void warm_up(int steps);
   void timed_step(StepProfile* profile);
   /// Error if a loss or a gradient was NaN or infinite.
   Measurement measured();
@@ -61,6 +62,8 @@ class Runner {
   /// Adds the counts of `batch_` to the step's.
   void count_step();
   void add_times(Measurement& out) const;
+  /// The same on all ranks: whether any of them mapped memory in one more step of the same batch.
+  bool maps_memory();
   /// False as soon as a step was not replayed.
   bool replay(int steps);
 

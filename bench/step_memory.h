@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/models/config.h"
 
 namespace ringlet::bench {

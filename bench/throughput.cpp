@@ -45,9 +45,9 @@ std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options)
       "pairs per second",
       {}};
   for (const Row& row : rows)
-    chart.bars.push_back({fmt::format("{} x {}", row.strategy, row.devices), row.pairs_per_s(),
-                          fmt::format("{:.2f}x", row.pairs_per_s() / base_row(rows).pairs_per_s()),
-                          ""});
+    chart.bars.push_back(
+        {fmt::format("{} x {}", row.strategy, row.devices), row.pairs_per_s(),
+         fmt::format("{:.2f}x", row.pairs_per_s() / base_row(rows).pairs_per_s())});
   return train::draw_bars(chart);
 }
 
@@ -69,7 +69,7 @@ nlohmann::ordered_json settings(const ThroughputOptions& options, const std::str
                              {"device", str(options.device)},
                              {"transport", comm::name(options.transport)},
                              {"algorithm", comm::name(options.algorithm)},
-                             {"step_graphs", options.step_graphs},
+                             {"step_graphs", train::kStepGraphModes(options.step_graphs)},
                              {"commit", cli::commit()},
                              {"matmul_precision", options.precision},
                              {"threads_per_device", std::to_string(options.threads)},
@@ -119,7 +119,7 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
     std::fflush(stdout);
     return;
   }
-  const int steps = options.warmup + options.steps;
+  const int steps = options.warmup + 1 + options.steps;  // the last of the warm-up at least twice
   const double flops = flops_per_step(options, data.tokens_per_pair);
   const double seconds =
       options.rounds * static_cast<double>(plans.size()) *

@@ -1,17 +1,14 @@
 #include "ringlet/comm/alarm.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <thread>
 
-#include "ringlet/core/error.h"
+#include "ringlet/comm/host.h"
 
 namespace ringlet::comm {
 namespace {
@@ -24,10 +21,8 @@ struct Slate {
   char text[4000 + 1] = {};
 };
 
-class SlateAlarm final : public Alarm {
+class SharedAlarm final : public Alarm {
  public:
-  explicit SlateAlarm(std::shared_ptr<Slate> slate) : slate_(std::move(slate)) {}
-
   void raise(const std::string& cause) override {
     std::uint32_t expected = Slate::quiet;
     if (!slate_->state.compare_exchange_strong(expected, Slate::writing)) return;
@@ -48,25 +43,12 @@ class SlateAlarm final : public Alarm {
   }
 
  private:
-  std::shared_ptr<Slate> slate_;
+  const std::shared_ptr<void> memory_ = shared_memory(sizeof(Slate));
+  Slate* const slate_ = new (memory_.get()) Slate;
 };
 
 }  // namespace
 
-std::string fuller(const std::string& cause, const std::string& what) {
-  return what.starts_with(cause) ? what : cause;
-}
-
-std::shared_ptr<Alarm> make_local_alarm() {
-  return std::make_shared<SlateAlarm>(std::make_shared<Slate>());
-}
-
-std::shared_ptr<Alarm> make_forked_alarm() {
-  void* shared =
-      mmap(nullptr, sizeof(Slate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  RINGLET_CHECK(shared != MAP_FAILED, "[alarm] no shared memory: ", std::strerror(errno));
-  return std::make_shared<SlateAlarm>(std::shared_ptr<Slate>(
-      new (shared) Slate, [](Slate* slate) { munmap(slate, sizeof(Slate)); }));
-}
+std::shared_ptr<Alarm> make_alarm() { return std::make_shared<SharedAlarm>(); }
 
 }  // namespace ringlet::comm

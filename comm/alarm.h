@@ -18,14 +18,8 @@ class Alarm {
   virtual std::string cause() const = 0;
 };
 
-/// `what` if it begins with `cause` (the group's cause, then where the rank was), else `cause`.
-std::string fuller(const std::string& cause, const std::string& what);
-
-/// For ranks that are threads of one process: all of them share one alarm.
-std::shared_ptr<Alarm> make_local_alarm();
-
-/// The same across fork(): the parent makes it and shares it with all its children. Causes are cut
-/// at 4,000 bytes.
-std::shared_ptr<Alarm> make_forked_alarm();
+/// For ranks that are threads of this process or children that it forks later. Causes are cut at
+/// 4,000 bytes.
+std::shared_ptr<Alarm> make_alarm();
 
 }  // namespace ringlet::comm

@@ -2,10 +2,14 @@
 
 #include <map>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
+
+std::string extent(const Call& call) {
+  return call.op == Op::barrier ? "" : str(" (", call.dtype, ", ", call.count, ")");
+}
 
 // The fields that must agree between ranks, as text; the layout, a hash, is left out.
 std::string details(const Call& call) {
@@ -15,15 +19,10 @@ std::string details(const Call& call) {
 
 }  // namespace
 
-std::string describe(const Call& call) {
-  if (call.op == Op::barrier) return std::string(name(call.op));
-  return str(name(call.op), " (", call.dtype, ", ", call.count, ")");
-}
+std::string describe(const Call& call) { return str(name(call.op), extent(call)); }
 
 std::string describe_collective(const Call& call) {
-  const std::string what =
-      call.op == Op::barrier ? "" : str(" (", call.dtype, ", ", call.count, ")");
-  return str("[", name(call.op), "] collective ", call.sequence, what);
+  return str("[", name(call.op), "] collective ", call.sequence, extent(call));
 }
 
 std::string describe_step(const Call& call, std::uint64_t step) {

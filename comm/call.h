@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ringlet/comm/types.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 
 namespace ringlet::comm {
 

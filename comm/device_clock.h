@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/device_time.h"
+#include "ringlet/core/device/device_time.h"
 
 namespace ringlet::comm {
 

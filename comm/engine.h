@@ -13,7 +13,7 @@
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/comm/transport.h"
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 
@@ -53,16 +53,13 @@ class Engine {
   /// last, on a CPU, the result is there and no peer reads the buffer; on a device all of this is
   /// enqueued. Throws Error for an op that the engine lacks.
   virtual bool execute(const Collective& collective, std::int64_t part) = 0;
-  /// Whether ranks send each other partial sums in the tensor's dtype.
-  virtual bool sends_partial_sums(const Schedule& /*schedule*/) const { return false; }
 };
 
 /// The steps of the collective's schedule, for each of its segments.
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size);
-/// All-reduces of ranks that share a GPU, as one launch there (core/device_objects.h). The ranks
-/// send rank 0 their buffers, as to a peer that only reads. Rank 0 enqueues the launch that writes
-/// all of them.
-/// `timeout` limits a rank's wait for another within the launch.
+/// All-reduces of ranks that share a GPU, as one launch there (core/device/device_objects.h). The
+/// ranks send rank 0 their buffers, as to a peer that only reads. Rank 0 enqueues the launch that
+/// writes all of them. `timeout` limits a rank's wait for another within the launch.
 std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, int size,
                                               Timeout timeout);
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 
 namespace ringlet::comm {
 namespace {
@@ -27,7 +27,7 @@ std::optional<int> number(const char* name, long least, long most) {
 }
 
 /// The names of one launcher's variables.
-struct Names {
+struct Variables {
   const char* rank;
   const char* world_size;
   const char* local_rank;
@@ -35,20 +35,21 @@ struct Names {
   const char* job;  // names the job where the launcher knows no MASTER_PORT
 };
 
-constexpr Names kTorchrun{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr};
-constexpr Names kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                         "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                         "PMIX_NAMESPACE"};
-constexpr Names kPmi{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HYDRA_KVSNAME"};
-constexpr Names kSlurm{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr,
-                       "SLURM_JOB_ID"};
+constexpr Variables kTorchrun{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr};
+constexpr Variables kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                             "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                             "PMIX_NAMESPACE"};
+constexpr Variables kPmi{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+                         "HYDRA_KVSNAME"};
+constexpr Variables kSlurm{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr,
+                           "SLURM_JOB_ID"};
 
 /// The launcher that started this process, if any.
-const Names* launcher() {
+const Variables* launcher() {
   if (environment_variable(kTorchrun.rank) || environment_variable(kTorchrun.world_size))
     return &kTorchrun;
   // A batch script, and programs that it starts without srun, have a SLURM_PROCID but are no step.
-  for (const Names* names : {&kOpenMpi, &kPmi, &kSlurm})
+  for (const Variables* names : {&kOpenMpi, &kPmi, &kSlurm})
     if (environment_variable(names->rank) && environment_variable(names->world_size)) return names;
   return nullptr;
 }
@@ -94,7 +95,7 @@ int port_of_job(const std::string& name) {
   return 20'000 + static_cast<int>(hash % 10'000);
 }
 
-int find_port(const Names& names) {
+int find_port(const Variables& names) {
   if (const auto port = number("RINGLET_PORT", 1, kLastPort)) return *port;
   // Under torchrun its agent listens at MASTER_PORT itself.
   if (const auto port = number("MASTER_PORT", 1, kLastPort - 1)) return *port + 1;
@@ -105,7 +106,7 @@ int find_port(const Names& names) {
              environment_variable(names.rank).value_or(""));
 }
 
-std::string find_address(const Names& names, const Environment& environment) {
+std::string find_address(const Variables& names, const Environment& environment) {
   if (environment.local_world_size == environment.world_size &&
       !environment_variable("RINGLET_LAUNCHER"))
     return "127.0.0.1";
@@ -117,7 +118,7 @@ std::string find_address(const Names& names, const Environment& environment) {
              environment_variable(names.rank).value_or(""));
 }
 
-int find_local_world_size(const Names& names, int world_size) {
+int find_local_world_size(const Variables& names, int world_size) {
   if (names.local_world_size != nullptr)
     return number(names.local_world_size, 1, world_size).value_or(1);
   const auto tasks = environment_variable("SLURM_STEP_TASKS_PER_NODE");
@@ -129,7 +130,7 @@ int find_local_world_size(const Names& names, int world_size) {
 
 Environment Environment::read() {
   Environment found;
-  const Names* names = launcher();
+  const Variables* names = launcher();
   if (names == nullptr) return found;
   found.launched = true;
   found.world_size = required(names->world_size, 1, kMost, names->rank);

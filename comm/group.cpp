@@ -1,49 +1,64 @@
+// Makes a group's transports and engines, and chooses among them; makes subgroups.
 #include "ringlet/comm/group.h"
 
 #include <algorithm>
 
 #include "ringlet/comm/group_state.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 
-Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
-    : queue_(std::move(queue)), collective_(std::move(collective)) {}
-
-void Work::wait() const {
-  if (!collective_) return;
-  queue_->wait(*collective_);
-  const DeviceClock::Scope waited(collective_->waited.get(), collective_->end->device());
-  collective_->end->make_wait();
-  // No event of a capture says when the tensors' memory is free, so they were kept until here.
-  if (collective_->captured) collective_->release();
-}
-
-bool Work::done() const { return !collective_ || collective_->done; }
-
 GroupState::GroupState(Membership member_, GroupOptions options_)
-    : member(std::move(member_)), options(options_), asked_for(options_.transport) {
+    : member(std::move(member_)), options(std::move(options_)), host_kind(options.transport) {
   if (options.timed) {
     running = std::make_shared<DeviceClock>();
     waited = std::make_shared<DeviceClock>();
   }
   if (member.size == 1) return;
-  if (asked_for == TransportKind::nccl) check_nccl();
-  host_kind = asked_for;
+  const bool given_nccl = options.transport == TransportKind::nccl;
+  if (given_nccl) check_nccl();
   host = make_transport(host_kind, member);
   over_host = make_schedule_engine(*host, member.rank, member.size);
   in_kernel = make_in_kernel_engine(*host, member.rank, member.size, member.timeout);
-  if (asked_for != TransportKind::nccl) options.transport = host_kind;
-  if (options.transport != TransportKind::thread)
-    nccl = make_nccl_transport(member, *host, host_kind);
+  const bool by_thread = host_kind == TransportKind::thread && !given_nccl;
+  if (!by_thread) nccl = make_nccl_transport(member, *host, host_kind);
   if (nccl) over_nccl = make_schedule_engine(*nccl, member.rank, member.size);
-  if (options.algorithm == Algorithm::native && asked_for != TransportKind::nccl && !host->engine())
-    fail_input("[group] ", name(options.transport),
-               " has no native collectives: choose ring or direct");
-  if (is_in_kernel(options.algorithm) && options.transport != TransportKind::thread)
+  if (options.algorithm == Algorithm::native && !given_nccl && !host->engine())
+    fail_input("[group] ", name(host_kind), " has no native collectives: choose ring or direct");
+  if (is_in_kernel(options.algorithm) && !by_thread)
     fail_input("[group] ", name(options.algorithm),
                " is for ranks that are threads of one process, and these meet over ",
-               name(options.transport), ": choose ring or direct");
+               name(given_nccl ? TransportKind::nccl : host_kind), ": choose ring or direct");
+}
+
+Algorithm GroupState::algorithm(Op op, Device device) const {
+  const bool on_cpu = device.type == DeviceType::cpu;
+  const Algorithm given = options.algorithm;
+  // NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small.
+  const bool without_own =
+      given == Algorithm::native && on_cpu && options.transport == TransportKind::nccl;
+  if (given == Algorithm::automatic || without_own) return Algorithm::direct;
+  if (is_in_kernel(given) && (on_cpu || op != Op::all_reduce))
+    return given == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
+  return given;
+}
+
+Engine& GroupState::engine(Algorithm algorithm, Device device) const {
+  if (is_in_kernel(algorithm)) return *in_kernel;
+  if (algorithm == Algorithm::native) return *(uses_nccl(device) ? nccl : host)->engine();
+  return uses_nccl(device) ? *over_nccl : *over_host;
+}
+
+std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) const {
+  constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
+                         kLeastOfDevice = std::int64_t{4} << 20;
+  constexpr std::int64_t kMostOnDevice = 4;
+  // On a device, launches cost more than the cache gains.
+  if (device.type != DeviceType::cpu && options.segment_bytes == 0)
+    return std::clamp<std::int64_t>(longest_bytes / kLeastOfDevice, 1, kMostOnDevice);
+  // A segment of this size is still in the cache when its result comes back.
+  const std::int64_t most = options.segment_bytes > 0 ? options.segment_bytes : kMostOfCpu;
+  return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
 
 Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,
@@ -59,7 +74,7 @@ Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int ran
 // All worlds of one are the same.
 Group::Group() {
   static const auto alone = std::make_shared<GroupState>(
-      Membership{make_memory_store(), make_local_alarm(), 0, 1, {}, "world"}, GroupOptions());
+      Membership{make_memory_store(), make_alarm(), 0, 1, {}, "world"}, GroupOptions());
   state_ = alone;
 }
 
@@ -80,11 +95,7 @@ GroupStats Group::stats() const {
           timed ? state_->waited->seconds() : state_->queue->seconds_waited()};
 }
 
-Group Group::subgroup(const std::vector<int>& ranks) const {
-  GroupOptions options = this->options();
-  options.transport = state_->asked_for;
-  return subgroup(ranks, options);
-}
+Group Group::subgroup(const std::vector<int>& ranks) const { return subgroup(ranks, options()); }
 
 Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const {
   std::string text;

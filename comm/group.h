@@ -8,7 +8,7 @@
 
 #include "ringlet/comm/alarm.h"
 #include "ringlet/comm/types.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::comm {
 
@@ -42,7 +42,6 @@ class Group {
 
   int rank() const;
   int size() const;
-  /// The options as given, but `transport` is the one in use; nccl if that was given.
   const GroupOptions& options() const;
   /// The transport of tensors on `device`.
   TransportKind transport(Device device) const;

@@ -1,8 +1,8 @@
 // Captures a group's collectives over nccl in a graph. The rank's own thread enqueues them, and
 // replays are ordered with the collectives that are not captured.
 #include "ringlet/comm/group_state.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
 

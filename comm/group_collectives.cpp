@@ -1,10 +1,7 @@
-// The collectives of a Group: the arguments of each, and its plan.
-#include <algorithm>
-#include <cstring>
-
+// The collectives of a Group: the arguments of each, its plan, and the wait for its end.
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -31,6 +28,20 @@ void copy_bytes(std::byte* to, const Tensor& from) {
 }
 
 }  // namespace
+
+Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
+    : queue_(std::move(queue)), collective_(std::move(collective)) {}
+
+void Work::wait() const {
+  if (!collective_) return;
+  queue_->wait(*collective_);
+  const DeviceClock::Scope waited(collective_->waited.get(), collective_->end->device());
+  collective_->end->make_wait();
+  // No event of a capture says when the tensors' memory is free, so they were kept until here.
+  if (collective_->captured) collective_->release();
+}
+
+bool Work::done() const { return !collective_ || collective_->done; }
 
 void check_tensor(Op op, const Tensor& tensor) {
   RINGLET_CHECK(tensor.defined(), "[", name(op), "] of an undefined tensor");
@@ -100,31 +111,6 @@ void Group::barrier() const {
   state_->run_now(state_->plan(Op::barrier, empty({0}, DType::u8, Device{})));
   const std::lock_guard lock(state_->calls);
   for (const auto& [device, stream] : state_->streams) stream.end->make_wait();
-}
-
-std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {
-  if (size() == 1) return {bytes};
-  const auto ranks = static_cast<std::size_t>(size()), mine = static_cast<std::size_t>(rank());
-  Tensor lengths = empty({size()}, DType::i64, Device{});
-  lengths.mutable_data<std::int64_t>()[mine] = static_cast<std::int64_t>(bytes.size());
-  state_->run_now(state_->plan(Op::all_gather, lengths, even_pieces(size(), size())));
-
-  Pieces pieces(ranks);
-  std::int64_t end = 0;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    pieces[rank] = {end, lengths.data<std::int64_t>()[rank]};
-    end += pieces[rank].count;
-  }
-  Tensor all = empty({end}, DType::u8, Device{});
-  if (!bytes.empty())
-    std::memcpy(all.mutable_bytes() + pieces[mine].offset, bytes.data(), bytes.size());
-  state_->run_now(state_->plan(Op::all_gather, all, pieces));
-
-  std::vector<std::string> out;
-  const auto* text = reinterpret_cast<const char*>(all.bytes());
-  for (const Piece& piece : pieces)
-    out.emplace_back(text + piece.offset, static_cast<std::size_t>(piece.count));
-  return out;
 }
 
 }  // namespace ringlet::comm

@@ -1,7 +1,9 @@
-// Layers over a group's collectives: sums of bf16 and f16 in f32, and several tensors as one.
+// Layers over a group's collectives: sums of bf16 and f16 in f32, several tensors as one, strings.
+#include <cstring>
+
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -94,6 +96,31 @@ Work Group::all_reduce(std::vector<Tensor> tensors, ReduceOp op) const {
   collective->after = unpack;
   collective->tensors = std::move(tensors);
   return {state_->queue, state_->reduce(std::move(collective))};
+}
+
+std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) const {
+  if (size() == 1) return {bytes};
+  const auto ranks = static_cast<std::size_t>(size()), mine = static_cast<std::size_t>(rank());
+  Tensor lengths = empty({size()}, DType::i64, Device{});
+  lengths.mutable_data<std::int64_t>()[mine] = static_cast<std::int64_t>(bytes.size());
+  state_->run_now(state_->plan(Op::all_gather, lengths, even_pieces(size(), size())));
+
+  Pieces pieces(ranks);
+  std::int64_t end = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    pieces[rank] = {end, lengths.data<std::int64_t>()[rank]};
+    end += pieces[rank].count;
+  }
+  Tensor all = empty({end}, DType::u8, Device{});
+  if (!bytes.empty())
+    std::memcpy(all.mutable_bytes() + pieces[mine].offset, bytes.data(), bytes.size());
+  state_->run_now(state_->plan(Op::all_gather, all, pieces));
+
+  std::vector<std::string> out;
+  const auto* text = reinterpret_cast<const char*>(all.bytes());
+  for (const Piece& piece : pieces)
+    out.emplace_back(text + piece.offset, static_cast<std::size_t>(piece.count));
+  return out;
 }
 
 }  // namespace ringlet::comm

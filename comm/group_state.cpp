@@ -5,48 +5,14 @@
 #include <ostream>
 
 #include "ringlet/comm/trace.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
 
 GroupStream::GroupStream(Device device) : stream(device), end(std::make_shared<Event>(device)) {
   static std::atomic<std::uint64_t> streams{0};
   id = ++streams;
-}
-
-// ---- the choice of the engine -------------------------------------------------------------
-
-Algorithm GroupState::algorithm(Op op, Device device) const {
-  const bool on_cpu = device.type == DeviceType::cpu;
-  const Algorithm given = options.algorithm;
-  // NCCL's own collectives take tensors on GPUs. CPU tensors of such a group are small.
-  const bool without_own =
-      given == Algorithm::native && on_cpu && options.transport == TransportKind::nccl;
-  if (given == Algorithm::automatic || without_own) return Algorithm::direct;
-  if (is_in_kernel(given) && (on_cpu || op != Op::all_reduce))
-    return given == Algorithm::in_kernel_ring ? Algorithm::ring : Algorithm::direct;
-  return given;
-}
-
-Engine& GroupState::engine(Algorithm algorithm, Device device) const {
-  if (is_in_kernel(algorithm)) return *in_kernel;
-  if (algorithm == Algorithm::native) return *(uses_nccl(device) ? nccl : host)->engine();
-  return uses_nccl(device) ? *over_nccl : *over_host;
-}
-
-// ---- from a call to its end ---------------------------------------------------------------
-
-std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) const {
-  constexpr std::int64_t kMostOfCpu = std::int64_t{512} << 10,
-                         kLeastOfDevice = std::int64_t{4} << 20;
-  constexpr std::int64_t kMostOnDevice = 4;
-  // On a device, launches cost more than the cache gains.
-  if (device.type != DeviceType::cpu && options.segment_bytes == 0)
-    return std::clamp<std::int64_t>(longest_bytes / kLeastOfDevice, 1, kMostOnDevice);
-  // A segment of this size is still in the cache when its result comes back.
-  const std::int64_t most = options.segment_bytes > 0 ? options.segment_bytes : kMostOfCpu;
-  return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
 
 std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces pieces,
@@ -102,11 +68,11 @@ std::shared_ptr<Collective> GroupState::start(std::shared_ptr<Collective> collec
   return collective;
 }
 
+// In a ring, ranks send each other partial sums in the tensor's dtype.
 std::shared_ptr<Collective> GroupState::reduce(std::shared_ptr<Collective> collective) {
   const Call& call = collective->call;
-  const bool rounds = (call.dtype == DType::bf16 || call.dtype == DType::f16) &&
-                      call.reduce != ReduceOp::max &&
-                      collective->engine->sends_partial_sums(collective->schedule);
+  const bool is_half = call.dtype == DType::bf16 || call.dtype == DType::f16;
+  const bool rounds = is_half && call.reduce != ReduceOp::max && call.algorithm == Algorithm::ring;
   if (!rounds) return start(std::move(collective));
   return call.op == Op::all_reduce ? all_reduce_wide(*collective)
                                    : reduce_scatter_wide(*collective);

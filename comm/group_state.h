@@ -42,7 +42,13 @@ struct GroupState {
     if (nccl) host.reset();
   }
 
+  // ---- the choice of an engine (group.cpp)
+
   bool uses_nccl(Device device) const { return nccl && device.type != DeviceType::cpu; }
+  Algorithm algorithm(Op op, Device device) const;
+  Engine& engine(Algorithm algorithm, Device device) const;
+  /// Into how many segments a collective cuts pieces of this size.
+  std::int64_t segments(Device device, std::int64_t longest_bytes) const;
 
   // ---- from a call to its end
 
@@ -51,14 +57,11 @@ struct GroupState {
                                    ReduceOp reduce = ReduceOp::sum, int root = 0) const;
   /// Null in together(), which runs it later.
   std::shared_ptr<Collective> start(std::shared_ptr<Collective> collective);
-  /// Starts a reduction; sums of bf16 and f16 in f32 if the engine would round partial sums.
+  /// Starts a reduction; sums of bf16 and f16 in f32 if partial sums would be rounded.
   std::shared_ptr<Collective> reduce(std::shared_ptr<Collective> collective);
   /// For a caller that waits: does not wake the group's thread.
   void run_now(std::shared_ptr<Collective> collective);
 
-  Algorithm algorithm(Op op, Device device) const;
-  Engine& engine(Algorithm algorithm, Device device) const;
-  std::int64_t segments(Device device, std::int64_t longest_bytes) const;
   void enter(Collective& collective);
   void run(const std::shared_ptr<Collective>& collective);
   /// Ends a failed collective: its tensors are released after the work that it has enqueued.
@@ -74,9 +77,8 @@ struct GroupState {
   void order_replays(Device device);
 
   Membership member;
-  GroupOptions options;  // as given, but `transport` is the one in use
-  TransportKind asked_for = TransportKind::automatic;
-  TransportKind host_kind = TransportKind::automatic;
+  GroupOptions options;
+  TransportKind host_kind;
   std::unique_ptr<Transport> host;  // for CPU tensors, and for all tensors if host_kind is thread
   std::unique_ptr<Transport> nccl;  // for tensors on GPUs, unless null; uses `host`
   std::map<Device, GroupStream> streams;

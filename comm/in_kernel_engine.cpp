@@ -1,9 +1,9 @@
 #include <map>
 
 #include "ringlet/comm/engine.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/device_objects.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/device_objects.h"
 
 namespace ringlet::comm {
 namespace {
@@ -53,8 +53,7 @@ class InKernelEngine final : public Engine {
   DeviceRanks& ranks_on(Device device) {
     std::unique_ptr<DeviceRanks>& ranks = ranks_[device];
     if (!ranks) {
-      const double seconds = std::chrono::duration<double>(timeout_).count();
-      ranks = backend(device.type).make_ranks(device, size_, seconds);
+      ranks = backend(device.type).make_ranks(device, size_, seconds_of(timeout_));
       RINGLET_CHECK(ranks, "[all_reduce] ", device, " runs no ranks by one launch");
     }
     return *ranks;

@@ -6,9 +6,9 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::comm {
 namespace {

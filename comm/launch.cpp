@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "ringlet/comm/launch_processes.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -46,7 +46,8 @@ void Launch::record(int rank, const char* what, bool is_input) const noexcept {
     // An alarm raised earlier is the cause of this rank's end, too.
     const std::string cause = str("rank ", rank, ": ", what);
     alarm->raise(cause);
-    if (is_input && alarm->cause() == cause) store->add(kBadInput, 1);
+    const std::string first = alarm->cause();  // perhaps cut
+    if (is_input && !first.empty() && cause.starts_with(first)) store->add(kBadInput, 1);
     if (store->add(kFailure, 1) == 1) store->set(kFailure, what);
   } catch (const Error&) {  // the store is full: the cause is enough
   }
@@ -55,20 +56,23 @@ void Launch::record(int rank, const char* what, bool is_input) const noexcept {
 void Launch::rethrow() const {
   if (!alarm->raised()) return;
   std::string message = alarm->cause();
+  bool is_input = false;
   try {
+    is_input = store->add(kBadInput, 0) > 0;
+    // The first failed rank's message may go on where the cause ends: with where the rank was.
     if (store->add(kFailure, 0) > 0)
-      message = fuller(message, store->get(kFailure, Timeout::zero()));
-  } catch (const Error&) {  // the rank was killed before it set its message
+      if (const std::string what = store->get(kFailure, Timeout::zero()); what.starts_with(message))
+        message = what;
+  } catch (const Error&) {  // the store is full, or the rank was killed before it set its message
   }
-  if (store->add(kBadInput, 0) > 0) throw InputError(message);
+  if (is_input) throw InputError(message);
   throw Error(message);
 }
 
 void launch(const std::function<void(const Group&)>& rank_main, int n, LaunchOptions options) {
   RINGLET_CHECK(n > 0, "[launch] of ", n, " ranks");
   const bool threads = options.ranks == Ranks::threads;
-  const Launch launch{rank_main, n, options.group,
-                      threads ? make_local_alarm() : make_forked_alarm()};
+  const Launch launch{rank_main, n, options.group};
   threads ? launch_threads(launch) : launch_processes(launch, options.signal);
   launch.rethrow();
 }

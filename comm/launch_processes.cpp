@@ -13,8 +13,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::comm {
 namespace {

@@ -4,9 +4,10 @@
 #include <unistd.h>
 
 #include <sstream>
+#include <thread>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -29,12 +30,11 @@ std::string host() {
 // The most local transport that all ranks can use.
 TransportKind best(const Membership& membership) {
   const std::string here = host(), process = std::to_string(getpid());
-  membership.store->set(membership.key(str("rank ", membership.rank)), here + " " + process);
   TransportKind kind = TransportKind::thread;
-  for (int rank = 0; rank < membership.size; ++rank) {
-    std::istringstream place(membership.get(str("rank ", rank), str("rank ", rank)));
+  for (const std::string& place : membership.gather("", here + " " + process)) {
+    std::istringstream words(place);
     std::string its_host, its_process;
-    place >> its_host >> its_process;
+    words >> its_host >> its_process;
     if (its_host != here) return TransportKind::gloo;
     if (its_process != process) kind = TransportKind::shm;
   }
@@ -57,12 +57,25 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
     } catch (const Error& error) {
       if (alarm->raised()) fail(alarm->cause(), "; rank ", rank, " was making the group ", id);
       if (Clock::now() >= deadline)
-        fail("[group] ", id, ": rank ", rank, " waited ",
-             std::chrono::duration<double>(timeout).count(), " s for ", meaning, " of ", size,
-             " ranks");
+        fail("[group] ", id, ": rank ", rank, " waited ", seconds_of(timeout), " s for ", meaning,
+             " of ", size, " ranks");
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
     }
   }
+}
+
+std::vector<std::string> Membership::gather(const std::string& whose,
+                                            const std::string& mine) const {
+  const auto name = [&](int of) { return str(whose, "rank ", of); };
+  store->set(key(name(rank)), mine);
+  std::vector<std::string> all;
+  for (int of = 0; of < size; ++of) all.push_back(get(name(of), name(of)));
+  return all;
+}
+
+void Membership::meet(const std::string& point, const std::string& meaning) const {
+  if (store->add(key(point), 1) == size) store->set(key("all " + point), "yes");
+  get("all " + point, meaning);
 }
 
 void Membership::check_alarm() const {
@@ -72,6 +85,23 @@ void Membership::check_alarm() const {
 void Membership::end(const std::string& cause) const {
   alarm->raise(cause);
   throw Error(alarm->cause());
+}
+
+void Membership::raise_late(const std::string& cause) const {
+  const auto patience = Clock::now() + std::chrono::milliseconds(500);
+  while (!alarm->raised() && Clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  alarm->raise(cause);
+}
+
+void Membership::compare(int peer, const Call& theirs, const Call& mine) const {
+  if (theirs != mine) end(describe_mismatch(peer, theirs, rank, mine));
+}
+
+void Membership::time_out(const Call& call, std::uint64_t step, int peer,
+                          const std::vector<Progress>& of_ranks) const {
+  end(str(describe_step(call, step), ": rank ", rank, " waited ", seconds_of(timeout),
+          " s for rank ", peer, presence(call.sequence, of_ranks)));
 }
 
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {
@@ -85,8 +115,10 @@ std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership&
       return make_thread_transport(membership);
     case TransportKind::shm:
       return make_shm_transport(membership);
-    default:
+    case TransportKind::gloo:
       return make_gloo_transport(membership);
+    default:
+      fail("[group] ", name(kind), " is no transport of tensors on a CPU");
   }
 }
 

@@ -25,10 +25,22 @@ struct Membership {
   /// The value of a key that another rank sets. Throws when the alarm is raised or after the
   /// timeout; the message says what it waited for.
   std::string get(const std::string& what, const std::string& meaning) const;
+  /// Every rank's value, in rank order; `whose` distinguishes several in one group.
+  std::vector<std::string> gather(const std::string& whose, const std::string& mine) const;
+  /// Returns when all ranks have come to `point`.
+  void meet(const std::string& point, const std::string& meaning) const;
   /// Throws the cause if the alarm is raised.
   void check_alarm() const;
   /// Raises the alarm, and throws its first cause.
   [[noreturn]] void end(const std::string& cause) const;
+  /// Raises the alarm unless it is raised within 0.5 s: the cause of a peer's end often arrives
+  /// just after its connection is lost.
+  void raise_late(const std::string& cause) const;
+  /// Ends the group unless the peer's call is this rank's.
+  void compare(int peer, const Call& theirs, const Call& mine) const;
+  /// Ends the group because a peer did not come to a step in time.
+  [[noreturn]] void time_out(const Call& call, std::uint64_t step, int peer,
+                             const std::vector<Progress>& of_ranks) const;
 };
 
 std::unique_ptr<Transport> make_thread_transport(const Membership& membership);

@@ -1,7 +1,7 @@
 #include "ringlet/comm/queue.h"
 
-#include "ringlet/core/thread.h"
-#include "ringlet/core/wait_observer.h"
+#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 

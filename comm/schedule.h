@@ -9,7 +9,6 @@
 //   step     a rank's sends and receives at one time, and its use of the received data
 //
 // Steps are numbered the same way on all ranks: a send of step s is received in step s.
-// Costs are per rank: steps, and bytes sent for a buffer of B bytes on n ranks.
 #pragma once
 
 #include <cstdint>
@@ -40,34 +39,8 @@ struct Step {
 };
 using Schedule = std::vector<Step>;
 
-// Direct: every rank receives from all its peers in one step.
-
-/// 1 step, B (n-1)/n. Piece r of every rank is sent to rank r and added there in rank order.
-Schedule direct_reduce_scatter(int rank, int size);
-/// 1 step, B (n-1)/n.
-Schedule direct_all_gather(int rank, int size);
-/// 2 steps, 2 B (n-1)/n: reduce-scatter, all-gather.
-Schedule direct_all_reduce(int rank, int size);
-/// 1 step; the root sends B (n-1), its peers nothing. The buffer is one piece.
-Schedule direct_broadcast(int rank, int size, int root);
-
-// Ring: every rank exchanges data with its two neighbours only.
-
-/// n-1 steps, B (n-1)/n. Piece r starts at rank r+1; each rank adds to it on its way to rank r.
-Schedule ring_reduce_scatter(int rank, int size);
-/// n-1 steps, B (n-1)/n. Each piece starts at its owner and is copied on its way round.
-Schedule ring_all_gather(int rank, int size);
-/// 2 (n-1) steps, 2 B (n-1)/n: reduce-scatter, all-gather.
-Schedule ring_all_reduce(int rank, int size);
-/// 2 (n-1) steps, B for all but the last rank of the chain. Pieces follow each other from the root.
-Schedule ring_broadcast(int rank, int size, int root);
-
-/// ceil(log2 n) steps of empty messages. In step s, rank r receives from rank r - 2^s, and so
-/// indirectly from every rank that this one has received from.
-Schedule barrier_schedule(int rank, int size);
-
-/// The schedule of a collective by an algorithm; none if that is native. In one launch an
-/// algorithm sends as its namesake.
+/// The schedule of a collective by an algorithm; none if that is native. An all-reduce is a
+/// reduce-scatter, then an all-gather. In one launch an algorithm sends as its namesake.
 Schedule make_schedule(Op op, Algorithm algorithm, int rank, int size, int root = 0);
 
 /// Pieces that a schedule names: at least 1.

@@ -30,11 +30,6 @@ class ScheduleEngine final : public Engine {
     return part < last;
   }
 
-  bool sends_partial_sums(const Schedule& schedule) const override {
-    return std::any_of(schedule.begin(), schedule.end(),
-                       [](const Step& step) { return step.then == Then::add; });
-  }
-
  private:
   // The i-th step of all segments together. Some segments alternate step by step: the first ones
   // run through the whole schedule, then the next ones.

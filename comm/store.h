@@ -10,6 +10,8 @@
 namespace ringlet::comm {
 
 using Timeout = std::chrono::milliseconds;
+/// For messages.
+inline double seconds_of(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
 
 class Store {
  public:

@@ -2,7 +2,7 @@
 
 #include "ringlet/comm/group_state.h"
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 
@@ -49,6 +49,7 @@ void Together::run() {
     try {
       comm::run(column);
     } catch (const std::exception& error) {
+      for (const Group& rank : ranks_) rank.state_->host->stop_reading();
       for (std::size_t r = 0; r < column.size(); ++r) {
         const StreamGuard on(*column[r]->stream);
         ranks_[r].state_->abandon(*column[r], error);

@@ -1,5 +1,5 @@
 // All ranks of a group in one thread, which calls their collectives together. For virtual ranks on
-// one device, and for graphs (core/graph.h), which one thread captures.
+// one device, and for graphs (core/device/graph.h), which one thread captures.
 //
 //   const std::vector<Group> ranks = local_ranks(4);
 //   together(ranks, [&](const Group& rank) { rank.all_reduce(grads[rank.rank()]); });

@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::comm {
 namespace {

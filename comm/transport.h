@@ -5,7 +5,7 @@
 #include <span>
 
 #include "ringlet/comm/call.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::comm {
 
@@ -50,6 +50,9 @@ class Transport {
   virtual std::int64_t segments_at_once() const { return 1; }
   /// Waits until the peers have received all that was sent.
   virtual void finish() = 0;
+  /// After a failure: nothing reads the views any more. A thread of several ranks calls it on all
+  /// of them before the first abandon().
+  virtual void stop_reading() noexcept {}
   /// Waits until no peer reads the buffer any more. Called after the group has failed.
   virtual void abandon() noexcept = 0;
 

@@ -1,46 +1,30 @@
 #include "ringlet/comm/types.h"
 
 #include <algorithm>
-#include <array>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/names.h"
 
 namespace ringlet::comm {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOps = {"all_reduce", "reduce_scatter", "all_gather",
-                                                  "broadcast", "barrier"};
-constexpr std::array<std::string_view, 4> kReduceOps = {"sum", "mean", "max", "min"};
-constexpr std::array<std::string_view, 6> kAlgorithms = {
-    "auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"};
-constexpr std::array<std::string_view, 5> kTransports = {"auto", "thread", "shm", "gloo", "nccl"};
-
-template <class Enum, std::size_t n>
-Enum parse(const char* what, std::string_view text, const std::array<std::string_view, n>& names) {
-  std::string known;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (names[i] == text) return static_cast<Enum>(i);
-    known += str(i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i]);
-  }
-  fail_input("unknown ", what, ' ', quote(text), "; expected ", known);
-}
+constexpr Names<Op, 5> kOps{"collective",
+                            {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}};
+constexpr Names<ReduceOp, 4> kReduceOps{"reduction", {"sum", "mean", "max", "min"}};
+constexpr Names<Algorithm, 6> kAlgorithms{
+    "algorithm", {"auto", "ring", "direct", "native", "in-kernel-ring", "in-kernel-direct"}};
+constexpr Names<TransportKind, 5> kTransports{"transport",
+                                              {"auto", "thread", "shm", "gloo", "nccl"}};
 
 }  // namespace
 
-std::string_view name(Op op) { return kOps[static_cast<std::size_t>(op)]; }
-std::string_view name(ReduceOp op) { return kReduceOps[static_cast<std::size_t>(op)]; }
-std::string_view name(Algorithm algorithm) {
-  return kAlgorithms[static_cast<std::size_t>(algorithm)];
-}
-std::string_view name(TransportKind kind) { return kTransports[static_cast<std::size_t>(kind)]; }
+std::string_view name(Op op) { return kOps(op); }
+std::string_view name(ReduceOp op) { return kReduceOps(op); }
+std::string_view name(Algorithm algorithm) { return kAlgorithms(algorithm); }
+std::string_view name(TransportKind kind) { return kTransports(kind); }
 
-Algorithm parse_algorithm(std::string_view text) {
-  return parse<Algorithm>("algorithm", text, kAlgorithms);
-}
-TransportKind parse_transport(std::string_view text) {
-  return parse<TransportKind>("transport", text, kTransports);
-}
+Algorithm parse_algorithm(std::string_view text) { return kAlgorithms.parse(text); }
+TransportKind parse_transport(std::string_view text) { return kTransports.parse(text); }
 
 bool is_in_kernel(Algorithm algorithm) {
   return algorithm == Algorithm::in_kernel_ring || algorithm == Algorithm::in_kernel_direct;

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <utility>
 
-#include "ringlet/core/device_time.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/cuda/cupti.h"
 
 namespace ringlet::cuda {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 #include "ringlet/cuda/intervals.h"
 
 namespace ringlet::cuda {

@@ -2,8 +2,8 @@
 // takes no part between launch and end.
 #pragma once
 
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/device/device.h"
 #include "ringlet/core/ops/combine.h"
 #include "ringlet/cuda/all_reduce_plan.h"
 

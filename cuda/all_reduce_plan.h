@@ -7,7 +7,7 @@
 //            before the next one begins, so that it is still in the cache when it is read again
 //   signal   the progress of a block since the start of the collective, stored in its flags
 //
-// Ring, n ranks: steps 0 to n - 2 reduce, n - 1 to 2 n - 3 gather, as in ring_all_reduce. A rank
+// Ring, n ranks: steps 0 to n - 2 reduce, n - 1 to 2 n - 3 gather, as in comm/schedule.cpp. A rank
 // reads from the previous rank and writes to its own memory. Direct: a rank sums its piece over all
 // ranks, then reads the sums of its peers.
 #pragma once
@@ -17,9 +17,9 @@
 #include <span>
 #include <string>
 
-#include "ringlet/core/device_objects.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/host_device.h"
+#include "ringlet/core/device/device_objects.h"
 #include "ringlet/cuda/peer_view.h"
 
 namespace ringlet::cuda {

@@ -4,7 +4,7 @@
 // table.
 #pragma once
 
-#include "ringlet/core/relative_position.h"
+#include "ringlet/core/ops/relative_position.h"
 #include "ringlet/cuda/attention_plan.h"
 #include "ringlet/cuda/warp.h"
 

@@ -1,7 +1,7 @@
 // Which weights dropout removes: counted by (sentence id, head, query, key / 4), as on the CPU.
 #pragma once
 
-#include "ringlet/core/philox.h"
+#include "ringlet/core/base/philox.h"
 #include "ringlet/cuda/attention_plan.h"
 #include "ringlet/cuda/attention_tile.h"
 

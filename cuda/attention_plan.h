@@ -3,7 +3,7 @@
 // tile, and some have none.
 #pragma once
 
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/host_device.h"
 #include "ringlet/core/ops/attention.h"
 
 namespace ringlet::cuda {

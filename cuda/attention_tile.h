@@ -9,7 +9,7 @@
 // block and have the layout of the product across these 16.
 #pragma once
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 #include "ringlet/cuda/attention_plan.h"
 #include "ringlet/cuda/warp.h"
 

@@ -1,13 +1,13 @@
 // Memory and copies of the cuda devices.
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 #include <array>
 #include <memory>
 #include <mutex>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/cuda/bad_input.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/device_memory.h"

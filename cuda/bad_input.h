@@ -2,7 +2,7 @@
 // stays in pinned memory until the host reads a result.
 #pragma once
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 #include "ringlet/core/ops/bad_input.h"
 
 namespace ringlet::cuda {

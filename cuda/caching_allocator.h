@@ -14,9 +14,9 @@
 #include <mutex>
 #include <thread>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/memory.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/memory.h"
 #include "ringlet/cuda/chunks.h"
 #include "ringlet/cuda/segment_source.h"
 

@@ -1,6 +1,6 @@
 #include "ringlet/cuda/check.h"
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ringlet/core/convert.h"
+#include "ringlet/core/base/convert.h"
 #include "ringlet/core/ops/combine.h"
 
 namespace ringlet::cuda {

@@ -1,6 +1,6 @@
 #include "ringlet/cuda/cublas_lt.h"
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/shared_library.h"
 
 namespace ringlet::cuda {

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/shared_library.h"
 
 namespace ringlet::cuda {

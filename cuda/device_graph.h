@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/caching_allocator.h"
 #include "ringlet/cuda/graph.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/graph.h"
 

@@ -1,9 +1,9 @@
-// core/stream.h for the cuda devices.
+// core/device/stream.h for the cuda devices.
 #pragma once
 
 #include <memory>
 
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::cuda {
 

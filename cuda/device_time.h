@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "ringlet/core/device_time.h"
+#include "ringlet/core/device/device_time.h"
 
 namespace ringlet::cuda {
 

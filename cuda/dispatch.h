@@ -1,7 +1,7 @@
 // From a dtype tag to a C++ type, as in core/cpu/dispatch.h.
 #pragma once
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 
 namespace ringlet::cuda {
 

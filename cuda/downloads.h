@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/stream.h"
 
 namespace ringlet::cuda {

@@ -119,8 +119,7 @@ void unary_of(const UnaryArgs& args, Device device, std::integer_sequence<int, k
 }
 
 void unary(const UnaryArgs& args, Device device) {
-  unary_of(args, device,
-           std::make_integer_sequence<int, static_cast<int>(UnaryOp::reciprocal) + 1>());
+  unary_of(args, device, std::make_integer_sequence<int, static_cast<int>(kLastUnaryOp) + 1>());
 }
 
 template <BinaryOp op, class T>
@@ -155,9 +154,9 @@ void arithmetic_of(const BinaryArgs& args, Device device, std::integer_sequence<
 }
 
 void binary(const BinaryArgs& args, Device device) {
-  if (args.op < BinaryOp::eq)
+  if (args.op < kFirstComparison)
     return arithmetic_of(args, device,
-                         std::make_integer_sequence<int, static_cast<int>(BinaryOp::eq)>());
+                         std::make_integer_sequence<int, static_cast<int>(kFirstComparison)>());
   const auto typed = [&]<class T>() {
     const auto places = strided<2>(args.plan);
     launch(name(args.op), device, compare_broadcast<T>, grid_for(places.numel), kThreads, 0,

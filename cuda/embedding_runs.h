@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/host_device.h"
 
 namespace ringlet::cuda {
 

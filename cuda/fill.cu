@@ -2,7 +2,7 @@
 
 #include <cuda_fp16.h>
 
-#include "ringlet/core/convert.h"
+#include "ringlet/core/base/convert.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/register.h"

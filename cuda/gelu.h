@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ringlet/core/gelu.h"
+#include "ringlet/core/ops/gelu.h"
 
 namespace ringlet::cuda {
 

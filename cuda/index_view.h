@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "ringlet/core/dtype.h"
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/base/host_device.h"
 
 namespace ringlet::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/cublas_lt.h"
 #include "ringlet/cuda/driver_release.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/launch_site.h"
 #include "ringlet/cuda/stream.h"

@@ -5,7 +5,7 @@
 #include <compare>
 #include <cstdint>
 
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/host_device.h"
 #include "ringlet/core/ops/matmul.h"
 
 namespace ringlet::cuda {

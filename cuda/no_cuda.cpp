@@ -1,6 +1,6 @@
 // The stub built without the CUDA toolkit: no kernels and no backend. Every use of a cuda device
-// ends in the one error of core/backend.cpp.
-#include "ringlet/core/backend.h"
+// ends in the one error of core/device/backend.cpp.
+#include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/info.h"
 
 namespace ringlet {

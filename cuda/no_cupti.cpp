@@ -1,5 +1,5 @@
 // The stub built without CUPTI's header: nothing is recorded.
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/activity.h"
 
 namespace ringlet::cuda {

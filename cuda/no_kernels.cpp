@@ -1,5 +1,5 @@
 // The stub of a build for no GPU architecture: the host code of the device without its kernels.
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/all_reduce.h"
 #include "ringlet/cuda/device_time.h"
 #include "ringlet/cuda/register.h"

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/optimizer.h"
 
-#include "ringlet/core/clip.h"
+#include "ringlet/core/ops/clip.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/optimizer_step.h"

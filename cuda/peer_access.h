@@ -1,7 +1,7 @@
 // Peer access between GPUs.
 #pragma once
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::cuda {
 

@@ -1,7 +1,7 @@
 // How a permutation runs: whole rows as words, or tiles transposed in shared memory.
 #pragma once
 
-#include "ringlet/core/permutation.h"
+#include "ringlet/core/ops/permutation.h"
 #include "ringlet/cuda/strided.h"
 #include "ringlet/cuda/words.h"
 
@@ -37,7 +37,7 @@ RINGLET_HOST_DEVICE TurnedTile turned_tile(const TurnedTiles& plan, std::int64_t
           offset[1] + first_a * plan.a_out_stride + first_b};
 }
 
-/// Requires merged dimensions (core/permutation.h); the last is not contiguous in the input.
+/// Requires merged dimensions (core/ops/permutation.h); the last is not contiguous in the input.
 inline TurnedTiles plan_turned_tiles(const PermuteArgs& args) {
   const int b = args.dim - 1;
   int a = 0;

@@ -1,6 +1,6 @@
 #include "ringlet/cuda/pinned.h"
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/stream.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/host_device.h"
 #include "ringlet/core/ops/bad_input.h"
 
 namespace ringlet::cuda {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/recently_used.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/recently_used.h"
 #include "ringlet/cuda/product_algorithm.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"

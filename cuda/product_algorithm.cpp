@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/stream.h"
 

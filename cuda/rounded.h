@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "ringlet/core/ops/fill.h"
-#include "ringlet/core/storage.h"
+#include "ringlet/core/tensor/storage.h"
 
 namespace ringlet::cuda {
 

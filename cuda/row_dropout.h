@@ -1,4 +1,5 @@
-// Dropout of a row, for kernels that apply it to their results (core/philox.h has the counters).
+// Dropout of a row, for kernels that apply it to their results (core/base/philox.h has the
+// counters).
 #pragma once
 
 #include "ringlet/core/ops/random.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/dispatch.h"
 #include "ringlet/cuda/launch.h"
 #include "ringlet/cuda/scatter_places.h"

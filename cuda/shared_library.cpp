@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::cuda {
 

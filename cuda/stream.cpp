@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 
 namespace ringlet::cuda {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::cuda {
 

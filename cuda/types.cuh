@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 #include "ringlet/cuda/pack.h"
 
 namespace ringlet::cuda {

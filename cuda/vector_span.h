@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringlet/core/host_device.h"
+#include "ringlet/core/base/host_device.h"
 
 namespace ringlet::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/check.h"
 #include "ringlet/cuda/graph.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 #include "ringlet/cuda/all_reduce.h"
 #include "ringlet/cuda/stream.h"
 #include "ringlet/cuda/workspace.h"

@@ -2,7 +2,7 @@
 // release by that stream's later work.
 #pragma once
 
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::cuda {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
-#include "ringlet/core/relative_position.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/ops/relative_position.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "ringlet/core/quote.h"
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/hub_cache.h"
 #include "ringlet/models/json.h"
@@ -264,7 +264,7 @@ void check_weight_files(SentenceSettings& settings) {
   const fs::path path = settings.transformer / "model.safetensors.index.json";
   if (!path_exists(path)) return;
   JsonObject index(path);
-  index.has("weight_map");  // core/safetensors.h reads it
+  index.has("weight_map");  // core/io/safetensors.h reads it
   index.ignore(kHarmlessIndexKeys);
   index.name_unused(settings.unused_keys);
 }

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::models {
 namespace fs = std::filesystem;

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::models {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
 

@@ -74,8 +74,7 @@ class EncoderStack final : public Transformer {
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner&) const override {
     const BlankWeights without_memory;
     auto copy = std::make_shared<EncoderStack>(config_, pooler_ != nullptr);
-    copy->compute_dtype_ = compute_dtype_;
-    copy->checkpointing_ = checkpointing_;
+    copy->take_settings(*this);
     return copy;
   }
 
@@ -103,6 +102,12 @@ class EncoderStack final : public Transformer {
 
 std::shared_ptr<Transformer> Transformer::create(const EncoderConfig& config, bool with_pooler) {
   return std::make_shared<EncoderStack>(config, with_pooler);
+}
+
+void Transformer::take_settings(const nn::Module& original) {
+  const auto& from = dynamic_cast<const Transformer&>(original);
+  compute_dtype_ = from.compute_dtype_;
+  checkpointing_ = from.checkpointing_;
 }
 
 void Transformer::set_compute_dtype(DType dtype) {

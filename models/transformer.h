@@ -5,18 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "ringlet/models/batch.h"
+#include "ringlet/models/batch_runner.h"
 #include "ringlet/models/config.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::models {
-
-/// Runs a transformer's batches without gradients on other devices, divided among copies of it.
-class TransformerRunner {
- public:
-  virtual ~TransformerRunner() = default;
-  virtual Variable run(const PackedBatch& batch) = 0;
-};
 
 class Transformer : public nn::Module {
  public:
@@ -33,7 +26,7 @@ class Transformer : public nn::Module {
     return enter([&] { return forward(batch); });
   }
   /// The runner of batches without gradients; null: none.
-  void set_runner(TransformerRunner* runner) { runner_ = runner; }
+  void set_runner(BatchRunner* runner) { runner_ = runner; }
   /// The input of text classifiers: tanh(Linear(first token)), (S, H), f32, of the hidden states
   /// (T, H) of `batch`. Throws without a pooler.
   virtual Variable pooled(const Variable& hidden, const PackedBatch& batch) = 0;
@@ -46,6 +39,7 @@ class Transformer : public nn::Module {
   /// Keeps only each layer's input and recomputes the rest in backward.
   void set_checkpointing(bool on) { checkpointing_ = on; }
   bool checkpointing() const { return checkpointing_; }
+  void take_settings(const nn::Module& original) override;
 
  protected:
   explicit Transformer(const EncoderConfig& config) : config_(config) {}
@@ -56,7 +50,7 @@ class Transformer : public nn::Module {
   bool checkpointing_ = false;
 
  private:
-  TransformerRunner* runner_ = nullptr;
+  BatchRunner* runner_ = nullptr;
 };
 
 }  // namespace ringlet::models

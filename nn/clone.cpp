@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/nn/replace.h"
 
 namespace ringlet::nn {

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "ringlet/autograd/node.h"
-#include "ringlet/core/nearest.h"
 
 namespace ringlet::nn {
 namespace {
@@ -13,38 +12,11 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix + '.' + name;
 }
 
-/// The handle called `name` among `all`, pairs of a name and a handle.
-template <class Named>
-autograd::Variable find_named(const char* what, const std::vector<Named>& all,
-                              const std::string& name) {
-  std::vector<std::string> known, namesakes;
-  const std::string last = name.substr(name.rfind('.') + 1);
-  for (const auto& [one, handle] : all) {
-    if (one == name) return handle;
-    known.push_back(one);
-    if (one.ends_with(last)) namesakes.push_back(one);
-  }
-  const std::vector<std::string> misspelt = nearest(name, known);
-  std::string near;
-  for (const std::string& one : misspelt.empty() ? namesakes : misspelt)
-    if (near.size() < 200) near += (near.empty() ? "" : ", ") + one;
-  fail("no ", what, " '", name, "'", near.empty() ? "" : "; near: ", near);
-}
-
 template <class Named>
 void check_new(const char* what, const std::vector<Named>& known, const std::string& name) {
   for (const auto& [one, handle] : known)
     RINGLET_CHECK(one != name, "[module] ", what, " '", name, "' registered twice");
 }
-
-struct BeforeBackward final : autograd::Node {
-  std::function<void()> hook;
-  const char* name() const override { return "before_backward"; }
-  void backward(const Tensor& grad, autograd::Gradients& grads) override {
-    hook();
-    grads[0].set(grad);
-  }
-};
 
 }  // namespace
 
@@ -94,11 +66,6 @@ std::vector<Parameter> Module::parameters() const {
   return all;
 }
 
-Device Module::device() const {
-  const std::vector<NamedParameter> all = named_parameters();
-  return all.empty() ? Device{} : all.front().parameter.device();
-}
-
 std::vector<std::pair<std::string, Buffer>> Module::buffer_handles() const {
   std::vector<std::pair<std::string, Buffer>> all;
   std::set<const Module*> seen;
@@ -113,50 +80,6 @@ std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
   std::vector<std::pair<std::string, Tensor>> all;
   for (const auto& [name, buffer] : buffer_handles()) all.emplace_back(name, buffer.tensor());
   return all;
-}
-
-Parameter Module::parameter(const std::string& name) const {
-  return find_named("parameter", named_parameters(), name);
-}
-
-Buffer Module::buffer(const std::string& name) const {
-  return find_named("buffer", buffer_handles(), name);
-}
-
-std::int64_t Module::num_parameters() const {
-  std::int64_t n = 0;
-  for (const NamedParameter& named : named_parameters()) n += named.parameter.numel();
-  return n;
-}
-
-void Module::train(bool training) {
-  visit([&](const std::string&, Module& module) { module.training_ = training; });
-}
-
-void Module::zero_grad() const {
-  for (const NamedParameter& named : named_parameters()) named.parameter.zero_grad();
-}
-
-void Module::to(Device device) {
-  // Packed parameters are views: moving one would take it out of its arena.
-  for (const NamedParameter& named : named_parameters())
-    RINGLET_CHECK(named.parameter.tensor().nbytes() == named.parameter.tensor().storage()->nbytes(),
-                  "[module] ", named.name, " lies in an arena; move a module before it is packed");
-  for (const NamedParameter& named : named_parameters())
-    named.parameter.set_tensor(named.parameter.tensor().to(device));
-  visit([&](const std::string&, Module& module) {
-    for (const auto& [name, own] : module.buffers_) own.set_tensor(own.tensor().to(device));
-  });
-}
-
-std::shared_ptr<Module> Module::blank_copy(Cloner&) const {
-  fail("[module] a ", kind(), " cannot be copied: it has no blank_copy");
-}
-
-std::uint32_t Module::site() const {
-  std::uint32_t hash = 2166136261u;  // FNV-1a
-  for (const char c : path_) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return hash;
 }
 
 Parameter Module::register_parameter(const std::string& name, Tensor value) {
@@ -197,9 +120,11 @@ void Module::adopt(Module& child) {
 
 autograd::Variable Module::before_backward(autograd::Variable result) {
   if (!hooks_.pre_backward) return result;
-  return autograd::record<BeforeBackward>(result.tensor(), {result}, [&](BeforeBackward& node) {
-    node.hook = [this] { hooks_.pre_backward(*this); };
-  });
+  return autograd::record("before_backward", result.tensor(), {result},
+                          [this](const Tensor& grad, autograd::Gradients& grads) {
+                            hooks_.pre_backward(*this);
+                            grads[0].set(grad);
+                          });
 }
 
 }  // namespace ringlet::nn

@@ -50,6 +50,12 @@ class Module {
   virtual const char* kind() const { return "Module"; }
   /// Whether the parameters below form a unit: laid out, reduced and sharded together.
   virtual bool is_unit() const { return false; }
+  /// Whether forward computes a loss. A strategy requires gradients of a loss's parameters only if
+  /// that loss ran.
+  virtual bool is_loss() const { return false; }
+  /// Copies settings that are no parameters from `original`, which this module is a copy of. A
+  /// replica calls it before each forward.
+  virtual void take_settings(const Module& /*original*/) {}
   /// The dtype of the activations of this module and all below, whatever the parameters' dtype.
   virtual DType compute_dtype() const { return DType::f32; }
   /// Whether only matrix products read this parameter of the module itself. With bf16 activations

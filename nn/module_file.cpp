@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/nn/sharding.h"
 
 namespace ringlet::nn {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::nn {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ringlet/core/nearest.h"
+#include "ringlet/core/base/nearest.h"
 
 namespace ringlet::nn {
 namespace {

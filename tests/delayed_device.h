@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "delayed_streams.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/caching_allocator.h"
 
 namespace ringlet {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "host_device.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 #include "streams/scheduler.h"
 
 namespace ringlet {

@@ -1,7 +1,7 @@
 // The device of a program's tests.
 #pragma once
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet {
 

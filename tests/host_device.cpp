@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/attention.h"
 #include "ringlet/core/ops/combine.h"
 #include "ringlet/core/ops/convolution.h"

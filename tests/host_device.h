@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet {
 

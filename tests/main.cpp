@@ -16,9 +16,9 @@
 #include "delayed_device.h"
 #include "device.h"
 #include "emulated/emulated.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
-#include "ringlet/core/device.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/device/device.h"
 #if defined(RINGLET_TESTS_NCCL)
 #include "fake_nccl.h"
 #endif

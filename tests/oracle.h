@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/safetensors.h"
 
 namespace ringlet {
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "ringlet/core/atomic_folder.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/atomic_folder.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/nn/arena.h"
 #include "ringlet/nn/module_file.h"
 #include "ringlet/train/checkpoint_state.h"

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "ringlet/core/atomic_folder.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/atomic_folder.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/checkpoint_state.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/nn/sharding.h"
 

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/ops/cross_entropy.h"
+#include "ringlet/core/ops/topk.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::train {
 
@@ -11,7 +13,15 @@ namespace ringlet::train {
 class ClassificationMeter {
  public:
   /// logits (or log-probabilities) (R, C), labels (R) i64; R may be 0.
-  void add(const Tensor& logits, const Tensor& labels);
+  void add(const Tensor& logits, const Tensor& labels) {
+    RINGLET_CHECK_EQ(logits.size(0), labels.numel(), "[classification] logits and labels");
+    if (labels.numel() == 0) return;
+    const auto predicted = argmax(logits, 1).to_vector<std::int64_t>();
+    const auto expected = labels.to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < expected.size(); ++i) correct_ += predicted[i] == expected[i];
+    rows_ += labels.numel();
+    loss_sum_ += cross_entropy(logits, labels, 1).loss.item<double>();
+  }
 
   std::int64_t rows() const { return rows_; }
   /// Share of rows in which the label has the largest logit; NaN without rows.

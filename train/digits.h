@@ -1,7 +1,7 @@
 // Batches of drawn digits for convolutional networks.
 #pragma once
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 #include "ringlet/train/data/idx.h"
 #include "ringlet/train/example_task.h"
 

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ringlet/core/quote.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"
+#include "ringlet/train/encode_together.h"
 #include "ringlet/train/loader.h"
-#include "ringlet/train/parallel/encode_together.h"
-#include "ringlet/train/parallel/gather_rows.h"
 #include "ringlet/train/statistics.h"
 
 namespace ringlet::train {
@@ -42,27 +40,6 @@ std::string prefix(const std::string& name) { return name.empty() ? "" : name + 
 
 }  // namespace
 
-const char* similarity_name(Similarity similarity) {
-  switch (similarity) {
-    case Similarity::cosine:
-      return "cosine";
-    case Similarity::dot:
-      return "dot";
-    case Similarity::euclidean:
-      return "euclidean";
-    case Similarity::manhattan:
-      break;
-  }
-  return "manhattan";
-}
-
-Similarity named_similarity(const std::string& name) {
-  for (const Similarity similarity :
-       {Similarity::cosine, Similarity::dot, Similarity::euclidean, Similarity::manhattan})
-    if (name == similarity_name(similarity)) return similarity;
-  fail_input("unknown similarity ", quote(name), "; expected cosine, dot, euclidean or manhattan");
-}
-
 std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b) {
   RINGLET_CHECK(a.dim() == 2 && a.shape() == b.shape(), "[similarity] embeddings of shapes ",
                 a.shape(), " and ", b.shape());
@@ -77,11 +54,7 @@ std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, 
 // ---- similarity -----------------------------------------------------------------------------
 
 EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const std::filesystem::path& file)
-    : EmbeddingSimilarityEvaluator(file, Options{.name = file.stem().string()}) {}
-
-EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const std::filesystem::path& file,
-                                                           Options options)
-    : EmbeddingSimilarityEvaluator(read_dataset(file), std::move(options)) {}
+    : EmbeddingSimilarityEvaluator(read_dataset(file), Options{.name = file.stem().string()}) {}
 
 EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const TextDataset& dataset,
                                                            Options options)
@@ -100,16 +73,13 @@ EmbeddingSimilarityEvaluator::EmbeddingSimilarityEvaluator(const TextDataset& da
                scores_.empty() ? 0 : *low);
 }
 
-Tensor EmbeddingSimilarityEvaluator::encode(const models::SentenceEncoder& model,
-                                            const std::vector<std::string>& texts,
-                                            const comm::Group& group) const {
-  return encode_together(model, texts, options_.encode, group);
-}
-
 Metrics EmbeddingSimilarityEvaluator::evaluate(const models::SentenceEncoder& model,
                                                const EvaluationPoint& at) const {
-  const Similarity own = named_similarity(model.sentence_config().similarity_fn_name);
-  return correlate(encode(model, first_, at.group), encode(model, second_, at.group), own, at);
+  const Similarity own = kSimilarities.parse(model.sentence_config().similarity_fn_name);
+  const auto encode = [&](const std::vector<std::string>& texts) {
+    return encode_together(model, texts, options_.encode, at.group);
+  };
+  return correlate(encode(first_), encode(second_), own, at);
 }
 
 Metrics EmbeddingSimilarityEvaluator::correlate(const Tensor& first, const Tensor& second,
@@ -122,7 +92,7 @@ Metrics EmbeddingSimilarityEvaluator::correlate(const Tensor& first, const Tenso
   if (similarities.empty()) similarities.push_back(otherwise);
   for (const Similarity similarity : similarities) {
     const std::vector<double> values = paired_similarities(similarity, first, second);
-    const std::string name = similarity_name(similarity);
+    const std::string name(kSimilarities(similarity));
     const double r = pearson(values, scores_), rho = spearman(values, scores_);
     metrics.emplace_back(prefix(options_.name) + "pearson_" + name, r);
     metrics.emplace_back(prefix(options_.name) + "spearman_" + name, rho);
@@ -136,13 +106,6 @@ Metrics EmbeddingSimilarityEvaluator::correlate(const Tensor& first, const Tenso
 }
 
 // ---- labels ---------------------------------------------------------------------------------
-
-LabelAccuracyEvaluator::LabelAccuracyEvaluator(const std::filesystem::path& file)
-    : LabelAccuracyEvaluator(file, Options{.name = file.stem().string()}) {}
-
-LabelAccuracyEvaluator::LabelAccuracyEvaluator(const std::filesystem::path& file, Options options)
-    : LabelAccuracyEvaluator(std::make_shared<TextDataset>(read_dataset(file)),
-                             std::move(options)) {}
 
 LabelAccuracyEvaluator::LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset,
                                                Options options)
@@ -160,9 +123,7 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
   const auto rank = static_cast<std::size_t>(at.group.rank());
   const auto ranks = static_cast<std::size_t>(at.group.size());
   Loader loader({dataset_}, tokenizer,
-                {.batch_size = std::min(options_.batch_size, dataset_->size()),
-                 .shuffle = false,
-                 .cache_tokens = false});
+                {.batch_size = std::min(options_.batch_size, dataset_->size()), .shuffle = false});
   // Batches go to the ranks in turn; some ranks end with an empty one, so that all run equally
   // many.
   Tensor all;  // (rows, classes)

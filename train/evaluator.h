@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ringlet/core/base/names.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/sentence_encoder.h"
 #include "ringlet/nn/module.h"
@@ -18,9 +19,8 @@ namespace ringlet::train {
 
 /// The distances count negatively: a larger value means more similar.
 enum class Similarity { cosine, dot, euclidean, manhattan };
-const char* similarity_name(Similarity similarity);
-/// The similarity of this name; InputError if there is none.
-Similarity named_similarity(const std::string& name);
+inline constexpr Names<Similarity, 4> kSimilarities{"similarity",
+                                                    {"cosine", "dot", "euclidean", "manhattan"}};
 
 /// Similarities of row i of `a` and row i of `b`, (n, H) f32 each, computed in f64.
 std::vector<double> paired_similarities(Similarity similarity, const Tensor& a, const Tensor& b);
@@ -35,16 +35,11 @@ class EmbeddingSimilarityEvaluator {
   };
   /// Reads the file with read_dataset; its name without the ending is the default name.
   explicit EmbeddingSimilarityEvaluator(const std::filesystem::path& file);
-  EmbeddingSimilarityEvaluator(const std::filesystem::path& file, Options options);
   /// InputError unless it has two columns and scores.
   EmbeddingSimilarityEvaluator(const TextDataset& dataset, Options options);
 
-  /// Spearman under the first similarity.
-  double operator()(const models::SentenceEncoder& model) const {
-    return evaluate(model)[1].second;
-  }
-  /// The same, computed by all ranks together.
-  double operator()(const models::SentenceEncoder& model, const comm::Group& group) const {
+  /// Spearman under the first similarity, computed by all ranks of the group together.
+  double operator()(const models::SentenceEncoder& model, const comm::Group& group = {}) const {
     return evaluate(model, EvaluationPoint{.group = group})[1].second;
   }
   /// "NAME_pearson_cosine", "NAME_spearman_cosine", …; appends a line to
@@ -57,12 +52,7 @@ class EmbeddingSimilarityEvaluator {
     return correlate(first, second, Similarity::cosine, at);
   }
 
-  std::size_t size() const { return scores_.size(); }
-  const std::string& name() const { return options_.name; }
-
  private:
-  Tensor encode(const models::SentenceEncoder& model, const std::vector<std::string>& texts,
-                const comm::Group& group) const;
   /// By the similarities of the options, or by `otherwise` if there are none.
   Metrics correlate(const Tensor& first, const Tensor& second, Similarity otherwise,
                     const EvaluationPoint& at) const;
@@ -79,8 +69,6 @@ class LabelAccuracyEvaluator {
     std::string name = {};
     std::size_t batch_size = 32;
   };
-  explicit LabelAccuracyEvaluator(const std::filesystem::path& file);
-  LabelAccuracyEvaluator(const std::filesystem::path& file, Options options);
   /// InputError unless it has labels.
   LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset, Options options);
 

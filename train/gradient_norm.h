@@ -6,9 +6,9 @@
 #include <deque>
 #include <limits>
 
-#include "ringlet/core/host_copy.h"
 #include "ringlet/core/ops/optimizer.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/host_copy.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/train/optimizer_state.h"
 
 namespace ringlet::train {

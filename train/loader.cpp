@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "ringlet/core/thread.h"
+#include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/bounded_queue.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/data/token_cache.h"
@@ -58,8 +58,7 @@ struct Loader::State {
     if (options.max_length > 0 && (limit == 0 || options.max_length < limit))
       limited.set_max_length(options.max_length);
     options.max_length = limited.max_length();
-    for (const auto& dataset : datasets)
-      caches.emplace_back(*dataset, limited, options.cache_tokens);
+    for (const auto& dataset : datasets) caches.emplace_back(*dataset, limited);
   }
   ~State() { stop(); }
 
@@ -165,34 +164,26 @@ struct Loader::State {
 
 namespace {
 
-LoaderOptions checked(LoaderOptions options) {
+LoaderOptions checked(LoaderOptions options, const comm::Group& group) {
   if (options.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
   if (options.accumulation == 0) fail_input("gradient accumulation: expected at least 1, found 0");
-  return options;
-}
-
-LoaderOptions of_rank(LoaderOptions options, const comm::Group& group) {
-  options.rank = static_cast<std::size_t>(group.rank());
-  options.world_size = static_cast<std::size_t>(group.size());
+  if (group.size() > 1) {
+    options.rank = static_cast<std::size_t>(group.rank());
+    options.world_size = static_cast<std::size_t>(group.size());
+  }
   return options;
 }
 
 }  // namespace
 
-Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options)
-    : state_(std::make_unique<State>(std::move(datasets), tokenizer, checked(options))) {}
-
-Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
-               LoaderOptions options)
-    : Loader(Datasets{std::make_shared<TextDataset>(read_dataset(file))}, tokenizer, options) {}
-
 Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options,
                const comm::Group& group)
-    : Loader(std::move(datasets), tokenizer, of_rank(options, group)) {}
+    : state_(std::make_unique<State>(std::move(datasets), tokenizer, checked(options, group))) {}
 
 Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
                LoaderOptions options, const comm::Group& group)
-    : Loader(file, tokenizer, of_rank(options, group)) {}
+    : Loader(Datasets{std::make_shared<TextDataset>(read_dataset(file))}, tokenizer, options,
+             group) {}
 
 Loader::~Loader() = default;
 

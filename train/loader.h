@@ -34,8 +34,6 @@ struct LoaderOptions {
   std::int64_t max_length = 0;
   /// Fills sentences up to the longest of their column; only to show what padding costs.
   bool padded = false;
-  /// Keeps token ids for the next epoch.
-  bool cache_tokens = true;
   /// Batches made ahead, also across the end of an epoch.
   std::size_t prefetch = 3;
   std::size_t rank = 0;
@@ -55,15 +53,13 @@ std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>&
 
 class Loader {
  public:
-  Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options = {});
+  /// A group of several ranks replaces the options' rank and world_size; a group of one leaves
+  /// them.
+  Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options = {},
+         const comm::Group& group = {});
   /// One file, as read_dataset reads it.
   Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
-         LoaderOptions options = {});
-  /// This rank's batches.
-  Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options,
-         const comm::Group& group);
-  Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
-         LoaderOptions options, const comm::Group& group);
+         LoaderOptions options = {}, const comm::Group& group = {});
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -11,26 +11,21 @@
 #include <sstream>
 #include <system_error>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The complete lines of steps up to `step`.
-std::string lines_until(const std::filesystem::path& path, std::int64_t step) {
-  std::string kept;
-  if (step == 0 || !path_exists(path)) return kept;
-  const std::string text = read_file(path);
-  for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-    end = text.find('\n', begin);
-    if (end == std::string::npos) break;
-    const std::string line = text.substr(begin, end - begin);
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.value("step", step + 1) <= step) kept += line + '\n';
-  }
+/// The complete lines of `text` for which keep(line) holds.
+template <class Keep>
+std::string complete_lines(const std::string& text, Keep keep) {
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+  std::string kept, line;
+  while (std::getline(lines, line))
+    if (keep(line)) kept += line + '\n';
   return kept;
 }
 
@@ -68,28 +63,30 @@ void append_csv(const std::filesystem::path& path, std::string_view header,
 
 void trim_csv(const std::filesystem::path& path, std::int64_t step) {
   const std::string text = read_file(path);
-  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
-  std::string kept, line, field;
-  std::ptrdiff_t steps = -1;
-  for (bool header = true; std::getline(lines, line); header = false) {
+  std::ptrdiff_t steps = -1;  // the place of the column, once the header is read
+  bool found = true;
+  const std::string kept = complete_lines(text, [&](const std::string& line) {
     std::istringstream fields(line);
     std::vector<std::string> row;
-    while (std::getline(fields, field, ',')) row.push_back(field);
-    if (header) {
-      steps = std::find(row.begin(), row.end(), "steps") - row.begin();
-      if (steps == std::ssize(row)) return;
-    } else if (steps >= std::ssize(row) ||
-               std::atoll(row[static_cast<std::size_t>(steps)].c_str()) > step) {
-      continue;
-    }
-    kept += line + '\n';
-  }
-  if (kept != text) write_file(path, kept);
+    for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
+    if (steps >= 0)
+      return steps < std::ssize(row) &&
+             std::atoll(row[static_cast<std::size_t>(steps)].c_str()) <= step;
+    steps = std::find(row.begin(), row.end(), "steps") - row.begin();
+    found = steps < std::ssize(row);
+    return true;
+  });
+  if (found && kept != text) write_file(path, kept);
 }
 
 MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step)
     : path_(std::move(path)) {
-  write_file(path_, lines_until(path_, step));
+  const auto is_kept = [&](const std::string& line) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    return json.is_object() && json.value("step", step + 1) <= step;
+  };
+  const bool continues = step > 0 && path_exists(path_);
+  write_file(path_, continues ? complete_lines(read_file(path_), is_kept) : "");
   out_.open(path_, std::ios::app);
 }
 

@@ -15,10 +15,6 @@
 
 namespace ringlet::train {
 
-/// Names of the parameters below `module` that require a gradient and have none. After a backward
-/// of a loss's value, a parameter of that loss named here is not reached by it.
-std::vector<std::string> parameters_without_grad(const nn::Module& module);
-
 /// The base of all optimizers. Parameters without a gradient in a step are not changed: value,
 /// moments and step count.
 class Optimizer {
@@ -40,15 +36,38 @@ class Optimizer {
   // which parameters have a gradient, and which were updated equally often. A replay of that work
   // takes the step prepared last.
   /// Brings the rate and bias corrections of the coming step to the parameters' device.
-  void prepare_step();
+  void prepare_step() {
+    state_.prepare_step();
+    plan_.prepare(state_, [this](std::int64_t step) { return scalars(step); });
+    mirror_.prepare();
+  }
   /// The prepared step's plan, on which launch_step depends. It holds the bounds of the elements
   /// that are updated, and the address of the rounded copy.
-  std::vector<std::int64_t> plan() const;
+  std::vector<std::int64_t> plan() const {
+    std::vector<std::int64_t> plan = plan_.bounds();
+    plan.push_back(reinterpret_cast<std::intptr_t>(mirror_.values().bytes()));
+    return plan;
+  }
   /// Norm, clipping and update. Updates nothing if a gradient is not finite; later steps update
   /// nothing either, until check_steps has reported that step.
-  void launch_step();
+  void launch_step() {
+    norm_.launch();
+    const bool mirrored = mirror_.is_current();
+    for (std::size_t i = 0; i < state_.slices().size(); ++i) {
+      const nn::LocalSlice& slice = state_.slices()[i];
+      Run run{slice.data, slice.grad, state_.moments()[i], mirrored ? mirror_.values() : Tensor(),
+              plan_.of_slice(i, norm_.scale())};
+      if (run.scalars.segments.defined()) update(run);
+    }
+    if (mirrored) mirror_.keep();
+    if (const auto& sharding = state_.arena().sharding()) sharding->after_step();
+  }
   /// To be called after a replay of launch_step's work: the parameters count as written.
-  void count_replay();
+  void count_replay() {
+    const bool mirrored = mirror_.is_current();
+    for (const nn::LocalSlice& slice : state_.slices()) slice.data.storage()->bump_version();
+    if (mirrored) mirror_.keep();
+  }
   /// Counts the step; the device may not have begun it yet.
   void end_step() { norm_.end_step(); }
   /// Waits for the norms of the ended steps except the `late` latest. Throws if a gradient was not
@@ -93,7 +112,12 @@ class Optimizer {
   };
   /// `max_grad_norm` and `check_finite`: see GradientNorm.
   Optimizer(nn::Module& module, double lr, double max_grad_norm, bool check_finite,
-            std::vector<std::string> moment_names);
+            std::vector<std::string> moment_names)
+      : module_(module),
+        lr_(lr),
+        state_(module, std::move(moment_names)),
+        norm_(state_, max_grad_norm, check_finite),
+        mirror_(state_.arena()) {}
   /// The values of Run::scalars in update() for a segment of parameters at their update number
   /// `step`, counted from 1. Their number is constant.
   virtual std::vector<double> scalars(std::int64_t step) const = 0;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/svg.h"
 
 namespace ringlet::train {
@@ -203,14 +203,11 @@ std::string draw_bars(const BarChart& chart) {
   constexpr double kThickness = 20;
   Range range{0, 0};
   double left = 0;
-  std::vector<std::string> groups;
   for (const Bar& bar : chart.bars) {
     RINGLET_CHECK(std::isfinite(bar.value) && bar.value >= 0, "[draw_bars] '", bar.name,
                   "' has no length: ", bar.value);
     range.include(bar.value);
     left = std::max(left, svg::text_width(bar.name) + 32);
-    if (std::find(groups.begin(), groups.end(), bar.group) == groups.end())
-      groups.push_back(bar.group);
   }
   const std::vector<double> ticks = round_ticks(0, range.high, 6);
   left = std::min(left, svg::kWidth / 2);
@@ -225,21 +222,14 @@ std::string draw_bars(const BarChart& chart) {
   }
   double row = kPlotTop + (kRow - kThickness) / 2;
   for (const Bar& bar : chart.bars) {
-    const auto group = std::find(groups.begin(), groups.end(), bar.group) - groups.begin();
-    const std::string colour = svg::colour_class(static_cast<std::size_t>(group));
     const double text_y = row + kThickness / 2 + 4;
     canvas.text(left - 8, text_y, Anchor::end, "", bar.name);
-    canvas.rectangle(left, row, x(bar.value) - left, kThickness, "bar " + colour);
+    canvas.rectangle(left, row, x(bar.value) - left, kThickness, "bar " + svg::colour_class(0));
     canvas.text(x(bar.value) + 8, text_y, Anchor::start, "",
                 svg::number(bar.value) + (bar.note.empty() ? "" : "  " + bar.note));
     row += kRow;
   }
   canvas.line(left, kPlotTop, left, bottom, "axis");
-  double legend = 24;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].empty()) continue;
-    legend = draw_legend_entry(canvas, legend, 48, groups[i], "line " + svg::colour_class(i));
-  }
   canvas.text((left + x.to) / 2, bottom + 38, Anchor::middle, "", chart.value_label);
   return canvas.document(bottom + 54, chart.title);
 }

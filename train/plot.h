@@ -30,10 +30,9 @@ struct LineChart {
 };
 
 struct Bar {
-  std::string name;   // left of the bar
-  double value = 0;   // >= 0
-  std::string note;   // after the bar's value
-  std::string group;  // bars of a group have one colour, the legend names it; may be empty
+  std::string name;  // left of the bar
+  double value = 0;  // >= 0
+  std::string note;  // after the bar's value
 };
 
 struct BarChart {

@@ -1,23 +1,17 @@
 #include "ringlet/train/progress.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <ostream>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), pattern, args...);
-  return text.data();
-}
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -28,9 +22,9 @@ double steady_seconds() {
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   const auto whole = static_cast<long long>(std::llround(seconds));
-  if (whole < 60) return format("%lld s", whole);
-  if (whole < 3600) return format("%lld min %02lld s", whole / 60, whole % 60);
-  return format("%lld h %02lld min", whole / 3600, whole % 3600 / 60);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
 std::string format_count(double count) {
@@ -43,7 +37,7 @@ std::string format_count(double count) {
     }
   }
   const int decimals = count < 9.995 ? 2 : (count < 99.95 ? 1 : 0);
-  return format("%.*f%s", decimals, count, kUnits[unit]);
+  return fmt::format("{:.{}f}{}", count, decimals, kUnits[unit]);
 }
 
 Progress::Progress(std::ostream& out, std::int64_t total_steps, ProgressOptions options)
@@ -71,7 +65,7 @@ void Progress::step(std::int64_t step, double loss, std::int64_t pairs, std::int
   losses_.at(dataset) = loss;
   pairs_ += pairs;
   tokens_ += tokens;
-  const double every = options_.terminal ? options_.terminal_every : options_.plain_every;
+  const double every = options_.terminal ? 0.2 : 5;  // seconds
   if (step >= total_ || time - shown_at_ >= every) show();
 }
 
@@ -86,7 +80,7 @@ std::string Progress::line() const {
   std::string text = str("step ", step_, '/', total_);
   for (std::size_t i = 0; i < losses_.size(); ++i)
     if (!std::isnan(losses_[i]))
-      text += str("  ", options_.datasets[i], format(" %.4f", losses_[i]));
+      text += fmt::format("  {} {:.4f}", options_.datasets[i], losses_[i]);
   if (seconds_ <= 0) return text;
   text += str("  ", format_count(static_cast<double>(pairs_) / seconds_), " pairs/s  ",
               format_count(static_cast<double>(tokens_) / seconds_), " tokens/s  ");

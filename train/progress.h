@@ -17,9 +17,7 @@ std::string format_duration(double seconds);
 std::string format_count(double count);
 
 struct ProgressOptions {
-  bool terminal = false;        ///< the stream is a terminal: rewrite the line
-  double terminal_every = 0.2;  ///< seconds between two rewritings
-  double plain_every = 5;       ///< seconds between two plain lines
+  bool terminal = false;  ///< the stream is a terminal: rewrite the line, more often
   /// Seconds since any fixed point; the steady clock unless given.
   std::function<double()> clock = {};
   std::vector<std::string> datasets = {};  ///< if several: the latest loss of each is shown

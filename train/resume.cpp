@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/atomic_folder.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/atomic_folder.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/checkpoint_state.h"
 #include "ringlet/train/metrics.h"
 

@@ -4,28 +4,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
-
-Decay parse_decay(std::string_view name) {
-  for (const Decay decay : {Decay::linear, Decay::cosine, Decay::constant})
-    if (name == decay_name(decay)) return decay;
-  fail_input("schedule: expected linear, cosine or constant, found ", quote(name));
-}
-
-const char* decay_name(Decay decay) {
-  switch (decay) {
-    case Decay::linear:
-      return "linear";
-    case Decay::cosine:
-      return "cosine";
-    case Decay::constant:
-      break;
-  }
-  return "constant";
-}
 
 std::int64_t warmup_steps_of(double ratio, std::int64_t total_steps) {
   if (!(ratio >= 0 && ratio <= 1)) {

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "ringlet/core/base/names.h"
 
 namespace ringlet::train {
 
@@ -13,9 +14,7 @@ enum class Decay {
   constant,  ///< none
 };
 
-/// "linear", "cosine" or "constant"; anything else is InputError.
-Decay parse_decay(std::string_view name);
-const char* decay_name(Decay decay);
+inline constexpr Names<Decay, 3> kDecays{"schedule", {"linear", "cosine", "constant"}};
 
 /// ceil(ratio * total_steps); a ratio outside [0, 1] is InputError.
 std::int64_t warmup_steps_of(double ratio, std::int64_t total_steps);
@@ -29,8 +28,6 @@ class Schedule {
 
   /// The factor of step 0, 1, …; that of the first update of a warm-up is 0.
   double factor(std::int64_t step) const;
-  std::int64_t total_steps() const { return total_steps_; }
-  std::int64_t warmup_steps() const { return warmup_steps_; }
 
  private:
   Decay decay_ = Decay::constant;

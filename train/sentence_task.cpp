@@ -92,8 +92,9 @@ std::int64_t SentenceTask::lone_rows(const models::PackedBatch& batch) const {
 void SentenceTask::check_reached(const models::PackedBatch& batch) {
   if (!checked_.insert(batch.dataset).second) return;
   std::string names;
-  for (const std::string& name : parameters_without_grad(loss_.loss_of(batch)))
-    names += (names.empty() ? "" : ", ") + name;
+  for (const auto& [name, parameter] : loss_.loss_of(batch).named_parameters())
+    if (parameter.requires_grad() && !parameter.grad().defined())
+      names += (names.empty() ? "" : ", ") + name;
   RINGLET_CHECK(names.empty(), "[trainer] the loss of ", loader_.datasets()[batch.dataset]->name(),
                 " gives no gradient to: ", names);
 }
@@ -107,7 +108,7 @@ UpdateArguments SentenceTask::arguments() const {
   UpdateArguments all{
       {kRowsOfAStep, str(options.rows_per_step())},
       {kOrder, options.shuffle ? "shuffled" : "as given"},
-      {"--dealing", options.dealing == Dealing::round_robin ? "round_robin" : "proportional"},
+      {"--dealing", str(kDealings(options.dealing))},
       {"rows that share a text in a batch", options.no_duplicates ? "none" : "allowed"},
       {"--max-length", options.max_length > 0 ? str(options.max_length) : "none"},
       {"--padded", options.padded ? "true" : "false"},

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {

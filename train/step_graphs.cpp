@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/quote.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/random.h"
 
 namespace ringlet::train {
 namespace {
@@ -34,12 +33,6 @@ class KeysInUse {
 bool has_grad(const nn::Parameter& parameter) { return parameter.state()->has_grad; }
 
 }  // namespace
-
-StepGraphMode parse_step_graphs(const std::string& name) {
-  if (name == "auto") return StepGraphMode::automatic;
-  if (name == "off") return StepGraphMode::off;
-  fail_input("unknown step graphs ", quote(name), "; expected ", kStepGraphModes);
-}
 
 StepGraphs::StepGraphs(nn::Module& module, Optimizer& optimizer, Device device,
                        StepGraphsOptions options)
@@ -187,7 +180,9 @@ std::string StepGraphs::why_not() const {
     return "hooks of modules run on the host";
   for (const nn::Parameter& parameter : parameters_) {
     const autograd::VariableState& state = *parameter.state();
-    if (!state.hooks.empty() || !state.observer.expired())
+    const bool hooked = std::any_of(state.hooks.begin(), state.hooks.end(),
+                                    [](const auto& hook) { return !hook.expired(); });
+    if (hooked || !state.observer.expired())
       return str("hooks of '", state.name, "' run on the host");
   }
   return "";

@@ -1,5 +1,5 @@
-// Training steps, captured once for each shape and then replayed (core/graph.h). A step that cannot
-// be captured runs without a graph, on the same filled-up batch and so with the same bits.
+// Training steps, captured once for each shape and then replayed (core/device/graph.h). A step that
+// cannot be captured runs without a graph, on the same filled-up batch and so with the same bits.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/graph.h"
-#include "ringlet/core/random.h"
-#include "ringlet/core/recently_used.h"
+#include "ringlet/core/base/names.h"
+#include "ringlet/core/base/recently_used.h"
+#include "ringlet/core/device/graph.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/nn/module.h"
 #include "ringlet/train/optimizer.h"
 #include "ringlet/train/step_key.h"
@@ -19,9 +20,7 @@
 namespace ringlet::train {
 
 enum class StepGraphMode { automatic, off };
-inline constexpr const char* kStepGraphModes = "auto or off";
-/// InputError with the known names.
-StepGraphMode parse_step_graphs(const std::string& name);
+inline constexpr Names<StepGraphMode, 2> kStepGraphModes{"step graphs", {"auto", "off"}};
 
 struct StepGraphsOptions {
   StepGraphMode mode = StepGraphMode::automatic;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/token_bucket.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/resource_use.h"
+#include "ringlet/core/cpu/resource_use.h"
 #include "ringlet/train/metrics.h"
 #include "ringlet/train/trainer_state.h"
 #include "ringlet/train/training_job.h"

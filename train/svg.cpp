@@ -1,9 +1,10 @@
 #include "ringlet/train/svg.h"
 
-#include <array>
-#include <charconv>
+#include <fmt/format.h>
 
-#include "ringlet/core/error.h"
+#include <array>
+
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train::svg {
 namespace {
@@ -35,21 +36,6 @@ std::string colours(const Palette& palette) {
   return text;
 }
 
-std::string pixels(double value) {
-  std::array<char, 64> text;
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, 1);
-  return {text.data(), end.ptr};
-}
-
-std::string attribute(std::string_view name, double value) {
-  return str(' ', name, "=\"", pixels(value), '"');
-}
-
-std::string attribute(std::string_view name, std::string_view value) {
-  return str(' ', name, "=\"", value, '"');
-}
-
 std::string_view name(Anchor anchor) {
   constexpr std::array<std::string_view, 3> kNames{"start", "middle", "end"};
   return kNames[static_cast<std::size_t>(anchor)];
@@ -74,13 +60,7 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string number(double value) {
-  constexpr int kDigits = 9;
-  std::array<char, 64> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value == 0 ? 0 : value,
-                                 std::chars_format::general, kDigits);
-  return {text.data(), end.ptr};
-}
+std::string number(double value) { return fmt::format("{:.9g}", value == 0 ? 0 : value); }
 
 double text_width(std::string_view text) {
   constexpr double kCharacter = 7;
@@ -92,43 +72,48 @@ std::string colour_class(std::size_t series) {
 }
 
 void Canvas::line(double x1, double y1, double x2, double y2, std::string_view classes) {
-  body_ += str("<line", attribute("class", classes), attribute("x1", x1), attribute("y1", y1),
-               attribute("x2", x2), attribute("y2", y2), "/>\n");
+  body_ +=
+      fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
+                  classes, x1, y1, x2, y2);
 }
 
 void Canvas::rectangle(double x, double y, double width, double height, std::string_view classes) {
-  body_ += str("<rect", attribute("class", classes), attribute("x", x), attribute("y", y),
-               attribute("width", width), attribute("height", height), "/>\n");
+  body_ += fmt::format(
+      "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
+      classes, x, y, width, height);
 }
 
 void Canvas::dot(double x, double y, std::string_view classes) {
-  body_ += str("<circle", attribute("class", classes), attribute("cx", x), attribute("cy", y),
-               attribute("r", 3), "/>\n");
+  body_ +=
+      fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.0\"/>\n", classes, x, y);
 }
 
 void Canvas::polyline(const std::vector<std::pair<double, double>>& points,
                       std::string_view classes) {
   std::string list;
-  for (const auto& [x, y] : points) list += str(list.empty() ? "" : " ", pixels(x), ',', pixels(y));
-  body_ += str("<polyline", attribute("class", classes), attribute("points", list), "/>\n");
+  for (const auto& [x, y] : points)
+    list += fmt::format("{}{:.1f},{:.1f}", list.empty() ? "" : " ", x, y);
+  body_ += fmt::format("<polyline class=\"{}\" points=\"{}\"/>\n", classes, list);
 }
 
 void Canvas::text(double x, double y, Anchor anchor, std::string_view classes,
                   std::string_view text) {
-  body_ += str("<text", attribute("class", classes), attribute("x", x), attribute("y", y),
-               attribute("text-anchor", name(anchor)), '>', escape(text), "</text>\n");
+  body_ +=
+      fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
+                  classes, x, y, name(anchor), escape(text));
 }
 
 void Canvas::text_upwards(double x, double y, std::string_view classes, std::string_view text) {
-  body_ += str("<text", attribute("class", classes), attribute("text-anchor", "middle"),
-               " transform=\"translate(", pixels(x), ' ', pixels(y), ") rotate(-90)\">",
-               escape(text), "</text>\n");
+  body_ += fmt::format(
+      "<text class=\"{}\" text-anchor=\"middle\" transform=\"translate({:.1f} {:.1f}) "
+      "rotate(-90)\">{}</text>\n",
+      classes, x, y, escape(text));
 }
 
 std::string Canvas::document(double height, std::string_view title) const {
-  const std::string box = str("0 0 ", pixels(kWidth), ' ', pixels(height));
-  return str("<svg xmlns=\"http://www.w3.org/2000/svg\"", attribute("width", kWidth),
-             attribute("height", height), attribute("viewBox", box), " role=\"img\">\n<title>",
+  const std::string size = fmt::format(
+      "width=\"{0:.1f}\" height=\"{1:.1f}\" viewBox=\"0 0 {0:.1f} {1:.1f}\"", kWidth, height);
+  return str("<svg xmlns=\"http://www.w3.org/2000/svg\" ", size, " role=\"img\">\n<title>",
              escape(title), "</title>\n<style>", kLightStyle, colours(kLight),
              "@media (prefers-color-scheme: dark) {", kDarkStyle, colours(kDark),
              "}\n</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n", body_,

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/host_copy.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/host_copy.h"
+#include "ringlet/core/tensor/tensor.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::train {

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "ringlet/models/losses/loss.h"
+#include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/example_task.h"
 #include "ringlet/train/loader.h"
-#include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/training_job.h"
 
 namespace ringlet::train {

@@ -2,20 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/core/quote.h"
 
 namespace ringlet::train {
-
-const char* optimizer_name(OptimizerKind kind) {
-  return kind == OptimizerKind::sgd ? "sgd" : "adamw";
-}
-
-OptimizerKind parse_optimizer(const std::string& name) {
-  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd})
-    if (name == optimizer_name(kind)) return kind;
-  fail_input("unknown optimizer ", quote(name), "; expected ", kOptimizerNames);
-}
 
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
   const auto at_least_0 = [](const char* option, double value) {
@@ -26,7 +16,7 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
   at_least_0("max gradient norm", arguments.max_grad_norm);
   at_least_0("momentum", arguments.momentum);
   if (arguments.momentum != 0 && arguments.optimizer != OptimizerKind::sgd)
-    fail_input("momentum: only sgd has it; ", optimizer_name(arguments.optimizer), " has betas");
+    fail_input("momentum: only sgd has it; ", kOptimizers(arguments.optimizer), " has betas");
   at_least_0("logging steps", static_cast<double>(arguments.logging_steps));
   at_least_0("evaluation steps", static_cast<double>(arguments.eval_steps));
   at_least_0("save steps", static_cast<double>(arguments.save_steps));
@@ -37,8 +27,9 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
   if (dp == arguments.devices.empty())
     fail_input("devices: ", dp ? "dp needs at least one" : "only dp has several in one process");
   if ((dp || arguments.strategy == Strategy::none) && group.size() > 1)
-    fail_input("strategy ", strategy_name(arguments.strategy), ": expected one rank, found ",
-               group.size(), "; several need strategy ddp, zero1, zero2 or fsdp (--strategy ddp)");
+    fail_input("strategy ", kStrategies(arguments.strategy), ": expected one rank, found ",
+               group.size(), "; several need strategy ", kStrategies.list_from(Strategy::ddp),
+               " (--strategy ddp)");
 }
 
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group) {
@@ -76,7 +67,7 @@ int moments_of(const TrainingArguments& arguments) {
 
 std::string why_no_step_graphs(const TrainingArguments& arguments) {
   if (arguments.strategy != Strategy::none)
-    return str("strategy ", strategy_name(arguments.strategy), " works on the host in each");
+    return str("strategy ", kStrategies(arguments.strategy), " works on the host in each");
   if (arguments.gradient_accumulation > 1) return "a step of several batches is not captured";
   return "";
 }
@@ -89,10 +80,10 @@ UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_
                                     : str("adamw, beta1 ", exact(arguments.beta1), ", beta2 ",
                                           exact(arguments.beta2), ", eps ", exact(arguments.eps));
   return {{"--dtype", str(arguments.dtype)},
-          {"--matmul-precision", precision_name(matmul_precision())},
+          {"--matmul-precision", str(precision_name(matmul_precision()))},
           {"--optimizer", optimizer},
           {"--lr", exact(arguments.lr)},
-          {"--schedule", decay_name(arguments.schedule)},
+          {"--schedule", str(kDecays(arguments.schedule))},
           {"steps (--epochs, --max-steps)", std::to_string(total_steps)},
           {"warm-up steps (--warmup)", std::to_string(warmup_steps)},
           {"--weight-decay", exact(arguments.weight_decay)},

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/loader.h"
-#include "ringlet/train/parallel/attached_strategy.h"
 #include "ringlet/train/schedule.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/task.h"
@@ -17,10 +17,7 @@
 namespace ringlet::train {
 
 enum class OptimizerKind { adamw, sgd };
-inline constexpr const char* kOptimizerNames = "adamw or sgd";
-/// InputError with the known names.
-OptimizerKind parse_optimizer(const std::string& name);
-const char* optimizer_name(OptimizerKind kind);
+inline constexpr Names<OptimizerKind, 2> kOptimizers{"optimizer", {"adamw", "sgd"}};
 
 struct TrainingArguments {
   /// The folder of metrics.jsonl and checkpoints, and of the evaluators' tables below "eval";

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/train/task.h"
 
 namespace ringlet::train {

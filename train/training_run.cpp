@@ -5,7 +5,7 @@
 #include <cstring>
 #include <typeinfo>
 
-#include "ringlet/core/device_time.h"
+#include "ringlet/core/device/device_time.h"
 #include "ringlet/train/resume.h"
 #include "ringlet/train/trainer_arguments.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/schedule.h"
 #include "ringlet/train/step_graphs.h"

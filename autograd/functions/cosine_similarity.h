@@ -7,28 +7,16 @@
 
 namespace ringlet::autograd {
 
-struct CosineSimilarityNode final : Node {
-  Saved a;  // (.., C)
-  Saved b;  // (.., C)
-  double eps;
-  const char* name() const override { return "cosine_similarity"; }
-
-  void backward(const Tensor& grad, Gradients& grads) override {
-    CosineSimilarityGradients out = ringlet::cosine_similarity_backward(
-        grad, a.tensor(*this), b.tensor(*this), eps, grads[0].needed(), grads[1].needed());
-    if (out.a) grads[0].set(std::move(out.a));
-    if (out.b) grads[1].set(std::move(out.b));
-  }
-};
-
 /// a, b (.., C) -> (R): the cosine of each pair of rows.
 inline Variable cosine_similarity(const Variable& a, const Variable& b, double eps = kCosineEps) {
-  return record<CosineSimilarityNode>(ringlet::cosine_similarity(a.tensor(), b.tensor(), eps),
-                                      {a, b}, [&](CosineSimilarityNode& node) {
-                                        node.a = a;
-                                        node.b = b;
-                                        node.eps = eps;
-                                      });
+  auto backward = [a = Saved(a), b = Saved(b), eps](const Tensor& grad, Gradients& grads) {
+    CosineSimilarityGradients out = ringlet::cosine_similarity_backward(
+        grad, a.tensor(grads), b.tensor(grads), eps, grads[0].needed(), grads[1].needed());
+    if (out.a) grads[0].set(std::move(out.a));
+    if (out.b) grads[1].set(std::move(out.b));
+  };
+  return record("cosine_similarity", ringlet::cosine_similarity(a.tensor(), b.tensor(), eps),
+                {a, b}, std::move(backward));
 }
 
 /// Every row of a with every row of b: a (N, C), b (M, C) -> (N, M). As cos_sim of

@@ -6,28 +6,15 @@
 
 namespace ringlet::autograd {
 
-struct CrossEntropyNode final : Node {
-  Saved logits;  // (R, C)
-  Saved labels;  // (R)
-  Tensor lse;    // (R, 2)
-  double divisor;
-  const char* name() const override { return "cross_entropy"; }
-
-  void backward(const Tensor& grad, Gradients& grads) override {
-    grads[0].set(
-        cross_entropy_backward(grad, logits.tensor(*this), labels.tensor(*this), lse, divisor));
-  }
-};
-
 /// logits (R, C), labels (R) i64 or i32 -> (): the rows' sum divided by `divisor`.
 inline Variable cross_entropy(const Variable& logits, const Tensor& labels, double divisor) {
   const CrossEntropyOutput out = ringlet::cross_entropy(logits.tensor(), labels, divisor);
-  return record<CrossEntropyNode>(out.loss, {logits}, [&](CrossEntropyNode& node) {
-    node.logits = logits;
-    node.labels = labels;
-    node.lse = out.lse;
-    node.divisor = divisor;
-  });
+  return record("cross_entropy", out.loss, {logits},
+                [logits = Saved(logits), labels = Saved(labels), lse = out.lse, divisor](
+                    const Tensor& grad, Gradients& grads) {
+                  grads[0].set(cross_entropy_backward(grad, logits.tensor(grads),
+                                                      labels.tensor(grads), lse, divisor));
+                });
 }
 
 }  // namespace ringlet::autograd

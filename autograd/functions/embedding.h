@@ -7,49 +7,18 @@
 
 namespace ringlet::autograd {
 
-struct EmbeddingNode final : Node {
-  Saved weight;  // (V, C)
-  Tensor ids;    // (T)
-  const char* name() const override { return "embedding"; }
-
-  void backward(const Tensor& grad, Gradients& grads) override {
-    grads[0].only_rows(ids);
-    ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(*this)), grad, ids);
-  }
-};
-
 /// weight (V, C), ids (T) i32 -> (T, C) in `dtype`.
 inline Variable embedding(const Variable& weight, const Tensor& ids, DType dtype) {
-  return record<EmbeddingNode>(ringlet::embedding(weight.tensor(), ids, dtype), {weight},
-                               [&](EmbeddingNode& node) {
-                                 node.weight = weight;
-                                 node.ids = ids;
-                               });
+  auto backward = [weight = Saved(weight), ids](const Tensor& grad, Gradients& grads) {
+    grads[0].only_rows(ids);
+    ringlet::embedding_backward_into(grads[0].sink_of(weight.tensor(grads)), grad, ids);
+  };
+  return record("embedding", ringlet::embedding(weight.tensor(), ids, dtype), {weight},
+                std::move(backward));
 }
 inline Variable embedding(const Variable& weight, const Tensor& ids) {
   return embedding(weight, ids, weight.dtype());
 }
-
-struct EmbeddingSumNode final : Node {
-  Saved word, position, type;  // (V, C), (P, C), (2, C) or undefined
-  Saved weight;                // (C)
-  EmbeddingIds ids;
-  Tensor normalized;  // (T, C)
-  Tensor rstd;        // (T)
-  DropoutKey key;
-  Tensor positions;  // (T, 2) or undefined
-  const char* name() const override { return "embedding_sum_layer_norm"; }
-
-  void backward(const Tensor& grad, Gradients& grads) override {
-    const Tensor& w = weight.tensor(*this);
-    grads[0].only_rows(ids.word);
-    const Tensor type_table = type.defined() ? type.tensor(*this) : Tensor();
-    ringlet::embedding_sum_layer_norm_backward(
-        {grads[0].sink_of(word.tensor(*this)), grads[1].sink_of(position.tensor(*this)),
-         grads[2].sink_of(type_table), grads[3].sink_of(w), grads[4].sink_of(w)},
-        grad, normalized, rstd, ids, w, key, positions);
-  }
-};
 
 /// dropout(layer_norm(word[ids] + position[position_ids] + type[type_ids])) in `dtype`; `type` and
 /// its ids may be undefined.
@@ -61,18 +30,19 @@ inline Variable embedding_sum_layer_norm(const Variable& word, const Variable& p
   const EmbeddingTables tables{word.tensor(), position.tensor(), type ? type.tensor() : Tensor()};
   const ResidualLayerNormOutput out = ringlet::embedding_sum_layer_norm(
       tables, ids, weight.tensor(), bias.tensor(), eps, key, positions, dtype);
-  return record<EmbeddingSumNode>(out.y, {word, position, type, weight, bias},
-                                  [&](EmbeddingSumNode& node) {
-                                    node.word = word;
-                                    node.position = position;
-                                    if (type) node.type = type;
-                                    node.weight = weight;
-                                    node.ids = ids;
-                                    node.normalized = out.normalized;
-                                    node.rstd = out.rstd;
-                                    node.key = key;
-                                    node.positions = positions;
-                                  });
+  auto backward = [word = Saved(word), position = Saved(position), type = Saved(type),
+                   weight = Saved(weight), ids, normalized = out.normalized, rstd = out.rstd, key,
+                   positions](const Tensor& grad, Gradients& grads) {
+    const Tensor& w = weight.tensor(grads);
+    grads[0].only_rows(ids.word);
+    const Tensor type_table = type.defined() ? type.tensor(grads) : Tensor();
+    ringlet::embedding_sum_layer_norm_backward(
+        {grads[0].sink_of(word.tensor(grads)), grads[1].sink_of(position.tensor(grads)),
+         grads[2].sink_of(type_table), grads[3].sink_of(w), grads[4].sink_of(w)},
+        grad, normalized, rstd, ids, w, key, positions);
+  };
+  return record("embedding_sum_layer_norm", out.y, {word, position, type, weight, bias},
+                std::move(backward));
 }
 
 }  // namespace ringlet::autograd

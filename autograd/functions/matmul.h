@@ -1,25 +1,24 @@
 // Matrix products and linear layers, as in core/ops/matmul.h, with gradients.
 #pragma once
 
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/core/ops/matmul.h"
 
 namespace ringlet::autograd {
 
-struct MatmulNode final : Node {
-  Saved a;
-  Saved b;
+struct MatmulBackward {
+  Saved a, b;
   MatmulOptions options;
-  const char* name() const override { return "matmul"; }
 
-  void backward(const Tensor& grad, Gradients& grads) override {
-    if (grads[0].needed()) for_a(grad, grads[0].sink_of(a.tensor(*this)));
-    if (grads[1].needed()) for_b(grad, grads[1].sink_of(b.tensor(*this)));
+  void operator()(const Tensor& grad, Gradients& grads) const {
+    const Tensor &to_a = a.tensor(grads), &to_b = b.tensor(grads);
+    if (grads[0].needed()) for_a(grad, to_b, grads[0].sink_of(to_a));
+    if (grads[1].needed()) for_b(grad, to_a, grads[1].sink_of(to_b));
   }
 
   // a's gradient is grad op(b)', or its transpose if a is stored transposed.
-  void for_a(const Tensor& grad, Accumulator to) {
-    const Tensor& other = b.tensor(*this);
+  void for_a(const Tensor& grad, const Tensor& other, Accumulator to) const {
     if (!options.trans_a)
       return matmul_into(to.out, grad, other, {false, !options.trans_b}, to.beta);
     if (other.dim() == grad.dim())
@@ -33,8 +32,7 @@ struct MatmulNode final : Node {
   }
 
   // b's gradient is op(a)' grad, or its transpose; a matrix shared by a batch gets the sum.
-  void for_b(const Tensor& grad, Accumulator to) {
-    const Tensor& other = a.tensor(*this);
+  void for_b(const Tensor& grad, const Tensor& other, Accumulator to) const {
     if (to.out.dim() == grad.dim()) return product_for_b(to.out, other, grad, to.beta);
     if (!options.trans_a) return product_for_b(to.out, rows(other), rows(grad), to.beta);
     const Tensor as = matrices(other), grads = matrices(grad);
@@ -43,7 +41,7 @@ struct MatmulNode final : Node {
       product_for_b(to.out, as[i], grads[i], i == 0 ? to.beta : 1);
   }
 
-  void product_for_b(Tensor& out, const Tensor& other, const Tensor& grad, double beta) {
+  void product_for_b(Tensor& out, const Tensor& other, const Tensor& grad, double beta) const {
     if (options.trans_b) {
       matmul_into(out, grad, other, {true, options.trans_a}, beta);
     } else {
@@ -61,27 +59,28 @@ struct MatmulNode final : Node {
 };
 
 inline Variable matmul(const Variable& a, const Variable& b, MatmulOptions options = {}) {
-  return record<MatmulNode>(ringlet::matmul(a.tensor(), b.tensor(), options), {a, b},
-                            [&](MatmulNode& node) {
-                              node.a = a;
-                              node.b = b;
-                              node.options = options;
-                            });
+  return record("matmul", ringlet::matmul(a.tensor(), b.tensor(), options), {a, b},
+                MatmulBackward{a, b, options});
 }
 
 // ---- linear layers ------------------------------------------------------------------------
 
-struct LinearNode final : Node {
-  Saved x;       // (.., in)
-  Saved weight;  // (out, in)
-  Tensor pre;    // (.., out) if GELU follows
-  DType bias_dtype = DType::f32;
-  const char* name() const override { return pre ? "linear_gelu" : "linear"; }
+namespace detail {
 
-  void backward(const Tensor& grad_y, Gradients& grads) override {
+// Weights stay unchanged if nothing is recorded, except in a checkpointed segment's first run.
+inline Weight weight_use() {
+  return grad_enabled() || LeafRecorder::active() ? Weight::changing : Weight::kept;
+}
+
+/// `pre` (.., out) is defined if GELU follows.
+inline Variable record_linear(const Tensor& y, const Tensor& pre, const Variable& x,
+                              const Variable& weight, const Variable& bias) {
+  const DType bias_dtype = bias ? bias.dtype() : DType::f32;
+  auto backward = [x = Saved(x), weight = Saved(weight), pre, bias_dtype](const Tensor& grad_y,
+                                                                          Gradients& grads) {
     const Tensor grad = pre ? gelu_backward(grad_y, pre) : grad_y;
-    const Tensor& w = weight.tensor(*this);
-    const Tensor& input = x.tensor(*this);
+    const Tensor& w = weight.tensor(grads);
+    const Tensor& input = x.tensor(grads);
     const std::int64_t in = w.size(1), out = w.size(0);
     const std::int64_t rows = out > 0 ? grad.numel() / out : in > 0 ? input.numel() / in : 0;
     const Tensor rows_grad = grad.view({rows, out});
@@ -92,29 +91,12 @@ struct LinearNode final : Node {
     }
     const Accumulator to_weight = grads[1].sink_of(w);
     Accumulator to_bias;
-    if (grads[2].needed()) {
-      const Accumulator sink = grads[2].sink({out}, bias_dtype, w.device());
-      to_bias = {sink.out, sink.beta};
-    }
+    if (grads[2].needed()) to_bias = grads[2].sink({out}, bias_dtype, w.device());
     linear_gradients_into(to_weight, to_bias, rows_grad, input.view({rows, in}));
-  }
-};
-
-namespace detail {
-// Weights stay unchanged if nothing is recorded, except in a checkpointed segment's first run.
-inline Weight weight_use() {
-  return grad_enabled() || LeafRecorder::active() ? Weight::changing : Weight::kept;
+  };
+  return record(pre ? "linear_gelu" : "linear", y, {x, weight, bias}, std::move(backward));
 }
 
-inline Variable record_linear(Tensor y, Tensor pre, const Variable& x, const Variable& weight,
-                              const Variable& bias) {
-  return record<LinearNode>(std::move(y), {x, weight, bias}, [&](LinearNode& node) {
-    node.x = x;
-    node.weight = weight;
-    node.pre = std::move(pre);
-    if (bias) node.bias_dtype = bias.dtype();
-  });
-}
 }  // namespace detail
 
 /// x (.., in) weight (out, in)' + bias (out); bias may be undefined.
@@ -128,8 +110,8 @@ inline Variable linear(const Variable& x, const Variable& weight, const Variable
 inline Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias = {}) {
   const Tensor b = bias ? bias.tensor() : Tensor();
   Tensor pre;
-  Tensor y = ringlet::linear_gelu(x.tensor(), weight.tensor(), b, pre, detail::weight_use());
-  return detail::record_linear(std::move(y), std::move(pre), x, weight, bias);
+  const Tensor y = ringlet::linear_gelu(x.tensor(), weight.tensor(), b, pre, detail::weight_use());
+  return detail::record_linear(y, pre, x, weight, bias);
 }
 
 }  // namespace ringlet::autograd

@@ -6,25 +6,13 @@
 
 namespace ringlet::autograd {
 
-struct NormalizeNode final : Node {
-  Saved x;      // (.., C)
-  Tensor norm;  // (R)
-  double eps;
-  const char* name() const override { return "normalize"; }
-
-  void backward(const Tensor& grad, Gradients& grads) override {
-    grads[0].set(ringlet::normalize_backward(grad, x.tensor(*this), norm, eps));
-  }
-};
-
 /// x / max(|x|, eps) along the last dimension.
 inline Variable normalize(const Variable& x, double eps = kNormalizeEps) {
   const NormalizeOutput out = ringlet::normalize(x.tensor(), eps);
-  return record<NormalizeNode>(out.y, {x}, [&](NormalizeNode& node) {
-    node.x = x;
-    node.norm = out.norm;
-    node.eps = eps;
-  });
+  auto backward = [x = Saved(x), norm = out.norm, eps](const Tensor& grad, Gradients& grads) {
+    grads[0].set(ringlet::normalize_backward(grad, x.tensor(grads), norm, eps));
+  };
+  return record("normalize", out.y, {x}, std::move(backward));
 }
 
 }  // namespace ringlet::autograd

@@ -14,20 +14,19 @@ inline Tensor joined(const std::vector<Tensor>& parts) {
   return view.defined() ? view : ringlet::concat(parts, 0);
 }
 
-struct PackedLinearNode final : Node {
+struct PackedLinearBackward {
   Saved x;                         // (.., in)
   std::vector<Saved> weights;      // (rows, in) each
   std::vector<Shape> bias_shapes;  // (rows) each
-  const char* name() const override { return "packed_linear"; }
 
-  void backward(const Tensor& grad, Gradients& grads) override {
-    const Tensor& input = x.tensor(*this);
+  void operator()(const Tensor& grad, Gradients& grads) const {
+    const Tensor& input = x.tensor(grads);
     const Tensor rows_x = input.view({-1, input.size(-1)});   // (R, in)
     const Tensor rows_grad = grad.view({-1, grad.size(-1)});  // (R, out)
     std::vector<Tensor> values;
     std::vector<Shape> weight_shapes;
     for (const Saved& weight : weights) {
-      values.push_back(weight.tensor(*this));
+      values.push_back(weight.tensor(grads));
       weight_shapes.push_back(values.back().shape());
     }
     if (grads[0].needed()) {
@@ -53,7 +52,6 @@ struct PackedLinearNode final : Node {
     }
   }
 
- private:
   // The destinations of all parts' gradients; `whole` if all are needed and contiguous.
   struct Sinks {
     std::vector<Accumulator> parts;
@@ -90,11 +88,9 @@ inline Variable packed_linear(const Variable& x, const std::vector<Variable>& we
   inputs.insert(inputs.end(), biases.begin(), biases.end());
   const Tensor y = ringlet::linear(x.tensor(), joined(weight_tensors), joined(bias_tensors),
                                    detail::weight_use());
-  return record<PackedLinearNode>(y, inputs, [&](PackedLinearNode& node) {
-    node.x = x;
-    node.weights.assign(weights.begin(), weights.end());
-    for (const Variable& bias : biases) node.bias_shapes.push_back(bias.shape());
-  });
+  PackedLinearBackward backward{x, {weights.begin(), weights.end()}, {}};
+  for (const Variable& bias : biases) backward.bias_shapes.push_back(bias.shape());
+  return record("packed_linear", y, inputs, backward);
 }
 
 }  // namespace ringlet::autograd

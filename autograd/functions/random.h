@@ -6,25 +6,14 @@
 
 namespace ringlet::autograd {
 
-struct DropoutNode final : Node {
-  DropoutKey key;
-  Tensor positions;  // (R, 2) or undefined
-  const char* name() const override { return "dropout"; }
-
-  // The mask is drawn again, not stored.
-  void backward(const Tensor& grad, Gradients& grads) override {
-    grads[0].set(ringlet::dropout(grad, key, positions));
-  }
-};
-
 /// Returns x itself if p is 0.
 inline Variable dropout(const Variable& x, const DropoutKey& key, const Tensor& positions = {}) {
   if (key.p == 0) return x;
-  return record<DropoutNode>(ringlet::dropout(x.tensor(), key, positions), {x},
-                             [&](DropoutNode& node) {
-                               node.key = key;
-                               node.positions = positions;
-                             });
+  return record("dropout", ringlet::dropout(x.tensor(), key, positions), {x},
+                [key, positions](const Tensor& grad, Gradients& grads) {
+                  // The mask is drawn again, not stored.
+                  grads[0].set(ringlet::dropout(grad, key, positions));
+                });
 }
 
 }  // namespace ringlet::autograd

@@ -7,15 +7,16 @@
 
 namespace ringlet::autograd {
 
-struct ReduceNode final : Node {
-  ReduceOp op;
-  Shape shape;  // of x
-  Shape kept;   // of y, reduced dimensions kept as 1
-  Saved x;      // max and min only
-  Saved y;
-  const char* name() const override { return "reduce"; }
-
-  void backward(const Tensor& grad, Gradients& grads) override {
+inline Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes = {},
+                       bool keepdim = false) {
+  const Tensor y = ringlet::reduce(op, x.tensor(), axes, keepdim);
+  const Shape shape = x.shape();
+  Shape kept = shape;  // y's, with reduced dimensions as 1
+  for (int i = 0; i < shape.dim(); ++i) kept[i] = axes.empty() ? 1 : shape[i];
+  for (int axis : axes) kept[axis] = 1;
+  const bool extreme = op == ReduceOp::max || op == ReduceOp::min;
+  auto backward = [op, shape, kept, x = extreme ? Saved(x) : Saved(),
+                   y = extreme ? Saved(y) : Saved()](const Tensor& grad, Gradients& grads) {
     const Tensor wide = add(grad.view(kept), zeros(shape, grad.dtype(), grad.device()));
     if (op == ReduceOp::sum) return grads[0].set(wide);
     if (op == ReduceOp::mean) {
@@ -23,26 +24,10 @@ struct ReduceNode final : Node {
       return grads[0].set(scale(wide, 1 / n));
     }
     // Equal extremes share the gradient evenly, as in PyTorch's amax and amin.
-    const Tensor hit = eq(x.tensor(*this), y.tensor(*this).view(kept)).to(grad.dtype());
+    const Tensor hit = eq(x.tensor(grads), y.tensor(grads).view(kept)).to(grad.dtype());
     grads[0].set(div(mul(wide, hit), sum_to(hit, kept)));
-  }
-};
-
-inline Variable reduce(ReduceOp op, const Variable& x, std::vector<int> axes = {},
-                       bool keepdim = false) {
-  const Tensor y = ringlet::reduce(op, x.tensor(), axes, keepdim);
-  return record<ReduceNode>(y, {x}, [&](ReduceNode& node) {
-    node.op = op;
-    node.shape = x.shape();
-    node.kept = axes.empty() ? Shape() : x.shape();
-    for (int axis : axes) node.kept[axis] = 1;
-    if (axes.empty())
-      for (int i = 0; i < x.dim(); ++i) node.kept = node.kept.inserted(0, 1);
-    if (op == ReduceOp::max || op == ReduceOp::min) {
-      node.x = x;
-      node.y = y;
-    }
-  });
+  };
+  return record("reduce", y, {x}, std::move(backward));
 }
 
 inline Variable sum(const Variable& x, std::vector<int> axes = {}, bool keepdim = false) {

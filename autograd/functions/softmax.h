@@ -6,30 +6,17 @@
 
 namespace ringlet::autograd {
 
-struct SoftmaxNode final : Node {
-  Saved y;
-  bool log;
-  const char* name() const override { return log ? "log_softmax" : "softmax"; }
-
-  void backward(const Tensor& grad, Gradients& grads) override {
-    const Tensor& out = y.tensor(*this);
-    grads[0].set(log ? log_softmax_backward(grad, out) : softmax_backward(grad, out));
-  }
-};
-
 inline Variable softmax(const Variable& x) {
   const Tensor y = ringlet::softmax(x.tensor());
-  return record<SoftmaxNode>(y, {x}, [&](SoftmaxNode& node) {
-    node.y = y;
-    node.log = false;
+  return record("softmax", y, {x}, [y = Saved(y)](const Tensor& grad, Gradients& grads) {
+    grads[0].set(softmax_backward(grad, y.tensor(grads)));
   });
 }
 
 inline Variable log_softmax(const Variable& x) {
   const Tensor y = ringlet::log_softmax(x.tensor());
-  return record<SoftmaxNode>(y, {x}, [&](SoftmaxNode& node) {
-    node.y = y;
-    node.log = true;
+  return record("log_softmax", y, {x}, [y = Saved(y)](const Tensor& grad, Gradients& grads) {
+    grads[0].set(log_softmax_backward(grad, y.tensor(grads)));
   });
 }
 

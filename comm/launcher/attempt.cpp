@@ -1,5 +1,3 @@
-#include "ringlet/comm/launcher/attempt.h"
-
 #include <poll.h>
 
 #include <algorithm>
@@ -9,7 +7,7 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/launcher/local_rank.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

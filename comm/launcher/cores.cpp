@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/processors.h"
+#include "ringlet/core/threads/processors.h"
 
 namespace ringlet::comm {
 namespace {

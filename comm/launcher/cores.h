@@ -4,7 +4,7 @@
 #include <compare>
 #include <vector>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet::comm {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "ringlet/comm/launcher/local_rank.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

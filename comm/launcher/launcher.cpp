@@ -4,9 +4,9 @@
 
 #include <ostream>
 
-#include "ringlet/comm/launcher/attempt.h"
+#include "ringlet/comm/launcher/local_rank.h"
 #include "ringlet/comm/launcher/process.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -19,7 +19,7 @@ int wait_for_nodes(Job& job, const std::string& point) {
   job.nodes.arrive_at(point);
   while (!job.nodes.all_at(point)) {
     RINGLET_CHECK(std::chrono::steady_clock::now() < deadline, "[run] not all nodes came to ",
-                  point, " within ", std::chrono::duration<double>(timeout).count(), " s");
+                  point, " within ", seconds_of(timeout), " s");
     pollfd entry{job.signals.fd().fd(), POLLIN, 0};
     poll(&entry, 1, kLauncherTick);
     if (const int signal = job.signals.next(); signal != 0) {

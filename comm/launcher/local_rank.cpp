@@ -5,7 +5,7 @@
 #include <map>
 
 #include "ringlet/comm/launcher/cores.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

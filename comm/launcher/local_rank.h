@@ -35,4 +35,8 @@ std::vector<LocalRank> start_ranks(const Job& job, int attempt);
 int report_first_failure(Job& job, int attempt, const TcpStore& alarm,
                          std::vector<LocalRank>& ranks, const std::vector<int>& done);
 
+/// Runs one attempt of a job on this node: starts the ranks, watches them, and ends them together.
+/// Returns once this node's ranks have ended and, unless the job has failed, those of all nodes.
+JobEnd run_attempt(Job& job, int attempt);
+
 }  // namespace ringlet::comm

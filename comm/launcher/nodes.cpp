@@ -2,7 +2,7 @@
 
 #include "ringlet/comm/launcher/signals.h"
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <ostream>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -50,9 +50,10 @@ class Process {
   Socket err_;
 };
 
-/// From now on, grandchildren become children of this process when their parents end.
+/// From now on, grandchildren become children of this process when their parents end. Error if the
+/// kernel does not list the children that kill_children() has to kill.
 void adopt_orphans();
-/// Kills all children of this thread, and theirs, until none is left. Allocates nothing.
+/// Kills all children of this process, and theirs, until none is left. Allocates nothing.
 void kill_children();
 
 }  // namespace ringlet::comm

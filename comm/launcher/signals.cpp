@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 

@@ -1,7 +1,6 @@
 // The store of ranks that are threads of one process or forked from it: shared memory, allocated as
 // it is used. It is freed when the last of them ends, for any reason.
 #include <pthread.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,8 +9,9 @@
 #include <span>
 #include <thread>
 
+#include "ringlet/comm/host.h"
 #include "ringlet/comm/store.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -47,10 +47,6 @@ class SharedLock {
 class MemoryStore final : public Store {
  public:
   MemoryStore() {
-    void* shared = mmap(nullptr, Pages::kBytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    RINGLET_CHECK(shared != MAP_FAILED, "[store] no shared memory: ", std::strerror(errno));
-    pages_ = new (shared) Pages;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -58,9 +54,6 @@ class MemoryStore final : public Store {
     pthread_mutex_init(&pages_->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
   }
-  ~MemoryStore() override { munmap(pages_, Pages::kBytes); }
-  MemoryStore(const MemoryStore&) = delete;
-  MemoryStore& operator=(const MemoryStore&) = delete;
 
   // Short values of the same length are overwritten in place, as some change for as long as the job
   // runs. A kill within these few bytes is practically impossible.
@@ -83,7 +76,7 @@ class MemoryStore final : public Store {
         if (const auto value = find(key); value.data()) return {value.begin(), value.end()};
       }
       RINGLET_CHECK(Clock::now() < deadline, "[store] nobody set '", key, "' within ",
-                    std::chrono::duration<double>(timeout).count(), " s");
+                    seconds_of(timeout), " s");
       std::this_thread::sleep_for(nap);
     }
   }
@@ -127,7 +120,8 @@ class MemoryStore final : public Store {
     pages_->used += nbytes;
   }
 
-  Pages* pages_;
+  const std::shared_ptr<void> memory_ = shared_memory(Pages::kBytes);
+  Pages* const pages_ = new (memory_.get()) Pages;
 };
 
 }  // namespace

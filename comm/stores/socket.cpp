@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -80,18 +80,8 @@ bool is_loopback(const sockaddr& address) {
 
 }  // namespace
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  if (this != &other) {
-    close();
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int Socket::release() { return std::exchange(fd_, -1); }
-
 void Socket::close() {
-  if (fd_ >= 0) ::close(release());
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
 Socket make_wakeup() {

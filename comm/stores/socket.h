@@ -5,6 +5,7 @@
 #include <csignal>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ringlet::comm {
 
@@ -16,12 +17,14 @@ class Socket {
   Socket() = default;
   explicit Socket(int fd) : fd_(fd) {}
   ~Socket() { close(); }
-  Socket(Socket&& other) noexcept : fd_(other.release()) {}
-  Socket& operator=(Socket&& other) noexcept;
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
 
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release();
   void close();
 
  private:

@@ -15,8 +15,8 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -24,8 +24,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kGoodbye = std::chrono::seconds(2);
-
-double seconds(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
 
 std::string who_and_where(const std::string& name) {
   return str(name, " (pid ", getpid(), ", host ", host_name(), ')');
@@ -84,12 +82,15 @@ class TcpStore::Impl {
     if (sent)
       changed_.wait_until(lock, deadline, [&] { return answer || ended_ || (waits && raised()); });
     const auto entry = answers_.extract(message.id);
-    if (entry.mapped()) return *entry.mapped();
+    if (entry.mapped()) {
+      if (entry.mapped()->type == StoreVerb::refused) fail("[store] ", entry.mapped()->value);
+      return *entry.mapped();
+    }
     if (ended_ || waits) check_alarm();
     RINGLET_CHECK(!ended_, "[store] ", server_, " has ended");
-    RINGLET_CHECK(sent && waits, "[store] ", server_, " did not answer within ", seconds(timeout),
-                  " s");
-    fail("[store] nobody set '", message.key, "' within ", seconds(timeout), " s");
+    RINGLET_CHECK(sent && waits, "[store] ", server_, " did not answer within ",
+                  seconds_of(timeout), " s");
+    fail("[store] nobody set '", message.key, "' within ", seconds_of(timeout), " s");
   }
 
   void raise(const std::string& cause) {
@@ -176,7 +177,7 @@ class TcpStore::Impl {
 
   /// Nothing was received for a while. Any answer will do: no thread waits for that of request 0.
   void request_sign_of_life() {
-    if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds(silence_), " s");
+    if (unanswered_++ == kSignsOfLife) fail("no answer for ", seconds_of(silence_), " s");
     if (joined_) send(encode({.type = StoreVerb::add, .key = "questions"}), Clock::now());
   }
 
@@ -238,7 +239,8 @@ void TcpStore::set(const std::string& key, const std::string& value) {
 }
 
 std::string TcpStore::get(const std::string& key, Timeout timeout) {
-  return impl_->request({.type = StoreVerb::get, .key = key}, timeout).value;
+  return impl_->request({.type = StoreVerb::get, .number = timeout.count(), .key = key}, timeout)
+      .value;
 }
 
 std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <thread>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -60,8 +60,7 @@ Socket connect_to_store(const std::string& host, int port, const Token& token, T
     }
     const auto now = Clock::now();
     if (socket && now >= *refused_until) fail(store, why);
-    if (now >= deadline)
-      fail(store, "no answer within ", std::chrono::duration<double>(timeout).count(), " s: ", why);
+    if (now >= deadline) fail(store, "no answer within ", seconds_of(timeout), " s: ", why);
     std::this_thread::sleep_for(nap);
   }
 }

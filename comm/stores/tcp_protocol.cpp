@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -44,11 +44,13 @@ enum class StoreVerb : std::uint8_t {
   join,     // client: key = its scope of keys and alarm, value = its name, number =
             // milliseconds without a message that make it silent; 0: no limit
   set,      // client: key, value                    answered by done
-  get,      // client: key                           answered by done with the value, once it is set
+  get,      // client: key, number = milliseconds that it waits
+            //                                       answered by done with the value, once it is set
   add,      // client: key, number                   answered by done with the new number
   raise,    // client: value = the cause             answered by alarm
   goodbye,  // client: leaves in order; the server closes the connection
   done,     // server: answers `id`
+  refused,  // server: answers `id`, value = why it was not done
   alarm,    // server: value = the first cause, key = the name of the client that raised it
   closing,  // server: will close the connection in order
 };

@@ -12,6 +12,9 @@ namespace ringlet::comm {
 
 struct StoreScope;
 
+inline constexpr std::size_t kMostBytes = 256 << 20;  // of all values of a scope
+inline constexpr std::size_t kMostUnsent = 64 << 20;  // to one client
+
 /// One connection. Until it has proved to know the token it costs at most kHello bytes.
 struct StoreClient {
   Socket socket;
@@ -38,8 +41,10 @@ struct StoreClient {
     return ++missed > kSignsOfLife;
   }
   void flush() { out.erase(0, send_until(socket, out, Deadline())); }  // reading finds errors
+  /// The client requests and does not read the answers; it receives no more of them.
+  bool stuck() const { return out.size() > kMostUnsent; }
   void answer(const StoreMessage& message) {
-    if (gone) return;
+    if (gone || stuck()) return;
     out += encode(message);
     flush();
   }
@@ -50,20 +55,29 @@ struct StoreScope {
   struct Waiter {
     StoreClient* client;
     std::uint64_t id;
+    Deadline deadline;
   };
   std::map<std::string, std::string> values;
+  std::size_t nbytes = 0;  // of keys and values
   std::map<std::string, std::int64_t> counters;
   std::multimap<std::string, Waiter> waiters;
   StoreMessage alarm;
 
   bool raised() const { return alarm.type == StoreVerb::alarm; }
-  void set(const StoreMessage& message) {
+  /// False, without effect, if the scope is full.
+  bool set(const StoreMessage& message) {
+    const auto old = values.find(message.key);
+    const std::size_t before = old == values.end() ? 0 : old->first.size() + old->second.size();
+    const std::size_t after = nbytes - before + message.key.size() + message.value.size();
+    if (after > kMostBytes) return false;
+    nbytes = after;
     values[message.key] = message.value;
     const auto [first, last] = waiters.equal_range(message.key);
     for (auto at = first; at != last; ++at)
       at->second.client->answer(
           {.type = StoreVerb::done, .id = at->second.id, .value = message.value});
     waiters.erase(first, last);
+    return true;
   }
 };
 

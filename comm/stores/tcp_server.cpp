@@ -15,8 +15,8 @@
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/comm/stores/tcp_scope.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -26,10 +26,14 @@ using Clock = std::chrono::steady_clock;
 constexpr std::ptrdiff_t kMostUnauthenticated = 256;  // with a hello, and without
 constexpr int kAcceptsPerRound = 64;  // so that a flood of connections waits, not the ranks
 constexpr int kTick = 100;            // ms between two looks at the clock, if there are deadlines
-constexpr auto kExhausted = std::chrono::milliseconds(10);  // pause without descriptors
+constexpr auto kExhausted = std::chrono::milliseconds(100);  // without accepts, for descriptors
 constexpr auto kFlush = std::chrono::milliseconds(500);
 constexpr std::size_t kLongestName = 512;
-constexpr Timeout kLongestSilence = std::chrono::hours(24);
+
+/// A client's number of milliseconds, within a year.
+Timeout milliseconds(std::int64_t number) {
+  return Timeout(std::clamp<std::int64_t>(number, 0, Timeout(std::chrono::years(1)).count()));
+}
 
 Socket open_listener(const TcpStoreServerOptions& options) {
   const auto& [host, port, token, patience] = options;
@@ -77,8 +81,9 @@ class TcpStoreServer::Impl {
   }
 
   void serve_once() {
-    bool deadlines = false;
-    polled_.assign({{wakeup_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}});
+    const bool accepts = Clock::now() >= accept_again_;
+    bool deadlines = !accepts;
+    polled_.assign({{wakeup_.fd(), POLLIN, 0}, {accepts ? listener_.fd() : -1, POLLIN, 0}});
     for (const StoreClient& client : clients_) {
       const int events = client.out.empty() ? POLLIN : POLLIN | POLLOUT;
       polled_.push_back({client.socket.fd(), static_cast<short>(events), 0});
@@ -94,8 +99,8 @@ class TcpStoreServer::Impl {
     for (StoreClient& client : clients_) {
       if (!client.authenticated && Clock::now() >= client.deadline) client.gone = true;
       if (client.silent())
-        lose(client, str("has been silent for ",
-                         std::chrono::duration<double>(client.silence).count(), " s"));
+        lose(client, str("has been silent for ", seconds_of(client.silence), " s"));
+      if (client.stuck()) lose(client, "does not read what it asked for");
     }
     if (polled_[1].revents != 0) accept_some();
     std::erase_if(clients_, [](const StoreClient& client) { return client.gone; });
@@ -133,15 +138,25 @@ class TcpStoreServer::Impl {
   void accept_some() {
     for (int i = 0; i < kAcceptsPerRound; ++i) {
       Socket socket = accept_from(listener_);
-      if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
-        close_surplus(/*greeted=*/false, 0);
-        std::this_thread::sleep_for(kExhausted);
-      }
+      // A connection waits for the first one; accept() needs a descriptor even if none does.
+      const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+      if (!socket && exhausted && i == 0) make_room();
       if (!socket) break;
       clients_.push_back({std::move(socket), Clock::now() + patience_});
       serve(clients_.back(), POLLIN);  // a rank's hello has mostly arrived already
     }
     for (const bool greeted : {false, true}) close_surplus(greeted, kMostUnauthenticated);
+  }
+
+  /// Closes the oldest client without a hello or, if there is none, accepts no client for a while.
+  void make_room() {
+    const auto oldest = std::find_if(clients_.begin(), clients_.end(), [](const auto& client) {
+      return !client.gone && !client.authenticated && client.nonces.empty();
+    });
+    if (oldest == clients_.end())
+      accept_again_ = Clock::now() + kExhausted;
+    else
+      oldest->gone = true;
   }
 
   /// Closes the oldest of more than `most` unauthenticated clients. Those with a valid hello, if
@@ -186,15 +201,22 @@ class TcpStoreServer::Impl {
       case StoreVerb::join:
         return join(client, message);
       case StoreVerb::set:
-        client.answer(done);
-        return client.scope->set(message);
+        if (!client.scope->set(message)) {
+          done.type = StoreVerb::refused;
+          done.value = str("the store is full: ", kMostBytes, " bytes");
+        }
+        return client.answer(done);
       case StoreVerb::get:
         if (const auto found = client.scope->values.find(message.key);
             found != client.scope->values.end()) {
           done.value = found->second;
           return client.answer(done);
         }
-        client.scope->waiters.insert({message.key, {&client, message.id}});
+        std::erase_if(client.scope->waiters, [now = Clock::now()](const auto& waiter) {
+          return waiter.second.deadline < now;
+        });
+        client.scope->waiters.insert(
+            {message.key, {&client, message.id, Clock::now() + milliseconds(message.number)}});
         return;
       case StoreVerb::add:
         done.number = client.scope->counters[message.key] += message.number;
@@ -212,7 +234,7 @@ class TcpStoreServer::Impl {
     RINGLET_CHECK(message.value.size() <= kLongestName, "a name of ", message.value.size(),
                   " bytes");
     client.name = message.value;
-    client.silence = Timeout(std::clamp<std::int64_t>(message.number, 0, kLongestSilence.count()));
+    client.silence = milliseconds(message.number);
     client.mark_alive();
     client.scope = &scopes_[message.key];
     ++joined_;  // before the answer, so that it is counted when it has it
@@ -250,6 +272,7 @@ class TcpStoreServer::Impl {
   std::list<StoreClient> clients_;  // oldest first
   std::map<std::string, StoreScope> scopes_;
   std::vector<pollfd> polled_;
+  Deadline accept_again_ = {};
   std::atomic<int> joined_{0};
   std::atomic<bool> stop_{false};
   std::thread thread_;

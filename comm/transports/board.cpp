@@ -12,7 +12,7 @@
 #include <map>
 #include <sstream>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -59,9 +59,7 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
     if (!board) board.reset(new Board(open_descriptor(process, fd), member.size));
   }
   // Rank 0 may close its descriptor once all ranks have opened it.
-  if (member.store->add(member.key("opened"), 1) == member.size)
-    member.store->set(member.key("all here"), "yes");
-  member.get("all here", "all ranks on the board");
+  member.meet("opened the board", "all ranks on the board");
   return board;
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 
@@ -96,6 +96,7 @@ class BoardTransport : public Transport {
   Views receive(std::span<const Transmission> receives, bool in_place) override;
   void release() override;
   void finish() override;
+  void stop_reading() noexcept override { mine_.reading.store(0); }
   void abandon() noexcept override;
 
  protected:
@@ -107,8 +108,6 @@ class BoardTransport : public Transport {
   /// `slot` to `peer`; mark_read() gives one after the reads of its sends so far. Null on a CPU.
   virtual const Event* mark_ready(int /*peer*/, std::uint64_t /*slot*/) { return nullptr; }
   virtual const Event* mark_read(int /*peer*/) { return nullptr; }
-  /// Whether peers can read the buffer where it lies; else they read a copy.
-  virtual bool is_readable(const Tensor& /*buffer*/) const { return true; }
 
   const Call& call() const { return call_; }
   const Tensor& buffer() const { return buffer_; }
@@ -131,7 +130,6 @@ class BoardTransport : public Transport {
   Call call_;
   std::uint64_t step_ = 0;
   Tensor buffer_;
-  Tensor copy_;  // of the sent bytes, if peers cannot read the buffer
   std::vector<const std::byte*> views_;
   std::vector<int> read_;  // the peers of the views
 };

@@ -4,11 +4,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <thread>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -44,11 +43,9 @@ void BoardTransport::begin(const Call& call, const Tensor& buffer) {
   member_.check_alarm();
   call_ = call;
   buffer_ = buffer;
-  if (!is_readable(buffer)) copy_ = empty(buffer.shape(), buffer.dtype(), Device{});
-  const Tensor& shown = copy_ ? copy_ : buffer;
-  const Block& block = shown.storage()->block();
-  mine_.buffer = {shown.bytes(), block.fd_offset + shown.storage_offset(), block.fd,
-                  shown.device()};
+  const Block& block = buffer.storage()->block();
+  mine_.buffer = {buffer.bytes(), block.fd_offset + buffer.storage_offset(), block.fd,
+                  buffer.device()};
   board_->post(member_.rank, call);
   enter(0);
 }
@@ -59,11 +56,7 @@ void BoardTransport::enter(std::uint64_t step) {
 }
 
 void BoardTransport::send(std::span<const Transmission> sends) {
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const auto& [peer, offset, nbytes] = sends[i];
-    // The same bytes for several peers are copied once: the first one may read them already.
-    if (copy_ && nbytes > 0 && (i == 0 || sends[i - 1].offset != offset))
-      std::memcpy(announced_bytes(copy_) + offset, buffer_.bytes() + offset, nbytes);
+  for (const auto& [peer, offset, nbytes] : sends) {
     Channel& channel = board_->channel(member_.rank, peer);
     const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
     wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
@@ -81,8 +74,7 @@ Views BoardTransport::receive(std::span<const Transmission> receives, bool in_pl
     const std::uint64_t released = channel.released.load(std::memory_order_relaxed);
     wait(receive.peer, [&] { return channel.published.load() > released; });
     // The peer stays in its collective until its sends are read.
-    if (const Call theirs = board_->posted(receive.peer); theirs != call_)
-      member_.end(describe_mismatch(receive.peer, theirs, member_.rank, call_));
+    member_.compare(receive.peer, board_->posted(receive.peer), call_);
     std::byte* place = in_place ? announced_bytes(buffer_) + receive.offset : nullptr;
     views_.push_back(receive.nbytes == 0 ? nullptr
                                          : view(receive, board_->state(receive.peer).buffer,
@@ -90,7 +82,10 @@ Views BoardTransport::receive(std::span<const Transmission> receives, bool in_pl
     read_.push_back(receive.peer);
   }
   mine_.reading.store(1);
-  member_.check_alarm();  // a failed peer waits for current readers, not for later ones
+  if (member_.alarm->raised()) {  // a failed peer waits for current readers, not for later ones
+    stop_reading();
+    member_.check_alarm();
+  }
   return views_;
 }
 
@@ -110,7 +105,7 @@ void BoardTransport::finish() {
     wait(peer, [&] { return channel.released.load() == channel.published.load(); });
   }
   order_after_readers();
-  buffer_ = copy_ = {};
+  buffer_ = {};
   enter(Progress::kFinished);
 }
 
@@ -123,7 +118,7 @@ void BoardTransport::order_after_readers() {
 }
 
 void BoardTransport::abandon() noexcept {
-  mine_.reading.store(0);
+  stop_reading();
   // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
   // it keeps its view of this memory.
   const auto patience = Clock::now() + std::chrono::seconds(2);
@@ -135,7 +130,7 @@ void BoardTransport::abandon() noexcept {
   } catch (const Error&) {
     // The device has failed as well: it reads nothing any more.
   }
-  buffer_ = copy_ = {};
+  buffer_ = {};
 }
 
 // ---- waiting ------------------------------------------------------------------------------
@@ -169,8 +164,7 @@ void BoardTransport::check(int peer, const Ready& ready) const {
   member_.check_alarm();
   // A peer in the same collective that made another call may never send the expected message.
   const Call theirs = board_->posted(peer);
-  if (theirs.sequence == call_.sequence && theirs != call_)
-    member_.end(describe_mismatch(peer, theirs, member_.rank, call_));
+  if (theirs.sequence == call_.sequence) member_.compare(peer, theirs, call_);
   // The message may have been the last that the peer published before it left.
   if (board_->state(peer).left.load() && !ready())
     member_.end(describe_left(describe_step(call_, step_), member_.rank, peer));
@@ -180,9 +174,7 @@ void BoardTransport::time_out(int peer) const {
   std::vector<Progress> progress;
   for (int rank = 0; rank < member_.size; ++rank)
     progress.push_back(Progress::of_word(board_->state(rank).progress.load()));
-  member_.end(str(describe_step(call_, step_), ": rank ", member_.rank, " waited ",
-                  std::chrono::duration<double>(member_.timeout).count(), " s for rank ", peer,
-                  presence(call_.sequence, progress)));
+  member_.time_out(call_, step_, peer, progress);
 }
 
 }  // namespace ringlet::comm

@@ -6,7 +6,7 @@
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo_watchdog.h"
 #include "ringlet/comm/transports/store_progress.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -130,7 +130,7 @@ class GlooTransport final : public Transport {
     const auto in = context_->createUnboundBuffer(&theirs, sizeof(theirs));
     guarded(rank, [&](Peer&) { in->recv(rank, kCallSlot, 0, sizeof(theirs)); });
     wait_receive(rank, *in);
-    if (theirs != call_) membership_.end(describe_mismatch(rank, theirs, membership_.rank, call_));
+    membership_.compare(rank, theirs, call_);
     at(rank).heard = true;
   }
 
@@ -157,23 +157,18 @@ class GlooTransport final : public Transport {
       watchdog_.watch(nullptr);
     } catch (const ::gloo::Exception& error) {
       watchdog_.watch(nullptr);
-      if (Clock::now() - start >= membership_.timeout) timed_out(rank);
+      if (Clock::now() - start >= membership_.timeout)
+        membership_.time_out(call_, step_, rank, progress_.of_all());
       if (has_left(membership_, rank))
         membership_.end(describe_left(describe_step(call_, step_), membership_.rank, rank));
       end_by_gloo(
-          *membership_.alarm,
+          membership_,
           str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
           error.what());
     } catch (...) {
       watchdog_.watch(nullptr);
       throw;
     }
-  }
-
-  [[noreturn]] void timed_out(int late) {
-    membership_.end(str(describe_step(call_, step_), ": rank ", membership_.rank, " waited ",
-                        std::chrono::duration<double>(membership_.timeout).count(), " s for rank ",
-                        late, presence(call_.sequence, progress_.of_all())));
   }
 
   Membership membership_;

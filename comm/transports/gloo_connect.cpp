@@ -12,7 +12,7 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/socket.h"
 #include "ringlet/comm/transports/gloo.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -63,13 +63,6 @@ class Ticks final : public ::gloo::transport::tcp::Handler {
 
 std::string left_key(const Membership& membership, int rank) {
   return membership.key(str("left by rank ", rank));
-}
-
-/// Waits until every rank is connected with every peer: a rank that left earlier would end them.
-void meet(const Membership& membership) {
-  if (membership.store->add(membership.key("connected"), 1) == membership.size)
-    membership.store->set(membership.key("all connected"), "yes");
-  membership.get("all connected", "the connections of all ranks");
 }
 
 // This host's address on the route to the master; nothing is sent to find it.
@@ -126,12 +119,18 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
       context->connectFullMesh(store, device);
     }
     ticks->end();
-    meet(membership);
+    // A rank that left earlier would end the connections of its peers.
+    membership.meet("connected", "the connections of all ranks");
     return context;
   } catch (const ::gloo::Exception& error) {
-    end_by_gloo(*membership.alarm, str("[group] ", membership.id, ": rank ", membership.rank),
+    end_by_gloo(membership, str("[group] ", membership.id, ": rank ", membership.rank),
                 error.what());
   }
+}
+
+void end_by_gloo(const Membership& membership, const std::string& where, const char* what) {
+  membership.raise_late(str(where, ": ", what));
+  throw Error(membership.alarm->cause());
 }
 
 void record_left(const Membership& membership) noexcept {
@@ -149,15 +148,6 @@ bool has_left(const Membership& membership, int rank) noexcept {
   } catch (const std::exception&) {
     return false;
   }
-}
-
-void end_by_gloo(Alarm& alarm, const std::string& where, const char* what) {
-  using Clock = std::chrono::steady_clock;
-  const auto patience = Clock::now() + std::chrono::milliseconds(500);
-  while (!alarm.raised() && Clock::now() < patience)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  alarm.raise(str(where, ": ", what));
-  throw Error(alarm.cause());
 }
 
 }  // namespace ringlet::comm

@@ -7,7 +7,7 @@
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/gloo.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/combine.h"
 
 namespace ringlet::comm {
@@ -116,7 +116,7 @@ class GlooEngine final : public Engine {
       for (int rank = 0; rank < membership_.size; ++rank)
         if (has_left(membership_, rank))
           membership_.alarm->raise(describe_left(describe_step(call, 0), membership_.rank, rank));
-      end_by_gloo(*membership_.alarm, describe_step(call, 0), error.what());
+      end_by_gloo(membership_, describe_step(call, 0), error.what());
     }
   }
 

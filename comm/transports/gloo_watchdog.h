@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "ringlet/comm/transports/store_progress.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 

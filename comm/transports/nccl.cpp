@@ -11,8 +11,8 @@
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/transports/nccl_rank.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::comm {
 namespace {

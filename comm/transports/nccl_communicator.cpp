@@ -3,8 +3,8 @@
 #include <cstring>
 #include <thread>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::comm {
 namespace {
@@ -16,36 +16,20 @@ using Clock = std::chrono::steady_clock;
 constexpr int kAskedAtOnce = 1000;
 constexpr auto kAskedEvery = std::chrono::microseconds(200);
 
-// An id is bytes; stores keep text.
-std::string to_text(const ncclUniqueId& id) {
-  std::string text;
-  for (const char byte : id.internal) {
-    text += static_cast<char>('a' + (static_cast<unsigned char>(byte) >> 4));
-    text += static_cast<char>('a' + (static_cast<unsigned char>(byte) & 15));
-  }
-  return text;
-}
-ncclUniqueId to_id(const std::string& text) {
-  ncclUniqueId id;
-  RINGLET_CHECK_EQ(text.size(), 2 * sizeof(id.internal), "[nccl] letters of the id in the store");
-  for (std::size_t i = 0; i < sizeof(id.internal); ++i)
-    id.internal[i] = static_cast<char>((text[2 * i] - 'a') << 4 | (text[2 * i + 1] - 'a'));
-  return id;
-}
-
-double seconds_of(Timeout timeout) { return std::chrono::duration<double>(timeout).count(); }
-
 bool is_taken(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
 ncclUniqueId agree_on_id(const Membership& membership) {
+  ncclUniqueId id;
   if (membership.rank == 0) {
-    ncclUniqueId id;
     const ncclResult_t made = nccl().ncclGetUniqueId(&id);
     RINGLET_CHECK(made == ncclSuccess, "[nccl] no id: ", nccl().ncclGetErrorString(made), " (",
                   __FILE__, ':', __LINE__, ')');
-    membership.store->set(membership.key("nccl id"), to_text(id));
+    membership.store->set(membership.key("nccl id"), {id.internal, sizeof(id.internal)});
   }
-  return to_id(membership.get("nccl id", "NCCL's id from rank 0"));
+  const std::string bytes = membership.get("nccl id", "NCCL's id from rank 0");
+  RINGLET_CHECK_EQ(bytes.size(), sizeof(id.internal), "[nccl] bytes of the id in the store");
+  std::memcpy(id.internal, bytes.data(), sizeof(id.internal));
+  return id;
 }
 
 }  // namespace
@@ -169,10 +153,7 @@ void NcclCommunicator::end(const std::string& where, ncclResult_t result, const 
 }
 
 void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words) {
-  const auto patience = Clock::now() + std::chrono::milliseconds(500);
-  while (!membership.alarm->raised() && Clock::now() < patience)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  membership.alarm->raise(str(where, ": NCCL on rank ", membership.rank, ": ", words));
+  membership.raise_late(str(where, ": NCCL on rank ", membership.rank, ": ", words));
 }
 
 std::string waited(const Membership& membership) {

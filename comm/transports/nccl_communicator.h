@@ -47,8 +47,7 @@ class NcclCommunicator {
   NcclHandle handle_;
 };
 
-/// Raises the alarm with "`where`: NCCL on rank 1: `words`", unless it is raised within 0.5 s. The
-/// cause of a peer's end often arrives just after its connection is lost.
+/// Membership::raise_late with "`where`: NCCL on rank 1: `words`".
 void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words);
 /// "rank 1 waited 5 s", the group's timeout.
 std::string waited(const Membership& membership);

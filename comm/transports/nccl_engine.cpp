@@ -1,7 +1,7 @@
 // NCCL's own collectives, the yardstick for ours.
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/nccl_rank.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 namespace {

@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "ringlet/comm/host.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::comm {
 namespace {
@@ -46,11 +46,9 @@ std::string shared_gpu(const std::vector<GpuPlace>& ranks) {
 }
 
 void check_gpus(const Membership& membership, const GpuPlace& mine) {
-  const auto key = [](int rank) { return str("gpu of rank ", rank); };
-  membership.store->set(membership.key(key(membership.rank)), to_text(mine));
   std::vector<GpuPlace> ranks;
-  for (int rank = 0; rank < membership.size; ++rank)
-    ranks.push_back(gpu_place_of(membership.get(key(rank), str("the GPU of rank ", rank))));
+  for (const std::string& theirs : membership.gather("the GPU of ", to_text(mine)))
+    ranks.push_back(gpu_place_of(theirs));
   if (const std::string shared = shared_gpu(ranks); !shared.empty())
     fail_input("[group] ", membership.id, ": ", shared);
 }

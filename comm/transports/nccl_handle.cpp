@@ -2,9 +2,10 @@
 
 #include <utility>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/comm/store.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 namespace {
@@ -25,8 +26,7 @@ NcclHandle::~NcclHandle() {
   abort();
   if (!ended_.valid() || ended_.wait_for(nccl().patience) == std::future_status::ready) return;
   try {
-    report_(str(ending_, " has not come back in ",
-                std::chrono::duration<double>(nccl().patience).count(), " s: left behind"));
+    report_(str(ending_, " has not come back in ", seconds_of(nccl().patience), " s: left behind"));
   } catch (const std::exception&) {
     // The callback threw; there is nowhere else to report it.
   }

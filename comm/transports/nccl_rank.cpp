@@ -1,15 +1,46 @@
 #include "ringlet/comm/transports/nccl_rank.h"
 
 #include "ringlet/comm/transports/nccl_gpus.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet::comm {
 
+/// The collectives that were captured in one graph, as its replays are watched. Goes, with its
+/// graph, before the group.
+class NcclReplays final : public ReplayObserver {
+ public:
+  NcclReplays(const Membership& membership, NcclWatchdog& watchdog, Device device,
+              const Call& first)
+      : membership_(membership), watchdog_(watchdog), device_(device), first_(first) {}
+  void add_one() { ++count_; }
+
+  /// Throws what ended the group: its communicator is gone then.
+  void begin_replay() override {
+    membership_.check_alarm();
+    begun_ = std::make_shared<Event>(device_);
+    begun_->record();
+  }
+  void end_replay() override {
+    const auto ended = std::make_shared<Event>(device_);
+    ended->record();
+    watchdog_.watch(first_, std::move(begun_), ended, count_);
+  }
+
+ private:
+  const Membership& membership_;
+  NcclWatchdog& watchdog_;
+  Device device_;
+  Call first_;
+  int count_ = 0;
+  std::shared_ptr<const Event> begun_;
+};
+
 NcclRank::NcclRank(const Membership& membership, Transport& host)
     : membership_(membership), host_(make_schedule_engine(host, membership.rank, membership.size)) {
-  meeting_.schedule = barrier_schedule(membership.rank, membership.size);
+  meeting_.schedule =
+      make_schedule(Op::barrier, Algorithm::direct, membership.rank, membership.size);
   meeting_.pieces = Pieces(1);
   meeting_.buffer = empty({0}, DType::u8, Device{});
 }

@@ -6,10 +6,11 @@
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/transports/nccl_communicator.h"
-#include "ringlet/comm/transports/nccl_replays.h"
 #include "ringlet/comm/transports/nccl_watchdog.h"
 
 namespace ringlet::comm {
+
+class NcclReplays;
 
 class NcclRank {
  public:

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <exception>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::comm {
 
@@ -26,18 +26,11 @@ NcclWatchdog::~NcclWatchdog() {
 }
 
 void NcclWatchdog::watch(const Call& call, std::shared_ptr<const Event> begun,
-                         std::shared_ptr<const Event> ended) {
+                         std::shared_ptr<const Event> ended, int replayed) {
   const std::lock_guard lock(mutex_);
-  last_ = {call, nullptr, nullptr};
-  watched_.push_back({call, std::move(begun), std::move(ended)});
-}
-
-void NcclWatchdog::watch_replay(const Call& first, int count, std::shared_ptr<const Event> begun,
-                                std::shared_ptr<const Event> ended) {
-  const std::lock_guard lock(mutex_);
-  replays_.enter({++replayed_, 0});
-  last_ = {first, nullptr, nullptr, replayed_, count};
-  watched_.push_back({first, std::move(begun), std::move(ended), replayed_, count});
+  if (replayed > 0) replays_.enter({++replayed_, 0});
+  last_ = {call, nullptr, nullptr, replayed > 0 ? replayed_ : 0, replayed};
+  watched_.push_back({call, std::move(begun), std::move(ended), last_.replay, replayed});
 }
 
 void NcclWatchdog::run() {

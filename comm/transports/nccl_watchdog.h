@@ -11,7 +11,7 @@
 
 #include "ringlet/comm/transports/nccl_communicator.h"
 #include "ringlet/comm/transports/store_progress.h"
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
 
@@ -27,12 +27,10 @@ class NcclWatchdog {
 
   /// To be called when all of a collective is enqueued. Its time begins when the device reaches
   /// `begun` and the earlier collectives are complete: a wait on this rank is no peer's fault.
-  void watch(const Call& call, std::shared_ptr<const Event> begun,
-             std::shared_ptr<const Event> ended);
-  /// The same for a graph with `count` collectives; `first` is the first of them. The time is that
+  /// A replay of a graph has `replayed` collectives, of which `call` is the first. The time is that
   /// of the whole graph, computation included.
-  void watch_replay(const Call& first, int count, std::shared_ptr<const Event> begun,
-                    std::shared_ptr<const Event> ended);
+  void watch(const Call& call, std::shared_ptr<const Event> begun,
+             std::shared_ptr<const Event> ended, int replayed = 0);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,7 +38,7 @@ class NcclWatchdog {
     Call call;
     std::shared_ptr<const Event> begun, ended;
     std::uint64_t replay = 0;  // 1-based index of the replayed graph; 0 outside a replay
-    int count = 1;             // of collectives
+    int count = 0;             // of collectives in the graph
     std::optional<Clock::time_point> since = {};
   };
 

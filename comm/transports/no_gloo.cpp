@@ -1,5 +1,5 @@
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "ringlet/comm/transports/board.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/pages.h"
-#include "ringlet/core/error.h"
 
 namespace ringlet::comm {
 namespace {
@@ -46,6 +46,23 @@ class ShmTransport final : public BoardTransport {
  public:
   explicit ShmTransport(const Membership& member) : BoardTransport(member) { cpu::share_memory(); }
 
+  // Peers read a copy of the sent bytes if the buffer's memory has no descriptor.
+  void begin(const Call& call, const Tensor& buffer) override {
+    const Device device = buffer.device();
+    const bool readable = backend(device.type).descriptor(device, buffer.storage()->block()) >= 0;
+    unreadable_ = readable ? nullptr : buffer.bytes();
+    BoardTransport::begin(call,
+                          readable ? buffer : empty(buffer.shape(), buffer.dtype(), Device{}));
+  }
+  void send(std::span<const Transmission> sends) override {
+    // The same bytes for several peers are copied once: the first one may read them already.
+    for (std::size_t i = 0; unreadable_ && i < sends.size(); ++i)
+      if (const auto& [peer, offset, nbytes] = sends[i];
+          nbytes > 0 && (i == 0 || sends[i - 1].offset != offset))
+        std::memcpy(announced_bytes(buffer()) + offset, unreadable_ + offset, nbytes);
+    BoardTransport::send(sends);
+  }
+
  private:
   // The allocator never closes a descriptor, so a mapping stays valid as long as the peer lives.
   const std::byte* view(const Transmission& receive, const Location& theirs, const Event*,
@@ -58,11 +75,8 @@ class ShmTransport final : public BoardTransport {
     }
     return found->second.at(theirs.offset + receive.offset, receive.nbytes);
   }
-  bool is_readable(const Tensor& buffer) const override {
-    const Device device = buffer.device();
-    return backend(device.type).descriptor(device, buffer.storage()->block()) >= 0;
-  }
 
+  const std::byte* unreadable_ = nullptr;  // the collective's buffer, if peers read a copy
   std::map<std::pair<int, int>, Mapping> mappings_;  // by rank and descriptor
 };
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "ringlet/comm/transports/board.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
-#include "ringlet/core/without_link.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/graph.h"
+#include "ringlet/core/device/without_link.h"
 
 namespace ringlet::comm {
 namespace {

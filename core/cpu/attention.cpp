@@ -3,7 +3,7 @@
 #include "ringlet/core/cpu/attention_backward.h"
 #include "ringlet/core/cpu/attention_forward.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {

@@ -36,7 +36,7 @@ struct Queries {
     const PhiloxRows rows = philox_rows(schedule, sentence, head, query);
     for (std::int64_t key = 0; key < keys; key += 4) {
       u32x16 words[4] = {};
-      philox_words(schedule, rows, static_cast<std::uint32_t>(key / 4), words);
+      philox_words(schedule, rows, static_cast<std::uint64_t>(key / 4), words);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k)
         if (key + k < keys)

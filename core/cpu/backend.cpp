@@ -1,7 +1,7 @@
 // Memory of the cpu devices: a caching best-fit allocator over mappings, one allocator per device.
 // Mappings are private, in huge pages if the system has them. Once the process has peers that map
 // its memory, new mappings are memfds.
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,17 +10,18 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/cpu/register.h"
 #include "ringlet/core/cpu/scratch.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/memory.h"
+#include "ringlet/core/device/memory.h"
 
 namespace ringlet {
 namespace {
@@ -32,11 +33,9 @@ constexpr std::size_t kSegment = std::size_t{32} << 20;  // smallest mapping
 struct Chunk {
   std::byte* data;
   std::size_t nbytes;
-  std::size_t fd_offset;
+  std::size_t fd_offset;  // 0: the first of its mapping
   int fd;
   bool free;
-  Chunk* previous = nullptr;
-  Chunk* next = nullptr;
 };
 
 struct BySize {
@@ -67,22 +66,22 @@ class CachingAllocator {
     stats_.allocated += chunk->nbytes;
     stats_.peak = std::max(stats_.peak, stats_.allocated);
     ++stats_.allocations;
-    return {chunk->data, chunk->nbytes, chunk->fd, chunk->fd_offset, chunk};
+    return {chunk->data, chunk->nbytes, chunk->fd, chunk->fd_offset};
   }
 
   void release(const Block& block) {
     const std::lock_guard lock(mutex_);
-    if (!chunks_.contains(block.data)) return;  // the parent's block, in a forked child
-    auto* chunk = static_cast<Chunk*>(block.owner);
-    stats_.allocated -= chunk->nbytes;
-    chunk->free = true;
-    if (chunk->next && chunk->next->free) absorb_next(chunk);
-    if (chunk->previous && chunk->previous->free) {
-      chunk = chunk->previous;
-      free_of(*chunk).erase(chunk);
-      absorb(chunk);
+    auto at = chunks_.find(block.data);
+    if (at == chunks_.end()) return;  // the parent's block, in a forked child
+    stats_.allocated -= at->second.nbytes;
+    at->second.free = true;
+    absorb_next(at);
+    if (at->second.fd_offset > 0 && std::prev(at)->second.free) {
+      --at;
+      free_of(at->second).erase(&at->second);
+      absorb_next(at);
     }
-    free_of(*chunk).insert(chunk);
+    free_of(at->second).insert(&at->second);
   }
 
   void share() {
@@ -98,12 +97,13 @@ class CachingAllocator {
   // Maps every shared segment again at the same address, as a private copy of the parent's bytes.
   // The private segments are such copies since the fork.
   void make_private() const {
-    for (const auto& [data, chunk] : chunks_) {
-      if (chunk->previous || chunk->fd < 0) continue;  // inside a segment, or private
-      std::size_t nbytes = 0;
-      for (const Chunk* part = chunk.get(); part; part = part->next) nbytes += part->nbytes;
-      RINGLET_CHECK(mmap(data, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, chunk->fd,
-                         0) != MAP_FAILED,
+    for (auto at = chunks_.begin(); at != chunks_.end();) {
+      const Chunk& first = at->second;
+      std::size_t nbytes = first.nbytes;
+      while (++at != chunks_.end() && at->second.fd_offset > 0) nbytes += at->second.nbytes;
+      if (first.fd < 0) continue;  // private
+      RINGLET_CHECK(mmap(first.data, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+                         first.fd, 0) != MAP_FAILED,
                     "[fork] ", nbytes, " bytes of inherited memory: ", std::strerror(errno));
     }
   }
@@ -142,42 +142,36 @@ class CachingAllocator {
            stats_.allocated, " in use)");
     stats_.reserved += pages.nbytes;
     ++stats_.system_allocations;
-    auto& slot = chunks_[pages.data];
-    slot = std::make_unique<Chunk>(Chunk{pages.data, pages.nbytes, 0, pages.fd, true});
-    free_of(*slot).insert(slot.get());
-    return slot.get();
+    return add_free({pages.data, pages.nbytes, 0, pages.fd, true});
+  }
+
+  Chunk* add_free(const Chunk& chunk) {
+    Chunk& added = chunks_[chunk.data] = chunk;
+    free_of(added).insert(&added);
+    return &added;
   }
 
   // Keeps the first `wanted` bytes of `chunk`; the rest becomes a free chunk after it.
   void split(Chunk* chunk, std::size_t wanted) {
-    auto rest = std::make_unique<Chunk>(Chunk{chunk->data + wanted, chunk->nbytes - wanted,
-                                              chunk->fd_offset + wanted, chunk->fd, true, chunk,
-                                              chunk->next});
-    if (chunk->next) chunk->next->previous = rest.get();
-    chunk->next = rest.get();
+    add_free(
+        {chunk->data + wanted, chunk->nbytes - wanted, chunk->fd_offset + wanted, chunk->fd, true});
     chunk->nbytes = wanted;
-    free_of(*rest).insert(rest.get());
-    chunks_[rest->data] = std::move(rest);
   }
 
-  void absorb_next(Chunk* chunk) {
-    free_of(*chunk).erase(chunk->next);
-    absorb(chunk);
-  }
-
-  void absorb(Chunk* chunk) {
-    Chunk* gone = chunk->next;
-    chunk->nbytes += gone->nbytes;
-    chunk->next = gone->next;
-    if (chunk->next) chunk->next->previous = chunk;
-    chunks_.erase(gone->data);
+  // Appends the next chunk if it is a free part of the same mapping.
+  void absorb_next(std::map<std::byte*, Chunk>::iterator at) {
+    const auto next = std::next(at);
+    if (next == chunks_.end() || next->second.fd_offset == 0 || !next->second.free) return;
+    free_of(next->second).erase(&next->second);
+    at->second.nbytes += next->second.nbytes;
+    chunks_.erase(next);
   }
 
   Device device_;
   bool shared_;  // the kind of new mappings
   mutable std::mutex mutex_;
   std::array<std::set<Chunk*, BySize>, 2> free_;  // of private segments, of shared ones
-  std::map<std::byte*, std::unique_ptr<Chunk>> chunks_;
+  std::map<std::byte*, Chunk> chunks_;
   MemoryStats stats_;
 };
 

@@ -1,15 +1,11 @@
 // Operands of different shapes, processed in runs of the innermost dimension.
 #pragma once
 
-#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
-
-// The smallest number of elements of a task.
-inline constexpr std::int64_t kElementwiseGrain = 1 << 14;
 
 // Calls row(out offset, operand offsets, length) for pieces of the innermost dimension.
 template <int kOperands, class Row>
@@ -30,13 +26,10 @@ void for_rows(const BroadcastPlan& plan, Device device, Row row) {
     row(index * inner + begin, offset, end - begin);
   };
   if (outer == 1) {
-    parallel_for(device, inner, kElementwiseGrain,
+    parallel_for(device, inner, kGrain,
                  [&](std::int64_t begin, std::int64_t end) { run(0, begin, end); });
   } else {
-    parallel_for(device, outer, kElementwiseGrain / inner + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end; ++i) run(i, 0, inner);
-                 });
+    for_each(device, outer, kGrain / inner + 1, [&](std::int64_t i) { run(i, 0, inner); });
   }
 }
 

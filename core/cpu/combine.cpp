@@ -137,10 +137,7 @@ void run(const CombineArgs& args) {
 }
 
 void combine(const CombineArgs& args, Device) {
-  const auto typed = [&]<class T>() { run<T>(args); };
-  if (args.dtype == DType::f16) return run<float16>(args);
-  if (is_floating(args.dtype)) return dispatch_floating("combine", args.dtype, typed);
-  dispatch_integer("combine", args.dtype, typed);
+  dispatch_all("combine", args.dtype, [&]<class T>() { run<T>(args); });
 }
 
 }  // namespace

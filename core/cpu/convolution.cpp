@@ -5,9 +5,8 @@
 #include "ringlet/core/cpu/convolution_columns.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/gemm.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
-#include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -39,7 +38,7 @@ void store_block(const void* context, const GemmBlock<scalar_t<T>>& block) {
 }
 
 template <class T>
-void conv2d_as(const Conv2dArgs& args, Device device) {
+void conv2d(const Conv2dArgs& args, Device device) {
   const Conv2dSizes& s = args.sizes;
   const std::int64_t patch = patch_of(s), pixels = s.out_height * s.out_width;
   parallel_for(device, s.batch, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -53,15 +52,14 @@ void conv2d_as(const Conv2dArgs& args, Device device) {
             static_cast<T*>(args.y) + n * s.out_channels * pixels + strip.row * s.out_width,
             static_cast<const scalar_t<T>*>(args.bias), pixels};
         const std::int64_t width = strip.rows * s.out_width;
-        gemm(device, s.out_channels, width, patch, scalar_t<T>(1),
-             {args.weight, parameters<T>, patch, false}, {columns, args.dtype, width, false},
-             GemmEpilogue<scalar_t<T>>{store_block<T>, &out});
+        gemm(device, GemmProduct<scalar_t<T>>{s.out_channels,
+                                              width,
+                                              patch,
+                                              {args.weight, parameters<T>, patch, false},
+                                              {columns, args.dtype, width, false},
+                                              {store_block<T>, &out}});
       });
   });
-}
-
-void conv2d(const Conv2dArgs& args, Device device) {
-  dispatch_floating("conv2d", args.dtype, [&]<class T>() { conv2d_as<T>(args, device); });
 }
 
 // ---- backward -----------------------------------------------------------------------------
@@ -77,20 +75,17 @@ void backward_input_image(const Conv2dBackwardInputArgs& args, std::int64_t n, s
     const T* grad =
         static_cast<const T*>(args.grad) + n * s.out_channels * pixels + strip.row * s.out_width;
     const std::int64_t width = strip.rows * s.out_width;
-    gemm(device, patch, width, s.out_channels, 1.0, {args.weight, parameters<T>, patch, true},
+    gemm(device, patch, width, s.out_channels, {args.weight, parameters<T>, patch, true},
          {grad, args.dtype, pixels, false}, 0.0, columns, parameters<T>, width);
     add_col2im(s, strip, columns, image);
   });
   if constexpr (sizeof(T) != sizeof(scalar_t<T>)) {
-    T* out = static_cast<T*>(args.grad_x) + n * size;
-    for_vectors<T>(size, [&](std::int64_t i, std::int64_t count) {
-      store_at(out, i, count, load_at<scalar_t<T>>(image, i, count));
-    });
+    copy_row(static_cast<T*>(args.grad_x) + n * size, image, size);
   }
 }
 
 template <class T>
-void backward_input_as(const Conv2dBackwardInputArgs& args, Device device) {
+void conv2d_backward_input(const Conv2dBackwardInputArgs& args, Device device) {
   using A = scalar_t<T>;
   const Conv2dSizes& s = args.sizes;
   const std::int64_t size = s.channels * s.height * s.width;
@@ -105,14 +100,9 @@ void backward_input_as(const Conv2dBackwardInputArgs& args, Device device) {
   });
 }
 
-void backward_input(const Conv2dBackwardInputArgs& args, Device device) {
-  dispatch_floating("conv2d_backward_input", args.dtype,
-                    [&]<class T>() { backward_input_as<T>(args, device); });
-}
-
 // Images are processed sequentially: the sum has the order of the batch.
 template <class T>
-void backward_weight_as(const Conv2dBackwardWeightArgs& args, Device device) {
+void conv2d_backward_weight(const Conv2dBackwardWeightArgs& args, Device device) {
   const Conv2dSizes& s = args.sizes;
   const std::int64_t patch = patch_of(s), pixels = s.out_height * s.out_width;
   const Scratch scratch(static_cast<size_t>(strip_elements(s)) * sizeof(T));
@@ -125,42 +115,33 @@ void backward_weight_as(const Conv2dBackwardWeightArgs& args, Device device) {
       const T* grad =
           static_cast<const T*>(args.grad) + n * s.out_channels * pixels + strip.row * s.out_width;
       const std::int64_t width = strip.rows * s.out_width;
-      gemm(device, s.out_channels, patch, width, 1.0, {grad, args.dtype, pixels, false},
+      gemm(device, s.out_channels, patch, width, {grad, args.dtype, pixels, false},
            {columns, args.dtype, width, true}, beta, args.grad_weight, parameters<T>, patch);
       beta = 1;
     });
 }
 
-void backward_weight(const Conv2dBackwardWeightArgs& args, Device device) {
-  dispatch_floating("conv2d_backward_weight", args.dtype,
-                    [&]<class T>() { backward_weight_as<T>(args, device); });
-}
-
-void backward_bias(const Conv2dBackwardBiasArgs& args, Device device) {
-  dispatch_floating("conv2d_backward_bias", args.dtype, [&]<class T>() {
-    parallel_for(device, args.channels, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t o = begin; o < end; ++o) {
-        vector_t<T> total{};
-        for (std::int64_t n = 0; n < args.batch; ++n) {
-          const T* row = static_cast<const T*>(args.grad) + (n * args.channels + o) * args.pixels;
-          for_vectors<T>(args.pixels, [&](std::int64_t i, std::int64_t count) {
-            total += load_at(row, i, count);
-          });
-        }
-        auto& out = static_cast<scalar_t<T>*>(args.grad_bias)[o];
-        out = args.beta == 0 ? sum(total) : out + sum(total);
-      }
-    });
+template <class T>
+void conv2d_backward_bias(const Conv2dBackwardBiasArgs& args, Device device) {
+  for_each(device, args.channels, 1, [&](std::int64_t o) {
+    vector_t<T> total{};
+    for (std::int64_t n = 0; n < args.batch; ++n) {
+      const T* row = static_cast<const T*>(args.grad) + (n * args.channels + o) * args.pixels;
+      for_vectors<T>(args.pixels,
+                     [&](std::int64_t i, std::int64_t count) { total += load_at(row, i, count); });
+    }
+    auto& out = static_cast<scalar_t<T>*>(args.grad_bias)[o];
+    out = args.beta == 0 ? sum(total) : out + sum(total);
   });
 }
 
 }  // namespace
 
 void register_convolution() {
-  conv2d_kernel.set(DeviceType::cpu, conv2d);
-  conv2d_backward_input_kernel.set(DeviceType::cpu, backward_input);
-  conv2d_backward_weight_kernel.set(DeviceType::cpu, backward_weight);
-  conv2d_backward_bias_kernel.set(DeviceType::cpu, backward_bias);
+  RINGLET_SET_FLOATING(conv2d);
+  RINGLET_SET_FLOATING(conv2d_backward_input);
+  RINGLET_SET_FLOATING(conv2d_backward_weight);
+  RINGLET_SET_FLOATING(conv2d_backward_bias);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

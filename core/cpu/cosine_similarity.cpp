@@ -2,89 +2,69 @@
 
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/dot.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;
-
-// A pair of rows: the cosine and the norms it divides by.
+// A row and its norm, the divisor of a cosine.
 template <class T>
-struct Pair {
+struct Row {
   using S = scalar_t<T>;
 
-  static inline Pair make(const void* a, const void* b, std::int64_t row, std::int64_t columns,
-                          double eps) {
-    Pair pair;
-    pair.a = static_cast<const T*>(a) + row * columns;
-    pair.b = static_cast<const T*>(b) + row * columns;
-    const S norm_a = square_root(dot(pair.a, pair.a, columns));
-    const S norm_b = square_root(dot(pair.b, pair.b, columns));
+  Row(const void* rows, std::int64_t row, std::int64_t columns, double eps)
+      : x(row_of<const T>(rows, row, columns)), norm(square_root(dot(x, x, columns))) {
     const S least = static_cast<S>(eps);
-    pair.clamped_a = norm_a < least;
-    pair.clamped_b = norm_b < least;
-    pair.norm_a = pair.clamped_a ? least : norm_a;
-    pair.norm_b = pair.clamped_b ? least : norm_b;
-    pair.cosine = dot(pair.a, pair.b, columns) / pair.norm_a / pair.norm_b;
-    return pair;
+    clamped = norm < least;
+    if (clamped) norm = least;
   }
 
-  const T* a;
-  const T* b;
-  S norm_a, norm_b, cosine;
-  bool clamped_a, clamped_b;
+  const T* x;
+  S norm;
+  bool clamped;
 };
+
+template <class T>
+RINGLET_INLINE scalar_t<T> cosine(const Row<T>& a, const Row<T>& b, std::int64_t columns) {
+  return dot(a.x, b.x, columns) / a.norm / b.norm;
+}
+
+template <class T>
+void cosine_similarity(const CosineSimilarityArgs& args, Device device) {
+  for_each(device, args.rows, kGrain / args.columns + 1, [&](std::int64_t row) {
+    const Row<T> a(args.a, row, args.columns, args.eps), b(args.b, row, args.columns, args.eps);
+    static_cast<scalar_t<T>*>(args.y)[row] = cosine(a, b, args.columns);
+  });
+}
 
 // d cosine / d x = y / (|x| |y|) - x cosine / |x|^2; without the second term below eps.
 template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void write_gradient(T* out, const T* x, const T* y, S grad, S norm_x, S norm_y,
-                                   S cosine, bool clamped, std::int64_t columns) {
-  const S across = grad / norm_x / norm_y;
-  const S along = clamped ? S{0} : grad * cosine / norm_x / norm_x;
+RINGLET_INLINE void write_gradient(T* out, const Row<T>& x, const Row<T>& y, S grad, S cosine,
+                                   std::int64_t columns) {
+  if (!out) return;
+  const S across = grad / x.norm / y.norm;
+  const S along = x.clamped ? S{0} : grad * cosine / x.norm / x.norm;
   for_vectors<T>(columns, [&](std::int64_t i, std::int64_t lanes) {
-    store_at(out, i, lanes, load_at(y, i, lanes) * across - load_at(x, i, lanes) * along);
+    store_at(out, i, lanes, load_at(y.x, i, lanes) * across - load_at(x.x, i, lanes) * along);
   });
 }
 
-void cosine_similarity(const CosineSimilarityArgs& args, Device device) {
-  dispatch_floating("cosine_similarity", args.dtype, [&]<class T>() {
-    parallel_for(device, args.rows, kGrain / args.columns + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end; ++row)
-                     static_cast<scalar_t<T>*>(args.y)[row] =
-                         Pair<T>::make(args.a, args.b, row, args.columns, args.eps).cosine;
-                 });
-  });
-}
-
-template <class T>
-void backward_row(const CosineSimilarityBackwardArgs& args, std::int64_t row) {
-  const std::int64_t columns = args.columns, at = row * columns;
-  const auto p = Pair<T>::make(args.a, args.b, row, columns, args.eps);
-  const scalar_t<T> grad = static_cast<const scalar_t<T>*>(args.grad)[row];
-  if (args.grad_a)
-    write_gradient(static_cast<T*>(args.grad_a) + at, p.a, p.b, grad, p.norm_a, p.norm_b, p.cosine,
-                   p.clamped_a, columns);
-  if (args.grad_b)
-    write_gradient(static_cast<T*>(args.grad_b) + at, p.b, p.a, grad, p.norm_b, p.norm_a, p.cosine,
-                   p.clamped_b, columns);
-}
-
+template <class T, class S = scalar_t<T>>
 void cosine_similarity_backward(const CosineSimilarityBackwardArgs& args, Device device) {
-  dispatch_floating("cosine_similarity_backward", args.dtype, [&]<class T>() {
-    parallel_for(device, args.rows, kGrain / args.columns + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end; ++row) backward_row<T>(args, row);
-                 });
+  for_each(device, args.rows, kGrain / args.columns + 1, [&](std::int64_t row) {
+    const std::int64_t columns = args.columns;
+    const Row<T> a(args.a, row, columns, args.eps), b(args.b, row, columns, args.eps);
+    const S grad = static_cast<const S*>(args.grad)[row], y = cosine(a, b, columns);
+    write_gradient(row_of<T>(args.grad_a, row, columns), a, b, grad, y, columns);
+    write_gradient(row_of<T>(args.grad_b, row, columns), b, a, grad, y, columns);
   });
 }
 
 }  // namespace
 
 void register_cosine_similarity() {
-  cosine_similarity_kernel.set(DeviceType::cpu, cosine_similarity);
-  cosine_similarity_backward_kernel.set(DeviceType::cpu, cosine_similarity_backward);
+  RINGLET_SET_FLOATING(cosine_similarity);
+  RINGLET_SET_FLOATING(cosine_similarity_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

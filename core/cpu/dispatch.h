@@ -1,8 +1,12 @@
-// From a dtype tag to a C++ type inside a kernel.
+// From a tag to a C++ type or constant inside a kernel.
 #pragma once
 
-#include "ringlet/core/dtype.h"
-#include "ringlet/core/error.h"
+#include <cstdlib>
+#include <utility>
+
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/kernel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
@@ -36,6 +40,13 @@ static inline void dispatch_integer(const char* op, DType dtype, Body&& body) {
   }
 }
 
+/// The same for all types.
+template <class Body>
+static inline void dispatch_all(const char* op, DType dtype, Body&& body) {
+  if (dtype == DType::f16) return body.template operator()<float16>();
+  is_floating(dtype) ? dispatch_floating(op, dtype, body) : dispatch_integer(op, dtype, body);
+}
+
 /// The same for ops that only move elements: T is the unsigned word of the element's size.
 template <class Body>
 static inline void dispatch_word(std::int64_t itemsize, Body&& body) {
@@ -50,5 +61,22 @@ static inline void dispatch_word(std::int64_t itemsize, Body&& body) {
       return body.template operator()<std::uint64_t>();
   }
 }
+
+/// Calls body.template operator()<value>() for a value of an enum that ends with kLast.
+template <auto kLast, class Body>
+static inline void dispatch_value(decltype(kLast) value, Body&& body) {
+  using Enum = decltype(kLast);
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    if (!((value == Enum{kIndex} && (body.template operator()<Enum{kIndex}>(), true)) || ...))
+      std::abort();  // kLast is not the last value
+  }
+  (std::make_integer_sequence<int, static_cast<int>(kLast) + 1>());
+}
+
+/// Sets X<T>(args, device) as X's kernel for args.dtype, a floating type.
+#define RINGLET_SET_FLOATING(X)                                                \
+  X##_kernel.set(DeviceType::cpu, [](const auto& args, Device device) {        \
+    dispatch_floating(#X, args.dtype, [&]<class T>() { X<T>(args, device); }); \
+  })
 
 }  // namespace ringlet::cpu::RINGLET_ISA

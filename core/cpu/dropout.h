@@ -17,7 +17,7 @@ RINGLET_INLINE void draw_row(std::uint32_t* words, const RowDropout& dropout,
   const std::int32_t* at = dropout.positions ? dropout.positions + 2 * row : nullptr;
   const auto sentence = static_cast<std::uint32_t>(at ? at[0] : row);
   const auto token = static_cast<std::uint32_t>(at ? at[1] : 0);
-  philox_words(keys, philox_row(keys, sentence, token, 0), columns, words);
+  philox_words(keys, philox_row(keys, sentence, token, std::uint64_t{0}), columns, words);
 }
 
 /// x / (1 - p) in the lanes that are kept; +0 in the others, for any x.

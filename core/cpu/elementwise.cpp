@@ -4,7 +4,6 @@
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/elementwise_binary.h"
 #include "ringlet/core/cpu/simd_math.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -29,50 +28,15 @@ RINGLET_INLINE V apply(V x) {
   if constexpr (op == UnaryOp::reciprocal) return 1 / x;
 }
 
-template <UnaryOp op>
-void run_unary(const UnaryArgs& args, Device device) {
-  dispatch_floating("unary", args.dtype, [&]<class T>() {
-    parallel_for(device, args.n, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      const T* in = static_cast<const T*>(args.in) + begin;
-      T* out = static_cast<T*>(args.out) + begin;
-      for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
-        store_at(out, i, count, apply<op>(load_at(in, i, count)));
-      });
+template <class T>
+void unary(const UnaryArgs& args, Device device) {
+  const T* in = static_cast<const T*>(args.in);
+  T* out = static_cast<T*>(args.out);
+  dispatch_value<kLastUnaryOp>(args.op, [&]<UnaryOp op>() {
+    for_vectors<T>(device, args.n, [=](std::int64_t i, std::int64_t count) {
+      store_at(out, i, count, apply<op>(load_at(in, i, count)));
     });
   });
-}
-
-void unary(const UnaryArgs& args, Device device) {
-  switch (args.op) {
-    case UnaryOp::neg:
-      return run_unary<UnaryOp::neg>(args, device);
-    case UnaryOp::abs:
-      return run_unary<UnaryOp::abs>(args, device);
-    case UnaryOp::exp:
-      return run_unary<UnaryOp::exp>(args, device);
-    case UnaryOp::log:
-      return run_unary<UnaryOp::log>(args, device);
-    case UnaryOp::sqrt:
-      return run_unary<UnaryOp::sqrt>(args, device);
-    case UnaryOp::rsqrt:
-      return run_unary<UnaryOp::rsqrt>(args, device);
-    case UnaryOp::tanh:
-      return run_unary<UnaryOp::tanh>(args, device);
-    case UnaryOp::sigmoid:
-      return run_unary<UnaryOp::sigmoid>(args, device);
-    case UnaryOp::relu:
-      return run_unary<UnaryOp::relu>(args, device);
-    case UnaryOp::gelu:
-      return run_unary<UnaryOp::gelu>(args, device);
-    case UnaryOp::gelu_derivative:
-      return run_unary<UnaryOp::gelu_derivative>(args, device);
-    case UnaryOp::sign:
-      return run_unary<UnaryOp::sign>(args, device);
-    case UnaryOp::square:
-      return run_unary<UnaryOp::square>(args, device);
-    case UnaryOp::reciprocal:
-      return run_unary<UnaryOp::reciprocal>(args, device);
-  }
 }
 
 // ---- where --------------------------------------------------------------------------------
@@ -98,28 +62,26 @@ void where(const WhereArgs& args, Device device) {
 
 // ---- alpha x + beta y ---------------------------------------------------------------------
 
+template <class T>
 void axpby(const AxpbyArgs& args, Device device) {
-  dispatch_floating("axpby", args.dtype, [&]<class T>() {
-    const auto alpha = splat(static_cast<scalar_t<T>>(args.alpha));
-    const auto beta = splat(static_cast<scalar_t<T>>(args.beta));
-    parallel_for(device, args.n, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      const T* in = static_cast<const T*>(args.in) + begin;
-      T* out = static_cast<T*>(args.out) + begin;
-      for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
-        const auto x = alpha * load_at(in, i, count);
-        store_at(out, i, count, args.beta == 0 ? x : fma(beta, load_at(out, i, count), x));
-      });
-    });
+  const auto alpha = splat(static_cast<scalar_t<T>>(args.alpha));
+  const auto beta = splat(static_cast<scalar_t<T>>(args.beta));
+  const bool adds = args.beta != 0;
+  const T* in = static_cast<const T*>(args.in);
+  T* out = static_cast<T*>(args.out);
+  for_vectors<T>(device, args.n, [=](std::int64_t i, std::int64_t count) {
+    const auto x = alpha * load_at(in, i, count);
+    store_at(out, i, count, adds ? fma(beta, load_at(out, i, count), x) : x);
   });
 }
 
 }  // namespace
 
 void register_elementwise() {
-  unary_kernel.set(DeviceType::cpu, unary);
+  RINGLET_SET_FLOATING(unary);
   binary_kernel.set(DeviceType::cpu, binary);
   where_kernel.set(DeviceType::cpu, where);
-  axpby_kernel.set(DeviceType::cpu, axpby);
+  RINGLET_SET_FLOATING(axpby);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -89,34 +89,7 @@ void run_binary(const BinaryArgs& args, Device device) {
 }
 
 void binary(const BinaryArgs& args, Device device) {
-  switch (args.op) {
-    case BinaryOp::add:
-      return run_binary<BinaryOp::add>(args, device);
-    case BinaryOp::sub:
-      return run_binary<BinaryOp::sub>(args, device);
-    case BinaryOp::mul:
-      return run_binary<BinaryOp::mul>(args, device);
-    case BinaryOp::div:
-      return run_binary<BinaryOp::div>(args, device);
-    case BinaryOp::pow:
-      return run_binary<BinaryOp::pow>(args, device);
-    case BinaryOp::maximum:
-      return run_binary<BinaryOp::maximum>(args, device);
-    case BinaryOp::minimum:
-      return run_binary<BinaryOp::minimum>(args, device);
-    case BinaryOp::eq:
-      return run_binary<BinaryOp::eq>(args, device);
-    case BinaryOp::ne:
-      return run_binary<BinaryOp::ne>(args, device);
-    case BinaryOp::lt:
-      return run_binary<BinaryOp::lt>(args, device);
-    case BinaryOp::le:
-      return run_binary<BinaryOp::le>(args, device);
-    case BinaryOp::gt:
-      return run_binary<BinaryOp::gt>(args, device);
-    case BinaryOp::ge:
-      return run_binary<BinaryOp::ge>(args, device);
-  }
+  dispatch_value<kLastBinaryOp>(args.op, [&]<BinaryOp op>() { run_binary<op>(args, device); });
 }
 
 }  // namespace

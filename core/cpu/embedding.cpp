@@ -1,25 +1,18 @@
 #include "ringlet/core/ops/embedding.h"
 
-#include "ringlet/core/cpu/copy_row.h"
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/layer_norm_row.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;
-
+template <class T, class S = scalar_t<T>>
 void embedding(const EmbeddingArgs& args, Device device) {
-  dispatch_floating("embedding", args.dtype, [&]<class T>() {
-    using S = scalar_t<T>;
-    parallel_for(
-        device, args.tokens, kGrain / args.columns + 1, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t t = begin; t < end; ++t)
-            copy_row(static_cast<T*>(args.out) + t * args.columns,
-                     static_cast<const S*>(args.weight) + args.ids[t] * args.columns, args.columns);
-        });
+  for_each(device, args.tokens, kGrain / args.columns + 1, [&](std::int64_t t) {
+    copy_row(static_cast<T*>(args.out) + t * args.columns,
+             static_cast<const S*>(args.weight) + args.ids[t] * args.columns, args.columns);
   });
 }
 
@@ -79,20 +72,18 @@ void sum_ids(const EmbeddingBackwardArgs& args, std::int64_t begin, std::int64_t
   }
 }
 
+template <class T>
 void embedding_backward(const EmbeddingBackwardArgs& args, Device device) {
   constexpr std::int64_t kSmallTable = 64;
-  dispatch_floating("embedding_backward", args.dtype, [&]<class T>() {
-    chain_tokens(args);
-    if (args.rows > kSmallTable) {
-      parallel_for(device, args.rows, kGrain / args.columns + 1,
-                   [&](std::int64_t begin, std::int64_t end) { sum_ids<T>(args, begin, end); });
-      return;
-    }
-    // Few ids have many tokens each: threads split the columns instead.
-    parallel_for(device, args.columns, 64, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t id = 0; id < args.rows; ++id)
-        if (args.first[id] >= 0 || args.beta == 0) sum_chain<T>(args, id, begin, end);
-    });
+  chain_tokens(args);
+  if (args.rows > kSmallTable)
+    return parallel_for(
+        device, args.rows, kGrain / args.columns + 1,
+        [&](std::int64_t begin, std::int64_t end) { sum_ids<T>(args, begin, end); });
+  // Few ids have many tokens each: threads split the columns instead.
+  parallel_for(device, args.columns, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t id = 0; id < args.rows; ++id)
+      if (args.first[id] >= 0 || args.beta == 0) sum_chain<T>(args, id, begin, end);
   });
 }
 
@@ -109,8 +100,7 @@ void sum_tables(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t e
   for (std::int64_t t = begin; t < end; ++t) {
     const S* row[3];
     for (int i = 0; i < 3; ++i)
-      row[i] =
-          args.table[i] ? static_cast<const S*>(args.table[i]) + args.ids[i][t] * columns : nullptr;
+      row[i] = args.table[i] ? row_of<const S>(args.table[i], args.ids[i][t], columns) : nullptr;
     for_vectors<S>(columns, [&](std::int64_t i, std::int64_t lanes) {
       vector_t<S> v = load_at(row[0], i, lanes);
       if (row[1]) v += load_at(row[1], i, lanes);
@@ -127,19 +117,18 @@ void sum_tables(const EmbeddingSumArgs& args, std::int64_t begin, std::int64_t e
   }
 }
 
+template <class T>
 void embedding_sum_layer_norm(const EmbeddingSumArgs& args, Device device) {
-  dispatch_floating("embedding_sum_layer_norm", args.dtype, [&]<class T>() {
-    parallel_for(device, args.tokens, kGrain / args.columns + 1,
-                 [&](std::int64_t begin, std::int64_t end) { sum_tables<T>(args, begin, end); });
-  });
+  parallel_for(device, args.tokens, kGrain / args.columns + 1,
+               [&](std::int64_t begin, std::int64_t end) { sum_tables<T>(args, begin, end); });
 }
 
 }  // namespace
 
 void register_embedding() {
-  embedding_kernel.set(DeviceType::cpu, embedding);
-  embedding_backward_kernel.set(DeviceType::cpu, embedding_backward);
-  embedding_sum_layer_norm_kernel.set(DeviceType::cpu, embedding_sum_layer_norm);
+  RINGLET_SET_FLOATING(embedding);
+  RINGLET_SET_FLOATING(embedding_backward);
+  RINGLET_SET_FLOATING(embedding_sum_layer_norm);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

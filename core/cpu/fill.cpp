@@ -2,30 +2,22 @@
 
 #include <type_traits>
 
-#include "ringlet/core/convert.h"
+#include "ringlet/core/base/convert.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 15;
-
-template <class Body>
-void dispatch_all(DType dtype, Body&& body) {
-  if (dtype == DType::f16) return body.template operator()<float16>();
-  if (is_floating(dtype)) return dispatch_floating("fill", dtype, body);
-  dispatch_integer("fill", dtype, body);
-}
+constexpr std::int64_t kFillGrain = 1 << 15;
 
 void fill(const FillArgs& args, Device device) {
-  dispatch_all(args.dtype, [&]<class T>() {
-    parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      T* out = static_cast<T*>(args.out);
-      for (std::int64_t i = begin; i < end; ++i)
-        out[i] = convert<T>(filled(args.start, args.step, i));
-    });
+  dispatch_all("fill", args.dtype, [&]<class T>() {
+    T* const out = static_cast<T*>(args.out);
+    for_each(device, args.n, kFillGrain,
+             [out, start = args.start, step = args.step](std::int64_t i) {
+               out[i] = convert<T>(filled(start, step, i));
+             });
   });
 }
 
@@ -44,9 +36,9 @@ void cast_run(To* out, const From* in, std::int64_t n) {
 }
 
 void cast(const CastArgs& args, Device device) {
-  dispatch_all(args.out_dtype, [&]<class To>() {
-    dispatch_all(args.in_dtype, [&]<class From>() {
-      parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  dispatch_all("fill", args.out_dtype, [&]<class To>() {
+    dispatch_all("fill", args.in_dtype, [&]<class From>() {
+      parallel_for(device, args.n, kFillGrain, [&](std::int64_t begin, std::int64_t end) {
         cast_run(static_cast<To*>(args.out) + begin, static_cast<const From*>(args.in) + begin,
                  end - begin);
       });

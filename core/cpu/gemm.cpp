@@ -53,28 +53,23 @@ void write_block(const void* context, const GemmBlock<T>& block) {
 
 }  // namespace
 
-void gemm(Device device, Index m, Index n, Index k, float alpha, const GemmOperand& a,
-          const GemmOperand& b, const GemmEpilogue<float>& epilogue) {
-  if (const GemmUnit unit = unit_of(a, b)) return unit(device, m, n, k, alpha, a, b, epilogue);
-  multiply_blocked<NumberKernel<float>>(device, m, n, k, alpha, a, b, epilogue);
+void gemm(Device device, const GemmProduct<float>& product) {
+  if (const GemmUnit unit = unit_of(product.a, product.b)) return unit(device, product);
+  multiply_blocked<NumberKernel<float>>(device, product);
 }
 
-void gemm(Device device, Index m, Index n, Index k, double alpha, const GemmOperand& a,
-          const GemmOperand& b, const GemmEpilogue<double>& epilogue) {
-  multiply_blocked<NumberKernel<double>>(device, m, n, k, alpha, a, b, epilogue);
+void gemm(Device device, const GemmProduct<double>& product) {
+  multiply_blocked<NumberKernel<double>>(device, product);
 }
 
-void gemm(Device device, Index m, Index n, Index k, double alpha, const GemmOperand& a,
-          const GemmOperand& b, double beta, void* c, DType c_dtype, Index ldc) {
+void gemm(Device device, Index m, Index n, Index k, const GemmOperand& a, const GemmOperand& b,
+          double beta, void* c, DType c_dtype, Index ldc) {
   const Output out{c, ldc, beta};
-  if (c_dtype == DType::f64) {
-    gemm(device, m, n, k, alpha, a, b, GemmEpilogue<double>{write_block<double, double>, &out});
-  } else {
-    gemm(device, m, n, k, static_cast<float>(alpha), a, b,
-         GemmEpilogue<float>{
-             c_dtype == DType::bf16 ? write_block<float, bfloat16> : write_block<float, float>,
-             &out});
-  }
+  if (c_dtype == DType::f64)
+    return gemm(device, GemmProduct<double>{m, n, k, a, b, {write_block<double, double>, &out}});
+  const auto write =
+      c_dtype == DType::bf16 ? write_block<float, bfloat16> : write_block<float, float>;
+  gemm(device, GemmProduct<float>{m, n, k, a, b, {write, &out}});
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -22,10 +22,8 @@ struct DotProduct {
 
 }  // namespace
 
-void multiply_bf16(Device device, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-                   const GemmOperand& a, const GemmOperand& b,
-                   const GemmEpilogue<float>& epilogue) {
-  multiply_blocked<PanelKernel<DotProduct, PairPacking>>(device, m, n, k, alpha, a, b, epilogue);
+void multiply_bf16(Device device, const GemmProduct<float>& product) {
+  multiply_blocked<PanelKernel<DotProduct, PairPacking>>(device, product);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

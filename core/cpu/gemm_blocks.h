@@ -18,7 +18,7 @@
 
 #include "ringlet/core/cpu/gemm_product.h"
 #include "ringlet/core/cpu/kept_operand.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
@@ -51,10 +51,9 @@ struct PackingOfB {
 };
 
 template <class Kernel>
-void multiply_blocked(Device device, std::int64_t m, std::int64_t n, std::int64_t k,
-                      typename Kernel::Sum alpha, const GemmOperand& a, const GemmOperand& b,
-                      const GemmEpilogue<typename Kernel::Sum>& epilogue) {
+void multiply_blocked(Device device, const GemmProduct<typename Kernel::Sum>& product) {
   using Element = typename Kernel::Element;
+  const std::int64_t m = product.m, n = product.n, k = product.k;
   if (m == 0 || n == 0) return;
   const bool in_line = m * n * k <= kInLine;
   const std::int64_t depths = padded_to(k, Kernel::kDepthMultiple) / Kernel::kDepthPerElement;
@@ -63,26 +62,22 @@ void multiply_blocked(Device device, std::int64_t m, std::int64_t n, std::int64_
       m, rows_of_block(m, columns.blocks(), in_line ? 1 : threads_per_device(), Kernel::kRows),
       depths};
   bool in_place = false;
-  if constexpr (Kernel::kMayReadInPlace) in_place = Kernel::in_place(a, k, n);
+  if constexpr (Kernel::kMayReadInPlace) in_place = Kernel::in_place(product.a, k, n);
 
-  const PackingOfB<Kernel> packing{b, k, columns};
+  const PackingOfB<Kernel> packing{product.b, k, columns};
   const auto size_b = static_cast<std::size_t>(columns.size()) * sizeof(Element);
-  const KeptOperand kept(device, b, b.trans ? n : k, b.trans ? k : n, size_b, packing.run,
-                         &packing);
+  const KeptOperand kept(device, product.b, product.b.trans ? n : k, product.b.trans ? k : n,
+                         size_b, packing.run, &packing);
   const auto size_a = in_place ? 0 : static_cast<std::size_t>(rows.size()) * sizeof(Element);
   const Scratch scratch(size_a + (kept.data() ? 0 : size_b));
   Element* own = scratch.as<Element>();
   Element* packed_b = kept.data() ? static_cast<Element*>(const_cast<void*>(kept.data())) : own;
   Element* packed_a = in_place ? nullptr : kept.data() ? own : own + columns.size();
-  const BlockedProduct<Kernel> product{rows, columns,  k,        alpha,    a,
-                                       b,    epilogue, packed_a, packed_b, kept.data() != nullptr};
-  const std::int64_t packs = product.packs(), blocks = product.blocks();
-  parallel_for(device, packs, in_line ? packs : 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) product.pack(i);
-  });
-  parallel_for(device, blocks, in_line ? blocks : 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) product.multiply(i);
-  });
+  const BlockedProduct<Kernel> blocked{product,  rows,     columns,
+                                       packed_a, packed_b, kept.data() != nullptr};
+  const std::int64_t packs = blocked.packs(), blocks = blocked.blocks();
+  for_each(device, packs, in_line ? packs : 1, [&](std::int64_t i) { blocked.pack(i); });
+  for_each(device, blocks, in_line ? blocks : 1, [&](std::int64_t i) { blocked.multiply(i); });
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

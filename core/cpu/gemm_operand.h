@@ -1,8 +1,8 @@
-// Arguments of products: the operands, and the function that receives the result.
+// Products: their operands, and the function that receives the result.
 #pragma once
 
-#include "ringlet/core/device.h"
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet {
 class Storage;
@@ -21,7 +21,7 @@ struct GemmOperand {
   Storage* keep = nullptr;  // storage of `data`, if B's packed form may be cached with it
 };
 
-/// A finished block of alpha op(A) op(B), still in cache: rows [row, row + rows) and columns
+/// A finished block of op(A) op(B), still in cache: rows [row, row + rows) and columns
 /// [column, column + columns) of C. T is float or double.
 template <class T>
 struct GemmBlock {
@@ -35,6 +35,14 @@ template <class T>
 struct GemmEpilogue {
   void (*run)(const void* context, const GemmBlock<T>& block);
   const void* context;
+};
+
+/// op(A) (m, k) op(B) (k, n), in T.
+template <class T>
+struct GemmProduct {
+  std::int64_t m, n, k;
+  GemmOperand a, b;
+  GemmEpilogue<T> epilogue;
 };
 
 }  // namespace ringlet::cpu

@@ -18,14 +18,10 @@ struct BlockedProduct {
   using Sum = typename Kernel::Sum;
   using Element = typename Kernel::Element;
 
+  const GemmProduct<Sum>& product;
   PackedLayout<Kernel, Kernel::kRows> rows;        // of A
   PackedLayout<Kernel, Kernel::kColumns> columns;  // of B
-  std::int64_t k;
-  Sum alpha;
-  const GemmOperand& a;
-  const GemmOperand& b;
-  const GemmEpilogue<Sum>& epilogue;
-  Element* packed_a;  // null: A is read in place
+  Element* packed_a;                               // null: A is read in place
   Element* packed_b;
   bool b_is_packed;
 
@@ -37,7 +33,7 @@ struct BlockedProduct {
     if (block >= blocks()) return {nullptr, 0, 0, true, 0, 0};
     const GemmRange part = rows.part(block / columns.blocks()), depth = rows.depth(depth_block);
     if constexpr (Kernel::kMayReadInPlace)
-      if (!packed_a) return Kernel::rows_in_place(a, part, depth);
+      if (!packed_a) return Kernel::rows_in_place(product.a, part, depth);
     return {packed_a + rows.at(part, depth),
             Kernel::kRows,
             Kernel::kRows * depth.size,
@@ -48,9 +44,9 @@ struct BlockedProduct {
 
   void pack(std::int64_t i) const {
     if (i < packs_of_b()) {
-      columns.pack(Kernel::pack_b, b, k, i, packed_b);
+      columns.pack(Kernel::pack_b, product.b, product.k, i, packed_b);
     } else {
-      rows.pack(Kernel::pack_a, a, k, i - packs_of_b(), packed_a);
+      rows.pack(Kernel::pack_a, product.a, product.k, i - packs_of_b(), packed_a);
     }
   }
 
@@ -67,9 +63,8 @@ struct BlockedProduct {
       Kernel::multiply(rows_of(block, i), rows_of(last ? block + 1 : block, last ? 0 : i + 1),
                        packed_b + columns.at(width, columns.depth(i)), width.size, c, ldc, i > 0);
     }
-    if (alpha != 1)
-      for (std::int64_t i = 0; i < sums; ++i) c[i] *= alpha;
-    epilogue.run(epilogue.context, {c, ldc, height.begin, width.begin, height.size, width.size});
+    product.epilogue.run(product.epilogue.context,
+                         {c, ldc, height.begin, width.begin, height.size, width.size});
   }
 };
 

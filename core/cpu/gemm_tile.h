@@ -4,10 +4,6 @@
 
 #include "ringlet/core/cpu/lanes.h"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 namespace ringlet::cpu::RINGLET_ISA {
 
 // A tile has kTileHeight x 3 registers of sums and leaves room for a row of B and a factor of A.
@@ -18,36 +14,6 @@ inline constexpr int kTileRegisters = 3;
 template <class T>
 using Register = lanes_t<T, kRegisterBytes / sizeof(T)>;
 
-/// a * b + c on one register, with one rounding if the processor has FMA.
-#if defined(__AVX512F__)
-RINGLET_INLINE Register<float> multiply_add(Register<float> a, Register<float> b,
-                                            Register<float> c) {
-  return bits_as<Register<float>>(
-      _mm512_fmadd_ps(bits_as<__m512>(a), bits_as<__m512>(b), bits_as<__m512>(c)));
-}
-RINGLET_INLINE Register<double> multiply_add(Register<double> a, Register<double> b,
-                                             Register<double> c) {
-  return bits_as<Register<double>>(
-      _mm512_fmadd_pd(bits_as<__m512d>(a), bits_as<__m512d>(b), bits_as<__m512d>(c)));
-}
-#elif defined(__AVX2__)
-RINGLET_INLINE Register<float> multiply_add(Register<float> a, Register<float> b,
-                                            Register<float> c) {
-  return bits_as<Register<float>>(
-      _mm256_fmadd_ps(bits_as<__m256>(a), bits_as<__m256>(b), bits_as<__m256>(c)));
-}
-RINGLET_INLINE Register<double> multiply_add(Register<double> a, Register<double> b,
-                                             Register<double> c) {
-  return bits_as<Register<double>>(
-      _mm256_fmadd_pd(bits_as<__m256d>(a), bits_as<__m256d>(b), bits_as<__m256d>(c)));
-}
-#else
-template <class V>
-RINGLET_INLINE V multiply_add(V a, V b, V c) {
-  return a * b + c;
-}
-#endif
-
 /// f32 and f64: packed elements are numbers, one depth each.
 template <class S>
 struct MultiplyAdd {
@@ -56,7 +22,7 @@ struct MultiplyAdd {
   static constexpr int kDepthPerElement = 1;
   RINGLET_INLINE Register<Sum> run(Register<Element> factor, Register<Element> row,
                                    Register<Sum> sum) {
-    return multiply_add(factor, row, sum);
+    return fma(factor, row, sum);
   }
 };
 

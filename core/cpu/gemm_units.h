@@ -6,9 +6,7 @@
 
 namespace ringlet::cpu {
 
-using GemmUnit = void (*)(Device device, std::int64_t m, std::int64_t n, std::int64_t k,
-                          float alpha, const GemmOperand& a, const GemmOperand& b,
-                          const GemmEpilogue<float>& epilogue);
+using GemmUnit = void (*)(Device device, const GemmProduct<float>& product);
 
 /// A null entry has no unit; FMA is used instead.
 struct GemmUnits {
@@ -17,17 +15,12 @@ struct GemmUnits {
 };
 extern GemmUnits gemm_units;
 
-#define RINGLET_DECLARE_UNIT(name)                                                      \
-  void name(Device device, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, \
-            const GemmOperand& a, const GemmOperand& b, const GemmEpilogue<float>& epilogue);
-
 namespace avx512_bf16 {
-RINGLET_DECLARE_UNIT(multiply_bf16)
+void multiply_bf16(Device device, const GemmProduct<float>& product);
 }
 namespace amx {
-RINGLET_DECLARE_UNIT(multiply_bf16)
-RINGLET_DECLARE_UNIT(multiply_high)
+void multiply_bf16(Device device, const GemmProduct<float>& product);
+void multiply_high(Device device, const GemmProduct<float>& product);
 }  // namespace amx
-#undef RINGLET_DECLARE_UNIT
 
 }  // namespace ringlet::cpu

@@ -4,7 +4,6 @@
 #include "ringlet/core/cpu/index_elements.h"
 #include "ringlet/core/cpu/permute.h"
 #include "ringlet/core/cpu/scatter.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -17,43 +16,33 @@ void copy_blocks(const CopyBlocksArgs& args, Device device) {
         device, args.nbytes, kGrainBytes,
         [&](std::int64_t begin, std::int64_t end) { copy(out + begin, in + begin, end - begin); });
   }
-  parallel_for(device, args.count, kGrainBytes / args.nbytes + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i)
-                   copy(out + i * args.out_stride, in + i * args.in_stride, args.nbytes);
-               });
+  for_each(device, args.count, kGrainBytes / args.nbytes + 1, [&](std::int64_t i) {
+    copy(out + i * args.out_stride, in + i * args.in_stride, args.nbytes);
+  });
 }
 
 template <class Index>
 void gather_rows(const GatherArgs& args, Device device) {
   const auto* index = static_cast<const Index*>(args.index);
   const std::int64_t row = args.inner * args.itemsize;
-  parallel_for(device, args.outer * args.n, kGrainBytes / row + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t r = begin; r < end; ++r) {
-                   const std::int64_t from = checked("index_select", index[r % args.n], args.in_n);
-                   copy(static_cast<char*>(args.out) + r * row,
-                        static_cast<const char*>(args.in) + (r / args.n * args.in_n + from) * row,
-                        row);
-                 }
-               });
+  for_each(device, args.outer * args.n, kGrainBytes / row + 1, [&](std::int64_t r) {
+    const std::int64_t from = checked("index_select", index[r % args.n], args.in_n);
+    copy(static_cast<char*>(args.out) + r * row,
+         static_cast<const char*>(args.in) + (r / args.n * args.in_n + from) * row, row);
+  });
 }
 
 template <class T, class Index>
 void gather_elements(const GatherArgs& args, Device device) {
-  const auto* index = static_cast<const Index*>(args.index);
-  const auto* in = static_cast<const T*>(args.in);
-  auto* out = static_cast<T*>(args.out);
-  parallel_for(device, args.outer * args.n, kGrainBytes / (args.inner * args.itemsize) + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t r = begin; r < end; ++r) {
-                   const T* from = in + r / args.n * args.in_n * args.inner;
-                   for (std::int64_t i = 0; i < args.inner; ++i) {
-                     const std::int64_t at = r * args.inner + i;
-                     out[at] = from[checked("gather", index[at], args.in_n) * args.inner + i];
-                   }
-                 }
-               });
+  const std::int64_t inner = args.inner, in_n = args.in_n;
+  for_each(device, args.outer * args.n, kGrainBytes / (inner * args.itemsize) + 1,
+           [&](std::int64_t r) {
+             const auto* index = static_cast<const Index*>(args.index) + r * inner;
+             const T* from = static_cast<const T*>(args.in) + r / args.n * in_n * inner;
+             T* out = static_cast<T*>(args.out) + r * inner;
+             for (std::int64_t i = 0; i < inner; ++i)
+               out[i] = from[checked("gather", index[i], in_n) * inner + i];
+           });
 }
 
 void gather(const GatherArgs& args, Device device) {

@@ -1,7 +1,7 @@
 // Byte copies and index checks for all ops of the family.
 #pragma once
 
-#include "ringlet/core/cpu/simd.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/ops/index.h"
 
 namespace ringlet::cpu::RINGLET_ISA {

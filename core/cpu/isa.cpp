@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #include "ringlet/core/cpu/kept_operand.h"
 
-#include "ringlet/core/storage.h"
+#include "ringlet/core/tensor/storage.h"
 
 namespace ringlet::cpu {
 

@@ -3,13 +3,11 @@
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/layer_norm_backward.h"
 #include "ringlet/core/cpu/layer_norm_row.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
-
-constexpr std::int64_t kGrain = 1 << 14;
 
 template <class T>
 void forward_rows(const LayerNormArgs& args, std::int64_t begin, std::int64_t end) {
@@ -21,8 +19,8 @@ void forward_rows(const LayerNormArgs& args, std::int64_t begin, std::int64_t en
   auto* words = reinterpret_cast<std::uint32_t*>(z + drawn);
   const PhiloxSchedule keys = schedule(key_of(args.dropout));
   for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = row_of<T>(args.x, row, columns);
-    const T* residual = row_of<T>(args.residual, row, columns);
+    const T* x = row_of<const T>(args.x, row, columns);
+    const T* residual = row_of<const T>(args.residual, row, columns);
     if (drops) draw_row(words, args.dropout, keys, row, columns);
     for_vectors<T>(
         columns, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
@@ -40,42 +38,32 @@ void forward_rows(const LayerNormArgs& args, std::int64_t begin, std::int64_t en
   }
 }
 
+template <class T>
 void layer_norm(const LayerNormArgs& args, Device device) {
-  dispatch_floating("layer_norm", args.dtype, [&]<class T>() {
-    parallel_for(device, args.rows, kGrain / args.columns + 1,
-                 [&](std::int64_t begin, std::int64_t end) { forward_rows<T>(args, begin, end); });
-  });
+  parallel_for(device, args.rows, kGrain / args.columns + 1,
+               [&](std::int64_t begin, std::int64_t end) { forward_rows<T>(args, begin, end); });
 }
 
+template <class T, class S = scalar_t<T>>
 void layer_norm_backward(const LayerNormBackwardArgs& args, Device device) {
-  dispatch_floating("layer_norm_backward", args.dtype, [&]<class T>() {
-    using S = scalar_t<T>;
-    const std::int64_t blocks = layer_norm_blocks(args.rows);
-    parallel_for(device, blocks, kGrain / (kLayerNormBlock * args.columns) + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t block = begin; block < end; ++block) {
-                     const std::int64_t first = block * kLayerNormBlock;
-                     const std::int64_t left = args.rows - first;
-                     BackwardBlock<T>(args, block)
-                         .run(first, first + (left < kLayerNormBlock ? left : kLayerNormBlock));
-                   }
-                 });
-    const S* partial = static_cast<const S*>(args.partial);
-    parallel_for(device, args.columns, kGrain / (blocks + 1) + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   add_partials(static_cast<S*>(args.grad_weight), args.beta_weight, partial,
-                                blocks, args.columns, begin, end);
-                   add_partials(static_cast<S*>(args.grad_bias), args.beta_bias,
-                                partial + args.columns, blocks, args.columns, begin, end);
-                 });
-  });
+  const std::int64_t blocks = layer_norm_blocks(args.rows), columns = args.columns;
+  for_each(device, blocks, kGrain / (kLayerNormBlock * columns) + 1,
+           [&](std::int64_t block) { backward_block<T>(args, block); });
+  const S* partial = static_cast<const S*>(args.partial);
+  parallel_for(device, columns, kGrain / (blocks + 1) + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 add_partials(static_cast<S*>(args.grad_weight), args.beta_weight, partial, blocks,
+                              columns, begin, end);
+                 add_partials(static_cast<S*>(args.grad_bias), args.beta_bias, partial + columns,
+                              blocks, columns, begin, end);
+               });
 }
 
 }  // namespace
 
 void register_layer_norm() {
-  layer_norm_kernel.set(DeviceType::cpu, layer_norm);
-  layer_norm_backward_kernel.set(DeviceType::cpu, layer_norm_backward);
+  RINGLET_SET_FLOATING(layer_norm);
+  RINGLET_SET_FLOATING(layer_norm_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ringlet/core/cpu/layer_norm_row.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
@@ -69,63 +70,46 @@ RINGLET_INLINE void write_row(const BackwardRow<T>& row, T* grad_z, T* grad_x,
 }
 
 // The rows of one block, in pairs: their gradients, and the block's share of the column sums.
-template <class T>
-class BackwardBlock {
-  using S = scalar_t<T>;
+template <class T, class S = scalar_t<T>>
+void backward_block(const LayerNormBackwardArgs& args, std::int64_t block) {
+  const std::int64_t columns = args.columns, begin = block * kLayerNormBlock;
+  const std::int64_t end =
+      args.rows - begin < kLayerNormBlock ? args.rows : begin + kLayerNormBlock;
+  const PhiloxSchedule keys = schedule(key_of(args.dropout));
+  const PhiloxSchedule output_keys = schedule(key_of(args.output_dropout));
+  const Scratch memory(static_cast<std::size_t>(3 * row_words(columns)) * sizeof(std::uint32_t));
+  std::uint32_t* words = memory.as<std::uint32_t>();
+  S* sum_weight = static_cast<S*>(args.partial) + 2 * block * columns;
+  memset(static_cast<void*>(sum_weight), 0, static_cast<std::size_t>(2 * columns) * sizeof(S));
 
- public:
-  BackwardBlock(const LayerNormBackwardArgs& args, std::int64_t block)
-      : args_(args),
-        columns_(args.columns),
-        sum_weight_(static_cast<S*>(args.partial) + 2 * block * args.columns),
-        keys_(schedule(key_of(args.dropout))),
-        output_keys_(schedule(key_of(args.output_dropout))),
-        memory_(static_cast<std::size_t>(3 * row_words(args.columns)) * sizeof(std::uint32_t)) {}
-
-  void run(std::int64_t begin, std::int64_t end) {
-    memset(static_cast<void*>(sum_weight_), 0, static_cast<std::size_t>(2 * columns_) * sizeof(S));
-    for (; begin + 2 <= end; begin += 2) rows<2>(begin);
-    if (begin < end) rows<1>(begin);
-  }
-
- private:
-  std::uint32_t* words(int i) const {
-    return memory_.as<std::uint32_t>() + i * row_words(columns_);
-  }
-
-  BackwardRow<T> row(std::int64_t r, std::uint32_t* output_words) const {
-    const bool drops = args_.output_dropout.threshold > 0;
-    if (drops) draw_row(output_words, args_.output_dropout, output_keys_, r, columns_);
-    return {row_of<T>(args_.grad, r, columns_),
-            row_of<T>(args_.z, r, columns_),
-            static_cast<const S*>(args_.weight),
-            &args_.output_dropout,
+  const auto row = [&](std::int64_t r, std::uint32_t* output_words) -> BackwardRow<T> {
+    const bool drops = args.output_dropout.threshold > 0;
+    if (drops) draw_row(output_words, args.output_dropout, output_keys, r, columns);
+    return {row_of<const T>(args.grad, r, columns),
+            row_of<const T>(args.z, r, columns),
+            static_cast<const S*>(args.weight),
+            &args.output_dropout,
             drops ? output_words : nullptr,
-            args_.mean ? static_cast<const S*>(args_.mean)[r] : S{0},
-            args_.mean ? static_cast<const S*>(args_.rstd)[r] : S{1}};
-  }
-
-  template <int kRows>
-  void rows(std::int64_t first) {
-    BackwardRow<T> all[kRows] = {row(first, words(1))};
-    if constexpr (kRows > 1) all[1] = row(first + 1, words(2));
+            args.mean ? static_cast<const S*>(args.mean)[r] : S{0},
+            args.mean ? static_cast<const S*>(args.rstd)[r] : S{1}};
+  };
+  const auto rows = [&]<int kRows>(std::int64_t first) {
+    BackwardRow<T> all[kRows] = {row(first, words + row_words(columns))};
+    if constexpr (kRows > 1) all[1] = row(first + 1, words + 2 * row_words(columns));
     S means[kRows][2];
-    reduce_rows<kRows>(all, sum_weight_, sum_weight_ + columns_, columns_, means);
+    reduce_rows<kRows>(all, sum_weight, sum_weight + columns, columns, means);
     for (int k = 0; k < kRows; ++k) {
       const std::int64_t r = first + k;
-      T* grad_x = row_of<T>(args_.grad_x, r, columns_);
-      if (grad_x) draw_row(words(0), args_.dropout, keys_, r, columns_);
-      write_row(all[k], row_of<T>(args_.grad_residual, r, columns_), grad_x, words(0),
-                args_.dropout, static_cast<const S*>(args_.rstd)[r], means[k], columns_);
+      T* grad_x = row_of<T>(args.grad_x, r, columns);
+      if (grad_x) draw_row(words, args.dropout, keys, r, columns);
+      write_row(all[k], row_of<T>(args.grad_residual, r, columns), grad_x, words, args.dropout,
+                static_cast<const S*>(args.rstd)[r], means[k], columns);
     }
-  }
-
-  const LayerNormBackwardArgs& args_;
-  const std::int64_t columns_;
-  S* sum_weight_;
-  const PhiloxSchedule keys_, output_keys_;
-  const Scratch memory_;
-};
+  };
+  std::int64_t r = begin;
+  for (; r + 2 <= end; r += 2) rows.template operator()<2>(r);
+  if (r < end) rows.template operator()<1>(r);
+}
 
 // out[begin, end) = beta * out + the blocks' partial sums, added in order.
 template <class S>

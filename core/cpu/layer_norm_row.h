@@ -1,20 +1,11 @@
 // One row of a layer normalisation, for kernels that fuse it with other ops.
 #pragma once
 
+#include "ringlet/core/cpu/dot.h"
 #include "ringlet/core/cpu/dropout.h"
 #include "ringlet/core/ops/layer_norm.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
-
-/// Null if there is no tensor.
-template <class T>
-static inline const T* row_of(const void* base, std::int64_t row, std::int64_t columns) {
-  return base ? static_cast<const T*>(base) + row * columns : nullptr;
-}
-template <class T>
-static inline T* row_of(void* base, std::int64_t row, std::int64_t columns) {
-  return base ? static_cast<T*>(base) + row * columns : nullptr;
-}
 
 template <class S>
 struct RowMoments {
@@ -25,37 +16,19 @@ struct RowMoments {
 /// Moments of z[0, columns): first the mean, then the mean square of the differences from it.
 template <class S>
 RINGLET_INLINE RowMoments<S> row_moments(const S* z, std::int64_t columns, double eps) {
-  constexpr int kLanes = Compute<S>::kLanes;
-  vector_t<S> total[4] = {};
-  std::int64_t i = 0;
-  for (; i + 4 * kLanes <= columns; i += 4 * kLanes)
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) total[k] += load(z + i + k * kLanes);
-  for (; i < columns; i += kLanes)
-    total[0] += load_at(z, i, columns - i < kLanes ? columns - i : kLanes);
-  const S count = static_cast<S>(columns);
-  const S mean = sum((total[0] + total[1]) + (total[2] + total[3])) / count;
-
-  vector_t<S> square[4] = {};
-  for (i = 0; i + 4 * kLanes <= columns; i += 4 * kLanes)
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      const vector_t<S> d = load(z + i + k * kLanes) - mean;
-      square[k] = fma(d, d, square[k]);
-    }
-  for (; i < columns; i += kLanes) {
-    const std::int64_t lanes = columns - i < kLanes ? columns - i : kLanes;
-    const vector_t<S> d = first_lanes(load_at(z, i, lanes) - mean, lanes, vector_t<S>{});
-    square[0] = fma(d, d, square[0]);
-  }
-  const S variance = sum((square[0] + square[1]) + (square[2] + square[3])) / count;
-  S rstd;
-  if constexpr (sizeof(S) == 4) {
-    rstd = 1 / __builtin_sqrtf(variance + static_cast<S>(eps));
-  } else {
-    rstd = 1 / __builtin_sqrt(variance + eps);
-  }
-  return {mean, rstd};
+  const auto add = [&](vector_t<S> total, std::int64_t i, std::int64_t lanes)
+      __attribute__((always_inline)) {
+    return total + load_at(z, i, lanes);
+  };
+  const S count = static_cast<S>(columns), mean = sum_terms<S>(columns, add) / count;
+  const auto add_square = [&](vector_t<S> total, std::int64_t i, std::int64_t lanes)
+      __attribute__((always_inline)) {
+    vector_t<S> d = load_at(z, i, lanes) - mean;
+    if (lanes < Compute<S>::kLanes) d = first_lanes(d, lanes, vector_t<S>{});
+    return fma(d, d, total);
+  };
+  const S variance = sum_terms<S>(columns, add_square) / count;
+  return {mean, 1 / square_root(variance + static_cast<S>(eps))};
 }
 
 /// y = drop(weight n + bias), n = (z - mean) rstd. `normalized` may be null; without dropout

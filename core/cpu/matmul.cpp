@@ -2,13 +2,12 @@
 
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/gemm.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/simd_math.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;
 constexpr std::int64_t kWholeMatrices = 1 << 24;  // multiply-adds above which a matrix is split
 // With more rows, packing B is too small a part of a product to spend memory on.
 constexpr std::int64_t kFewRows = 512;
@@ -71,18 +70,17 @@ void multiply(const MatmulArgs& args, Device device, std::int64_t batch) {
                       args.b_dtype != args.dtype,
                       false,  // B is packed before anything is written
                       args.m <= kFewRows ? args.keep_b : nullptr};
+  const std::int64_t m = args.m, n = args.n, k = args.k;
   if (!args.bias && !args.pre_activation) {
     char* out = static_cast<char*>(args.out) +
-                batch * args.m * args.n * static_cast<std::int64_t>(itemsize(args.out_dtype));
-    gemm(device, args.m, args.n, args.k, 1.0, a, b, args.beta, out, args.out_dtype, args.n);
+                batch * m * n * static_cast<std::int64_t>(itemsize(args.out_dtype));
+    gemm(device, m, n, k, a, b, args.beta, out, args.out_dtype, n);
   } else if (args.out_dtype == DType::f64) {
-    gemm(device, args.m, args.n, args.k, 1.0, a, b,
-         GemmEpilogue<double>{finish_layer<double, double>, &args});
+    gemm(device, GemmProduct<double>{m, n, k, a, b, {finish_layer<double, double>, &args}});
   } else {
-    gemm(device, args.m, args.n, args.k, 1.0f, a, b,
-         GemmEpilogue<float>{args.out_dtype == DType::bf16 ? finish_layer<float, bfloat16>
-                                                           : finish_layer<float, float>,
-                             &args});
+    const auto finish =
+        args.out_dtype == DType::bf16 ? finish_layer<float, bfloat16> : finish_layer<float, float>;
+    gemm(device, GemmProduct<float>{m, n, k, a, b, {finish, &args}});
   }
 }
 
@@ -109,19 +107,20 @@ void sum_columns(const SumRowsArgs& args, std::int64_t begin, std::int64_t end) 
   });
 }
 
+template <class T>
 void sum_rows(const SumRowsArgs& args, Device device) {
-  dispatch_floating("sum_rows", args.dtype, [&]<class T>() {
-    // Each thread gets whole cache lines.
-    constexpr std::int64_t kLine = 64;
-    parallel_for(device, (args.n + kLine - 1) / kLine, kGrain / (kLine * (args.m + 1)) + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   sum_columns<T>(args, begin * kLine, end * kLine < args.n ? end * kLine : args.n);
-                 });
-  });
+  // Each thread gets whole cache lines.
+  constexpr std::int64_t kLine = 64;
+  parallel_for(device, (args.n + kLine - 1) / kLine, kGrain / (kLine * (args.m + 1)) + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 sum_columns<T>(args, begin * kLine, end * kLine < args.n ? end * kLine : args.n);
+               });
 }
 
 void matmul(const MatmulArgs& args, Device device) {
-  if (args.a_sums) sum_rows(a_sums_of(args), device);
+  if (args.a_sums)
+    dispatch_floating("sum_rows", args.a_dtype,
+                      [&]<class T>() { sum_rows<T>(a_sums_of(args), device); });
   const std::int64_t products = args.m * args.n * args.k;
   const std::int64_t grain =
       products > kWholeMatrices ? args.batch : (1 << 16) / (products + 1) + 1;
@@ -130,16 +129,13 @@ void matmul(const MatmulArgs& args, Device device) {
   });
 }
 
+template <class T>
 void gelu_backward(const GeluBackwardArgs& args, Device device) {
-  dispatch_floating("gelu_backward", args.dtype, [&]<class T>() {
-    parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      const T* grad = static_cast<const T*>(args.grad) + begin;
-      const T* pre = static_cast<const T*>(args.pre_activation) + begin;
-      T* out = static_cast<T*>(args.out) + begin;
-      for_vectors<T>(end - begin, [&](std::int64_t i, std::int64_t count) {
-        store_at(out, i, count, load_at(grad, i, count) * gelu_derivative(load_at(pre, i, count)));
-      });
-    });
+  const T* grad = static_cast<const T*>(args.grad);
+  const T* pre = static_cast<const T*>(args.pre_activation);
+  T* out = static_cast<T*>(args.out);
+  for_vectors<T>(device, args.n, [=](std::int64_t i, std::int64_t count) {
+    store_at(out, i, count, load_at(grad, i, count) * gelu_derivative(load_at(pre, i, count)));
   });
 }
 
@@ -147,8 +143,8 @@ void gelu_backward(const GeluBackwardArgs& args, Device device) {
 
 void register_matmul() {
   matmul_kernel.set(DeviceType::cpu, matmul);
-  sum_rows_kernel.set(DeviceType::cpu, sum_rows);
-  gelu_backward_kernel.set(DeviceType::cpu, gelu_backward);
+  RINGLET_SET_FLOATING(sum_rows);
+  RINGLET_SET_FLOATING(gelu_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

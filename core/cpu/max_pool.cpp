@@ -1,8 +1,7 @@
 #include "ringlet/core/ops/max_pool.h"
 
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -36,41 +35,35 @@ void pool_plane(const MaxPool2dArgs& args, const T* plane, T* y, std::int32_t* i
     }
 }
 
+template <class T>
 void max_pool2d(const MaxPool2dArgs& args, Device device) {
-  dispatch_floating("max_pool2d", args.dtype, [&]<class T>() {
-    const std::int64_t out_pixels = args.out_height * args.out_width;
-    parallel_for(device, args.planes, 8, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p)
-        pool_plane(args, static_cast<const T*>(args.x) + p * args.height * args.width,
-                   static_cast<T*>(args.y) + p * out_pixels, args.indices + p * out_pixels);
-    });
+  const std::int64_t out_pixels = args.out_height * args.out_width;
+  for_each(device, args.planes, 8, [&](std::int64_t p) {
+    pool_plane(args, static_cast<const T*>(args.x) + p * args.height * args.width,
+               static_cast<T*>(args.y) + p * out_pixels, args.indices + p * out_pixels);
   });
 }
 
+template <class T>
 void max_pool2d_backward(const MaxPool2dBackwardArgs& args, Device device) {
-  dispatch_floating("max_pool2d_backward", args.dtype, [&]<class T>() {
-    parallel_for(device, args.planes, 8, [&](std::int64_t begin, std::int64_t end) {
-      T* out = static_cast<T*>(args.grad_x);
-      memset(static_cast<void*>(out + begin * args.pixels), 0,
-             static_cast<size_t>((end - begin) * args.pixels) * sizeof(T));
-      for (std::int64_t p = begin; p < end; ++p)
-        for (std::int64_t i = p * args.out_pixels; i < (p + 1) * args.out_pixels; ++i) {
-          const std::int64_t at = args.indices[i];
-          if (at < 0 || at >= args.pixels) [[unlikely]]
-            index_out_of_plane(at, args.pixels);
-          T& to = out[p * args.pixels + at];
-          to = T(static_cast<scalar_t<T>>(to) +
-                 static_cast<scalar_t<T>>(static_cast<const T*>(args.grad)[i]));
-        }
-    });
+  for_each(device, args.planes, 8, [&](std::int64_t p) {
+    T* out = static_cast<T*>(args.grad_x) + p * args.pixels;
+    memset(static_cast<void*>(out), 0, static_cast<size_t>(args.pixels) * sizeof(T));
+    for (std::int64_t i = p * args.out_pixels; i < (p + 1) * args.out_pixels; ++i) {
+      const std::int64_t at = args.indices[i];
+      if (at < 0 || at >= args.pixels) [[unlikely]]
+        index_out_of_plane(at, args.pixels);
+      const auto grad = static_cast<scalar_t<T>>(static_cast<const T*>(args.grad)[i]);
+      out[at] = T(static_cast<scalar_t<T>>(out[at]) + grad);
+    }
   });
 }
 
 }  // namespace
 
 void register_max_pool() {
-  max_pool2d_kernel.set(DeviceType::cpu, max_pool2d);
-  max_pool2d_backward_kernel.set(DeviceType::cpu, max_pool2d_backward);
+  RINGLET_SET_FLOATING(max_pool2d);
+  RINGLET_SET_FLOATING(max_pool2d_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -2,28 +2,21 @@
 
 #include <type_traits>
 
-#include "ringlet/core/clip.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
+#include "ringlet/core/ops/clip.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;
-
-template <class Body>
-void dispatch_master(const char* op, DType dtype, Body&& body) {
-  if (dtype == DType::f32) return body.template operator()<float>();
-  if (dtype == DType::f64) return body.template operator()<double>();
-  unsupported_dtype(op, dtype);
-}
-
-// Calls body(segment, begin, end) for the part of each segment in a thread's range.
-template <class Args, class Body>
-void parallel_segments(Device device, const Args& args, Body&& body) {
+// Calls run(args, segment, begin, end) for the part of each segment in a thread's range. A refused
+// step updates nothing.
+template <class Args>
+void step(const Args& args, Device device,
+          void (*run)(const Args&, std::int64_t, std::int64_t, std::int64_t)) {
+  if (is_none(*args.grad_scale)) return;
   parallel_for(device, args.n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_segments(args.segments, begin, end, body);
+    for_segments(args.segments, begin, end, [&](auto... part) { run(args, part...); });
   });
 }
 
@@ -71,13 +64,7 @@ void adamw_run(const AdamWArgs& args, std::int64_t segment, std::int64_t begin, 
 }
 
 void adamw(const AdamWArgs& args, Device device) {
-  if (is_none(*args.grad_scale)) return;
-  dispatch_master("adamw", args.dtype, [&]<class T>() {
-    parallel_segments(device, args,
-                      [&](std::int64_t segment, std::int64_t begin, std::int64_t end) {
-                        adamw_run<T>(args, segment, begin, end);
-                      });
-  });
+  step(args, device, args.dtype == DType::f64 ? adamw_run<double> : adamw_run<float>);
 }
 
 // ---- SGD ----------------------------------------------------------------------------------
@@ -106,13 +93,7 @@ void sgd_run(const SGDArgs& args, std::int64_t segment, std::int64_t begin, std:
 }
 
 void sgd(const SGDArgs& args, Device device) {
-  if (is_none(*args.grad_scale)) return;
-  dispatch_master("sgd", args.dtype, [&]<class T>() {
-    parallel_segments(device, args,
-                      [&](std::int64_t segment, std::int64_t begin, std::int64_t end) {
-                        sgd_run<T>(args, segment, begin, end);
-                      });
-  });
+  step(args, device, args.dtype == DType::f64 ? sgd_run<double> : sgd_run<float>);
 }
 
 // ---- norms --------------------------------------------------------------------------------
@@ -148,18 +129,14 @@ double squared_norm_block(const T* x, std::int64_t n) {
   return sum((partial[0] + partial[1]) + (partial[2] + partial[3]));
 }
 
+template <class T>
 void squared_norm(const SquaredNormArgs& args, Device device) {
-  dispatch_floating("squared_norm", args.dtype, [&]<class T>() {
-    const T* x = static_cast<const T*>(args.x);
-    parallel_for(device, (args.n + kNormBlock - 1) / kNormBlock, kGrain / kNormBlock,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t b = begin; b < end; ++b) {
-                     const std::int64_t rest = args.n - b * kNormBlock;
-                     args.out[b] = squared_norm_block(x + b * kNormBlock,
-                                                      rest < kNormBlock ? rest : kNormBlock);
-                   }
-                 });
-  });
+  const T* x = static_cast<const T*>(args.x);
+  for_each(
+      device, (args.n + kNormBlock - 1) / kNormBlock, kGrain / kNormBlock, [&](std::int64_t b) {
+        const std::int64_t rest = args.n - b * kNormBlock;
+        args.out[b] = squared_norm_block(x + b * kNormBlock, rest < kNormBlock ? rest : kNormBlock);
+      });
 }
 
 void clip_factor(const ClipFactorArgs& args, Device) {
@@ -175,7 +152,7 @@ void clip_factor(const ClipFactorArgs& args, Device) {
 void register_optimizer() {
   adamw_kernel.set(DeviceType::cpu, adamw);
   sgd_kernel.set(DeviceType::cpu, sgd);
-  squared_norm_kernel.set(DeviceType::cpu, squared_norm);
+  RINGLET_SET_FLOATING(squared_norm);
   clip_factor_kernel.set(DeviceType::cpu, clip_factor);
 }
 

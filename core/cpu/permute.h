@@ -3,8 +3,7 @@
 
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/index_elements.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/permutation.h"
+#include "ringlet/core/ops/permutation.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -26,13 +25,10 @@ void permute_rows(const PermuteArgs& args, Device device) {
   const std::int64_t row = args.dim > 0 ? args.sizes[outer_dim] : 1;
   std::int64_t rows = 1;
   for (int i = 0; i < outer_dim; ++i) rows *= args.sizes[i];
-  parallel_for(device, rows, kGrainBytes / (row * args.itemsize) + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t r = begin; r < end; ++r)
-                   copy(static_cast<T*>(args.out) + r * row,
-                        static_cast<const T*>(args.in) + input_offset(args, outer_dim, r),
-                        row * args.itemsize);
-               });
+  for_each(device, rows, kGrainBytes / (row * args.itemsize) + 1, [&](std::int64_t r) {
+    copy(static_cast<T*>(args.out) + r * row,
+         static_cast<const T*>(args.in) + input_offset(args, outer_dim, r), row * args.itemsize);
+  });
 }
 
 constexpr std::int64_t kTile = 32;
@@ -78,16 +74,15 @@ void permute_tiles(const PermuteArgs& args, Device device) {
   int a = 0;
   while (a < b && args.in_strides[a] != 1) ++a;
   const std::int64_t a_size = args.sizes[a], b_size = args.sizes[b], b_stride = args.in_strides[b];
-  std::int64_t a_out_stride = b_size, before = 1, between = 1;
-  for (int i = a + 1; i < b; ++i) between *= args.sizes[i];
+  std::int64_t before = 1, between = 1;
   for (int i = 0; i < a; ++i) before *= args.sizes[i];
-  a_out_stride *= between;
   PermuteArgs middle = args;  // dimensions between a and b, moved to the front
   for (int i = a + 1; i < b; ++i) {
+    between *= args.sizes[i];
     middle.sizes[i - a - 1] = args.sizes[i];
     middle.in_strides[i - a - 1] = args.in_strides[i];
   }
-  const std::int64_t a_tiles = (a_size + kTile - 1) / kTile;
+  const std::int64_t a_tiles = (a_size + kTile - 1) / kTile, a_out_stride = b_size * between;
   parallel_for(
       device, before * between * a_tiles, kGrainBytes / (kTile * b_size * args.itemsize) + 1,
       [&](std::int64_t begin, std::int64_t end) {

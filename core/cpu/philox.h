@@ -1,5 +1,5 @@
 // Philox words in vectors: blocks in adjacent 64-bit lanes, two registers of them interleaved.
-// Every instruction set gives the words of philox() in core/philox.h.
+// Every instruction set gives the words of philox() in core/base/philox.h.
 //
 // Blocks of one kernel differ in one or two of their four counters. Most of the first three rounds
 // is therefore the same for a whole row and computed once (philox_row.h, philox_rows.h). Each block
@@ -12,8 +12,8 @@
 
 #include <utility>
 
+#include "ringlet/core/base/philox.h"
 #include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/philox.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
@@ -58,6 +58,35 @@ RINGLET_INLINE PhiloxSchedule schedule(PhiloxKey key) {
 struct PhiloxLanes {
   BlockLanes w0, w1, w2, w3;
 };
+
+/// The first three rounds of the blocks (a, b, c, block), as far as they do not depend on `block`.
+/// A Word holds one c, or one per lane.
+template <class Word>
+struct PhiloxRow {
+  std::uint64_t first;
+  Word second, third[3];
+
+  /// The counters after these rounds; `p1` is first_product().
+  template <class Product>
+  __attribute__((always_inline)) PhiloxLanes rounds(Product p1) const {
+    const BlockLanes p0 = multiply_lower((p1 >> 32) ^ second, kPhiloxMultiplier0);
+    return {p1 ^ third[0], BlockLanes{} + third[1], (p0 >> 32) ^ third[2], p0};
+  }
+  template <class Block>
+  __attribute__((always_inline)) Block first_product(Block block) const {
+    return multiply_lower(block ^ first, kPhiloxMultiplier1);
+  }
+};
+template <class Word>
+RINGLET_INLINE PhiloxRow<Word> philox_row(const PhiloxSchedule& keys, std::uint32_t a,
+                                          std::uint32_t b, Word c) {
+  const auto& key = keys.key;
+  const std::uint64_t p0 = multiply_lower(std::uint64_t{a}, kPhiloxMultiplier0);
+  const Word p1 = multiply_lower(c, kPhiloxMultiplier1);
+  const Word q0 = multiply_lower((p1 >> 32) ^ b ^ key[0][0], kPhiloxMultiplier0);
+  const Word q1 = multiply_lower((q0 >> 32) ^ p0 ^ key[1][1], kPhiloxMultiplier1);
+  return {(p0 >> 32) ^ key[0][1], p1 ^ key[1][0], {(q1 >> 32) ^ key[2][0], q1, q0 ^ key[2][1]}};
+}
 
 /// The rounds from the fourth on, interleaved for two registers: a single one waits for its
 /// products.

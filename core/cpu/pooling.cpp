@@ -1,9 +1,7 @@
 #include "ringlet/core/ops/pooling.h"
 
-#include "ringlet/core/cpu/copy_row.h"
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
@@ -54,11 +52,10 @@ void max_row(S* out, std::int32_t* argmax, const T* x, std::int64_t begin, std::
     }
 }
 
-template <class T, class S = scalar_t<T>>
-RINGLET_INLINE void divide_row(T* to, const S* from, S divisor, std::int64_t columns) {
-  for_vectors<T>(columns, [&](std::int64_t c, std::int64_t lanes) {
-    store_at(to, c, lanes, load_at(from, c, lanes) / divisor);
-  });
+template <class T>
+void clear_rows(T* rows, std::int64_t begin, std::int64_t end, std::int64_t columns) {
+  memset(static_cast<void*>(rows + begin * columns), 0,
+         static_cast<std::size_t>((end - begin) * columns) * sizeof(T));
 }
 
 // The end of the tokens of sentence `s`, without padding.
@@ -67,58 +64,49 @@ std::int64_t real_end(const Args& args, std::int64_t s) {
   return args.lengths ? args.cu_seqlens[s] + args.lengths[s] : args.cu_seqlens[s + 1];
 }
 
+template <class T, class S = scalar_t<T>>
 void pooling(const PoolingArgs& args, Device device) {
-  dispatch_floating("pooling", args.dtype, [&]<class T>() {
-    using S = scalar_t<T>;
-    const T* x = static_cast<const T*>(args.x);
-    const std::int64_t columns = args.columns;
-    parallel_for(device, args.sentences, 4, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t s = first; s < last; ++s) {
-        const std::int64_t begin = args.cu_seqlens[s], end = real_end(args, s);
-        S* out = static_cast<S*>(args.out) + s * columns;
-        if (args.mode == PoolingMode::mean) mean_row(out, x, begin, end, columns);
-        if (args.mode == PoolingMode::cls) copy_row(out, x + begin * columns, columns);
-        if (args.mode == PoolingMode::max)
-          max_row(out, args.argmax + s * columns, x, begin, end, columns);
-      }
-    });
+  const T* x = static_cast<const T*>(args.x);
+  const std::int64_t columns = args.columns;
+  for_each(device, args.sentences, 4, [&](std::int64_t s) {
+    const std::int64_t begin = args.cu_seqlens[s], end = real_end(args, s);
+    S* out = static_cast<S*>(args.out) + s * columns;
+    if (args.mode == PoolingMode::mean) mean_row(out, x, begin, end, columns);
+    if (args.mode == PoolingMode::cls) copy_row(out, x + begin * columns, columns);
+    if (args.mode == PoolingMode::max)
+      max_row(out, args.argmax + s * columns, x, begin, end, columns);
   });
 }
 
+template <class T, class S = scalar_t<T>>
 void pooling_backward(const PoolingBackwardArgs& args, Device device) {
-  dispatch_floating("pooling_backward", args.dtype, [&]<class T>() {
-    using S = scalar_t<T>;
-    const std::int64_t columns = args.columns;
-    T* grad_x = static_cast<T*>(args.grad_x);
-    parallel_for(device, args.sentences, 4, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t s = first; s < last; ++s) {
-        const std::int64_t begin = args.cu_seqlens[s], end = real_end(args, s);
-        const std::int64_t padding = args.cu_seqlens[s + 1] - end;
-        memset(static_cast<void*>(grad_x + end * columns), 0,
-               static_cast<std::size_t>(padding * columns) * sizeof(T));
-        const S* grad = static_cast<const S*>(args.grad) + s * columns;
-        if (args.mode == PoolingMode::mean) {
-          for (std::int64_t t = begin; t < end; ++t)
-            divide_row(grad_x + t * columns, grad, count_of<S>(end - begin), columns);
-          continue;
-        }
-        memset(static_cast<void*>(grad_x + begin * columns), 0,
-               static_cast<std::size_t>((end - begin) * columns) * sizeof(T));
-        if (args.mode == PoolingMode::cls)
-          copy_row(grad_x + begin * columns, grad, columns);
-        else
-          for (std::int64_t c = 0; c < columns; ++c)
-            grad_x[args.argmax[s * columns + c] * columns + c] = T(grad[c]);
-      }
-    });
+  const std::int64_t columns = args.columns;
+  T* grad_x = static_cast<T*>(args.grad_x);
+  for_each(device, args.sentences, 4, [&](std::int64_t s) {
+    const std::int64_t begin = args.cu_seqlens[s], end = real_end(args, s);
+    const S* grad = static_cast<const S*>(args.grad) + s * columns;
+    const bool mean = args.mode == PoolingMode::mean;
+    clear_rows(grad_x, mean ? end : begin, args.cu_seqlens[s + 1], columns);
+    if (mean) {
+      const S count = count_of<S>(end - begin);
+      for (std::int64_t t = begin; t < end; ++t)
+        for_vectors<T>(columns, [&](std::int64_t c, std::int64_t lanes) {
+          store_at(grad_x + t * columns, c, lanes, load_at(grad, c, lanes) / count);
+        });
+    } else if (args.mode == PoolingMode::cls) {
+      copy_row(grad_x + begin * columns, grad, columns);
+    } else {
+      for (std::int64_t c = 0; c < columns; ++c)
+        grad_x[args.argmax[s * columns + c] * columns + c] = T(grad[c]);
+    }
   });
 }
 
 }  // namespace
 
 void register_pooling() {
-  pooling_kernel.set(DeviceType::cpu, pooling);
-  pooling_backward_kernel.set(DeviceType::cpu, pooling_backward);
+  RINGLET_SET_FLOATING(pooling);
+  RINGLET_SET_FLOATING(pooling_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

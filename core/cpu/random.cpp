@@ -2,13 +2,12 @@
 
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/dropout.h"
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/scratch.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;
 constexpr double kTwoPi = 6.28318530717958647693;
 
 // ---- uniform and normal -------------------------------------------------------------------
@@ -29,9 +28,9 @@ void draw(const RandomArgs& args, const std::uint32_t* word, double* value) {
 }
 
 template <class T>
-void fill_blocks(const RandomArgs& args, std::int64_t begin, std::int64_t end) {
+void random(const RandomArgs& args, Device device) {
   T* out = static_cast<T*>(args.out);
-  for (std::int64_t block = begin; block < end; ++block) {
+  for_each(device, (args.n + 3) / 4, kGrain / 16, [&](std::int64_t block) {
     const auto counter = static_cast<std::uint64_t>(block);
     const PhiloxBlock words = philox(
         {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0}},
@@ -40,13 +39,6 @@ void fill_blocks(const RandomArgs& args, std::int64_t begin, std::int64_t end) {
     draw(args, words.word, value);
     for (std::int64_t i = 4 * block, j = 0; j < 4 && i + j < args.n; ++j)
       out[i + j] = T(static_cast<scalar_t<T>>(value[j]));
-  }
-}
-
-void random(const RandomArgs& args, Device device) {
-  dispatch_floating("random", args.dtype, [&]<class T>() {
-    parallel_for(device, (args.n + 3) / 4, kGrain / 16,
-                 [&](std::int64_t begin, std::int64_t end) { fill_blocks<T>(args, begin, end); });
   });
 }
 
@@ -66,14 +58,13 @@ RINGLET_INLINE void for_words(const DropoutArgs& args, Device device, Body body)
                });
 }
 
+template <class T>
 void dropout(const DropoutArgs& args, Device device) {
-  dispatch_floating("dropout", args.dtype, [&]<class T>() {
-    for_words(args, device, [&](std::int64_t row, const std::uint32_t* words) {
-      const T* in = static_cast<const T*>(args.in) + row * args.columns;
-      T* out = static_cast<T*>(args.out) + row * args.columns;
-      for_vectors<T>(args.columns, [&](std::int64_t i, std::int64_t lanes) {
-        store_at(out, i, lanes, drop(load_at(in, i, lanes), words + i, args.dropout));
-      });
+  for_words(args, device, [&](std::int64_t row, const std::uint32_t* words) {
+    const T* in = static_cast<const T*>(args.in) + row * args.columns;
+    T* out = static_cast<T*>(args.out) + row * args.columns;
+    for_vectors<T>(args.columns, [&](std::int64_t i, std::int64_t lanes) {
+      store_at(out, i, lanes, drop(load_at(in, i, lanes), words + i, args.dropout));
     });
   });
 }
@@ -88,8 +79,8 @@ void dropout_mask(const DropoutArgs& args, Device device) {
 }  // namespace
 
 void register_random() {
-  random_kernel.set(DeviceType::cpu, random);
-  dropout_kernel.set(DeviceType::cpu, dropout);
+  RINGLET_SET_FLOATING(random);
+  RINGLET_SET_FLOATING(dropout);
   dropout_mask_kernel.set(DeviceType::cpu, dropout_mask);
 }
 

@@ -1,13 +1,10 @@
 #include "ringlet/core/ops/reduce.h"
 
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
-
-constexpr std::int64_t kGrain = 1 << 14;
 
 template <ReduceOp op, class V>
 RINGLET_INLINE V combine(V a, V b) {
@@ -58,48 +55,28 @@ void reduce_columns(const T* in, T* out, std::int64_t n, std::int64_t inner, std
   });
 }
 
-template <ReduceOp op>
+template <ReduceOp op, class T>
 void run(const ReduceArgs& args, Device device) {
-  dispatch_floating("reduce", args.dtype, [&]<class T>() {
-    const T* in = static_cast<const T*>(args.in);
-    T* out = static_cast<T*>(args.out);
-    if (args.inner == 1) {
-      parallel_for(device, args.outer, kGrain / (args.n + 1) + 1,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t o = begin; o < end; ++o)
-                       out[o] = T(finish<op, T>(reduce_row<op>(in + o * args.n, args.n), args.n));
-                   });
-      return;
-    }
-    parallel_for(device, args.outer * args.inner, kGrain / (args.n + 1) + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   while (begin < end) {
-                     const std::int64_t o = begin / args.inner;
-                     const std::int64_t stop =
-                         end < (o + 1) * args.inner ? end : (o + 1) * args.inner;
-                     reduce_columns<op>(in + o * args.n * args.inner, out + o * args.inner, args.n,
-                                        args.inner, begin - o * args.inner, stop - o * args.inner);
-                     begin = stop;
-                   }
-                 });
-  });
+  const std::int64_t n = args.n, inner = args.inner, grain = kGrain / (n + 1) + 1;
+  const T* in = static_cast<const T*>(args.in);
+  T* out = static_cast<T*>(args.out);
+  if (inner == 1)
+    return for_each(device, args.outer, grain, [=](std::int64_t o) {
+      out[o] = T(finish<op, T>(reduce_row<op>(in + o * n, n), n));
+    });
+  for_columns(device, args.outer, inner, grain,
+              [=](std::int64_t o, std::int64_t begin, std::int64_t end) {
+                reduce_columns<op>(in + o * n * inner, out + o * inner, n, inner, begin, end);
+              });
 }
 
+template <class T>
 void reduce(const ReduceArgs& args, Device device) {
-  switch (args.op) {
-    case ReduceOp::sum:
-      return run<ReduceOp::sum>(args, device);
-    case ReduceOp::mean:
-      return run<ReduceOp::mean>(args, device);
-    case ReduceOp::max:
-      return run<ReduceOp::max>(args, device);
-    case ReduceOp::min:
-      return run<ReduceOp::min>(args, device);
-  }
+  dispatch_value<kLastReduceOp>(args.op, [&]<ReduceOp op>() { run<op, T>(args, device); });
 }
 
 }  // namespace
 
-void register_reduce() { reduce_kernel.set(DeviceType::cpu, reduce); }
+void register_reduce() { RINGLET_SET_FLOATING(reduce); }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

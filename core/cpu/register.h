@@ -24,18 +24,18 @@
   X(topk)
 
 #define RINGLET_DECLARE_FAMILY(family) void register_##family();
+#define RINGLET_CALL_FAMILY(family) register_##family();
+#define RINGLET_DECLARE_SET(isa)                                           \
+  namespace isa {                                                          \
+  RINGLET_CPU_FAMILIES(RINGLET_DECLARE_FAMILY)                             \
+  inline void register_all() { RINGLET_CPU_FAMILIES(RINGLET_CALL_FAMILY) } \
+  }
 
 namespace ringlet::cpu {
 
-namespace portable {
-RINGLET_CPU_FAMILIES(RINGLET_DECLARE_FAMILY)
-}
-namespace avx2 {
-RINGLET_CPU_FAMILIES(RINGLET_DECLARE_FAMILY)
-}
-namespace avx512 {
-RINGLET_CPU_FAMILIES(RINGLET_DECLARE_FAMILY)
-}
+RINGLET_DECLARE_SET(portable)
+RINGLET_DECLARE_SET(avx2)
+RINGLET_DECLARE_SET(avx512)
 
 /// Fills the kernel tables for the instruction set in use.
 void register_kernels();

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/pages.h"
-#include "ringlet/core/error.h"
 
 namespace ringlet::cpu {
 namespace {

@@ -4,7 +4,7 @@
 // and stored from floats.
 #pragma once
 
-#if defined(__AVX512F__)
+#if defined(__FMA__)
 #include <immintrin.h>
 #endif
 #include <math.h>
@@ -25,38 +25,47 @@ RINGLET_INLINE V min(V a, V b) {
 RINGLET_INLINE f32x16 abs(f32x16 a) { return bits_as<f32x16>(bits_as<u32x16>(a) & 0x7fffffffu); }
 RINGLET_INLINE f64x8 abs(f64x8 a) { return bits_as<f64x8>(bits_as<i64x8>(a) & INT64_MAX); }
 
-/// a * b + c, rounded once on processors with FMA, twice on the portable path.
+/// a * b + c, rounded once on processors with FMA, twice on the portable path. Vectors of one
+/// register have an instruction: g++ does not always recombine the lanes of the loop, and clang's
+/// spills if sanitized.
 template <class V>
 RINGLET_INLINE V fma(V a, V b, V c) {
-#if defined(__FMA__) && defined(__clang__)  // the loop below spills if sanitized
-#pragma clang fp contract(on)
-  return a * b + c;
-#elif defined(__FMA__)
-#if defined(__AVX512F__)  // g++ does not always recombine the lanes of the loop
-  if constexpr (sizeof(V) == 64 && sizeof(a[0]) == 4)
+#if defined(__FMA__) && !defined(__clang__)
+  constexpr bool kFloats = sizeof(a[0]) == 4;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64 && kFloats)
     return bits_as<V>(_mm512_fmadd_ps(bits_as<__m512>(a), bits_as<__m512>(b), bits_as<__m512>(c)));
+  if constexpr (sizeof(V) == 64 && !kFloats)
+    return bits_as<V>(
+        _mm512_fmadd_pd(bits_as<__m512d>(a), bits_as<__m512d>(b), bits_as<__m512d>(c)));
 #endif
+  if constexpr (sizeof(V) == 32 && kFloats)
+    return bits_as<V>(_mm256_fmadd_ps(bits_as<__m256>(a), bits_as<__m256>(b), bits_as<__m256>(c)));
+  if constexpr (sizeof(V) == 32 && !kFloats)
+    return bits_as<V>(
+        _mm256_fmadd_pd(bits_as<__m256d>(a), bits_as<__m256d>(b), bits_as<__m256d>(c)));
   V r;
   for (unsigned i = 0; i < sizeof(V) / sizeof(a[0]); ++i)
-    if constexpr (sizeof(a[0]) == 4) {
+    if constexpr (kFloats) {
       r[i] = __builtin_fmaf(a[i], b[i], c[i]);
     } else {
       r[i] = __builtin_fma(a[i], b[i], c[i]);
     }
   return r;
 #else
+#if defined(__FMA__)
+#pragma clang fp contract(on)
+#endif
   return a * b + c;
 #endif
 }
 
-RINGLET_INLINE f32x16 sqrt(f32x16 a) {
-  f32x16 r;
-  for (int i = 0; i < 16; ++i) r[i] = __builtin_sqrtf(a[i]);
-  return r;
-}
-RINGLET_INLINE f64x8 sqrt(f64x8 a) {
-  f64x8 r;
-  for (int i = 0; i < 8; ++i) r[i] = __builtin_sqrt(a[i]);
+RINGLET_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
+RINGLET_INLINE double square_root(double x) { return __builtin_sqrt(x); }
+template <class V>
+RINGLET_INLINE V sqrt(V a) {
+  V r;
+  for (unsigned i = 0; i < sizeof(V) / sizeof(a[0]); ++i) r[i] = square_root(a[i]);
   return r;
 }
 

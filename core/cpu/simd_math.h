@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/gelu.h"
+#include "ringlet/core/ops/gelu.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 

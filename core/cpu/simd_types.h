@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 

@@ -3,12 +3,9 @@
 #include "ringlet/core/cpu/dispatch.h"
 #include "ringlet/core/cpu/scratch.h"
 #include "ringlet/core/ops/softmax.h"
-#include "ringlet/core/parallel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
-
-constexpr std::int64_t kGrain = 1 << 12;
 
 template <class T>
 void softmax_row(const T* x, T* y, scalar_t<T>* terms, std::int64_t columns) {
@@ -27,22 +24,22 @@ void log_softmax_row(const T* x, T* y, std::int64_t columns) {
   });
 }
 
+template <class T>
 void softmax(const SoftmaxArgs& args, Device device) {
-  dispatch_floating("softmax", args.dtype, [&]<class T>() {
-    parallel_for(
-        device, args.rows, kGrain / args.columns + 1, [&](std::int64_t begin, std::int64_t end) {
-          const Scratch terms(static_cast<std::size_t>(args.columns) * sizeof(scalar_t<T>));
-          for (std::int64_t row = begin; row < end; ++row) {
-            const T* x = static_cast<const T*>(args.in) + row * args.columns;
-            T* y = static_cast<T*>(args.out) + row * args.columns;
-            if (args.log) {
-              log_softmax_row(x, y, args.columns);
-            } else {
-              softmax_row(x, y, terms.template as<scalar_t<T>>(), args.columns);
-            }
-          }
-        });
-  });
+  const std::int64_t columns = args.columns;
+  parallel_for(device, args.rows, kExpGrain / columns + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 const Scratch terms(static_cast<std::size_t>(columns) * sizeof(scalar_t<T>));
+                 for (std::int64_t row = begin; row < end; ++row) {
+                   const T* x = static_cast<const T*>(args.in) + row * columns;
+                   T* y = static_cast<T*>(args.out) + row * columns;
+                   if (args.log) {
+                     log_softmax_row(x, y, columns);
+                   } else {
+                     softmax_row(x, y, terms.template as<scalar_t<T>>(), columns);
+                   }
+                 }
+               });
 }
 
 template <class T>
@@ -59,24 +56,20 @@ void backward_row(const T* grad, const T* y, T* grad_x, std::int64_t columns, bo
   });
 }
 
+template <class T>
 void softmax_backward(const SoftmaxBackwardArgs& args, Device device) {
-  dispatch_floating("softmax_backward", args.dtype, [&]<class T>() {
-    parallel_for(
-        device, args.rows, kGrain / args.columns + 1, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            const std::int64_t at = row * args.columns;
-            backward_row(static_cast<const T*>(args.grad) + at, static_cast<const T*>(args.y) + at,
-                         static_cast<T*>(args.grad_x) + at, args.columns, args.log);
-          }
-        });
+  for_each(device, args.rows, kExpGrain / args.columns + 1, [&](std::int64_t row) {
+    const std::int64_t at = row * args.columns;
+    backward_row(static_cast<const T*>(args.grad) + at, static_cast<const T*>(args.y) + at,
+                 static_cast<T*>(args.grad_x) + at, args.columns, args.log);
   });
 }
 
 }  // namespace
 
 void register_softmax() {
-  softmax_kernel.set(DeviceType::cpu, softmax);
-  softmax_backward_kernel.set(DeviceType::cpu, softmax_backward);
+  RINGLET_SET_FLOATING(softmax);
+  RINGLET_SET_FLOATING(softmax_backward);
 }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

@@ -1,9 +1,12 @@
 // The maximum of a row and its sum of exponentials, for softmax and cross-entropy.
 #pragma once
 
+#include "ringlet/core/cpu/loops.h"
 #include "ringlet/core/cpu/simd_math.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
+
+inline constexpr std::int64_t kExpGrain = kGrain / 4;
 
 template <class T>
 RINGLET_INLINE scalar_t<T> row_max(const T* x, std::int64_t columns) {

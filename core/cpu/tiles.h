@@ -1,5 +1,5 @@
-// A square of 32 x 32 sums in four tiles, and products of bf16 tiles that are added to it. AmxTiles
-// needs a unit compiled for AMX. EmulatedTiles is plain code for tests, with the same bits.
+// A square of 32 x 32 sums in four tiles, and products of bf16 tiles that are added to it. It needs
+// a unit compiled for AMX; tests have plain code with the same bits.
 //
 // A tile is 16 lines of 16 pairs of bf16, 1 KiB. A line of A is a row; a line of B is a pair of
 // depths for 16 adjacent columns. An operand of `multiply` is two contiguous tiles.
@@ -8,55 +8,13 @@
 #if defined(__AMX_BF16__) || defined(__AMXBF16__)
 #include <immintrin.h>
 #endif
-#include <math.h>
-#include <string.h>
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 
 inline constexpr int kTileLines = 16;
 inline constexpr int kTilePairs = kTileLines * kTileLines;
-
-/// The manual's definition of TDPBF16PS. The products of the pairs' earlier halves and those of the
-/// later halves are summed separately, from zero and in order. The two sums are added, then added
-/// to the total. Every step rounds to nearest even, reads denormals as zero and writes zero for
-/// them.
-class EmulatedTiles {
- public:
-  void zero() { memset(sums_, 0, sizeof(sums_)); }
-  void load(const float* c, std::int64_t ldc) {
-    for (int i = 0; i < 2 * kTileLines; ++i) memcpy(sums_[i], c + i * ldc, sizeof(sums_[i]));
-  }
-  void store(float* c, std::int64_t ldc) const {
-    for (int i = 0; i < 2 * kTileLines; ++i) memcpy(c + i * ldc, sums_[i], sizeof(sums_[i]));
-  }
-  void multiply(const std::uint32_t* a, const std::uint32_t* b) {
-    for (int row = 0; row < 2 * kTileLines; ++row)
-      for (int column = 0; column < 2 * kTileLines; ++column) {
-        const std::uint32_t* x = a + row * kTileLines;
-        const std::uint32_t* y = b + column / kTileLines * kTilePairs + column % kTileLines;
-        float earlier = 0, later = 0;
-        for (int pair = 0; pair < kTileLines; ++pair) {
-          const std::uint32_t p = x[pair], q = y[pair * kTileLines];
-          earlier = flushed(fmaf(number(p << 16), number(q << 16), earlier));
-          later = flushed(fmaf(number(p & 0xffff0000u), number(q & 0xffff0000u), later));
-        }
-        float& sum = sums_[row][column];
-        sum = flushed(flushed(sum) + flushed(earlier + later));
-      }
-  }
-
- private:
-  static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
-  static float number(std::uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof(x));
-    return flushed(x);
-  }
-
-  float sums_[2 * kTileLines][2 * kTileLines];
-};
 
 #if defined(__AMX_BF16__) || defined(__AMXBF16__)
 /// The thread's tiles, owned from construction to destruction.

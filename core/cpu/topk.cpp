@@ -1,13 +1,10 @@
 #include "ringlet/core/ops/topk.h"
 
 #include "ringlet/core/cpu/dispatch.h"
-#include "ringlet/core/cpu/simd.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/cpu/loops.h"
 
 namespace ringlet::cpu::RINGLET_ISA {
 namespace {
-
-constexpr std::int64_t kGrain = 1 << 14;
 
 // One line of n elements, `stride` apart, and the order of its indices.
 template <class T, bool smallest>
@@ -86,18 +83,17 @@ void run(const TopKArgs& args, std::int64_t begin, std::int64_t end) {
   }
 }
 
+template <class T>
 void topk(const TopKArgs& args, Device device) {
-  dispatch_floating("topk", args.dtype, [&]<class T>() {
-    parallel_for(device, args.outer * args.inner, kGrain / args.n + 1,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   if (args.smallest) return run<T, true>(args, begin, end);
-                   run<T, false>(args, begin, end);
-                 });
-  });
+  parallel_for(device, args.outer * args.inner, kGrain / args.n + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 if (args.smallest) return run<T, true>(args, begin, end);
+                 run<T, false>(args, begin, end);
+               });
 }
 
 }  // namespace
 
-void register_topk() { topk_kernel.set(DeviceType::cpu, topk); }
+void register_topk() { RINGLET_SET_FLOATING(topk); }
 
 }  // namespace ringlet::cpu::RINGLET_ISA

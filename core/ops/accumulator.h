@@ -1,7 +1,7 @@
 // The destination of a parameter's gradient.
 #pragma once
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ringlet/core/ops/saved.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -10,13 +10,6 @@ constinit Kernel<AttentionArgs> attention_kernel("attention");
 constinit Kernel<AttentionBackwardArgs> attention_backward_kernel("attention_backward");
 
 namespace {
-
-void check_relative_bias(const Tensor& bias, const Tensor& qkv, std::int64_t heads) {
-  check_same_device("attention", qkv, bias);
-  check_shape("attention", "relative bias", bias, {kRelativeBuckets, heads});
-  RINGLET_CHECK_EQ(bias.dtype(), parameter_dtype(qkv.dtype()),
-                   "[attention] dtype of the relative bias beside ", qkv.dtype(), " activations");
-}
 
 AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
                         const AttentionOptions& options) {
@@ -36,12 +29,13 @@ AttentionShape shape_of(const Tensor& qkv, const Tensor& cu_seqlens,
   shape.dropout = dropout_of("attention", options.dropout);
   shape.dtype = qkv.dtype();
   if (options.relative_bias) {
-    check_relative_bias(options.relative_bias, qkv, heads);
+    check_parameter("attention", "relative bias", options.relative_bias, {kRelativeBuckets, heads},
+                    qkv);
     shape.relative_bias = options.relative_bias.bytes();
   }
   if (options.sentence_ids) {
-    check_same_device("attention", qkv, options.sentence_ids);
-    check_shape("attention", "sentence ids", options.sentence_ids, {shape.sentences});
+    check_tensor("attention", "sentence ids", options.sentence_ids, {shape.sentences}, DType::i32,
+                 qkv.device());
     shape.sentence_ids = options.sentence_ids.data<std::int32_t>();
   }
   if (options.lengths) {
@@ -67,8 +61,7 @@ void check_cu_seqlens(const char* op, const Tensor& cu_seqlens, std::int64_t tok
 }
 
 void check_lengths(const char* op, const Tensor& lengths, const Tensor& cu_seqlens) {
-  check_same_device(op, lengths, cu_seqlens);
-  check_shape(op, "lengths", lengths, {cu_seqlens.numel() - 1});
+  check_tensor(op, "lengths", lengths, {cu_seqlens.numel() - 1}, DType::i32, cu_seqlens.device());
   const std::int32_t* real = lengths.data<std::int32_t>();
   const std::int32_t* at = cu_seqlens.data<std::int32_t>();
   if (lengths.device().type != DeviceType::cpu) return;
@@ -96,15 +89,14 @@ Tensor attention_backward(const Tensor& grad, const Tensor& qkv, const Tensor& l
   AttentionBackwardArgs args{};
   args.shape = shape_of(qkv, cu_seqlens, options);
   const AttentionShape& shape = args.shape;
-  check_same_device("attention", qkv, grad);
-  check_same_dtype("attention", qkv, grad);
-  check_shape("attention", "gradient", grad, {shape.tokens, shape.heads * shape.head_size});
-  check_saved("attention", "lse", lse, {shape.heads, shape.tokens}, parameter_dtype(qkv.dtype()),
-              qkv.device());
+  check_tensor("attention", "gradient", grad, {shape.tokens, shape.heads * shape.head_size},
+               qkv.dtype(), qkv.device());
+  check_parameter("attention", "lse", lse, {shape.heads, shape.tokens}, qkv);
   Tensor grad_qkv = empty_like(qkv);
   Tensor partial;
   if (grad_relative_bias) {
-    check_relative_bias(grad_relative_bias.out, qkv, shape.heads);
+    check_parameter("attention", "relative bias", grad_relative_bias.out,
+                    {kRelativeBuckets, shape.heads}, qkv);
     partial = empty({shape.sentences, shape.heads, kRelativeBuckets}, lse.dtype(), qkv.device());
     args.grad_relative_bias = grad_relative_bias.bytes();
     args.beta = grad_relative_bias.beta;

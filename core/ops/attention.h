@@ -4,11 +4,11 @@
 // Activations f32, f64 or bf16; the relative bias, its gradient and the log-sum-exp are f32 (f64).
 #pragma once
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
 #include "ringlet/core/ops/bad_input.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/core/relative_position.h"
+#include "ringlet/core/ops/relative_position.h"
 
 namespace ringlet {
 

@@ -1,7 +1,7 @@
 // The sizes of a tensor around one axis.
 #pragma once
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

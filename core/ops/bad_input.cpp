@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/bad_input.h"
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet {
 

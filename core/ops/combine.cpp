@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/combine.h"
 
+#include "ringlet/core/ops/checks.h"
+
 namespace ringlet {
 
 constinit Kernel<CombineArgs> combine_kernel("combine");
@@ -10,9 +12,7 @@ void combine(Tensor& out, std::span<const Tensor> sources, CombineOp op, double 
                 " tensors take no scale");
   std::vector<const void*> bytes;
   for (const Tensor& source : sources) {
-    check_same_device("combine", out, source);
-    check_same_dtype("combine", out, source);
-    check_shape("combine", "a source", source, out.shape());
+    check_like("combine", "a source", source, out);
     bytes.push_back(source.bytes());
   }
   if (out.numel() == 0) return;

@@ -3,9 +3,9 @@
 
 #include <span>
 
-#include "ringlet/core/device_objects.h"
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/device_objects.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/convolution.h"
 
+#include "ringlet/core/ops/checks.h"
+
 namespace ringlet {
 
 constinit Kernel<Conv2dArgs> conv2d_kernel("conv2d");
@@ -36,21 +38,13 @@ Shape output_shape(const Conv2dSizes& sizes) {
   return {sizes.batch, sizes.out_channels, sizes.out_height, sizes.out_width};
 }
 
-void check_parameter(const char* op, const char* what, const Tensor& parameter, const Tensor& x) {
-  check_same_device(op, parameter, x);
-  RINGLET_CHECK_EQ(parameter.dtype(), parameter_dtype(x.dtype()), "[", op, "] dtype of ", what);
-}
-
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
   const Conv2dSizes sizes = sizes_of("conv2d", x.shape(), weight.shape(), options);
-  check_parameter("conv2d", "the weight", weight, x);
-  if (bias) {
-    check_parameter("conv2d", "the bias", bias, x);
-    check_shape("conv2d", "the bias", bias, {sizes.out_channels});
-  }
+  check_parameter("conv2d", "the weight", weight, weight.shape(), x);
+  if (bias) check_parameter("conv2d", "the bias", bias, {sizes.out_channels}, x);
   Tensor y = empty(output_shape(sizes), x.dtype(), x.device());
   if (y.numel() > 0)
     conv2d_kernel({y.mutable_bytes(), x.bytes(), weight.bytes(), bias.bytes(), sizes, x.dtype()},
@@ -61,7 +55,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Shape& x_shape,
                              const Conv2dOptions& options) {
   const Conv2dSizes sizes = sizes_of("conv2d_backward", x_shape, weight.shape(), options);
-  check_parameter("conv2d_backward", "the weight", weight, grad);
+  check_parameter("conv2d_backward", "the weight", weight, weight.shape(), grad);
   check_shape("conv2d_backward", "grad", grad, output_shape(sizes));
   Tensor out = empty(x_shape, grad.dtype(), grad.device());
   if (out.numel() > 0)
@@ -73,12 +67,10 @@ Tensor conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Sha
 void conv2d_backward_weight(Accumulator grad_weight, const Tensor& grad, const Tensor& x,
                             const Conv2dOptions& options) {
   if (!grad_weight) return;
-  const Conv2dSizes sizes =
-      sizes_of("conv2d_backward", x.shape(), grad_weight.out.shape(), options);
-  check_parameter("conv2d_backward", "the weight's gradient", grad_weight.out, x);
-  check_same_device("conv2d_backward", grad, x);
-  check_same_dtype("conv2d_backward", grad, x);
-  check_shape("conv2d_backward", "grad", grad, output_shape(sizes));
+  const Shape& shape = grad_weight.out.shape();
+  const Conv2dSizes sizes = sizes_of("conv2d_backward", x.shape(), shape, options);
+  check_parameter("conv2d_backward", "the weight's gradient", grad_weight.out, shape, x);
+  check_tensor("conv2d_backward", "grad", grad, output_shape(sizes), x.dtype(), x.device());
   if (grad.numel() == 0) {
     if (grad_weight.beta == 0) grad_weight.out.zero_();
     return;
@@ -91,8 +83,7 @@ void conv2d_backward_weight(Accumulator grad_weight, const Tensor& grad, const T
 void conv2d_backward_bias(Accumulator grad_bias, const Tensor& grad) {
   if (!grad_bias) return;
   RINGLET_CHECK_EQ(grad.dim(), 4, "[conv2d_backward] dimensions of grad");
-  check_parameter("conv2d_backward", "the bias' gradient", grad_bias.out, grad);
-  check_shape("conv2d_backward", "the bias' gradient", grad_bias.out, {grad.size(1)});
+  check_parameter("conv2d_backward", "the bias' gradient", grad_bias.out, {grad.size(1)}, grad);
   if (grad.numel() == 0) {
     if (grad_bias.beta == 0) grad_bias.out.zero_();
     return;

@@ -3,7 +3,7 @@
 // bf16 images, f64 for f64; sums have the parameters' dtype.
 #pragma once
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
 
 namespace ringlet {

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/cosine_similarity.h"
 
-#include "ringlet/core/ops/accumulator.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -11,11 +11,8 @@ constinit Kernel<CosineSimilarityBackwardArgs> cosine_similarity_backward_kernel
 namespace {
 
 std::int64_t check_rows(const Tensor& a, const Tensor& b) {
-  check_same_device("cosine_similarity", a, b);
-  check_same_dtype("cosine_similarity", a, b);
-  RINGLET_CHECK(a.dim() > 0 && a.size(-1) > 0, "[cosine_similarity] no columns in ", a.shape());
-  check_shape("cosine_similarity", "second operand", b, a.shape());
-  return a.numel() / a.size(-1);
+  check_like("cosine_similarity", "second operand", b, a);
+  return rows_of("cosine_similarity", a);
 }
 
 }  // namespace
@@ -33,10 +30,7 @@ CosineSimilarityGradients cosine_similarity_backward(const Tensor& grad, const T
                                                      const Tensor& b, double eps, bool needs_a,
                                                      bool needs_b) {
   const std::int64_t rows = check_rows(a, b);
-  check_same_device("cosine_similarity", grad, a);
-  check_shape("cosine_similarity", "gradient", grad, {rows});
-  RINGLET_CHECK_EQ(grad.dtype(), parameter_dtype(a.dtype()),
-                   "[cosine_similarity] dtype of the gradient");
+  check_parameter("cosine_similarity", "gradient", grad, {rows}, a);
   CosineSimilarityGradients out;
   if (needs_a) out.a = empty_like(a);
   if (needs_b) out.b = empty_like(b);

@@ -3,8 +3,8 @@
 // Rows with squares that overflow (above 1.8e19 in f32) may give NaN; PyTorch gives 0.
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -1,7 +1,6 @@
 #include "ringlet/core/ops/cross_entropy.h"
 
-#include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/ops/saved.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -38,11 +37,8 @@ CrossEntropyOutput cross_entropy(const Tensor& logits, const Tensor& labels, dou
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& labels,
                               const Tensor& lse, double divisor) {
   check_arguments(logits, labels, divisor);
-  check_shape("cross_entropy_backward", "grad", grad, {});
-  check_same_dtype("cross_entropy_backward", grad, lse);
-  check_same_device("cross_entropy_backward", grad, lse);
-  check_saved("cross_entropy_backward", "lse", lse, {logits.size(0), 2},
-              parameter_dtype(logits.dtype()), logits.device());
+  check_parameter("cross_entropy_backward", "grad", grad, {}, logits);
+  check_parameter("cross_entropy_backward", "lse", lse, {logits.size(0), 2}, logits);
   Tensor out = empty_like(logits);
   if (out.numel() > 0)
     cross_entropy_backward_kernel(

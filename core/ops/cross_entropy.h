@@ -1,9 +1,9 @@
 // Cross-entropy: log_softmax and negative log-likelihood in one pass over the logits.
 #pragma once
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/bad_input.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -30,7 +30,7 @@ bool has_value(DType dtype, double value) {
   return value == std::trunc(value) && value < end && value >= (dtype == DType::u8 ? 0 : -end);
 }
 
-bool is_comparison(BinaryOp op) { return op >= BinaryOp::eq; }
+bool is_comparison(BinaryOp op) { return op >= kFirstComparison; }
 
 }  // namespace
 
@@ -49,14 +49,14 @@ const char* name(UnaryOp op) {
                                     "sign",
                                     "square",
                                     "reciprocal"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(UnaryOp::reciprocal) + 1);
+  static_assert(std::size(kNames) == static_cast<std::size_t>(kLastUnaryOp) + 1);
   return kNames[static_cast<std::size_t>(op)];
 }
 
 const char* name(BinaryOp op) {
   constexpr const char* kNames[] = {"add", "sub", "mul", "div", "pow", "maximum", "minimum",
                                     "eq",  "ne",  "lt",  "le",  "gt",  "ge"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(BinaryOp::ge) + 1);
+  static_assert(std::size(kNames) == static_cast<std::size_t>(kLastBinaryOp) + 1);
   return kNames[static_cast<std::size_t>(op)];
 }
 

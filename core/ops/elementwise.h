@@ -3,11 +3,13 @@
 // integers. Comparisons give u8 (0 or 1).
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 
+/// Values keep their numbers, and new ones go last: tests/emulated/counters.tsv names kernels by
+/// them.
 enum class UnaryOp {
   neg,
   abs,
@@ -24,7 +26,10 @@ enum class UnaryOp {
   square,
   reciprocal
 };
+inline constexpr UnaryOp kLastUnaryOp = UnaryOp::reciprocal;
+/// New functions precede the comparisons, which stay last.
 enum class BinaryOp { add, sub, mul, div, pow, maximum, minimum, eq, ne, lt, le, gt, ge };
+inline constexpr BinaryOp kFirstComparison = BinaryOp::eq, kLastBinaryOp = BinaryOp::ge;
 
 /// The function's name, for example "exp" or "add".
 const char* name(UnaryOp op);

@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/embedding.h"
 
+#include "ringlet/core/ops/checks.h"
+
 namespace ringlet {
 
 constinit Kernel<EmbeddingArgs> embedding_kernel("embedding");
@@ -16,8 +18,7 @@ void check_table(const char* what, const Tensor& table, DType dtype) {
 }
 
 void check_ids(BadInputKind kind, const Tensor& table, const Tensor& ids, std::int64_t tokens) {
-  check_same_device("embedding", table, ids);
-  check_shape("embedding", "ids", ids, {tokens});
+  check_tensor("embedding", "ids", ids, {tokens}, DType::i32, table.device());
   const std::int32_t* id = ids.data<std::int32_t>();
   if (ids.device().type != DeviceType::cpu) return;
   for (std::int64_t t = 0; t < tokens; ++t)
@@ -81,11 +82,9 @@ ResidualLayerNormOutput embedding_sum_layer_norm(const EmbeddingTables& tables,
   }
   args.columns = tables.word.size(1);
   RINGLET_CHECK(args.columns > 0, "[embedding] no columns in the word table");
-  for (const Tensor* parameter : {&weight, &bias}) {
-    check_same_device("embedding", tables.word, *parameter);
-    check_same_dtype("embedding", tables.word, *parameter);
-    check_shape("embedding", "weight or bias", *parameter, {args.columns});
-  }
+  for (const Tensor& parameter : {weight, bias})
+    check_tensor("embedding", "weight or bias", parameter, {args.columns}, tables.word.dtype(),
+                 device);
   ResidualLayerNormOutput out{empty({tokens, args.columns}, dtype, device),
                               empty({tokens, args.columns}, dtype, device),
                               empty({tokens}, weight.dtype(), device)};

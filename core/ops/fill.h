@@ -1,9 +1,9 @@
-// The kernels of fill_, arange, to and copy_ of a tensor (core/tensor.h).
+// The kernels of fill_, arange, to and copy_ of a tensor (core/tensor/tensor.h).
 #pragma once
 
-#include "ringlet/core/dtype.h"
-#include "ringlet/core/host_device.h"
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/base/dtype.h"
+#include "ringlet/core/base/host_device.h"
+#include "ringlet/core/device/kernel.h"
 
 namespace ringlet {
 

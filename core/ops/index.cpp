@@ -1,6 +1,7 @@
 #include "ringlet/core/ops/index.h"
 
 #include "ringlet/core/ops/axis_sizes.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -56,12 +57,22 @@ Tensor apart_from(const Tensor& out, const Tensor& source) {
   return source.storage() == out.storage() ? source.clone() : source;
 }
 
+/// Calls run(to, from, sizes) with the part of `out` that the index covers, and the source.
+template <class Run>
+void scatter_elements(const char* op, Tensor& out, int axis, const Tensor& index,
+                      const Tensor& source, Run run) {
+  axis = out.shape().index(axis);
+  check_tensor(op, "the source", source, index.shape(), out.dtype(), out.device());
+  const bool shorter = check_elements(op, out, axis, index);
+  Tensor to = shorter ? cut_to(out, axis, index.shape()) : out;
+  if (source.numel() > 0) run(to, apart_from(to, source), AxisSizes(source.shape(), axis));
+  if (shorter) write_corner(out, to, 0);
+}
+
 void run_scatter_add(Tensor& out, const Tensor& source, const Tensor& index, const AxisSizes& sizes,
                      std::int64_t out_n, bool whole_rows) {
-  if (source.numel() == 0) return;
-  const Tensor from = apart_from(out, source);
-  scatter_add_kernel({out.mutable_bytes(), from.bytes(), index.bytes(), sizes.outer, out_n, sizes.n,
-                      sizes.inner, whole_rows, out.dtype(), index.dtype()},
+  scatter_add_kernel({out.mutable_bytes(), source.bytes(), index.bytes(), sizes.outer, out_n,
+                      sizes.n, sizes.inner, whole_rows, out.dtype(), index.dtype()},
                      out.device());
 }
 
@@ -87,11 +98,12 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
 void index_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
   axis = out.shape().index(axis);
   check_index("index_add_", out, index);
-  check_same_dtype("index_add_", out, source);
-  check_same_device("index_add_", out, source);
   RINGLET_CHECK_EQ(index.dim(), 1, "[index_add_] dimensions of the index");
-  check_shape("index_add_", "the source", source, out.shape().with(axis, index.numel()));
-  run_scatter_add(out, source, index, AxisSizes(source.shape(), axis), out.size(axis), true);
+  check_tensor("index_add_", "the source", source, out.shape().with(axis, index.numel()),
+               out.dtype(), out.device());
+  if (source.numel() > 0)
+    run_scatter_add(out, apart_from(out, source), index, AxisSizes(source.shape(), axis),
+                    out.size(axis), true);
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
@@ -108,34 +120,20 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
 }
 
 void scatter_add_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
-  axis = out.shape().index(axis);
-  check_same_dtype("scatter_add_", out, source);
-  check_same_device("scatter_add_", out, source);
-  check_shape("scatter_add_", "the source", source, index.shape());
-  if (check_elements("scatter_add_", out, axis, index)) {
-    Tensor corner = cut_to(out, axis, index.shape());
-    scatter_add_(corner, axis, index, source);
-    return write_corner(out, corner, 0);
-  }
-  run_scatter_add(out, source, index, AxisSizes(source.shape(), axis), out.size(axis), false);
+  scatter_elements("scatter_add_", out, axis, index, source,
+                   [&](Tensor& to, const Tensor& from, const AxisSizes& sizes) {
+                     run_scatter_add(to, from, index, sizes, to.size(axis), false);
+                   });
 }
 
 void scatter_(Tensor& out, int axis, const Tensor& index, const Tensor& source) {
-  axis = out.shape().index(axis);
-  check_same_dtype("scatter_", out, source);
-  check_same_device("scatter_", out, source);
-  check_shape("scatter_", "the source", source, index.shape());
-  if (check_elements("scatter_", out, axis, index)) {
-    Tensor corner = cut_to(out, axis, index.shape());
-    scatter_(corner, axis, index, source);
-    return write_corner(out, corner, 0);
-  }
-  if (source.numel() == 0) return;
-  const AxisSizes sizes(source.shape(), axis);
-  const Tensor from = apart_from(out, source);
-  scatter_kernel({out.mutable_bytes(), from.bytes(), index.bytes(), sizes.outer, out.size(axis),
-                  sizes.n, sizes.inner, element_bytes(out), index.dtype()},
-                 out.device());
+  scatter_elements("scatter_", out, axis, index, source,
+                   [&](Tensor& to, const Tensor& from, const AxisSizes& sizes) {
+                     scatter_kernel(
+                         {to.mutable_bytes(), from.bytes(), index.bytes(), sizes.outer,
+                          to.size(axis), sizes.n, sizes.inner, element_bytes(to), index.dtype()},
+                         to.device());
+                   });
 }
 
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/layer_norm.h"
 
-#include "ringlet/core/ops/saved.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -9,29 +9,19 @@ constinit Kernel<LayerNormBackwardArgs> layer_norm_backward_kernel("layer_norm_b
 
 namespace {
 
-std::int64_t rows_of(const Tensor& x) {
-  RINGLET_CHECK(x.dim() > 0 && x.size(-1) > 0, "[layer_norm] no columns in ", x.shape());
-  return x.numel() / x.size(-1);
-}
-
-void check_parameter(const char* what, const Tensor& x, const Tensor& parameter) {
-  check_same_device("layer_norm", x, parameter);
-  check_shape("layer_norm", what, parameter, {x.size(-1)});
-  RINGLET_CHECK_EQ(parameter.dtype(), parameter_dtype(x.dtype()), "[layer_norm] dtype of ", what,
-                   " beside ", x.dtype(), " activations");
-}
+constexpr const char* kOp = "layer_norm";
 
 RowDropout row_dropout_of(const Tensor& x, const DropoutKey& key, const Tensor& positions) {
-  if (positions) check_same_device("layer_norm", x, positions);
-  return row_dropout("layer_norm", key, positions, rows_of(x));
+  if (positions) check_same_device(kOp, x, positions);
+  return row_dropout(kOp, key, positions, rows_of(kOp, x));
 }
 
 LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   LayerNormArgs args{};
-  args.rows = rows_of(x);
+  args.rows = rows_of(kOp, x);
   args.columns = x.size(-1);
-  check_parameter("weight", x, weight);
-  check_parameter("bias", x, bias);
+  check_parameter(kOp, "weight", weight, {args.columns}, x);
+  check_parameter(kOp, "bias", bias, {args.columns}, x);
   args.x = x.bytes();
   args.weight = weight.bytes();
   args.bias = bias.bytes();
@@ -44,15 +34,13 @@ LayerNormArgs arguments(const Tensor& x, const Tensor& weight, const Tensor& bia
 void run_backward(LayerNormBackwardArgs args, const Tensor& grad, const Tensor& z,
                   const Tensor& rstd, const Tensor& weight, Accumulator grad_weight,
                   Accumulator grad_bias) {
-  check_same_device("layer_norm", grad, z);
-  check_same_dtype("layer_norm", grad, z);
-  check_shape("layer_norm", "gradient", grad, z.shape());
-  check_parameter("weight", grad, weight);
-  if (grad_weight) check_parameter("gradient of weight", grad, grad_weight.out);
-  if (grad_bias) check_parameter("gradient of bias", grad, grad_bias.out);
-  args.rows = rows_of(grad);
+  check_like(kOp, "gradient", grad, z);
+  args.rows = rows_of(kOp, grad);
   args.columns = grad.size(-1);
-  check_saved("layer_norm", "rstd", rstd, {args.rows}, weight.dtype(), grad.device());
+  check_parameter(kOp, "weight", weight, {args.columns}, grad);
+  if (grad_weight) check_like(kOp, "gradient of weight", grad_weight.out, weight);
+  if (grad_bias) check_like(kOp, "gradient of bias", grad_bias.out, weight);
+  check_parameter(kOp, "rstd", rstd, {args.rows}, grad);
   Tensor partial =
       empty({layer_norm_blocks(args.rows), 2, args.columns}, weight.dtype(), grad.device());
   args.grad_weight = grad_weight.bytes();
@@ -84,7 +72,7 @@ LayerNormOutput layer_norm(const Tensor& x, const Tensor& weight, const Tensor& 
 Tensor layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean,
                            const Tensor& rstd, const Tensor& weight, bool needs_x,
                            Accumulator grad_weight, Accumulator grad_bias) {
-  check_saved("layer_norm", "mean", mean, {rows_of(x)}, parameter_dtype(x.dtype()), x.device());
+  check_parameter(kOp, "mean", mean, {rows_of(kOp, x)}, x);
   LayerNormBackwardArgs args{};
   Tensor grad_x = needs_x ? empty_like(x) : Tensor();
   args.grad_residual = needs_x ? grad_x.mutable_bytes() : nullptr;
@@ -97,9 +85,7 @@ ResidualLayerNormOutput residual_dropout_layer_norm(const Tensor& x, const Tenso
                                                     const DropoutKey& key, const Tensor& positions,
                                                     const Tensor& weight, const Tensor& bias,
                                                     double eps) {
-  check_same_device("layer_norm", x, residual);
-  check_same_dtype("layer_norm", x, residual);
-  check_shape("layer_norm", "residual", residual, x.shape());
+  check_like(kOp, "residual", residual, x);
   LayerNormArgs args = arguments(x, weight, bias, eps);
   args.dropout = row_dropout_of(x, key, positions);
   ResidualLayerNormOutput out{empty_like(x), empty_like(x),

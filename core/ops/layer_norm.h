@@ -7,7 +7,7 @@
 // the number of threads.
 #pragma once
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
 #include "ringlet/core/ops/random.h"
 

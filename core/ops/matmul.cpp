@@ -2,9 +2,9 @@
 
 #include <atomic>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/names.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -13,6 +13,8 @@ constinit Kernel<SumRowsArgs> sum_rows_kernel("sum_rows");
 constinit Kernel<GeluBackwardArgs> gelu_backward_kernel("gelu_backward");
 
 namespace {
+
+constexpr Names<MatmulPrecision, 3> kPrecisions{"matmul precision", {"highest", "high", "medium"}};
 
 std::atomic<MatmulPrecision> precision_in_use{MatmulPrecision::highest};
 
@@ -109,28 +111,13 @@ Tensor linear_layer(const char* op, const Tensor& x, const Tensor& weight, const
   return out;
 }
 
-void check_sums(const char* op, const Tensor& out, const Tensor& grad) {
-  check_same_device(op, out, grad);
-  check_shape(op, "out", out, {grad.size(-1)});
-  RINGLET_CHECK_EQ(out.dtype(), parameter_dtype(grad.dtype()), "[", op, "] dtype of out");
-}
-
 }  // namespace
 
 void set_matmul_precision(MatmulPrecision precision) { precision_in_use = precision; }
 MatmulPrecision matmul_precision() { return precision_in_use; }
 
-MatmulPrecision parse_matmul_precision(std::string_view name) {
-  for (const auto precision :
-       {MatmulPrecision::highest, MatmulPrecision::high, MatmulPrecision::medium})
-    if (name == precision_name(precision)) return precision;
-  fail_input("unknown matmul precision ", quote(name), "; expected highest, high or medium");
-}
-
-const char* precision_name(MatmulPrecision precision) {
-  constexpr const char* kNames[] = {"highest", "high", "medium"};
-  return kNames[static_cast<int>(precision)];
-}
+MatmulPrecision parse_matmul_precision(std::string_view name) { return kPrecisions.parse(name); }
+std::string_view precision_name(MatmulPrecision precision) { return kPrecisions(precision); }
 
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   Shape shape;
@@ -156,9 +143,7 @@ Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {
-  check_same_device("gelu_backward", grad, pre_activation);
-  check_same_dtype("gelu_backward", grad, pre_activation);
-  check_shape("gelu_backward", "grad", grad, pre_activation.shape());
+  check_like("gelu_backward", "grad", grad, pre_activation);
   Tensor out = empty_like(grad);
   if (out.numel() > 0)
     gelu_backward_kernel(
@@ -169,7 +154,7 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& pre_activation) {
 
 void sum_rows_into(Tensor& out, const Tensor& grad, double beta) {
   RINGLET_CHECK(grad.dim() >= 1, "[sum_rows] needs rows, not a scalar");
-  check_sums("sum_rows", out, grad);
+  check_parameter("sum_rows", "out", out, {grad.size(-1)}, grad);
   const std::int64_t n = grad.size(-1);
   if (n > 0)
     sum_rows_kernel({out.mutable_bytes(), grad.bytes(), grad.numel() / n, n, beta, grad.dtype()},
@@ -187,7 +172,7 @@ void linear_gradients_into(Accumulator weight, Accumulator bias, const Tensor& g
   }
   MatmulArgs args = plan_into(kOp, weight.out, grad, x, {.trans_a = true});
   if (bias) {
-    check_sums(kOp, bias.out, grad);
+    check_parameter(kOp, "out", bias.out, {grad.size(-1)}, grad);
     args.a_sums = bias.bytes();
     args.a_sums_beta = bias.beta;
   }

@@ -5,9 +5,9 @@
 // adds it unrounded: the two sums differ by at most 2^-8 |bias|.
 #pragma once
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/accumulator.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 
@@ -21,7 +21,7 @@ void set_matmul_precision(MatmulPrecision precision);
 MatmulPrecision matmul_precision();
 /// "highest", "high" or "medium"; InputError for others.
 MatmulPrecision parse_matmul_precision(std::string_view name);
-const char* precision_name(MatmulPrecision precision);
+std::string_view precision_name(MatmulPrecision precision);
 
 struct MatmulArgs {
   void* out;             // (batch, m, n) = op(a) op(b) + bias + beta * out

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "ringlet/core/ops/saved.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -29,8 +29,8 @@ MaxPool2dOutput max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t st
 }
 
 Tensor max_pool2d_backward(const Tensor& grad, const Tensor& indices, const Shape& x_shape) {
-  check_saved("max_pool2d_backward", "the indices", indices, grad.shape(), DType::i32,
-              grad.device());
+  check_tensor("max_pool2d_backward", "the indices", indices, grad.shape(), DType::i32,
+               grad.device());
   RINGLET_CHECK(x_shape.dim() == 4 && grad.dim() == 4 && x_shape[0] == grad.size(0) &&
                     x_shape[1] == grad.size(1),
                 "[max_pool2d_backward] grad ", grad.shape(), " of x ", x_shape);

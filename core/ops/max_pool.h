@@ -3,8 +3,8 @@
 // than any number.
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -4,8 +4,8 @@
 // 0. Its gradient is NaN; PyTorch gives 0.
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

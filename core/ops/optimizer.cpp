@@ -20,27 +20,23 @@ void check_state(const char* op, const char* what, const Tensor& param, const Te
   RINGLET_CHECK_EQ(state.numel(), param.numel(), "[", op, "] elements of ", what);
 }
 
-void check_rounded(const char* op, const Tensor& param, const Tensor& rounded) {
-  if (!rounded.defined()) return;
-  check_same_device(op, param, rounded);
-  RINGLET_CHECK(param.dtype() == DType::f32 && rounded.dtype() == DType::bf16, "[", op, "] ",
-                param.dtype(), " parameters are not rounded to ", rounded.dtype());
-  RINGLET_CHECK_EQ(rounded.numel(), param.numel(), "[", op, "] elements of rounded");
-}
-
-void check_dtype(const char* op, const Tensor& param) {
-  if (param.dtype() != DType::f32 && param.dtype() != DType::f64)
-    unsupported_dtype(op, param.dtype());
-}
-
 void check_f64(const char* op, const char* what, const Tensor& tensor, std::int64_t numel) {
   RINGLET_CHECK_EQ(tensor.dtype(), DType::f64, "[", op, "] dtype of ", what);
   RINGLET_CHECK_EQ(tensor.numel(), numel, "[", op, "] elements of ", what);
 }
 
-// `width` scalars for each segment.
-void check_scalars(const char* op, const Tensor& param, const StepScalars& scalars,
-                   std::int64_t width) {
+// The arguments that all optimizers have; `width` scalars for each segment.
+void check_step(const char* op, const Tensor& param, const Tensor& grad, const Tensor& rounded,
+                const StepScalars& scalars, std::int64_t width) {
+  if (param.dtype() != DType::f32 && param.dtype() != DType::f64)
+    unsupported_dtype(op, param.dtype());
+  check_state(op, "grad", param, grad);
+  if (rounded) {
+    check_same_device(op, param, rounded);
+    RINGLET_CHECK(param.dtype() == DType::f32 && rounded.dtype() == DType::bf16, "[", op, "] ",
+                  param.dtype(), " parameters are not rounded to ", rounded.dtype());
+    RINGLET_CHECK_EQ(rounded.numel(), param.numel(), "[", op, "] elements of rounded");
+  }
   for (const Tensor& part : {scalars.values, scalars.grad_scale, scalars.segments})
     check_same_device(op, param, part);
   RINGLET_CHECK_EQ(scalars.segments.dtype(), DType::i64, "[", op, "] dtype of segments");
@@ -78,12 +74,9 @@ std::vector<double> adamw_scalars(double lr, std::int64_t step, const AdamWConst
 
 void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
             const StepScalars& scalars, const AdamWConstants& constants, Tensor rounded) {
-  check_dtype("adamw", param);
-  check_state("adamw", "grad", param, grad);
+  check_step("adamw", param, grad, rounded, scalars, 3);
   check_state("adamw", "exp_avg", param, exp_avg);
   check_state("adamw", "exp_avg_sq", param, exp_avg_sq);
-  check_rounded("adamw", param, rounded);
-  check_scalars("adamw", param, scalars, 3);
   if (param.numel() == 0) return;
   adamw_kernel(
       {param.mutable_bytes(), grad.bytes(), exp_avg.mutable_bytes(), exp_avg_sq.mutable_bytes(),
@@ -95,14 +88,11 @@ void adamw_(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_
 
 void sgd_(Tensor& param, const Tensor& grad, Tensor& momentum_buffer, const StepScalars& scalars,
           const SGDConstants& constants, Tensor rounded) {
-  check_dtype("sgd", param);
-  check_state("sgd", "grad", param, grad);
+  check_step("sgd", param, grad, rounded, scalars, 1);
   RINGLET_CHECK_EQ(momentum_buffer.defined(), constants.momentum != 0,
                    "[sgd] a momentum buffer and momentum ", constants.momentum);
   RINGLET_CHECK(!constants.nesterov || constants.momentum != 0, "[sgd] nesterov needs momentum");
   if (momentum_buffer.defined()) check_state("sgd", "momentum_buffer", param, momentum_buffer);
-  check_rounded("sgd", param, rounded);
-  check_scalars("sgd", param, scalars, 1);
   if (param.numel() == 0) return;
   sgd_kernel({param.mutable_bytes(), grad.bytes(), momentum_buffer.mutable_bytes(),
               rounded.mutable_bytes(), param.numel(), segments_of(scalars),

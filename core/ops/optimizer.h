@@ -7,9 +7,9 @@
 
 #include <vector>
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/step_segments.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/ops/step_segments.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 
@@ -67,7 +67,7 @@ extern Kernel<SquaredNormArgs> squared_norm_kernel;
 /// norm = sqrt(sum of blocks); factor = max_norm > 0 ? min(1, max_norm / (norm + 1e-6)) : 1. With
 /// `check_finite`, a norm that is not finite has factor NaN, and block is the first that is not
 /// finite; else block is n. With `check_finite`, a NaN factor already in `out` keeps all three. The
-/// code is in core/clip.h.
+/// code is in core/ops/clip.h.
 struct ClipFactorArgs {
   double* out;           // (3): norm, factor, block
   const double* blocks;  // (n)

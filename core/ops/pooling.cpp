@@ -1,8 +1,7 @@
 #include "ringlet/core/ops/pooling.h"
 
-#include "ringlet/core/ops/accumulator.h"
 #include "ringlet/core/ops/attention.h"
-#include "ringlet/core/ops/saved.h"
+#include "ringlet/core/ops/checks.h"
 
 namespace ringlet {
 
@@ -72,7 +71,7 @@ Tensor pooling_backward(PoolingMode mode, const Tensor& grad, const Tensor& argm
                 grad.shape(), " for ", cu_seqlens.numel() - 1, " sentences");
   RINGLET_CHECK_EQ(argmax.defined(), mode == PoolingMode::max, "[pooling] argmax given, max asked");
   if (argmax) {
-    check_saved("pooling", "argmax", argmax, grad.shape(), DType::i32, grad.device());
+    check_tensor("pooling", "argmax", argmax, grad.shape(), DType::i32, grad.device());
     check_argmax(argmax, cu_seqlens);
   }
   Tensor grad_x = empty({tokens, grad.size(1)}, dtype, grad.device());

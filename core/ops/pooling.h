@@ -2,9 +2,9 @@
 // maximum. Sums and results are f32 for f32 and bf16 tokens, f64 for f64.
 #pragma once
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/bad_input.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -1,6 +1,6 @@
 #include "ringlet/core/ops/random.h"
 
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 
 namespace ringlet {
 
@@ -19,15 +19,6 @@ Tensor draw(Distribution distribution, Shape shape, double first, double second,
     random_kernel({out.mutable_bytes(), out.numel(), distribution, first, second, key, dtype},
                   device);
   return out;
-}
-
-DropoutArgs dropout_args(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
-                         const Tensor& positions) {
-  DropoutArgs args{};
-  args.rows = rows;
-  args.columns = columns;
-  args.dropout = row_dropout("dropout", key, positions, rows);
-  return args;
 }
 
 }  // namespace
@@ -61,23 +52,20 @@ Tensor dropout(const Tensor& x, const DropoutKey& key, const Tensor& positions) 
   if (positions) check_same_device("dropout", x, positions);
   const std::int64_t columns = x.size(-1);
   const std::int64_t rows = columns > 0 ? x.numel() / columns : 0;
-  DropoutArgs args = dropout_args(rows, columns, key, columns > 0 ? positions : Tensor());
+  const RowDropout drops = row_dropout("dropout", key, columns > 0 ? positions : Tensor(), rows);
   Tensor out = empty_like(x);
-  args.out = out.mutable_bytes();
-  args.in = x.bytes();
-  args.dtype = x.dtype();
-  if (out.numel() > 0) dropout_kernel(args, x.device());
+  if (out.numel() > 0)
+    dropout_kernel({out.mutable_bytes(), x.bytes(), rows, columns, drops, x.dtype()}, x.device());
   return out;
 }
 
 Tensor dropout_mask(std::int64_t rows, std::int64_t columns, const DropoutKey& key,
                     const Tensor& positions, Device device) {
   if (positions) RINGLET_CHECK_EQ(positions.device(), device, "[dropout] device of the positions");
-  DropoutArgs args = dropout_args(rows, columns, key, positions);
+  const RowDropout drops = row_dropout("dropout", key, positions, rows);
   Tensor out = empty({rows, columns}, DType::u8, device);
-  args.out = out.mutable_bytes();
-  args.dtype = DType::u8;
-  if (out.numel() > 0) dropout_mask_kernel(args, device);
+  if (out.numel() > 0)
+    dropout_mask_kernel({out.mutable_bytes(), nullptr, rows, columns, drops, DType::u8}, device);
   return out;
 }
 

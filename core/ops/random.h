@@ -1,11 +1,11 @@
-// Random tensors and dropout, counted by position (core/philox.h). Draws are the same for every
-// dtype, up to rounding, and have the same bits on every instruction set. Across C libraries the
-// last bit of normal() may differ, as it calls log, sin and cos in f64.
+// Random tensors and dropout, counted by position (core/base/philox.h). Draws are the same for
+// every dtype, up to rounding, and have the same bits on every instruction set. Across C libraries
+// the last bit of normal() may differ, as it calls log, sin and cos in f64.
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/random.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/random.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 
@@ -23,7 +23,7 @@ struct RandomArgs {
 };
 extern Kernel<RandomArgs> random_kernel;
 
-/// A DropoutKey (core/philox.h) in the form that kernels read; threshold 0 keeps all elements.
+/// A DropoutKey (core/base/philox.h) in the form that kernels read; threshold 0 keeps all elements.
 struct Dropout {
   PhiloxKey key;
   std::uint32_t threshold;

@@ -2,12 +2,13 @@
 // on the number of threads; f32 and bf16 sums are kept in f32, f64 in f64.
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 
 enum class ReduceOp : std::uint8_t { sum, mean, max, min };
+inline constexpr ReduceOp kLastReduceOp = ReduceOp::min;
 
 struct ReduceArgs {
   void* out;       // (outer, inner)

@@ -1,5 +1,7 @@
 #include "ringlet/core/ops/softmax.h"
 
+#include "ringlet/core/ops/checks.h"
+
 namespace ringlet {
 
 constinit Kernel<SoftmaxArgs> softmax_kernel("softmax");
@@ -18,9 +20,7 @@ Tensor forward(const char* op, const Tensor& x, bool log) {
 }
 
 Tensor backward(const char* op, const Tensor& grad, const Tensor& y, bool log) {
-  check_same_device(op, grad, y);
-  check_same_dtype(op, grad, y);
-  check_shape(op, "grad", grad, y.shape());
+  check_like(op, "grad", grad, y);
   RINGLET_CHECK(y.dim() > 0, "[", op, "] needs a last axis, got a scalar");
   Tensor out = empty_like(y);
   const std::int64_t columns = y.size(-1);

@@ -1,8 +1,8 @@
 // softmax and log_softmax over the last axis, and their gradients. f32, f64, or bf16 with f32 sums.
 #pragma once
 
-#include "ringlet/core/kernel.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/device/kernel.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet {
 

@@ -1,17 +1,10 @@
 // Losses: modules that turn a batch into one number, which training minimises.
 #pragma once
 
-#include "ringlet/models/batch.h"
+#include "ringlet/models/batch_runner.h"
 #include "ringlet/nn/clone.h"
 
 namespace ringlet::models {
-
-/// Runs a loss's batches elsewhere: on replicas on several devices.
-class LossRunner {
- public:
-  virtual ~LossRunner() = default;
-  virtual Variable run(const PackedBatch& batch) = 0;
-};
 
 /// A loss holds the encoder it trains and its own head, if it has one. Its value is this batch's
 /// part of the global mean: a sum over rows divided by batch.global_rows. The parts of a global
@@ -19,6 +12,7 @@ class LossRunner {
 /// ranks than a strategy sums over is refused.
 class Loss : public nn::Module {
  public:
+  bool is_loss() const override { return true; }
   /// A batch on the CPU is copied to the parameters' device first.
   Variable operator()(const PackedBatch& batch) {
     return runner_ ? runner_->run(batch) : run_here(batch);
@@ -30,7 +24,7 @@ class Loss : public nn::Module {
   /// a runner, which places its parts itself, the batch is unchanged.
   PackedBatch placed(const PackedBatch& batch);
   /// Sets the runner of this loss's batches; null: the loss runs them itself.
-  void set_runner(LossRunner* runner) { runner_ = runner; }
+  void set_runner(BatchRunner* runner) { runner_ = runner; }
   /// The fewest rows for a meaningful loss of a batch of data set `dataset` with `columns` texts a
   /// row. Negatives from other rows need two.
   virtual std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t /*columns*/) const {
@@ -54,7 +48,7 @@ class Loss : public nn::Module {
  private:
   void check_ranks(const PackedBatch& batch) const;
   PackedBatch placed_here(const PackedBatch& batch);
-  LossRunner* runner_ = nullptr;
+  BatchRunner* runner_ = nullptr;
   bool local_mean_ = false;
 };
 

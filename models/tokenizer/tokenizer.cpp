@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/pre_tokenizer.h"
 
 namespace ringlet::models {

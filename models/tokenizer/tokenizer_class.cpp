@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 
 namespace ringlet::models {

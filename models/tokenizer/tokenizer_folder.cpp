@@ -3,9 +3,9 @@
 #include <optional>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/added_token_json.h"
 #include "ringlet/models/tokenizer/json_node.h"
 #include "ringlet/models/tokenizer/post_processor_json.h"

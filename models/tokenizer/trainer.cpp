@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/pre_tokenizer.h"
 #include "ringlet/models/tokenizer/unicode.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {

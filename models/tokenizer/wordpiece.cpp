@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/unicode.h"
 
 namespace ringlet::models {

@@ -51,7 +51,7 @@ void check_case(const Oracle& oracle, const std::string& c, const std::vector<st
 
 TEST_CASE("unary functions at extremes") {
   const Oracle oracle("extremes");
-  for (int i = 0; i <= static_cast<int>(UnaryOp::reciprocal); ++i) {
+  for (int i = 0; i <= static_cast<int>(kLastUnaryOp); ++i) {
     const auto op = static_cast<UnaryOp>(i);
     if (op == UnaryOp::gelu_derivative) continue;
     // 1 - tanh^2 is as exact as 1.
@@ -68,7 +68,7 @@ TEST_CASE("binary functions at extremes") {
     for (const std::string& c : oracle.cases(name(op)))
       check_case(oracle, c, {"a", "b"}, 4,
                  [&](const auto& in) { return binary(op, in[0], in[1]); });
-  for (int i = static_cast<int>(BinaryOp::eq); i <= static_cast<int>(BinaryOp::ge); ++i) {
+  for (int i = static_cast<int>(kFirstComparison); i <= static_cast<int>(kLastBinaryOp); ++i) {
     const auto op = static_cast<BinaryOp>(i);
     const std::string c = str(name(op), ".extremes");
     check_elements(c, ringlet::binary(op, oracle.tensor(c + "/a"), oracle.tensor(c + "/b")),

@@ -92,17 +92,6 @@ TEST_CASE("gradients of dropout pass where the mask does") {
 
 namespace {
 
-// An op with a gradient of ones, in separate memory.
-struct OnesBack final : Node {
-  const std::byte** where = nullptr;
-  const char* name() const override { return "ones_back"; }
-  void backward(const Tensor& grad, Gradients& grads) override {
-    Tensor made = ones(grad.shape(), grad.dtype(), grad.device());
-    *where = made.bytes();
-    grads[0].set(std::move(made));
-  }
-};
-
 // Records the outputs of products that accumulate.
 struct Additions final : KernelObserver {
   std::vector<const void*> places;
@@ -130,8 +119,13 @@ TEST_CASE("a layer adds its input's gradient where the earlier one lies, roundin
     const Variable h = mul(x, Variable(ones({1, 1}, DType::bf16)));
     const Variable y = packed ? packed_linear(h, {weight}, {bias}) : linear(h, weight, bias);
     const std::byte* earlier = nullptr;
-    const Variable other =
-        record<OnesBack>(h.tensor().clone(), {h}, [&](OnesBack& node) { node.where = &earlier; });
+    // A gradient of ones, in separate memory.
+    const Variable other = record("ones_back", h.tensor().clone(), {h},
+                                  [&earlier](const Tensor& grad, Gradients& grads) {
+                                    Tensor made = ones(grad.shape(), grad.dtype(), grad.device());
+                                    earlier = made.bytes();
+                                    grads[0].set(std::move(made));
+                                  });
     const Variable both = mul(y, other);
     Additions seen;
     both.backward(ones({1, 2}, DType::bf16));

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using namespace ringlet;
 using namespace ringlet::bench;

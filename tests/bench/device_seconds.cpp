@@ -5,8 +5,8 @@
 #include <set>
 
 #include "ringlet/bench/ceilings.h"
-#include "ringlet/core/device_time.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/device_time.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 
 using namespace ringlet;

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 #include "ringlet/core/ops/embedding.h"
 #include "ringlet/core/ops/layer_norm.h"
 #include "ringlet/core/ops/matmul.h"

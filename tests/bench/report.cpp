@@ -7,7 +7,7 @@
 #include <string>
 
 #include "../files.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/cli/machine.h"
 
 using ringlet::bench::Measurement;

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/cli/on_device.h"
 #include "ringlet/tests/files.h"
 

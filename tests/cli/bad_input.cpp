@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/program.h"
 
 namespace fs = std::filesystem;

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/program.h"
-#include "ringlet/train/npy.h"
+#include "ringlet/tests/npy.h"
 
 namespace fs = std::filesystem;
 
@@ -30,7 +30,7 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   REQUIRE_EQ(outcome.code, 0);
   CHECK_EQ(outcome.err, "");
   CHECK_EQ(outcome.out.find("wrote 3 embeddings of 32 numbers to "), 0);
-  const ringlet::Tensor expected = ringlet::train::read_npy(folder / "e.npy");  // (3, 32)
+  const ringlet::Tensor expected = read_npy(folder / "e.npy");  // (3, 32)
   std::istringstream lines(ringlet::read_file(folder / "e.jsonl"));
   std::vector<std::string> texts;
   for (std::string line; std::getline(lines, line);) {
@@ -100,7 +100,7 @@ TEST_CASE("the default prompt of a folder goes before each line") {
                                    model.string(), "--output", output.string()};
   const auto encode = [&](const std::string& texts) {
     REQUIRE_EQ(run(command, {.input = texts}).code, 0);
-    return ringlet::train::read_npy(output).to_vector();
+    return read_npy(output).to_vector();
   };
   const auto expected = encode("query: a dog\nquery: two cats\n");
   ringlet::write_file(

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 

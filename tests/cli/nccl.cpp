@@ -5,8 +5,8 @@
 #include <chrono>
 #include <csignal>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 

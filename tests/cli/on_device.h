@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/tests/device.h"
 
 /// The program `ringlet`: of this build, or the one in RINGLET_TEST_PROGRAM.

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 /// A port without a listener on this host, like the next one. It lies below the ephemeral range, so
 /// that a connection of another test does not take it.

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "ringlet/comm/launcher/cores.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/ports.h"
 #include "ringlet/tests/cli/program.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/tests/cli/program.h"
 
 TEST_SUITE_BEGIN("host");

@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
+#include "ringlet/tests/npy.h"
 #include "ringlet/train/checkpoint.h"
-#include "ringlet/train/npy.h"
 
 namespace fs = std::filesystem;
 
@@ -103,7 +103,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
                  {.input = "A dog runs.\n\nA dog runs."})
                  .code,
              0);
-  const ringlet::Tensor e = ringlet::train::read_npy(embeddings);
+  const ringlet::Tensor e = read_npy(embeddings);
   CHECK_EQ(e.shape(), ringlet::Shape{3, 128});
   CHECK_EQ(e[0].to_vector(), e[2].to_vector());  // and the empty line keeps its place
   ringlet::write_file(folder / "pairs.csv", "a dog runs,a dog runs,5\na dog runs,a man sings,0\n");
@@ -123,9 +123,9 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
                0);
     return column(folder / steps / "metrics.jsonl", "sts-dev_spearman_cosine").back();
   };
-  // Random weights already score 0.797 by the words that both sentences share. A first step with
-  // rate 0 gives that score. 100 steps reach 0.8525; the test requires half of the gain.
-  CHECK(score("100") > score("1") + 0.028);
+  // Random weights already score 0.779 by the words that both sentences share. A first step with
+  // rate 0 gives that score. 100 steps reach 0.866; the test requires half of the gain.
+  CHECK(score("100") > score("1") + 0.043);
 }
 
 TEST_CASE("activations in bf16 train other bits, and what is written is f32 all the same") {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 
 inline std::vector<std::string> tiny_training(const std::filesystem::path& output, int steps,
                                               const std::vector<std::string>& more = {}) {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "ringlet/comm/stores/socket.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/tests/cli/background.h"
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"

@@ -12,7 +12,7 @@ TEST_SUITE_BEGIN("host");
 using namespace ringlet::comm;
 
 TEST_CASE("the first cause counts, from any rank") {
-  const auto alarm = make_local_alarm();
+  const auto alarm = make_alarm();
   CHECK(!alarm->raised());
   CHECK(alarm->cause().empty());
   std::vector<std::thread> threads;
@@ -26,7 +26,7 @@ TEST_CASE("the first cause counts, from any rank") {
 }
 
 TEST_CASE("a forked alarm is heard by parent and child; long causes are cut") {
-  const auto alarm = make_forked_alarm();
+  const auto alarm = make_alarm();
   const pid_t child = fork();
   if (child == 0) {
     alarm->raise("from the child" + std::string(5000, '.'));

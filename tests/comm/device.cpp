@@ -5,7 +5,7 @@
 
 #include "ranks.h"
 #include "ringlet/comm/together.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 
 using namespace ringlet;

@@ -16,14 +16,15 @@ Value in_order(int size) {
 }  // namespace
 
 TEST_CASE("three ranks, step by step") {
-  CHECK(direct_reduce_scatter(1, 3) ==
+  CHECK(make_schedule(Op::reduce_scatter, Algorithm::direct, 1, 3) ==
         Schedule{{{{2, 2}, {0, 0}}, {{2, 1}, {0, 1}}, Then::add_all}});
-  CHECK(direct_all_gather(1, 3) == Schedule{{{{2, 1}, {0, 1}}, {{2, 2}, {0, 0}}, Then::copy}});
+  CHECK(make_schedule(Op::all_gather, Algorithm::direct, 1, 3) ==
+        Schedule{{{{2, 1}, {0, 1}}, {{2, 2}, {0, 0}}, Then::copy}});
 }
 
 TEST_CASE("direct reduce-scatter: piece r is whole at rank r, in rank order, after one step") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, direct_reduce_scatter);
+    const auto schedules = schedules_of_all(size, Op::reduce_scatter, Algorithm::direct);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       CHECK(values[rank][rank] == in_order(size));
@@ -35,7 +36,7 @@ TEST_CASE("direct reduce-scatter: piece r is whole at rank r, in rank order, aft
 
 TEST_CASE("direct all-reduce: two steps, 2 (n - 1) / n of the buffer, in rank order everywhere") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, direct_all_reduce);
+    const auto schedules = schedules_of_all(size, Op::all_reduce, Algorithm::direct);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       for (const Value& value : values[rank]) CHECK(value == in_order(size));
@@ -47,7 +48,7 @@ TEST_CASE("direct all-reduce: two steps, 2 (n - 1) / n of the buffer, in rank or
 
 TEST_CASE("direct all-gather: one step") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, direct_all_gather);
+    const auto schedules = schedules_of_all(size, Op::all_gather, Algorithm::direct);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       for (int piece = 0; piece < size; ++piece)
@@ -60,8 +61,7 @@ TEST_CASE("direct all-gather: one step") {
 TEST_CASE("direct broadcast: the root sends all there is to each") {
   for (int size = 1; size <= 6; ++size)
     for (int root = 0; root < size; ++root) {
-      const auto schedules =
-          schedules_of_all(size, [&](int rank, int n) { return direct_broadcast(rank, n, root); });
+      const auto schedules = schedules_of_all(size, Op::broadcast, Algorithm::direct, root);
       const Values values = simulate(schedules, own_contributions(size, 1));
       for (int rank = 0; rank < size; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
@@ -76,7 +76,8 @@ TEST_CASE("unequal and empty pieces: a rank sends all but its own, then its own 
   const Pieces pieces = {{0, 5}, {5, 0}, {5, 1}};
   for (int rank = 0; rank < 3; ++rank) {
     const std::int64_t own = pieces[static_cast<std::size_t>(rank)].count;
-    CHECK(elements_sent(direct_all_reduce(rank, 3), pieces) == 6 - own + 2 * own);
+    CHECK(elements_sent(make_schedule(Op::all_reduce, Algorithm::direct, rank, 3), pieces) ==
+          6 - own + 2 * own);
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/tests/comm/environment.h"
 
 TEST_SUITE_BEGIN("host");

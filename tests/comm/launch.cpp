@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "ranks.h"
+#include "ringlet/comm/launch_processes.h"
 #include "ringlet/comm/membership.h"
 
 using namespace ringlet;
@@ -68,6 +69,22 @@ TEST_CASE("bad input stays bad input") {
                            },
                            2),
                        "rank 1: no such file", InputError);
+  // The alarm cuts a long cause.
+  CHECK_THROWS_AS(launch([](const Group&) { fail_input(std::string(5000, '.')); }, 2), InputError);
+}
+
+TEST_CASE("a full store does not hide the first failure") {
+  const std::function<void(const Group&)> nothing;
+  const GroupOptions options;
+  const Launch full{nothing, 1, options};
+  for (std::size_t nbytes = std::size_t{64} << 20; nbytes > 0; nbytes /= 2) {
+    try {
+      full.store->set(str(nbytes), std::string(nbytes, '.'));
+    } catch (const Error&) {  // half as many may still fit
+    }
+  }
+  full.record(0, "the disk is full", false);
+  CHECK_THROWS_WITH_AS(full.rethrow(), "rank 0: the disk is full", Error);
 }
 
 TEST_CASE("ranks that call different collectives say what each of them called") {
@@ -162,14 +179,13 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
   for (const TransportKind kind : transports()) {
     if (kind == TransportKind::nccl) continue;  // its ranks meet over one of the other transports
     const auto store = make_memory_store();
-    const auto alarm = make_local_alarm();
+    const auto alarm = make_alarm();
     std::promise<std::string> said;
     const std::shared_future<std::string> message = said.get_future().share();
     const auto rank_main = [&](int rank) {
       const Membership member{store, alarm, rank, 3, std::chrono::seconds(1), "world"};
-      const auto transport = kind == TransportKind::thread ? make_thread_transport(member)
-                             : kind == TransportKind::shm  ? make_shm_transport(member)
-                                                           : make_gloo_transport(member);
+      TransportKind chosen = kind;
+      const auto transport = make_transport(chosen, member);
       const Tensor x = zeros({4});
       const Transmission all{1, 0, x.nbytes()};
       transport->begin({.sequence = 1, .count = 4, .op = Op::broadcast, .dtype = DType::f32}, x);
@@ -198,10 +214,37 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
   }
 }
 
+TEST_CASE("a rank of this thread that failed while it read keeps no other one waiting") {
+  const auto store = make_memory_store();
+  const auto alarm = make_alarm();
+  const auto make = [&](int rank) {
+    return make_thread_transport({store, alarm, rank, 2, std::chrono::seconds(5), "world"});
+  };
+  auto making = std::async(std::launch::async, make, 1);
+  const auto sender = make(0), reader = making.get();
+  const Tensor x = zeros({4});
+  for (const auto& rank : {sender.get(), reader.get()})
+    rank->begin({.sequence = 1, .count = 4, .op = Op::broadcast, .dtype = DType::f32}, x);
+  const Transmission there{1, 0, x.nbytes()}, here{0, 0, x.nbytes()};
+  const auto time_to_abandon = [&] {
+    const auto start = Clock::now();
+    sender->abandon();
+    return Clock::now() - start;
+  };
+  for (int step = 0; step < 2; ++step) sender->send(std::span(&there, 1));
+  reader->receive(std::span(&here, 1), false);
+  reader->stop_reading();
+  CHECK(time_to_abandon() < std::chrono::seconds(1));
+  reader->release();
+  alarm->raise("over");
+  CHECK_THROWS_WITH_AS(reader->receive(std::span(&here, 1), false), "over", Error);
+  CHECK(time_to_abandon() < std::chrono::seconds(1));
+}
+
 TEST_CASE("a rank that never joins is named, too") {
   const auto store = make_memory_store();
   CHECK_THROWS_WITH_AS(
-      Group(store, make_local_alarm(), 0, 2, {.timeout = std::chrono::milliseconds(150)}),
+      Group(store, make_alarm(), 0, 2, {.timeout = std::chrono::milliseconds(150)}),
       "[group] world: rank 0 waited 0.15 s for rank 1 of 2 ranks", Error);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <future>
 #include <iostream>
 #include <optional>
 #include <set>
@@ -15,8 +16,8 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/output.h"
 #include "ringlet/comm/launcher/process.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 
 TEST_SUITE_BEGIN("host");
@@ -104,6 +105,23 @@ TEST_CASE("a signal reaches the whole group, and its end is told") {
   CHECK_EQ(wait_for(process), 128 + SIGTERM);
   CHECK_EQ(process.how_it_ended(), "was killed by SIGTERM");
   CHECK_FALSE(process.exit_code() == std::nullopt);  // a second call is allowed
+}
+
+TEST_CASE("all children of the process are killed, also those of other threads") {
+  std::promise<pid_t> started;
+  std::promise<void> killed;
+  std::thread other([&] {
+    const pid_t child = fork();
+    if (child == 0)
+      while (true) pause();
+    started.set_value(child);
+    killed.get_future().wait();  // its children would become those of another thread
+  });
+  const pid_t child = started.get_future().get();
+  kill_children();
+  killed.set_value();
+  other.join();
+  CHECK_EQ(kill(child, 0), -1);
 }
 
 TEST_CASE("a program that is not there is named") {

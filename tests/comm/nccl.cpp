@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "ranks.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/cuda/nccl_library.h"
 #include "ringlet/tests/comm/environment.h"
 #include "ringlet/tests/fake_nccl.h"

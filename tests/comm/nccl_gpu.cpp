@@ -4,9 +4,9 @@
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/tests/device.h"
 #include "ringlet/tests/emulated/emulated.h"
@@ -48,7 +48,7 @@ struct OneRank {
   }
 
   std::uint64_t sequence = 0;
-  Membership member{make_memory_store(), make_local_alarm(), 0, 1, std::chrono::seconds(60), "one"};
+  Membership member{make_memory_store(), make_alarm(), 0, 1, std::chrono::seconds(60), "one"};
   std::unique_ptr<Transport> host = make_thread_transport(member);
   std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host, TransportKind::thread);
 };

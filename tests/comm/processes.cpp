@@ -88,8 +88,8 @@ TEST_CASE("automatic is shm among processes of one host, thread among threads") 
   for (const Ranks ranks : {Ranks::threads, Ranks::processes})
     launch(
         [&](const Group& group) {
-          RINGLET_CHECK_EQ(name(group.options().transport),
-                           ranks == Ranks::threads ? "thread" : "shm", "transport");
+          RINGLET_CHECK_EQ(name(group.transport({})), ranks == Ranks::threads ? "thread" : "shm",
+                           "transport");
         },
         2, {.ranks = ranks});
   CHECK_THROWS_WITH_AS(

@@ -28,8 +28,8 @@
 #include "ringlet/comm/host.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::comm;
@@ -64,7 +64,7 @@ void add_up() {
   world.all_reduce(sum).wait();
   const std::vector<float> values = sum.to_vector<float>();
   std::cout << "rank " << world.rank() << ": the sum is " << values[0] << " over " << values[1]
-            << ", " << name(world.options().transport) << ", " << Device::best() << " with "
+            << ", " << name(world.transport({})) << ", " << Device::best() << " with "
             << threads_per_device() << " threads" << std::endl;
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/tests/device.h"
 
 namespace ringlet::comm {

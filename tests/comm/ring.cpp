@@ -18,15 +18,15 @@ Value around(int piece, int size) {
 
 TEST_CASE("three ranks, step by step") {
   // Rank 0 sends to rank 1 and receives from rank 2.
-  CHECK(ring_reduce_scatter(0, 3) ==
+  CHECK(make_schedule(Op::reduce_scatter, Algorithm::ring, 0, 3) ==
         Schedule{{{{1, 2}}, {{2, 1}}, Then::add}, {{{1, 1}}, {{2, 0}}, Then::add}});
-  CHECK(ring_all_gather(0, 3) ==
+  CHECK(make_schedule(Op::all_gather, Algorithm::ring, 0, 3) ==
         Schedule{{{{1, 0}}, {{2, 2}}, Then::copy}, {{{1, 2}}, {{2, 1}}, Then::copy}});
 }
 
 TEST_CASE("ring reduce-scatter: piece r is whole at rank r after n - 1 steps") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, ring_reduce_scatter);
+    const auto schedules = schedules_of_all(size, Op::reduce_scatter, Algorithm::ring);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       CHECK(values[rank][rank] == around(static_cast<int>(rank), size));
@@ -38,7 +38,7 @@ TEST_CASE("ring reduce-scatter: piece r is whole at rank r after n - 1 steps") {
 
 TEST_CASE("ring all-gather: every rank has every owner's piece after n - 1 steps") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, ring_all_gather);
+    const auto schedules = schedules_of_all(size, Op::all_gather, Algorithm::ring);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       for (int piece = 0; piece < size; ++piece)
@@ -52,7 +52,7 @@ TEST_CASE("ring all-gather: every rank has every owner's piece after n - 1 steps
 TEST_CASE(
     "ring all-reduce: 2 (n - 1) steps, 2 (n - 1) / n of the buffer, the same sum everywhere") {
   for (int size = 1; size <= 6; ++size) {
-    const auto schedules = schedules_of_all(size, ring_all_reduce);
+    const auto schedules = schedules_of_all(size, Op::all_reduce, Algorithm::ring);
     const Values values = simulate(schedules, own_contributions(size, size));
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       for (int piece = 0; piece < size; ++piece)
@@ -68,15 +68,15 @@ TEST_CASE("with pieces of unequal size each link still carries every piece but o
   for (int rank = 0; rank < 3; ++rank) {
     const std::int64_t not_added = pieces[static_cast<std::size_t>(rank)].count;
     const std::int64_t not_spread = pieces[static_cast<std::size_t>((rank + 1) % 3)].count;
-    CHECK(elements_sent(ring_all_reduce(rank, 3), pieces) == 6 - not_added + 6 - not_spread);
+    CHECK(elements_sent(make_schedule(Op::all_reduce, Algorithm::ring, rank, 3), pieces) ==
+          6 - not_added + 6 - not_spread);
   }
 }
 
 TEST_CASE("ring broadcast: pieces follow each other down the chain") {
   for (int size = 1; size <= 6; ++size)
     for (int root = 0; root < size; ++root) {
-      const auto schedules =
-          schedules_of_all(size, [&](int rank, int n) { return ring_broadcast(rank, n, root); });
+      const auto schedules = schedules_of_all(size, Op::broadcast, Algorithm::ring, root);
       const Values values = simulate(schedules, own_contributions(size, size));
       for (int rank = 0; rank < size; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
@@ -92,7 +92,7 @@ TEST_CASE("a barrier tells every rank of every other in ceil(log2 n) steps") {
   for (int size = 1; size <= 9; ++size) {
     std::size_t steps = 0;
     while ((1 << steps) < size) ++steps;
-    const auto schedules = schedules_of_all(size, barrier_schedule);
+    const auto schedules = schedules_of_all(size, Op::barrier, Algorithm::ring);
     std::vector<Value> heard;  // by each rank: ranks that it knows of
     for (int rank = 0; rank < size; ++rank) heard.push_back({rank});
     for (std::size_t step = 0; step < steps; ++step) {

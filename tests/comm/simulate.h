@@ -13,11 +13,11 @@ namespace ringlet::comm {
 using Value = std::vector<int>;
 using Values = std::vector<std::vector<Value>>;  // [rank][piece]
 
-/// The result of `make(rank, size)` for each rank.
-template <class Make>
-std::vector<Schedule> schedules_of_all(int size, Make make) {
+/// The schedule of each rank.
+inline std::vector<Schedule> schedules_of_all(int size, Op op, Algorithm algorithm, int root = 0) {
   std::vector<Schedule> schedules;
-  for (int rank = 0; rank < size; ++rank) schedules.push_back(make(rank, size));
+  for (int rank = 0; rank < size; ++rank)
+    schedules.push_back(make_schedule(op, algorithm, rank, size, root));
   return schedules;
 }
 

@@ -12,7 +12,7 @@
 
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 TEST_SUITE_BEGIN("host");
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "ringlet/comm/stores/tcp_protocol.h"
 #include "tcp_job.h"
 
 TEST_SUITE_BEGIN("host");
@@ -12,6 +13,20 @@ TEST_SUITE_BEGIN("host");
 using namespace ringlet;
 using namespace ringlet::comm;
 using namespace std::chrono_literals;
+
+namespace {
+
+/// A client that speaks the protocol itself.
+Socket join(const Job& job, const std::string& name) {
+  const auto deadline = Clock::now() + 5s;
+  Socket socket = connect_to_store("127.0.0.1", job.server->port(), job.token, 5s);
+  send_until(socket, encode({.type = StoreVerb::join, .key = "world", .value = name}), deadline);
+  const std::string done = encode({.type = StoreVerb::done});
+  CHECK(receive_exactly(socket, done.size(), deadline) == done);
+  return socket;
+}
+
+}  // namespace
 
 TEST_CASE("an exception that ends a rank is no goodbye") {
   const Job job;
@@ -105,6 +120,48 @@ TEST_CASE("keys and values have a largest size") {
   CHECK_THROWS_AS(client.set("key", std::string((1 << 20) + 1, 'v')), Error);
   client.set(std::string(4096, 'k'), std::string(1 << 20, 'v'));
   CHECK_EQ(client.get(std::string(4096, 'k'), 1s).size(), 1 << 20);
+}
+
+TEST_CASE("a scope's values have a largest size") {
+  const Job job;
+  TcpStore client(job.options("rank 0"));
+  const std::string value((1 << 20) - 3, 'v');
+  for (int i = 0; i < 256; ++i) client.set(str(100 + i), value);
+  CHECK_THROWS_WITH_AS(client.set("key", ""), "[store] the store is full: 268435456 bytes", Error);
+  CHECK_THROWS_AS(client.get("key", 0ms), Error);
+  client.set("100", "");  // a shorter value makes room
+  client.set("key", "value");
+  CHECK_EQ(client.get("key", 1s), "value");
+}
+
+TEST_CASE("a client that does not read its answers is lost") {
+  const Job job;
+  TcpStore client(job.options("rank 0"));
+  client.set("key", std::string(1 << 20, 'v'));
+  const Socket deaf = join(job, "rank 1");
+  for (int i = 0; i < 200; ++i)
+    send_until(deaf, encode({.type = StoreVerb::get, .key = "key"}), Clock::now() + 1s);
+  CHECK(time_to_alarm(client) < 5s);
+  CHECK_EQ(client.cause(), "rank 1 does not read what it asked for");
+}
+
+TEST_CASE("a get that timed out is not answered later") {
+  const Job job;
+  TcpStore client(job.options("rank 0"));
+  const Socket other = join(job, "rank 1");
+  const auto get = [&](std::uint64_t id, std::int64_t number) {
+    const std::string bytes =
+        encode({.type = StoreVerb::get, .id = id, .number = number, .key = "key"});
+    send_until(other, bytes, Clock::now() + 1s);
+  };
+  for (std::uint64_t id = 1; id < 5; ++id) get(id, 0);
+  get(5, 10'000);
+  send_until(other, encode({.type = StoreVerb::add, .id = 6}), Clock::now() + 1s);
+  const std::string counted = encode({.type = StoreVerb::done, .id = 6});
+  CHECK(receive_exactly(other, counted.size(), Clock::now() + 5s) == counted);
+  client.set("key", "value");
+  const std::string only = encode({.type = StoreVerb::done, .id = 5, .value = "value"});
+  CHECK(receive_exactly(other, only.size(), Clock::now() + 5s) == only);
 }
 
 TEST_CASE("a server that cannot go on says why") {

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/comm/environment.h"
 #include "ringlet/tests/files.h"
 

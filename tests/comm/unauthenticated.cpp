@@ -16,7 +16,7 @@
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "ringlet/comm/stores/tcp_server.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 TEST_SUITE_BEGIN("host");
 
@@ -274,6 +274,39 @@ TEST_CASE("connections without the token delay no rank") {
   };
   for (int i = 0; i < 200 && alive() > 256; ++i) std::this_thread::sleep_for(10ms);
   CHECK(alive() <= 256);
+}
+
+TEST_CASE("without descriptors connections wait, not the ranks") {
+  const Token token = Token::random();
+  const TcpStoreServer server({.token = token});
+  TcpStore client({.port = server.port(), .token = token});
+  const Socket idle = knock(server.port());
+  client.add("counter", 1);  // the server has accepted it
+  Socket one(dup(0)), another(dup(0));
+  const int next = dup(0);
+  close(next);
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit no_more{static_cast<rlim_t>(next), before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &no_more) == 0);
+
+  one.close();
+  const Socket greeted = knock(server.port());  // the server gets a descriptor from the idle one
+  const bool made_room = listen_to(idle, 2s).closed;
+  send_some(greeted, hello_signed_with(token));
+  const std::string challenge = receive_exactly(greeted, kChallenge, Clock::now() + 2s);
+  another.close();
+  const Socket waiting = knock(server.port());
+  const auto begin = Clock::now();
+  for (int i = 0; i < 100; ++i) client.add("counter", 1);
+  const auto took = Clock::now() - begin;
+
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(made_room);
+  CHECK_EQ(challenge.size(), kChallenge);
+  CHECK(took < 500ms);
+  send_some(waiting, "no hello");
+  CHECK(listen_to(waiting, 2s).closed);
 }
 
 TEST_SUITE_END();

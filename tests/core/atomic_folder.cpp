@@ -1,4 +1,4 @@
-#include "ringlet/core/atomic_folder.h"
+#include "ringlet/core/io/atomic_folder.h"
 
 #include <doctest/doctest.h>
 #include <sys/syscall.h>
@@ -11,8 +11,8 @@
 
 #include "../files.h"
 #include "refused_calls.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 
 using namespace ringlet;
 namespace fs = std::filesystem;

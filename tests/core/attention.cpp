@@ -9,7 +9,7 @@
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 using Ids = std::vector<std::int32_t>;

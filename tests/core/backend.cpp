@@ -1,9 +1,9 @@
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 #include <doctest/doctest.h>
 
 #include "fake_backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using namespace ringlet;
 

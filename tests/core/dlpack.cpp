@@ -1,4 +1,4 @@
-#include "ringlet/core/dlpack.h"
+#include "ringlet/core/tensor/dlpack.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "ringlet/core/eigen.h"
+#include "ringlet/core/tensor/eigen.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include "../device.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 using Ids = std::vector<std::int32_t>;

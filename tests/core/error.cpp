@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using namespace ringlet;
 

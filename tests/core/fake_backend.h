@@ -1,7 +1,7 @@
 // A CUDA backend of host memory, for programs without CUDA.
 #pragma once
 
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet {
 

@@ -1,9 +1,9 @@
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 
 #include <doctest/doctest.h>
 #include <string>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/tests/files.h"
 
 using namespace ringlet;

@@ -1,4 +1,4 @@
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 #include <doctest/doctest.h>
 

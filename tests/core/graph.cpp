@@ -1,4 +1,4 @@
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 
 #include <doctest/doctest.h>
 
@@ -12,11 +12,11 @@
 #include "../delayed_device.h"
 #include "../device.h"
 #include "fake_backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/host_copy.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/host_copy.h"
+#include "ringlet/core/tensor/tensor.h"
 
 using namespace ringlet;
 

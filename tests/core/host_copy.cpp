@@ -1,4 +1,4 @@
-#include "ringlet/core/host_copy.h"
+#include "ringlet/core/tensor/host_copy.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 
 #include "../delayed_device.h"
 #include "../device.h"
-#include "ringlet/core/device_time.h"
+#include "ringlet/core/device/device_time.h"
 
 using namespace ringlet;
 

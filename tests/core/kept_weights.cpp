@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "../device.h"
-#include "ringlet/core/dlpack.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/ops/optimizer.h"
 #include "ringlet/core/ops/random.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/tensor/dlpack.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 using Floats = std::vector<float>;

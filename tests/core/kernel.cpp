@@ -1,13 +1,13 @@
-#include "ringlet/core/kernel.h"
+#include "ringlet/core/device/kernel.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
+#include "ringlet/core/device/wait_observer.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/core/wait_observer.h"
 
 using namespace ringlet;
 

@@ -7,7 +7,7 @@
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <fstream>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 
 using namespace ringlet;
 

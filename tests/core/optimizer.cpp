@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "../oracle.h"
-#include "ringlet/core/clip.h"
+#include "ringlet/core/ops/clip.h"
 #include "ringlet/core/ops/elementwise.h"
 
 using namespace ringlet;
@@ -207,7 +207,7 @@ TEST_CASE("behind a factor that is none every other is, until it is written anew
   CHECK(clip(false) == std::vector<double>{5, 1, 2});
 }
 
-TEST_CASE("a norm adds its blocks in the order of core/clip.h, however many there are") {
+TEST_CASE("a norm adds its blocks in the order of core/ops/clip.h, however many there are") {
   for (const std::int64_t n : {1, 5, 1023, 1024, 1025, 27000}) {
     CAPTURE(n);
     const std::vector<double> blocks = scale(wave(n, 1).to(DType::f64), 1e3).to_vector<double>();

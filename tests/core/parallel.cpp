@@ -1,4 +1,4 @@
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "../device.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/processors.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/threads/processors.h"
 
 using namespace ringlet;
 

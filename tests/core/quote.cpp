@@ -1,4 +1,4 @@
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 
 #include <doctest/doctest.h>
 

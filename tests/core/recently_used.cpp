@@ -1,4 +1,4 @@
-#include "ringlet/core/recently_used.h"
+#include "ringlet/core/base/recently_used.h"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 
 #include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 

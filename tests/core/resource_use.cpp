@@ -1,4 +1,4 @@
-#include "ringlet/core/resource_use.h"
+#include "ringlet/core/cpu/resource_use.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "ringlet/core/cpu/pages.h"
-#include "ringlet/core/tensor.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/tensor/tensor.h"
+#include "ringlet/core/threads/thread.h"
 
 using namespace ringlet;
 

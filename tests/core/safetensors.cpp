@@ -1,4 +1,4 @@
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/safetensors.h"
 
 #include "../files.h"
 #include "../oracle.h"

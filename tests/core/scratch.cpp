@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using ringlet::cpu::Scratch;
 using ringlet::cpu::scratch_bytes;

@@ -1,4 +1,4 @@
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Sidecars of a storage: other forms of its bytes, evicted when it is written.
-#include "ringlet/core/storage.h"
+#include "ringlet/core/tensor/storage.h"
 
 #include <doctest/doctest.h>
 

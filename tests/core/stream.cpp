@@ -1,4 +1,4 @@
-#include "ringlet/core/stream.h"
+#include "ringlet/core/device/stream.h"
 
 #include <doctest/doctest.h>
 

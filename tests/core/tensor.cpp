@@ -1,4 +1,4 @@
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "../device.h"
-#include "ringlet/core/backend.h"
 #include "ringlet/core/cpu/pages.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/reduce.h"
 

@@ -1,6 +1,7 @@
 // Products of bf16 tiles without AMX: packing, planes and blocks are the unit's, the tiles are
 // emulated.
 #define RINGLET_ISA emulated
+#include "emulated_tiles.h"
 #include "ringlet/core/cpu/gemm_tiles.h"
 #undef RINGLET_ISA
 
@@ -38,8 +39,12 @@ Tensor multiply(const Tensor& a, const Tensor& b, MatmulOptions options) {
   Tensor out = empty({m, n});
   const Copy copy{out.mutable_data<float>(), n};
   cpu::emulated::multiply_blocked<cpu::emulated::TileKernel<EmulatedTiles, planes>>(
-      Device{}, m, n, k, 1, {a.bytes(), a.dtype(), a.size(1), options.trans_a},
-      {b.bytes(), b.dtype(), b.size(1), options.trans_b}, {copy_block, &copy});
+      Device{}, {m,
+                 n,
+                 k,
+                 {a.bytes(), a.dtype(), a.size(1), options.trans_a},
+                 {b.bytes(), b.dtype(), b.size(1), options.trans_b},
+                 {copy_block, &copy}});
   return out;
 }
 

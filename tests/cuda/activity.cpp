@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/cuda/cupti.h"
 
 using namespace ringlet;

@@ -5,7 +5,7 @@
 #include "all_reduce_pieces.h"
 #include "all_reduce_reference.h"
 #include "on_gpu.h"
-#include "ringlet/core/graph.h"
+#include "ringlet/core/device/graph.h"
 #include "ringlet/cuda/virtual_ranks.h"
 
 using namespace ringlet;

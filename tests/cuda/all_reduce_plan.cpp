@@ -62,7 +62,8 @@ TEST_CASE(
     const auto plan = plan_all_reduce(Route::ring, edges_of(1000, ranks), 2, 16, 64);
     CHECK(plan.slots() == ranks - 2);
     for (int rank = 0; rank < ranks; ++rank) {
-      const comm::Schedule schedule = comm::ring_all_reduce(rank, ranks);
+      const comm::Schedule schedule =
+          comm::make_schedule(comm::Op::all_reduce, comm::Algorithm::ring, rank, ranks);
       REQUIRE(plan.ring_steps() == static_cast<int>(schedule.size()));
       for (int step = 0; step < plan.ring_steps(); ++step) {
         const RingStep now = plan.ring_step(rank, step);

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/cuda/attention_bias.h"
 #include "warp_emulation.h"
 

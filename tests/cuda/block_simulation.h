@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::cuda {
 

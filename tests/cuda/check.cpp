@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/cuda/launch.h"
 
 using namespace ringlet;

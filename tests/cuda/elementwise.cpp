@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::cuda {
 namespace {

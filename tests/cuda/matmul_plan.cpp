@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "matmul_host.h"
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 using namespace ringlet;
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "on_gpu.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/ops/elementwise.h"
 
 using namespace ringlet;

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ringlet/core/device.h"
+#include "ringlet/core/device/device.h"
 
 namespace ringlet {
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "ringlet/core/dtype.h"
+#include "ringlet/core/base/dtype.h"
 #include "ringlet/cuda/warp.h"
 
 namespace ringlet::cuda {

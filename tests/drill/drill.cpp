@@ -8,10 +8,9 @@
 
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/signals.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/cli/exit_code.h"
-#include "ringlet/train/cli/of_option.h"
-#include "ringlet/train/cli/seed.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/data/hash.h"
 #include "trial.h"
 

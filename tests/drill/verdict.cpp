@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <sstream>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/checkpoint.h"
 #include "trial.h"
 

@@ -19,7 +19,7 @@ PRECOMPILED = {
     "mutex": "mutex|lock_guard|unique_lock|once_flag", "optional": "optional|nullopt", "span": "span",
     "string": "string|u32string|to_string", "thread": "thread|this_thread", "vector": "vector",
 }
-OPT_IN = "ringlet/core/eigen.h"  # no other header includes it
+OPT_IN = "ringlet/core/tensor/eigen.h"  # no other header includes it
 EIGEN = subprocess.run(["pkg-config", "--cflags", "eigen3"], capture_output=True, text=True).stdout.split()
 COMMAND = shlex.split(os.environ["CXX"] + " " + os.environ.get("CXXFLAGS", "")) + [
     "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", "."] + [

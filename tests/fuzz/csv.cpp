@@ -21,10 +21,8 @@ void read_records(std::string_view text, Delimited dialect) try {
 } catch (const InputError&) {
 }
 
-void read_rows(std::string_view text, Format format) try {
-  ReadOptions options;
-  options.format = format;
-  const TextDataset dataset = read_dataset(LineReader(bytes_of(text), "fuzz"), options);
+void read_rows(std::string_view text, const char* name) try {
+  const TextDataset dataset = read_dataset(LineReader(bytes_of(text), name));
   std::size_t nbytes = 0;
   for (std::size_t row = 0; row < dataset.size(); ++row) {
     for (const std::string_view column : dataset.texts(row)) nbytes += column.size();
@@ -39,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   read_records(text, Delimited::csv);
   read_records(text, Delimited::tsv);
-  read_rows(text, Format::csv);
-  read_rows(text, Format::tsv);
+  read_rows(text, "fuzz.csv");
+  read_rows(text, "fuzz.tsv");
   return 0;
 }

@@ -1,5 +1,5 @@
 // Any bytes as a safetensors file: every tensor must be readable, or InputError is thrown.
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/safetensors.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/tokenizer_json.h"
 

@@ -9,7 +9,7 @@
 #include "../comm/environment.h"
 #include "../files.h"
 #include "oracle_batch.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/hub_cache.h"
 
 using namespace ringlet;

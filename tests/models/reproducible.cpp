@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "oracle_batch.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
+#include "ringlet/core/threads/parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

@@ -5,7 +5,7 @@
 #include "../delayed_device.h"
 #include "../device.h"
 #include "oracle_batch.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 
 using namespace ringlet;

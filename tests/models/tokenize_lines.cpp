@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 
 using namespace ringlet;

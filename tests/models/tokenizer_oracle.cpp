@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/tests/files.h"

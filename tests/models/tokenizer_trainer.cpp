@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using namespace ringlet;
 using namespace ringlet::models;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/added_tokens.h"
 #include "ringlet/models/tokenizer/normalizer.h"
 #include "ringlet/models/tokenizer/pre_tokenizer.h"

@@ -1,4 +1,4 @@
-"""Includes make no circle: a header and its source are one unit, and a unit never includes itself through others."""
+"""Includes point to lower folders and make no circle: a header and its source are one unit, and a unit never includes itself through others."""
 import pathlib
 import re
 import tempfile
@@ -7,6 +7,16 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["core", "autograd", "nn", "models", "comm", "cuda", "train", "bench"]
 SOURCES = {".h", ".cuh", ".cpp", ".cu"}
+CORE = {"core/base", "core/device", "core/tensor", "core/ops", "core/io", "core/threads"}
+# The folders that a folder may include, with those below.
+LOWER = {
+    "core/base": set(), "core/device": {"core/base"}, "core/threads": {"core/base", "core/device"},
+    "core/tensor": {"core/base", "core/device"}, "core/ops": {"core/base", "core/device", "core/tensor"},
+    "core/io": {"core/base", "core/device", "core/tensor"}, "core/cpu": CORE - {"core/io"},
+    "autograd": CORE, "cuda": CORE, "comm": CORE | {"core/cpu", "cuda"}, "nn": CORE | {"autograd"},
+    "models": CORE | {"autograd", "nn"}, "train/parallel": CORE | {"autograd", "nn", "comm"},
+    "train": CORE | {"core/cpu", "autograd", "cuda", "comm", "nn", "models", "train/parallel"}}
+UPWARD = {("core/tensor", "core/ops/fill")}  # zeros() and full()
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 
 
@@ -21,6 +31,17 @@ def include_graph(root):
                 if target in units and units[target] != unit:
                     graph[unit].setdefault(units[target], path.relative_to(root))
     return graph
+
+
+def folder_of(unit):
+    return max((folder for folder in LOWER if unit.startswith(folder + "/")), key=len, default=None)
+
+
+def find_upward(graph):
+    """The lines "FILE includes UNIT" of which the unit lies in a folder above."""
+    return [f"{file} includes {other}" for unit, others in graph.items() for other, file in others.items()
+            if folder_of(unit) and folder_of(unit) != folder_of(other)
+            and folder_of(other) not in LOWER[folder_of(unit)] and (folder_of(unit), other) not in UPWARD]
 
 
 def find_circles(graph):
@@ -51,10 +72,15 @@ def find_circles(graph):
 class Circles(unittest.TestCase):
     def test_the_product_has_none(self):
         graph = include_graph(ROOT)
-        self.assertIn("core/tensor", graph["core/ops/elementwise"])
+        self.assertIn("core/tensor/tensor", graph["core/ops/elementwise"])
         circles = find_circles(graph)
         if circles:
             self.fail("\n\n" + "\n\n".join("\n".join(circle) for circle in circles))
+
+    def test_folders_include_lower_ones(self):
+        self.assertEqual(find_upward(include_graph(ROOT)), [])
+        self.assertEqual(find_upward({"nn/a": {"models/b": "nn/a.h"}, "models/b": {"nn/a": "models/b.h"}}),
+                         ["nn/a.h includes models/b"])
 
     def test_a_circle_through_a_source_is_found(self):
         with tempfile.TemporaryDirectory() as folder:

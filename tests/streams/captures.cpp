@@ -60,7 +60,8 @@ std::optional<Graph> Scheduler::end_capture(Stream& origin) {
     lane.stream->capture = nullptr;
   }
   for (const Graph::Entry& entry : graph.entries)
-    if (entry.node->work.computes && !joined.contains(entry.node.get())) return std::nullopt;
+    if ((entry.call || entry.node->work.start) && !joined.contains(entry.node.get()))
+      return std::nullopt;
   return graph;
 }
 

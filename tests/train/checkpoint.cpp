@@ -6,8 +6,8 @@
 
 #include "../files.h"
 #include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/update_rules.h"
 #include "words.h"
 #include "words_loss.h"

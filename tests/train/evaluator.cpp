@@ -8,7 +8,7 @@
 
 #include "../files.h"
 #include "../oracle.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "words.h"
 #include "words_loss.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/trainer.h"
 
 using namespace ringlet;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "../delayed_device.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/models/sentence_encoder.h"
 #include "words.h"
 

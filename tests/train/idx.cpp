@@ -2,20 +2,31 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
+#include "ringlet/tests/gzip.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
 
+namespace {
+
+void write_idx(const std::filesystem::path& path, const IdxArray& array) {
+  write_file(path, idx_bytes(array));
+}
+
+}  // namespace
+
 TEST_CASE("idx: arrays come back, plain or packed") {
   const TemporaryFolder folder;
   const IdxArray array{{2, 3}, {1, 2, 3, 4, 5, 255}};
+  write_idx(folder / "a-ubyte", array);
+  write_gzip(folder / "a-ubyte.gz", idx_bytes(array));
   for (const char* name : {"a-ubyte", "a-ubyte.gz"}) {
-    write_idx(folder / name, array);
     const IdxArray back = read_idx(folder / name);
     CHECK(back.shape == array.shape);
     CHECK(back.data == array.data);
@@ -23,7 +34,6 @@ TEST_CASE("idx: arrays come back, plain or packed") {
   using namespace std::string_literals;
   CHECK(read_file(folder / "a-ubyte") ==
         "\0\0\x08\x02\0\0\0\x02\0\0\0\x03\x01\x02\x03\x04\x05\xFF"s);
-  CHECK_EQ(read_file(folder / "a-ubyte.gz").substr(0, 2), "\x1F\x8B"s);
 }
 
 TEST_CASE("idx: headers that lie are refused") {

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
+#include "ringlet/tests/gzip.h"
 #include "ringlet/train/data/text.h"
 
 using namespace ringlet;
@@ -24,13 +25,6 @@ std::vector<std::string> all_lines(LineReader reader) {
 /// Returns one byte per read: every line spans many reads.
 ByteSource one_by_one(std::string_view text) {
   return [source = bytes_of(text)](std::span<char> into) { return source(into.first(1)); };
-}
-
-void write_gzip(const std::filesystem::path& path, const std::string& text) {
-  gzFile file = gzopen(path.c_str(), "wb");
-  REQUIRE(file != nullptr);
-  REQUIRE(gzwrite(file, text.data(), static_cast<unsigned>(text.size())) > 0);
-  REQUIRE(gzclose(file) == Z_OK);
 }
 
 }  // namespace

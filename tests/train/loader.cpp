@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "../files.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/thread.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/token_cache.h"
-#include "ringlet/train/parallel/encode_together.h"
+#include "ringlet/train/encode_together.h"
 #include "words.h"
 
 using namespace ringlet;
@@ -183,9 +183,10 @@ TEST_CASE("texts are cut to max_length, and padded where asked") {
 
 TEST_CASE("kept token ids are those of tokenising again") {
   const auto data = words::dataset(30);
-  TokenCache kept(*data, words::tokenizer()), fresh(*data, words::tokenizer(), false);
+  TokenCache kept(*data, words::tokenizer());
   for (int round = 0; round < 2; ++round)
     for (const std::size_t row : {29u, 3u, 0u, 17u}) {
+      TokenCache fresh(*data, words::tokenizer());
       const auto a = kept.row(row), b = fresh.row(row);
       REQUIRE(a.count == 2);
       CHECK(a.tokens == b.tokens);
@@ -193,7 +194,6 @@ TEST_CASE("kept token ids are those of tokenising again") {
         CHECK(std::equal(a.columns[c].begin(), a.columns[c].end(), b.columns[c].begin(),
                          b.columns[c].end()));
     }
-  CHECK(kept.nbytes() < 30 * 8 + 4 * 2 * (12 + 2) + 1);
 }
 
 TEST_CASE("one thread makes all batches, those of the next epoch ahead of its first step") {

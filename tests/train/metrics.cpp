@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "../files.h"
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "../emulated/emulated.h"
 #include "../files.h"
 #include "ringlet/core/file.h"
 #include "ringlet/models/convnet.h"
@@ -16,12 +17,16 @@
 using namespace ringlet;
 using namespace ringlet::train;
 
+// The emulated GPU takes half a minute a step: there 4,500 digits teach 87 %.
 TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
   const auto folder = real_data("mnist");
   if (folder.empty()) return;
   const Digits digits =
       read_digits(folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz");
   REQUIRE(digits.count == 10'000);
+  const bool is_emulated = default_device().type == DeviceType::cuda && emulated::configure;
+  const std::size_t count = is_emulated ? 4'500 : 9'000;
+  const std::size_t epochs = is_emulated ? 1 : 2;
   const GeneratorGuard random({.seed = 1});
   models::Convnet net;
   const auto accuracy = [&] {
@@ -40,12 +45,12 @@ TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
   };
 
   Trainer trainer(
-      net, 9'000, [&](const Rows& rows) { return collate_digits(digits, rows); },
+      net, count, [&](const Rows& rows) { return collate_digits(digits, rows); },
       [&](const DigitBatch& drawn) {
         const DigitBatch batch = drawn.to(default_device());
         return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);
       },
-      {.epochs = 2, .batch_size = 64, .lr = 1e-3, .schedule = Decay::constant});
+      {.epochs = epochs, .batch_size = 64, .lr = 1e-3, .schedule = Decay::constant});
   Series losses{"", {}, {}, /*faint=*/true};
   trainer.set_callbacks({.on_step = [&](const StepReport& step) {
     losses.x.push_back(static_cast<double>(step.step));
@@ -53,10 +58,10 @@ TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
   }});
   // The number of epochs was fixed in advance, and the reported digits are used only once, at the
   // end: no choice depends on them.
-  CHECK(trainer.train().epochs.size() == 2);
+  CHECK_EQ(trainer.train().epochs.size(), epochs);
   const double found = accuracy();
-  MESSAGE("after 2 epochs: " << 100 * found << " % of 1,000 digits");
-  CHECK(found >= 0.97);
+  MESSAGE("after " << epochs << " epochs: " << 100 * found << " % of 1,000 digits");
+  CHECK(found >= (is_emulated ? 0.87 : 0.97));
   // Writes docs/curves/mnist.svg on request.
   if (const char* curves = std::getenv("RINGLET_CURVES")) {
     Series mean = moving_average(losses, 20);

@@ -12,7 +12,7 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/core/ops/optimizer.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/tensor/random.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -241,7 +241,6 @@ TEST_CASE("a parameter without a gradient is left alone, also by the clipping of
   const auto state_before = optimizer.state()[1].moments[0].second.to_vector();
 
   give_grad(used, grad);
-  CHECK(parameters_without_grad(bag) == std::vector<std::string>{"head.weight"});
   optimizer.step();
   CHECK(optimizer.grad_norm() == 5.0);
   CHECK(values(head) == head_before);

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

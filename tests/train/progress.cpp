@@ -24,7 +24,7 @@ TEST_CASE("away from a terminal, plain lines appear at the start, at intervals a
   double time = 0;
   std::ostringstream out;
   {
-    Progress progress(out, 100, {.plain_every = 5, .clock = [&] { return time; }});
+    Progress progress(out, 100, {.clock = [&] { return time; }});
     for (int step = 1; step <= 100; ++step) {
       time += 0.125;
       progress.step(step, 1.0 / step, 32, 1000);

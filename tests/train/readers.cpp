@@ -95,6 +95,12 @@ TEST_CASE("columns renames what a file calls its fields") {
   CHECK_EQ(csv.label(0), 2);
   const TextDataset json = read(R"({"gold": 1, "premise": "p", "hypothesis": "h"})", options);
   CHECK_EQ(json.label(0), 1);
+  // A renamed column wins over one that has the name already, in every row.
+  for (const char* text : {"sentence1,premise,hypothesis,gold\ns,p,h,1\n",
+                           "premise,sentence1,hypothesis,gold\np,s,h,1\n",
+                           R"({"sentence1": "s", "premise": "p", "hypothesis": "h", "gold": 1})",
+                           R"({"premise": "p", "sentence1": "s", "hypothesis": "h", "gold": 1})"})
+    CHECK_EQ(read(text, options).texts(0)[0], "p");
   options.columns = "premise=sentence1,none=sentence2";
   CHECK_THROWS_WITH_AS(read("premise,b\nx,y\n", options),
                        "a.csv:1: no column 'none' to use as 'sentence2'", InputError);
@@ -124,19 +130,6 @@ TEST_CASE("a file may lack columns that others rename, if it makes sense without
   CHECK(missing.empty());
   CHECK_THROWS_WITH_AS(read("premise,other,label\np,o,1\n", options),
                        "a.csv:1: no column 'hypothesis' to use as 'sentence2'", InputError);
-}
-
-TEST_CASE("detected properties can be given as options instead") {
-  ReadOptions options;
-  options.layout = Layout::columns;  // gold_label is then an ordinary column
-  CHECK(read("sentence1,sentence2,gold_label\na,b,neutral\n", options).target() == Target::none);
-  options.layout = Layout::nli;
-  CHECK_THROWS_WITH_AS(read("sentence1,sentence2,label\na,b,0\n", options),
-                       "a.csv:1: expected a column 'gold_label', found sentence1, sentence2, label",
-                       InputError);
-  options = {};
-  options.format = Format::csv;
-  CHECK_EQ(read("sentence1,sentence2\n\"a\tb\",c\n", options, "a.tsv").texts(0)[0], "a\tb");
 }
 
 TEST_CASE("a score scale says what the best score is") {

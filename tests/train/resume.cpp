@@ -9,7 +9,7 @@
 
 #include "../device.h"
 #include "../files.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/train/trainer.h"
 #include "words.h"

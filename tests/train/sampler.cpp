@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using namespace ringlet;
 using namespace ringlet::train;

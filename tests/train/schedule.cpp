@@ -27,7 +27,7 @@ TEST_CASE("every factor is that of transformers") {
   for (const std::string& name : ops.cases("schedule")) {
     CAPTURE(name);
     const std::string decay = name.substr(9, name.find('_') - 9);
-    const Schedule schedule(parse_decay(decay),
+    const Schedule schedule(kDecays.parse(decay),
                             static_cast<std::int64_t>(ops.scalar(name + "/total_steps")),
                             static_cast<std::int64_t>(ops.scalar(name + "/warmup_steps")));
     const std::vector<double> expected = ops.tensor(name + "/factors").to_vector<double>();
@@ -49,8 +49,9 @@ TEST_CASE("a warm-up ratio is rounded up to steps") {
 }
 
 TEST_CASE("unknown schedules and negative steps are refused") {
-  CHECK_THROWS_WITH_AS(parse_decay("square"),
-                       "schedule: expected linear, cosine or constant, found 'square'", InputError);
+  CHECK_THROWS_WITH_AS(kDecays.parse("square"),
+                       "unknown schedule 'square'; expected linear, cosine or constant",
+                       InputError);
   CHECK_THROWS_AS(Schedule(Decay::linear, -1), InputError);
   CHECK_THROWS_AS(Schedule(Decay::linear, 10, -1), InputError);
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 using namespace ringlet::train;
 using Values = std::vector<double>;

@@ -252,7 +252,7 @@ TEST_CASE("keys of steps: what fits no bucket has none, and all that a graph fix
   CHECK(!step_key(other, DType::f32, true));
   CHECK(!step_key(pairs_of(250, 0, 7), DType::f32, true));
   CHECK(!step_key(models::BatchBuilder(2).build(), DType::f32, true));
-  CHECK(parse_step_graphs("auto") == StepGraphMode::automatic);
-  CHECK(parse_step_graphs("off") == StepGraphMode::off);
-  CHECK_THROWS_AS(parse_step_graphs("on"), InputError);
+  CHECK(kStepGraphModes.parse("auto") == StepGraphMode::automatic);
+  CHECK(kStepGraphModes.parse("off") == StepGraphMode::off);
+  CHECK_THROWS_AS(kStepGraphModes.parse("on"), InputError);
 }

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/tests/files.h"
 #include "ringlet/train/data/readers.h"
 
@@ -195,8 +195,8 @@ TEST_CASE("write_synthetic: files that the readers read, the same for the same s
   const TextDataset sts = read_dataset(folder / "a" / "sts-train.csv");
   CHECK_EQ(sts.size(), 20);
   CHECK(sts.target() == Target::score);
-  const Digits digits = read_digits(folder / "a" / "digits-train-images-idx3-ubyte.gz",
-                                    folder / "a" / "digits-train-labels-idx1-ubyte.gz");
+  const Digits digits = read_digits(folder / "a" / "digits-train-images-idx3-ubyte",
+                                    folder / "a" / "digits-train-labels-idx1-ubyte");
   CHECK_EQ(digits.count, 40);
 }
 

@@ -49,7 +49,8 @@ TEST_CASE("07 ring") {
   CHECK(sent == std::vector<int>(n, 2 * (n - 1) * piece));
 
   // The library's ring is this one as data: the piece, the sender and the receiver of each step.
-  const comm::Schedule schedule = comm::ring_all_reduce(/*rank=*/1, n);
+  const comm::Schedule schedule =
+      comm::make_schedule(comm::Op::all_reduce, comm::Algorithm::ring, /*rank=*/1, n);
   for (std::size_t step = 0; step < schedule.size(); ++step)
     std::cout << "step " << step << ": rank 1 sends piece " << schedule[step].sends[0].piece
               << " to rank " << schedule[step].sends[0].peer << ", receives piece "

@@ -69,7 +69,7 @@ TEST_CASE("09 what moves") {
           const Cost cost = cost_of(strategy, world);
           const std::lock_guard lock(mutex);
           if (world.rank() == 0)
-            std::cout << train::strategy_name(strategy) << "      " << cost.moved / parameters
+            std::cout << train::kStrategies(strategy) << "      " << cost.moved / parameters
                       << "        " << cost.kept / parameters << "\n";
           // In addition the norm and a few words of agreement are sent: less than a hundredth.
           const double expected = rounds * (n - 1) / n;

@@ -1,5 +1,5 @@
 // The subcommands of the program `ringlet`. Each adds its options and what runs when it is chosen;
-// errors are exceptions, which exit.h turns into one line and an exit code.
+// errors are exceptions, which main() turns into one line and an exit code.
 #pragma once
 
 namespace CLI {
@@ -7,6 +7,11 @@ class App;
 }
 
 namespace ringlet::cli {
+
+/// Thrown by a command that has said all and ends with this code.
+struct Exit {
+  int code;
+};
 
 void add_encode(CLI::App& app);
 void add_evaluate(CLI::App& app);

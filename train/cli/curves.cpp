@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/data/lines.h"
 
 namespace ringlet::cli {

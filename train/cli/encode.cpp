@@ -1,5 +1,6 @@
 // `ringlet encode`: a line of text in, an embedding out.
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,16 +12,15 @@
 #include <optional>
 #include <system_error>
 
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/timeout.h"
 #include "ringlet/train/data/lines.h"
+#include "ringlet/train/encode_together.h"
 #include "ringlet/train/npy.h"
-#include "ringlet/train/parallel/encode_together.h"
 #include "ringlet/train/progress.h"
 
 namespace ringlet::cli {
@@ -76,58 +76,35 @@ std::vector<std::string> share(std::vector<std::string> texts, const comm::Group
   return texts;
 }
 
-/// Where embeddings go, a chunk at a time.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  virtual void write(std::span<const std::string> texts, const Tensor& embeddings) = 0;
-  virtual void commit() = 0;
-};
-
-class NpySink final : public Sink {
- public:
-  NpySink(const std::filesystem::path& path, std::size_t rows, std::int64_t dimension)
-      : writer_(path, {static_cast<std::int64_t>(rows), dimension}) {}
-  void write(std::span<const std::string>, const Tensor& embeddings) override {
-    writer_.write(embeddings);
-  }
-  void commit() override { writer_.commit(); }
-
- private:
-  train::NpyWriter writer_;
-};
-
-class JsonlSink final : public Sink {
- public:
-  explicit JsonlSink(const std::filesystem::path& path) : file_(path) {}
-  void write(std::span<const std::string> texts, const Tensor& embeddings) override {
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      std::string line = "{\"text\":" + nlohmann::json(texts[i]).dump() + ",\"embedding\":[";
-      const char* separator = "";
-      for (const float value : embeddings[static_cast<std::int64_t>(i)].to_vector()) {
-        line += fmt::format("{}{}", separator, value);
-        separator = ",";
-      }
-      file_.write(line + "]}\n");
-    }
-  }
-  void commit() override { file_.commit(); }
-
- private:
-  AtomicFile file_;
-};
-
 bool is_jsonl(const std::filesystem::path& path) {
   if (path.extension() == ".jsonl") return true;
   if (path.extension() == ".npy") return false;
   fail_input("--output ", path.string(), ": expected a name that ends in .npy or .jsonl");
 }
 
-std::unique_ptr<Sink> open_sink(const EncodeOptions& options, std::size_t rows,
-                                std::int64_t dimension) {
-  if (is_jsonl(options.output)) return std::make_unique<JsonlSink>(options.output);
-  return std::make_unique<NpySink>(options.output, rows, dimension);
-}
+/// Where embeddings go, a chunk at a time.
+class Sink {
+ public:
+  Sink(const std::filesystem::path& path, std::size_t rows, std::int64_t dimension) {
+    if (is_jsonl(path))
+      jsonl_.emplace(path);
+    else
+      npy_.emplace(path, static_cast<std::int64_t>(rows), dimension);
+  }
+  void write(std::span<const std::string> texts, const Tensor& embeddings) {
+    if (npy_) return npy_->write(embeddings);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto numbers = embeddings[static_cast<std::int64_t>(i)].to_vector();
+      jsonl_->write(fmt::format("{{\"text\":{},\"embedding\":[{}]}}\n",
+                                nlohmann::json(texts[i]).dump(), fmt::join(numbers, ",")));
+    }
+  }
+  void commit() { npy_ ? npy_->commit() : jsonl_->commit(); }
+
+ private:
+  std::optional<train::NpyWriter> npy_;
+  std::optional<AtomicFile> jsonl_;
+};
 
 void print_summary(const EncodeOptions& options, std::size_t texts, std::int64_t dimension,
                    double seconds, double tokenizing_s) {
@@ -149,8 +126,8 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
   const std::vector<std::string> texts =
       share(first ? read_texts(options.input) : std::vector<std::string>(), world);
   const models::SentenceEncoder model = open_model(options.model, first);
-  const std::unique_ptr<Sink> sink =
-      first ? open_sink(options, texts.size(), model.encoded_dimension()) : nullptr;
+  std::optional<Sink> sink;
+  if (first) sink.emplace(options.output, texts.size(), model.encoded_dimension());
   const auto start = std::chrono::steady_clock::now();
   double tokenizing_s = 0;
   for (std::size_t begin = 0; begin < texts.size(); begin += kChunk) {
@@ -178,8 +155,8 @@ void add_encode(CLI::App& app) {
   add_model_options(*command, options->model, "A Sentence Transformers folder");
   command->add_option("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl")
       ->required();
-  command->add_option("--batch-tokens", options->batch_tokens, "Tokens of one forward, about")
-      ->check(number_in(1, 1 << 24))
+  add_number(*command, "--batch-tokens", options->batch_tokens, 1, 1 << 24,
+             "Tokens of one forward, about")
       ->capture_default_str();
   command->add_option("--prompt-name", options->prompt_name,
                       "The folder's prompt that goes before each line, instead of its default one");

@@ -7,7 +7,7 @@
 
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/model_options.h"
-#include "ringlet/train/cli/timeout.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/training_data.h"
 #include "ringlet/train/evaluator.h"
 

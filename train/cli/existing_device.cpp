@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "ringlet/comm/environment.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "ringlet/comm/membership.h"
-#include "ringlet/core/backend.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/cpu/pages.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/cuda/info.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/machine.h"
@@ -104,15 +104,15 @@ Json devices() {
 Json collect() {
   const auto count = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
-  const cuda::Info cuda = cuda::info();
+  const Json machine = machine_json(cuda::info(), check_links(DeviceType::cuda));
   Json all_devices = devices();
-  for (const Json& gpu : gpus_json(cuda)) all_devices.push_back(gpu);
+  for (const Json& gpu : machine["gpus"]) all_devices.push_back(gpu);
   return {{"version", RINGLET_VERSION},
           {"commit", commit()},
           {"compiler", compiler()},
           {"devices", all_devices},
-          {"cuda", versions_json(cuda)},
-          {"links", links_json(check_links(DeviceType::cuda))},
+          {"cuda", machine["cuda"]},
+          {"links", machine["links"]},
           {"processor",
            {{"name", cpuinfo("model name")},
             {"count", ::sysconf(_SC_NPROCESSORS_ONLN)},

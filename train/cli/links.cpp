@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ringlet/core/backend.h"
-#include "ringlet/core/device_time.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/device/device_time.h"
 
 namespace ringlet::cli {
 namespace {

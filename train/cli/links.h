@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::cli {
 

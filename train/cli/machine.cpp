@@ -1,13 +1,13 @@
 #include "ringlet/train/cli/machine.h"
 
 #include "commit.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::cli {
 
 using Json = nlohmann::ordered_json;
 
-std::string commit() { return RINGLET_COMMIT; }
+namespace {
 
 Json gpus_json(const cuda::Info& info) {
   Json list = Json::array();
@@ -40,6 +40,10 @@ Json links_json(const std::vector<Link>& links) {
   }
   return list;
 }
+
+}  // namespace
+
+std::string commit() { return RINGLET_COMMIT; }
 
 Json machine_json(const cuda::Info& info, const std::vector<Link>& links) {
   return {{"cuda", versions_json(info)}, {"gpus", gpus_json(info)}, {"links", links_json(links)}};

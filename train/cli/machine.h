@@ -14,13 +14,8 @@ namespace ringlet::cli {
 /// git.
 std::string commit();
 
-/// The name and size of each GPU, and which other GPUs it reads.
-nlohmann::ordered_json gpus_json(const cuda::Info& info);
-/// Null in a build without CUDA; versions of missing libraries are empty.
-nlohmann::ordered_json versions_json(const cuda::Info& info);
-nlohmann::ordered_json links_json(const std::vector<Link>& links);
-
-/// All of these: "cuda", "gpus", "links".
+/// "cuda": versions, null in a build without CUDA, empty for missing libraries. "gpus": the name
+/// and size of each, and which other GPUs it reads. "links": what check_links() found.
 nlohmann::ordered_json machine_json(const cuda::Info& info, const std::vector<Link>& links);
 
 }  // namespace ringlet::cli

@@ -2,7 +2,31 @@
 #include <CLI/CLI.hpp>
 
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/exit.h"
+#include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/cli/usage.h"
+
+namespace ringlet::cli {
+namespace {
+
+/// Parses the arguments and runs the subcommand they name. Returns 0, 2 after a wrong option, what
+/// Exit says, or what exit_code() makes of an error.
+int run(CLI::App& app, int argc, char** argv) {
+  return exit_code("ringlet", [&] {
+    try {
+      app.parse(argc, argv);
+      return 0;
+    } catch (const Exit& exit) {
+      return exit.code;
+    } catch (const CLI::Success& help) {
+      return app.exit(help);
+    } catch (const CLI::ParseError& error) {
+      return report("ringlet", usage_error(app, error), kBadInput);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ringlet::cli
 
 int main(int argc, char** argv) {
   CLI::App app{"Trains and runs sentence encoders.", "ringlet"};

@@ -6,9 +6,8 @@
 #include <memory>
 
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/seed.h"
 #include "ringlet/train/data/synthetic.h"
 
 namespace ringlet::cli {
@@ -48,8 +47,8 @@ void add_make_data(CLI::App& app) {
   const auto options = std::make_shared<MakeDataOptions>();
   command->add_option("FOLDER", options->folder, "A new or empty folder")->required();
   add_seed(*command, options->seed, "The same seed gives the same files");
-  command->add_option("--rows", options->rows, "NLI pairs for training; the rest in proportion")
-      ->check(number_in(30, 1'000'000))
+  add_number(*command, "--rows", options->rows, 30, 1'000'000,
+             "NLI pairs for training; the rest in proportion")
       ->capture_default_str();
   command->callback([options] { make_data(*options); });
 }

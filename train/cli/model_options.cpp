@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/matmul.h"
-#include "ringlet/core/parallel.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/existing_device.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 
@@ -18,8 +18,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
   command.add_option("--model", options.model, model_help)->required();
   command.add_option("--device", options.device, "cpu or cuda, perhaps with an index: cuda:1")
       ->capture_default_str();
-  command.add_option("--threads-per-device", options.threads, "Threads of each CPU device")
-      ->check(number_in(1, kMaxThreads));
+  add_number(command, "--threads-per-device", options.threads, 1, kMaxThreads,
+             "Threads of each CPU device");
   command.add_option("--dtype", options.dtype, "What activations are kept in: f32 or bf16")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
@@ -30,8 +30,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
           "have nothing between) or medium (operands rounded to bf16 where that is faster)")
       ->check(CLI::IsMember({"highest", "high", "medium"}))
       ->capture_default_str();
-  command.add_option("--max-length", options.max_length, "Cut texts to so many tokens")
-      ->check(number_in(3, 1 << 20));
+  add_number(command, "--max-length", options.max_length, 3, 1 << 20,
+             "Cut texts to so many tokens");
 }
 
 Device use_device(const ModelOptions& options) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <system_error>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::cli {
 namespace {

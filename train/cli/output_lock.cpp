@@ -13,9 +13,9 @@
 #include <system_error>
 #include <thread>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::cli {
 namespace {

@@ -12,11 +12,10 @@
 
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/launcher.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/train/cli/commands.h"
-#include "ringlet/train/cli/exit.h"
-#include "ringlet/train/cli/number_in.h"
+#include "ringlet/train/cli/option_values.h"
 
 namespace ringlet::cli {
 namespace {

@@ -8,13 +8,13 @@
 
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/backend.h"
-#include "ringlet/core/parallel.h"
+#include "ringlet/core/device/backend.h"
+#include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output_lock.h"
 #include "ringlet/train/cli/train_rank.h"
 
@@ -48,7 +48,7 @@ std::chrono::seconds patience(const comm::Environment& environment) {
 
 void train_model(TrainOptions options) {
   const train::Strategy strategy =
-      of_option("--strategy", [&] { return train::parse_strategy(options.strategy); });
+      of_option("--strategy", [&] { return train::kStrategies.parse(options.strategy); });
   const comm::Environment environment = comm::Environment::read();
   const bool launched = environment.world_size > 1;
   check(options);

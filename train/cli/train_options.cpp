@@ -6,16 +6,13 @@
 #include <cmath>
 #include <filesystem>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/cli/existing_device.h"
-#include "ringlet/train/cli/number_in.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
-#include "ringlet/train/cli/seed.h"
-#include "ringlet/train/cli/timeout.h"
 #include "ringlet/train/resume.h"
 
 namespace ringlet::cli {
@@ -33,34 +30,28 @@ void add_data_options(CLI::App& command, DataOptions& data) {
                      "FILE or FILE:LOSS, may be repeated; random weights alone train on generated "
                      "sentences without it");
   command.add_option("--loss", data.loss,
-                     std::string("Loss of files that name none: ") + kLossNames +
+                     "Loss of files that name none: " + kLosses.list() +
                          "; by default what their columns call for");
   command.add_option("--eval", data.eval,
                      "Pairs with scores or labels to evaluate on, may be repeated");
   command.add_option("--columns", data.columns,
                      "Renames, in the files that have the column: NAME_IN_FILE=NAME,...");
-  command
-      .add_option("--num-labels", data.num_labels,
-                  fmt::format("Refuse labels from this number on; needed for more than {} classes",
-                              kMaxGuessedLabels))
-      ->check(number_in(2, 1 << 20));
+  add_number(command, "--num-labels", data.num_labels, 2, 1 << 20,
+             fmt::format("Refuse labels from this number on; needed for more than {} classes",
+                         kMaxGuessedLabels));
   add_score_scale(command, data.score_scale);
 }
 
 void add_strategy_options(CLI::App& command, TrainOptions& options) {
   command
       .add_option("--strategy", options.strategy,
-                  std::string("How several devices train together: ") + train::kStrategyNames)
+                  "How several devices train together: " + train::kStrategies.list())
       ->capture_default_str();
-  command
-      .add_option("--devices", options.devices,
-                  "Devices of this machine, each with --batch rows of a step")
-      ->check(number_in(1, 1 << 10))
+  add_number(command, "--devices", options.devices, 1, 1 << 10,
+             "Devices of this machine, each with --batch rows of a step")
       ->capture_default_str();
-  command
-      .add_option("--bucket-cap-mb", options.bucket_cap_mb,
-                  "ddp: MiB of gradients that are summed at a time (25)")
-      ->check(number_in(1e-6, 1e6));
+  add_number(command, "--bucket-cap-mb", options.bucket_cap_mb, 1e-6, 1e6,
+             "ddp: MiB of gradients that are summed at a time (25)");
   const auto add_switch = [&](const char* name, std::optional<bool>& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::IsMember({"true", "false"}));
   };
@@ -85,71 +76,52 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
 void add_training_options(CLI::App& command, TrainOptions& options) {
   train::TrainingArguments& a = options.arguments;
   constexpr std::int64_t kMany = std::int64_t{1} << 40;
-  command
-      .add_option("--epochs", a.epochs,
-                  fmt::format("1 unless given; {} of the project's own data", kOwnDataEpochs))
-      ->check(number_in(1, 1 << 20));
-  command.add_option("--max-steps", a.max_steps, "Instead of epochs")
-      ->check(number_in(std::int64_t{1}, kMany));
-  command.add_option("--batch", a.batch_size, "Rows of a step on one device")
-      ->check(number_in(1, 1 << 20))
+  add_number(command, "--epochs", a.epochs, 1, 1 << 20,
+             fmt::format("1 unless given; {} of the project's own data", kOwnDataEpochs));
+  add_number(command, "--max-steps", a.max_steps, std::int64_t{1}, kMany, "Instead of epochs");
+  add_number(command, "--batch", a.batch_size, 1, 1 << 20, "Rows of a step on one device")
       ->capture_default_str();
-  command
-      .add_option("--lr", a.lr,
-                  fmt::format("Learning rate; {} for a trained model, {} for a new one",
-                              kFineTuningRate, kFromScratchRate))
-      ->check(number_in(1e-12, 10.0));
-  command.add_option("--warmup", options.warmup, "Steps, or below 1 their share of all")
-      ->check(number_in(0.0, 1e12))
+  add_number(command, "--lr", a.lr, 1e-12, 10.0,
+             fmt::format("Learning rate; {} for a trained model, {} for a new one", kFineTuningRate,
+                         kFromScratchRate));
+  add_number(command, "--warmup", options.warmup, 0.0, 1e12, "Steps, or below 1 their share of all")
       ->capture_default_str();
-  command
-      .add_option("--schedule", options.schedule, "How the learning rate falls behind the warm-up")
-      ->check(CLI::IsMember({"linear", "cosine", "constant"}))
+  add_choice(command, "--schedule", a.schedule, train::kDecays,
+             "How the learning rate falls behind the warm-up");
+  add_choice(command, "--optimizer", a.optimizer, train::kOptimizers, train::kOptimizers.list());
+  add_choice(command, "--step-graphs", a.step_graphs, train::kStepGraphModes,
+             "On a GPU, capture a step of each shape once and replay it: auto or off; the results "
+             "are the same");
+  add_number(command, "--momentum", a.momentum, 0.0, 1.0, "SGD's")->capture_default_str();
+  add_number(command, "--weight-decay", a.weight_decay, 0.0, 10.0,
+             "Of all but biases and LayerNorm")
       ->capture_default_str();
-  command.add_option("--optimizer", options.optimizer, train::kOptimizerNames)
-      ->check(CLI::IsMember({"adamw", "sgd"}))
+  add_number(command, "--clip", a.max_grad_norm, 0.0, 1e9,
+             "Global norm of gradients at most; 0: no clipping")
       ->capture_default_str();
-  command
-      .add_option("--step-graphs", options.step_graphs,
-                  "On a GPU, capture a step of each shape once and replay it: auto or off; the "
-                  "results are the same")
-      ->check(CLI::IsMember({"auto", "off"}))
-      ->capture_default_str();
-  command.add_option("--momentum", a.momentum, "SGD's")
-      ->check(number_in(0.0, 1.0))
-      ->capture_default_str();
-  command.add_option("--weight-decay", a.weight_decay, "Of all but biases and LayerNorm")
-      ->check(number_in(0.0, 10.0))
-      ->capture_default_str();
-  command.add_option("--clip", a.max_grad_norm, "Global norm of gradients at most; 0: no clipping")
-      ->check(number_in(0.0, 1e9))
-      ->capture_default_str();
-  command
-      .add_option("--gradient-accumulation-steps", a.gradient_accumulation,
-                  "Batches of each device whose gradients make a step")
-      ->check(number_in(1, 1 << 20))
+  add_number(command, "--gradient-accumulation-steps", a.gradient_accumulation, 1, 1 << 20,
+             "Batches of each device whose gradients make a step")
       ->capture_default_str();
   command
       .add_option("--memory-limit", options.memory_limit,
                   "Most that the tensors of each device may take: bytes, or with KiB, MiB or GiB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   add_seed(command, a.seed, "Of weights, order, dropout and the project's own data");
-  command.add_option("--dealing", options.dealing, "How batches of several data sets alternate")
-      ->check(CLI::IsMember({"round_robin", "proportional"}))
-      ->capture_default_str();
+  add_choice(command, "--dealing", a.dealing, train::kDealings,
+             "How batches of several data sets alternate");
   command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
   command.add_flag("--padded", a.padded, "Pad each column, to see what it costs");
-  command.add_option("--save-steps", a.save_steps, "A checkpoint every so many steps")
-      ->check(number_in(std::int64_t{0}, kMany));
-  command.add_option("--eval-steps", a.eval_steps, "Evaluate also every so many steps")
-      ->check(number_in(std::int64_t{0}, kMany));
+  add_number(command, "--save-steps", a.save_steps, std::int64_t{0}, kMany,
+             "A checkpoint every so many steps");
+  add_number(command, "--eval-steps", a.eval_steps, std::int64_t{0}, kMany,
+             "Evaluate also every so many steps");
 }
 
 /// An option of one strategy is refused with any other.
 void check_strategy_options(const TrainOptions& options, train::Strategy strategy) {
   const auto needs = [&](train::Strategy owner, const char* option, const std::string& value) {
     if (strategy != owner)
-      fail_input(option, " ", value, ": needs --strategy ", train::strategy_name(owner));
+      fail_input(option, " ", value, ": needs --strategy ", train::kStrategies(owner));
   };
   const auto text = [](bool value) { return value ? "true" : "false"; };
   if (options.bucket_cap_mb)
@@ -207,10 +179,10 @@ void check(const TrainOptions& options) {
                ": a trained model needs --data; generated sentences are for random weights alone");
   }
   if (!options.data.loss.empty())
-    of_option("--loss", [&] { return parse_loss(options.data.loss); });
-  if (options.arguments.momentum != 0 && options.optimizer != "sgd")
+    of_option("--loss", [&] { return kLosses.parse(options.data.loss); });
+  if (options.arguments.momentum != 0 && options.arguments.optimizer != train::OptimizerKind::sgd)
     fail_input("--momentum ", options.arguments.momentum, ": needs --optimizer sgd");
-  if (options.optimizer == "sgd" && options.arguments.lr == 0)
+  if (options.arguments.optimizer == train::OptimizerKind::sgd && options.arguments.lr == 0)
     fail_input("--optimizer sgd: needs --lr; the rates by default are adamw's");
   check_writable_folder("--output", options.arguments.output);
 }
@@ -226,22 +198,22 @@ void check_output(TrainOptions& options, const comm::Environment& environment) {
 }
 
 void check_devices(const TrainOptions& options, train::Strategy strategy, bool launched) {
+  const std::string of_processes = train::kStrategies.list_from(train::Strategy::ddp);
   if (launched && options.devices > 1)
     fail_input("--devices ", options.devices, ": the launcher started the ranks already");
   if (launched && (strategy == train::Strategy::none || strategy == train::Strategy::dp))
-    fail_input("--strategy ", options.strategy,
-               ": this is one of several ranks; expected ddp, zero1, zero2 or fsdp");
+    fail_input("--strategy ", options.strategy, ": this is one of several ranks; expected ",
+               of_processes);
   if (strategy == train::Strategy::none && options.devices > 1)
-    fail_input("--devices ", options.devices,
-               ": needs a --strategy of several: dp, ddp, zero1, zero2 or fsdp");
+    fail_input("--devices ", options.devices, ": needs a --strategy of several: ",
+               train::kStrategies.list_from(train::Strategy::dp));
   if (options.transport == "nccl" && existing_device(options.model.device).type == DeviceType::cpu)
     fail_input(
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   check_strategy_options(options, strategy);
   if (strategy != train::Strategy::none && strategy != train::Strategy::dp) return;
-  const auto alone = [](const char* option, const auto& value) {
-    fail_input(option, " ", value, ": needs a --strategy of several processes: ddp, zero1, zero2 ",
-               "or fsdp");
+  const auto alone = [&](const char* option, const auto& value) {
+    fail_input(option, " ", value, ": needs a --strategy of several processes: ", of_processes);
   };
   if (options.transport != "auto") alone("--transport", options.transport);
   if (options.algorithm != "auto") alone("--algorithm", options.algorithm);
@@ -275,12 +247,7 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   const bool ratio = options.warmup < 1;
   arguments.warmup_ratio = ratio ? options.warmup : 0;
   arguments.warmup_steps = ratio ? 0 : std::llround(options.warmup);
-  arguments.schedule = train::parse_decay(options.schedule);
-  arguments.optimizer = train::parse_optimizer(options.optimizer);
-  arguments.dealing = options.dealing == "proportional" ? train::Dealing::proportional
-                                                        : train::Dealing::round_robin;
   arguments.dtype = parse_dtype(options.model.dtype);
-  arguments.step_graphs = train::parse_step_graphs(options.step_graphs);
   const train::StrategyOptions usual;
   arguments.strategy_options = {
       .bucket_cap_mb = options.bucket_cap_mb.value_or(usual.bucket_cap_mb),

@@ -19,12 +19,9 @@ struct TrainOptions {
   ModelOptions model;
   DataOptions data;
   std::string vocab;
-  train::TrainingArguments arguments{.output = "output", .epochs = 0, .lr = 0};
+  train::TrainingArguments arguments{
+      .output = "output", .epochs = 0, .lr = 0, .dealing = train::Dealing::round_robin};
   double warmup = 0.1;
-  std::string schedule = "linear";
-  std::string optimizer = "adamw";
-  std::string dealing = "round_robin";
-  std::string step_graphs = "auto";
   bool resume = false;
   bool no_progress = false;
   std::string strategy = "none";

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "ringlet/comm/launcher/signals.h"
-#include "ringlet/core/atomic_folder.h"
-#include "ringlet/core/random.h"
+#include "ringlet/core/io/atomic_folder.h"
+#include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/cli/curves.h"

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <array>
 
-#include "ringlet/core/file.h"
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
-#include "ringlet/train/cli/number_in.h"
-#include "ringlet/train/cli/of_option.h"
+#include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/data/synthetic.h"
 
 namespace ringlet::cli {
@@ -20,14 +19,7 @@ namespace {
 using train::Target;
 using train::TextDataset;
 
-constexpr std::array<const char*, 3> kNames{"softmax", "cosine", "mnrl"};
 constexpr double kSyntheticScale = 5;
-
-std::optional<LossKind> loss_named(const std::string& name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (name == kNames[i]) return static_cast<LossKind>(i);
-  return std::nullopt;
-}
 
 int classes_of(const Source& source) { return std::max(2, source.dataset->num_labels()); }
 
@@ -56,8 +48,7 @@ void check_suits(const TextDataset& data, LossKind loss, const std::string& file
   const LossKind natural = deduce(data, file);
   const bool pair = data.columns().size() == 2 || loss == LossKind::mnrl;
   if (natural != loss || !pair)
-    fail_input("--data ", file, ": loss ", kNames[static_cast<std::size_t>(loss)], " needs ",
-               needed_columns(loss));
+    fail_input("--data ", file, ": loss ", kLosses(loss), " needs ", needed_columns(loss));
 }
 
 /// Reads files that share --columns: each may lack some of them, not all the same one.
@@ -89,14 +80,13 @@ Source read_source(const std::string& text, const DataOptions& options, SharedCo
   std::string file = text;
   std::optional<LossKind> loss;
   if (const std::size_t colon = text.rfind(':'); colon != text.npos) {
-    loss = loss_named(text.substr(colon + 1));
+    const std::string name = text.substr(colon + 1);
+    const bool known = std::ranges::find(kLosses.all, name) != kLosses.all.end();
     const bool path = text.find('/', colon) != text.npos || path_exists(text);
-    if (loss)
-      file = text.substr(0, colon);
-    else if (!path)
-      of_option("--data " + text, [&] { return parse_loss(text.substr(colon + 1)); });
+    if (known || !path) loss = of_option("--data " + text, [&] { return kLosses.parse(name); });
+    if (known) file = text.substr(0, colon);
   }
-  if (!loss && !options.loss.empty()) loss = parse_loss(options.loss);
+  if (!loss && !options.loss.empty()) loss = kLosses.parse(options.loss);
   auto dataset =
       std::make_shared<const TextDataset>(columns.read(file, {.columns = options.columns,
                                                               .num_labels = options.num_labels,
@@ -168,12 +158,6 @@ std::shared_ptr<models::Loss> loss_of(const Source& source,
 
 }  // namespace
 
-LossKind parse_loss(const std::string& name) {
-  const std::optional<LossKind> loss = loss_named(name);
-  if (!loss) fail_input("unknown loss ", quote(name), "; expected ", kLossNames);
-  return *loss;
-}
-
 train::Datasets TrainingData::datasets() const {
   train::Datasets all;
   for (const Source& source : sources) all.push_back(source.dataset);
@@ -212,10 +196,8 @@ std::shared_ptr<const TextDataset> read_scored_pairs(const std::string& option,
 }
 
 void add_score_scale(CLI::App& command, double& scale) {
-  command
-      .add_option("--score-scale", scale,
-                  "The best score in files with columns of their own: 5 where they go from 0 to 5")
-      ->check(number_in(1e-300, 1e300))
+  add_number(command, "--score-scale", scale, 1e-300, 1e300,
+             "The best score in files with columns of their own: 5 where they go from 0 to 5")
       ->capture_default_str();
 }
 

@@ -19,9 +19,7 @@ class App;
 namespace ringlet::cli {
 
 enum class LossKind { softmax, cosine, mnrl };
-inline constexpr const char* kLossNames = "softmax, cosine or mnrl";
-
-LossKind parse_loss(const std::string& name);
+inline constexpr Names<LossKind, 3> kLosses{"loss", {"softmax", "cosine", "mnrl"}};
 
 /// More classes than this are a mistake, an id read as a label, unless --num-labels says otherwise.
 inline constexpr int kMaxGuessedLabels = 1000;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ringlet/core/nearest.h"
+#include "ringlet/core/base/nearest.h"
 
 namespace ringlet::cli {
 namespace {

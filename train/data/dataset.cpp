@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 

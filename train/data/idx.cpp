@@ -1,14 +1,12 @@
 #include "ringlet/train/data/idx.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
 #include <string>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {
@@ -18,9 +16,6 @@ constexpr std::size_t kMaxDimensions = 4;
 constexpr std::uint8_t kUnsignedByte = 0x08;
 constexpr std::size_t kMaxBytes = std::size_t{1} << 40;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
-constexpr int kLevel = 6;
-constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, with a gzip header
-constexpr int kMemory = 8;
 constexpr unsigned kMaxLabel = 9;
 
 /// Appends up to `nbytes` bytes. The memory grows with the data found, not with the size announced.
@@ -65,23 +60,6 @@ std::size_t count_bytes(const std::vector<std::size_t>& shape, const std::string
   return nbytes;
 }
 
-std::string pack_gzip(const std::string& plain) {
-  z_stream stream{};
-  RINGLET_CHECK(
-      deflateInit2(&stream, kLevel, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) == Z_OK,
-      "[write_idx] zlib cannot start");
-  std::string packed(deflateBound(&stream, plain.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  const int status = deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  RINGLET_CHECK_EQ(status, Z_STREAM_END, "[write_idx] zlib's answer");
-  return packed;
-}
-
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& path) {
@@ -101,24 +79,19 @@ IdxArray read_idx(const std::filesystem::path& path) {
   return array;
 }
 
-std::string idx_bytes(const IdxArray& array, bool gzip) {
+std::string idx_bytes(const IdxArray& array) {
   RINGLET_CHECK(!array.shape.empty() && array.shape.size() <= kMaxDimensions,
-                "[write_idx] expected 1 to ", kMaxDimensions, " dimensions, not ",
+                "[idx_bytes] expected 1 to ", kMaxDimensions, " dimensions, not ",
                 array.shape.size());
-  RINGLET_CHECK_EQ(count_bytes(array.shape, "[write_idx]"), array.data.size(),
-                   "[write_idx] bytes of the shape and of the data");
-  RINGLET_CHECK(array.data.size() < std::size_t{1} << 31, "[write_idx] more than 2 GiB");
+  RINGLET_CHECK_EQ(count_bytes(array.shape, "[idx_bytes]"), array.data.size(),
+                   "[idx_bytes] bytes of the shape and of the data");
   std::string bytes{0, 0, static_cast<char>(kUnsignedByte), static_cast<char>(array.shape.size())};
   for (const std::size_t size : array.shape) {
-    RINGLET_CHECK(size <= 0xFFFFFFFFu, "[write_idx] size ", size, " exceeds 32 bits");
+    RINGLET_CHECK(size <= 0xFFFFFFFFu, "[idx_bytes] size ", size, " exceeds 32 bits");
     for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(size >> shift & 0xFF);
   }
   bytes.append(array.data.begin(), array.data.end());
-  return gzip ? pack_gzip(bytes) : bytes;
-}
-
-void write_idx(const std::filesystem::path& path, const IdxArray& array) {
-  write_file(path, idx_bytes(array, path.extension() == ".gz"));
+  return bytes;
 }
 
 Digits read_digits(const std::filesystem::path& images, const std::filesystem::path& labels) {

@@ -18,10 +18,8 @@ struct IdxArray {
 /// Reads an IDX file of unsigned bytes, plain or gzip. A wrong magic number or element type, and
 /// data shorter or longer than the header announces, are InputError.
 IdxArray read_idx(const std::filesystem::path& path);
-/// The bytes of an IDX file, or of its gzip form; the same array gives the same bytes.
-std::string idx_bytes(const IdxArray& array, bool gzip);
-/// Writes one, compressed if the name ends in .gz.
-void write_idx(const std::filesystem::path& path, const IdxArray& array);
+/// The bytes of an IDX file.
+std::string idx_bytes(const IdxArray& array);
 
 /// Drawn digits with their classes.
 struct Digits {

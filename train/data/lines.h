@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 

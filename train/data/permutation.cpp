@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/data/hash.h"
 
 namespace ringlet::train {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/text.h"
 
@@ -15,6 +15,8 @@ namespace {
 
 using Columns = std::vector<std::string>;
 
+const Columns kPair{"sentence1", "sentence2"};
+constexpr std::array<std::string_view, 3> kLabels{"entailment", "neutral", "contradiction"};
 constexpr double kStsbScale = 5;
 constexpr std::size_t kStsbScoreField = 4;  // genre, file, year, id, score, sentence1, sentence2
 constexpr std::size_t kStsbFields = 7;
@@ -25,6 +27,12 @@ bool has(const Columns& columns, std::string_view name) {
 
 bool has_pair(const Columns& columns) {
   return has(columns, "sentence1") && has(columns, "sentence2");
+}
+
+std::string list(const Columns& columns) {
+  std::string names;
+  for (const std::string& column : columns) names += (names.empty() ? "" : ", ") + column;
+  return names;
 }
 
 std::optional<double> parse_number(std::string_view text) {
@@ -48,65 +56,17 @@ struct Plan {
   int num_labels = 0;
 };
 
-Layout detect_layout(const Columns& columns) {
-  if (has_pair(columns) && has(columns, "gold_label")) return Layout::nli;
-  if (has_pair(columns) && has(columns, "score") && has(columns, "genre")) return Layout::stsb;
-  if (has_pair(columns) || has(columns, "anchor") || has(columns, "sentence")) {
-    return Layout::columns;
-  }
-  if (columns.size() == 3 && is_number(columns[2])) return Layout::stsb;
-  if (columns.size() >= kStsbFields && is_number(columns[kStsbScoreField])) return Layout::stsb;
-  return Layout::detect;
-}
+Plan stsb_plan() { return {kPair, Target::score, "score", kStsbScale, 0}; }
 
-void require(const RowReader& rows, const Columns& columns, const Columns& needed) {
-  for (const std::string& name : needed) {
-    if (has(columns, name)) continue;
-    std::string found;
-    for (const std::string& column : columns) found += (found.empty() ? "" : ", ") + column;
-    fail_input(rows.name(), ":1: expected a column ", quote(name), ", found ", shown(found));
-  }
-}
-
-Plan plan_nli(RowReader& rows, const ReadOptions& options) {
-  require(rows, rows.columns(), {"sentence1", "sentence2", "gold_label"});
-  rows.allow_ragged_rows();
-  Plan plan{{"sentence1", "sentence2"}, Target::label, "gold_label"};
-  plan.num_labels = static_cast<int>(options.labels.size());
-  return plan;
-}
-
-Plan plan_stsb(RowReader& rows) {
-  const Columns columns = rows.columns();
-  if (!has_pair(columns)) {
-    if (columns.size() == 3) {
-      rows.set_header({"sentence1", "sentence2", "score"});
-    } else if (columns.size() >= kStsbFields) {
-      rows.set_header({"genre", "file", "year", "id", "score", "sentence1", "sentence2"});
-      rows.allow_ragged_rows();
-    } else {
-      fail_input(rows.name(), ":1: expected sentence1, sentence2, score or at least ", kStsbFields,
-                 " fields, found ", columns.size());
-    }
-  } else {
-    require(rows, columns, {"score"});
-  }
-  return {{"sentence1", "sentence2"}, Target::score, "score", kStsbScale, 0};
-}
-
-Plan plan_columns(const RowReader& rows, const ReadOptions& options) {
-  const Columns columns = rows.columns();
+Plan plan_columns(const RowReader& rows, const Columns& columns, const ReadOptions& options) {
   Plan plan;
   if (has(columns, "anchor")) {
-    require(rows, columns, {"positive"});
+    if (!has(columns, "positive"))
+      fail_input(rows.name(), ":1: expected a column 'positive', found ", shown(list(columns)));
     plan.texts = {"anchor", "positive"};
     if (has(columns, "negative")) plan.texts.push_back("negative");
-  } else if (has(columns, "sentence1") || has(columns, "sentence2")) {
-    require(rows, columns, {"sentence1", "sentence2"});
-    plan.texts = {"sentence1", "sentence2"};
   } else {
-    require(rows, columns, {"sentence"});
-    plan.texts = {"sentence"};
+    plan.texts = has_pair(columns) ? kPair : Columns{"sentence"};
   }
   if (has(columns, "label") && has(columns, "score")) {
     fail_input(rows.name(),
@@ -121,21 +81,29 @@ Plan plan_columns(const RowReader& rows, const ReadOptions& options) {
 }
 
 Plan make_plan(RowReader& rows, const ReadOptions& options) {
-  const Layout layout =
-      options.layout == Layout::detect ? detect_layout(rows.columns()) : options.layout;
-  switch (layout) {
-    case Layout::nli:
-      return plan_nli(rows, options);
-    case Layout::stsb:
-      return plan_stsb(rows);
-    case Layout::columns:
-      return plan_columns(rows, options);
-    case Layout::detect:
-      break;
+  const Columns columns = rows.columns();
+  if (has_pair(columns) && has(columns, "gold_label")) {
+    rows.allow_ragged_rows();
+    Plan plan{kPair, Target::label, "gold_label"};
+    plan.num_labels = static_cast<int>(kLabels.size());
+    return plan;
+  }
+  if (has_pair(columns) && has(columns, "score") && has(columns, "genre")) return stsb_plan();
+  if (has_pair(columns) || has(columns, "anchor") || has(columns, "sentence"))
+    return plan_columns(rows, columns, options);
+  if (columns.size() == 3 && is_number(columns[2])) {
+    rows.set_header({"sentence1", "sentence2", "score"});
+    return stsb_plan();
+  }
+  if (columns.size() >= kStsbFields && is_number(columns[kStsbScoreField])) {
+    rows.set_header({"genre", "file", "year", "id", "score", "sentence1", "sentence2"});
+    rows.allow_ragged_rows();
+    return stsb_plan();
   }
   fail_input(rows.name(),
              ":1: expected columns sentence1 and sentence2 (with label, score or gold_label), "
-             "anchor and positive, or sentence; name them with --columns NAME_IN_FILE=NAME");
+             "anchor and positive, or sentence; name them with --columns NAME_IN_FILE=NAME; found ",
+             shown(list(columns), 200));
 }
 
 [[noreturn]] void refuse_rename(const RowReader& rows) {
@@ -164,18 +132,16 @@ std::string_view text_field(const RowReader& rows, const std::string& column) {
 }
 
 /// The class of the current row; nullopt if its annotators had no majority.
-std::optional<int> read_label(const RowReader& rows, const Plan& plan, const ReadOptions& options) {
+std::optional<int> read_label(const RowReader& rows, const Plan& plan) {
   const std::string_view text = text_field(rows, plan.target_column);
   if (text == "-" || text == "-1") return std::nullopt;
-  const auto name = std::find(options.labels.begin(), options.labels.end(), text);
-  const double by_name = static_cast<double>(name - options.labels.begin());
-  const std::optional<double> value = name != options.labels.end() ? by_name : parse_number(text);
+  const auto name = std::find(kLabels.begin(), kLabels.end(), text);
+  const double by_name = static_cast<double>(name - kLabels.begin());
+  const std::optional<double> value = name != kLabels.end() ? by_name : parse_number(text);
   constexpr double kMaxLabel = 1 << 24;
   if (!value || *value != std::floor(*value) || *value < 0 || *value > kMaxLabel) {
-    std::string names;
-    for (const std::string& label : options.labels) names += label + ", ";
-    rows.fail_here("expected ", names, "or a class number in ", quote(plan.target_column),
-                   ", found ", quote(text));
+    rows.fail_here("expected entailment, neutral, contradiction, or a class number in ",
+                   quote(plan.target_column), ", found ", quote(text));
   }
   if (plan.num_labels > 0 && *value >= plan.num_labels) {
     rows.fail_here("label ", shown(text), " is out of range: expected 0 to ", plan.num_labels - 1);
@@ -197,11 +163,10 @@ double read_score(const RowReader& rows, const Plan& plan) {
   return *value / plan.scale;
 }
 
-void read_row(const RowReader& rows, const Plan& plan, const ReadOptions& options,
-              TextDataset& dataset) {
+void read_row(const RowReader& rows, const Plan& plan, TextDataset& dataset) {
   double target = 0;
   if (plan.target == Target::label) {
-    const std::optional<int> label = read_label(rows, plan, options);
+    const std::optional<int> label = read_label(rows, plan);
     if (!label) return dataset.count_skipped();
     target = *label;
   } else if (plan.target == Target::score) {
@@ -219,11 +184,11 @@ TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
     fail_input("score scale: expected more than 0, found ", options.score_scale);
   }
   const std::unique_ptr<RowReader> rows =
-      open_rows(std::move(lines), options.format, parse_renames(options.columns));
+      open_rows(std::move(lines), Format::detect, parse_renames(options.columns));
   if (options.missing_columns) options.missing_columns->clear();
   const Plan plan = make_plan_with_renames(*rows, options);
   TextDataset dataset(rows->name(), plan.texts, plan.target);
-  while (rows->next()) read_row(*rows, plan, options, dataset);
+  while (rows->next()) read_row(*rows, plan, dataset);
   if (dataset.size() == 0) {
     fail_input(rows->name(), ": empty: expected at least one row, found none (", dataset.skipped(),
                " without a gold label)");

@@ -6,8 +6,8 @@
 //            without a header, or the original's tab separated genre, file, year, id, score,
 //            sentence1, sentence2 with possible extra fields, or a header that has genre and score.
 //   columns  sentence1, sentence2 and a label or a score or neither; or anchor, positive and
-//            perhaps negative; or sentence alone. Labels are classes from 0 or the names in
-//            `labels`, "-" and -1 are skipped and counted. Other columns are ignored.
+//            perhaps negative; or sentence alone. Labels are classes from 0 or the names of
+//            nli's, "-" and -1 are skipped and counted. Other columns are ignored.
 //
 // Texts are stripped as in Sentence Transformers. Every mistake is InputError in one line with its
 // place: "FILE:LINE: expected …, found …".
@@ -23,19 +23,13 @@
 
 namespace ringlet::train {
 
-enum class Layout { detect, nli, stsb, columns };
-
 struct ReadOptions {
-  Layout layout = Layout::detect;
-  Format format = Format::detect;
   /// "NAME_IN_FILE=NAME,…", for instance "premise=sentence1,hypothesis=sentence2,gold=label".
   std::string columns;
   /// For several files that share `columns`: if set, it receives the renames of columns that the
   /// file lacks; otherwise these are InputError.
   Renames* missing_columns = nullptr;
-  /// Names of the classes; a label is one of these or its position.
-  std::vector<std::string> labels = {"entailment", "neutral", "contradiction"};
-  /// Classes allowed; 0 for any number under layout `columns`. NLI has as many as `labels`.
+  /// Classes allowed under `columns`; 0 for any number.
   int num_labels = 0;
   /// Scores are divided by this and must then lie in [-1, 1] (STSB: 5, and in [0, 1]).
   double score_scale = 1;

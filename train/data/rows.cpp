@@ -2,19 +2,21 @@
 
 #include <algorithm>
 
-#include "ringlet/core/quote.h"
+#include "ringlet/core/base/quote.h"
 #include "ringlet/train/data/csv.h"
-#include "ringlet/train/data/jsonl.h"
+#include "ringlet/train/data/json_object.h"
 #include "ringlet/train/data/text.h"
 
 namespace ringlet::train {
 namespace {
 
-std::string renamed(std::string_view name, const Renames& renames) {
-  for (const auto& [from, to] : renames) {
+/// Empty for a column if another one takes its name.
+std::string_view renamed(std::string_view name, const Renames& renames) {
+  for (const auto& [from, to] : renames)
     if (from == name) return to;
-  }
-  return std::string(name);
+  const bool taken =
+      std::ranges::any_of(renames, [&](const auto& one) { return one.second == name; });
+  return taken ? std::string_view() : name;
 }
 
 /// Moves the renames of columns that are not among `file_names` to `missing`.
@@ -37,7 +39,7 @@ class DelimitedRows : public RowReader {
     std::vector<std::string> names;
     for (const std::string_view field : csv_.fields()) names.emplace_back(strip(field));
     const Renames own = applicable(renames, names, missing_renames_);
-    for (const std::string& name : names) names_.push_back(renamed(name, own));
+    for (const std::string& name : names) names_.emplace_back(renamed(name, own));
   }
 
   std::vector<std::string> columns() const override { return names_; }
@@ -77,44 +79,46 @@ class DelimitedRows : public RowReader {
 
 class JsonlRows : public RowReader {
  public:
-  JsonlRows(LineReader lines, const Renames& renames) : json_(std::move(lines)) {
-    pending_ = json_.next();
-    std::vector<std::string> names;
-    for (const auto& member : json_.members()) names.push_back(member.key);
-    renames_ = applicable(renames, names, missing_renames_);
+  JsonlRows(LineReader lines, const Renames& renames) : lines_(std::move(lines)) {
+    pending_ = read();
+    renames_ = applicable(renames, columns(), missing_renames_);
   }
 
   std::vector<std::string> columns() const override {
     std::vector<std::string> names;
-    for (const auto& member : json_.members()) names.push_back(renamed(member.key, renames_));
+    for (const auto& member : object_.members) names.emplace_back(renamed(member.key, renames_));
     return names;
   }
-  const std::string& name() const override { return json_.name(); }
-  std::size_t line() const override { return json_.line(); }
+  const std::string& name() const override { return lines_.name(); }
+  std::size_t line() const override { return lines_.line(); }
   void set_header(std::vector<std::string>) override {}
 
-  bool next() override { return std::exchange(pending_, false) || json_.next(); }
+  bool next() override { return std::exchange(pending_, false) || read(); }
 
   std::optional<std::string_view> find(std::string_view column) const override {
-    const JsonlReader::Member* member = find_member(column);
-    if (!member || member->type == JsonlReader::Type::null) return std::nullopt;
-    if (member->type == JsonlReader::Type::other) {
-      fail_here("expected a string or a number in ", quote(column));
+    for (const auto& [key, text, kind] : object_.members) {
+      if (renamed(key, renames_) != column) continue;
+      if (kind == ObjectParser::Kind::null) return std::nullopt;
+      if (kind == ObjectParser::Kind::other)
+        fail_here("expected a string or a number in ", quote(column));
+      return text;
     }
-    return member->text;
+    return std::nullopt;
   }
 
  private:
-  const JsonlReader::Member* find_member(std::string_view column) const {
-    bool hidden = false;  // a renamed column is not found under its old name
-    for (const auto& [from, to] : renames_) {
-      if (to == column) return json_.find(from);
-      hidden = hidden || from == column;
-    }
-    return hidden ? nullptr : json_.find(column);
+  bool read() {
+    std::optional<std::string_view> line = lines_.next();
+    while (line && strip(*line).empty()) line = lines_.next();
+    if (!line) return false;
+    object_ = {};
+    if (nlohmann::json::sax_parse(line->begin(), line->end(), &object_)) return true;
+    fail_here("expected a JSON object",
+              object_.error_column > 0 ? str(", malformed at column ", object_.error_column) : "");
   }
 
-  JsonlReader json_;
+  LineReader lines_;
+  ObjectParser object_;
   Renames renames_;
   bool pending_ = false;
 };

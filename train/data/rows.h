@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/data/lines.h"
 
 namespace ringlet::train {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/data/permutation.h"
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "ringlet/core/base/names.h"
 #include "ringlet/train/data/dataset.h"
 
 namespace ringlet::train {
@@ -17,6 +18,8 @@ enum class Dealing {
   round_robin,   ///< one batch of each alternately; the epoch ends with the smallest one
   proportional,  ///< every batch of every data set once, in random order
 };
+
+inline constexpr Names<Dealing, 2> kDealings{"dealing", {"round_robin", "proportional"}};
 
 struct SamplerOptions {
   std::uint64_t seed = 0;

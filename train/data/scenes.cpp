@@ -2,192 +2,180 @@
 
 #include <algorithm>
 #include <string_view>
-#include <vector>
 
-#include "ringlet/core/error.h"
-#include "ringlet/train/data/worlds.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {
 
-const Terms& terms_of(const Scene& scene, std::size_t facet) {
-  return worlds()[scene.world].terms[facet];
-}
-
-bool says(const Scene& scene, std::size_t facet) { return scene.terms[facet] != kUnsaid; }
-
-std::size_t count_optional(const Scene& scene) {
-  std::size_t count = 0;
-  for (std::size_t facet = kAdjective; facet < kFacets; ++facet) count += says(scene, facet);
-  return count;
-}
-
-/// Says random facets until `wanted` optional ones are said; never `except`.
-void fill(Scene& scene, std::size_t wanted, std::size_t except, Draws& draws) {
-  while (count_optional(scene) < wanted) {
-    const std::size_t facet = kAdjective + draws.index(kFacets - kAdjective);
-    if (facet == except || says(scene, facet)) continue;
-    scene.terms[facet] = terms_of(scene, facet).draw(draws);
+/// "in a coat" above "in a red coat", "in a blue coat", …
+std::vector<FacetTerms::Group> clothes() {
+  std::vector<FacetTerms::Group> groups;
+  for (const char* garment : {"coat", "hat", "shirt", "scarf", "sweater", "jacket"}) {
+    groups.push_back({str("in a ", garment)});
+    for (const char* colour : {"red", "blue", "green", "yellow", "black", "white"})
+      groups.back().push_back(str("in a ", colour, " ", garment));
   }
+  return groups;
 }
 
-/// The facets of a hypothesis that a premise can contradict or, for neutral, leave open.
-std::vector<std::size_t> alterable(const Scene& hypothesis, NliLabel label) {
-  std::vector<std::size_t> facets;
-  for (std::size_t facet = 0; facet < kFacets; ++facet) {
-    if (!says(hypothesis, facet)) continue;
-    const Terms& terms = terms_of(hypothesis, facet);
-    const int term = hypothesis.terms[facet];
-    const bool possible = label == kContradiction
-                              ? !terms.related(term, Relation::contradicts).empty()
-                              : facet >= kAdjective || !terms.above(term).empty();
-    if (possible) facets.push_back(facet);
-  }
+std::array<FacetTerms, kFacets> make_terms() {
+  std::array<FacetTerms, kFacets> facets;
+  facets[kSubject] = {true, 2, {{"child", "boy", "girl"}, {"adult", "man", "woman"}}};
+  facets[kAction] = {
+      true,
+      3,
+      {{"playing an instrument", "playing the guitar", "playing the violin", "playing the drums"},
+       {"playing a ball game", "playing soccer", "playing basketball", "playing tennis"},
+       {"playing a board game", "playing chess", "playing checkers", "playing dominoes"},
+       {"eating something", "eating an apple", "eating a sandwich", "eating a bowl of soup"},
+       {"drinking something", "drinking a cup of tea", "drinking some water"},
+       {"reading something", "reading a book", "reading a newspaper", "reading a letter"},
+       {"making art", "painting a picture", "drawing a map", "shaping a clay pot"},
+       {"exercising", "doing push-ups", "jumping rope", "stretching", "lifting weights"},
+       {"cleaning", "sweeping the floor", "washing a window", "wiping a table"},
+       {"dancing", "dancing a waltz", "dancing a tango"},
+       {"resting", "sleeping", "sitting quietly"},
+       {"using a machine", "typing on a laptop", "talking on a phone", "taking a photo"}}};
+  facets[kAdjective] = {false,
+                        1,
+                        {{"", "tall", "short"},
+                         {"", "happy", "sad"},
+                         {"", "wet", "dry"},
+                         {"", "quiet", "noisy"},
+                         {"", "calm", "nervous"},
+                         {"", "clean", "muddy"},
+                         {"", "polite", "rude"}}};
+  facets[kClothing] = {false, 1, clothes()};
+  facets[kPlace] = {
+      true,
+      1,
+      {{"outdoors", "in a park", "on a beach", "in a garden", "on a bridge", "in a forest",
+        "beside a lake", "on a farm", "in a parking lot", "on a mountain trail", "on a boat"},
+       {"indoors", "in a kitchen", "in a library", "in a classroom", "in a museum",
+        "in a hotel lobby", "in a gym", "in a living room", "in a bakery", "in an office"}}};
+  facets[kTime] = {
+      false,
+      1,
+      {{"", "in the morning", "at noon", "in the afternoon", "in the evening", "at midnight"},
+       {"", "on a rainy day", "on a sunny day", "on a foggy day", "on a snowy day"}}};
   return facets;
 }
 
-/// Mostly an optional facet: a premise with a general subject or action would reveal neutral.
-std::size_t pick_altered(const std::vector<std::size_t>& facets, Draws& draws) {
-  std::vector<std::size_t> optional;
-  for (const std::size_t facet : facets) {
-    if (facet >= kAdjective) optional.push_back(facet);
+bool is_optional(std::size_t facet) { return facet >= kAdjective; }
+
+/// Says random facets until `wanted` optional ones are said; never `except`.
+void fill(Scene& scene, std::size_t wanted, std::size_t except, Draws& draws) {
+  auto said =
+      std::count_if(scene.begin() + kAdjective, scene.end(), [](Term t) { return t.said(); });
+  while (static_cast<std::size_t>(said) < wanted) {
+    const std::size_t facet = kAdjective + draws.index(kFacets - kAdjective);
+    if (facet == except || scene[facet].said()) continue;
+    scene[facet] = terms_of(facet).draw(draws);
+    ++said;
   }
-  return optional.empty() || draws.chance(0.25) ? draws.pick(facets) : draws.pick(optional);
 }
 
-/// A term that entails this one: itself or, sometimes and if there is one, a special case.
-int narrow(const Terms& terms, int term, Draws& draws) {
-  const std::vector<int> special = terms.related(term, Relation::entails);
-  return special.empty() || draws.chance(0.6) ? term : draws.pick(special);
-}
-
-/// Nothing, or a term that leaves this one open; a term if the facet must be said.
-int leave_open(const Terms& terms, int term, bool must_be_said, Draws& draws) {
-  if (must_be_said) return draws.pick(terms.above(term));
-  const std::vector<int> open = terms.related(term, Relation::unknown);
-  return open.empty() || draws.chance(0.5) ? kUnsaid : draws.pick(open);
-}
-
-double similarity(const Terms& terms, int a, int b) {
-  if (a == b) return 1;
-  if (terms.is_above(a, b) || terms.is_above(b, a)) return 0.75;
-  const int parent = terms[a].parent;
-  const bool siblings = parent >= 0 && parent == terms[b].parent && !terms[parent].singular.empty();
-  return siblings ? 0.5 : 0;
-}
-
-std::string noun_phrase(const Scene& scene) {
-  const auto said = [&](std::size_t facet) -> const std::string& {
-    const Terms::Term& term = terms_of(scene, facet)[scene.terms[facet]];
-    return scene.number == 1 ? term.singular : term.plural;
+/// A premise's terms under which the facet of a hypothesis has this label.
+std::vector<Term> premises(std::size_t facet, Term hypothesis, NliLabel label) {
+  const FacetTerms& terms = terms_of(facet);
+  std::vector<Term> found;
+  const auto add = [&](Term term) {
+    if (terms.label(term, hypothesis) == label) found.push_back(term);
   };
-  std::string phrase = said(kSubject);
-  if (says(scene, kAdjective)) phrase = said(kAdjective) + " " + phrase;
-  if (scene.number == 1) {
-    const bool vowel = std::string_view("aeiou").find(phrase[0]) != std::string_view::npos;
-    phrase = (vowel ? "an " : "a ") + phrase;
-  } else {
-    phrase = (scene.number == 2 ? "two " : "three ") + phrase;
-  }
-  if (says(scene, kClothing)) phrase += " " + said(kClothing);
-  return phrase;
+  if (is_optional(facet)) add({});
+  for (int group = 0; group < std::ssize(terms.groups); ++group)
+    for (int phrase = 0; phrase < std::ssize(terms.groups[static_cast<std::size_t>(group)]);
+         ++phrase)
+      if (const Term term{group, phrase}; !terms.text(term).empty()) add(term);
+  return found;
 }
 
 }  // namespace
 
+NliLabel FacetTerms::label(Term premise, Term hypothesis) const {
+  if (!hypothesis.said()) return kEntailment;
+  if (!premise.said()) return kNeutral;
+  if (premise.group != hypothesis.group) return exclusive ? kContradiction : kNeutral;
+  if (premise == hypothesis || hypothesis.phrase == 0) return kEntailment;
+  return premise.phrase == 0 ? kNeutral : kContradiction;
+}
+
+double FacetTerms::similarity(Term a, Term b) const {
+  if (a == b) return 1;
+  if (a.group != b.group) return 0;
+  if (a.phrase == 0 || b.phrase == 0) return 0.75;
+  return text({a.group, 0}).empty() ? 0 : 0.5;
+}
+
+Term FacetTerms::draw(Draws& draws) const {
+  const std::size_t group = draws.index(groups.size());
+  const std::size_t first = groups[group][0].empty() ? 1 : 0;
+  const std::size_t phrase = first + draws.index(groups[group].size() - first);
+  return {static_cast<int>(group), static_cast<int>(phrase)};
+}
+
+const FacetTerms& terms_of(std::size_t facet) {
+  static const std::array<FacetTerms, kFacets> kTerms = make_terms();
+  return kTerms[facet];
+}
+
 NliLabel nli_label(const Scene& premise, const Scene& hypothesis) {
-  if (premise.world != hypothesis.world || premise.number != hypothesis.number) {
-    return kContradiction;
-  }
   NliLabel label = kEntailment;
-  for (std::size_t facet = 0; facet < kFacets; ++facet) {
-    if (!says(hypothesis, facet)) continue;
-    Relation relation = Relation::unknown;
-    if (says(premise, facet)) {
-      relation = terms_of(premise, facet).relation(premise.terms[facet], hypothesis.terms[facet]);
-    }
-    if (relation == Relation::contradicts) return kContradiction;
-    if (relation == Relation::unknown) label = kNeutral;
-  }
+  for (std::size_t facet = 0; facet < kFacets; ++facet)
+    label = std::max(label, terms_of(facet).label(premise[facet], hypothesis[facet]));
   return label;
 }
 
 double sts_score(const Scene& a, const Scene& b) {
-  constexpr std::array<double, kFacets> kWeights{2, 3, 1, 1, 1, 1};
-  double shared = 0;
-  double total = 0;
+  double shared = 0, total = 0;
   for (std::size_t facet = 0; facet < kFacets; ++facet) {
-    if (!says(a, facet) && !says(b, facet)) continue;
-    total += kWeights[facet];
-    if (!says(a, facet) || !says(b, facet)) continue;
-    const Terms& terms = terms_of(a, facet);
-    if (a.world == b.world || facet >= kPlace) {
-      shared += kWeights[facet] * similarity(terms, a.terms[facet], b.terms[facet]);
-    } else if (terms[a.terms[facet]].singular == terms_of(b, facet)[b.terms[facet]].singular) {
-      shared += kWeights[facet];
-    }
+    if (!a[facet].said() && !b[facet].said()) continue;
+    const FacetTerms& terms = terms_of(facet);
+    total += terms.weight;
+    shared += terms.weight * terms.similarity(a[facet], b[facet]);
   }
   return 5 * shared / total;
 }
 
 std::string describe(const Scene& scene, Draws& draws) {
-  const auto said = [&](std::size_t facet) {
-    return says(scene, facet) ? terms_of(scene, facet)[scene.terms[facet]].singular : "";
+  const auto said = [&](Facet facet) {
+    return scene[facet].said() ? " " + terms_of(facet).text(scene[facet]) : "";
   };
-  const std::string subject = noun_phrase(scene);
-  const std::string verb = scene.number == 1 ? "is" : "are";
-  const std::string action = said(kAction);
-  const auto spaced = [](const std::string& text) { return text.empty() ? text : " " + text; };
-  const std::string place = spaced(said(kPlace));
-  const std::string time = spaced(said(kTime));
-  const auto first = [](const std::string& text) { return text.substr(1) + ", "; };
-  std::string sentence;
+  const std::string subject = said(kAdjective) + said(kSubject) + said(kClothing);
+  const bool vowel = std::string_view("aeiou").find(subject[1]) != std::string_view::npos;
+  const std::string who = (vowel ? "an" : "a") + subject;
+  const std::string action = said(kAction), place = said(kPlace), time = said(kTime);
   const std::size_t form = draws.index(5);
-  if (form == 0 && !time.empty()) {
-    sentence = first(time) + subject + " " + verb + " " + action + place;
-  } else if (form == 1 && !place.empty()) {
-    sentence = first(place) + subject + " " + verb + " " + action + time;
-  } else if (form == 2) {
-    sentence = "there " + verb + " " + subject + " " + action + place + time;
-  } else {
-    sentence = subject + " " + verb + " " + action + place + time;
-  }
+  std::string sentence = who + " is" + action + place + time;
+  if (form == 0 && !time.empty()) sentence = time.substr(1) + ", " + who + " is" + action + place;
+  if (form == 1 && !place.empty()) sentence = place.substr(1) + ", " + who + " is" + action + time;
+  if (form == 2) sentence = "there is " + who + action + place + time;
   sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
   return sentence + ".";
 }
 
-Scene draw_scene(std::size_t optional_facets, Draws& draws) {
+Scene draw_scene(std::size_t optional, Draws& draws) {
   Scene scene;
-  scene.world = draws.chance(0.7) ? 0 : 1;
-  scene.number = draws.chance(0.5) ? 1 : 2 + draws.index(2);
-  scene.terms[kSubject] = terms_of(scene, kSubject).draw(draws);
-  scene.terms[kAction] = terms_of(scene, kAction).draw(draws);
-  fill(scene, optional_facets, kFacets, draws);
+  for (const Facet facet : {kSubject, kAction}) scene[facet] = terms_of(facet).draw(draws);
+  fill(scene, optional, kFacets, draws);
   return scene;
 }
 
-bool can_be_hypothesis(const Scene& scene) {
-  return !alterable(scene, kNeutral).empty() && !alterable(scene, kContradiction).empty();
-}
-
-Scene draw_premise(const Scene& hypothesis, NliLabel label, std::size_t optional_facets,
-                   Draws& draws) {
-  const std::size_t altered =
-      label == kEntailment ? kFacets : pick_altered(alterable(hypothesis, label), draws);
+Scene draw_premise(const Scene& hypothesis, NliLabel label, std::size_t optional, Draws& draws) {
   Scene premise = hypothesis;
-  for (std::size_t facet = 0; facet < kFacets; ++facet) {
-    if (!says(hypothesis, facet)) continue;
-    const Terms& terms = terms_of(hypothesis, facet);
-    int& term = premise.terms[facet];
-    if (facet != altered) {
-      term = narrow(terms, term, draws);
-    } else if (label == kContradiction) {
-      term = draws.pick(terms.related(term, Relation::contradicts));
-    } else {
-      term = leave_open(terms, term, facet < kAdjective, draws);
-    }
+  // One facet makes the label. A general subject or action would reveal neutral.
+  std::size_t altered = kFacets;
+  for (std::vector<Term> terms; label != kEntailment && terms.empty();) {
+    altered = draws.index(kFacets);
+    if (!hypothesis[altered].said() || (label == kNeutral && !is_optional(altered))) continue;
+    terms = premises(altered, hypothesis[altered], label);
+    if (!terms.empty()) premise[altered] = draws.pick(terms);
   }
-  fill(premise, optional_facets, altered, draws);
+  for (std::size_t facet = 0; facet < kFacets; ++facet)
+    if (facet != altered && hypothesis[facet].said())
+      premise[facet] = draws.pick(premises(facet, hypothesis[facet], kEntailment));
+  fill(premise, optional, altered, draws);
   RINGLET_CHECK_EQ(static_cast<int>(nli_label(premise, hypothesis)), static_cast<int>(label),
                    "[draw_premise] the label of the scenes drawn");
   return premise;
@@ -197,15 +185,8 @@ Scene draw_variation(const Scene& scene, double probability, Draws& draws) {
   Scene other = scene;
   for (std::size_t facet = 0; facet < kFacets; ++facet) {
     if (!draws.chance(probability)) continue;
-    const Terms& terms = terms_of(scene, facet);
-    int& term = other.terms[facet];
-    if (facet >= kAdjective && term != kUnsaid && draws.chance(0.3)) {
-      term = kUnsaid;
-    } else if (term != kUnsaid && !terms.above(term).empty() && draws.chance(0.3)) {
-      term = draws.pick(terms.above(term));
-    } else {
-      term = terms.draw(draws);
-    }
+    const bool drop = is_optional(facet) && draws.chance(0.3);
+    other[facet] = drop ? Term{} : terms_of(facet).draw(draws);
   }
   return other;
 }

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "ringlet/core/error.h"
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {

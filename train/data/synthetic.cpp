@@ -10,8 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ringlet/core/error.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/train/data/permutation.h"
 #include "ringlet/train/data/scenes.h"
 #include "ringlet/train/data/strokes.h"
@@ -34,14 +34,6 @@ void check_size(std::size_t size) {
   }
 }
 
-Scene draw_hypothesis(Draws& draws) {
-  while (true) {
-    const std::size_t optional_facets = draws.chance(0.15) ? 0 : 1 + draws.index(2);
-    const Scene scene = draw_scene(optional_facets, draws);
-    if (can_be_hypothesis(scene)) return scene;
-  }
-}
-
 /// A premise that is not the same text as the hypothesis.
 std::string write_premise(const Scene& hypothesis, const std::string& text, NliLabel label,
                           std::size_t said, Draws& draws) {
@@ -49,15 +41,6 @@ std::string write_premise(const Scene& hypothesis, const std::string& text, NliL
     std::string premise = describe(draw_premise(hypothesis, label, said, draws), draws);
     if (premise != text) return premise;
   }
-}
-
-TextSplits split(std::vector<TextPair> pairs, std::size_t train) {
-  TextSplits splits;
-  const auto middle = pairs.begin() + static_cast<std::ptrdiff_t>(train);
-  splits.dev.assign(std::make_move_iterator(middle), std::make_move_iterator(pairs.end()));
-  pairs.erase(middle, pairs.end());
-  splits.train = std::move(pairs);
-  return splits;
 }
 
 std::string nli_lines(const std::vector<TextPair>& pairs) {
@@ -86,8 +69,8 @@ using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void add_digits(NamedTexts& files, const std::string& name, Digits digits) {
   const IdxArray images{{digits.count, digits.height, digits.width}, std::move(digits.pixels)};
   const IdxArray labels{{digits.count}, std::move(digits.labels)};
-  files.emplace_back("digits-" + name + "-images-idx3-ubyte.gz", idx_bytes(images, true));
-  files.emplace_back("digits-" + name + "-labels-idx1-ubyte.gz", idx_bytes(labels, true));
+  files.emplace_back("digits-" + name + "-images-idx3-ubyte", idx_bytes(images));
+  files.emplace_back("digits-" + name + "-labels-idx1-ubyte", idx_bytes(labels));
 }
 
 void write_all(const fs::path& folder, const NamedTexts& files) {
@@ -106,30 +89,30 @@ TextSplits make_nli(std::uint64_t seed, std::size_t train, std::size_t dev) {
   check_size(train + dev);
   Draws draws(mix64(seed, kNliStream));
   std::unordered_set<std::string> seen;
-  std::vector<TextPair> pairs;
+  TextSplits splits;
   // A triple never lies in both splits: dev starts with a new hypothesis.
-  for (const std::size_t end : {train, train + dev}) {
-    while (pairs.size() < end) {
-      const Scene hypothesis = draw_hypothesis(draws);
+  for (const auto& [pairs, size] : {std::pair(&splits.train, train), {&splits.dev, dev}}) {
+    while (pairs->size() < size) {
+      const Scene hypothesis = draw_scene(1 + draws.index(2), draws);
       const std::string text = describe(hypothesis, draws);
       if (!seen.insert(text).second) continue;
       const std::size_t said = 2 + draws.index(2);
       for (const NliLabel label : {kEntailment, kNeutral, kContradiction}) {
-        if (pairs.size() == end) break;
-        pairs.push_back({write_premise(hypothesis, text, label, said, draws), text,
-                         static_cast<double>(label)});
+        if (pairs->size() == size) break;
+        pairs->push_back({write_premise(hypothesis, text, label, said, draws), text,
+                          static_cast<double>(label)});
       }
     }
   }
-  return split(std::move(pairs), train);
+  return splits;
 }
 
 TextSplits make_sts(std::uint64_t seed, std::size_t train, std::size_t dev) {
   check_size(train + dev);
   Draws draws(mix64(seed, kStsStream));
   std::unordered_set<std::string> seen;
-  std::vector<TextPair> pairs;
-  while (pairs.size() < train + dev) {
+  TextSplits splits;
+  while (splits.dev.size() < dev || splits.train.size() < train) {
     const Scene a = draw_scene(1 + draws.index(3), draws);
     // A fifth of the pairs is unrelated; the rest differ by anything from nothing to everything.
     const Scene b = draws.chance(0.2) ? draw_scene(1 + draws.index(3), draws)
@@ -137,9 +120,9 @@ TextSplits make_sts(std::uint64_t seed, std::size_t train, std::size_t dev) {
     TextPair pair{describe(a, draws), describe(b, draws), std::round(10 * sts_score(a, b)) / 10};
     if (pair.sentence1 == pair.sentence2) continue;
     if (!seen.insert(pair.sentence1 + pair.sentence2).second) continue;
-    pairs.push_back(std::move(pair));
+    (splits.train.size() < train ? splits.train : splits.dev).push_back(std::move(pair));
   }
-  return split(std::move(pairs), train);
+  return splits;
 }
 
 Digits make_digits(std::uint64_t seed, std::size_t split, std::size_t count) {

@@ -42,7 +42,7 @@ Digits make_digits(std::uint64_t seed, std::size_t split, std::size_t count);
 
 /// Writes into `folder`, which is created if it is missing: nli-{train,dev}.jsonl (sentence1,
 /// sentence2, gold_label); sts-{train,dev}.csv (as the STS benchmark's CSV, no header);
-/// digits-{train,test}-{images-idx3,labels-idx1}-ubyte.gz. A full disk is InputError and leaves no
+/// digits-{train,test}-{images-idx3,labels-idx1}-ubyte. A full disk is InputError and leaves no
 /// file behind.
 void write_synthetic(const std::filesystem::path& folder, std::uint64_t seed = 0,
                      const SyntheticSizes& sizes = {});

@@ -11,11 +11,11 @@
 
 namespace ringlet::train {
 
-/// For one thread at a time. Two bytes a token if the vocabulary and the longest text allow it.
+/// For one thread at a time.
 class TokenCache {
  public:
-  /// The data set must outlive the cache. Without `keep`, rows are tokenised on every use.
-  TokenCache(const TextDataset& dataset, models::Tokenizer tokenizer, bool keep = true);
+  /// The data set must outlive the cache.
+  TokenCache(const TextDataset& dataset, models::Tokenizer tokenizer);
 
   struct Row {
     std::array<std::span<const std::int32_t>, kMaxColumns> columns;
@@ -27,23 +27,14 @@ class TokenCache {
   Row row(std::size_t index);
 
   const TextDataset& dataset() const { return dataset_; }
-  std::size_t nbytes() const;
 
  private:
-  void tokenize(std::size_t index);
-  void remember(std::size_t index);
-  bool recall(std::size_t index);
+  std::size_t tokenize(std::size_t index);
 
   const TextDataset& dataset_;
   models::Tokenizer tokenizer_;
-  bool keep_;
-  bool narrow_;
-  std::vector<std::uint64_t> places_;  // per row: where its record begins, + 1; 0 without one
-  // A record is the length and the ids of each column.
-  std::vector<std::uint16_t> narrow_records_;
-  std::vector<std::int32_t> wide_records_;
-  std::vector<std::int32_t> ids_;  // of the current row
-  std::array<std::size_t, kMaxColumns + 1> ends_{};
+  std::vector<std::size_t> places_;    // per row: where its record begins, + 1; 0 without one
+  std::vector<std::int32_t> records_;  // each is the length of each column, then their ids
 };
 
 }  // namespace ringlet::train

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "ringlet/train/parallel/memory_need.h"
-#include "ringlet/train/parallel/row_exchange.h"
 
 namespace ringlet::train {
 namespace {
@@ -74,10 +73,6 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     next_ = 0;
     reducing_ = reduce;
     launch_complete();
-  }
-
-  void only_rows(autograd::VariableState& leaf, const Tensor& rows) override {
-    tables_.note(leaf, rows);
   }
 
   void grad_ready(autograd::VariableState& leaf) override {
@@ -182,7 +177,6 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   std::vector<BucketState> states_;
   std::vector<comm::Work> works_;
   std::vector<RowExchange> exchanges_;
-  RowTables tables_;
   std::unordered_map<const autograd::VariableState*, Tensor> earlier_;  // sums set aside
   std::size_t next_ = 0;
   bool reducing_ = false;

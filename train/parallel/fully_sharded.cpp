@@ -161,6 +161,17 @@ class Gatherer final : public UnitSharding {
     arena_->drop_data();
   }
 
+  // Rank 0's values of a unit, (end - begin), on all ranks.
+  Tensor share_unit(const nn::Unit& unit) const {
+    const nn::Parameter& first = unit.parameters.front().parameter;
+    Tensor values = empty({unit.end - unit.begin}, first.dtype(), first.device());
+    if (rank() == 0)
+      for (const nn::PlacedParameter& slot : unit.parameters)
+        slot.in(values, unit.begin).copy_(slot.parameter.tensor());
+    group_.broadcast(values, 0).wait();
+    return values;
+  }
+
   // ---- hooks ----
 
   void pre_forward(nn::Module& module) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/comm/types.h"
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 
 namespace ringlet::train {
 namespace {
@@ -76,7 +76,7 @@ nn::Module& check_memory_limit(Strategy strategy, nn::Module& module, int ranks,
   if (limit == 0) return module;
   const MemoryNeed need = memory_need(strategy, module, ranks, moments, units);
   if (need.total() <= limit) return module;
-  fail_input("[", strategy_name(strategy), "] ", module.num_parameters(), " parameters need ",
+  fail_input("[", kStrategies(strategy), "] ", module.num_parameters(), " parameters need ",
              need.total(), " bytes on each rank (parameters ", need.parameters, ", gradients ",
              need.gradients, ", optimizer state ", need.state, ", whole units ", need.whole,
              ") and more for activations; the memory limit of ", device, " is ", limit);

@@ -6,18 +6,17 @@ namespace ringlet::train {
 
 ReachCheck::ReachCheck(nn::Module& module) : module_(module) {
   module.visit([&](const std::string&, nn::Module& outer) {
-    if (!dynamic_cast<models::Loss*>(&outer)) return;
-    std::vector<const models::Loss*>& inner = below_[&outer];
+    if (!outer.is_loss()) return;
+    std::vector<const nn::Module*>& inner = below_[&outer];
     outer.visit([&](const std::string&, nn::Module& below) {
-      const auto* loss = dynamic_cast<models::Loss*>(&below);
-      if (loss && &below != &outer) inner.push_back(loss);
+      if (below.is_loss() && &below != &outer) inner.push_back(&below);
     });
   });
 }
 
 void ReachCheck::ran(nn::Module& module) {
   if (!autograd::grad_enabled() || !below_.contains(&module)) return;
-  ran_.insert(static_cast<const models::Loss*>(dynamic_cast<models::Loss*>(&module)));
+  ran_.insert(&module);
 }
 
 // A loss that passed its batch on to another loss requires no parameters itself.
@@ -26,11 +25,10 @@ std::vector<nn::NamedParameter> ReachCheck::required() const {
   const auto add = [&](const nn::Module& module) {
     for (const nn::Parameter& parameter : module.parameters()) ours.insert(parameter.state().get());
   };
-  for (const models::Loss* loss : ran_) {
+  for (const nn::Module* loss : ran_) {
     const auto& inner = below_.at(loss);
-    const bool handed_on = std::any_of(inner.begin(), inner.end(), [&](const models::Loss* below) {
-      return ran_.contains(below);
-    });
+    const bool handed_on = std::any_of(
+        inner.begin(), inner.end(), [&](const nn::Module* below) { return ran_.contains(below); });
     if (!handed_on) add(*loss);
   }
   if (ran_.empty()) add(module_);

@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ringlet/models/losses/loss.h"
 #include "ringlet/nn/module.h"
 
 namespace ringlet::train {
@@ -27,14 +26,14 @@ class ReachCheck {
   void check(const char* strategy, std::span<autograd::VariableState* const> reached);
 
  private:
-  using Losses = std::set<const models::Loss*>;
+  using Losses = std::set<const nn::Module*>;
   std::vector<nn::NamedParameter> required() const;
 
   nn::Module& module_;
-  std::map<const nn::Module*, std::vector<const models::Loss*>> below_;  // losses below a loss
-  Losses ran_;                                                           // since the last backward
-  Losses before_;                                                        // before this forward
-  std::map<Losses, std::vector<nn::NamedParameter>> required_;           // by the losses that ran
+  std::map<const nn::Module*, std::vector<const nn::Module*>> below_;  // losses below a loss
+  Losses ran_;                                                         // since the last backward
+  Losses before_;                                                      // before this forward
+  std::map<Losses, std::vector<nn::NamedParameter>> required_;         // by the losses that ran
 };
 
 }  // namespace ringlet::train

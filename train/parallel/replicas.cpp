@@ -5,14 +5,13 @@
 #include <optional>
 #include <set>
 
-#include "ringlet/autograd/engine.h"
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/processors.h"
-#include "ringlet/core/random.h"
-#include "ringlet/models/transformer.h"
+#include "ringlet/core/tensor/random.h"
+#include "ringlet/core/threads/processors.h"
 #include "ringlet/nn/clone.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
@@ -29,35 +28,13 @@ Tensor seen_from(Device device, const Tensor& tensor) {
   return Tensor(std::move(alias), tensor.storage_offset(), tensor.shape(), tensor.dtype());
 }
 
-/// A copy computes as the module does by now.
-void follow_settings(nn::Module& module, nn::Module& copy) {
-  const auto transformers_of = [](nn::Module& above) {
-    std::vector<models::Transformer*> all;
-    above.visit([&](const std::string&, nn::Module& below) {
-      if (auto* transformer = dynamic_cast<models::Transformer*>(&below))
-        all.push_back(transformer);
-    });
-    return all;
-  };
-  const auto from = transformers_of(module), to = transformers_of(copy);
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    to[i]->set_compute_dtype(from[i]->compute_dtype());
-    to[i]->set_checkpointing(from[i]->checkpointing());
-  }
+void take_settings(nn::Module& module, nn::Module& copy) {
+  std::vector<const nn::Module*> originals;
+  module.visit([&](const std::string&, nn::Module& below) { originals.push_back(&below); });
+  std::size_t next = 0;
+  copy.visit(
+      [&](const std::string&, nn::Module& below) { below.take_settings(*originals[next++]); });
 }
-
-/// Backward of a value that came from several devices. Its inputs are the leaves that their
-/// backwards write to.
-struct ParallelNode final : autograd::Node {
-  std::shared_ptr<Replicas> replicas;
-  std::vector<Variable> values;   // one per device
-  std::vector<Variable> outside;  // leaves that are averaged
-  const char* name() const override { return "data_parallel"; }
-  void backward(const Tensor& grad, autograd::Gradients& grads) override {
-    replicas->backward(values, outside, grad);
-    for (std::size_t i = 0; i < grads.size(); ++i) grads[i].skip();
-  }
-};
 
 }  // namespace
 
@@ -138,7 +115,7 @@ void Replicas::send_buffers() {
 }
 
 void Replicas::send_settings() {
-  for (std::size_t d = 1; d < modules_.size(); ++d) follow_settings(module_, *modules_[d]);
+  for (std::size_t d = 1; d < modules_.size(); ++d) take_settings(module_, *modules_[d]);
   for (const Replica& replica : replicas_)
     for (std::size_t i = 0; i < own_.size(); ++i)
       replica.parameters[i].set_requires_grad(own_[i].state->requires_grad);
@@ -180,11 +157,14 @@ Variable Replicas::sum(const std::function<Variable(std::size_t)>& part) {
     axpby(sum, 1, values[d].tensor().to(devices_[0]), 1);
   take_average(sum);
   if (!autograd::grad_enabled()) return Variable(sum);
-  return autograd::record<ParallelNode>(sum, leaves(used), [&](ParallelNode& node) {
-    node.replicas = shared_from_this();
-    node.values = std::move(values);
-    if (average_) node.outside = outside(used);
-  });
+  // The inputs are the leaves that the devices' backwards write to.
+  const auto backward = [replicas = shared_from_this(), values,
+                         averaged = average_ ? outside(used) : std::vector<Variable>()](
+                            const Tensor& grad, autograd::Gradients& grads) {
+    replicas->backward(values, averaged, grad);
+    for (std::size_t i = 0; i < grads.size(); ++i) grads[i].skip();
+  };
+  return autograd::record("data_parallel", sum, leaves(used), backward);
 }
 
 // The first device's leaves, and its parameters that another device's part alone uses.

@@ -1,33 +1,11 @@
 #include "ringlet/train/parallel/strategy.h"
 
 #include <set>
-#include <sstream>
 
+#include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
-namespace {
-
-/// One line per parameter and buffer.
-std::string describe(const nn::Module& module) {
-  std::string lines;
-  const auto add = [&](const std::string& name, const Tensor& tensor) {
-    lines += str("'", name, "' ", tensor.dtype(), " ", tensor.shape(), '\n');
-  };
-  for (const nn::NamedParameter& named : module.named_parameters())
-    add(named.name, named.parameter.tensor());
-  for (const auto& [name, buffer] : module.named_buffers()) add(name, buffer);
-  return lines;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-}  // namespace
 
 RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
                            bool keep_data, const nn::UnitPolicy& units)
@@ -44,24 +22,9 @@ RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group gro
       items_.push_back({u, &slot, slot.parameter.state().get()});
     }
   }
-  verify();
+  check_same_module(name_, module_, group_);
   RINGLET_CHECK(!items_.empty(), "[", name_, "] the module has no parameters");
   broadcast(keep_data);
-}
-
-void RankStrategy::verify() const {
-  const std::vector<std::string> all = group_.all_gather_bytes(describe(module_));
-  for (std::size_t r = 1; r < all.size(); ++r) {
-    if (all[r] == all[0]) continue;
-    const std::vector<std::string> first = lines_of(all[0]), other = lines_of(all[r]);
-    std::size_t i = 0;
-    while (i < first.size() && i < other.size() && first[i] == other[i]) ++i;
-    const auto show = [&](const std::vector<std::string>& lines) {
-      return i < lines.size() ? lines[i] : "nothing";
-    };
-    fail("[", name_, "] the module differs between ranks: as parameter ", i, " rank 0 has ",
-         show(first), ", rank ", r, " has ", show(other));
-  }
 }
 
 void RankStrategy::broadcast(bool data) {
@@ -69,16 +32,6 @@ void RankStrategy::broadcast(bool data) {
   if (!data) return;
   group_.broadcast(arena_->data(), 0).wait();
   arena_->data().storage()->bump_version();
-}
-
-Tensor RankStrategy::share_unit(const nn::Unit& unit) const {
-  const nn::Parameter& first = unit.parameters.front().parameter;
-  Tensor values = empty({unit.end - unit.begin}, first.dtype(), first.device());
-  if (rank() == 0)
-    for (const nn::PlacedParameter& slot : unit.parameters)
-      slot.in(values, unit.begin).copy_(slot.parameter.tensor());
-  group_.broadcast(values, 0).wait();
-  return values;
 }
 
 void RankStrategy::attach() {
@@ -98,7 +51,7 @@ void RankStrategy::detach() {
 }
 
 nn::ModuleHooks RankStrategy::hooks(nn::Module& module) {
-  if (!dynamic_cast<models::Loss*>(&module)) return {};
+  if (!module.is_loss()) return {};
   return {{}, [this](nn::Module& left) { reach_.ran(left); }, {}};
 }
 

@@ -11,6 +11,7 @@
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/parallel/reach.h"
+#include "ringlet/train/parallel/row_exchange.h"
 
 namespace ringlet::train {
 
@@ -21,8 +22,8 @@ namespace ringlet::train {
 class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
  public:
   /// `average`: the summed gradients are divided by the number of ranks.
-  /// Without `keep_data` the arena has no memory for parameters: the strategy must take them from
-  /// where they are and, with share_unit, from rank 0.
+  /// Without `keep_data` the arena has no memory for parameters: the strategy must take rank 0's
+  /// from where they are.
   RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
                bool keep_data = true, const nn::UnitPolicy& units = {});
 
@@ -33,6 +34,9 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   const std::shared_ptr<int>& paused() const { return paused_; }
   const comm::Group& group() const { return group_; }
 
+  void only_rows(autograd::VariableState& leaf, const Tensor& rows) override {
+    tables_.note(leaf, rows);
+  }
   void backward_ends() override;
   void backward_failed() noexcept override;
 
@@ -67,8 +71,6 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
     if (average_) axpby(sum, 1.0 / size(), sum, 0);
   }
   virtual nn::ModuleHooks hooks(nn::Module& module);
-  /// Rank 0's values of a unit, (end - begin), on all ranks.
-  Tensor share_unit(const nn::Unit& unit) const;
 
   const char* name_;
   nn::Module& module_;
@@ -76,10 +78,10 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   bool average_;
   nn::Arena* arena_;  // the module's
   ReachCheck reach_;
+  RowTables tables_;
   std::vector<Item> items_;  // in the arena's order
 
  private:
-  void verify() const;
   void broadcast(bool data);
   nn::ModuleHooks outermost(nn::ModuleHooks hooks);
   void share_buffers() const;

@@ -1,14 +1,12 @@
 // The strategies by name.
 #pragma once
 
-#include <string_view>
+#include "ringlet/core/base/names.h"
 
 namespace ringlet::train {
 
 enum class Strategy { none, dp, ddp, zero1, zero2, fsdp };
-inline constexpr const char* kStrategyNames = "none, dp, ddp, zero1, zero2 or fsdp";
-const char* strategy_name(Strategy strategy);
-/// The strategy of that name; InputError for any other text.
-Strategy parse_strategy(std::string_view name);
+inline constexpr Names<Strategy, 6> kStrategies{"strategy",
+                                                {"none", "dp", "ddp", "zero1", "zero2", "fsdp"}};
 
 }  // namespace ringlet::train

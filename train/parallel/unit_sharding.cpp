@@ -178,10 +178,6 @@ void UnitSharding::needs_grad_buffer(autograd::VariableState& leaf) {
   }
 }
 
-void UnitSharding::only_rows(autograd::VariableState& leaf, const Tensor& rows) {
-  tables_.note(leaf, rows);
-}
-
 void UnitSharding::make_room() {
   while (in_flight_.size() >= kGradBuffers) finish(*in_flight_.front());
 }

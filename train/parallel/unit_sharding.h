@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "ringlet/train/parallel/row_exchange.h"
 #include "ringlet/train/parallel/strategy.h"
 
 namespace ringlet::train {
@@ -32,7 +31,6 @@ class UnitSharding : public RankStrategy {
 
   void backward_begins(std::span<autograd::VariableState* const> reached) override;
   void needs_grad_buffer(autograd::VariableState& leaf) override;
-  void only_rows(autograd::VariableState& leaf, const Tensor& rows) override;
   void grad_ready(autograd::VariableState& leaf) override;
   void backward_ends() override;
 
@@ -93,7 +91,6 @@ class UnitSharding : public RankStrategy {
 
   Tensor shard_grads_;  // of all units, where gradients are sharded
   std::vector<State*> in_flight_;
-  RowTables tables_;
   std::shared_ptr<Storage> summed_;
   bool reducing_ = false;
 };

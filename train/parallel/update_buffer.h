@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "ringlet/core/tensor.h"
+#include "ringlet/core/tensor/tensor.h"
 
 namespace ringlet::train {
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "ringlet/core/thread.h"
-#include "ringlet/core/wait_observer.h"
+#include "ringlet/core/device/wait_observer.h"
+#include "ringlet/core/threads/thread.h"
 
 namespace ringlet::train {
 

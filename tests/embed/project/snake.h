@@ -27,14 +27,15 @@ Tensor each(const Tensor& x, const Tensor& a, F f) {
 
 // y = x + sin(a x)^2 / a, an activation that can represent periodic functions (Ziyin et al.,
 // NeurIPS 2020).
-struct SnakeNode final : ag::Node {
-  ag::Saved x;  // (N, C)
-  ag::Saved a;  // (C)
-  const char* name() const override { return "snake"; }
-
-  void backward(const Tensor& grad, ag::Gradients& grads) override {
-    const Tensor& in = x.tensor(*this);
-    const Tensor& rate = a.tensor(*this);
+inline Variable snake(const Variable& x, const Variable& a) {
+  Tensor y = each(x.tensor(), a.tensor(), [](auto v, auto r) {
+    const auto s = std::sin(r * v);
+    return v + s * s / r;
+  });
+  const auto backward = [x = ag::Saved(x), a = ag::Saved(a)](const Tensor& grad,
+                                                             ag::Gradients& grads) {
+    const Tensor& in = x.tensor(grads);
+    const Tensor& rate = a.tensor(grads);
     if (grads[0].needed()) {
       const Tensor dx = each(in, rate, [](auto v, auto r) { return 1 + std::sin(2 * r * v); });
       grads[0].set(ringlet::mul(grad, dx));
@@ -46,18 +47,8 @@ struct SnakeNode final : ag::Node {
       });
       grads[1].set(ringlet::sum_to(ringlet::mul(grad, da), rate.shape()));
     }
-  }
-};
-
-inline Variable snake(const Variable& x, const Variable& a) {
-  Tensor y = each(x.tensor(), a.tensor(), [](auto v, auto r) {
-    const auto s = std::sin(r * v);
-    return v + s * s / r;
-  });
-  return ag::record<SnakeNode>(std::move(y), {x, a}, [&](SnakeNode& node) {
-    node.x = x;
-    node.a = a;
-  });
+  };
+  return ag::record("snake", std::move(y), {x, a}, backward);
 }
 
 struct Wave final : ringlet::nn::Layer<Wave> {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ringlet/core/philox.h"
+#include "ringlet/core/base/philox.h"
 
 namespace ringlet::emulated {
 

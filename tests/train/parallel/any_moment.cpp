@@ -6,9 +6,9 @@
 
 #include "../../files.h"
 #include "every_strategy.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/safetensors.h"
-#include "ringlet/train/parallel/data_parallel.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/safetensors.h"
+#include "ringlet/train/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -105,7 +105,7 @@ TEST_CASE("encode and save work at any moment, and leave no trace in what follow
 TEST_CASE("under DP, too") {
   const TemporaryFolder folder;
   tiny::Model model;
-  const DataParallel parallel(*model.loss, tiny::devices(2));
+  const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
   LoaderOptions options = tiny::loader_options(0, 1);
   options.batch_size = 2 * tiny::kRows;
   train_looking(model, options, 0, parallel.paused(), folder.path());

@@ -8,12 +8,12 @@
 #include "../../device.h"
 #include "../../files.h"
 #include "../../oracle.h"
-#include "ringlet/core/file.h"
-#include "ringlet/core/safetensors.h"
+#include "ringlet/core/io/file.h"
+#include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/evaluator.h"
-#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
+#include "ringlet/train/sentence_data_parallel.h"
 #include "ringlet/train/trainer.h"
 #include "tiny.h"
 
@@ -73,7 +73,7 @@ TEST_CASE(
     for (const Way& way : kAll) {
       CAPTURE(way.name);
       CAPTURE(how.accumulation);
-      CAPTURE(optimizer_name(how.optimizer));
+      CAPTURE(kOptimizers(how.optimizer));
       const TemporaryFolder folder;
       TrainingArguments args = arguments(way, how.accumulation);
       args.optimizer = how.optimizer;
@@ -305,8 +305,8 @@ TEST_CASE("evaluated while it learns, a model has the figures of one device, at 
                                     Strategy::fsdp, Strategy::none}) {
       if (strategy == Strategy::none && n > 1) continue;
       CAPTURE(n);
-      CAPTURE(strategy_name(strategy));
-      const auto figures = evaluate_while_training({strategy_name(strategy), strategy, n});
+      CAPTURE(kStrategies(strategy));
+      const auto figures = evaluate_while_training({kStrategies(strategy).data(), strategy, n});
       REQUIRE(figures.size() == 3);
       CHECK(figures[0] != figures[1]);
       CHECK(figures[1] != figures[2]);
@@ -320,7 +320,7 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
   tiny::Model model;
   const tiny::Model alone;
   const Device second = tiny::devices(2)[1];
-  const DataParallel parallel(*model.loss, tiny::devices(2));
+  const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
   const Evaluators evaluators;
   const auto computes = [&](const auto& body) {
     const auto before = memory_stats(second).allocations;

@@ -77,7 +77,7 @@ TEST_CASE("under a launcher that pins, devices of one process share out its proc
           const bool pinned = says == "1";
           RINGLET_CHECK_EQ(comm::processors().size(), all, "of the thread that calls");
           models::Convnet net;
-          DataParallel parallel(static_cast<nn::Module&>(net), devices);
+          DataParallel parallel(net, devices);
           parallel.sum([&](nn::Module&, std::size_t d) {
             cpu_set_t set;
             RINGLET_CHECK(sched_getaffinity(0, sizeof(set), &set) == 0, "no affinity");
@@ -99,7 +99,7 @@ TEST_CASE("any module trains by sum(): the bits of its devices in turn") {
   models::Convnet net, alone;
   for (std::size_t i = 0; i < net.parameters().size(); ++i)
     alone.parameters()[i].mutable_tensor().copy_(net.parameters()[i].tensor());
-  DataParallel parallel(static_cast<nn::Module&>(net), devices, {.timed = true});
+  DataParallel parallel(net, devices, {.timed = true});
   Sgd optimizer(net, {.lr = 0.1}), other(alone, {.lr = 0.1});
   for (std::int64_t step = 0; step < 3; ++step) {
     const Generator before = default_generator();
@@ -147,7 +147,7 @@ TEST_CASE("any module trains by sum(): the bits of its devices in turn") {
 
 TEST_CASE("gradients that only some devices have are summed, whatever the first one's part uses") {
   Experts net;
-  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(3));
+  DataParallel parallel(net, tiny::devices(3));
   constexpr int kNone = -1;
   // Each device's part uses one expert or none; its gradients are the device's number, from 1.
   const auto backward = [&](std::array<int, 3> experts) {
@@ -200,7 +200,7 @@ TEST_CASE("gradients that only some devices have are summed, whatever the first 
 
 TEST_CASE("averaged, value and gradients are the mean over the devices") {
   Experts net;
-  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(2), {.average = true});
+  DataParallel parallel(net, tiny::devices(2), {.average = true});
   for (int i = 1; i <= 2; ++i) {
     const Variable value = parallel.sum([&](nn::Module& replica, std::size_t d) {
       return dynamic_cast<Experts&>(replica)(d, 1 + 2 * static_cast<double>(d));
@@ -214,7 +214,7 @@ TEST_CASE("averaged, value and gradients are the mean over the devices") {
 
 TEST_CASE("averaged, the gradient of a leaf outside the module is divided, too") {
   Experts net;
-  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(2), {.average = true});
+  DataParallel parallel(net, tiny::devices(2), {.average = true});
   const Variable outside(full({4}, 3.0), true);
   for (int i = 1; i <= 2; ++i) {
     parallel
@@ -230,7 +230,7 @@ TEST_CASE("averaged, the gradient of a leaf outside the module is divided, too")
 
 TEST_CASE("a backward that throws leaves the earlier gradient of a leaf outside the module") {
   Experts net;
-  DataParallel parallel(static_cast<nn::Module&>(net), tiny::devices(2), {.average = true});
+  DataParallel parallel(net, tiny::devices(2), {.average = true});
   const Variable outside(full({4}, 3.0), true);
   const auto backward = [&](bool throws) {
     const Tensor factor = full({4}, 2.0);
@@ -265,12 +265,12 @@ TEST_CASE("exchanging takes what the first device is at it, not the host that gi
     return parallel.seconds_exchanging();
   };
   {
-    DataParallel parallel(static_cast<nn::Module&>(net), devices, {.timed = true});
+    DataParallel parallel(net, devices, {.timed = true});
     const double ticks = step(parallel) / DelayedDevice::kTick;
     CHECK(ticks >= 3);  // parameters sent, gradients fetched, at least one sum
     CHECK(std::abs(ticks - std::round(ticks)) < 1e-6);
   }
-  DataParallel parallel(static_cast<nn::Module&>(net), devices);
+  DataParallel parallel(net, devices);
   CHECK(step(parallel) == 0);
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("GPUs that do not read the first one's memory are said once, as a grou
     net.to(devices[0]);
     std::vector<std::string> notes;
     const auto note = [&](const std::string& line) { notes.push_back(line); };
-    const DataParallel parallel(static_cast<nn::Module&>(net), devices, {.on_note = note});
+    const DataParallel parallel(net, devices, {.on_note = note});
     REQUIRE(notes.size() == (cut ? 1 : 0));
     if (cut)
       CHECK(notes[0] ==

@@ -7,8 +7,8 @@
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/linear.h"
 #include "ringlet/tests/comm/ranks.h"
-#include "ringlet/train/parallel/attached_strategy.h"
-#include "ringlet/train/parallel/data_parallel.h"
+#include "ringlet/train/attached_strategy.h"
+#include "ringlet/train/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -109,9 +109,9 @@ TEST_CASE("averaged gradients have the same bits under every strategy") {
     });
   };
   tiny::Model model;
-  CHECK_THROWS_AS(DataParallel(*model.loss, tiny::devices(3), {.average = true}), Error);
+  CHECK_THROWS_AS(SentenceDataParallel(*model.loss, tiny::devices(3), {.average = true}), Error);
   declare_local_means(model);
-  const DataParallel parallel(*model.loss, tiny::devices(3), {.average = true});
+  const SentenceDataParallel parallel(*model.loss, tiny::devices(3), {.average = true});
   LoaderOptions options = tiny::loader_options(0, 1);
   options.batch_size = tiny::kRows * 3;
   tiny::train_rank(model, options, backwards, parallel.paused());
@@ -211,7 +211,7 @@ TEST_CASE("a thread and a replica per device end with the same bits, too") {
       CAPTURE(n);
       CAPTURE(backwards.size());
       tiny::Model model;
-      DataParallel parallel(*model.loss, tiny::devices(n));
+      SentenceDataParallel parallel(*model.loss, tiny::devices(n));
       LoaderOptions options = tiny::loader_options(0, 1);
       options.batch_size = tiny::kRows * static_cast<std::size_t>(n);  // it divides them itself
       tiny::train_rank(model, options, backwards, parallel.paused());
@@ -226,7 +226,7 @@ TEST_CASE("replicas that share one GPU end with the same bits") {
     CAPTURE(n);
     tiny::Model model;
     const std::vector<Device> one(static_cast<std::size_t>(n), default_device());
-    DataParallel parallel(*model.loss, one);
+    SentenceDataParallel parallel(*model.loss, one);
     LoaderOptions options = tiny::loader_options(0, 1);
     options.batch_size = tiny::kRows * static_cast<std::size_t>(n);
     tiny::train_rank(model, options, {false}, parallel.paused());

@@ -12,7 +12,7 @@
 #include "every_strategy.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/reduce.h"
-#include "ringlet/train/parallel/data_parallel.h"
+#include "ringlet/train/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -161,7 +161,7 @@ TEST_CASE("forwards that threw on all ranks leave no trace in what follows" *
     for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
   }
   tiny::Model model;
-  const DataParallel parallel(*model.loss, tiny::devices(2));
+  const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
   LoaderOptions options = tiny::loader_options(0, 1);
   options.batch_size = 2 * tiny::kRows;
   train_through_failures(model, options);
@@ -257,7 +257,7 @@ TEST_CASE("after a backward that threw the strategy refuses to go on, and says w
 TEST_CASE("a backward that threw leaves no gradients on any device of a DataParallel") {
   const auto train = [](bool throws) {
     tiny::Model model;
-    const DataParallel parallel(*model.loss, tiny::devices(2));
+    const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
     AdamW optimizer(*model.loss, tiny::adamw());
     Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
     const models::PackedBatch batch = tiny::next(*model.loss, loader);

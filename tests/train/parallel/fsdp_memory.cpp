@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "../../files.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/nn/lora.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "tiny.h"

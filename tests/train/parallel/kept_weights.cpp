@@ -4,8 +4,8 @@
 
 #include "../graph_device.h"
 #include "every_strategy.h"
-#include "ringlet/core/dlpack.h"
-#include "ringlet/train/parallel/data_parallel.h"
+#include "ringlet/core/tensor/dlpack.h"
+#include "ringlet/train/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -99,7 +99,7 @@ TEST_CASE("encoded again and again between steps, a model has the bits of one en
   }
   {
     tiny::Model model;
-    const DataParallel parallel(*model.loss, tiny::devices(2));
+    const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
     train_encoding(model, tiny::loader_options(0, 1));
     CHECK(memory_stats(tiny::devices(2)[1]).sidecars > 0);
   }
@@ -148,7 +148,7 @@ TEST_CASE("a write by another library to a parameter reaches every device of a D
           doctest::test_suite("host")) {
   tiny::Model model;
   const tiny::Model alone;
-  const DataParallel parallel(*model.loss, tiny::devices(2));
+  const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
   check_encodings(model, alone);
   REQUIRE(memory_stats(tiny::devices(2)[1]).sidecars > 0);
   for (const nn::Parameter& parameter : model.loss->parameters()) {

@@ -7,7 +7,7 @@
 #include "../../oracle.h"
 #include "every_strategy.h"
 #include "ringlet/nn/module_file.h"
-#include "ringlet/train/parallel/data_parallel.h"
+#include "ringlet/train/sentence_data_parallel.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -63,7 +63,7 @@ TEST_CASE("LoRA: every strategy trains the factors to the same bits and leaves t
   }
   tiny::Model model;
   adapt(model);
-  DataParallel dp(*model.loss, tiny::devices(2));
+  SentenceDataParallel dp(*model.loss, tiny::devices(2));
   LoaderOptions options = tiny::loader_options(0, 1);
   options.batch_size = 2 * tiny::kRows;
   tiny::train_rank(model, options, {false}, dp.paused());

@@ -54,7 +54,7 @@ void train_within_the_limit(const std::filesystem::path& folder, const comm::Gro
 
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2}) {
     const std::string said = refusal([&] { train(folder, strategy, group); });
-    const std::string expected = str("[", strategy_name(strategy), "] ", parameters,
+    const std::string expected = str("[", kStrategies(strategy), "] ", parameters,
                                      " parameters need ", needed(strategy, 2), " bytes on each");
     RINGLET_CHECK(said.starts_with(expected), "expected ", expected, ", found ", said);
   }

@@ -10,12 +10,12 @@
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/embedding.h"
-#include "ringlet/train/parallel/attached_strategy.h"
+#include "ringlet/train/attached_strategy.h"
 #include "ringlet/train/parallel/buckets.h"
-#include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/parallel/sharded_data_parallel.h"
+#include "ringlet/train/sentence_data_parallel.h"
 #include "tiny.h"
 
 using namespace ringlet;
@@ -273,7 +273,7 @@ TEST_CASE("a buffer is rank 0's at the start of every forward that backward may 
 TEST_CASE("replicas start every forward from the first device's buffers") {
   tiny::Model model;
   const auto loss = std::make_shared<CountingLoss>(model.loss);
-  const DataParallel parallel(*loss, tiny::devices(2));
+  const SentenceDataParallel parallel(*loss, tiny::devices(2));
   Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
   std::set<float> seen;
   loss->see = [&, mutex = std::make_shared<std::mutex>()](float value) {
@@ -296,7 +296,7 @@ TEST_CASE("replicas compute in what the module computes in by now") {
       model.encoder.transformer()->set_compute_dtype(DType::bf16);
     };
     if (set_before) compute_in_bf16();
-    const DataParallel parallel(*model.loss, tiny::devices(2));
+    const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
     if (!set_before) compute_in_bf16();
     AdamW optimizer(*model.loss, tiny::adamw());
     Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
@@ -536,7 +536,7 @@ TEST_CASE("gradients are sums, also those of several backwards, with and without
 TEST_CASE("a step is refused while no_sync has left gradients that were not summed") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     for (const int n : {1, 2}) {
-      CAPTURE(strategy_name(strategy));
+      CAPTURE(kStrategies(strategy));
       CAPTURE(n);
       launch(n, [&](const comm::Group& group) {
         Stack stack(1, 8);
@@ -575,7 +575,7 @@ TEST_CASE("a module without parameters is refused") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     launch(2, [&](const comm::Group& group) {
       Nothing nothing;
-      const std::string name = strategy_name(strategy);
+      const std::string name(kStrategies(strategy));
       CHECK(message([&] { AttachedStrategy(strategy, nothing, group, {}); }) ==
             "[" + name + "] the module has no parameters");
     });
@@ -585,7 +585,7 @@ TEST_CASE("a module without parameters is refused") {
 TEST_CASE("averaged, gradients are the mean over the ranks, those of several backwards added") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     for (const bool pause : {false, true}) {
-      CAPTURE(strategy_name(strategy));
+      CAPTURE(kStrategies(strategy));
       CAPTURE(pause);
       launch(3, [&](const comm::Group& group) {
         Stack stack(1, 3 * 4096);
@@ -613,7 +613,7 @@ TEST_CASE("averaged, gradients are the mean over the ranks, those of several bac
 TEST_CASE("a batch that is cut for another number of ranks than are summed over is refused") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
     for (const bool average : {false, true}) {
-      CAPTURE(strategy_name(strategy));
+      CAPTURE(kStrategies(strategy));
       CAPTURE(average);
       launch(2, [&](const comm::Group& group) {
         tiny::Model model;

@@ -12,7 +12,7 @@
 
 #include "../words.h"
 #include "ringlet/comm/launch.h"
-#include "ringlet/core/backend.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/multi_loss.h"

@@ -1,0 +1,80 @@
+// Counter-based randomness: a word depends only on a key and a position, never on the order of
+// calls. Masks are therefore the same on CPU and CUDA, packed or padded, on one rank or many.
+// Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+#pragma once
+
+#include <cstdint>
+
+#include "ringlet/core/base/host_device.h"
+
+namespace ringlet {
+
+struct PhiloxKey {
+  std::uint32_t word[2];
+};
+struct PhiloxBlock {
+  std::uint32_t word[4];
+};
+
+inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53u;
+inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57u;
+inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9u;
+inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85u;
+inline constexpr int kPhiloxRounds = 10;
+
+RINGLET_HOST_DEVICE constexpr PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const std::uint64_t p0 = std::uint64_t{kPhiloxMultiplier0} * counter.word[0];
+    const std::uint64_t p1 = std::uint64_t{kPhiloxMultiplier1} * counter.word[2];
+    counter = {{static_cast<std::uint32_t>(p1 >> 32) ^ counter.word[1] ^ key.word[0],
+                static_cast<std::uint32_t>(p1),
+                static_cast<std::uint32_t>(p0 >> 32) ^ counter.word[3] ^ key.word[1],
+                static_cast<std::uint32_t>(p0)}};
+    key.word[0] += kPhiloxWeyl0;
+    key.word[1] += kPhiloxWeyl1;
+  }
+  return counter;
+}
+
+/// Independent streams of one seed; `tensor` is for uniform() and normal().
+enum class RandomUse : std::uint32_t { dropout, tensor };
+
+/// The 64-bit key of a site (one place in the code that draws) at a step: words 0 and 1 of a Philox
+/// block. The block's key is the seed (low half, high half), its counter (step low, step high,
+/// site, use).
+RINGLET_HOST_DEVICE constexpr PhiloxKey derive_key(std::uint64_t seed, std::uint64_t step,
+                                                   std::uint32_t site,
+                                                   RandomUse use = RandomUse::dropout) {
+  const PhiloxBlock block =
+      philox({{static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), site,
+               static_cast<std::uint32_t>(use)}},
+             {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}});
+  return {{block.word[0], block.word[1]}};
+}
+
+/// The mask of a dropout. The word of an element is word[column % 4] of the block at counter (a, b,
+/// c, column / 4) under derive_key(seed, step, site):
+///   rows of activations: (sentence id, token index, 0, column / 4)
+///   attention weights:   (sentence id, head, query, key / 4)
+/// where sentence id = row in the global batch x 2 + column. An element is kept if its word is >= p
+/// 2^32, and then scaled by 1 / (1 - p); p = 0 keeps all.
+struct DropoutKey {
+  float p = 0;  // [0, 1)
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  std::uint32_t site = 0;
+  /// The derived key in the memory of the op's device; null: kernels get the key by value.
+  const PhiloxKey* at = nullptr;
+};
+
+/// The smallest word that is kept: p 2^32 rounded up.
+RINGLET_HOST_DEVICE constexpr std::uint32_t dropout_threshold(float p) {
+  const double edge = static_cast<double>(p) * 4294967296.0;
+  const auto floor = static_cast<std::uint32_t>(edge);
+  return floor + (static_cast<double>(floor) < edge ? 1u : 0u);
+}
+RINGLET_HOST_DEVICE constexpr double dropout_scale(float p) {
+  return 1.0 / (1.0 - static_cast<double>(p));
+}
+
+}  // namespace ringlet

@@ -1,0 +1,101 @@
+// The interface of a device type besides kernels: memory, copies, streams, graphs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ringlet/core/device/device_objects.h"
+#include "ringlet/core/device/memory.h"
+
+namespace ringlet {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual int device_count() const = 0;
+  /// The driver's reason why device_count() is 0; empty if unknown.
+  virtual std::string why_none() const { return ""; }
+  virtual Block allocate(Device device, std::size_t nbytes) = 0;
+  virtual void release(Device device, const Block& block) = 0;
+  /// Copies between devices, of which at least one is this backend's. If either is a CPU, the host
+  /// can read the result when this returns.
+  virtual void copy(void* to, Device to_device, const void* from, Device from_device,
+                    std::size_t nbytes) = 0;
+  /// Copies from another device of the type, on the stream of `to_device` only. The caller orders
+  /// the copy after the work of `from_device`.
+  virtual void fetch(void* to, Device to_device, const void* from, Device from_device,
+                     std::size_t nbytes) {
+    copy(to, to_device, from, from_device, nbytes);
+  }
+  /// Whether copies between these two different devices use a direct link; false: through host
+  /// memory.
+  virtual bool has_link(Device /*to*/, Device /*from*/) { return true; }
+  /// The PCI address on the host, for example "0000:3b:00.0", the same in every process; empty if
+  /// unknown.
+  virtual std::string bus_id(Device) const { return ""; }
+  /// Waits for all work of the device, from any thread.
+  virtual void synchronize(Device device) = 0;
+  // The defaults from here to is_captured() are those of a synchronous device.
+  /// Starts a copy to the host, ordered after this thread's earlier work on the device; does not
+  /// wait.
+  virtual std::unique_ptr<Download> start_download(Device device, const void* from,
+                                                   std::size_t nbytes);
+  /// See core/device/device_time.h.
+  virtual bool is_asynchronous() const { return false; }
+  virtual std::unique_ptr<DeviceTime> device_time(Device device);
+  virtual void hold(Device, double /*seconds*/) {}
+  /// See core/device/stream.h; null for a synchronous device.
+  virtual std::unique_ptr<DeviceStream> make_stream(Device) { return nullptr; }
+  virtual std::unique_ptr<DeviceEvent> make_event(Device) { return nullptr; }
+  /// The stream of this thread's work on the device, a cudaStream_t on cuda. The call also makes
+  /// the device the thread's current one, for other libraries.
+  virtual void* stream(Device) { return nullptr; }
+  /// Whether any thread is capturing that stream.
+  virtual bool is_captured(Device) { return false; }
+  /// Ranks that share the device; a rank waits at most `seconds` for another. May be called during
+  /// a capture. Null if the device type has none.
+  virtual std::unique_ptr<DeviceRanks> make_ranks(Device, int /*ranks*/, double /*seconds*/) {
+    return nullptr;
+  }
+  virtual MemoryStats memory(Device device) const = 0;
+  /// Counts a sidecar of `nbytes` in this block; negative when it is released.
+  virtual void count_sidecar(Device device, const Block& block, std::ptrdiff_t nbytes) = 0;
+  virtual void reset_peak(Device device) = 0;
+  virtual void set_limit(Device device, std::size_t nbytes) = 0;
+
+  /// Why this device cannot capture work; empty if it can. capture() calls the next three.
+  virtual std::string why_no_graphs(Device) const { return "it has no graphs"; }
+  virtual void begin_capture(Device) {}
+  /// Ends the capture, also if it throws.
+  virtual std::unique_ptr<DeviceGraph> end_capture(Device) { return nullptr; }
+  virtual void abandon_capture(Device) {}
+
+  /// The descriptor with which other processes can map the block now; -1 if there is none.
+  virtual int descriptor(Device, const Block&) const { return -1; }
+  /// Called first in a forked child: makes inherited memory a private copy, page by page on write.
+  virtual void own_inherited_memory() {}
+};
+
+/// "no CUDA device", followed by the reason if it is known.
+std::string no_device(DeviceType type);
+/// The backend of a device type; throws no_device() if there is none.
+Backend& backend(DeviceType type);
+/// Whether at least one device of the type exists.
+bool has_backend(DeviceType type);
+void set_backend(DeviceType type, Backend* backend);
+
+MemoryStats memory_stats(Device device);
+void reset_peak_memory(Device device);
+/// Limits all tensors of the device in this process to `nbytes` together; 0: no limit. An
+/// allocation beyond it throws an Error with its size, the bytes in use and the limit. Each forked
+/// rank has this limit separately and starts with no bytes in use.
+void set_memory_limit(Device device, std::size_t nbytes);
+
+/// Fill the kernel tables and install the backend. Each is defined in its folder (cuda/ has a stub
+/// for builds without the toolkit). Only ensure_registered() calls them, once.
+void register_cpu();
+void register_cuda();
+/// Calls both registrations, the first time only.
+void ensure_registered();
+
+}  // namespace ringlet

@@ -1,0 +1,52 @@
+// The kernel table: one Kernel per primitive, one entry per device type. A kernel receives plain
+// pointers and sizes; the op in core/ops has checked shapes and dtypes once.
+#pragma once
+
+#include <atomic>
+
+#include "ringlet/core/base/error.h"
+#include "ringlet/core/device/backend.h"
+
+namespace ringlet {
+
+/// Receives every kernel call of the process on the calling thread, for profilers and tests. Calls
+/// of different threads overlap. `args` is the kernel's Args.
+class KernelObserver {
+ public:
+  virtual ~KernelObserver() = default;
+  virtual void before(const char* name, const void* args, Device device) = 0;
+  virtual void after(const char* name, const void* args, Device device) = 0;
+};
+/// The observer of all calls from now on, or null. It must outlive them.
+inline std::atomic<KernelObserver*> kernel_observer = nullptr;
+
+template <class Args>
+class Kernel {
+ public:
+  using Function = void (*)(const Args& args, Device device);
+
+  constexpr explicit Kernel(const char* name) : name_(name) {}
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  const char* name() const { return name_; }
+  void set(DeviceType type, Function function) { entries_[static_cast<int>(type)] = function; }
+
+  void operator()(const Args& args, Device device) const {
+    ensure_registered();
+    const Function function = entries_[static_cast<int>(device.type)];
+    RINGLET_CHECK(function, "[", name_, "] has no kernel for ", device);
+    KernelObserver* const observer = kernel_observer.load(std::memory_order_acquire);
+    if (observer) [[unlikely]]
+      observer->before(name_, &args, device);
+    function(args, device);
+    if (observer) [[unlikely]]
+      observer->after(name_, &args, device);
+  }
+
+ private:
+  const char* name_;
+  Function entries_[kDeviceTypes] = {};
+};
+
+}  // namespace ringlet

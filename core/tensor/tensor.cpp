@@ -1,0 +1,200 @@
+#include "ringlet/core/tensor/tensor.h"
+
+#include <cmath>
+
+#include "ringlet/core/ops/fill.h"
+
+namespace ringlet {
+namespace {
+
+const Device kHost{};
+
+bool on_host(const Tensor& tensor) { return tensor.device().type == DeviceType::cpu; }
+
+void copy_bytes(Tensor& to, const Tensor& from) {
+  if (from.nbytes() == 0) return;
+  const Device a = to.device(), b = from.device();
+  const DeviceType through = a.type != DeviceType::cpu ? a.type : b.type;
+  backend(through).copy(to.mutable_bytes(), a, from.bytes(), b, from.nbytes());
+}
+
+void cast(Tensor& to, const Tensor& from) {
+  if (to.numel() == 0) return;
+  cast_kernel({to.mutable_bytes(), from.bytes(), to.numel(), to.dtype(), from.dtype()},
+              to.device());
+}
+
+}  // namespace
+
+Tensor::Tensor(std::shared_ptr<Storage> storage, std::size_t offset, Shape shape, DType dtype)
+    : storage_(std::move(storage)),
+      offset_(offset),
+      numel_(shape.numel()),
+      shape_(shape),
+      dtype_(dtype) {
+  RINGLET_CHECK(
+      storage_ && offset_ <= storage_->nbytes() && nbytes() <= storage_->nbytes() - offset_,
+      "[tensor] a view of shape ", shape_, " ", dtype_, " at byte ", offset_,
+      " does not fit its storage");
+}
+
+Device Tensor::device() const {
+  RINGLET_CHECK(defined(), "[tensor] an undefined tensor has no device");
+  return storage_->device();
+}
+
+std::byte* Tensor::mutable_bytes() {
+  if (!storage_) return nullptr;
+  storage_->bump_version();
+  return storage_->data() + offset_;
+}
+
+void Tensor::check_dtype(DType expected) const {
+  RINGLET_CHECK_EQ(dtype_, expected, "[tensor] elements read as another dtype");
+}
+
+Tensor Tensor::view(Shape shape) const {
+  std::int64_t known = 1;
+  int inferred = -1;
+  for (int i = 0; i < shape.dim(); ++i) {
+    RINGLET_CHECK(shape[i] >= -1, "[view] negative size in ", shape);
+    if (shape[i] != -1) {
+      known *= shape[i];
+      continue;
+    }
+    RINGLET_CHECK(inferred < 0, "[view] at most one size may be -1");
+    inferred = i;
+  }
+  if (inferred >= 0) shape[inferred] = known ? numel_ / known : 0;
+  RINGLET_CHECK_EQ(shape.numel(), numel_, "[view] ", shape_, " seen as ", shape);
+  Tensor out = *this;
+  out.shape_ = shape;
+  return out;
+}
+
+Tensor Tensor::slice(std::int64_t begin, std::int64_t end) const {
+  RINGLET_CHECK(dim() > 0, "[slice] of a scalar");
+  RINGLET_CHECK(0 <= begin && begin <= end && end <= size(0), "[slice] rows [", begin, ", ", end,
+                ") of shape ", shape_);
+  const std::int64_t row = shape_.without(0).numel();
+  return Tensor(storage_, offset_ + static_cast<std::size_t>(begin * row) * itemsize(dtype_),
+                shape_.with(0, end - begin), dtype_);
+}
+
+Tensor Tensor::operator[](std::int64_t i) const {
+  RINGLET_CHECK(dim() > 0, "[index] into a scalar");
+  const std::int64_t row = i < 0 ? i + size(0) : i;
+  return slice(row, row + 1).view(shape_.without(0));
+}
+
+Tensor Tensor::clone() const {
+  Tensor out = empty_like(*this);
+  copy_bytes(out, *this);
+  return out;
+}
+
+Tensor Tensor::to(Device device) const {
+  if (device == this->device()) return *this;
+  Tensor out = empty(shape_, dtype_, device);
+  copy_bytes(out, *this);
+  return out;
+}
+
+Tensor Tensor::to(DType dtype) const {
+  if (dtype == dtype_) return *this;
+  Tensor out = empty(shape_, dtype, device());
+  cast(out, *this);
+  return out;
+}
+
+void Tensor::copy_(const Tensor& source) {
+  RINGLET_CHECK_EQ(numel_, source.numel(), "[copy_] ", shape_, " from ", source.shape());
+  if (source.dtype() == dtype_) {
+    copy_bytes(*this, source);
+  } else if (source.device() == device()) {
+    cast(*this, source);
+  } else {
+    copy_bytes(*this, source.to(dtype_));
+  }
+}
+
+void Tensor::fill_(double value) {
+  if (numel_ > 0) fill_kernel({mutable_bytes(), numel_, value, 0, dtype_}, device());
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const Tensor host = (on_host(*this) ? *this : to(kHost)).to(dtype_of<T>());
+  const T* data = host.data<T>();
+  return std::vector<T>(data, data + numel_);
+}
+template std::vector<float> Tensor::to_vector<float>() const;
+template std::vector<double> Tensor::to_vector<double>() const;
+template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>() const;
+template std::vector<std::int64_t> Tensor::to_vector<std::int64_t>() const;
+template std::vector<std::uint8_t> Tensor::to_vector<std::uint8_t>() const;
+
+Tensor empty(Shape shape, DType dtype, Device device) {
+  for (std::int64_t size : shape) RINGLET_CHECK(size >= 0, "[empty] negative size in ", shape);
+  std::size_t nbytes = 0;
+  RINGLET_CHECK(
+      !__builtin_mul_overflow(static_cast<std::size_t>(shape.numel()), itemsize(dtype), &nbytes),
+      "[empty] a ", dtype, " tensor of shape ", shape, " has too many bytes");
+  return Tensor(std::make_shared<Storage>(nbytes, device), 0, shape, dtype);
+}
+
+Tensor empty_like(const Tensor& other) {
+  return empty(other.shape(), other.dtype(), other.device());
+}
+
+Tensor full(Shape shape, double value, DType dtype, Device device) {
+  Tensor out = empty(shape, dtype, device);
+  out.fill_(value);
+  return out;
+}
+
+Tensor zeros(Shape shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
+Tensor zeros_like(const Tensor& other) {
+  return zeros(other.shape(), other.dtype(), other.device());
+}
+Tensor ones(Shape shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
+
+Tensor arange(double start, double end, double step, DType dtype, Device device) {
+  RINGLET_CHECK(step != 0, "[arange] step must not be 0");
+  const double count = std::ceil((end - start) / step);
+  Tensor out = empty({count > 0 ? static_cast<std::int64_t>(count) : 0}, dtype, device);
+  if (out.numel() > 0) fill_kernel({out.mutable_bytes(), out.numel(), start, step, dtype}, device);
+  return out;
+}
+
+Tensor adjacent(std::span<const Tensor> tensors) {
+  if (tensors.empty() || !tensors[0].defined() || tensors[0].dim() == 0) return {};
+  const Tensor& first = tensors[0];
+  const std::int64_t row = first.shape().without(0).numel();
+  std::int64_t rows = 0;
+  for (const Tensor& tensor : tensors) {
+    const std::size_t expected =
+        first.storage_offset() + static_cast<std::size_t>(rows * row) * itemsize(first.dtype());
+    if (tensor.storage() != first.storage() || tensor.storage_offset() != expected ||
+        tensor.dtype() != first.dtype() || tensor.dim() != first.dim() ||
+        tensor.shape().without(0) != first.shape().without(0))
+      return {};
+    rows += tensor.size(0);
+  }
+  return Tensor(first.storage(), first.storage_offset(), first.shape().with(0, rows),
+                first.dtype());
+}
+
+void check_same_device(const char* op, const Tensor& a, const Tensor& b) {
+  RINGLET_CHECK_EQ(a.device(), b.device(), "[", op, "] tensors on different devices");
+}
+
+void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  RINGLET_CHECK_EQ(a.dtype(), b.dtype(), "[", op, "] tensors of different dtypes");
+}
+
+void check_shape(const char* op, const char* what, const Tensor& tensor, const Shape& expected) {
+  RINGLET_CHECK_EQ(tensor.shape(), expected, "[", op, "] shape of ", what);
+}
+
+}  // namespace ringlet

@@ -1,0 +1,73 @@
+// One line of JSON lines: the members of an object.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ringlet::train {
+
+/// Collects the members of the outermost object while the parser runs. It builds no tree, so that
+/// unused columns (parse trees) cost little.
+class ObjectParser : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  enum class Kind { text, null, other };
+  struct Member {
+    std::string key;
+    std::string text;  // the string, or the number as written (integers in decimal)
+    Kind kind = Kind::null;
+  };
+  /// In the line's order; a repeated key appears once, with its last value.
+  std::vector<Member> members;
+  std::size_t error_column = 0;  // 0: well-formed, but no object
+
+  bool null() override { return set(Kind::null); }
+  bool boolean(bool) override { return set(Kind::other); }
+  bool number_integer(number_integer_t value) override { return set_text(std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return set_text(std::to_string(value)); }
+  bool number_float(number_float_t, const string_t& written) override { return set_text(written); }
+  bool string(string_t& value) override { return set_text(value); }
+  bool binary(binary_t&) override { return set(Kind::other); }
+  bool start_object(std::size_t) override { return open(true); }
+  bool start_array(std::size_t) override { return open(false); }
+  bool end_object() override { return depth_-- > 0; }
+  bool end_array() override { return depth_-- > 0; }
+
+  bool key(string_t& name) override {
+    if (depth_ > 1) return true;
+    const auto same = [&](const Member& member) { return member.key == name; };
+    current_ = static_cast<std::size_t>(std::find_if(members.begin(), members.end(), same) -
+                                        members.begin());
+    if (current_ == members.size()) members.push_back({name, {}});
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    error_column = position;
+    return false;
+  }
+
+ private:
+  // False outside the outermost object: the parser stops.
+  bool set(Kind kind, std::string_view text = {}) {
+    if (depth_ != 1) return depth_ > 1;
+    members[current_].kind = kind;
+    members[current_].text = text;
+    return true;
+  }
+  bool open(bool is_object) {
+    const bool nested = set(Kind::other);
+    ++depth_;
+    return nested || is_object;
+  }
+  bool set_text(std::string_view text) { return set(Kind::text, text); }
+
+  std::size_t current_ = 0;
+  std::size_t depth_ = 0;
+};
+
+}  // namespace ringlet::train

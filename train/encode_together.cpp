@@ -1,0 +1,55 @@
+#include "ringlet/train/encode_together.h"
+
+#include <string_view>
+#include <unordered_map>
+
+#include "ringlet/train/loader.h"
+
+namespace ringlet::train {
+
+void gather_rows(Tensor& table, const comm::Group& group) {
+  if (group.size() == 1) return;
+  RINGLET_CHECK_EQ(table.dtype(), DType::f32, "[gather_rows] rows of");
+  // As integers: adding zeros changes no bit, not even the sign of a zero.
+  group.all_reduce(Tensor(table.storage(), table.storage_offset(), table.shape(), DType::i32))
+      .wait();
+}
+
+DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts) {
+  DealtTexts dealt;
+  std::vector<std::int64_t> bytes;  // (distinct)
+  std::unordered_map<std::string_view, std::size_t> known;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto [entry, is_new] = known.emplace(texts[i], dealt.places.size());
+    if (is_new) {
+      dealt.places.emplace_back();
+      bytes.push_back(static_cast<std::int64_t>(texts[i].size()));
+    }
+    dealt.places[entry->second].push_back(i);
+  }
+  dealt.parts = deal_rows(bytes, parts);
+  return dealt;
+}
+
+Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                       const models::EncodeOptions& options, const comm::Group& group) {
+  if (group.size() == 1) return model.encode(texts, options);
+  const DealtTexts dealt = deal_texts(texts, static_cast<std::size_t>(group.size()));
+  const std::vector<std::size_t>& mine = dealt.parts[static_cast<std::size_t>(group.rank())];
+  std::vector<std::string> my_texts;
+  for (const std::size_t d : mine) my_texts.push_back(texts[dealt.places[d].front()]);
+  const Tensor embeddings = model.encode(my_texts, options);  // (mine, columns)
+  const std::int64_t columns = embeddings.size(1);
+  Tensor distinct =
+      zeros({static_cast<std::int64_t>(dealt.places.size()), columns}, DType::f32, Device{});
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    distinct[static_cast<std::int64_t>(mine[i])].copy_(embeddings[static_cast<std::int64_t>(i)]);
+  gather_rows(distinct, group);
+  Tensor all = empty({static_cast<std::int64_t>(texts.size()), columns}, DType::f32, Device{});
+  for (std::size_t d = 0; d < dealt.places.size(); ++d)
+    for (const std::size_t place : dealt.places[d])
+      all[static_cast<std::int64_t>(place)].copy_(distinct[static_cast<std::int64_t>(d)]);
+  return all;
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,29 @@
+// Encoding by all ranks of a group together, and the rows that they computed separately.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/models/sentence_encoder.h"
+
+namespace ringlet::train {
+
+/// Every rank has filled some rows of `table` (f32, on a CPU) and left zeros in the rest; one rank
+/// fills each row. Gives all rows to all ranks, bit for bit.
+void gather_rows(Tensor& table, const comm::Group& group);
+
+/// Texts divided among `parts`: each distinct text goes to one part, near-equal in bytes.
+struct DealtTexts {
+  std::vector<std::vector<std::size_t>> places;  // (distinct): the positions of each in the texts
+  std::vector<std::vector<std::size_t>> parts;   // (parts): the distinct texts of each, ascending
+};
+DealtTexts deal_texts(std::span<const std::string> texts, std::size_t parts);
+
+/// Embeddings (texts, H) of the same texts on every rank, each of which encodes its share. Every
+/// rank receives all of them, with the bits that one rank alone would compute.
+Tensor encode_together(const models::SentenceEncoder& model, std::span<const std::string> texts,
+                       const models::EncodeOptions& options, const comm::Group& group);
+
+}  // namespace ringlet::train

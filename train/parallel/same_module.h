@@ -1,0 +1,45 @@
+// Whether all ranks hold the same module: equal names, shapes and dtypes.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/core/base/error.h"
+#include "ringlet/nn/module.h"
+
+namespace ringlet::train {
+
+/// One line per parameter and buffer.
+inline std::string describe_module(const nn::Module& module) {
+  std::string lines;
+  const auto add = [&](const std::string& name, const Tensor& tensor) {
+    lines += str("'", name, "' ", tensor.dtype(), " ", tensor.shape(), '\n');
+  };
+  for (const nn::NamedParameter& named : module.named_parameters())
+    add(named.name, named.parameter.tensor());
+  for (const auto& [name, buffer] : module.named_buffers()) add(name, buffer);
+  return lines;
+}
+
+/// Collective. Error that names the first difference if the ranks' modules differ.
+inline void check_same_module(const char* strategy, const nn::Module& module,
+                              const comm::Group& group) {
+  const auto next = [](std::istringstream& lines) {
+    std::string line;
+    return std::getline(lines, line) ? line : "nothing";
+  };
+  const std::vector<std::string> all = group.all_gather_bytes(describe_module(module));
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    std::istringstream lines(all[0]), other_lines(all[r]);
+    std::string first = next(lines), other = next(other_lines);
+    std::size_t i = 0;
+    for (; first == other; ++i) first = next(lines), other = next(other_lines);
+    fail("[", strategy, "] the module differs between ranks: as parameter ", i, " rank 0 has ",
+         first, ", rank ", r, " has ", other);
+  }
+}
+
+}  // namespace ringlet::train
