@@ -6,7 +6,7 @@
 
 #include "../emulated/emulated.h"
 #include "../files.h"
-#include "ringlet/core/file.h"
+#include "ringlet/core/io/file.h"
 #include "ringlet/models/convnet.h"
 #include "ringlet/nn/loss.h"
 #include "ringlet/train/classification.h"
