@@ -53,7 +53,7 @@ Cell<T> to_cell(T value) {
   if constexpr (std::is_floating_point_v<T>)
     return std::bit_cast<Cell<T>>(value);
   else if constexpr (sizeof(T) < 4)
-    return static_cast<std::make_unsigned_t<T>>(value);
+    return static_cast<std::uint16_t>(value);  // a register has 16 bits or more
   else
     return static_cast<Cell<T>>(value);
 }
