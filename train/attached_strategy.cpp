@@ -17,7 +17,8 @@ AttachedStrategy::AttachedStrategy(Strategy strategy, nn::Module& module, comm::
     strategy_ = std::move(parallel);
   };
   if (strategy == Strategy::dp) {
-    if (!module.is_loss()) fail_input("strategy dp: expected a loss over batches of sentences");
+    if (!dynamic_cast<models::Loss*>(&module))
+      fail_input("strategy dp: expected a loss over batches of sentences");
     const auto parallel = std::make_shared<SentenceDataParallel>(
         module, devices, DataParallelOptions{options.timed, options.average, options.on_note});
     exchanging_ = [parallel] { return parallel->seconds_exchanging(); };

@@ -134,9 +134,8 @@ SentenceDataParallel::SentenceDataParallel(nn::Module& module, std::vector<Devic
     if (!dynamic_cast<models::Transformer*>(&below) || !seen.insert(&below).second) return;
     runners_.push_back(std::make_unique<TransformerParts>(replicas(), here));
   });
-  if (!module.is_loss()) return;
   auto* const loss = dynamic_cast<models::Loss*>(&module);
-  RINGLET_CHECK(loss, "[dp] a ", module.kind(), " has no batches of sentences: use DataParallel");
+  if (!loss) return;
   RINGLET_CHECK(!options.average || loss->is_local_mean(),
                 "[dp] average divides by the devices, and the loss has divided by the rows of all: "
                 "leave average off, or call set_local_mean() on a loss that is a local mean");

@@ -581,6 +581,17 @@ TEST_CASE("a module without parameters is refused") {
     });
 }
 
+TEST_CASE("dp by name takes a loss over batches of sentences") {
+  struct OtherLoss : nn::Module {
+    bool is_loss() const override { return true; }
+  };
+  Line line(4);
+  OtherLoss other;
+  for (nn::Module* module : std::initializer_list<nn::Module*>{&line, &other})
+    CHECK(message([&] { AttachedStrategy(Strategy::dp, *module, {}, tiny::devices(2)); }) ==
+          "strategy dp: expected a loss over batches of sentences");
+}
+
 // torch.nn.parallel.DistributedDataParallel computes these gradients.
 TEST_CASE("averaged, gradients are the mean over the ranks, those of several backwards added") {
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
