@@ -103,7 +103,11 @@ class TcpStoreServer::Impl {
       if (client.stuck()) lose(client, "does not read what it asked for");
     }
     if (polled_[1].revents != 0) accept_some();
-    std::erase_if(clients_, [](const StoreClient& client) { return client.gone; });
+    if (std::erase_if(clients_, [](const StoreClient& client) { return client.gone; }) > 0)
+      std::erase_if(scopes_, [&](const auto& scope) {
+        return std::ranges::none_of(
+            clients_, [&](const StoreClient& client) { return client.scope == &scope.second; });
+      });
   }
 
   void serve(StoreClient& client, short events) {
