@@ -70,15 +70,13 @@ TEST_CASE("processes share what they allocate, whatever the transport and the dt
               for (const std::int64_t count : {0, 1, 17, 3001}) {
                 const Tensor x = numbered(group.rank(), count, dtype);
                 group.all_reduce(x).wait();
-                expect(
-                    x, 0, count,
-                    [&](std::int64_t i) {
-                      int sum = 0;
-                      for (int rank = 0; rank < group.size(); ++rank) sum += element(rank, i);
-                      return sum;
-                    },
-                    str("all_reduce of ", count, " ", dtype));
-                group.broadcast(x, group.size() - 1).wait();
+                const int root = group.size() - 1;
+                const auto summed = [&](std::int64_t i) { return sum_over_ranks(root + 1, i); };
+                expect(x, 0, count, summed, str("all_reduce of ", count, " ", dtype));
+                const Tensor sent = numbered(group.rank(), count, dtype);
+                group.broadcast(sent, root).wait();
+                const auto of_root = [&](std::int64_t i) { return element(root, i); };
+                expect(sent, 0, count, of_root, str("broadcast of ", count, " ", dtype));
               }
           },
           n, processes(options));

@@ -14,12 +14,13 @@ using namespace ringlet;
 
 namespace {
 
-/// Small integers, so that every product and sum is exact in every dtype; each has a distinct value
-/// per index.
+/// Element i of integers(): small, so that every product and sum is exact in every dtype. Its
+/// period divides no stride of sizes(), so that no rows and no matrices of a batch are equal.
+double integer(std::int64_t i, int salt) { return static_cast<double>((i * 3 + salt) % 7 - 3); }
+
 Tensor integers(std::int64_t n, DType dtype, int salt) {
   Tensor values = empty({n}, dtype);
-  for (std::int64_t i = 0; i < n; ++i)
-    store(values.mutable_bytes(), dtype, i, static_cast<double>((i * 7 + salt) % 5 - 2));
+  for (std::int64_t i = 0; i < n; ++i) store(values.mutable_bytes(), dtype, i, integer(i, salt));
   return values;
 }
 
@@ -109,6 +110,21 @@ TEST_CASE("plans of products: every layout, dtype and batch, with and without be
           }
 }
 
+TEST_CASE("an operand of f32 counts as rounded in a product of bf16") {
+  for (const Dtypes& dtypes : {Dtypes{DType::bf16, DType::f32, DType::bf16, DType::f32},
+                               {DType::bf16, DType::bf16, DType::f32, DType::f32}}) {
+    MatmulArgs args = sizes(dtypes, 1, 1, false, false);
+    const Tensor a = full({args.m}, 1 + 0x1p-9, args.a_dtype);  // 1 in bf16
+    const Tensor b = full({args.n}, 1 + 0x1p-9, args.b_dtype);
+    Tensor out = empty({args.m * args.n}, args.out_dtype);
+    args.a = a.bytes();
+    args.b = b.bytes();
+    args.out = out.mutable_bytes();
+    run_plan(args, true);
+    CHECK(out.to_vector() == std::vector<float>(15, 1));
+  }
+}
+
 TEST_CASE("plans of layers: bias, GELU or both") {
   for (const Dtypes& dtypes : kDtypes)
     for (const std::int64_t k : {0, 4}) {
@@ -188,7 +204,7 @@ TEST_CASE("sums of a product's operand: by the library, or by themselves") {
           run_plan(args, epilogues);
           CHECK(got.to_vector<double>() == expected.to_vector<double>());
           for (std::int64_t column = 0; column < args.m; ++column) {
-            double sum = beta * ((column * 7 + 3) % 5 - 2);
+            double sum = beta * integer(column, 3);
             for (std::int64_t i = 0; i < k; ++i)
               sum += element(a.bytes(), args.a_dtype, i * args.m + column);
             CHECK(element(expected.bytes(), wide, column) == sum);
