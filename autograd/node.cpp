@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "ringlet/autograd/leaf_observer.h"
+#include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/core/ops/elementwise.h"
 
 namespace ringlet::autograd {

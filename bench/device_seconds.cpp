@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "ringlet/core/device/device_time.h"
-#include "ringlet/core/device/graph.h"
 
 namespace ringlet::bench {
 namespace {

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "ringlet/core/device/backend.h"
-#include "ringlet/core/device/graph.h"
 #include "ringlet/core/device/wait_observer.h"
 #include "ringlet/cuda/activity.h"
 #include "ringlet/models/token_bucket.h"

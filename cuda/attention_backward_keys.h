@@ -2,8 +2,6 @@
 // are transposed, with keys in rows: rows g and g + 8 of a product are keys 2g and 2g + 1.
 #pragma once
 
-#include <limits>
-
 #include "ringlet/cuda/attention_forward.h"
 #include "ringlet/cuda/attention_work.h"
 

@@ -3,7 +3,7 @@
 // the columns, and the groups take contiguous runs of the block's rows.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 
 #include "ringlet/core/ops/layer_norm.h"
 

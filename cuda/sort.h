@@ -1,7 +1,6 @@
 // Stable sorting by small keys.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "ringlet/core/device/device.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <mutex>
 #include <string_view>
 #include <utility>

@@ -2,7 +2,6 @@
 // parameters' names.
 #pragma once
 
-#include "ringlet/core/tensor/random.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/config.h"
 #include "ringlet/nn/attention.h"

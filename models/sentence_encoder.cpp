@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "ringlet/autograd/functions/index.h"
 #include "ringlet/autograd/functions/normalize.h"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "ringlet/models/batch_runner.h"
 #include "ringlet/models/config.h"

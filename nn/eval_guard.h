@@ -1,7 +1,6 @@
 // Evaluation mode for a scope.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "ringlet/nn/module.h"

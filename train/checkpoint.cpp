@@ -1,6 +1,5 @@
 #include "ringlet/train/checkpoint.h"
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "ringlet/comm/group.h"

@@ -2,7 +2,6 @@
 // time to time.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>

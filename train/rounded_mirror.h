@@ -2,8 +2,6 @@
 // the pass that updates them writes, too. Two bytes an element, once a product has wanted them.
 #pragma once
 
-#include <memory>
-
 #include "ringlet/nn/arena.h"
 
 namespace ringlet::train {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "ringlet/core/base/quote.h"
 #include "ringlet/core/ops/matmul.h"
 
 namespace ringlet::train {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ringlet/core/base/dtype.h"
-#include "ringlet/core/base/error.h"
 #include "ringlet/core/device/kernel.h"
 
 namespace ringlet::cpu::RINGLET_ISA {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
 #include "ringlet/core/device/device.h"

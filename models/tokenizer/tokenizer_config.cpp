@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <string>
 #include <utility>
 

@@ -4,7 +4,6 @@ import csv
 import json
 import math
 
-import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.util import pairwise_cos_sim

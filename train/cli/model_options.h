@@ -1,7 +1,6 @@
 // Options that every command with a model has.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "ringlet/models/sentence_encoder.h"

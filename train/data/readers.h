@@ -13,10 +13,8 @@
 // place: "FILE:LINE: expected …, found …".
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/rows.h"

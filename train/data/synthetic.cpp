@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <unordered_set>
 #include <utility>
 

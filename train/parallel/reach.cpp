@@ -1,6 +1,7 @@
 #include "ringlet/train/parallel/reach.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace ringlet::train {
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "ringlet/nn/module.h"
