@@ -66,9 +66,5 @@ template <class T>
 __device__ __forceinline__ T block_sum(T value, T* parts) {
   return block_reduce<Sum>(value, parts);
 }
-template <class T>
-__device__ __forceinline__ T block_max(T value, T* parts) {
-  return block_reduce<Max>(value, parts);
-}
 
 }  // namespace ringlet::cuda

@@ -69,7 +69,7 @@ class EncoderStack final : public Transformer {
   }
   Variable pooled(const Variable& hidden, const PackedBatch& batch) override {
     RINGLET_CHECK(pooler_, "[", kind(), "] has no pooler; ask create() for one");
-    return (*pooler_)(autograd::cls_pooling(hidden, batch.cu_seqlens));  // (S, H)
+    return (*pooler_)(autograd::pooling(PoolingMode::cls, hidden, batch.cu_seqlens));  // (S, H)
   }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner&) const override {
     const BlankWeights without_memory;

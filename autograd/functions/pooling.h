@@ -16,14 +16,5 @@ inline Variable pooling(PoolingMode mode, const Variable& x, const Tensor& cu_se
   };
   return record("pooling", out.y, {x}, std::move(backward));
 }
-inline Variable mean_pooling(const Variable& x, const Tensor& cu_seqlens) {
-  return pooling(PoolingMode::mean, x, cu_seqlens);
-}
-inline Variable cls_pooling(const Variable& x, const Tensor& cu_seqlens) {
-  return pooling(PoolingMode::cls, x, cu_seqlens);
-}
-inline Variable max_pooling(const Variable& x, const Tensor& cu_seqlens) {
-  return pooling(PoolingMode::max, x, cu_seqlens);
-}
 
 }  // namespace ringlet::autograd
