@@ -1,7 +1,10 @@
 #include "ringlet/models/sentence_config.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
+#include "ringlet/core/base/names.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/json.h"
@@ -35,10 +38,11 @@ SentenceConfig read_sentence_config(const std::filesystem::path& folder,
   for (const auto& [name, text] : prompts.items())
     config.prompts[name] = texts.get_or<std::string>(name, "");
   config.similarity_fn_name = j.get_or("similarity_fn_name", config.similarity_fn_name);
-  constexpr const char* kSimilarities[] = {"cosine", "dot", "euclidean", "manhattan"};
+  constexpr std::array<std::string_view, 4> kSimilarities{"cosine", "dot", "euclidean",
+                                                          "manhattan"};
   if (std::ranges::count(kSimilarities, config.similarity_fn_name) == 0)
     fail_input(source, ": similarity_fn_name ", quote(config.similarity_fn_name),
-               " is not supported; expected cosine, dot, euclidean or manhattan");
+               " is not supported; expected ", list_names(kSimilarities));
   if (j.has("default_prompt_name")) {
     config.default_prompt_name = j.get<std::string>("default_prompt_name");
     if (!config.prompts.contains(*config.default_prompt_name))

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/names.h"
 
 namespace ringlet::cpu {
 namespace {
@@ -67,8 +68,7 @@ Isa choose() {
                  "option isa)");
     return static_cast<Isa>(i);
   }
-  fail_input("RINGLET_ISA=", wanted,
-             " is unknown; expected portable, avx2, avx512, avx512_bf16 or amx");
+  fail_input("RINGLET_ISA=", wanted, " is unknown; expected ", list_names(kNames));
 }
 
 }  // namespace

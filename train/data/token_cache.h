@@ -11,7 +11,7 @@
 
 namespace ringlet::train {
 
-/// For one thread at a time.
+/// Four bytes a token. For one thread at a time.
 class TokenCache {
  public:
   /// The data set must outlive the cache.
