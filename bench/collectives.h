@@ -25,7 +25,6 @@ struct CollectivesOptions {
   DType dtype = DType::f32;
   comm::TransportKind transport = comm::TransportKind::automatic;
   std::string algorithm = "all";
-  std::int64_t segment_bytes = comm::GroupOptions{}.segment_bytes;
   bool mpi = true;
   std::string json;
 

@@ -5,11 +5,10 @@
 #include <sstream>
 
 #include "collectives.h"
-#include "first_ranks.h"
-#include "repeat.h"
 #include "ringlet/comm/engine.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/backend.h"
+#include "timed_ranks.h"
 
 namespace ringlet::bench {
 namespace {
@@ -111,11 +110,9 @@ std::vector<Contender> make_contenders(const CollectivesOptions& options,
   std::vector<Contender> contenders;
   const auto add = [&](TransportKind transport, std::initializer_list<Algorithm> algorithms) {
     for (const Algorithm algorithm : algorithms)
-      contenders.push_back(of_group(options, world, exercise,
-                                    {.transport = transport,
-                                     .algorithm = algorithm,
-                                     .timeout = world.options().timeout,
-                                     .segment_bytes = options.segment_bytes}));
+      contenders.push_back(of_group(
+          options, world, exercise,
+          {.transport = transport, .algorithm = algorithm, .timeout = world.options().timeout}));
   };
   const bool all = options.algorithm == "all";
   const auto wanted = [&](const char* name) { return all || options.algorithm == name; };

@@ -76,25 +76,18 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
       "Open MPI's, and the copies that ours cannot do without, free of any waiting (copy).",
       "collectives"};
   const auto bytes = CLI::AsSizeValue(false);
+  app.option_defaults()->always_capture_default();
   add_device_option(app, device);
-  app.add_option("--ranks", o.ranks, "processes, on GPUs threads")
-      ->check(cli::number_in(2, 256))
-      ->capture_default_str();
+  cli::add_number(app, "--ranks", o.ranks, 2, 256, "processes, on GPUs threads");
   app.add_option("--op", o.ops, "all_reduce, reduce_scatter, all_gather, broadcast, barrier")
-      ->check(CLI::IsMember({"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}))
-      ->capture_default_str();
-  app.add_option("-b,--begin", o.begin, "smallest buffer, bytes; 0: nothing, then one element (4K)")
+      ->check(
+          CLI::IsMember({"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}));
+  app.add_option("-b,--begin", o.begin, "smallest buffer, bytes; 0: nothing, then one element")
       ->transform(bytes);
-  app.add_option("-e,--end", o.end, "largest buffer, bytes (256M)")->transform(bytes);
-  app.add_option("-f,--factor", o.factor, "from one size to the next")
-      ->check(cli::number_in(2, 1024))
-      ->capture_default_str();
-  app.add_option("--rounds", o.rounds, "rounds over all sizes")
-      ->check(cli::number_in(1, 1000))
-      ->capture_default_str();
-  app.add_option("--seconds", o.seconds, "per size and contender in each round")
-      ->check(cli::number_in(0.001, 60.0))
-      ->capture_default_str();
+  app.add_option("-e,--end", o.end, "largest buffer, bytes")->transform(bytes);
+  cli::add_number(app, "-f,--factor", o.factor, 2, 1024, "from one size to the next");
+  cli::add_number(app, "--rounds", o.rounds, 1, 1000, "rounds over all sizes");
+  cli::add_number(app, "--seconds", o.seconds, 0.001, 60.0, "per size and contender in each round");
   app.add_option("--dtype", dtype, "of the elements");
   app.add_option("--transport", transport,
                  "of ring and direct: auto, thread, shm or gloo, nccl on GPUs")
@@ -103,10 +96,6 @@ std::optional<CollectivesOptions> parse_collectives(int argc, char** argv) {
                  "ring, direct, in-kernel (both, as one launch), native, or all of them and the "
                  "copies")
       ->check(CLI::IsMember({"all", "ring", "direct", "in-kernel", "native"}));
-  app.add_option("--segment-bytes", o.segment_bytes,
-                 "longest message of ring and direct, 0: what suits the device")
-      ->check(cli::number_in(0, 1 << 30))
-      ->capture_default_str();
   app.add_flag("--no-mpi", no_mpi, "leave Open MPI out");
   app.add_option("--json", o.json, "write the rows to this file");
   if (!parse(app, argc, argv)) return std::nullopt;

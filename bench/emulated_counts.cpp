@@ -121,40 +121,42 @@ void OpSum::add(const OpSum& other) {
   for (const auto& [name, sum] : other.kernels) kernels[name].add(sum);
 }
 
-std::string counters_table(const OpSums& ops, double steps) {
+std::string counters_heading() {
   std::string out =
-      "| op | calls | launches | MB it must | MB touched | MB moved | M warp instr. | idle lanes % "
-      "| bank conflicts % |";
+      "| op | calls | launches | MB it must | MB touched | MB moved | MB asked | M warp instr. | "
+      "idle lanes % | bank conflicts % | registers | resident warps |";
   for (const DataSheet& gpu : kDataSheets) out += fmt::format(" modelled us, {} |", gpu.name);
-  out += "\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-  struct Row {
-    std::string name;
-    double calls, must;
-    CounterSum sum;
-  };
-  std::vector<Row> rows;
-  Row all{"all", 0, 0, {}};
-  for (const auto& [name, op] : ops) {
-    rows.push_back({name, static_cast<double>(op.calls), op.floor.bytes, op.sum()});
-    all = {"all", all.calls + rows.back().calls, all.must + rows.back().must, all.sum};
-    all.sum.add(rows.back().sum);
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return a.sum.seconds.back() > b.sum.seconds.back();
+  return out + "\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+}
+
+std::string counters_row(const std::string& name, const OpSum& op, double steps) {
+  const CounterSum sum = op.sum();
+  const emulated::LaunchCounters& counters = sum.counters;
+  const auto millions = [&](double count) { return count / 1e6 / steps; };
+  std::string out = fmt::format(
+      "| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.4f} | {:.1f} | {:.1f} | {} "
+      "| {} |",
+      name, static_cast<double>(op.calls) / steps, static_cast<double>(sum.launches) / steps,
+      millions(op.floor.bytes), millions(sector_bytes(counters.touched_sectors)),
+      millions(sector_bytes(counters.sectors)), millions(static_cast<double>(counters.bytes)),
+      millions(static_cast<double>(counters.warp_instructions())), 100 * sum.idle_lanes(),
+      100 * sum.bank_conflicts(), counters.registers, counters.resident_warps);
+  for (const double seconds : sum.seconds) out += fmt::format(" {:.2f} |", 1e6 * seconds / steps);
+  return out + '\n';
+}
+
+std::string counters_table(const OpSums& ops, double steps) {
+  std::vector<std::pair<std::string, OpSum>> rows(ops.begin(), ops.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.second.sum().seconds.back() > b.second.sum().seconds.back();
   });
-  rows.push_back(all);
-  for (const auto& [name, calls, must, sum] : rows) {
-    out += fmt::format(
-        "| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.1f} | {:.1f} |", name,
-        calls / steps, static_cast<double>(sum.launches) / steps, must / 1e6 / steps,
-        sector_bytes(sum.counters.touched_sectors) / 1e6 / steps,
-        sector_bytes(sum.counters.sectors) / 1e6 / steps,
-        static_cast<double>(sum.counters.warp_instructions()) / 1e6 / steps, 100 * sum.idle_lanes(),
-        100 * sum.bank_conflicts());
-    for (const double seconds : sum.seconds) out += fmt::format(" {:.1f} |", 1e6 * seconds / steps);
-    out += '\n';
+  OpSum all;
+  std::string out = counters_heading();
+  for (const auto& [name, op] : rows) {
+    out += counters_row(name, op, steps);
+    all.add(op);
   }
-  return out;
+  return out + counters_row("all", all, steps);
 }
 
 }  // namespace ringlet::bench

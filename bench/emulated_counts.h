@@ -55,7 +55,10 @@ class OpCounters final : public KernelObserver {
   OpSums ops_;
 };
 
-/// Markdown, by the modelled time on an H200: an op's bytes, instructions and times.
+/// Markdown: bytes, instructions and modelled times per step.
+std::string counters_heading();
+std::string counters_row(const std::string& name, const OpSum& op, double steps);
+/// By the modelled time on an H200; the last row is the sum.
 std::string counters_table(const OpSums& ops, double steps);
 
 }  // namespace ringlet::bench

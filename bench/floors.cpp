@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <set>
 #include <type_traits>
 #include <vector>
@@ -115,109 +114,97 @@ double arrays(const Args& x, double count) {
 
 using FloorOf = std::function<Floor(const void* args, Device device)>;
 
-/// `least(args, device)` gives a Floor, or bytes alone.
-template <class Args, class Least>
-std::pair<const std::string, FloorOf> entry(const Kernel<Args>& kernel, Least least) {
-  return {kernel.name(), [least](const void* args, Device device) -> Floor {
-            const auto floor = least(*static_cast<const Args*>(args), device);
-            if constexpr (std::is_same_v<decltype(floor), const Floor>)
-              return floor;
-            else
-              return {0, floor, DType::f32, ""};
-          }};
-}
-
-const std::map<std::string, FloorOf>& floors() {
-  static const std::map<std::string, FloorOf> all{
-      entry(matmul_kernel, product),
-      entry(sum_rows_kernel,
-            [](const auto& x, Device) {
-              return bytes_of(x.m * x.n, x.dtype) +
-                     (1 + reads(x.beta)) * bytes_of(x.n, wide(x.dtype));
-            }),
-      entry(gelu_backward_kernel, [](const auto& x, Device) { return 3 * bytes_of(x.n, x.dtype); }),
-      entry(attention_kernel,
-            [](const auto& x, Device d) { return attention_floor(x.shape, 2, 4, d); }),
-      // The scores again, and the gradients of scores, values, queries and keys.
-      entry(attention_backward_kernel,
-            [](const auto& x, Device d) { return attention_floor(x.shape, 5, 7, d); }),
-      entry(layer_norm_kernel,
-            [](const auto& x, Device) -> Floor {
-              return {0, arrays(x, 2 + times(x.residual) + times(x.normalized)), DType::f32,
-                      x.residual ? "residual_dropout_layer_norm" : ""};
-            }),
-      entry(layer_norm_backward_kernel,
-            [](const auto& x, Device) -> Floor {
-              return {0, arrays(x, 2 + times(x.grad_x) + times(x.grad_residual)), DType::f32,
-                      label(x)};
-            }),
-      entry(embedding_kernel,
-            [](const auto& x, Device d) {
-              return bytes_of(x.tokens * x.columns, x.dtype) +
-                     rows_read(x.ids, x.tokens, d) * bytes_of(x.columns, wide(x.dtype));
-            }),
-      // Without accumulation the whole gradient is written.
-      entry(embedding_backward_kernel,
-            [](const auto& x, Device d) {
-              const double rows =
-                  x.beta == 0 ? static_cast<double>(x.rows) : 2 * rows_read(x.ids, x.tokens, d);
-              return bytes_of(x.tokens * x.columns, x.dtype) +
-                     rows * bytes_of(x.columns, wide(x.dtype));
-            }),
-      entry(embedding_sum_layer_norm_kernel,
-            [](const auto& x, Device d) {
-              double rows = 0;
-              for (int i = 0; i < 3; ++i)
-                if (x.table[i]) rows += rows_read(x.ids[i], x.tokens, d);
-              return 2 * bytes_of(x.tokens * x.columns, x.dtype) +
-                     rows * bytes_of(x.columns, wide(x.dtype));
-            }),
-      entry(pooling_kernel, pooled<PoolingArgs>),
-      entry(pooling_backward_kernel, pooled<PoolingBackwardArgs>),
-      entry(normalize_kernel, [](const auto& x, Device) { return arrays(x, 2); }),
-      entry(normalize_backward_kernel, [](const auto& x, Device) { return arrays(x, 3); }),
-      entry(cross_entropy_kernel,
-            [](const auto& x, Device) { return bytes_of(x.rows * x.classes, x.dtype); }),
-      entry(cross_entropy_backward_kernel,
-            [](const auto& x, Device) { return 2 * bytes_of(x.rows * x.classes, x.dtype); }),
-      entry(dropout_kernel, [](const auto& x, Device) { return arrays(x, 2); }),
-      entry(unary_kernel, [](const auto& x, Device) { return 2 * bytes_of(x.n, x.dtype); }),
-      entry(binary_kernel,
-            [](const auto& x, Device) {
-              return 3 * bytes_of(std::accumulate(x.plan.size, x.plan.size + x.plan.dim,
-                                                  std::int64_t{1}, std::multiplies<>()),
-                                  x.dtype);
-            }),
-      entry(axpby_kernel,
-            [](const auto& x, Device) { return (2 + reads(x.beta)) * bytes_of(x.n, x.dtype); }),
-      entry(fill_kernel, [](const auto& x, Device) { return bytes_of(x.n, x.dtype); }),
-      entry(cast_kernel,
-            [](const auto& x, Device) {
-              return bytes_of(x.n, x.in_dtype) + bytes_of(x.n, x.out_dtype);
-            }),
-      entry(copy_blocks_kernel,
-            [](const auto& x, Device) { return 2.0 * static_cast<double>(x.count * x.nbytes); }),
-      entry(gather_kernel,
-            [](const auto& x, Device) {
-              return 2.0 * static_cast<double>(x.outer * x.n * x.inner * x.itemsize);
-            }),
-      entry(reduce_kernel,
-            [](const auto& x, Device) { return bytes_of(x.outer * x.inner * (x.n + 1), x.dtype); }),
-      entry(combine_kernel,
-            [](const auto& x, Device) { return (x.count + 1) * bytes_of(x.n, x.dtype); }),
-      // Reads the gradient, reads and writes the weight and both moments.
-      entry(adamw_kernel, [](const auto& x, Device d) { return updated(x, 7, d); }),
-      entry(sgd_kernel, [](const auto& x,
-                           Device d) { return updated(x, 3 + 2 * times(x.momentum_buffer), d); }),
-      entry(squared_norm_kernel, [](const auto& x, Device) { return bytes_of(x.n, x.dtype); })};
+std::map<std::string, FloorOf> make_floors() {
+  std::map<std::string, FloorOf> all;
+  /// `least(args, device)` gives a Floor.
+  const auto floor = [&]<class Args>(const Kernel<Args>& kernel, auto least) {
+    all[kernel.name()] = [least](const void* args, Device device) {
+      return least(*static_cast<const Args*>(args), device);
+    };
+  };
+  /// `least(args)`, perhaps with the device, gives bytes.
+  const auto bytes = [&]<class Args>(const Kernel<Args>& kernel, auto least) {
+    floor(kernel, [least](const Args& x, Device device) -> Floor {
+      if constexpr (std::is_invocable_v<decltype(least), const Args&>)
+        return {.bytes = least(x)};
+      else
+        return {.bytes = least(x, device)};
+    });
+  };
+  floor(matmul_kernel, product);
+  bytes(sum_rows_kernel, [](const auto& x) {
+    return bytes_of(x.m * x.n, x.dtype) + (1 + reads(x.beta)) * bytes_of(x.n, wide(x.dtype));
+  });
+  bytes(gelu_backward_kernel, [](const auto& x) { return 3 * bytes_of(x.n, x.dtype); });
+  floor(attention_kernel,
+        [](const auto& x, Device device) { return attention_floor(x.shape, 2, 4, device); });
+  // The scores again, and the gradients of scores, values, queries and keys.
+  floor(attention_backward_kernel,
+        [](const auto& x, Device device) { return attention_floor(x.shape, 5, 7, device); });
+  floor(layer_norm_kernel, [](const auto& x, Device) -> Floor {
+    return {.bytes = arrays(x, 2 + times(x.residual) + times(x.normalized)),
+            .label = x.residual ? "residual_dropout_layer_norm" : ""};
+  });
+  floor(layer_norm_backward_kernel, [](const auto& x, Device) -> Floor {
+    return {.bytes = arrays(x, 2 + times(x.grad_x) + times(x.grad_residual)), .label = label(x)};
+  });
+  bytes(embedding_kernel, [](const auto& x, Device device) {
+    return bytes_of(x.tokens * x.columns, x.dtype) +
+           rows_read(x.ids, x.tokens, device) * bytes_of(x.columns, wide(x.dtype));
+  });
+  // Without accumulation the whole gradient is written.
+  bytes(embedding_backward_kernel, [](const auto& x, Device device) {
+    const double rows =
+        x.beta == 0 ? static_cast<double>(x.rows) : 2 * rows_read(x.ids, x.tokens, device);
+    return bytes_of(x.tokens * x.columns, x.dtype) + rows * bytes_of(x.columns, wide(x.dtype));
+  });
+  bytes(embedding_sum_layer_norm_kernel, [](const auto& x, Device device) {
+    double rows = 0;
+    for (int i = 0; i < 3; ++i)
+      if (x.table[i]) rows += rows_read(x.ids[i], x.tokens, device);
+    return 2 * bytes_of(x.tokens * x.columns, x.dtype) + rows * bytes_of(x.columns, wide(x.dtype));
+  });
+  bytes(pooling_kernel, pooled<PoolingArgs>);
+  bytes(pooling_backward_kernel, pooled<PoolingBackwardArgs>);
+  bytes(normalize_kernel, [](const auto& x) { return arrays(x, 2); });
+  bytes(normalize_backward_kernel, [](const auto& x) { return arrays(x, 3); });
+  bytes(cross_entropy_kernel, [](const auto& x) { return bytes_of(x.rows * x.classes, x.dtype); });
+  bytes(cross_entropy_backward_kernel,
+        [](const auto& x) { return 2 * bytes_of(x.rows * x.classes, x.dtype); });
+  bytes(dropout_kernel, [](const auto& x) { return arrays(x, 2); });
+  bytes(unary_kernel, [](const auto& x) { return 2 * bytes_of(x.n, x.dtype); });
+  bytes(binary_kernel, [](const auto& x) {
+    std::int64_t n = 1;
+    for (int i = 0; i < x.plan.dim; ++i) n *= x.plan.size[i];
+    return 3 * bytes_of(n, x.dtype);
+  });
+  bytes(axpby_kernel, [](const auto& x) { return (2 + reads(x.beta)) * bytes_of(x.n, x.dtype); });
+  bytes(fill_kernel, [](const auto& x) { return bytes_of(x.n, x.dtype); });
+  bytes(cast_kernel,
+        [](const auto& x) { return bytes_of(x.n, x.in_dtype) + bytes_of(x.n, x.out_dtype); });
+  bytes(copy_blocks_kernel,
+        [](const auto& x) { return 2.0 * static_cast<double>(x.count * x.nbytes); });
+  bytes(gather_kernel, [](const auto& x) {
+    return 2.0 * static_cast<double>(x.outer * x.n * x.inner * x.itemsize);
+  });
+  bytes(reduce_kernel,
+        [](const auto& x) { return bytes_of(x.outer * x.inner * (x.n + 1), x.dtype); });
+  bytes(combine_kernel, [](const auto& x) { return (x.count + 1) * bytes_of(x.n, x.dtype); });
+  // Reads the gradient, reads and writes the weight and both moments.
+  bytes(adamw_kernel, [](const auto& x, Device device) { return updated(x, 7, device); });
+  bytes(sgd_kernel, [](const auto& x, Device device) {
+    return updated(x, 3 + 2 * times(x.momentum_buffer), device);
+  });
+  bytes(squared_norm_kernel, [](const auto& x) { return bytes_of(x.n, x.dtype); });
   return all;
 }
 
 }  // namespace
 
 Floor floor_of(const std::string& kernel, const void* args, Device device) {
-  const auto found = floors().find(kernel);
-  Floor floor = found == floors().end() ? Floor{} : found->second(args, device);
+  static const std::map<std::string, FloorOf> floors = make_floors();
+  const auto found = floors.find(kernel);
+  Floor floor = found == floors.end() ? Floor{} : found->second(args, device);
   if (floor.label.empty()) floor.label = kernel;
   return floor;
 }

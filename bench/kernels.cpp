@@ -30,8 +30,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> models{"mpnet-base", "minilm-l6"}, dtypes{"f32"};
-  std::string histogram = RINGLET_BENCH_DIR "/data/snli_lengths.json";
-  std::int64_t batch = 32, length = 0;      // length 0: the histogram's
+  std::int64_t batch = 32, length = 0;      // length 0: SNLI's
   std::int64_t layers = 0, vocabulary = 0;  // 0: the model's
   double dropout = 0.1;
   bool products = false, kept = false;
@@ -55,14 +54,11 @@ bool parse(Options& o, int argc, char** argv) {
       "kernels"};
   app.add_option("--model", o.models, "mpnet-base, bert-base, minilm-l6 or tiny");
   app.add_option("--dtype", o.dtypes, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--batch", o.batch, "pairs of a step")->check(cli::number_in(1, 1 << 16));
-  app.add_option("--histogram", o.histogram, "lengths to draw the batch from");
-  app.add_option("--length", o.length, "tokens of every sentence, instead")
-      ->check(cli::number_in(1, 512));
-  app.add_option("--layers", o.layers, "instead of the model's")->check(cli::number_in(1, 1000));
-  app.add_option("--vocabulary", o.vocabulary, "instead of the model's")
-      ->check(cli::number_in(1000, 1 << 20));
-  app.add_option("--dropout", o.dropout)->check(cli::number_in(0.0, 0.9));
+  cli::add_number(app, "--batch", o.batch, 1, 1 << 16, "pairs of a step, of SNLI's lengths");
+  cli::add_number(app, "--length", o.length, 1, 512, "tokens of every sentence, instead");
+  cli::add_number(app, "--layers", o.layers, 1, 1000, "instead of the model's");
+  cli::add_number(app, "--vocabulary", o.vocabulary, 1000, 1 << 20, "instead of the model's");
+  cli::add_number(app, "--dropout", o.dropout, 0.0, 0.9, "");
   app.add_flag("--products", o.products, "of linear layers, instead of a step's ops");
   app.add_option("--hidden", o.hidden, "H")->check(cli::number_in(1, 1 << 14));
   app.add_option("--tokens", o.tokens, "T")->check(cli::number_in(1, 1 << 20));
@@ -71,11 +67,9 @@ bool parse(Options& o, int argc, char** argv) {
   app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
   app.add_option("--filter", o.filter, "a regular expression that the names of ops match");
   add_device_option(app, o.device);
-  app.add_option("--threads-per-device", o.threads, "of ours and of theirs")
-      ->check(cli::number_in(1, 1024));
-  app.add_option("--rounds", o.rounds)->check(cli::number_in(1, 1000));
-  app.add_option("--seconds", o.seconds, "at least, per op, program and round")
-      ->check(cli::number_in(0.0, 60.0));
+  cli::add_number(app, "--threads-per-device", o.threads, 1, 1024, "of ours and of theirs");
+  cli::add_number(app, "--rounds", o.rounds, 1, 1000, "");
+  cli::add_number(app, "--seconds", o.seconds, 0.0, 60.0, "at least, per op, program and round");
   app.add_option("--json", o.json, "write the rows to this file");
   app.add_option("--counters", o.counters, "of an emulated GPU: write its counters to this file");
   return bench::parse(app, argc, argv);
@@ -108,7 +102,8 @@ std::vector<KernelCase> all_cases(const Options& options, Device device) {
         add(product_cases(hidden, options.tokens, options.forms, parse_dtype(dtype), options.kept));
   }
   if (options.products) return cases;
-  const Lengths lengths = options.length > 0 ? Lengths(options.length) : Lengths(options.histogram);
+  const Lengths lengths = options.length > 0 ? Lengths(options.length)
+                                             : Lengths(RINGLET_BENCH_DIR "/data/snli_lengths.json");
   for (const std::string& model : options.models) {
     auto config = models::EncoderConfig::named(model);
     if (options.layers > 0) config.num_hidden_layers = options.layers;

@@ -25,7 +25,7 @@ struct Peer {
   std::function<void()> run;  // writes to `out` of its own product
 };
 
-/// "OpenBLAS" and "Eigen" (f32 only) and "oneDNN" on `threads` threads, if they were found.
+/// "OpenBLAS" (f32 only) and "oneDNN" on `threads` threads, if they were found.
 /// `product` outlives them.
 std::vector<Peer> product_peers(Product& product, int threads);
 

@@ -1,6 +1,7 @@
 #include "measurement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace ringlet {
@@ -19,10 +20,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelSum, calls, ms, floor_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between_ms, beside)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
                                    pairs, sentences, peak_memory_bytes, memory, on_paper,
-                                   hf_rows_per_pair, exposed_ms, collectives_ms, wire_bytes,
-                                   rank_variance_ms2, algorithm, processors, times, idle,
-                                   data_wait_ms, page_faults, mapped_bytes, threads_started,
-                                   context_switches, system_allocations, replayed)
+                                   exposed_ms, collectives_ms, wire_bytes, rank_variance_ms2,
+                                   algorithm, processors, times, idle, data_wait_ms, page_faults,
+                                   mapped_bytes, threads_started, context_switches,
+                                   system_allocations, replayed)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -32,9 +33,24 @@ Measurement Measurement::from_text(const std::string& text) {
 
 namespace {
 
-void combine(std::vector<double>& all, const std::vector<double>& one, bool together, double n) {
-  for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = together ? std::max(all[i], one[i]) : all[i] + one[i] / n;
+// Each step's time on the slowest rank, or the mean.
+template <class TimesOf>
+std::vector<double> combined(const std::vector<Measurement>& ranks, bool together,
+                             const TimesOf& times_of) {
+  std::vector<double> all(times_of(ranks[0]).size());
+  for (const Measurement& rank : ranks) {
+    const std::vector<double>& one = times_of(rank);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] =
+          together ? std::max(all[i], one[i]) : all[i] + one[i] / static_cast<double>(ranks.size());
+  }
+  return all;
+}
+
+void take_largest_memory(Measurement& all, const Measurement& one) {
+  all.peak_memory_bytes = std::max(all.peak_memory_bytes, one.peak_memory_bytes);
+  if (one.memory.peak >= all.memory.peak) all.memory = one.memory;
+  if (one.on_paper.total() > all.on_paper.total()) all.on_paper = one.on_paper;
 }
 
 // The batches of one step are of similar size, so the mean over the ranks is subtracted.
@@ -49,6 +65,26 @@ double variance_between(const std::vector<Measurement>& ranks) {
       squares += (rank.step_ms[step] - all) * (rank.step_ms[step] - all) / (n - 1);
   }
   return squares / static_cast<double>(steps);
+}
+
+void append(std::vector<double>& to, const std::vector<double>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// Adds an n-th of `one`.
+void add(KernelSums& all, const KernelSums& one, double n) {
+  for (const auto& [label, sum] : one) {
+    KernelSum& mean = all[label];
+    mean = {mean.calls + sum.calls / n, mean.ms + sum.ms / n, mean.floor_ms + sum.floor_ms / n};
+  }
+}
+
+void add(StepTimes& all, const StepTimes& one, double n) {
+  add(all.kernels, one.kernels, n);
+  add(all.beside, one.beside, n);
+  for (const auto& [what, ms] : one.wait_ms) all.wait_ms[what] += ms / n;
+  all.between_ms += one.between_ms / n;
+  all.step_ms += one.step_ms / n;
 }
 
 }  // namespace
@@ -72,28 +108,55 @@ std::optional<double> overlap(const Measurement& measured) {
 }
 
 Measurement merge(const std::vector<Measurement>& ranks, bool together) {
-  const auto n = static_cast<double>(ranks.size());
   Measurement all = ranks[0];
+  all.step_ms = combined(
+      ranks, together, [](const auto& one) -> auto& { return one.step_ms; });
+  for (std::size_t i = 0; i < kPhases.size(); ++i)
+    all.phase_ms[i] = combined(
+        ranks, together, [i](const auto& one) -> auto& { return one.phase_ms[i]; });
   if (!together && ranks.size() > 1) all.rank_variance_ms2 = variance_between(ranks);
-  if (!together) {
-    for (double& ms : all.step_ms) ms /= n;
-    for (std::vector<double>& values : all.phase_ms)
-      for (double& ms : values) ms /= n;
-  }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     const Measurement& one = ranks[r];
-    combine(all.step_ms, one.step_ms, together, n);
-    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      combine(all.phase_ms[phase], one.phase_ms[phase], together, n);
     for (const auto figure : kSums) all.*figure += one.*figure;
-    all.peak_memory_bytes = std::max(all.peak_memory_bytes, one.peak_memory_bytes);
-    if (one.memory.peak > all.memory.peak) all.memory = one.memory;
-    if (one.on_paper.total() > all.on_paper.total()) all.on_paper = one.on_paper;
-    all.processors.insert(all.processors.end(), one.processors.begin(), one.processors.end());
     for (const auto figure : kOfCollectives) all.*figure = std::max(all.*figure, one.*figure);
     for (const auto& [name, figure] : kOfSystem) all.*figure = std::max(all.*figure, one.*figure);
+    take_largest_memory(all, one);
+    all.processors.insert(all.processors.end(), one.processors.begin(), one.processors.end());
   }
   return all;
+}
+
+Measurement Row::summary() const {
+  Measurement all;
+  const auto n = static_cast<double>(rounds.size());
+  for (const Measurement& round : rounds) {
+    append(all.step_ms, round.step_ms);
+    for (std::size_t i = 0; i < kPhases.size(); ++i) append(all.phase_ms[i], round.phase_ms[i]);
+    for (const auto figure : kSums) all.*figure += round.*figure / n;
+    for (const auto figure : kOfCollectives) all.*figure += round.*figure / n;
+    for (const auto& [name, figure] : kOfSystem) all.*figure += round.*figure / n;
+    all.rank_variance_ms2 += round.rank_variance_ms2 / n;
+    take_largest_memory(all, round);
+    if (round.idle.steps > 0) all.idle = round.idle;
+    add(all.times, round.times, n);
+  }
+  return all;
+}
+
+double Row::spread() const {
+  const Measurement all = summary();
+  return std::sqrt(all.rank_variance_ms2) / mean(all.step_ms);
+}
+
+double Row::pairs_per_s() const {
+  const Measurement all = summary();
+  return 1e3 * all.pairs / median(all.step_ms);
+}
+
+const Row& base_row(const std::vector<Row>& rows) {
+  const auto none =
+      std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row.strategy == "none"; });
+  return none == rows.end() ? rows[0] : *none;
 }
 
 }  // namespace ringlet::bench

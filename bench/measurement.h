@@ -1,4 +1,4 @@
-// The measurements of one round of a row, over all its ranks.
+// The measurements of a row of the throughput table: a strategy on a number of devices, by round.
 #pragma once
 
 #include <array>
@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "device_idle.h"
+#include "memory.h"
 #include "profile.h"
-#include "ringlet/core/device/backend.h"
-#include "step_memory.h"
 
 namespace ringlet::bench {
 
@@ -19,6 +18,7 @@ namespace ringlet::bench {
 inline constexpr std::array kPhases{"data", "forward", "backward", "optimizer"};
 using PhaseTimes = std::array<std::vector<double>, kPhases.size()>;
 
+/// One round, over all its ranks.
 struct Measurement {
   std::vector<double> step_ms;  // of each timed step
   PhaseTimes phase_ms;          // as many per phase; none if phases are not separate
@@ -29,7 +29,6 @@ struct Measurement {
   std::size_t peak_memory_bytes = 0;  // of the largest process; 0: unknown for this row
   MemoryStats memory;                 // of the allocator with the highest peak
   StepMemory on_paper;                // of the largest batch; zeros if the model is distributed
-  double hf_rows_per_pair = 1;        // dataset rows counted per pair trained
   double exposed_ms = 0;              // per step: waiting for collectives; summation under dp
   double collectives_ms = 0;          // per step: in collectives, overlapped or not; 0 under dp
   double wire_bytes = 0;              // per step: sent by one rank
@@ -77,5 +76,26 @@ double median(std::vector<double> values);
 /// Combines the ranks' measurements. `together`: a step takes as long as on the slowest rank;
 /// otherwise the average. Tokens and pairs are summed; of memory and waits the largest counts.
 Measurement merge(const std::vector<Measurement>& ranks, bool together);
+
+struct Row {
+  std::string strategy;
+  int devices = 1;
+  std::string dtype;
+  std::string algorithm;  // of the collectives, with the transport: "direct over shm"; or empty
+  bool together = true;   // false: devices run separately and concurrently
+  std::vector<Measurement> rounds;
+
+  /// All rounds: their steps, means of the figures per step, the largest memory.
+  Measurement summary() const;
+  /// For all devices together, by the median step.
+  double pairs_per_s() const;
+  /// The spread of an unconnected device's step around those of its peers in the same step:
+  /// standard deviation / mean.
+  double spread() const;
+};
+
+/// The reference of speed-ups: `none`, with replayed steps if the device supports them; else the
+/// first.
+const Row& base_row(const std::vector<Row>& rows);
 
 }  // namespace ringlet::bench

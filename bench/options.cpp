@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "first_ranks.h"
 #include "program_options.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/host.h"
@@ -12,6 +11,7 @@
 #include "ringlet/models/folder.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/parallel/strategy_name.h"
+#include "timed_ranks.h"
 
 namespace ringlet::bench {
 namespace {
@@ -68,28 +68,27 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   std::vector<std::string> rows{"all", "unconnected"};
   rows.insert(rows.end(), train::kStrategies.all.begin(), train::kStrategies.all.end());
   CLI::App app{"Pairs per second of a training step: the table's rows", "throughput"};
+  app.option_defaults()->always_capture_default();
   app.add_option("--strategy", o.strategies,
                  "rows: unconnected, " + train::kStrategies.list() +
                      "; all is none, and on several devices all others but zero2, under a launcher "
                      "without dp")
       ->delimiter(',')
-      ->check(CLI::IsMember(rows))
-      ->capture_default_str();
+      ->check(CLI::IsMember(rows));
   add_device_option(app, device);
-  app.add_option("--devices", o.devices,
-                 "devices of each row but none (default: at most two CPU devices, one GPU; under a "
-                 "launcher its ranks); ranks that have more than there are GPUs share them")
-      ->check(cli::number_in(1, 1024));
+  cli::add_number(
+      app, "--devices", o.devices, 1, 1024,
+      "devices of each row but none (default: at most two CPU devices, one GPU; under a "
+      "launcher its ranks); ranks that have more than there are GPUs share them")
+      ->default_str("");
   app.add_option("--transport", transport,
                  "auto, shm or gloo; of GPUs, whose ranks are threads unless a launcher started "
                  "them, auto or nccl")
-      ->check(cli::parsed_by(comm::parse_transport))
-      ->capture_default_str();
+      ->check(cli::parsed_by(comm::parse_transport));
   app.add_option("--algorithm", algorithm,
                  "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
                  "in-kernel-ring, by which an all-reduce is one launch")
-      ->check(cli::parsed_by(comm::parse_algorithm))
-      ->capture_default_str();
+      ->check(cli::parsed_by(comm::parse_algorithm));
   app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
   app.add_flag(
       "--profile", o.profile,
@@ -98,48 +97,25 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       app, "--step-graphs", o.step_graphs, train::kStepGraphModes,
       "auto or off: whether a GPU's steps are captured and replayed; those of a profile and of "
       "several devices are not");
-  app.add_option("--idle-steps", o.idle_steps,
-                 "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
-                 "it idles; 0: none")
-      ->check(cli::number_in(0, 1000))
-      ->capture_default_str();
+  cli::add_number(app, "--idle-steps", o.idle_steps, 0, 1000,
+                  "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
+                  "it idles; 0: none");
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
-      ->check(cli::parsed_by(models::check_model_name))
-      ->capture_default_str();
-  app.add_option("--batch", o.batch, "pairs per device and step")
-      ->check(cli::number_in(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--max-length", o.max_length, "tokens of a sentence")
-      ->check(cli::number_in(1, 1 << 16))
-      ->capture_default_str();
-  app.add_option("--steps", o.steps, "timed steps per round")
-      ->check(cli::number_in(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--rounds", o.rounds, "rounds, interleaved over strategies")
-      ->check(cli::number_in(1, 1000))
-      ->capture_default_str();
-  app.add_option("--warmup", o.warmup,
-                 "steps of each round that are not timed; more follow while a step maps memory")
-      ->check(cli::number_in(0, 1000))
-      ->capture_default_str();
-  app.add_option("--dtype", dtype, "f32 or bf16")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
-  app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium")
-      ->capture_default_str();
-  app.add_option("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)");
-  app.add_option("--data", o.data, "train on these files instead, FILE or FILE:LOSS");
+      ->check(cli::parsed_by(models::check_model_name));
+  cli::add_number(app, "--batch", o.batch, 1, 1 << 20, "pairs per device and step");
+  cli::add_number(app, "--steps", o.steps, 1, 1 << 20, "timed steps per round");
+  cli::add_number(app, "--rounds", o.rounds, 1, 1000, "rounds, interleaved over strategies");
+  cli::add_number(app, "--warmup", o.warmup, 0, 1000,
+                  "steps of each round that are not timed; more follow while a step maps memory");
+  app.add_option("--dtype", dtype, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
+  app.add_option("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)")
+      ->default_str("");
   app.add_flag("--padded", o.padded, "pad every sentence to the longest of its column");
-  app.add_option("--recipe", o.recipe,
-                 "ringlet: packed, one forward for all columns; reference: padded, one forward per "
-                 "column, round robin, as Sentence Transformers")
-      ->check(CLI::IsMember({"ringlet", "reference"}))
-      ->capture_default_str();
-  app.add_option("--threads-per-device", o.threads,
-                 "threads of each device (default: the processors, shared out)")
-      ->check(cli::number_in(1, 1024));
+  cli::add_number(app, "--threads-per-device", o.threads, 1, 1024,
+                  "threads of each device (default: the processors, shared out)")
+      ->default_str("");
   app.add_option("--json", o.json, "write the rows to this file");
-  app.add_option("--svg", o.svg, "draw the rows as bars to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
   o.device = use_device(device);
   const int launched = comm::Environment::read().world_size, processors = threads_per_device();
@@ -153,8 +129,6 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
     fail_input(
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   o.algorithm = comm::parse_algorithm(algorithm);
-  o.per_column = o.recipe == "reference";
-  o.padded = o.padded || o.recipe == "reference";
   return o;
 }
 

@@ -20,17 +20,13 @@ struct ThroughputOptions {
                     // launcher the number of its ranks
   std::string model = "mpnet-base";
   std::int64_t batch = 32;
-  std::int64_t max_length = 384;
   int steps = 3;
   int rounds = 2;
   int warmup = 1;
   DType dtype = DType::f32;
   std::string precision = "highest";  // of f32 products
   std::string histogram;
-  std::vector<std::string> data;
   bool padded = false;
-  bool per_column = false;  // one forward per column
-  std::string recipe = "ringlet";
   int threads = 0;  // per device; on entry 0: all processors divided among devices
   comm::TransportKind transport = comm::TransportKind::automatic;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
@@ -39,7 +35,6 @@ struct ThroughputOptions {
   train::StepGraphMode step_graphs = train::StepGraphMode::automatic;
   int idle_steps = 10;
   std::string json;
-  std::string svg;
   /// The ranks of a launcher, one process per device, if there are several. Else a group of one.
   comm::Group world;
   std::vector<std::string> gpus;  // of each rank: "gpu01 0000:3b:00.0"

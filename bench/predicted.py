@@ -7,26 +7,14 @@ import json
 import pathlib
 import sys
 
-from scaling import MIB, STRATEGIES, Link, Machine, Network, expected_maximum, phases_of, spread_of, step_of, table
-
-
-def apart(row):
-    """Whether the phases of its step are known: a replayed step has none."""
-    return "forward" in row["step_ms"]
-
-
-def base_row(rows):
-    """The row to model from: `unconnected` where `none` is replayed, as steps of several devices are not."""
-    none, side = rows["none"], rows.get("unconnected")
-    return side if side and apart(side) and not apart(none) else none
+from scaling import (MIB, STRATEGIES, Link, Machine, Network, apart, base_row, expected_maximum, phases_of,
+                     spread_of_rows, step_of, table)
 
 
 def machine_of(report, rows):
     """With the device of the base row and the link of the run."""
-    base, side, cpu = base_row(rows), rows.get("unconnected"), report["device"].startswith("cpu")
-    per_column = report["forwards_per_step"] != "one"
-    device = step_of(base, forwards=round(base["sentences_per_s"] / base["pairs_per_s"]) if per_column else 1)
-    device.spread = spread_of(side if side and side["devices"] > 1 else rows["none"], report["rounds"])
+    base, cpu = base_row(rows), report["device"].startswith("cpu")
+    device = step_of(base, spread=spread_of_rows(rows, report["rounds"]))
     # A batch reads at most one row per token; on a GPU the whole gradient of the table is sent.
     tokens = base["real_tokens_per_s"] * base["step_ms"]["median"] / 1e3 / base["devices"] if cpu else 0
     # The model scales times of two devices, each of which sends the whole buffer.

@@ -27,7 +27,7 @@ double speedup(const Row& row, const std::vector<Row>& rows) {
 std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed) {
   std::vector<std::string> names;
   for (const Row& row : rows)
-    if ((summary(row).replayed > 0) == replayed) names.push_back(row.strategy);
+    if ((row.summary().replayed > 0) == replayed) names.push_back(row.strategy);
   return names;
 }
 
@@ -64,33 +64,89 @@ nlohmann::ordered_json to_json(const StepMemory& paper) {
           {"total", paper.total()}};
 }
 
+nlohmann::ordered_json to_json(const DeviceIdle& idle) {
+  return {{"steps", idle.steps},
+          {"span_ms", idle.span_ms},
+          {"busy_ms", idle.busy_ms},
+          {"longest_gap_ms", idle.longest_gap_ms}};
+}
+
+nlohmann::ordered_json steps_to_json(const Measurement& all) {
+  const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
+  nlohmann::ordered_json j{{"median", median(all.step_ms)}, {"min", *low}, {"max", *high}};
+  for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+    if (!all.phase_ms[phase].empty()) j[kPhases[phase]] = median(all.phase_ms[phase]);
+  return j;
+}
+
+void add_profile(nlohmann::ordered_json& j, const StepTimes& times) {
+  for (const auto& [label, sum] : times.kernels)
+    j["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
+  for (const auto& [label, sum] : times.beside)
+    j["kernels_beside"][label] = {{"calls", sum.calls}, {"ms", sum.ms}};
+  if (times.kernels.empty()) return;
+  j["wait_ms"] = times.wait_ms;
+  j["between_kernels_ms"] = times.between_ms;
+  j["profiled_step_ms"] = times.step_ms;
+}
+
+nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
+  const Measurement all = row.summary();
+  const double ms = median(all.step_ms);
+  nlohmann::ordered_json j{{"strategy", row.strategy},
+                           {"devices", row.devices},
+                           {"dtype", row.dtype},
+                           {"algorithm", row.algorithm},
+                           {"pairs_per_s", row.pairs_per_s()},
+                           {"speedup", speedup(row, rows)}};
+  if (const double share = share_of_machine(row, rows); share > 0) j["of_unconnected"] = share;
+  if (all.peak_memory_bytes > 0) j["peak_memory_bytes"] = all.peak_memory_bytes;
+  j["peak_tensor_bytes"] = all.memory.peak;
+  j["memory"] = to_json(all.memory);
+  if (all.on_paper.total() > 0) j["memory_on_paper"] = to_json(all.on_paper);
+  if (all.idle.steps > 0) j["gpu_idle"] = all.idle.share, j["gpu_recorded"] = to_json(all.idle);
+  j["exposed_ms"] = all.exposed_ms;
+  if (const auto share = overlap(all))
+    j["collectives_ms"] = all.collectives_ms, j["overlap"] = *share;
+  if (!row.algorithm.empty()) j["wire_bytes"] = all.wire_bytes;
+  j["sentences_per_s"] = 1e3 * all.sentences / ms;
+  j["real_tokens_per_s"] = 1e3 * all.real_tokens / ms;
+  j["padded_tokens_per_s"] = 1e3 * all.padded_tokens / ms;
+  j["tokens_per_pair"] = all.real_tokens / all.pairs;
+  j["step_ms"] = steps_to_json(all);
+  j["steps_ms"] = all.step_ms;
+  if (!row.together) j["spread"] = row.spread();
+  j["processors"] = row.rounds.back().processors;
+  for (const auto& [figure, value] : kOfSystem) j["a_step"][figure] = all.*value;
+  add_profile(j, all.times);
+  return j;
+}
+
 }  // namespace
 
 std::string to_markdown(const std::vector<Row>& rows) {
   std::string out =
       "| strategy | devices | dtype | pairs/s | speed-up | of unconnected | step ms (min-max) | "
-      "exposed ms | MB sent | sentences/s | real tokens/s | padded tokens/s | "
-      "HF Trainer samples/s* | peak MiB |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "exposed ms | MB sent | sentences/s | real tokens/s | padded tokens/s | peak MiB |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const Row& row : rows) {
-    const Measurement all = summary(row);
+    const Measurement all = row.summary();
     const double ms = median(all.step_ms), rate = row.pairs_per_s();
     const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
     const double share = share_of_machine(row, rows);
     out += fmt::format(
         "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {} | "
-        "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {} |\n",
+        "{:.1f} | {:.0f} | {:.0f} | {} |\n",
         row.strategy, row.devices, row.dtype, rate, speedup(row, rows),
         share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.exposed_ms,
         row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.wire_bytes / 1e6),
         1e3 * all.sentences / ms, 1e3 * all.real_tokens / ms, 1e3 * all.padded_tokens / ms,
-        rate * all.hf_rows_per_pair,
         all.peak_memory_bytes > 0
             ? fmt::format("{:.0f}", static_cast<double>(all.peak_memory_bytes) / kMiB)
             : "-");
   }
   for (const Row& row : rows) {
-    const Measurement all = summary(row);
+    const Measurement all = row.summary();
     out +=
         fmt::format("\n{}{}{}: ", row.strategy, row.algorithm.empty() ? "" : ", ", row.algorithm);
     for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
@@ -113,10 +169,7 @@ std::string to_markdown(const std::vector<Row>& rows) {
   }
   return out +
          "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "
-         "for collectives; under dp, adding up gradients) and the peak are per rank and step. "
-         "*What "
-         "transformers' Trainer would report: all rows of the data sets over the time, trained or "
-         "not.\n";
+         "for collectives; under dp, adding up gradients) and the peak are per rank and step.\n";
 }
 
 std::string replayed_line(const std::vector<Row>& rows) {
@@ -135,59 +188,7 @@ void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
                 nlohmann::ordered_json j) {
   j["replayed"] = strategies_of(rows, true);
   j["rows"] = nlohmann::ordered_json::array();
-  for (const Row& row : rows) {
-    const Measurement all = summary(row);
-    const double ms = median(all.step_ms);
-    nlohmann::ordered_json r;
-    r["strategy"] = row.strategy;
-    r["devices"] = row.devices;
-    r["dtype"] = row.dtype;
-    r["algorithm"] = row.algorithm;
-    r["pairs_per_s"] = row.pairs_per_s();
-    r["speedup"] = speedup(row, rows);
-    if (const double share = share_of_machine(row, rows); share > 0) r["of_unconnected"] = share;
-    if (all.peak_memory_bytes > 0) r["peak_memory_bytes"] = all.peak_memory_bytes;
-    r["peak_tensor_bytes"] = all.memory.peak;
-    r["memory"] = to_json(all.memory);
-    if (all.on_paper.total() > 0) r["memory_on_paper"] = to_json(all.on_paper);
-    if (all.idle.steps > 0) {
-      r["gpu_idle"] = all.idle.share;
-      r["gpu_recorded"] = {{"steps", all.idle.steps},
-                           {"span_ms", all.idle.span_ms},
-                           {"busy_ms", all.idle.busy_ms},
-                           {"longest_gap_ms", all.idle.longest_gap_ms}};
-    }
-    r["exposed_ms"] = all.exposed_ms;
-    if (const auto share = overlap(all)) {
-      r["collectives_ms"] = all.collectives_ms;
-      r["overlap"] = *share;
-    }
-    if (!row.algorithm.empty()) r["wire_bytes"] = all.wire_bytes;
-    r["sentences_per_s"] = 1e3 * all.sentences / ms;
-    r["real_tokens_per_s"] = 1e3 * all.real_tokens / ms;
-    r["padded_tokens_per_s"] = 1e3 * all.padded_tokens / ms;
-    r["tokens_per_pair"] = all.real_tokens / all.pairs;
-    r["hf_trainer_samples_per_s"] = row.pairs_per_s() * all.hf_rows_per_pair;
-    r["step_ms"]["median"] = ms;
-    r["step_ms"]["min"] = *std::min_element(all.step_ms.begin(), all.step_ms.end());
-    r["step_ms"]["max"] = *std::max_element(all.step_ms.begin(), all.step_ms.end());
-    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      if (!all.phase_ms[phase].empty()) r["step_ms"][kPhases[phase]] = median(all.phase_ms[phase]);
-    r["steps_ms"] = all.step_ms;
-    if (!row.together) r["spread"] = spread(row);
-    r["processors"] = row.rounds.back().processors;
-    for (const auto& [figure, value] : kOfSystem) r["a_step"][figure] = all.*value;
-    for (const auto& [label, sum] : all.times.kernels)
-      r["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
-    for (const auto& [label, sum] : all.times.beside)
-      r["kernels_beside"][label] = {{"calls", sum.calls}, {"ms", sum.ms}};
-    if (!all.times.kernels.empty()) {
-      r["wait_ms"] = all.times.wait_ms;
-      r["between_kernels_ms"] = all.times.between_ms;
-      r["profiled_step_ms"] = all.times.step_ms;
-    }
-    j["rows"].push_back(r);
-  }
+  for (const Row& row : rows) j["rows"].push_back(to_json(row, rows));
   write_file(path, j.dump(1) + "\n");
 }
 

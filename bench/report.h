@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "row.h"
+#include "measurement.h"
 
 namespace ringlet::bench {
 

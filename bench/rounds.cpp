@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "emulated_counts.h"
-#include "first_ranks.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/core/threads/processors.h"
 #include "runner.h"
+#include "timed_ranks.h"
 
 namespace ringlet::bench {
 namespace {
@@ -45,17 +45,14 @@ void pin(const std::vector<std::vector<int>>& processors, int rank, Device first
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 void write(const File& file, const std::string& text) {
-  RINGLET_CHECK_EQ(std::fwrite(text.data(), 1, text.size(), file.get()), text.size(),
-                   "cannot write the ranks' results");
-  RINGLET_CHECK_EQ(std::fflush(file.get()), 0, "cannot write the ranks' results");
+  const bool good = std::fputs(text.c_str(), file.get()) >= 0 && std::fflush(file.get()) == 0;
+  RINGLET_CHECK(good, "cannot write the ranks' results");
 }
 
 std::string read(const File& file) {
-  std::fseek(file.get(), 0, SEEK_END);
-  std::string text(static_cast<std::size_t>(std::ftell(file.get())), '\0');
+  std::string text;
   std::rewind(file.get());
-  RINGLET_CHECK_EQ(std::fread(text.data(), 1, text.size(), file.get()), text.size(),
-                   "cannot read the ranks' results");
+  for (int c = 0; (c = std::fgetc(file.get())) != EOF;) text += static_cast<char>(c);
   return text;
 }
 
@@ -170,13 +167,6 @@ Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool l
   };
   return Measurement::from_text(
       on_ranks(options, plan.ranks(), measure, plan.devices / plan.ranks()));
-}
-
-double on_device(const ThroughputOptions& options, double (*measure)(Device device)) {
-  if (options.device.type != DeviceType::cpu || options.is_launched())
-    return measure(options.device);
-  return std::stod(on_ranks(
-      options, 1, [&](const comm::Group&) { return std::to_string(measure(options.device)); }));
 }
 
 }  // namespace ringlet::bench

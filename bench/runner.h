@@ -70,7 +70,7 @@ class Runner {
   Device device_;
   DType dtype_;
 
-  std::unique_ptr<Source> source_;
+  Source source_;
   comm::Group group_;
   bool together_;
   bool dealt_out_;  // the model or its state is distributed over several devices
@@ -105,9 +105,5 @@ Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool l
 using MeasureRank = std::function<std::string(const comm::Group&)>;
 std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureRank& measure,
                      int devices_each = 1);
-
-/// The result of `measure` on the device. For a CPU in a separate process, because a process with
-/// threads should not fork ranks.
-double on_device(const ThroughputOptions& options, double (*measure)(Device device));
 
 }  // namespace ringlet::bench

@@ -327,14 +327,27 @@ def step_of(row, **more):
                   ms["optimizer"] / 1e3, bf16=row["dtype"] == "bf16", **more)
 
 
+def apart(row):
+    """Whether the phases of its step are known: a replayed step has none."""
+    return "forward" in row["step_ms"]
+
+
+def base_row(rows):
+    """The row to model from, of {strategy: row}: `unconnected` where `none` is replayed or absent."""
+    return next((rows[name] for name in ("none", "unconnected") if name in rows and apart(rows[name])), rows.get("none"))
+
+
+def spread_of_rows(rows, rounds):
+    """That of unconnected devices, else of the one."""
+    return next(filter(None, (spread_of(rows[name], rounds) for name in ("unconnected", "none") if name in rows)), 0)
+
+
 def measured_step(rows, rounds=1):
-    """From the row of one device, else of unconnected ones; the spread is that of unconnected ones, else of the one."""
     found = {row["strategy"]: row for row in reversed(rows)}
-    phases = [found[name] for name in ("none", "unconnected") if name in found and "forward" in found[name]["step_ms"]]
-    spreads = [spread_of(found[name], rounds) for name in ("unconnected", "none") if name in found]
-    if not phases:
+    base = base_row(found)
+    if not base or not apart(base):
         raise ValueError("expected a row of strategy none or unconnected, with phases")
-    return step_of(phases[0], spread=next(filter(None, spreads), 0))
+    return step_of(base, spread=spread_of_rows(found, rounds))
 
 
 def read_machine(data, entry):
@@ -444,12 +457,11 @@ def main():
     parser.add_argument("--throughput", metavar="FILE", type=pathlib.Path,
                         help="take the machine's step of one device from this report")
     parser.add_argument("--devices", type=lambda text: [*map(int, text.split(","))], help="instead of its own: 1,2,4")
-    parser.add_argument("--data", default=BENCH / "data/scaling.json", type=pathlib.Path, help="machines and figures")
     parser.add_argument("--svg", metavar="FILE", type=pathlib.Path, help="draw the machines' speed-ups")
     arguments = parser.parse_args()
     if arguments.throughput and not arguments.machine:
         parser.error("--throughput needs --machine: whose links and network")
-    data = json.loads(arguments.data.read_text(encoding="utf8"))
+    data = json.loads((BENCH / "data/scaling.json").read_text(encoding="utf8"))
     machines = [entry for entry in data["machines"] if arguments.machine in (None, entry["name"])]
     if not machines:
         parser.error(f"unknown machine {arguments.machine!r}; {'; '.join(entry['name'] for entry in data['machines'])}")

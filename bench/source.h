@@ -1,27 +1,12 @@
-// The source of the bench's batches and loss: drawn lengths, or files.
+// The batches, model and loss of a rank: random ids with the histogram's lengths, three labels.
 #pragma once
-
-#include <memory>
-#include <string>
 
 #include "lengths.h"
 #include "options.h"
-#include "ringlet/models/losses/loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/models/sentence_encoder.h"
 
 namespace ringlet::bench {
-
-class Source {
- public:
-  virtual ~Source() = default;
-  virtual models::SentenceEncoder model() const = 0;
-  virtual models::Loss& loss() = 0;
-  /// The next batch; valid until the next call.
-  virtual const models::PackedBatch& next() = 0;
-  /// Rows of all data sets per row trained in an epoch; transformers' Trainer divides the former by
-  /// the time.
-  virtual double hf_rows_per_pair() const = 0;
-};
 
 /// The requested part of each global batch: rank's of `ranks`, each with `devices` devices of
 /// options.batch pairs.
@@ -31,15 +16,24 @@ struct Share {
   int devices = 1;
 };
 
-/// Random ids with the histogram's lengths and SoftmaxLoss of three labels; with options.data, the
-/// files' rows and the losses for their columns.
-std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share);
+/// `options` outlives it.
+class Source {
+ public:
+  Source(const ThroughputOptions& options, Share share);
 
-struct DataSummary {
-  std::string text;
-  double tokens_per_pair;
+  models::SentenceEncoder& model() { return model_; }
+  models::Loss& loss() { return loss_; }
+  /// The next batch; valid until the next call.
+  const models::PackedBatch& next();
+
+ private:
+  const ThroughputOptions& options_;
+  Share share_;
+  Lengths lengths_;
+  models::SentenceEncoder model_;
+  models::SoftmaxLoss loss_;
+  std::int64_t step_ = 0;
+  models::PackedBatch batch_;
 };
-/// Creates no model; InputError if the data cannot be read.
-DataSummary describe_data(const ThroughputOptions& options);
 
 }  // namespace ringlet::bench

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 
-#include "device_seconds.h"
 #include "emulated_counts.h"
-#include "host_memory.h"
-#include "link_time.h"
+#include "memory.h"
 #include "options.h"
 #include "program_options.h"
 #include "report.h"
@@ -16,6 +14,7 @@
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/machine.h"
 #include "runner.h"
+#include "timed_ranks.h"
 
 namespace ringlet::bench {
 namespace {
@@ -26,29 +25,9 @@ models::EncoderConfig config_of(const ThroughputOptions& options) {
                                           "config.json");
 }
 
-// Six per weight and token; embedding lookups count as nothing.
-double flops_per_step(const ThroughputOptions& options, double tokens_per_pair) {
-  return 6 * layer_parameters(config_of(options)) * tokens_per_pair *
-         static_cast<double>(options.batch);
-}
-
-// FLOP/s of one large product.
-double measure_gemm(Device device) {
-  const Tensor a = uniform({512, 768}), b = uniform({768, 768});
-  return 2.0 * 512 * 768 * 768 /
-         device_seconds(device, [&] { static_cast<void>(matmul(a, b, {.trans_b = true})); });
-}
-
-std::string draw(const std::vector<Row>& rows, const ThroughputOptions& options) {
-  train::BarChart chart{
-      fmt::format("{}, batch {}, {}", options.model, options.batch, name(options.dtype)),
-      "pairs per second",
-      {}};
-  for (const Row& row : rows)
-    chart.bars.push_back(
-        {fmt::format("{} x {}", row.strategy, row.devices), row.pairs_per_s(),
-         fmt::format("{:.2f}x", row.pairs_per_s() / base_row(rows).pairs_per_s())});
-  return train::draw_bars(chart);
+std::string data_of(const ThroughputOptions& options, const Lengths& lengths) {
+  return fmt::format("lengths of {} ({:.2f} tokens per pair)", options.histogram,
+                     lengths.mean_tokens_per_pair());
 }
 
 /// On a CPU, and under a launcher, ranks are processes.
@@ -60,9 +39,7 @@ nlohmann::ordered_json settings(const ThroughputOptions& options, const std::str
   const bool cpu = options.device.type == DeviceType::cpu;
   const models::EncoderConfig config = config_of(options);
   nlohmann::ordered_json all{{"model", options.model},
-                             {"recipe", options.recipe},
                              {"padded", options.padded ? "yes" : "no"},
-                             {"forwards_per_step", options.per_column ? "one per column" : "one"},
                              {"batch_per_device", std::to_string(options.batch)},
                              {"data", data},
                              {"rounds", options.rounds},
@@ -103,10 +80,10 @@ std::string link_of_rows(const ThroughputOptions& options, const std::vector<Pla
 }
 
 void print_heading(const ThroughputOptions& options, const std::vector<Plan>& plans,
-                   const DataSummary& data) {
+                   const Lengths& lengths) {
   fmt::print("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}\n",
              options.model, options.batch, name(options.dtype), options.devices, options.threads,
-             kernels_of(options.device), data.text);
+             kernels_of(options.device), data_of(options, lengths));
   if (options.is_launched())
     fmt::print(
         "the ranks are the {} processes of a launcher{}\n", options.devices,
@@ -120,12 +97,8 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
     return;
   }
   const int steps = options.warmup + 1 + options.steps;  // the last of the warm-up at least twice
-  const double flops = flops_per_step(options, data.tokens_per_pair);
-  const double seconds =
-      options.rounds * static_cast<double>(plans.size()) *
-      (1 + 1.3 * (options.padded ? 2 : 1) * steps * flops / on_device(options, measure_gemm));
-  fmt::print("about {:.0f} s: {} round(s) of {} row(s), each {} steps, the first {} not timed\n",
-             seconds, options.rounds, plans.size(), steps, options.warmup);
+  fmt::print("{} round(s) of {} row(s), each {} steps, the first {} not timed\n", options.rounds,
+             plans.size(), steps, options.warmup);
   std::fflush(stdout);
 }
 
@@ -148,30 +121,28 @@ std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vecto
 }
 
 void tell(const ThroughputOptions& options, const std::vector<Row>& rows, const std::string& link,
-          const DataSummary& data) {
+          const Lengths& lengths) {
   fmt::print("\n{}", to_markdown(rows));
   if (options.device.type != DeviceType::cpu) fmt::print("\n{}", replayed_line(rows));
   if (!options.json.empty()) {
-    nlohmann::ordered_json out = settings(options, data.text);
+    nlohmann::ordered_json out = settings(options, data_of(options, lengths));
     if (!link.empty()) out["link"] = nlohmann::ordered_json::parse(link);
     write_json(options.json, rows, std::move(out));
   }
-  if (!options.svg.empty()) write_file(options.svg, draw(rows, options));
 }
 
 void measure_table(const ThroughputOptions& options) {
   // Outputs and memory are checked before the minutes of work.
-  if (options.speaks())
-    for (const std::string& file : {options.json, options.svg})
-      if (!file.empty()) AtomicFile probe(file);
+  if (options.speaks() && !options.json.empty()) AtomicFile probe(options.json);
   const std::vector<Plan> plans = plan_rows(options);
-  if (options.device.type == DeviceType::cpu)
-    check_memory(plans, config_of(options), options.share_here);
-  const DataSummary data = describe_data(options);
-  if (options.speaks()) print_heading(options, plans, data);
+  for (const Plan& plan : plans)
+    if (options.device.type == DeviceType::cpu)
+      check_memory(plan.name, plan.strategy, plan.devices, config_of(options), options.share_here);
+  const Lengths lengths(options.histogram);
+  if (options.speaks()) print_heading(options, plans, lengths);
   const std::string link = options.json.empty() ? "" : link_of_rows(options, plans);
   const std::vector<Row> rows = measure_rows(options, plans);
-  if (options.speaks()) tell(options, rows, link, data);
+  if (options.speaks()) tell(options, rows, link, lengths);
 }
 
 int run(int argc, char** argv) {

@@ -68,7 +68,7 @@ strategies_of_peers() {
 # Options that change the training and that the peers' scripts do not have.
 not_of_peers() {
   local option argument found=()
-  for option in --data --histogram --matmul-precision --max-length --padded --recipe; do
+  for option in --histogram --matmul-precision --padded; do
     for argument in "${arguments[@]}"; do
       [[ $argument != "$option" && $argument != "$option="* ]] || found+=("$option")
     done

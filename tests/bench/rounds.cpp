@@ -7,8 +7,8 @@
 
 #include "../delayed_device.h"
 #include "../files.h"
-#include "ringlet/bench/link_time.h"
 #include "ringlet/bench/runner.h"
+#include "ringlet/bench/timed_ranks.h"
 #include "ringlet/comm/launch.h"
 #if defined(RINGLET_TESTS_NCCL)
 #include "../fake_nccl.h"

@@ -330,8 +330,8 @@ class Program(unittest.TestCase):
             done = self.run_it(*options)
             self.assertEqual([done.returncode, done.stdout], [2, ""])
             self.assertIn(line, done.stderr)
-        done = self.run_it("--data", "/no/data.json")
-        self.assertEqual(done.stderr, "scaling.py: [Errno 2] No such file or directory: '/no/data.json'\n")
+        done = self.run_it("--machine", "H200, bf16, mpnet-base", "--throughput", "/no/report.json")
+        self.assertEqual(done.stderr, "scaling.py: [Errno 2] No such file or directory: '/no/report.json'\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,103 @@
+#include "memory.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "ringlet/core/base/error.h"
+
+namespace ringlet::bench {
+namespace {
+
+constexpr std::int64_t kParameterBytes = 4;  // also of the statistics of norms and softmax
+
+/// A layer's four weights (H, H) and two (H, I).
+std::int64_t layer_weights(const models::EncoderConfig& config) {
+  return config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size);
+}
+
+std::int64_t parameters(const models::EncoderConfig& config) {
+  const std::int64_t hidden = config.hidden_size, wide = config.intermediate_size;
+  const std::int64_t norm = 2 * hidden, biases = 5 * hidden + wide;
+  const std::int64_t tables =
+      config.vocab_size + config.max_position_embeddings + config.type_vocab_size;
+  const bool mpnet = config.architecture == models::Architecture::mpnet;
+  return tables * hidden + norm +
+         config.num_hidden_layers * (layer_weights(config) + biases + 2 * norm) +
+         (mpnet ? config.relative_attention_num_buckets * config.num_attention_heads : 0);
+}
+
+// Activations that a layer saves per token, in elements. Its input for q, k and v; these three and
+// attention's result; each of two norms' normalised sum; the first norm's result; before and after
+// GELU.
+std::int64_t saved_activations(const models::EncoderConfig& config) {
+  return (1 + 3 + 1 + 2 + 1) * config.hidden_size + 2 * config.intermediate_size;
+}
+
+// Per token: log-sum-exp of each head, and the divisor of each of two norms.
+std::int64_t saved_statistics(const models::EncoderConfig& config) {
+  return config.num_attention_heads + 2;
+}
+
+double available_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("MemAvailable:")) return 1024 * std::stod(line.substr(13));
+  return static_cast<double>(SIZE_MAX);
+}
+
+/// Weights, gradients and two moments over all ranks, and the whole units that each rank holds
+/// while it uses them.
+double state_bytes(train::Strategy strategy, int n, const models::EncoderConfig& config) {
+  using train::Strategy;
+  const double embeddings = static_cast<double>(
+      (config.vocab_size + config.max_position_embeddings) * config.hidden_size);
+  const double layer = static_cast<double>(layer_weights(config));
+  const double all = static_cast<double>(config.num_hidden_layers) * layer + embeddings;
+  switch (strategy) {
+    case Strategy::dp:
+    case Strategy::zero1:
+      return (8.0 * n + 8) * all;
+    case Strategy::zero2:
+      return (4.0 * n + 12) * all + 4.0 * n * (embeddings + layer);
+    case Strategy::fsdp:
+      return 16 * all + 4.0 * n * (2 * embeddings + 3 * layer);
+    default:
+      return 16 * all * n;  // unconnected devices, too
+  }
+}
+
+}  // namespace
+
+StepMemory step_memory(const models::EncoderConfig& config, std::int64_t tokens, DType dtype,
+                       DeviceType device) {
+  const auto element = static_cast<std::int64_t>(itemsize(dtype));
+  const std::int64_t layers = config.num_hidden_layers, hidden = config.hidden_size;
+  const bool rounds = device == DeviceType::cuda && dtype == DType::bf16;
+  StepMemory memory;
+  memory.parameters = static_cast<double>(kParameterBytes * parameters(config));
+  memory.gradients = memory.parameters;
+  memory.moments = 2 * memory.parameters;
+  memory.sidecars = rounds ? static_cast<double>(element * parameters(config)) : 0;
+  // The embeddings' norm saves its normalised input and divisor, as others do.
+  memory.saved =
+      static_cast<double>(tokens * (element * (hidden + layers * saved_activations(config)) +
+                                    kParameterBytes * (1 + layers * saved_statistics(config))));
+  // The gradients of the last norm's result and two inputs; or of the product before it, after the
+  // norm has released what it saved.
+  memory.passing = static_cast<double>(tokens * element *
+                                       std::max(3 * hidden, hidden + config.intermediate_size));
+  return memory;
+}
+
+void check_memory(const std::string& name, train::Strategy strategy, int devices,
+                  const models::EncoderConfig& config, double share_here) {
+  const double share = devices > 1 ? share_here : 1, available = available_memory();
+  const double needed = state_bytes(strategy, devices, config) * share;
+  if (needed <= available) return;
+  fail_input("--strategy ", name, ": weights, gradients and optimizer state of ", devices,
+             share < 1 ? " devices need of this host " : " device(s) need ",
+             fmt::format("{:.1f} GB, available are {:.1f} GB", needed / 1e9, available / 1e9));
+}
+
+}  // namespace ringlet::bench
