@@ -26,7 +26,7 @@
 # Every check is a separate process with a time limit: one that hangs or loses the device does not
 # affect the others. Output and figures of checks are collected in build-gpu-results. After each
 # check, gpu_check.json and gpu_check.md are written under OUT (default: the same folder). The first
-# has the commit, the GPU and the skipped checks with reasons, the second the figures as tables.
+# has the commit, the GPU and the skipped checks with reasons, the second the goals and tables.
 # Exits with 1 if a check failed, or skipped the GPU of a machine that has one; else with 3 if there
 # was no time for a check.
 set -uo pipefail

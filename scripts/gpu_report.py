@@ -4,12 +4,13 @@
   gpu_report.py write RESULTS OUT                          writes OUT/gpu_check.json and gpu_check.md
 
 COMMIT and GPU are in the environment. Figures are the files RESULTS/NAME.figures, JSON of the programs that
-measured. Checks of another commit or GPU are left out, and their slices named.
+measured; what these printed follows the goals. Checks of another commit or GPU are left out, and their slices named.
 """
 
 import glob
 import json
 import os
+import re
 import sys
 
 import gpu_figures
@@ -17,6 +18,13 @@ import gpu_figures
 WHY = {"78": "did not run on the GPU that is here: ", "79": "no test ran",
        "124": "ran out of time", "137": "ran out of time",
        "75": "no time left for it in this call: run it again with ONLY"}
+# Checks that measure: what they print is kept.
+MEASURES = re.compile("(products|kernels|bandwidth|step|scaling|profile|strategies|collectives|table|attention|peers)"
+                      r"(_|$| of PyTorch)")
+# The check that wrote the figures, if its name differs.
+CHECKS = {"attention_pytorch": "attention of PyTorch"}
+# Checks with complete files after every round.
+KEPT_BY_ROUND = ("peers",)
 
 
 def entry_of(name, code, seconds, lines):
@@ -25,6 +33,8 @@ def entry_of(name, code, seconds, lines):
     if result == "skipped" or code in WHY:
         said = lines[-1] if lines and code in ("77", "78") else ""
         entry["reason"] = WHY.get(code, "") + said
+    if result != "skipped" and MEASURES.match(name):
+        entry["printed"] = lines
     if result == "failed":
         entry["end"] = lines[-60:]
     elif result == "passed":
@@ -54,60 +64,56 @@ def here():
     return {"commit": os.environ["COMMIT"], "gpu": os.environ["GPU"]}
 
 
+def is_here(part):
+    return part is not None and here().items() <= part.items()
+
+
 def add(results, part, name, code, seconds, log):
     path = f"{results}/{part}.checks"
-    kept = read(path) or {}
-    checks = kept["checks"] if {key: kept.get(key) for key in here()} == here() else []
-    checks = [check for check in checks if check["check"] != name]
-    lines = open(log, encoding="utf-8", errors="replace").read().splitlines()
-    checks.append(entry_of(name, code, seconds, lines))
+    kept = read(path)
+    checks = [check for check in kept["checks"] if check["check"] != name] if is_here(kept) else []
+    with open(log, encoding="utf-8", errors="replace") as file:
+        checks.append(entry_of(name, code, seconds, file.read().splitlines()))
     save(path, json.dumps({"slice": part, **here(), "checks": checks}, indent=1))
-    if name in gpu_figures.PRINTED:
-        save(f"{results}/{name}.figures", json.dumps({"printed": lines}))
 
 
-def table_of(slices):
-    text = "| slice | check | result | seconds |\n|---|---|---|---|\n"
-    for part in slices:
-        for check in part["checks"]:
-            why = ": " + check["reason"] if check.get("reason") else ""
-            text += f"| {part['slice']} | {check['check']} | {check['result']}{why} | {check['seconds']} |\n"
-    return text
-
-
-def checks_of(slices):
-    """What each check ended with, and what those that passed said they measured: figures of goals."""
-    checks = [check for part in slices for check in part["checks"]]
-    said = {what: value for check in checks for what, value in check.get("figures", {}).items()}
-    return {"checks": {check["check"]: check["result"] for check in checks}, "said": said}
-
-
-def results_of(slices):
-    return {part["slice"]: [check["result"] for check in part["checks"]] for part in slices}
-
-
-def use_of(name, ends):
-    """Whether figures of that name are of a check that passed; of one cut short, where rounds are kept one by one."""
-    code = ends.get(gpu_figures.CHECKS.get(name, name))
-    return "whole" if code == 0 else "cut short" if name in gpu_figures.KEPT_BY_ROUND and code in (75, 124, 137) else None
-
-
-def write(results, out):
-    all_slices = [read(path) for path in sorted(glob.glob(f"{results}/*.checks"))]
-    slices = [part for part in all_slices if part and {key: part[key] for key in here()} == here()]
-    ends = {check["check"]: check["code"] for part in slices for check in part["checks"]}
-    figures = {}
+def read_figures(results, checks):
+    """Those of checks that passed; of one cut short too, where rounds are kept one by one."""
+    codes, figures = {check["check"]: check["code"] for check in checks}, {}
     for path in sorted(glob.glob(f"{results}/*.figures")):
         name = os.path.basename(path).removesuffix(".figures")
-        if (use := use_of(name, ends)) and (found := read(path)):
-            figures[name] = {**found, "cut_short": True} if use == "cut short" else found
-    others = [part["slice"] for part in all_slices if part and part not in slices]
-    save(f"{out}/gpu_check.json",
-         json.dumps({**here(), "left_out": others, "slices": slices, "figures": figures}, indent=1))
+        code = codes.get(CHECKS.get(name, name))
+        cut_short = name in KEPT_BY_ROUND and code in (75, 124, 137)
+        if (code == 0 or cut_short) and (found := read(path)):
+            figures[name] = {**found, **({"cut_short": True} if cut_short else {})}
+    return figures
+
+
+def markdown(figures, slices, others):
     text = f"Commit {here()['commit']}\n\nGPU: {here()['gpu']}\n\n"
     if others:
         text += f"Of another commit or GPU, so not here: {', '.join(others)}.\n\n"
-    save(f"{out}/gpu_check.md", text + gpu_figures.markdown({**figures, **checks_of(slices)}, results_of(slices)) + "## Checks\n\n" + table_of(slices))
+    text += "## Goals\n\n" + gpu_figures.goals_table(figures, slices)
+    checks = [(part["slice"], check) for part in slices for check in part["checks"]]
+    for _, check in checks:
+        if "printed" in check:
+            cut = ", of the rounds there was time for" if figures.get(check["check"], {}).get("cut_short") else ""
+            text += f"\n## {check['check']}{cut}\n\n```\n" + "\n".join(check["printed"]) + "\n```\n"
+    text += "\n## Checks\n\n| slice | check | result | seconds |\n|---|---|---|---|\n"
+    for part, check in checks:
+        why = ": " + check["reason"] if check.get("reason") else ""
+        text += f"| {part} | {check['check']} | {check['result']}{why} | {check['seconds']} |\n"
+    return text
+
+
+def write(results, out):
+    all_slices = [part for path in sorted(glob.glob(f"{results}/*.checks")) if (part := read(path))]
+    slices = [part for part in all_slices if is_here(part)]
+    others = [part["slice"] for part in all_slices if not is_here(part)]
+    figures = read_figures(results, [check for part in slices for check in part["checks"]])
+    save(f"{out}/gpu_check.json",
+         json.dumps({**here(), "left_out": others, "slices": slices, "figures": figures}, indent=1))
+    save(f"{out}/gpu_check.md", markdown(figures, slices, others))
 
 
 if __name__ == "__main__":

@@ -100,8 +100,3 @@ def all_mutants(root):
             for path in sorted(glob.glob(folder, root_dir=root)):
                 found += mutants_of(root, path, kind, patterns)
     return found
-
-
-if __name__ == "__main__":
-    for mutant in all_mutants("."):
-        print(f"{mutant.kind:13} {mutant.path}:{mutant.line}: {mutant.text}   [{mutant.replacement}]")

@@ -3,8 +3,8 @@
 
 Takes each barrier, release, acquire, bounds test and event wait out in turn, recompiles the objects that it
 is in and runs the emulated programs in BUILD (`ninja -C BUILD emulated` made them) whose kernels reach its
-line, until a test fails. Results are appended to a state file: a later run continues with those that lack one.
---report prints the table. tests/emulated/survivors.txt states the reasons of survivors."""
+line, until a test fails. Results are appended to a file of BUILD/mutants: a later run continues with those that lack
+one. --report prints the table. tests/emulated/survivors.txt states the reasons of survivors."""
 
 import argparse
 import concurrent.futures
@@ -15,11 +15,13 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mutant_build import Builder, failed_first  # noqa: E402
-from mutant_list import KINDS, all_mutants  # noqa: E402
+from mutant_build import Builder, failed_first
+from mutant_list import KINDS, all_mutants
 
 NEAR = 3  # lines
+MOST_TESTS = 6  # that a survivor has passed
+COVER_LIMIT = 300  # seconds of a source file's tests
+JOBS = 2
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Host code has no coverage by kernels: the tests of what waits in files with these names, the first that fits.
 # "host:": in the program without the emulated GPU, where a stand-in for NCCL runs.
@@ -36,56 +38,47 @@ def host_tests(path):
     return next(tests for prefix, tests in HOST_TESTS.items() if path.startswith(prefix))
 
 
-def environment(report=None, exact=False, devices=None):
+def environment(exact, more):
     """`exact`: each tensor in an allocation of its own, so that reads beyond it are faults."""
-    values = dict(os.environ, RINGLET_NUM_THREADS="2")
-    for name in ("RINGLET_EMULATED_REPORT", "RINGLET_CUDA_EXACT"):
-        values.pop(name, None)
-    if exact:
-        values["RINGLET_CUDA_EXACT"] = "1"
-    if devices:
-        values["RINGLET_EMULATED_DEVICES"] = str(devices)
-    if report:
-        values["RINGLET_EMULATED_REPORT"] = report
-    return values
+    values = {name: value for name, value in os.environ.items()
+              if name not in ("RINGLET_EMULATED_REPORT", "RINGLET_CUDA_EXACT")}
+    return {**values, "RINGLET_NUM_THREADS": "2", **({"RINGLET_CUDA_EXACT": "1"} if exact else {}), **more}
 
 
-def run_tests(program, source, limit, report=None, exact=False, devices=None):
+def run_tests(program, source, limit, exact=False, **more):
     """The exit code (124: the limit), the output and the seconds of the tests in one source file."""
     begin = time.monotonic()
     device = ["--device", "emulated:1"] if os.path.basename(program).endswith("_emulated") else []
     try:
-        done = subprocess.run([program, *device, f"--source-file=*/{source}.cpp"], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=limit,
-                              env=environment(report, exact, devices))
+        done = subprocess.run([program, *device, f"--source-file=*/{source}.cpp"], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, errors="replace", timeout=limit, env=environment(exact, more))
         return done.returncode, done.stdout, time.monotonic() - begin
     except subprocess.TimeoutExpired as late:
         return 124, (late.stdout or b"").decode(errors="replace"), time.monotonic() - begin
 
 
-def cover(build, folder, limit, programs, only, say):
-    """Which lines of cuda/ the tests of each source file reach, by kernels' own .cu files. `only`: those tests."""
-    path = f"{folder}/coverage.json"
+def cover(build, folder):
+    """Which lines of cuda/ the tests of each source file reach, by kernels' own .cu files."""
+    path, report = f"{folder}/coverage.json", f"{folder}/report.json"
     known = json.load(open(path, encoding="utf8")) if os.path.exists(path) else {}
-    for program in programs or [*build.programs(), "host:comm"]:
+    for program in [*build.programs(), "host:comm"]:
         for source in build.sources(program):
             key = f"{program}/{source}"
-            if key in known or (only and key not in only):
+            if key in known:
                 continue
-            report = f"{folder}/report.json"
             if os.path.exists(report):
                 os.remove(report)
             for exact in (True, False):  # captures are refused with exact allocations
-                code, _, seconds = run_tests(build.program(program), source, limit, report, exact)
+                code, _, seconds = run_tests(build.program(program), source, COVER_LIMIT, exact,
+                                             RINGLET_EMULATED_REPORT=report)
                 if code == 0:
                     break
             lines = build.read_lines(report) if os.path.exists(report) else {}
             known[key] = {"code": code, "seconds": seconds, "exact": exact, "lines": lines}
-            say(f"{key}: exit code {code}, {seconds:.1f} s, {sum(map(len, lines.values()))} lines")
+            print(f"{key}: exit code {code}, {seconds:.1f} s, {sum(map(len, lines.values()))} lines", flush=True)
             with open(path, "w", encoding="utf8") as file:
                 json.dump(known, file)
-    return {key: found for key, found in known.items()
-            if found["code"] == 0 and (not programs or key.split("/")[0] in programs)}
+    return {key: found for key, found in known.items() if found["code"] == 0}
 
 
 def tests_of(mutant, coverage):
@@ -101,14 +94,14 @@ def tests_of(mutant, coverage):
     return [(test, unit) for _, test, unit, _ in sorted(found, key=lambda entry: entry[:3])]
 
 
-def judge(build, mutant, coverage, most_tests):
+def judge(build, mutant, coverage):
     """The state of one mutant: killed, survived, same code, not compiled or not reached."""
     tests = tests_of(mutant, coverage)
     if not tests:
         return {"status": "not reached"}
     objects, compiled, tried = {}, 0, 0
     for test, unit in tests:
-        if tried == most_tests:
+        if tried == MOST_TESTS:
             break
         if unit not in objects:
             objects[unit] = build.compile(mutant, unit)
@@ -122,8 +115,8 @@ def judge(build, mutant, coverage, most_tests):
         name, source = test.split("/", 1)
         program = build.link(mutant, name, unit, objects[unit])
         code, output, seconds = run_tests(program, source, min(300, 20 + 8 * coverage[test]["seconds"]),
-                                          exact=on_device and coverage[test]["exact"],
-                                          devices=None if on_device else 4)
+                                          on_device and coverage[test]["exact"],
+                                          **({} if on_device else {"RINGLET_EMULATED_DEVICES": "4"}))
         if code != 0:
             return {"status": "killed", "by": test, "evidence": failed_first(code, output), "seconds": round(seconds, 1)}
     return {"status": "survived" if compiled else "same code", "tests": tried}
@@ -164,41 +157,30 @@ def report(mutants, state):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
-    parser.add_argument("--folder", help="of the state and the mutants' programs (BUILD/mutants)")
-    parser.add_argument("--kind", choices=list(KINDS), action="append")
     parser.add_argument("--only", default="", help="regular expression: PATH:LINE of the mutants to run")
-    parser.add_argument("--program", action="append", help="whose tests may kill, for instance core (all in BUILD)")
     parser.add_argument("--again", action="store_true", help="run survivors once more")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--most-tests", type=int, default=6, help="that a survivor has passed")
-    parser.add_argument("--cover-limit", type=float, default=300, help="seconds of a source file's tests")
-    parser.add_argument("--minutes", type=float, default=1e9, help="start no mutant after them")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
-    folder = os.path.abspath(options.folder or f"{options.build}/mutants")
+    folder = os.path.abspath(f"{options.build}/mutants")
     os.makedirs(folder, exist_ok=True)
-    state_path, begin = f"{folder}/state.jsonl", time.monotonic()
-    mutants, state = all_mutants(ROOT), read_state(f"{folder}/state.jsonl")
+    state_path, mutants = f"{folder}/state.jsonl", all_mutants(ROOT)
+    state = read_state(state_path)
     if options.report:
         return report(mutants, state)
     build = Builder(ROOT, os.path.abspath(options.build), folder)
-    only = sorted({test for tests in HOST_TESTS.values() for test in tests}) if options.kind == ["event wait"] else []
-    coverage = cover(build, folder, options.cover_limit, options.program, only, lambda line: print(line, flush=True))
-    left = [mutant for mutant in mutants
-            if (not options.kind or mutant.kind in options.kind) and re.search(options.only, f"{mutant.path}:{mutant.line}")
+    coverage = cover(build, folder)
+    left = [mutant for mutant in mutants if re.search(options.only, f"{mutant.path}:{mutant.line}")
             and (mutant.key not in state or (options.again and state[mutant.key]["status"] != "killed"))]
 
     def run(mutant):
-        if time.monotonic() - begin > 60 * options.minutes:
-            return
         found = {"key": mutant.key, "kind": mutant.kind, "place": f"{mutant.path}:{mutant.line}",
-                 **judge(build, mutant, coverage, options.most_tests)}
+                 **judge(build, mutant, coverage)}
         build.clean(mutant)
         with open(state_path, "a", encoding="utf8") as file:
             file.write(json.dumps(found) + "\n")
         print(f"{found['status']:12} {mutant.kind:13} {found['place']}: {found.get('evidence', '')}", flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         list(pool.map(run, left))
     return report(mutants, read_state(state_path))
 

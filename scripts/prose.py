@@ -2,10 +2,8 @@
 """Checks the prose of comments, test names and Markdown files: sentences of at most 25 words, plain openings, the
 field's terms.
 
-    scripts/prose.py [PATH...]           prints each finding as file:line: finding; exit code 1 with any
-    scripts/prose.py --counts [PATH...]  prints findings and sentences by folder, mean and longest sentence
+    scripts/prose.py [PATH...]    prints each finding as file:line: finding; exit code 1 with any
 """
-import collections
 import pathlib
 import re
 import subprocess
@@ -117,26 +115,11 @@ def files(paths):
             yield pathlib.Path(name)
 
 
-def main(arguments):
-    option = arguments.pop(0) if arguments and arguments[0].startswith("--") else ""
-    if option not in ("", "--counts"):
-        sys.exit(__doc__)
-    found, lengths = collections.Counter(), collections.defaultdict(list)
-    for path in files(arguments):
-        folder = path.parts[0] if len(path.parts) > 1 else path.name
-        for line, block in blocks_of(path):
-            for sentence in sentences(block):
-                lengths[folder].append((len(re.findall(r"[A-Za-z][\w'-]*", sentence)), f"{path}:{line}"))
-                for finding in findings(sentence):
-                    found[folder] += 1
-                    if not option:
-                        print(f"{path}:{line}: {finding}")
-    if option == "--counts":
-        for folder, of in sorted(lengths.items()):
-            mean = sum(words for words, _ in of) / len(of)
-            print(f"{folder:16} {found[folder]:5} of {len(of):5} sentences, mean {mean:4.1f} words, longest "
-                  f"{max(of)[0]} ({max(of)[1]})")
-    return not option and bool(found)
+def main(paths):
+    found = [f"{path}:{line}: {finding}" for path in files(paths) for line, block in blocks_of(path)
+             for sentence in sentences(block) for finding in findings(sentence)]
+    print("".join(line + "\n" for line in found), end="")
+    return bool(found)
 
 
 if __name__ == "__main__":
