@@ -3,8 +3,8 @@
 # a row of one device and rows of several, bench/predicted.py prints the speed-ups of the model:
 #   scripts/bench.sh --steps 3
 #   scripts/bench.sh --device cuda --devices 4
-# --device cuda builds the kernels for the GPUs in CUDA_VISIBLE_DEVICES. Without nvcc or a GPU the
-# exit code is 2. The figures are written to report.json, unless --json FILE is given.
+# --device cuda builds the kernels for the GPUs of this machine. Without nvcc or a GPU the exit code
+# is 2. The figures are written to report.json, unless --json FILE is given.
 # With --peers, the default on GPUs, the table is followed by ringlet and Sentence Transformers
 # alternately (plain, DP on GPUs, DDP, FSDP). PYTHON (python3) names the Python for it; this part is
 # skipped if that lacks Sentence Transformers. Its JSON is report.peers.json, next to the table's.
@@ -53,32 +53,8 @@ skip_peers() {
   exit
 }
 
-# The strategies of --strategy (default: all) that Sentence Transformers has, too.
-strategies_of_peers() {
-  local named name
-  read -ra named <<<"$(value_of --strategy all | tr , ' ')"
-  for name in "${named[@]}"; do
-    case $name in
-      none | ddp | fsdp) echo "$name" ;;
-      dp) [ "$device" = cpu ] || echo dp ;;
-    esac
-  done
-}
-
-# Options that change the training and that the peers' scripts do not have.
-not_of_peers() {
-  local option argument found=()
-  for option in --histogram --matmul-precision --padded; do
-    for argument in "${arguments[@]}"; do
-      [[ $argument != "$option" && $argument != "$option="* ]] || found+=("$option")
-    done
-  done
-  [ ${#found[@]} -eq 0 ] || printf ', %s' "${found[@]}"
-}
-
 compare_peers() {
-  local python=${PYTHON:-python3} missing model strategies options=() option value json without
-  [ $processes = no ] || options+=(--launcher "$build/train/cli/ringlet")
+  local python=${PYTHON:-python3} missing model options=() json
   missing=$("$python" -c 'import importlib.util as known
 names = "torch", "sentence_transformers", "datasets", "accelerate"
 print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
@@ -89,25 +65,11 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
   model=$(value_of --model mpnet-base)
   [[ $model =~ ^(mpnet-base|bert-base|minilm-l6|tiny)$ ]] ||
     skip_peers "its weights are random; expected --model mpnet-base, bert-base, minilm-l6 or tiny"
-  if [[ ,$(value_of --strategy all), != *,all,* ]]; then
-    mapfile -t strategies < <(strategies_of_peers)
-    [ ${#strategies[@]} -gt 0 ] || skip_peers "it has none of --strategy $(value_of --strategy '')"
-    options+=(--strategies "${strategies[@]}")
-  fi
-  if [ "$device" = cpu ]; then
-    options+=(--threads "$(value_of --threads-per-device 1)")
-  fi
-  without=$(not_of_peers)
-  [ -z "$without" ] || echo "the peers' table is without ${without#, }" >&2
-  for option in --steps --warmup --transport --algorithm --step-graphs; do
-    value=$(value_of $option '')
-    [ -z "$value" ] || options+=("$option" "$value")
-  done
+  [ $processes = no ] || options+=(--launcher "$build/train/cli/ringlet")
   json=$(value_of --json '')
   [ -z "$json" ] || options+=(--json "${json%.json}.peers.json")
-  "$python" bench/peers/compare.py strategies --throughput "$build/bench/throughput" --device "$device" \
-    --devices "$devices" --model "$model" --dtype "$(value_of --dtype f32)" \
-    --batch "$(value_of --batch 32)" --rounds "$(value_of --rounds 2)" "${options[@]}"
+  "$python" bench/peers/compare.py strategies --throughput "$build/bench/throughput" --devices "$devices" \
+    --model "$model" --rounds 2 "${arguments[@]}" "${options[@]}"
 }
 
 device=$(value_of --device cpu)
@@ -118,7 +80,7 @@ if [[ $device == cuda* ]]; then
   command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] ||
     fail "--device $device: there is no nvcc in the PATH or /usr/local/cuda/bin to build kernels with"
   architectures=$(gpu_architectures) || true
-  [ -n "$architectures" ] || fail "--device $device: nvidia-smi tells of no GPU that is visible here"
+  [ -n "$architectures" ] || fail "--device $device: nvidia-smi tells of no GPU here"
   [ -n "${BUILD:-}" ] || echo "kernels are built for the GPUs here: -Dgpu_arch=$architectures" >&2
   build_options+=(-Dcuda=enabled "-Dgpu_arch=$architectures")
   # Steps take milliseconds; the warm-up captures most shapes of a batch before the timed steps.

@@ -64,35 +64,9 @@ configure() {
   fi
 }
 
-# The architectures of the GPUs in CUDA_VISIBLE_DEVICES, as nvcc names them, joined by commas: 90a
-# for compute capability 9.0. The first GPU's comes first; nothing without a GPU. An index is
-# nvidia-smi's only under CUDA_DEVICE_ORDER=PCI_BUS_ID. Otherwise all GPUs count, and also for a MIG
-# instance, which has no index here.
+# The architectures of the GPUs here, as nvcc names them, joined by commas: 90a for compute
+# capability 9.0. Nothing without a GPU.
 gpu_architectures() {
-  nvidia-smi --query-gpu=index,uuid,compute_cap --format=csv,noheader 2>/dev/null |
-    awk -F ', *' -v visible="${CUDA_VISIBLE_DEVICES-all}" -v order="${CUDA_DEVICE_ORDER:-}" '
-      function add(found) {
-        gsub(/[. ]/, "", found)
-        if (found !~ /^[0-9]+$/) return
-        if (found ~ /^(90|100|120)$/) found = found "a"
-        if (!seen[found]++) joined = joined (joined == "" ? "" : ",") found
-      }
-      { index_of[NR] = $1; uuid_of[NR] = $2; capability_of[NR] = $3 }
-      END {
-        gsub(/ /, "", visible)
-        wanted = split(visible, entries, ",")
-        for (i = 1; i <= wanted; ++i) {
-          all = entries[i] == "all" || entries[i] ~ /^MIG-/ ||
-                (entries[i] ~ /^[0-9]+$/ && order != "PCI_BUS_ID")
-          known = 0
-          for (gpu = 1; gpu <= NR; ++gpu)
-            if (all || entries[i] == index_of[gpu] ||
-                (entries[i] ~ /^GPU-/ && index(uuid_of[gpu], entries[i]) == 1)) {
-              add(capability_of[gpu])
-              known = 1
-            }
-          if (!known) break  # as CUDA does: what follows an entry of no GPU is not visible
-        }
-        if (joined != "") print joined
-      }'
+  nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d '. ' |
+    sed -En 's/^(90|100|120)$/\1a/; /^[0-9]+a?$/p' | awk '!seen[$0]++' | paste -sd,
 }

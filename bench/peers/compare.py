@@ -4,7 +4,8 @@
     python bench/peers/compare.py strategies --throughput build/bench/throughput --model minilm-l6 --devices 2
     python bench/peers/compare.py encode --ringlet build/train/ringlet --data $RINGLET_DATA
 
-step: training steps of one device. strategies: ringlet's and Sentence Transformers' own. encode: embedding SNLI dev.
+step: training steps of one device. strategies: ringlet's and Sentence Transformers' own, with options as throughput
+has them. encode: embedding SNLI dev.
 On a CPU each peer runs as installed and at its best, and the table says which kernels it took. Standard library only.
 """
 
@@ -265,11 +266,16 @@ def completed(arguments):
         arguments.warmup = 1 if on_cpu else 10
     if arguments.steps is None:
         arguments.steps = 3 if on_cpu else 40
-    if arguments.strategies is None:
-        there = [strategy for strategy in SCRIPTS if strategy != "dp" or not on_cpu]
-        arguments.strategies = there if arguments.devices > 1 else ["none"]
-    if on_cpu and "dp" in arguments.strategies:
-        sys.exit("--strategies dp: theirs is nn.DataParallel, which is for GPUs: --device cuda")
+    there = [strategy for strategy in SCRIPTS if strategy != "dp" or not on_cpu]  # nn.DataParallel is for GPUs
+    named = arguments.strategies or ["all"]
+    if "all" not in named:
+        there = [strategy for strategy in there if strategy in named]
+    elif arguments.devices == 1:
+        there = ["none"]
+    if not there:
+        print(f"Sentence Transformers is skipped: it has none of --strategy {','.join(named)}", file=sys.stderr)
+        sys.exit()
+    arguments.strategies = there
     return arguments
 
 
@@ -468,7 +474,7 @@ def parse(words=None):
     commands_of = parser.add_subparsers(required=True, metavar="WHAT")
 
     def command(name, compare, rounds):
-        made = commands_of.add_parser(name)
+        made = commands_of.add_parser(name, allow_abbrev=False)
         made.set_defaults(compare=compare)
         made.add_argument("--rounds", type=int, default=rounds)
         made.add_argument("--cores", help="for taskset, such as 0,1 (default: the first ones)")
@@ -479,10 +485,6 @@ def parse(words=None):
         made.add_argument("--device", default="cpu", help="cpu or cuda")
         made.add_argument("--batch", type=int, default=32, help="pairs per device and step")
         made.add_argument("--deadline", type=int, default=3600, metavar="SECONDS", help="of each run")
-
-    def one(made):
-        made.add_argument("--threads", type=int, default=1, help="of each device that is a CPU")
-        made.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
 
     step = command("step", compare_step, 3)
     steps(step)
@@ -500,14 +502,15 @@ def parse(words=None):
 
     strategies = command("strategies", compare_strategies, 3)
     steps(strategies)
-    one(strategies)
     strategies.add_argument("--throughput", required=True, metavar="PROGRAM", help="a built bench/throughput")
     strategies.add_argument("--launcher", metavar="PROGRAM", help="a built ringlet: each device of our ddp and fsdp is "
                             "a process (default: on GPUs a thread of one)")
     strategies.add_argument("--python", default=sys.executable, help="with sentence-transformers, datasets, accelerate")
-    strategies.add_argument("--strategies", nargs="+", choices=tuple(SCRIPTS),
-                            help="default: all of them, dp on GPUs alone, of one device none alone")
+    strategies.add_argument("--strategy", dest="strategies", action="extend", type=lambda text: text.split(","),
+                            help="none,dp,ddp,fsdp; default: all of them, dp on GPUs alone, of one device none alone")
     strategies.add_argument("--devices", type=int, default=2, help="of each strategy but none")
+    strategies.add_argument("--threads-per-device", dest="threads", type=int, default=1, help="of a CPU")
+    strategies.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
     strategies.add_argument("--model", default="minilm-l6", help="mpnet-base, bert-base, minilm-l6 or tiny")
     strategies.add_argument("--warmup", type=int, help="not timed (default: 1, on GPUs 10; ours 5 times as many there)")
     strategies.add_argument("--steps", type=int, help="default: 3, on GPUs 40")
@@ -515,7 +518,8 @@ def parse(words=None):
         strategies.add_argument(option, help="of ours, as throughput has it")
 
     encoding = command("encode", compare_encode, 5)
-    one(encoding)
+    encoding.add_argument("--threads", type=int, default=1)
+    encoding.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
     encoding.add_argument("--ringlet", required=True, metavar="PROGRAM")
     encoding.add_argument("--python", default=sys.executable)
     encoding.add_argument("--data", required=True, type=pathlib.Path, help="folder with snli/snli_dev.jsonl")
@@ -523,7 +527,13 @@ def parse(words=None):
     encoding.add_argument("--sentences", type=int, default=4000, help="the first of SNLI dev")
     encoding.add_argument("--distinct", action="store_true", help="each once, as ringlet embeds repeated ones once")
     encoding.add_argument("--batch-size", type=int, default=32, help="of theirs")
-    return parser.parse_args(words)
+    arguments, others = parser.parse_known_args(words)
+    unknown = [word.partition("=")[0] for word in others if word.startswith("-")]
+    if unknown and arguments.compare is compare_strategies:  # perhaps throughput's own
+        print(f"the peers' table is without {', '.join(unknown)}", file=sys.stderr)
+    elif others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    return arguments
 
 
 if __name__ == "__main__":

@@ -52,19 +52,19 @@ def strategies(*options):
 
 class Strategies(unittest.TestCase):
     def test_the_line_says_whose_steps_are_replayed(self):
-        text, _, _ = strategies("--device", "cuda", "--strategies", "none", "ddp", "fsdp")
+        text, _, _ = strategies("--device", "cuda", "--strategy", "none,ddp,fsdp")
         self.assertIn("ringlet's steps: replayed as graphs: none; launched op by op: ddp, fsdp\n", text)
 
     def test_what_changes_a_step_of_ours_reaches_it_and_not_theirs(self):
         options = ["--transport", "nccl", "--algorithm", "ring", "--step-graphs", "off"]
-        _, ours, theirs = strategies("--device", "cuda", "--strategies", "none", "ddp", *options)
+        _, ours, theirs = strategies("--device", "cuda", "--strategy", "none,ddp", *options)
         for command in ours:
             self.assertEqual([word for word in command if word in options], options)
         for command in theirs:
             self.assertNotIn("--transport", command)
 
     def test_a_launcher_starts_ours_where_a_device_has_a_process(self):
-        _, ours, theirs = strategies("--strategies", "none", "ddp", "fsdp", "--launcher", "ringlet")
+        _, ours, theirs = strategies("--strategy", "none,ddp,fsdp", "--launcher", "ringlet")
         self.assertEqual(ours[0][0], "throughput")
         for command in ours[1:]:
             self.assertEqual(command[:5], ["ringlet", "run", "--nproc-per-node", "2", "throughput"])
@@ -72,12 +72,29 @@ class Strategies(unittest.TestCase):
             self.assertNotIn("ringlet", command)
 
     def test_steps_of_a_cpu_are_no_graphs_and_nothing_is_said(self):
-        text, _, _ = strategies("--strategies", "none", "ddp")
+        text, _, _ = strategies("--strategy", "none,ddp")
         self.assertNotIn("replayed", text)
 
+    def test_options_are_as_throughput_has_them_and_what_theirs_cannot_follow_is_said(self):
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            _, ours, theirs = strategies("--strategy", "zero1,fsdp", "--strategy=none", "--threads-per-device", "3",
+                                         "--padded", "--histogram=lengths.json")
+        self.assertEqual(errors.getvalue(), "the peers' table is without --padded, --histogram\n")
+        self.assertEqual([command[command.index("--strategy") + 1] for command in ours], ["none", "fsdp"])
+        for command in ours:
+            self.assertEqual(command[-2:], ["--threads-per-device", "3"])
+        for command in theirs:
+            self.assertEqual(command[-2:], ["--threads", "3"])
+        with contextlib.redirect_stderr(errors), self.assertRaises(SystemExit) as left:
+            strategies("--strategy", "zero1,dp")
+        self.assertIsNone(left.exception.code)
+        self.assertIn("skipped: it has none of --strategy zero1,dp\n", errors.getvalue())
+        with contextlib.redirect_stderr(errors), self.assertRaises(SystemExit):
+            compared("step", "--python", "a:plain=python", "--histogram", "x")
 
     def test_on_a_cpu_theirs_run_as_installed_and_at_their_best_and_the_kernels_are_named(self):
-        text, ran = compared("strategies", "--strategies", "none", "ddp")
+        text, ran = compared("strategies", "--strategy", "none,ddp")
         for strategy in ("none", "ddp"):
             installed, best = (ran[f"{side} {strategy}"] for side in (compare.INSTALLED, compare.BEST))
             self.assertEqual(installed[0], best[0])
