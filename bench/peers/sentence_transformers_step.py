@@ -9,7 +9,6 @@ step * n + r. On a CPU that goes over gloo, and each rank keeps to --threads pro
 over nccl, and each has a GPU of its own.
 """
 
-import argparse
 import datetime
 import itertools
 import os
@@ -26,22 +25,10 @@ from transformers import BertConfig, BertModel, BertTokenizerFast, MPNetConfig, 
 
 from encoder import SIZES
 from lengths import Lengths, token_counts
-from torch_step import Step, add_common_options, make_optimizer, report, shown, use_device
-
+from torch_step import Step, make_optimizer, parse, report, shown, use_device
 
 DEADLINE = datetime.timedelta(minutes=10)  # of a wait for another rank
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
-
-
-def parse(description, strategies):
-    parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--strategy", choices=strategies, default="none", help="others than none under torchrun")
-    parser.add_argument("--model", choices=sorted(SIZES), default="mpnet-base")
-    parser.add_argument("--batch", type=int, default=32, help="pairs per device and step")
-    parser.add_argument("--steps", type=int, default=5, help="timed steps")
-    parser.add_argument("--warmup", type=int, default=1, help="steps before, not timed")
-    add_common_options(parser)
-    return parser.parse_args()
 
 
 def make_encoder(model, device="cpu"):
@@ -106,7 +93,7 @@ def shard(loss, device):
 
 
 def main():
-    arguments = parse(__doc__, ("none", "fsdp"))
+    arguments = parse(__doc__, strategy=(("none", "fsdp"), "none"))  # others than none under torchrun
     rank, ranks = place(arguments)
     device = use_device(arguments)
     encoder, words = make_encoder(arguments.model, device)
@@ -119,7 +106,7 @@ def main():
     if arguments.strategy == "fsdp":
         shard(loss, device)
     optimizer = make_optimizer(loss)
-    lengths, draw = Lengths(arguments.histogram), random.Random(1 + rank)
+    lengths, draw = Lengths(), random.Random(1 + rank)
     steps, tokens = [], [0, 0]
     for number in range(arguments.warmup + arguments.steps):
         columns = lengths.batch(number * ranks + rank, arguments.batch)

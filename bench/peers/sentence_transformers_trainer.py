@@ -21,8 +21,8 @@ from torch.utils.data import SequentialSampler
 from transformers import TrainerCallback
 
 from lengths import Lengths, token_counts
-from sentence_transformers_step import BACKENDS, DEADLINE, make_encoder, make_texts, parse, place
-from torch_step import milliseconds, report, time_on, use_device
+from sentence_transformers_step import BACKENDS, DEADLINE, make_encoder, make_texts, place
+from torch_step import milliseconds, parse, report, time_on, use_device
 
 try:  # where version 6 keeps it; before it lay in the package itself
     from sentence_transformers.base.sampler import DefaultBatchSampler
@@ -80,7 +80,7 @@ def replicas(arguments):
 
 
 def main():
-    arguments = parse(__doc__, ("none", "dp", "ddp"))
+    arguments = parse(__doc__, strategy=(("none", "dp", "ddp"), "none"))
     if arguments.device not in BACKENDS or arguments.compile:
         raise SystemExit("the Trainer is measured as it is, with --device cpu or --device cuda")
     if arguments.warmup < 1:
@@ -90,7 +90,7 @@ def main():
     size = arguments.batch * replicas(arguments)
     encoder, words = make_encoder(arguments.model, device)
     loss = losses.SoftmaxLoss(encoder, encoder.get_embedding_dimension(), num_labels=3)
-    lengths, clock, widths = Lengths(arguments.histogram), Clock(device), []
+    lengths, clock, widths = Lengths(), Clock(device), []
     batches = [lengths.batch(k, size) for k in range((arguments.warmup + arguments.steps) * ranks)]
 
     def look(module, inputs):

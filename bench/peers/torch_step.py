@@ -14,29 +14,26 @@ import time
 import torch
 
 from encoder import SIZES, Config, Encoder, SoftmaxLoss
-from lengths import HISTOGRAM, Lengths, token_counts
+from lengths import Lengths, token_counts
 
 PHASES = ("forward", "backward", "optimizer", "processor")  # processor time beside wall time shows a shared core
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parse(description, **options):
+    """The options of every training peer; `options` are those of one alone: name=(choices, default)."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    for name, (choices, default) in options.items():
+        parser.add_argument(f"--{name}", choices=choices, default=default)
     parser.add_argument("--model", choices=sorted(SIZES), default="mpnet-base")
-    parser.add_argument("--batch", type=int, default=32, help="pairs per step")
+    parser.add_argument("--batch", type=int, default=32, help="pairs per device and step")
     parser.add_argument("--steps", type=int, default=5, help="timed steps")
     parser.add_argument("--warmup", type=int, default=1, help="steps before, not timed")
-    parser.add_argument("--attention", choices=("eager", "sdpa"), default="eager")
-    add_common_options(parser)
-    return parser.parse_args()
-
-
-def add_common_options(parser):
     parser.add_argument("--device", default="cpu", help="cpu, cuda (under torchrun a GPU per rank) or cuda:1")
     parser.add_argument("--threads", type=int, default=1, help="of each device that is a CPU")
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
     parser.add_argument("--compile", action="store_true", help="the encoder by torch.compile, for all lengths")
-    parser.add_argument("--histogram", default=HISTOGRAM, metavar="FILE", help="of lengths")
     parser.add_argument("--json", metavar="FILE")
+    return parser.parse_args()
 
 
 def use_device(arguments):
@@ -166,7 +163,7 @@ def report(arguments, phases, tokens, name, names=PHASES, strategy="none", devic
 
 
 def main():
-    arguments = parse()
+    arguments = parse(__doc__, attention=(("eager", "sdpa"), "eager"))
     device = use_device(arguments)
     kind, vocabulary, hidden, *rest = SIZES[arguments.model]
     config = Config(kind, vocabulary, hidden, *rest, attention=arguments.attention)
@@ -175,7 +172,7 @@ def main():
         encoder = torch.compile(encoder, dynamic=True)
     loss = SoftmaxLoss(encoder, hidden).to(device).train()
     optimizer = make_optimizer(loss)
-    lengths = Lengths(arguments.histogram)
+    lengths = Lengths()
     generator = torch.Generator().manual_seed(1)
     steps, tokens = [], [0, 0]
 
