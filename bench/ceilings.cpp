@@ -49,43 +49,24 @@ float portable_loop(float factor) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) float avx2_loop(float factor) {
-  const __m256 f = _mm256_set1_ps(factor);
-  __m256 sum[kSums];
-  for (int i = 0; i < kSums; ++i) sum[i] = _mm256_set1_ps(factor * static_cast<float>(i));
-  for (int round = 0; round < kRounds; ++round)
-#pragma GCC unroll 12
-    for (auto& s : sum) s = _mm256_fmadd_ps(s, f, f);
-  float total = 0;
-  for (const auto& s : sum) total += _mm256_cvtss_f32(s);
-  return total;
-}
-
-__attribute__((target("avx512f"))) float avx512_loop(float factor) {
-  const __m512 f = _mm512_set1_ps(factor);
-  __m512 sum[kSums];
-  for (int i = 0; i < kSums; ++i) sum[i] = _mm512_set1_ps(factor * static_cast<float>(i));
-  for (int round = 0; round < kRounds; ++round)
-#pragma GCC unroll 12
-    for (auto& s : sum) s = _mm512_fmadd_ps(s, f, f);
-  float total = 0;
-  for (const auto& s : sum) total += _mm512_cvtss_f32(s);
-  return total;
-}
-
+// A template would not have the target of its caller.
+#define RINGLET_BENCH_FMA_LOOP(name, isa, bits, add)                                              \
+  __attribute__((target(isa))) float name(float factor) {                                         \
+    const __m##bits f = _mm##bits##_set1_ps(factor);                                              \
+    __m##bits sum[kSums];                                                                         \
+    for (int i = 0; i < kSums; ++i) sum[i] = _mm##bits##_set1_ps(factor * static_cast<float>(i)); \
+    for (int round = 0; round < kRounds; ++round)                                                 \
+      _Pragma("GCC unroll 12") for (auto& s : sum) s = add;                                       \
+    float total = 0;                                                                              \
+    for (const auto& s : sum) total += _mm##bits##_cvtss_f32(s);                                  \
+    return total;                                                                                 \
+  }
+RINGLET_BENCH_FMA_LOOP(avx2_loop, "avx2,fma", 256, _mm256_fmadd_ps(s, f, f))
+RINGLET_BENCH_FMA_LOOP(avx512_loop, "avx512f", 512, _mm512_fmadd_ps(s, f, f))
 // Each lane adds the products of two pairs of bf16.
-__attribute__((target("avx512f,avx512bf16"))) float avx512_bf16_loop(float factor) {
-  const __m512 f = _mm512_set1_ps(factor);
-  const __m512bh halves = _mm512_cvtne2ps_pbh(f, f);
-  __m512 sum[kSums];
-  for (int i = 0; i < kSums; ++i) sum[i] = _mm512_set1_ps(factor * static_cast<float>(i));
-  for (int round = 0; round < kRounds; ++round)
-#pragma GCC unroll 12
-    for (auto& s : sum) s = _mm512_dpbf16_ps(s, halves, halves);
-  float total = 0;
-  for (const auto& s : sum) total += _mm512_cvtss_f32(s);
-  return total;
-}
+RINGLET_BENCH_FMA_LOOP(avx512_bf16_loop, "avx512f,avx512bf16", 512,
+                       _mm512_dpbf16_ps(s, _mm512_cvtne2ps_pbh(f, f), _mm512_cvtne2ps_pbh(f, f)))
+#undef RINGLET_BENCH_FMA_LOOP
 
 // Tiles of 16 x 16 sums, 32 products each.
 __attribute__((target("amx-tile,amx-bf16"))) float amx_loop(float factor) {

@@ -68,9 +68,11 @@ class StepCases {
   using Draw = std::function<Tensor()>;
   using Run = std::function<Tensors(Tensors& x)>;
 
-  /// `run` gets the drawn inputs, or what `before` makes of them.
-  void add_case(const std::string& name, std::int64_t calls, const std::vector<Draw>& draws,
-                const Run& run, const Run& before = nullptr) {
+  /// `run` gets the drawn inputs, or what `before` makes of them; it returns a tensor or several.
+  template <class Op>
+  void add_case(const std::string& name, std::int64_t calls, const std::vector<Draw>& draws, Op op,
+                const Run& before = nullptr) {
+    const Run run = [op](Tensors& x) { return Tensors{op(x)}; };
     cases_.push_back({prefix_ + name, calls, [=] {
                         Tensors inputs;
                         for (const Draw& draw : draws) inputs.push_back(draw());
@@ -104,22 +106,22 @@ class StepCases {
                return {y, pre};
              });
     add_case("NN " + name, layers_, {act(out), parameter({out, in})},
-             [](Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; });
+             [](Tensors& x) { return matmul(x[0], x[1]); });
     add_case("TN, sums " + name, layers_, {act(out), act(in)}, [=](Tensors& x) -> Tensors {
       const DType dtype = parameter_dtype(x[0].dtype());
       Tensor grad_weight = empty({out, in}, dtype), grad_bias = empty({out}, dtype);
       linear_gradients_into({grad_weight}, {grad_bias}, x[0], x[1]);
       return {grad_weight, grad_bias};
     });
-    add_case("TN " + name, 0, {act(out), act(in)}, [=](Tensors& x) -> Tensors {
+    add_case("TN " + name, 0, {act(out), act(in)}, [=](Tensors& x) {
       Tensor grad = empty({out, in}, parameter_dtype(x[0].dtype()));
       matmul_into(grad, x[0], x[1], {.trans_a = true});
-      return {grad};
+      return grad;
     });
-    add_case("sum_rows " + name, 0, {act(out)}, [=](Tensors& x) -> Tensors {
+    add_case("sum_rows " + name, 0, {act(out)}, [=](Tensors& x) {
       Tensor grad = empty({out}, parameter_dtype(x[0].dtype()));
       sum_rows_into(grad, x[0]);
-      return {grad};
+      return grad;
     });
   }
 
@@ -229,16 +231,14 @@ class StepCases {
   void head() {
     const std::int64_t rows = batch_.rows;
     const auto divisor = static_cast<double>(rows);
-    add_case("mean_pooling", 1, {act(h_)}, [this](Tensors& x) -> Tensors {
-      return {pooling(PoolingMode::mean, x[0], batch_.cu_seqlens).y};
+    add_case("mean_pooling", 1, {act(h_)},
+             [this](Tensors& x) { return pooling(PoolingMode::mean, x[0], batch_.cu_seqlens).y; });
+    add_case("mean_pooling backward", 1, {values({batch_.sentences(), h_})}, [this](Tensors& x) {
+      return pooling_backward(PoolingMode::mean, x[0], {}, batch_.cu_seqlens, t_,
+                              computed(x[0].dtype()));
     });
-    add_case("mean_pooling backward", 1, {values({batch_.sentences(), h_})},
-             [this](Tensors& x) -> Tensors {
-               return {pooling_backward(PoolingMode::mean, x[0], {}, batch_.cu_seqlens, t_,
-                                        computed(x[0].dtype()))};
-             });
     add_case("NT classifier", 1, {values({rows, 3 * h_}), parameter({3, 3 * h_}), parameter({3})},
-             [](Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; });
+             [](Tensors& x) { return linear(x[0], x[1], x[2]); });
     const auto loss = [=](Tensors& x) -> Tensors {
       auto [value, lse] = cross_entropy(x[0], x[1], divisor);
       return {value, lse};
@@ -246,9 +246,7 @@ class StepCases {
     add_case("cross_entropy", 1, {values({rows, 3}), same(batch_.labels)}, loss);
     add_case(
         "cross_entropy backward", 1, {values({rows, 3}), same(batch_.labels)},
-        [=](Tensors& x) -> Tensors {
-          return {cross_entropy_backward(x[0], x[1], x[2], x[3], divisor)};
-        },
+        [=](Tensors& x) { return cross_entropy_backward(x[0], x[1], x[2], x[3], divisor); },
         [loss](Tensors& x) -> Tensors {
           return {ones({}), x[0], x[1], loss(x)[1]};
         });
@@ -260,25 +258,24 @@ class StepCases {
       axpby(x[1], 0.5, x[0], 0.5);
       return {x[1]};
     });
-    add_case("add", 0, {act(h_), act(h_)}, [](Tensors& x) -> Tensors { return {add(x[0], x[1])}; });
-    add_case("copy", 0, {act(h_)}, [](Tensors& x) -> Tensors { return {x[0].clone()}; });
-    add_case("gelu", 0, {act(f_)}, [](Tensors& x) -> Tensors { return {gelu(x[0])}; });
+    add_case("add", 0, {act(h_), act(h_)}, [](Tensors& x) { return add(x[0], x[1]); });
+    add_case("copy", 0, {act(h_)}, [](Tensors& x) { return x[0].clone(); });
+    add_case("gelu", 0, {act(f_)}, [](Tensors& x) { return gelu(x[0]); });
     add_case("gelu_backward", layers_, {act(f_), act(f_)},
-             [](Tensors& x) -> Tensors { return {gelu_backward(x[0], x[1])}; });
+             [](Tensors& x) { return gelu_backward(x[0], x[1]); });
     add_case("dropout", 0, {act(h_)},
-             [this](Tensors& x) -> Tensors { return {dropout(x[0], dropout_, batch_.positions)}; });
+             [this](Tensors& x) { return dropout(x[0], dropout_, batch_.positions); });
   }
 
   // Over a whole arena, as in a step, and over its units: a layer's parameters, the embeddings'.
   void optimizer() {
     // Its results are compared with f64 below.
-    cases_.push_back({prefix_ + "adamw_step", 1, [this] {
+    cases_.push_back({prefix_ + "adamw_step", 1, [this]() -> KernelWork {
                         const auto update = std::make_shared<ArenaUpdate>(config_, dtype_);
-                        const auto run = [update](Tensors&) {
-                          update->optimizer.launch_step();
-                          return Tensors{};
-                        };
-                        return KernelWork{{}, run};
+                        return {{}, [update](Tensors&) {
+                                  update->optimizer.launch_step();
+                                  return Tensors{};
+                                }};
                       }});
     const std::int64_t layer = 4 * h_ * h_ + 2 * h_ * f_ + 9 * h_ + f_;
     const std::int64_t embeddings = (config_.vocab_size + config_.max_position_embeddings + 2) * h_;
@@ -287,7 +284,7 @@ class StepCases {
     const auto blocks_of = [](std::int64_t n) { return (n + kNormBlock - 1) / kNormBlock; };
     const std::int64_t blocks = layers_ * blocks_of(layer) + blocks_of(embeddings);
     add_case("clip_factor", 1, {[=] { return uniform({blocks}, 0, 1, DType::f64); }},
-             [](Tensors& x) -> Tensors { return {clip_factor(x[0], 1, true)}; });
+             [](Tensors& x) { return clip_factor(x[0], 1, true); });
   }
 
   void update(const std::string& unit, std::int64_t n, std::int64_t calls) {
@@ -298,7 +295,7 @@ class StepCases {
                return {x[0], x[2], x[3]};
              });
     add_case("squared_norm_blocks" + unit, calls, {parameter({n})},
-             [](Tensors& x) -> Tensors { return {squared_norm_blocks(x[0])}; });
+             [](Tensors& x) { return squared_norm_blocks(x[0]); });
   }
 
   DropoutKey dropout_;

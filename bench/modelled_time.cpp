@@ -15,25 +15,15 @@ constexpr double kMmaFlops = 2 * 16 * 8 * 16;                 // of one instruct
 
 /// Operations a clock and multiprocessor; 0 for classes with no limit but the issue.
 double operations(InstructionClass which, const DataSheet& gpu) {
-  switch (which) {
-    case InstructionClass::integer:
-      return 64;
-    case InstructionClass::f32:
-      return gpu.f32;
-    case InstructionClass::f64:
-      return gpu.f64;
-    case InstructionClass::special:
-      return 16;
-    case InstructionClass::conversion:
-      return gpu.conversions;
-    case InstructionClass::shuffle:
-    case InstructionClass::global:
-    case InstructionClass::shared:
-    case InstructionClass::local:
-      return 32;
-    default:
-      return 0;
-  }
+  using Class = InstructionClass;
+  if (which == Class::integer) return 64;
+  if (which == Class::f32) return gpu.f32;
+  if (which == Class::f64) return gpu.f64;
+  if (which == Class::special) return 16;
+  if (which == Class::conversion) return gpu.conversions;
+  const bool moves = which == Class::shuffle || which == Class::global || which == Class::shared ||
+                     which == Class::local;
+  return moves ? 32 : 0;
 }
 
 /// Clocks of one multiprocessor, were all work its own.

@@ -13,8 +13,6 @@ class DeviceProfile final : public StepProfile, public KernelObserver {
  public:
   explicit DeviceProfile(Device device) : device_(device) {}
   ~DeviceProfile() override { kernel_observer = nullptr; }
-  DeviceProfile(const DeviceProfile&) = delete;
-  DeviceProfile& operator=(const DeviceProfile&) = delete;
 
   void run(const std::function<void(bool again)>& step) override {
     const auto start = std::chrono::steady_clock::now();

@@ -51,8 +51,6 @@ class HostProfile final : public StepProfile, public KernelObserver, public Wait
     kernel_observer = nullptr;
     wait_observer = nullptr;
   }
-  HostProfile(const HostProfile&) = delete;
-  HostProfile& operator=(const HostProfile&) = delete;
 
   void run(const std::function<void(bool again)>& step) override {
     nesting = Nesting();

@@ -300,14 +300,15 @@ def rows_of(file):
     return json.loads((BENCH / file).read_text(encoding="utf8"))["rows"]
 
 
+def fields_of(kind, entry):
+    return {name: entry[name] for name in kind.__dataclass_fields__ if name in entry}
+
+
 def read_link(data, name):
     entry = data["links"][name]
     timed = [(row["bytes"], row["p50_us"] * 1e-6) for row in rows_of(entry["timed"])
              if (row["op"], row["algorithm"], row["ranks"]) == ("all_reduce", "direct", 2)] if "timed" in entry else []
-    return Link(name, entry["node"], entry.get("base_us", 0) * 1e-6, entry.get("hop_us", 0) * 1e-6,
-                entry.get("GB_per_s", math.inf) * 1e9, entry.get("node_hop_us", 0) * 1e-6,
-                entry.get("node_GB_per_s", math.inf) * 1e9, entry.get("tree", False), tuple(sorted(timed)),
-                entry.get("share", 0), entry.get("shared_memory", False))
+    return Link(**{**fields_of(Link, entry), "name": name, "timed": tuple(sorted(timed))})
 
 
 def spread_of(row, rounds):
@@ -352,12 +353,8 @@ def measured_step(rows, rounds=1):
 
 def read_machine(data, entry):
     shape = data["networks"][entry["network"]]
-    if "throughput" in entry:
-        device = measured_step(rows_of(entry["throughput"]), entry.get("rounds", 1))
-    else:
-        phases = (entry.get(f"{phase}_ms", 0) / 1e3 for phase in PHASES)
-        device = Device(entry.get("samples", 0), *phases, bf16=entry.get("bf16", False),
-                        forwards=entry.get("forwards", 1), slowest=entry.get("slowest", 1))
+    device = (measured_step(rows_of(entry["throughput"]), entry.get("rounds", 1)) if "throughput" in entry
+              else Device(**fields_of(Device, entry)))
     return Machine(device, Network.of(shape, shape["gradient_bytes"], shape["rows"]), read_link(data, entry["link"]))
 
 
@@ -378,7 +375,7 @@ def check_reference(data):
 def check_published(data):
     """NVIDIA's tables of BERT-large: the first row of each determines the time of a sample."""
     for entry in data["published"]:
-        machine, fixed = read_machine(data, entry), entry.get("fixed_ms", 0) / 1e3
+        machine, fixed = read_machine(data, entry), entry.get("fixed", 0)
         device = machine.device
         for i, (n, device.samples, device.accumulations, rate) in enumerate(entry["rows"]):
             batch = device.samples / device.accumulations

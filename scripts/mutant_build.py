@@ -94,26 +94,16 @@ class Builder:
     def overlay(self, mutant):
         """An include folder whose ringlet/ differs in the mutated file alone."""
         path = f"{self.folder}/{mutant.name}/include"
-        top = mutant.path.split("/")[0]
-        os.makedirs(path, exist_ok=True)
-        self.link_all(self.root, f"{path}/ringlet", {top})
-        where = f"{path}/ringlet/{top}"
-        parts = mutant.path.split("/")[1:]
-        self.link_all(f"{self.root}/{top}", where, {parts[0]})
-        if len(parts) == 2:
-            self.link_all(f"{self.root}/{top}/{parts[0]}", f"{where}/{parts[0]}", {parts[1]})
+        if os.path.exists(path):
+            return path
+        shutil.copytree(self.root, f"{path}/ringlet", copy_function=os.symlink,
+                        ignore=shutil.ignore_patterns(".*", "build*"))
         with open(f"{self.root}/{mutant.path}", encoding="utf8") as file:
             source = mutant.apply(file.read())
+        os.remove(f"{path}/ringlet/{mutant.path}")
         with open(f"{path}/ringlet/{mutant.path}", "w", encoding="utf8") as file:
             file.write(source)
         return path
-
-    @staticmethod
-    def link_all(source, to, without):
-        os.makedirs(to, exist_ok=True)
-        for name in os.listdir(source):
-            if name not in without and not os.path.lexists(f"{to}/{name}") and not name.startswith((".", "build")):
-                os.symlink(f"{source}/{name}", f"{to}/{name}")
 
     def unity(self, mutant, unit, source):
         """The source with the mutated .cpp file and its object: the file alone, or its unity source."""
