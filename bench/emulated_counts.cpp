@@ -60,11 +60,9 @@ void CounterSum::add(const CounterSum& other) {
       launches == 0 ? from.resident_warps : std::min(counters.resident_warps, from.resident_warps);
   launches += other.launches;
   counters.registers = std::max(counters.registers, from.registers);
-  counters.blocks += from.blocks;
   counters.bytes += from.bytes, counters.sectors += from.sectors;
-  counters.least_sectors += from.least_sectors, counters.touched_sectors += from.touched_sectors;
+  counters.touched_sectors += from.touched_sectors;
   counters.bank_passes += from.bank_passes, counters.least_passes += from.least_passes;
-  counters.flops += from.flops;
   for (std::size_t i = 0; i < emulated::kInstructionClasses; ++i)
     counters.warps[i] += from.warps[i], counters.lanes[i] += from.lanes[i];
   for (std::size_t i = 0; i < kDataSheets.size(); ++i) seconds[i] += other.seconds[i];

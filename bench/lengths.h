@@ -17,7 +17,6 @@ class Lengths {
       : pairs_{{tokens, tokens}}, mean_(2.0 * static_cast<double>(tokens)) {}
 
   double mean_tokens_per_pair() const { return mean_; }
-  std::size_t pairs() const { return pairs_.size(); }
 
   /// Pairs of random token ids below `vocabulary` with random labels 0 to 2. Pair k = step * rows +
   /// row has the lengths at splitmix64(k) mod n of the histogram's n pairs, as in

@@ -8,21 +8,14 @@ import collections
 import json
 import os
 import re
-import subprocess
 import sys
+
+from kernel_resources import short_names
 
 
 def read(path):
     with open(path, encoding="utf8") as lines:
         return [json.loads(line) for line in lines]
-
-
-def plain_names(kernels):
-    """Demangled names without namespaces and parameters."""
-    mangled = sorted({kernel["kernel"] for kernel in kernels})
-    plain = subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True, check=True)
-    short = [re.sub(r"\(anonymous namespace\)::|ringlet::(cuda::)?", "", name) for name in plain.stdout.split("\n")]
-    return dict(zip(mangled, (re.split(r"[<(]", name.removeprefix("void "))[0] for name in short)))
 
 
 def ratio(part, whole):
@@ -31,9 +24,8 @@ def ratio(part, whole):
 
 def print_table(kernels):
     rows = collections.defaultdict(collections.Counter)
-    names = plain_names(kernels)
-    for kernel in kernels:
-        row = rows[names[kernel["kernel"]]]
+    for kernel, name in zip(kernels, short_names(kernel["kernel"] for kernel in kernels)):
+        row = rows[name.partition("<")[0]]
         for key in ("launches", "warps", "lanes"):
             row[key] += kernel[key]
         for space in ("global", "shared"):

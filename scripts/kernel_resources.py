@@ -41,18 +41,13 @@ def read(path):
             entry, stack, spilled = None, 0, 0
 
 
-def demangled(kernels):
-    done = subprocess.run(["c++filt"], input="\n".join(k.name for k in kernels), capture_output=True, text=True,
-                          check=True)
-    return [k._replace(name=short(name)) for k, name in zip(kernels, done.stdout.splitlines())]
-
-
-def short(name):
+def short_names(mangled):
     """"void ringlet::cuda::(anonymous namespace)::f<ringlet::bfloat16, 8>(...)" as "f<bfloat16, 8>"."""
-    name = re.sub(r"\((?:anonymous namespace|int|bool|unsigned int|long)\)", "", name)
-    name = re.sub(r"(?:ringlet::cuda::|ringlet::|::)+(?=\w)", lambda m: "" if "ringlet" in m[0] else m[0], name)
-    name = re.sub(r"^void ", "", name).lstrip(":")
-    return name[:name.index("(")] if "(" in name else name
+    done = subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True, check=True)
+    for name in done.stdout.splitlines():
+        name = re.sub(r"\((?:anonymous namespace|int|bool|unsigned int|long)\)", "", name)
+        name = re.sub(r"(?:ringlet::cuda::|ringlet::|::)+(?=\w)", lambda m: "" if "ringlet" in m[0] else m[0], name)
+        yield re.sub(r"^void ", "", name).lstrip(":").partition("(")[0]
 
 
 def hot(kernel):
@@ -81,7 +76,9 @@ def main():
     if command == "shared":
         print("\n".join(sorted({k.file for path in paths for k in read(path) if k.shared})))
         return
-    kernels = [k for k in demangled([k for path in paths for k in read(path)]) if hot(k)]
+    found = [k for path in paths for k in read(path)]
+    names = short_names(k.name for k in found)
+    kernels = [k for k in (k._replace(name=name) for k, name in zip(found, names)) if hot(k)]
     if not kernels:
         sys.exit("no kernels: were the logs made by --resource-usage?")
     if command == "table":
