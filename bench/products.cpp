@@ -10,6 +10,9 @@
 #if defined(RINGLET_BENCH_ONEDNN)
 #include <oneapi/dnnl/dnnl.hpp>
 #endif
+#if defined(RINGLET_BENCH_EIGEN)
+#include "peers/eigen_product.h"
+#endif
 
 // A function of the peer's OpenMP library; null if it uses none.
 extern "C" void omp_set_num_threads(int threads) __attribute__((weak));
@@ -70,6 +73,17 @@ Peer onednn(Product& product) {
 }
 #endif
 
+#if defined(RINGLET_BENCH_EIGEN)
+Peer eigen(Product& product, int threads) {
+  return {"Eigen", [&product, threads] {
+            const auto& [a, b, options, out] = product;
+            eigen_product({a.data<float>(), a.size(0), a.size(1), options.trans_a},
+                          {b.data<float>(), b.size(0), b.size(1), options.trans_b},
+                          product.out.mutable_data<float>(), threads);
+          }};
+}
+#endif
+
 }  // namespace
 
 std::vector<Peer> product_peers(Product& product, int threads) {
@@ -78,6 +92,9 @@ std::vector<Peer> product_peers(Product& product, int threads) {
 #if defined(RINGLET_BENCH_OPENBLAS)
   openblas_set_num_threads(threads);
   if (product.a.dtype() == DType::f32) peers.push_back(openblas(product));
+#endif
+#if defined(RINGLET_BENCH_EIGEN)
+  if (product.a.dtype() == DType::f32) peers.push_back(eigen(product, threads));
 #endif
 #if defined(RINGLET_BENCH_ONEDNN)
   peers.push_back(onednn(product));
