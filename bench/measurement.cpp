@@ -20,10 +20,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelSum, calls, ms, floor_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between_ms, beside)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
                                    pairs, sentences, peak_memory_bytes, memory, on_paper,
-                                   exposed_ms, collectives_ms, wire_bytes, rank_variance_ms2,
-                                   algorithm, processors, times, idle, data_wait_ms, page_faults,
-                                   mapped_bytes, threads_started, context_switches,
-                                   system_allocations, replayed)
+                                   hf_rows_per_pair, exposed_ms, collectives_ms, wire_bytes,
+                                   rank_variance_ms2, algorithm, processors, times, idle,
+                                   data_wait_ms, page_faults, mapped_bytes, threads_started,
+                                   context_switches, system_allocations, replayed)
 
 std::string Measurement::to_text() const { return nlohmann::json(*this).dump(); }
 
@@ -138,6 +138,7 @@ Measurement Row::summary() const {
     all.rank_variance_ms2 += round.rank_variance_ms2 / n;
     take_largest_memory(all, round);
     if (round.idle.steps > 0) all.idle = round.idle;
+    all.hf_rows_per_pair = round.hf_rows_per_pair;
     add(all.times, round.times, n);
   }
   return all;

@@ -29,6 +29,7 @@ struct Measurement {
   std::size_t peak_memory_bytes = 0;  // of the largest process; 0: unknown for this row
   MemoryStats memory;                 // of the allocator with the highest peak
   StepMemory on_paper;                // of the largest batch; zeros if the model is distributed
+  double hf_rows_per_pair = 1;        // dataset rows counted per pair trained
   double exposed_ms = 0;              // per step: waiting for collectives; summation under dp
   double collectives_ms = 0;          // per step: in collectives, overlapped or not; 0 under dp
   double wire_bytes = 0;              // per step: sent by one rank

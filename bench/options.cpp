@@ -103,6 +103,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--model", o.model, "mpnet-base, bert-base, minilm-l6, tiny or a folder")
       ->check(cli::parsed_by(models::check_model_name));
   cli::add_number(app, "--batch", o.batch, 1, 1 << 20, "pairs per device and step");
+  cli::add_number(app, "--max-length", o.max_length, 1, 1 << 16, "tokens of a sentence");
   cli::add_number(app, "--steps", o.steps, 1, 1 << 20, "timed steps per round");
   cli::add_number(app, "--rounds", o.rounds, 1, 1000, "rounds, interleaved over strategies");
   cli::add_number(app, "--warmup", o.warmup, 0, 1000,
@@ -111,7 +112,13 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
   app.add_option("--matmul-precision", o.precision, "of f32 products: highest, high or medium");
   app.add_option("--histogram", o.histogram, "lengths to draw batches from (default: SNLI's)")
       ->default_str("");
+  app.add_option("--data", o.data, "train on these files instead, FILE or FILE:LOSS")
+      ->default_str("");
   app.add_flag("--padded", o.padded, "pad every sentence to the longest of its column");
+  app.add_option("--recipe", o.recipe,
+                 "ringlet: packed, one forward for all columns; reference: padded, one forward per "
+                 "column, round robin, as Sentence Transformers")
+      ->check(CLI::IsMember({"ringlet", "reference"}));
   cli::add_number(app, "--threads-per-device", o.threads, 1, 1024,
                   "threads of each device (default: the processors, shared out)")
       ->default_str("");
@@ -129,6 +136,7 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
     fail_input(
         "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
   o.algorithm = comm::parse_algorithm(algorithm);
+  o.padded = o.padded || o.per_column();
   return o;
 }
 

@@ -20,13 +20,16 @@ struct ThroughputOptions {
                     // launcher the number of its ranks
   std::string model = "mpnet-base";
   std::int64_t batch = 32;
+  std::int64_t max_length = 384;
   int steps = 3;
   int rounds = 2;
   int warmup = 1;
   DType dtype = DType::f32;
   std::string precision = "highest";  // of f32 products
   std::string histogram;
+  std::vector<std::string> data;
   bool padded = false;
+  std::string recipe = "ringlet";
   int threads = 0;  // per device; on entry 0: all processors divided among devices
   comm::TransportKind transport = comm::TransportKind::automatic;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
@@ -40,6 +43,8 @@ struct ThroughputOptions {
   std::vector<std::string> gpus;  // of each rank: "gpu01 0000:3b:00.0"
   double share_here = 1;          // the share of these ranks on this host
 
+  /// One forward per column.
+  bool per_column() const { return recipe == "reference"; }
   bool is_launched() const { return world.size() > 1; }
   /// Whether this process prints and writes.
   bool speaks() const { return world.rank() == 0; }

@@ -14,7 +14,9 @@ from scaling import (MIB, STRATEGIES, Link, Machine, Network, apart, base_row, e
 def machine_of(report, rows):
     """With the device of the base row and the link of the run."""
     base, cpu = base_row(rows), report["device"].startswith("cpu")
-    device = step_of(base, spread=spread_of_rows(rows, report["rounds"]))
+    per_column = report["forwards_per_step"] != "one"
+    device = step_of(base, spread=spread_of_rows(rows, report["rounds"]),
+                     forwards=round(base["sentences_per_s"] / base["pairs_per_s"]) if per_column else 1)
     # A batch reads at most one row per token; on a GPU the whole gradient of the table is sent.
     tokens = base["real_tokens_per_s"] * base["step_ms"]["median"] / 1e3 / base["devices"] if cpu else 0
     # The model scales times of two devices, each of which sends the whole buffer.

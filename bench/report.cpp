@@ -113,6 +113,7 @@ nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
   j["real_tokens_per_s"] = 1e3 * all.real_tokens / ms;
   j["padded_tokens_per_s"] = 1e3 * all.padded_tokens / ms;
   j["tokens_per_pair"] = all.real_tokens / all.pairs;
+  j["hf_trainer_samples_per_s"] = row.pairs_per_s() * all.hf_rows_per_pair;
   j["step_ms"] = steps_to_json(all);
   j["steps_ms"] = all.step_ms;
   if (!row.together) j["spread"] = row.spread();
@@ -127,8 +128,9 @@ nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
 std::string to_markdown(const std::vector<Row>& rows) {
   std::string out =
       "| strategy | devices | dtype | pairs/s | speed-up | of unconnected | step ms (min-max) | "
-      "exposed ms | MB sent | sentences/s | real tokens/s | padded tokens/s | peak MiB |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "exposed ms | MB sent | sentences/s | real tokens/s | padded tokens/s | "
+      "HF Trainer samples/s* | peak MiB |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const Row& row : rows) {
     const Measurement all = row.summary();
     const double ms = median(all.step_ms), rate = row.pairs_per_s();
@@ -136,11 +138,12 @@ std::string to_markdown(const std::vector<Row>& rows) {
     const double share = share_of_machine(row, rows);
     out += fmt::format(
         "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {} | "
-        "{:.1f} | {:.0f} | {:.0f} | {} |\n",
+        "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {} |\n",
         row.strategy, row.devices, row.dtype, rate, speedup(row, rows),
         share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.exposed_ms,
         row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.wire_bytes / 1e6),
         1e3 * all.sentences / ms, 1e3 * all.real_tokens / ms, 1e3 * all.padded_tokens / ms,
+        rate * all.hf_rows_per_pair,
         all.peak_memory_bytes > 0
             ? fmt::format("{:.0f}", static_cast<double>(all.peak_memory_bytes) / kMiB)
             : "-");
@@ -169,7 +172,9 @@ std::string to_markdown(const std::vector<Row>& rows) {
   }
   return out +
          "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "
-         "for collectives; under dp, adding up gradients) and the peak are per rank and step.\n";
+         "for collectives; under dp, adding up gradients) and the peak are per rank and step. "
+         "*What transformers' Trainer would report: all rows of the data sets over the time, "
+         "trained or not.\n";
 }
 
 std::string replayed_line(const std::vector<Row>& rows) {

@@ -48,20 +48,21 @@ std::vector<Device> devices_of(const Plan& plan, const ThroughputOptions& option
 Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::Group& group)
     : device_(options.device_of(group.rank())),
       dtype_(options.dtype),
-      source_(options, {group.rank(), group.size(), plan.devices / group.size()}),
+      source_(make_source(options, {group.rank(), group.size(), plan.devices / group.size()})),
       group_(group),
       together_(plan.together),
       dealt_out_(plan.strategy != train::Strategy::none && plan.strategy != train::Strategy::ddp),
-      strategy_(plan.strategy, source_.loss(), plan.together ? group : comm::Group(),
+      strategy_(plan.strategy, source_->loss(), plan.together ? group : comm::Group(),
                 devices_of(plan, options), options.dtype,
                 {.timed = true,
                  .on_note = [](const std::string& line) { std::cerr << line << std::endl; }}),
-      optimizer_(source_.loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
-  source_.model().transformer()->set_compute_dtype(options.dtype);
+      optimizer_(source_->loss(), {.lr = 2e-5, .weight_decay = 0.01, .max_grad_norm = 1.0}) {
+  source_->model().transformer()->set_compute_dtype(options.dtype);
+  source_->model().set_forward_per_column(options.per_column());
   // Steps of ranks in threads are not captured. Their speed-ups are relative to one device's best.
   if (device_.type == DeviceType::cpu || options.profile || plan.devices > 1) return;
   graphs_.emplace(
-      source_.loss(), optimizer_, device_,
+      source_->loss(), optimizer_, device_,
       train::StepGraphsOptions{options.step_graphs, options.dtype,
                                [](const std::string& line) { std::cerr << line << std::endl; }});
 }
@@ -98,11 +99,11 @@ Runner::Times Runner::step(bool again) {
   if (!again) {
     const ObservedWait observed("data");
     const bool first = batch_ == nullptr;
-    batch_ = &source_.next();
+    batch_ = &source_->next();
     if (!first) count_tokens();  // in the first backward there are no moments yet
   }
   // Graphs take their numbers from the host's batch.
-  if (!again && !graphs_) moved_ = source_.loss().placed(*batch_);
+  if (!again && !graphs_) moved_ = source_->loss().placed(*batch_);
   run_batch(times);
   times[4] = device_time(device_);
   return times;
@@ -118,7 +119,7 @@ void Runner::run_batch(Times& times) {
 
 void Runner::run_graph() {
   const Tensor loss = graphs_->run(*batch_, [&](const models::PackedBatch& batch) {
-    const Variable value = source_.loss()(batch);
+    const Variable value = source_->loss()(batch);
     value.backward();
     return value.tensor();
   });
@@ -126,7 +127,7 @@ void Runner::run_graph() {
 }
 
 void Runner::run_phases(Times& times) {
-  const Variable value = source_.loss()(moved_);
+  const Variable value = source_->loss()(moved_);
   times[2] = device_time(device_);
   value.backward();
   times[3] = device_time(device_);
@@ -197,9 +198,10 @@ Measurement Runner::measured() {
   const MemoryStats memory = memory_stats(device_);
   out.memory = memory;
   if (!dealt_out_ && most_tokens_ > 0)
-    out.on_paper = step_memory(source_.model().config(), most_tokens_, dtype_, device_.type);
+    out.on_paper = step_memory(source_->model().config(), most_tokens_, dtype_, device_.type);
   out.system_allocations = static_cast<double>(system_allocations_) / steps;
   if (graphs_) out.replayed = static_cast<double>(graphs_->replayed() - replayed_before_) / steps;
+  out.hf_rows_per_pair = source_->hf_rows_per_pair();
   if (together_ && group_.size() > 1) {
     const comm::Algorithm asked = group_.options().algorithm;
     out.algorithm = str(name(asked == comm::Algorithm::automatic ? comm::Algorithm::direct : asked),

@@ -70,7 +70,7 @@ class Runner {
   Device device_;
   DType dtype_;
 
-  Source source_;
+  std::unique_ptr<Source> source_;
   comm::Group group_;
   bool together_;
   bool dealt_out_;  // the model or its state is distributed over several devices

@@ -1,9 +1,11 @@
-// The batches, model and loss of a rank: random ids with the histogram's lengths, three labels.
+// The batches, model and loss of a rank: drawn lengths, or files.
 #pragma once
 
-#include "lengths.h"
+#include <memory>
+#include <string>
+
 #include "options.h"
-#include "ringlet/models/losses/softmax_loss.h"
+#include "ringlet/models/losses/loss.h"
 #include "ringlet/models/sentence_encoder.h"
 
 namespace ringlet::bench {
@@ -16,24 +18,23 @@ struct Share {
   int devices = 1;
 };
 
-/// `options` outlives it.
 class Source {
  public:
-  Source(const ThroughputOptions& options, Share share);
-
-  models::SentenceEncoder& model() { return model_; }
-  models::Loss& loss() { return loss_; }
+  virtual ~Source() = default;
+  virtual models::SentenceEncoder& model() = 0;
+  virtual models::Loss& loss() = 0;
   /// The next batch; valid until the next call.
-  const models::PackedBatch& next();
-
- private:
-  const ThroughputOptions& options_;
-  Share share_;
-  Lengths lengths_;
-  models::SentenceEncoder model_;
-  models::SoftmaxLoss loss_;
-  std::int64_t step_ = 0;
-  models::PackedBatch batch_;
+  virtual const models::PackedBatch& next() = 0;
+  /// Rows of all data sets per row trained in an epoch; transformers' Trainer divides the former by
+  /// the time.
+  virtual double hf_rows_per_pair() const { return 1; }
 };
+
+/// Random ids with the histogram's lengths and SoftmaxLoss of three labels; with options.data, the
+/// files' rows and the losses for their columns. `options` outlives it.
+std::unique_ptr<Source> make_source(const ThroughputOptions& options, Share share);
+
+/// Its data, for a report. Creates no model; InputError if the data cannot be read.
+std::string describe_data(const ThroughputOptions& options);
 
 }  // namespace ringlet::bench

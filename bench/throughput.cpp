@@ -25,11 +25,6 @@ models::EncoderConfig config_of(const ThroughputOptions& options) {
                                           "config.json");
 }
 
-std::string data_of(const ThroughputOptions& options, const Lengths& lengths) {
-  return fmt::format("lengths of {} ({:.2f} tokens per pair)", options.histogram,
-                     lengths.mean_tokens_per_pair());
-}
-
 /// On a CPU, and under a launcher, ranks are processes.
 std::string ranks_are(const ThroughputOptions& options) {
   return options.device.type == DeviceType::cpu || options.is_launched() ? "processes" : "threads";
@@ -39,7 +34,9 @@ nlohmann::ordered_json settings(const ThroughputOptions& options, const std::str
   const bool cpu = options.device.type == DeviceType::cpu;
   const models::EncoderConfig config = config_of(options);
   nlohmann::ordered_json all{{"model", options.model},
+                             {"recipe", options.recipe},
                              {"padded", options.padded ? "yes" : "no"},
+                             {"forwards_per_step", options.per_column() ? "one per column" : "one"},
                              {"batch_per_device", std::to_string(options.batch)},
                              {"data", data},
                              {"rounds", options.rounds},
@@ -80,10 +77,10 @@ std::string link_of_rows(const ThroughputOptions& options, const std::vector<Pla
 }
 
 void print_heading(const ThroughputOptions& options, const std::vector<Plan>& plans,
-                   const Lengths& lengths) {
+                   const std::string& data) {
   fmt::print("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}\n",
              options.model, options.batch, name(options.dtype), options.devices, options.threads,
-             kernels_of(options.device), data_of(options, lengths));
+             kernels_of(options.device), data);
   if (options.is_launched())
     fmt::print(
         "the ranks are the {} processes of a launcher{}\n", options.devices,
@@ -121,11 +118,11 @@ std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vecto
 }
 
 void tell(const ThroughputOptions& options, const std::vector<Row>& rows, const std::string& link,
-          const Lengths& lengths) {
+          const std::string& data) {
   fmt::print("\n{}", to_markdown(rows));
   if (options.device.type != DeviceType::cpu) fmt::print("\n{}", replayed_line(rows));
   if (!options.json.empty()) {
-    nlohmann::ordered_json out = settings(options, data_of(options, lengths));
+    nlohmann::ordered_json out = settings(options, data);
     if (!link.empty()) out["link"] = nlohmann::ordered_json::parse(link);
     write_json(options.json, rows, std::move(out));
   }
@@ -138,11 +135,11 @@ void measure_table(const ThroughputOptions& options) {
   for (const Plan& plan : plans)
     if (options.device.type == DeviceType::cpu)
       check_memory(plan.name, plan.strategy, plan.devices, config_of(options), options.share_here);
-  const Lengths lengths(options.histogram);
-  if (options.speaks()) print_heading(options, plans, lengths);
+  const std::string data = describe_data(options);
+  if (options.speaks()) print_heading(options, plans, data);
   const std::string link = options.json.empty() ? "" : link_of_rows(options, plans);
   const std::vector<Row> rows = measure_rows(options, plans);
-  if (options.speaks()) tell(options, rows, link, lengths);
+  if (options.speaks()) tell(options, rows, link, data);
 }
 
 int run(int argc, char** argv) {

@@ -31,7 +31,7 @@ def replayed(made):
 
 
 def report(*rows, **more):
-    return {"device": "cpu", "threads_per_device": "1", "rounds": 1, "encoder": ENCODER,
+    return {"device": "cpu", "threads_per_device": "1", "rounds": 1, "forwards_per_step": "one", "encoder": ENCODER,
             "link": LINK, "rows": list(rows), **more}
 
 
@@ -153,6 +153,11 @@ class Predicted(unittest.TestCase):
         self.assertEqual(machine(report(NONE, threads_per_device="2")).link.share, 0.5)
         cpu.network = gpu.network
         self.assertLess(gpu.step("ddp", 2).exposed, cpu.step("ddp", 2).exposed)
+
+    def test_bytes_that_the_columns_of_a_pair_send_separately_are_predicted_separately(self):
+        apart = report(NONE, forwards_per_step="one per column")
+        self.assertEqual(machine(apart).device.forwards, 2)
+        self.assertLess(of("fsdp", apart)[0], of("fsdp", report(NONE))[0])
 
     def test_the_timed_link_is_the_models(self):
         three = report(NONE, link={**LINK, "ranks": 3})

@@ -149,10 +149,32 @@ TEST_CASE("throughput takes the transformer from where modules.json says it is" 
                                           "optimizer"});
 }
 
-TEST_CASE("a profiled row in bf16, and its line of the table" * doctest::test_suite("host")) {
+TEST_CASE("throughput counts all texts of a triplet") {
   const TemporaryFolder folder;
-  const Measured run = measured(folder, {"--model", "tiny", "--dtype", "bf16", "--profile"});
+  ringlet::write_file(folder / "triplets.tsv",
+                      "anchor\tpositive\tnegative\na\tb\tc\nd\te\tf\ng\th\ti\nj\tk\tl\n");
+  const nlohmann::json row =
+      measured(folder, {"--model", "tiny", "--data", (folder / "triplets.tsv").string()}).row();
+  CHECK(row["sentences_per_s"] == doctest::Approx(3 * row["pairs_per_s"].get<double>()));
+}
+
+TEST_CASE("the reference's recipe: what it trains, and what transformers' Trainer says it does" *
+          doctest::test_suite("host")) {
+  const TemporaryFolder folder;
+  // Round robin ends with the shorter file: 4 of the 8 rows and all of the 4 are trained.
+  std::string labels = "sentence1,sentence2,label\n", pairs = "anchor,positive\n";
+  for (int row = 0; row < 8; ++row) labels += "a dog runs,a dog,1\n";
+  for (const char* row : {"a,b c d e\n", "f g,h\n", "i,j\n", "k l,m n\n"}) pairs += row;
+  ringlet::write_file(folder / "labels.csv", labels);
+  ringlet::write_file(folder / "pairs.csv", pairs);
+  const Measured run = measured(folder, {"--model", "tiny", "--recipe", "reference", "--dtype",
+                                         "bf16", "--data", (folder / "labels.csv").string(),
+                                         "--data", (folder / "pairs.csv").string(), "--profile"});
+  CHECK_EQ(run.json["recipe"], "reference");
+  CHECK_EQ(run.json["padded"], "yes");
+  CHECK_EQ(run.json["forwards_per_step"], "one per column");
   CHECK_EQ(run.json["batch_per_device"], "2");
+  CHECK_EQ(run.json["data"], "12 rows of 2 file(s)");
   const nlohmann::json& row = run.row();
   CHECK_EQ(row["strategy"], "none");
   CHECK_EQ(row["devices"], 1);
@@ -160,6 +182,9 @@ TEST_CASE("a profiled row in bf16, and its line of the table" * doctest::test_su
   CHECK_EQ(row["speedup"], 1);
   CHECK(row["peak_memory_bytes"] > row["peak_tensor_bytes"]);
   CHECK(row["peak_tensor_bytes"] > 0);
+  CHECK(row["hf_trainer_samples_per_s"] ==
+        doctest::Approx(12.0 / 8 * row["pairs_per_s"].get<double>()));
+  CHECK(row["padded_tokens_per_s"] > row["real_tokens_per_s"]);
   CHECK(row["kernels"].contains("attention"));
   CHECK(std::abs(accounted_for(row) - 1) < 0.01);
   for (const auto& sum : row["kernels"]) {
@@ -169,16 +194,19 @@ TEST_CASE("a profiled row in bf16, and its line of the table" * doctest::test_su
   CHECK(run.outcome.out.find("| strategy | devices | dtype | pairs/s | speed-up |") !=
         std::string::npos);
   CHECK(run.outcome.out.find("| none | 1 | bf16 | ") != std::string::npos);
+  CHECK(run.outcome.out.find("HF Trainer samples/s*") != std::string::npos);
 }
 
-TEST_CASE("padding: tokens of which some are not real") {
+TEST_CASE("padding alone: one forward for all columns, and tokens of which some are not real") {
   const TemporaryFolder folder;
   const Measured packed = measured(folder, {"--model", "tiny"});
   CHECK_EQ(packed.json["padded"], "no");
+  CHECK_EQ(packed.row()["hf_trainer_samples_per_s"], packed.row()["pairs_per_s"]);
   CHECK_EQ(packed.row()["dtype"], "f32");
   CHECK_FALSE(packed.row().contains("kernels"));
   const Measured padded = measured(folder, {"--model", "tiny", "--padded"});
   CHECK_EQ(padded.json["padded"], "yes");
+  CHECK_EQ(padded.json["forwards_per_step"], "one");
   CHECK(padded.row()["padded_tokens_per_s"] > padded.row()["real_tokens_per_s"]);
   CHECK(padded.row()["tokens_per_pair"] == packed.row()["tokens_per_pair"]);
 }
@@ -201,9 +229,10 @@ TEST_CASE("a wrong option of the bench is one line, and nothing is measured") {
           "a model in Hugging Face's cache");
   refused({"--transport", "pigeon"},
           "--transport: unknown transport 'pigeon'; expected auto, thread, shm, gloo or nccl");
-  const std::string absent = (folder / "absent.json").string();
-  refused({"--model", "tiny", "--histogram", absent},
-          absent + ": cannot open: No such file or directory");
+  const std::string absent = (folder / "absent.csv").string();
+  for (const char* option : {"--data", "--histogram"})
+    refused({"--model", "tiny", option, absent},
+            absent + ": cannot open: No such file or directory");
 }
 
 TEST_CASE("a table that could not be printed is no success") {
