@@ -32,7 +32,6 @@
 #include "ringlet/comm/store.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"
-#include "ringlet/comm/together.h"
 #include "ringlet/comm/token.h"
 #include "ringlet/comm/types.h"
 #include "ringlet/core/base/dtype.h"

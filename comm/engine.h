@@ -48,11 +48,10 @@ struct Collective {
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// Executes part 0, 1, … of a collective on the current stream; false after the last one. A part
-  /// waits only for earlier parts of its peers, so that one thread can execute all ranks. After the
-  /// last, on a CPU, the result is there and no peer reads the buffer; on a device all of this is
-  /// enqueued. Throws Error for an op that the engine lacks.
-  virtual bool execute(const Collective& collective, std::int64_t part) = 0;
+  /// Executes this rank's part of a collective on the current stream. On its return, on a CPU, the
+  /// result is there and no peer reads the buffer; on a device all of this is enqueued. Throws
+  /// Error for an op that the engine lacks.
+  virtual void execute(const Collective& collective) = 0;
 };
 
 /// The steps of the collective's schedule, for each of its segments.

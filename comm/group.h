@@ -82,7 +82,6 @@ class Group {
   const std::shared_ptr<Alarm>& alarm() const;
 
  private:
-  friend class Together;
   std::shared_ptr<GroupState> state_;
 };
 

@@ -91,11 +91,10 @@ class BoardTransport : public Transport {
   ~BoardTransport() override;
 
   void begin(const Call& call, const Tensor& buffer) override;
-  void send(std::span<const Transmission> sends) override;
-  Views receive(std::span<const Transmission> receives, bool in_place) override;
+  Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                 bool in_place) override;
   void release() override;
   void finish() override;
-  void stop_reading() noexcept override { mine_.reading.store(0); }
   void abandon() noexcept override;
 
  protected:
@@ -114,6 +113,7 @@ class BoardTransport : public Transport {
   Board& board() const { return *board_; }
 
  private:
+  void send(int peer);
   void enter(std::uint64_t step);
   void order_after_readers();
   template <class Ready>

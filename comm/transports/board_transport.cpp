@@ -55,18 +55,18 @@ void BoardTransport::enter(std::uint64_t step) {
   mine_.progress.store(Progress{call_.sequence, step}.word(), std::memory_order_relaxed);
 }
 
-void BoardTransport::send(std::span<const Transmission> sends) {
-  for (const auto& [peer, offset, nbytes] : sends) {
-    Channel& channel = board_->channel(member_.rank, peer);
-    const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
-    wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
-    channel.ready[published % Channel::kSlots] = mark_ready(peer, published % Channel::kSlots);
-    channel.published.store(published + 1);
-    board_->ring(peer);
-  }
+void BoardTransport::send(int peer) {
+  Channel& channel = board_->channel(member_.rank, peer);
+  const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
+  wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
+  channel.ready[published % Channel::kSlots] = mark_ready(peer, published % Channel::kSlots);
+  channel.published.store(published + 1);
+  board_->ring(peer);
 }
 
-Views BoardTransport::receive(std::span<const Transmission> receives, bool in_place) {
+Views BoardTransport::exchange(std::span<const Transmission> sends,
+                               std::span<const Transmission> receives, bool in_place) {
+  for (const Transmission& one : sends) send(one.peer);
   views_.clear();
   read_.clear();
   for (const Transmission& receive : receives) {
@@ -83,7 +83,7 @@ Views BoardTransport::receive(std::span<const Transmission> receives, bool in_pl
   }
   mine_.reading.store(1);
   if (member_.alarm->raised()) {  // a failed peer waits for current readers, not for later ones
-    stop_reading();
+    mine_.reading.store(0);
     member_.check_alarm();
   }
   return views_;
@@ -118,7 +118,7 @@ void BoardTransport::order_after_readers() {
 }
 
 void BoardTransport::abandon() noexcept {
-  stop_reading();
+  mine_.reading.store(0);
   // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
   // it keeps its view of this memory.
   const auto patience = Clock::now() + std::chrono::seconds(2);

@@ -40,11 +40,9 @@ class GlooTransport final : public Transport {
     for (Peer& peer : peers_) peer.called = peer.heard = false;
   }
 
-  void send(std::span<const Transmission> sends) override {
-    for (const Transmission& send : sends) send_one(send);
-  }
-
-  Views receive(std::span<const Transmission> receives, bool in_place) override {
+  Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                 bool in_place) override {
+    for (const Transmission& one : sends) send(one);
     for (const Transmission& receive : receives) hear(receive.peer);
 
     std::size_t nbytes = 0;
@@ -108,7 +106,7 @@ class GlooTransport final : public Transport {
     return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
   }
 
-  void send_one(const Transmission& send) {
+  void send(const Transmission& send) {
     guarded(send.peer, [&](Peer& peer) {
       if (!peer.called) {
         peer.call_out = context_->createUnboundBuffer(&call_, sizeof(call_));

@@ -18,13 +18,7 @@ class GlooEngine final : public Engine {
   GlooEngine(const Membership& membership, std::shared_ptr<::gloo::Context> context)
       : membership_(membership), context_(std::move(context)) {}
 
-  bool execute(const Collective& collective, std::int64_t) override {
-    run(collective);
-    return false;
-  }
-
- private:
-  void run(const Collective& collective) {
+  void execute(const Collective& collective) override {
     const Call& call = collective.call;
     Tensor buffer = collective.buffer;
     switch (call.op) {
@@ -41,6 +35,7 @@ class GlooEngine final : public Engine {
     }
   }
 
+ private:
   void all_reduce(const Call& call, Tensor& tensor) {
     auto options = native<::gloo::AllreduceOptions>(call);
     const DType dtype = call.dtype;

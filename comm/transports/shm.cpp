@@ -54,13 +54,14 @@ class ShmTransport final : public BoardTransport {
     BoardTransport::begin(call,
                           readable ? buffer : empty(buffer.shape(), buffer.dtype(), Device{}));
   }
-  void send(std::span<const Transmission> sends) override {
+  Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                 bool in_place) override {
     // The same bytes for several peers are copied once: the first one may read them already.
     for (std::size_t i = 0; unreadable_ && i < sends.size(); ++i)
       if (const auto& [peer, offset, nbytes] = sends[i];
           nbytes > 0 && (i == 0 || sends[i - 1].offset != offset))
         std::memcpy(announced_bytes(buffer()) + offset, unreadable_ + offset, nbytes);
-    BoardTransport::send(sends);
+    return BoardTransport::exchange(sends, receives, in_place);
   }
 
  private:

@@ -8,7 +8,6 @@
 
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/device/graph.h"
 #include "ringlet/core/device/without_link.h"
 
 namespace ringlet::comm {
@@ -45,7 +44,6 @@ class ThreadTransport final : public BoardTransport {
   // A copy on this rank's device: at `place` or, if that is null, valid as long as the views.
   const std::byte* fetched(const std::byte* bytes, Device from, std::size_t nbytes,
                            std::byte* place) {
-    check_not_capturing("a copy between devices");
     const Device device = buffer().device();
     look_for_link(device, from);
     if (!place) {

@@ -36,8 +36,7 @@ struct OneRank {
     const std::size_t half = halves[0].nbytes();
     const Transmission first{0, 0, half}, second{0, half, half};
     nccl->begin(next(Op::all_gather, x.numel()), x);
-    nccl->send({&first, 1});
-    const Views views = nccl->receive({&second, 1}, !adds);
+    const Views views = nccl->exchange({&first, 1}, {&second, 1}, !adds);
     if (adds) {
       auto received =
           std::make_shared<Storage>(const_cast<std::byte*>(views[0]), half, x.device(), [] {});
@@ -63,7 +62,7 @@ TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is 
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 1.0f, 2.0f});
   rank.exchange(x, true);
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
+  rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x});
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   CHECK_FALSE(rank.member.alarm->raised());
 }
@@ -80,7 +79,7 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   rank.exchange(x, true);
   const auto graph = capture(default_device(), [&] {
     rank.exchange(x, true);
-    rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
+    rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x});
   });
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   graph->replay();
