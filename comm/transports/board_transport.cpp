@@ -55,18 +55,19 @@ void BoardTransport::enter(std::uint64_t step) {
   mine_.progress.store(Progress{call_.sequence, step}.word(), std::memory_order_relaxed);
 }
 
-void BoardTransport::send(int peer) {
+void BoardTransport::send(int peer, const Event* ready) {
   Channel& channel = board_->channel(member_.rank, peer);
   const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
   wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
-  channel.ready[published % Channel::kSlots] = mark_ready(peer, published % Channel::kSlots);
+  channel.ready[published % Channel::kSlots] = ready;
   channel.published.store(published + 1);
   board_->ring(peer);
 }
 
 Views BoardTransport::exchange(std::span<const Transmission> sends,
                                std::span<const Transmission> receives, bool in_place) {
-  for (const Transmission& one : sends) send(one.peer);
+  const Event* ready = sends.empty() ? nullptr : mark_ready();
+  for (const Transmission& one : sends) send(one.peer, ready);
   views_.clear();
   read_.clear();
   for (const Transmission& receive : receives) {
@@ -90,7 +91,8 @@ Views BoardTransport::exchange(std::span<const Transmission> sends,
 }
 
 void BoardTransport::release() {
-  for (const int peer : read_) board_->channel(peer, member_.rank).read = mark_read(peer);
+  const Event* read = mark_read();
+  for (const int peer : read_) board_->channel(peer, member_.rank).read = read;
   mine_.reading.store(0);
   for (const int peer : read_) {
     board_->channel(peer, member_.rank).released.fetch_add(1);

@@ -13,10 +13,12 @@
 namespace ringlet::comm {
 namespace {
 
-/// The events that this rank records for one peer.
-struct PeerEvents {
-  explicit PeerEvents(Device device) : read(device) {}
+/// The events that this rank records on one device. A peer that waits for one only after it was
+/// recorded again waits for later work, too, all of which has been enqueued.
+struct Events {
+  explicit Events(Device device) : read(device) {}
   std::array<std::optional<Event>, Channel::kSlots> ready;
+  std::size_t steps = 0;  // with sends
   Event read;
 };
 
@@ -59,36 +61,36 @@ class ThreadTransport final : public BoardTransport {
     member().note("links", str("[group] ", member().id, ": ", without_link(to, from)));
   }
 
-  const Event* mark_ready(int peer, std::uint64_t slot) override {
-    PeerEvents* events = of(peer);
+  const Event* mark_ready() override {
+    Events* events = on_device();
     if (!events) return nullptr;
-    std::optional<Event>& ready = events->ready[slot];
+    std::optional<Event>& ready = events->ready[events->steps++ % Channel::kSlots];
     if (!ready) ready.emplace(buffer().device());
     ready->record();
     return &*ready;
   }
-  const Event* mark_read(int peer) override {
+  const Event* mark_read() override {
     fetched_.clear();
-    PeerEvents* events = of(peer);
+    Events* events = on_device();
     if (!events) return nullptr;
     events->read.record();
     return &events->read;
   }
 
   /// Null on a CPU.
-  PeerEvents* of(int peer) {
-    const Device device = buffer() ? buffer().device() : Device{};
+  Events* on_device() {
+    const Device device = buffer().device();
     if (device.type == DeviceType::cpu) return nullptr;
-    std::shared_ptr<PeerEvents>& events = events_[{peer, device}];
+    std::shared_ptr<Events>& events = events_[device];
     if (!events) {
-      events = std::make_shared<PeerEvents>(device);
+      events = std::make_shared<Events>(device);
       board().keep(events);  // a peer may wait for them after this rank has ended
     }
     return events.get();
   }
 
   std::set<std::pair<Device, Device>> looked_for_;
-  std::map<std::pair<int, Device>, std::shared_ptr<PeerEvents>> events_;
+  std::map<Device, std::shared_ptr<Events>> events_;
   std::vector<Tensor> fetched_;
 };
 
