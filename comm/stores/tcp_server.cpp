@@ -36,7 +36,7 @@ Timeout milliseconds(std::int64_t number) {
 }
 
 Socket open_listener(const TcpStoreServerOptions& options) {
-  const auto& [host, port, token, patience] = options;
+  const auto& [host, port, token] = options;
   require_token_beyond_loopback(host, token);
   const bool as_given = token.empty() || host == "localhost" || is_numeric_address(host);
   return listen_at(as_given ? host : "", port);
@@ -47,10 +47,7 @@ Socket open_listener(const TcpStoreServerOptions& options) {
 class TcpStoreServer::Impl {
  public:
   explicit Impl(const TcpStoreServerOptions& options)
-      : token_(options.token),
-        patience_(options.handshake_timeout),
-        wakeup_(make_wakeup()),
-        listener_(open_listener(options)) {
+      : token_(options.token), wakeup_(make_wakeup()), listener_(open_listener(options)) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { serve(); });
   }
@@ -146,7 +143,7 @@ class TcpStoreServer::Impl {
       const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
       if (!socket && exhausted && i == 0) make_room();
       if (!socket) break;
-      clients_.push_back({std::move(socket), Clock::now() + patience_});
+      clients_.push_back({std::move(socket), Clock::now() + kHandshake});
       serve(clients_.back(), POLLIN);  // a rank's hello has mostly arrived already
     }
     for (const bool greeted : {false, true}) close_surplus(greeted, kMostUnauthenticated);
@@ -270,7 +267,6 @@ class TcpStoreServer::Impl {
   }
 
   const Token token_;
-  const Timeout patience_;
   const Socket wakeup_;
   const Socket listener_;
   std::list<StoreClient> clients_;  // oldest first

@@ -20,8 +20,6 @@ struct TcpStoreServerOptions {
   int port = 0;  // 0: a free one
   /// Without a token the server listens on loopback only.
   Token token = {};
-  /// A connection is closed if it has not proved by then that it knows the token.
-  Timeout handshake_timeout = std::chrono::seconds(5);
 };
 
 class TcpStoreServer {

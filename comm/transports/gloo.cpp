@@ -159,10 +159,8 @@ class GlooTransport final : public Transport {
         membership_.time_out(call_, step_, rank, progress_.of_all());
       if (has_left(membership_, rank))
         membership_.end(describe_left(describe_step(call_, step_), membership_.rank, rank));
-      end_by_gloo(
-          membership_,
-          str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
-          error.what());
+      membership_.end_late(str(describe_step(call_, step_), ": rank ", membership_.rank,
+                               " lost rank ", rank, ": ", error.what()));
     } catch (...) {
       watchdog_.watch(nullptr);
       throw;

@@ -123,14 +123,9 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
     membership.meet("connected", "the connections of all ranks");
     return context;
   } catch (const ::gloo::Exception& error) {
-    end_by_gloo(membership, str("[group] ", membership.id, ": rank ", membership.rank),
-                error.what());
+    membership.end_late(
+        str("[group] ", membership.id, ": rank ", membership.rank, ": ", error.what()));
   }
-}
-
-void end_by_gloo(const Membership& membership, const std::string& where, const char* what) {
-  membership.raise_late(str(where, ": ", what));
-  throw Error(membership.alarm->cause());
 }
 
 void record_left(const Membership& membership) noexcept {

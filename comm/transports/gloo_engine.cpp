@@ -111,7 +111,7 @@ class GlooEngine final : public Engine {
       for (int rank = 0; rank < membership_.size; ++rank)
         if (has_left(membership_, rank))
           membership_.alarm->raise(describe_left(describe_step(call, 0), membership_.rank, rank));
-      end_by_gloo(membership_, describe_step(call, 0), error.what());
+      membership_.end_late(str(describe_step(call, 0), ": ", error.what()));
     }
   }
 

@@ -102,9 +102,7 @@ void NcclCommunicator::wait_until_taken(const std::string& where, const char* fi
   const ncclResult_t result = outcome(membership_.timeout);
   if (result == ncclSuccess) return;
   if (result != ncclInProgress) end(where, result, file, line);
-  if (!membership_.alarm->raised())
-    membership_.alarm->raise(str(where, ": ", waited(membership_), " for NCCL"));
-  throw Error(membership_.alarm->cause());
+  membership_.end(str(where, ": ", membership_.waited(), " for NCCL"));
 }
 
 // The result of the last call; ncclInProgress: it timed out, or the group has failed.
@@ -149,15 +147,10 @@ void NcclCommunicator::report(const std::string& what) const {
 void NcclCommunicator::end(const std::string& where, ncclResult_t result, const char* file,
                            int line) const {
   end_by_nccl(membership_, where, str(words(result), " (", file, ':', line, ')'));
-  throw Error(membership_.alarm->cause());
 }
 
 void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words) {
-  membership.raise_late(str(where, ": NCCL on rank ", membership.rank, ": ", words));
-}
-
-std::string waited(const Membership& membership) {
-  return str("rank ", membership.rank, " waited ", seconds_of(membership.timeout), " s");
+  membership.end_late(str(where, ": NCCL on rank ", membership.rank, ": ", words));
 }
 
 }  // namespace ringlet::comm

@@ -41,7 +41,8 @@ void NcclWatchdog::run() {
     lock.unlock();
     try {
       look();
-    } catch (const std::exception& error) {  // the device itself has failed
+    } catch (const std::exception& error) {
+      // If the alarm is not raised yet, the device itself has failed.
       membership_.alarm->raise(str("rank ", membership_.rank, ": ", error.what()));
     }
     if (membership_.alarm->raised()) return communicator_.abort();
@@ -53,11 +54,11 @@ void NcclWatchdog::look() {
   if (membership_.alarm->raised()) return;
   const std::optional<Watched> first = oldest();
   if (const std::string error = communicator_.async_error(); !error.empty())
-    return end_by_nccl(membership_, describe(first ? *first : last_given()), error);
+    end_by_nccl(membership_, describe(first ? *first : last_given()), error);
   exchange_progress(first ? &*first : nullptr);
   if (!first || !first->since || Clock::now() - *first->since <= membership_.timeout) return;
-  membership_.alarm->raise(str(describe(*first), ": ", waited(membership_), " for ",
-                               first->ended->device(), " to end it", presence(*first)));
+  membership_.end(str(describe(*first), ": ", membership_.waited(), " for ", first->ended->device(),
+                      " to end it", presence(*first)));
 }
 
 std::string NcclWatchdog::describe(const Watched& watched) {
