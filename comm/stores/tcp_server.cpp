@@ -282,11 +282,11 @@ TcpStoreServer::TcpStoreServer(const TcpStoreServerOptions& options)
     : impl_(std::make_unique<Impl>(options)) {}
 TcpStoreServer::~TcpStoreServer() = default;
 int TcpStoreServer::port() const { return impl_->port(); }
-bool TcpStoreServer::wait_for_goodbyes(Timeout timeout, int remaining) const {
+bool TcpStoreServer::wait_for_goodbyes(Timeout timeout) const {
   const Deadline deadline = Clock::now() + timeout;
-  while (impl_->joined() > remaining && Clock::now() < deadline)
+  while (impl_->joined() > 0 && Clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return impl_->joined() <= remaining;
+  return impl_->joined() == 0;
 }
 
 }  // namespace ringlet::comm

@@ -30,8 +30,8 @@ class TcpStoreServer {
   ~TcpStoreServer();
 
   int port() const;
-  /// Whether all clients but `remaining` have said goodbye or have ended; waits at most `timeout`.
-  bool wait_for_goodbyes(Timeout timeout, int remaining = 0) const;
+  /// Whether all clients have said goodbye or have ended; waits at most `timeout`.
+  bool wait_for_goodbyes(Timeout timeout) const;
 
  private:
   class Impl;

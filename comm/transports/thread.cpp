@@ -1,6 +1,6 @@
-// Ranks as threads of one process: a peer's bytes are read in place. On a device only events order
-// the ranks' streams. A message carries an event after which its bytes are valid, a channel one
-// after which they have been read. The bytes of another device are fetched first.
+// Ranks as threads of one process: the board, and what tensors on GPUs need beside it. On a device
+// only events order the ranks' streams. A message carries an event after which its bytes are valid,
+// a channel one after which they have been read. The bytes of another device are fetched first.
 #include <array>
 #include <map>
 #include <optional>
@@ -38,7 +38,7 @@ class ThreadTransport final : public BoardTransport {
                        ", rank ", member().rank, "'s on ", device, ", and ", name(call().algorithm),
                        " is for ranks that share a GPU: choose ring or direct"));
     if (ready) ready->make_wait(device);
-    const std::byte* bytes = theirs.address + receive.offset;
+    const std::byte* bytes = BoardTransport::view(receive, theirs, ready, place);
     return theirs.device == device || !ready ? bytes
                                              : fetched(bytes, theirs.device, receive.nbytes, place);
   }
