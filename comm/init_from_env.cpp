@@ -22,17 +22,16 @@ class Session {
     const Token token = Token::from_environment();
     const std::string& host = environment.master_addr;
     if (environment.rank == 0 && !environment.store_in_launcher)
-      server_ = std::make_unique<TcpStoreServer>(
-          TcpStoreServerOptions{.host = host, .port = environment.port, .token = token});
+      server_ = serve_tcp_store({.host = host, .port = environment.port, .token = token});
     // Under `ringlet run` each attempt has a separate scope, without the keys of earlier attempts.
-    store_ = std::make_unique<TcpStore>(TcpStoreOptions{
-        .host = host,
-        .port = environment.port,
-        .token = token,
-        .scope =
-            environment.store_in_launcher ? str("attempt ", environment.restart_count) : "world",
-        .name = str("rank ", environment.rank),
-        .timeout = timeout});
+    store_ = join_tcp_store({.host = host,
+                             .port = environment.port,
+                             .token = token,
+                             .scope = environment.store_in_launcher
+                                          ? str("attempt ", environment.restart_count)
+                                          : "world",
+                             .name = str("rank ", environment.rank),
+                             .timeout = timeout});
     record_joined(*store_, environment.rank);
   }
 

@@ -42,23 +42,26 @@ Socket open_listener(const TcpStoreServerOptions& options) {
   return listen_at(as_given ? host : "", port);
 }
 
-}  // namespace
-
-class TcpStoreServer::Impl {
+class Server final : public TcpStoreServer {
  public:
-  explicit Impl(const TcpStoreServerOptions& options)
+  explicit Server(const TcpStoreServerOptions& options)
       : token_(options.token), wakeup_(make_wakeup()), listener_(open_listener(options)) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { serve(); });
   }
-  ~Impl() {
+  ~Server() override {
     stop_ = true;
     wake(wakeup_);
     thread_.join();
   }
 
-  int port() const { return local_port(listener_); }
-  int joined() const { return joined_; }
+  int port() const override { return local_port(listener_); }
+  bool wait_for_goodbyes(Timeout timeout) const override {
+    const Deadline deadline = Clock::now() + timeout;
+    while (joined_ > 0 && Clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return joined_ == 0;
+  }
 
  private:
   /// Runs on the only thread that uses the sockets.
@@ -278,15 +281,10 @@ class TcpStoreServer::Impl {
   std::thread thread_;
 };
 
-TcpStoreServer::TcpStoreServer(const TcpStoreServerOptions& options)
-    : impl_(std::make_unique<Impl>(options)) {}
-TcpStoreServer::~TcpStoreServer() = default;
-int TcpStoreServer::port() const { return impl_->port(); }
-bool TcpStoreServer::wait_for_goodbyes(Timeout timeout) const {
-  const Deadline deadline = Clock::now() + timeout;
-  while (impl_->joined() > 0 && Clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return impl_->joined() == 0;
+}  // namespace
+
+std::unique_ptr<TcpStoreServer> serve_tcp_store(const TcpStoreServerOptions& options) {
+  return std::make_unique<Server>(options);
 }
 
 }  // namespace ringlet::comm

@@ -22,20 +22,16 @@ struct TcpStoreServerOptions {
   Token token = {};
 };
 
+/// Its destructor tells all clients that it ends in order, so that they raise no alarm.
 class TcpStoreServer {
  public:
-  /// InputError if it cannot listen, or would listen beyond loopback without a token.
-  explicit TcpStoreServer(const TcpStoreServerOptions& options);
-  /// Tells all clients that it ends in order, so that they raise no alarm.
-  ~TcpStoreServer();
-
-  int port() const;
+  virtual ~TcpStoreServer() = default;
+  virtual int port() const = 0;
   /// Whether all clients have said goodbye or have ended; waits at most `timeout`.
-  bool wait_for_goodbyes(Timeout timeout) const;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  virtual bool wait_for_goodbyes(Timeout timeout) const = 0;
 };
+
+/// InputError if it cannot listen, or would listen beyond loopback without a token.
+std::unique_ptr<TcpStoreServer> serve_tcp_store(const TcpStoreServerOptions& options);
 
 }  // namespace ringlet::comm

@@ -31,14 +31,13 @@ struct World {
 World world_over(const std::string& kind) {
   World world;
   const Token token = Token::random();
-  if (kind == "tcp")
-    world.server = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
+  if (kind == "tcp") world.server = serve_tcp_store({.token = token});
   const auto memory = make_memory_store();
   for (int rank = 0; rank < 3; ++rank) {
     if (kind == "memory") world.ranks.push_back(memory);
     if (kind == "tcp")
-      world.ranks.push_back(std::make_shared<TcpStore>(TcpStoreOptions{
-          .port = world.server->port(), .token = token, .name = str("rank ", rank)}));
+      world.ranks.push_back(join_tcp_store(
+          {.port = world.server->port(), .token = token, .name = str("rank ", rank)}));
   }
   return world;
 }

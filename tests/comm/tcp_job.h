@@ -18,8 +18,7 @@ using Clock = std::chrono::steady_clock;
 /// A server and the parameters of its clients.
 struct Job {
   Token token = Token::random();
-  std::unique_ptr<TcpStoreServer> server =
-      std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
+  std::unique_ptr<TcpStoreServer> server = serve_tcp_store({.token = token});
 
   TcpStoreOptions options(const std::string& name, const std::string& scope = "world") const {
     return {.port = server->port(),
