@@ -24,7 +24,6 @@
 #include "ringlet/autograd/leaf_recorder.h"
 #include "ringlet/autograd/node.h"
 #include "ringlet/autograd/variable.h"
-#include "ringlet/comm/alarm.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/launch.h"

@@ -123,7 +123,7 @@ void GroupState::run(Collective& collective) {
 }
 
 void GroupState::abandon(Collective& collective, const std::exception& error) {
-  if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
+  if (!member.store->raised()) member.store->raise(str("rank ", member.rank, ": ", error.what()));
   if (nccl) nccl->abandon();
   host->abandon();
   try {

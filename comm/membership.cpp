@@ -55,7 +55,7 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
     try {
       return store->get(key(what), slice);
     } catch (const Error& error) {
-      if (alarm->raised()) fail(alarm->cause(), "; rank ", rank, " was making the group ", id);
+      if (store->raised()) fail(store->cause(), "; rank ", rank, " was making the group ", id);
       if (Clock::now() >= deadline)
         fail("[group] ", id, ": ", waited(), " for ", meaning, " of ", size, " ranks");
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
@@ -78,17 +78,17 @@ void Membership::meet(const std::string& point, const std::string& meaning) cons
 }
 
 void Membership::check_alarm() const {
-  if (alarm->raised()) throw Error(alarm->cause());
+  if (store->raised()) throw Error(store->cause());
 }
 
 void Membership::end(const std::string& cause) const {
-  alarm->raise(cause);
-  throw Error(alarm->cause());
+  store->raise(cause);
+  throw Error(store->cause());
 }
 
 void Membership::end_late(const std::string& cause) const {
   const auto patience = Clock::now() + std::chrono::milliseconds(500);
-  while (!alarm->raised() && Clock::now() < patience)
+  while (!store->raised() && Clock::now() < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   end(cause);
 }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "ringlet/comm/alarm.h"
+#include "ringlet/comm/store.h"
 #include "ringlet/comm/transport.h"
 
 namespace ringlet::comm {
@@ -12,7 +12,6 @@ namespace ringlet::comm {
 /// A rank's parameters for joining a group.
 struct Membership {
   std::shared_ptr<Store> store;
-  std::shared_ptr<Alarm> alarm;
   int rank;
   int size;
   Timeout timeout;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -21,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 // Contiguous entries: lengths, key, value; the last of a key counts. Pages cost memory once used.
 struct Pages {
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
+  enum : std::uint32_t { quiet, writing, raised };
+  std::atomic<std::uint32_t> alarm{quiet};  // without the mutex: a stopped rank may hold that
+  char cause[4000 + 1] = {};                // written once, between `writing` and `raised`
   pthread_mutex_t mutex;
   std::size_t used = 0;  // advanced last, so that a killed writer leaves no partial entry
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
@@ -91,6 +95,23 @@ class MemoryStore final : public Store {
     sum += amount;
     std::memcpy(number.data(), &sum, sizeof(sum));
     return sum;
+  }
+
+  void raise(const std::string& cause) override {
+    std::uint32_t expected = Pages::quiet;
+    if (!pages_->alarm.compare_exchange_strong(expected, Pages::writing)) return;
+    cause.copy(pages_->cause, sizeof(pages_->cause) - 1);
+    pages_->alarm.store(Pages::raised);
+  }
+
+  bool raised() const override { return pages_->alarm.load() != Pages::quiet; }
+
+  std::string cause() const override {
+    if (!raised()) return "";
+    // The rank that raised it may have been killed while it wrote.
+    for (int i = 0; i < 1000 && pages_->alarm.load() != Pages::raised; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return pages_->alarm.load() == Pages::raised ? pages_->cause : "a rank ended";
   }
 
  private:

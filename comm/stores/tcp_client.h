@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "ringlet/comm/alarm.h"
 #include "ringlet/comm/store.h"
 #include "ringlet/comm/token.h"
 
@@ -31,9 +30,9 @@ struct TcpStoreOptions {
 /// server does, the alarm is raised here immediately. get() then throws its cause; all other calls
 /// do so once the server has ended or is silent. set() takes at most 4 KiB of key and 1 MiB of
 /// value. The destructor says goodbye; if an exception ends this rank, it raises the alarm first.
-class TcpStore : public Store, public Alarm {
+class TcpStore : public Store {
  public:
-  /// The name of the client that raised it; empty if the alarm came from a lost connection.
+  /// The name of the client that raised the alarm; empty if it came from a lost connection.
   virtual std::string culprit() const = 0;
 };
 

@@ -83,7 +83,7 @@ Views BoardTransport::exchange(std::span<const Transmission> sends,
     read_.push_back(receive.peer);
   }
   mine_.reading.store(1);
-  if (member_.alarm->raised()) {  // a failed peer waits for current readers, not for later ones
+  if (member_.store->raised()) {  // a failed peer waits for current readers, not for later ones
     mine_.reading.store(0);
     member_.check_alarm();
   }
@@ -152,7 +152,7 @@ void BoardTransport::wait(int peer, const Ready& ready) {
     mine_.asleep.store(1);
     const std::uint32_t seen = mine_.doorbell.load();
     const bool there = ready();
-    if (!there && !member_.alarm->raised()) board_->sleep(member_.rank, seen, kSlice);
+    if (!there && !member_.store->raised()) board_->sleep(member_.rank, seen, kSlice);
     mine_.asleep.store(0);
     if (there) return;
     check(peer, ready);

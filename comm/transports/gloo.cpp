@@ -22,7 +22,7 @@ class GlooTransport final : public Transport {
   explicit GlooTransport(const Membership& membership)
       : membership_(membership),
         progress_(membership_, "progress"),
-        watchdog_(membership.alarm, progress_),
+        watchdog_(membership.store, progress_),
         peers_(static_cast<std::size_t>(membership.size)),
         context_(connect_gloo(membership_)),
         engine_(make_gloo_engine(membership_, context_)) {}
@@ -80,7 +80,7 @@ class GlooTransport final : public Transport {
 
   void abandon() noexcept override {
     for (Peer& peer : peers_) peer = Peer();
-    if (!membership_.alarm->raised()) return;
+    if (!membership_.store->raised()) return;
     try {
       context_->closeConnections();
     } catch (const std::exception&) {

@@ -129,7 +129,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
 }
 
 void record_left(const Membership& membership) noexcept {
-  if (std::uncaught_exceptions() > 0 || membership.alarm->raised()) return;
+  if (std::uncaught_exceptions() > 0 || membership.store->raised()) return;
   try {
     membership.store->add(left_key(membership, membership.rank), 1);
   } catch (const std::exception&) {

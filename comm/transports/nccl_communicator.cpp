@@ -54,12 +54,12 @@ NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
 
 NcclCommunicator::~NcclCommunicator() {
   try {
-    if (!handle_ || membership_.alarm->raised() ||
+    if (!handle_ || membership_.store->raised() ||
         !is_taken(nccl().ncclCommFinalize(handle_.get())))
       return;
     const ncclResult_t finalized = outcome(membership_.timeout);
     if (finalized == ncclSuccess) handle_.destroy();
-    if (finalized == ncclInProgress && !membership_.alarm->raised())
+    if (finalized == ncclInProgress && !membership_.store->raised())
       report(str("ncclCommFinalize has not come to its end in ", seconds_of(membership_.timeout),
                  " s: aborted"));
   } catch (const std::exception&) {
@@ -110,7 +110,7 @@ ncclResult_t NcclCommunicator::outcome(Timeout patience) {
   const auto deadline = Clock::now() + patience;
   for (int asked = 0;; ++asked) {
     const ncclResult_t now = state();
-    if (now != ncclInProgress || membership_.alarm->raised() || Clock::now() > deadline) return now;
+    if (now != ncclInProgress || membership_.store->raised() || Clock::now() > deadline) return now;
     if (asked < kAskedAtOnce) {
       std::this_thread::yield();
     } else {
@@ -127,7 +127,7 @@ ncclResult_t NcclCommunicator::state() {
 }
 
 ncclComm_t NcclCommunicator::open_handle() const {
-  if (!handle_) throw Error(membership_.alarm->cause());
+  if (!handle_) throw Error(membership_.store->cause());
   return handle_.get();
 }
 

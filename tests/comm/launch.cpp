@@ -179,11 +179,10 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
   for (const TransportKind kind : transports()) {
     if (kind == TransportKind::nccl) continue;  // its ranks meet over one of the other transports
     const auto store = make_memory_store();
-    const auto alarm = make_alarm();
     std::promise<std::string> said;
     const std::shared_future<std::string> message = said.get_future().share();
     const auto rank_main = [&](int rank) {
-      const Membership member{store, alarm, rank, 3, std::chrono::seconds(1), "world"};
+      const Membership member{store, rank, 3, std::chrono::seconds(1), "world"};
       TransportKind chosen = kind;
       const auto transport = make_transport(chosen, member);
       const Tensor x = zeros({4});
@@ -214,9 +213,8 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
 
 TEST_CASE("a rank that failed while it read keeps no other one waiting") {
   const auto store = make_memory_store();
-  const auto alarm = make_alarm();
   const auto make = [&](int rank) {
-    return make_thread_transport({store, alarm, rank, 2, std::chrono::seconds(5), "world"});
+    return make_thread_transport({store, rank, 2, std::chrono::seconds(5), "world"});
   };
   auto making = std::async(std::launch::async, make, 1);
   const auto sender = make(0), reader = making.get();
@@ -234,16 +232,15 @@ TEST_CASE("a rank that failed while it read keeps no other one waiting") {
   reader->abandon();
   CHECK(time_to_abandon() < std::chrono::seconds(1));
   reader->begin(call, x);
-  alarm->raise("over");
+  store->raise("over");
   CHECK_THROWS_WITH_AS(reader->exchange({}, {&here, 1}, false), "over", Error);
   CHECK(time_to_abandon() < std::chrono::seconds(1));
 }
 
 TEST_CASE("a rank that never joins is named, too") {
   const auto store = make_memory_store();
-  CHECK_THROWS_WITH_AS(
-      Group(store, make_alarm(), 0, 2, {.timeout = std::chrono::milliseconds(150)}),
-      "[group] world: rank 0 waited 0.15 s for rank 1 of 2 ranks", Error);
+  CHECK_THROWS_WITH_AS(Group(store, 0, 2, {.timeout = std::chrono::milliseconds(150)}),
+                       "[group] world: rank 0 waited 0.15 s for rank 1 of 2 ranks", Error);
 }
 
 TEST_CASE("after a failure every later collective fails at once with the same cause") {

@@ -47,7 +47,7 @@ struct OneRank {
   }
 
   std::uint64_t sequence = 0;
-  Membership member{make_memory_store(), make_alarm(), 0, 1, std::chrono::seconds(60), "one"};
+  Membership member{make_memory_store(), 0, 1, std::chrono::seconds(60), "one"};
   std::unique_ptr<Transport> host = make_thread_transport(member);
   std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host, TransportKind::thread);
 };
@@ -64,7 +64,7 @@ TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is 
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x});
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  CHECK_FALSE(rank.member.alarm->raised());
+  CHECK_FALSE(rank.member.store->raised());
 }
 
 TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
@@ -88,5 +88,5 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   rank.exchange(x, false);  // also uncaptured between replays
   graph->replay();
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  CHECK_FALSE(rank.member.alarm->raised());
+  CHECK_FALSE(rank.member.store->raised());
 }

@@ -126,4 +126,32 @@ TEST_CASE("memory store: what one process sets, adds or had set before it was ki
                        "[store] no room for 'big'", Error);
 }
 
+TEST_CASE("memory store: the first cause of an alarm counts, from any rank") {
+  const auto store = make_memory_store();
+  CHECK(!store->raised());
+  CHECK(store->cause().empty());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&, i] { store->raise(std::to_string(i)); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(store->raised());
+  const std::string cause = store->cause();
+  CHECK(cause.size() == 1);
+  store->raise("later");
+  CHECK(store->cause() == cause);
+}
+
+TEST_CASE("memory store: an alarm is heard by parent and child; long causes are cut") {
+  const auto store = make_memory_store();
+  const pid_t child = fork();
+  if (child == 0) {
+    store->raise("from the child" + std::string(5000, '.'));
+    _exit(0);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(store->raised());
+  CHECK(store->cause().starts_with("from the child"));
+  CHECK(store->cause().size() == 4000);
+}
+
 TEST_SUITE_END();

@@ -30,10 +30,10 @@ struct Job {
 };
 
 /// Waits until the alarm is raised; returns the time.
-inline Clock::duration time_to_alarm(const Alarm& alarm,
+inline Clock::duration time_to_alarm(const Store& store,
                                      Clock::duration limit = std::chrono::seconds(10)) {
   const auto begin = Clock::now();
-  while (!alarm.raised() && Clock::now() - begin < limit)
+  while (!store.raised() && Clock::now() - begin < limit)
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   return Clock::now() - begin;
 }

@@ -39,7 +39,7 @@ double rendezvous(int port, const Token& token, int round) {
                                                             .scope = str("round ", round),
                                                             .name = str("rank ", rank),
                                                             .timeout = 20s});
-    const Group group(store, store, rank, 3, {.timeout = 20s});
+    const Group group(store, rank, 3, {.timeout = 20s});
     group.barrier();
     ++done;
   };
