@@ -144,34 +144,26 @@ class Server final : public TcpStoreServer {
       Socket socket = accept_from(listener_);
       // A connection waits for the first one; accept() needs a descriptor even if none does.
       const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-      if (!socket && exhausted && i == 0) make_room();
+      if (!socket && exhausted && i == 0 && !close_oldest(/*greeted=*/false, 0))
+        accept_again_ = Clock::now() + kExhausted;
       if (!socket) break;
       clients_.push_back({std::move(socket), Clock::now() + kHandshake});
       serve(clients_.back(), POLLIN);  // a rank's hello has mostly arrived already
     }
-    for (const bool greeted : {false, true}) close_surplus(greeted, kMostUnauthenticated);
+    for (const bool greeted : {false, true})
+      while (close_oldest(greeted, kMostUnauthenticated)) continue;
   }
 
-  /// Closes the oldest client without a hello or, if there is none, accepts no client for a while.
-  void make_room() {
-    const auto oldest = std::find_if(clients_.begin(), clients_.end(), [](const auto& client) {
-      return !client.gone && !client.authenticated && client.nonces.empty();
-    });
-    if (oldest == clients_.end())
-      accept_again_ = Clock::now() + kExhausted;
-    else
-      oldest->gone = true;
-  }
-
-  /// Closes the oldest of more than `most` unauthenticated clients. Those with a valid hello, if
-  /// perhaps a recorded one, are counted separately: the others cannot crowd them out.
-  void close_surplus(bool greeted, std::ptrdiff_t most) {
+  /// Closes the oldest of more than `most` unauthenticated clients; false if there are no more.
+  /// Those with a valid hello, if perhaps a recorded one, are counted separately: the others cannot
+  /// crowd them out.
+  bool close_oldest(bool greeted, std::ptrdiff_t most) {
     const auto counts = [&](const StoreClient& client) {
       return !client.gone && !client.authenticated && client.nonces.empty() != greeted;
     };
-    std::ptrdiff_t surplus = std::count_if(clients_.begin(), clients_.end(), counts) - most;
-    for (StoreClient& client : clients_)
-      if (surplus > 0 && counts(client)) client.gone = surplus-- > 0;
+    if (std::ranges::count_if(clients_, counts) <= most) return false;
+    std::ranges::find_if(clients_, counts)->gone = true;
+    return true;
   }
 
   /// Handles a hello or a proof. A wrong one is refused as soon as it is seen to be wrong.

@@ -31,7 +31,9 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 Mapping::Mapping(int process, int fd, bool writable) {
   const std::string path = str("/proc/", process, "/fd/", fd);
-  const Socket own(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  // A process may be denied its own descriptors in /proc (prctl(2), PR_SET_DUMPABLE).
+  const Socket own(process == getpid() ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+                                       : open(path.c_str(), O_RDWR | O_CLOEXEC));
   RINGLET_CHECK(own, "[shm] cannot open ", path, " of another rank: ", std::strerror(errno));
   struct stat status {};
   if (fstat(own.fd(), &status) == 0) nbytes_ = static_cast<std::size_t>(status.st_size);

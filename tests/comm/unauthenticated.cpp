@@ -150,7 +150,7 @@ TEST_CASE("a connection without the token gets no byte") {
     CHECK_EQ(received.bytes, "");
     CHECK(Clock::now() - begin < 250ms);
   }
-  // Those that have sent nothing wrong yet are closed by the deadline.
+  // Connections that have sent nothing wrong yet are closed by the deadline.
   for (const Socket* early : {&silent, &half}) {
     const Received received = listen_to(*early, 10s);
     const auto took = Clock::now() - opened;
