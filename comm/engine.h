@@ -13,6 +13,7 @@
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/comm/transport.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
@@ -41,7 +42,11 @@ struct Collective {
   std::exception_ptr error = {};  // valid when done
 
   /// Releases its tensors, in the order of the current stream.
-  void release();
+  void release() {
+    buffer = own = {};
+    before = after = nullptr;
+    tensors.clear();
+  }
 };
 
 /// Executes collectives, one at a time.
@@ -63,6 +68,8 @@ std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, in
                                               Timeout timeout);
 
 /// On a device: in stream order. On a CPU: in this thread, done when it returns.
-void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes);
+inline void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {
+  if (nbytes > 0) backend(device.type).copy(to, device, from, device, nbytes);
+}
 
 }  // namespace ringlet::comm

@@ -1,7 +1,6 @@
 // A schedule over a transport. A buffer is cut into pieces; long pieces are cut into segments,
 // which run through the schedule separately.
 #include <algorithm>
-#include <cstring>
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/core/ops/combine.h"
@@ -110,23 +109,8 @@ class ScheduleEngine final : public Engine {
 
 }  // namespace
 
-void Collective::release() {
-  buffer = own = {};
-  before = after = nullptr;
-  tensors.clear();
-}
-
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size) {
   return std::make_unique<ScheduleEngine>(transport, rank, size);
-}
-
-void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {
-  if (nbytes == 0) return;
-  if (device.type == DeviceType::cpu) {
-    std::memcpy(to, from, nbytes);
-  } else {
-    backend(device.type).copy(to, device, from, device, nbytes);
-  }
 }
 
 }  // namespace ringlet::comm

@@ -1,6 +1,7 @@
 // The store of ranks that are threads of one process or forked from it: shared memory, allocated as
 // it is used. It is freed when the last of them ends, for any reason.
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +11,6 @@
 #include <span>
 #include <thread>
 
-#include "ringlet/comm/host.h"
 #include "ringlet/comm/store.h"
 #include "ringlet/core/base/error.h"
 
@@ -34,6 +34,14 @@ struct Entry {
   std::uint32_t key;
   std::uint32_t value;
 };
+
+// Zeroed, and shared with children that this process forks later.
+std::shared_ptr<Pages> share_pages() {
+  void* shared = mmap(nullptr, Pages::kBytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  RINGLET_CHECK(shared != MAP_FAILED, "[store] no shared memory: ", std::strerror(errno));
+  return {new (shared) Pages, [](Pages* pages) { munmap(pages, Pages::kBytes); }};
+}
 
 class SharedLock {
  public:
@@ -141,8 +149,7 @@ class MemoryStore final : public Store {
     pages_->used += nbytes;
   }
 
-  const std::shared_ptr<void> memory_ = shared_memory(Pages::kBytes);
-  Pages* const pages_ = new (memory_.get()) Pages;
+  const std::shared_ptr<Pages> pages_ = share_pages();
 };
 
 }  // namespace
