@@ -13,6 +13,7 @@
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/schedule.h"
 #include "ringlet/comm/transport.h"
+#include "ringlet/core/device/backend.h"
 #include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
@@ -41,18 +42,21 @@ struct Collective {
   std::exception_ptr error = {};  // valid when done
 
   /// Releases its tensors, in the order of the current stream.
-  void release();
+  void release() {
+    buffer = own = {};
+    before = after = nullptr;
+    tensors.clear();
+  }
 };
 
 /// Executes collectives, one at a time.
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// Executes part 0, 1, … of a collective on the current stream; false after the last one. A part
-  /// waits only for earlier parts of its peers, so that one thread can execute all ranks. After the
-  /// last, on a CPU, the result is there and no peer reads the buffer; on a device all of this is
-  /// enqueued. Throws Error for an op that the engine lacks.
-  virtual bool execute(const Collective& collective, std::int64_t part) = 0;
+  /// Executes this rank's part of a collective on the current stream. On its return, on a CPU, the
+  /// result is there and no peer reads the buffer; on a device all of this is enqueued. Throws
+  /// Error for an op that the engine lacks.
+  virtual void execute(const Collective& collective) = 0;
 };
 
 /// The steps of the collective's schedule, for each of its segments.
@@ -64,6 +68,8 @@ std::unique_ptr<Engine> make_in_kernel_engine(Transport& transport, int rank, in
                                               Timeout timeout);
 
 /// On a device: in stream order. On a CPU: in this thread, done when it returns.
-void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes);
+inline void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {
+  if (nbytes > 0) backend(device.type).copy(to, device, from, device, nbytes);
+}
 
 }  // namespace ringlet::comm

@@ -1,11 +1,11 @@
 #include "ringlet/comm/environment.h"
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 
 #include "ringlet/comm/host.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 
 namespace ringlet::comm {
@@ -18,12 +18,10 @@ constexpr long kLastPort = 65535;
 std::optional<int> number(const char* name, long least, long most) {
   const std::optional<std::string> value = environment_variable(name);
   if (!value) return std::nullopt;
-  long parsed = 0;
-  const char* end = value->data() + value->size();
-  const auto [stop, error] = std::from_chars(value->data(), end, parsed);
-  if (error != std::errc() || stop != end || parsed < least || parsed > most)
+  const auto parsed = parse_number<long>(*value);
+  if (!parsed || *parsed < least || *parsed > most)
     fail_input(name, '=', shown(*value), ": expected a number from ", least, " to ", most);
-  return static_cast<int>(parsed);
+  return static_cast<int>(*parsed);
 }
 
 /// The names of one launcher's variables.

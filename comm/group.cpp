@@ -61,27 +61,26 @@ std::int64_t GroupState::segments(Device device, std::int64_t longest_bytes) con
   return std::max<std::int64_t>(1, (longest_bytes + most - 1) / most);
 }
 
-Group::Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,
-             GroupOptions options, const std::string& id) {
+Group::Group(std::shared_ptr<Store> store, int rank, int size, GroupOptions options,
+             const std::string& id) {
   RINGLET_CHECK(0 <= rank && rank < size, "[group] rank ", rank, " of ", size);
   RINGLET_CHECK(options.segment_bytes >= 0, "[group] segments of ", options.segment_bytes,
                 " bytes");
-  state_ = std::make_shared<GroupState>(Membership{std::move(store), std::move(alarm), rank, size,
-                                                   options.timeout, id, options.on_note},
-                                        options);
+  state_ = std::make_shared<GroupState>(
+      Membership{std::move(store), rank, size, options.timeout, id, options.on_note}, options);
 }
 
 // All worlds of one are the same.
 Group::Group() {
   static const auto alone = std::make_shared<GroupState>(
-      Membership{make_memory_store(), make_alarm(), 0, 1, {}, "world"}, GroupOptions());
+      Membership{make_memory_store(), 0, 1, {}, "world"}, GroupOptions());
   state_ = alone;
 }
 
 int Group::rank() const { return state_->member.rank; }
 int Group::size() const { return state_->member.size; }
 const GroupOptions& Group::options() const { return state_->options; }
-const std::shared_ptr<Alarm>& Group::alarm() const { return state_->member.alarm; }
+Store& Group::store() const { return *state_->member.store; }
 
 TransportKind Group::transport(Device device) const {
   return state_->uses_nccl(device) ? TransportKind::nccl : state_->host_kind;
@@ -112,7 +111,7 @@ Group Group::subgroup(const std::vector<int>& ranks, GroupOptions options) const
   const int index = ++state_->subgroups;
   const auto found = std::find(ranks.begin(), ranks.end(), rank());
   if (found == ranks.end() || ranks.size() == 1) return {};
-  return Group(state_->member.store, state_->member.alarm, static_cast<int>(found - ranks.begin()),
+  return Group(state_->member.store, static_cast<int>(found - ranks.begin()),
                static_cast<int>(ranks.size()), options,
                str(state_->member.id, "/", index, ":", text));
 }

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "ringlet/comm/alarm.h"
 #include "ringlet/comm/types.h"
 #include "ringlet/core/tensor/tensor.h"
 
@@ -37,8 +36,8 @@ class Group {
  public:
   Group();  // a world of one
   /// All ranks call it with the same store, size and options; `id` separates groups in one store.
-  Group(std::shared_ptr<Store> store, std::shared_ptr<Alarm> alarm, int rank, int size,
-        GroupOptions options = {}, const std::string& id = "world");
+  Group(std::shared_ptr<Store> store, int rank, int size, GroupOptions options = {},
+        const std::string& id = "world");
 
   int rank() const;
   int size() const;
@@ -79,10 +78,9 @@ class Group {
   /// The same with separate options.
   Group subgroup(const std::vector<int>& ranks, GroupOptions options) const;
 
-  const std::shared_ptr<Alarm>& alarm() const;
+  Store& store() const;
 
  private:
-  friend class Together;
   std::shared_ptr<GroupState> state_;
 };
 

@@ -23,8 +23,8 @@ void check_pieces(Op op, const Pieces& pieces, const Tensor& whole, const Tensor
   RINGLET_CHECK_EQ(part.dtype(), whole.dtype(), "[", name(op), "] dtypes");
 }
 
-void copy_bytes(std::byte* to, const Tensor& from) {
-  if (to != from.bytes()) comm::copy_bytes(from.device(), to, from.bytes(), from.nbytes());
+void copy_to(std::byte* to, const Tensor& from) {
+  if (to != from.bytes()) copy_bytes(from.device(), to, from.bytes(), from.nbytes());
 }
 
 }  // namespace
@@ -68,8 +68,8 @@ Work Group::reduce_scatter(Tensor output, Tensor input, const Pieces& pieces, Re
   check_pieces(Op::reduce_scatter, pieces, input, output, rank(), size());
   if (size() == 1) {
     const Tensor flat = input.view({-1});
-    copy_bytes(output.mutable_bytes(),
-               flat.slice(pieces[0].offset, pieces[0].offset + pieces[0].count));
+    copy_to(output.mutable_bytes(),
+            flat.slice(pieces[0].offset, pieces[0].offset + pieces[0].count));
     return {};
   }
   output.mutable_bytes();
@@ -85,7 +85,7 @@ Work Group::all_gather(Tensor output, Tensor input, const Pieces& pieces) const 
   check_pieces(Op::all_gather, pieces, output, input, rank(), size());
   const auto offset = static_cast<std::size_t>(pieces[static_cast<std::size_t>(rank())].offset);
   const auto place_mine = [output, input, offset] {
-    copy_bytes(announced_bytes(output) + offset * itemsize(output.dtype()), input);
+    copy_to(announced_bytes(output) + offset * itemsize(output.dtype()), input);
   };
   if (size() == 1) {
     output.mutable_bytes();

@@ -46,21 +46,16 @@ std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces
 std::shared_ptr<Collective> GroupState::start(std::shared_ptr<Collective> collective) {
   const Device device = collective->buffer.device();
   collective->captured = is_capturing();
-  RINGLET_CHECK(gathered || !collective->captured || uses_nccl(device), "[",
-                name(collective->call.op),
-                "] ranks in threads of their own cannot be captured, together() they can");
+  RINGLET_CHECK(!collective->captured || uses_nccl(device), "[", name(collective->call.op),
+                "] only collectives over nccl can be captured");
   const std::lock_guard lock(calls);
-  if (collective->captured && !gathered) {
+  if (collective->captured) {
     check_ready_for_capture(*collective);
     order_replays(device);
   }
   enter(*collective);
-  if (gathered) {
-    gathered->push_back(std::move(collective));
-    return nullptr;
-  }
   if (collective->captured) {  // enqueued by the thread that captures
-    run(collective);
+    run(*collective);
     collective->done = true;
   } else {
     queue->push(collective);
@@ -79,7 +74,6 @@ std::shared_ptr<Collective> GroupState::reduce(std::shared_ptr<Collective> colle
 }
 
 void GroupState::run_now(std::shared_ptr<Collective> collective) {
-  RINGLET_CHECK(!gathered, "[", name(collective->call.op), "] waits, which together() cannot");
   {
     const std::lock_guard lock(calls);
     enter(*collective);
@@ -110,44 +104,26 @@ void GroupState::enter(Collective& collective) {
     if (tensor) tensor.storage()->use_until(stream.id, collective.end);
 }
 
-void run(std::span<const std::shared_ptr<Collective>> ranks, DeviceClock* clock) {
-  for (const auto& rank : ranks) {
-    const StreamGuard on(*rank->stream);
-    rank->begin->make_wait();
-    if (rank->before) rank->before();
-  }
-  const DeviceClock::Scope taken(clock, ranks[0]->end->device());
-  bool more = true;
-  for (std::int64_t part = 0; more; ++part)
-    for (const auto& rank : ranks) {
-      const StreamGuard on(*rank->stream);
-      more = rank->engine->execute(*rank, part);
-    }
-  for (const auto& rank : ranks) {
-    const StreamGuard on(*rank->stream);
-    if (rank->after) rank->after();
-    rank->end->record();
-  }
-}
-
-void GroupState::run(const std::shared_ptr<Collective>& collective) {
-  const StreamGuard on(*collective->stream);
+void GroupState::run(Collective& collective) {
+  const StreamGuard on(*collective.stream);
   try {
-    comm::run({&collective, 1}, collective->captured ? nullptr : running.get());
+    collective.begin->make_wait();
+    if (collective.before) collective.before();
+    const DeviceClock::Scope taken(collective.captured ? nullptr : running.get(),
+                                   collective.end->device());
+    collective.engine->execute(collective);
+    if (collective.after) collective.after();
+    collective.end->record();
   } catch (const std::exception& error) {
-    abandon(*collective, error);
+    abandon(collective, error);
     if (!dynamic_cast<const Error*>(&error) || dynamic_cast<const InputError*>(&error)) throw;
-    throw Error(with_collective(error.what(), member.rank, collective->call));
+    throw Error(with_collective(error.what(), member.rank, collective.call));
   }
-  if (!collective->captured) collective->release();
-}
-
-void GroupState::raise(const std::exception& error) {
-  if (!member.alarm->raised()) member.alarm->raise(str("rank ", member.rank, ": ", error.what()));
+  if (!collective.captured) collective.release();
 }
 
 void GroupState::abandon(Collective& collective, const std::exception& error) {
-  raise(error);
+  if (!member.store->raised()) member.store->raise(str("rank ", member.rank, ": ", error.what()));
   if (nccl) nccl->abandon();
   host->abandon();
   try {

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "ringlet/comm/engine.h"
@@ -25,10 +24,6 @@ struct GroupStream {
   Stream stream;
   std::shared_ptr<Event> end;
 };
-
-/// Executes a collective: one rank's part or, part by part, those of all ranks of this process.
-/// `clock` measures it on the current stream, unless null.
-void run(std::span<const std::shared_ptr<Collective>> ranks, DeviceClock* clock = nullptr);
 
 void check_tensor(Op op, const Tensor& tensor);
 void check_reduction(Op op, ReduceOp reduce, DType dtype);
@@ -55,7 +50,6 @@ struct GroupState {
   /// Without `pieces`: even ones, as many as the schedule names.
   std::shared_ptr<Collective> plan(Op op, const Tensor& buffer, Pieces pieces = {},
                                    ReduceOp reduce = ReduceOp::sum, int root = 0) const;
-  /// Null in together(), which runs it later.
   std::shared_ptr<Collective> start(std::shared_ptr<Collective> collective);
   /// Starts a reduction; sums of bf16 and f16 in f32 if partial sums would be rounded.
   std::shared_ptr<Collective> reduce(std::shared_ptr<Collective> collective);
@@ -63,10 +57,9 @@ struct GroupState {
   void run_now(std::shared_ptr<Collective> collective);
 
   void enter(Collective& collective);
-  void run(const std::shared_ptr<Collective>& collective);
+  void run(Collective& collective);
   /// Ends a failed collective: its tensors are released after the work that it has enqueued.
   void abandon(Collective& collective, const std::exception& error);
-  void raise(const std::exception& error);
   std::shared_ptr<Collective> all_reduce_wide(const Collective& narrow);
   std::shared_ptr<Collective> reduce_scatter_wide(const Collective& narrow);
 
@@ -89,10 +82,9 @@ struct GroupState {
   std::uint64_t sequence = 0;
   std::uint64_t bytes_sent = 0;
   int subgroups = 0;
-  std::vector<std::shared_ptr<Collective>>* gathered = nullptr;  // set by together()
   bool replays_in_line = false;  // whether the graph being captured has one
   std::shared_ptr<Queue> queue =
-      std::make_shared<Queue>([this](const std::shared_ptr<Collective>& next) { run(next); });
+      std::make_shared<Queue>([this](Collective& collective) { run(collective); });
 };
 
 }  // namespace ringlet::comm

@@ -1,15 +1,10 @@
 #include "ringlet/comm/host.h"
 
 #include <sched.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-
-#include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
 
@@ -33,13 +28,6 @@ std::vector<int> affinity() {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &set)) processors.push_back(cpu);
   return processors;
-}
-
-std::shared_ptr<void> shared_memory(std::size_t nbytes) {
-  void* shared = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  RINGLET_CHECK(shared != MAP_FAILED, "[host] no shared memory: ", std::strerror(errno));
-  return {shared, [nbytes](void* memory) { munmap(memory, nbytes); }};
 }
 
 std::optional<std::string> environment_variable(const char* name) {

@@ -1,8 +1,6 @@
 // The host of this process, its processors and its environment.
 #pragma once
 
-#include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,8 +13,6 @@ std::string host_name();
 std::string boot_id();
 /// The processors that this process may use, ascending; empty if the system does not report them.
 std::vector<int> affinity();
-/// Zeroed memory that this process shares with children that it forks later.
-std::shared_ptr<void> shared_memory(std::size_t nbytes);
 /// The variable's value; nothing if it is unset or empty.
 std::optional<std::string> environment_variable(const char* name);
 

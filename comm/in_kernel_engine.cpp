@@ -13,31 +13,22 @@ class InKernelEngine final : public Engine {
   InKernelEngine(Transport& transport, int rank, int size, Timeout timeout)
       : transport_(transport), rank_(rank), size_(size), timeout_(timeout) {}
 
-  bool execute(const Collective& collective, std::int64_t part) override {
-    if (part == 0) show_buffer(collective);
-    if (part == 1 && rank_ == 0) launch_for_all(collective);
-    if (part == 2) transport_.finish();
-    return part < 2;
+  // The views are the peers' memory itself, which they do not touch until finish().
+  void execute(const Collective& collective) override {
+    transport_.begin(collective.call, collective.buffer);
+    const std::size_t nbytes = collective.buffer.nbytes();
+    std::vector<Transmission> sends, receives;
+    if (rank_ != 0) sends.push_back({/*peer=*/0, 0, nbytes});
+    for (int peer = 1; rank_ == 0 && peer < size_; ++peer) receives.push_back({peer, 0, nbytes});
+    std::vector<void*> data{announced_bytes(collective.buffer)};
+    for (const std::byte* view : transport_.exchange(sends, receives, /*in_place=*/false))
+      data.push_back(const_cast<std::byte*>(view));
+    if (rank_ == 0 && nbytes > 0) reduce(collective, data);
+    transport_.release();
+    transport_.finish();
   }
 
  private:
-  void show_buffer(const Collective& collective) {
-    transport_.begin(collective.call, collective.buffer);
-    const Transmission whole[] = {{0, 0, collective.buffer.nbytes()}};
-    if (rank_ != 0) transport_.send(whole);
-  }
-
-  // The views are the peers' memory itself, which they do not touch until finish().
-  void launch_for_all(const Collective& collective) {
-    std::vector<Transmission> all;
-    for (int peer = 1; peer < size_; ++peer) all.push_back({peer, 0, collective.buffer.nbytes()});
-    std::vector<void*> data{announced_bytes(collective.buffer)};
-    for (const std::byte* view : transport_.receive(all, /*in_place=*/false))
-      data.push_back(const_cast<std::byte*>(view));
-    if (collective.buffer.numel() > 0) reduce(collective, data);
-    transport_.release();
-  }
-
   /// `data[r]` is the buffer of rank r.
   void reduce(const Collective& collective, std::span<void* const> data) {
     const Call& call = collective.call;

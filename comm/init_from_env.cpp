@@ -22,17 +22,16 @@ class Session {
     const Token token = Token::from_environment();
     const std::string& host = environment.master_addr;
     if (environment.rank == 0 && !environment.store_in_launcher)
-      server_ = std::make_unique<TcpStoreServer>(
-          TcpStoreServerOptions{.host = host, .port = environment.port, .token = token});
+      server_ = serve_tcp_store({.host = host, .port = environment.port, .token = token});
     // Under `ringlet run` each attempt has a separate scope, without the keys of earlier attempts.
-    store_ = std::make_unique<TcpStore>(TcpStoreOptions{
-        .host = host,
-        .port = environment.port,
-        .token = token,
-        .scope =
-            environment.store_in_launcher ? str("attempt ", environment.restart_count) : "world",
-        .name = str("rank ", environment.rank),
-        .timeout = timeout});
+    store_ = join_tcp_store({.host = host,
+                             .port = environment.port,
+                             .token = token,
+                             .scope = environment.store_in_launcher
+                                          ? str("attempt ", environment.restart_count)
+                                          : "world",
+                             .name = str("rank ", environment.rank),
+                             .timeout = timeout});
     record_joined(*store_, environment.rank);
   }
 
@@ -99,8 +98,7 @@ Group init_from_env(GroupOptions options) {
   // A transport finds the network that the hosts share by its route to this address.
   ::setenv("MASTER_ADDR", environment.master_addr.c_str(), 1);
   const auto session = std::make_shared<Session>(environment, options.timeout);
-  Group world(std::shared_ptr<Store>(session, session->store()),
-              std::shared_ptr<Alarm>(session, session->store()), environment.rank,
+  Group world(std::shared_ptr<Store>(session, session->store()), environment.rank,
               environment.world_size, options);
   share_processors(world);
   return world;
@@ -111,8 +109,8 @@ void run_from_env(const std::function<void(const Group&)>& rank_main, GroupOptio
   try {
     rank_main(world);
   } catch (const std::exception& error) {
-    if (world.size() > 1 && !world.alarm()->raised())
-      world.alarm()->raise(str("rank ", world.rank(), ": ", error.what()));
+    if (world.size() > 1 && !world.store().raised())
+      world.store().raise(str("rank ", world.rank(), ": ", error.what()));
     throw;
   }
 }

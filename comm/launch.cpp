@@ -29,7 +29,7 @@ void launch_threads(const Launch& launch) {
 
 bool Launch::run(int rank) const noexcept {
   try {
-    rank_main(Group(store, alarm, rank, size, options));
+    rank_main(Group(store, rank, size, options));
     return true;
   } catch (const InputError& error) {
     record(rank, error.what(), true);
@@ -45,8 +45,8 @@ void Launch::record(int rank, const char* what, bool is_input) const noexcept {
   try {
     // An alarm raised earlier is the cause of this rank's end, too.
     const std::string cause = str("rank ", rank, ": ", what);
-    alarm->raise(cause);
-    const std::string first = alarm->cause();  // perhaps cut
+    store->raise(cause);
+    const std::string first = store->cause();  // perhaps cut
     if (is_input && !first.empty() && cause.starts_with(first)) store->add(kBadInput, 1);
     if (store->add(kFailure, 1) == 1) store->set(kFailure, what);
   } catch (const Error&) {  // the store is full: the cause is enough
@@ -54,8 +54,8 @@ void Launch::record(int rank, const char* what, bool is_input) const noexcept {
 }
 
 void Launch::rethrow() const {
-  if (!alarm->raised()) return;
-  std::string message = alarm->cause();
+  if (!store->raised()) return;
+  std::string message = store->cause();
   bool is_input = false;
   try {
     is_input = store->add(kBadInput, 0) > 0;

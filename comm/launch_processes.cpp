@@ -91,10 +91,10 @@ class Children {
   void judge(int rank, int status) {
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
-      launch_.alarm->raise(
+      launch_.store->raise(
           str("rank ", rank, " was killed by signal ", signal, " (", strsignal(signal), ")"));
     } else if (WEXITSTATUS(status) != 0) {
-      launch_.alarm->raise(str("rank ", rank, " exited with code ", WEXITSTATUS(status)));
+      launch_.store->raise(str("rank ", rank, " exited with code ", WEXITSTATUS(status)));
     }
   }
 
@@ -114,7 +114,7 @@ void launch_processes(const Launch& launch, const std::function<int()>& signal) 
   while (!children.empty()) {
     children.wait_for_one(100);
     if (signal && sent == 0 && (sent = signal()) != 0) children.send(sent);
-    if (launch.alarm->raised()) deadline = std::min(deadline, Clock::now() + kGrace);
+    if (launch.store->raised()) deadline = std::min(deadline, Clock::now() + kGrace);
     if (Clock::now() > deadline) children.send(SIGKILL);
   }
 }

@@ -13,7 +13,6 @@ struct Launch {
   const std::function<void(const Group&)>& rank_main;
   int size;
   const GroupOptions& options;
-  std::shared_ptr<Alarm> alarm = make_alarm();
   std::shared_ptr<Store> store = make_memory_store();
 
   /// Runs a rank to its end; false after a failure.

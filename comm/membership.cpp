@@ -55,10 +55,9 @@ std::string Membership::get(const std::string& what, const std::string& meaning)
     try {
       return store->get(key(what), slice);
     } catch (const Error& error) {
-      if (alarm->raised()) fail(alarm->cause(), "; rank ", rank, " was making the group ", id);
+      if (store->raised()) fail(store->cause(), "; rank ", rank, " was making the group ", id);
       if (Clock::now() >= deadline)
-        fail("[group] ", id, ": rank ", rank, " waited ", seconds_of(timeout), " s for ", meaning,
-             " of ", size, " ranks");
+        fail("[group] ", id, ": ", waited(), " for ", meaning, " of ", size, " ranks");
       if (Clock::now() - asked < slice) throw;  // it failed for another reason
     }
   }
@@ -79,29 +78,33 @@ void Membership::meet(const std::string& point, const std::string& meaning) cons
 }
 
 void Membership::check_alarm() const {
-  if (alarm->raised()) throw Error(alarm->cause());
+  if (store->raised()) throw Error(store->cause());
 }
 
 void Membership::end(const std::string& cause) const {
-  alarm->raise(cause);
-  throw Error(alarm->cause());
+  store->raise(cause);
+  throw Error(store->cause());
 }
 
-void Membership::raise_late(const std::string& cause) const {
+void Membership::end_late(const std::string& cause) const {
   const auto patience = Clock::now() + std::chrono::milliseconds(500);
-  while (!alarm->raised() && Clock::now() < patience)
+  while (!store->raised() && Clock::now() < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  alarm->raise(cause);
+  end(cause);
 }
 
 void Membership::compare(int peer, const Call& theirs, const Call& mine) const {
   if (theirs != mine) end(describe_mismatch(peer, theirs, rank, mine));
 }
 
+std::string Membership::waited() const {
+  return str("rank ", rank, " waited ", seconds_of(timeout), " s");
+}
+
 void Membership::time_out(const Call& call, std::uint64_t step, int peer,
                           const std::vector<Progress>& of_ranks) const {
-  end(str(describe_step(call, step), ": rank ", rank, " waited ", seconds_of(timeout),
-          " s for rank ", peer, presence(call.sequence, of_ranks)));
+  end(str(describe_step(call, step), ": ", waited(), " for rank ", peer,
+          presence(call.sequence, of_ranks)));
 }
 
 std::unique_ptr<Transport> make_transport(TransportKind& kind, const Membership& membership) {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "ringlet/comm/alarm.h"
+#include "ringlet/comm/store.h"
 #include "ringlet/comm/transport.h"
 
 namespace ringlet::comm {
@@ -12,7 +12,6 @@ namespace ringlet::comm {
 /// A rank's parameters for joining a group.
 struct Membership {
   std::shared_ptr<Store> store;
-  std::shared_ptr<Alarm> alarm;
   int rank;
   int size;
   Timeout timeout;
@@ -33,11 +32,13 @@ struct Membership {
   void check_alarm() const;
   /// Raises the alarm, and throws its first cause.
   [[noreturn]] void end(const std::string& cause) const;
-  /// Raises the alarm unless it is raised within 0.5 s: the cause of a peer's end often arrives
-  /// just after its connection is lost.
-  void raise_late(const std::string& cause) const;
+  /// The same unless the alarm is raised within 0.5 s: the cause of a peer's end often arrives just
+  /// after its connection is lost.
+  [[noreturn]] void end_late(const std::string& cause) const;
   /// Ends the group unless the peer's call is this rank's.
   void compare(int peer, const Call& theirs, const Call& mine) const;
+  /// "rank 1 waited 5 s", the group's timeout.
+  std::string waited() const;
   /// Ends the group because a peer did not come to a step in time.
   [[noreturn]] void time_out(const Call& call, std::uint64_t step, int peer,
                              const std::vector<Progress>& of_ranks) const;

@@ -59,7 +59,7 @@ void Queue::run_next(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const auto start = Clock::now();
   try {
-    run_(next);
+    run_(*next);
   } catch (...) {
     next->error = std::current_exception();
   }

@@ -17,8 +17,7 @@ namespace ringlet::comm {
 class Queue {
  public:
   /// `run` executes a collective; the queue keeps what it throws.
-  explicit Queue(std::function<void(const std::shared_ptr<Collective>&)> run)
-      : run_(std::move(run)) {}
+  explicit Queue(std::function<void(Collective&)> run) : run_(std::move(run)) {}
   ~Queue() { drain(); }
 
   /// For a caller that waits next, `wakes` is false: the group's thread may sleep on.
@@ -43,7 +42,7 @@ class Queue {
   void run_all();
   bool wait_for_work(std::unique_lock<std::mutex>& lock);
 
-  std::function<void(const std::shared_ptr<Collective>&)> run_;
+  std::function<void(Collective&)> run_;
   mutable std::mutex mutex_;
   std::condition_variable work_;     // the thread waits for collectives
   std::condition_variable changed_;  // callers wait for the end of one

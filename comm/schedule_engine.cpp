@@ -1,7 +1,6 @@
 // A schedule over a transport. A buffer is cut into pieces; long pieces are cut into segments,
 // which run through the schedule separately.
 #include <algorithm>
-#include <cstring>
 
 #include "ringlet/comm/engine.h"
 #include "ringlet/core/ops/combine.h"
@@ -14,46 +13,35 @@ class ScheduleEngine final : public Engine {
   ScheduleEngine(Transport& transport, int rank, int size)
       : transport_(transport), rank_(rank), size_(size) {}
 
-  // Begin, then a send and a receive for each step of each segment, then finish.
-  bool execute(const Collective& collective, std::int64_t part) override {
+  // Some segments alternate step by step: the first ones run through the whole schedule, then the
+  // next ones.
+  void execute(const Collective& collective) override {
     now_ = &collective;
-    const auto steps = static_cast<std::int64_t>(collective.schedule.size());
-    const std::int64_t last = 2 * steps * collective.segments + 1;
-    if (part == 0) {
-      transport_.begin(collective.call, collective.buffer);
-    } else if (part == last) {
-      transport_.finish();
-    } else {
-      const Step& step = choose((part - 1) / 2, steps);
-      part % 2 == 1 ? transport_.send(transmissions(step.sends)) : receive(step);
-    }
-    return part < last;
+    transport_.begin(collective.call, collective.buffer);
+    const std::int64_t segments = collective.segments, at_once = transport_.segments_at_once();
+    for (std::int64_t first = 0; first < segments; first += at_once)
+      for (const Step& step : collective.schedule)
+        for (segment_ = first; segment_ < std::min(first + at_once, segments); ++segment_)
+          execute(step);
+    transport_.finish();
   }
 
  private:
-  // The i-th step of all segments together. Some segments alternate step by step: the first ones
-  // run through the whole schedule, then the next ones.
-  const Step& choose(std::int64_t i, std::int64_t steps) {
-    const std::int64_t at_once = transport_.segments_at_once();
-    const std::int64_t first = i / (at_once * steps) * at_once, rest = i - first * steps;
-    const std::int64_t alternate = std::min(at_once, now_->segments - first);
-    segment_ = first + rest % alternate;
-    return now_->schedule[static_cast<std::size_t>(rest / alternate)];
-  }
-
-  void receive(const Step& step) {
-    const auto receives = transmissions(step.receives);
-    const Views views = transport_.receive(receives, step.then == Then::copy);
-    if (step.then == Then::copy) copy(receives, views);
+  void execute(const Step& step) {
+    set_transmissions(sends_, step.sends);
+    set_transmissions(receives_, step.receives);
+    const Views views = transport_.exchange(sends_, receives_, step.then == Then::copy);
+    if (step.then == Then::copy) copy(views);
     if (step.then == Then::add) add(step.receives[0].piece, views[0]);
     if (step.then == Then::add_all) add_all(step.receives, views);
     transport_.release();
   }
 
-  void copy(std::span<const Transmission> receives, Views views) const {
+  void copy(Views views) const {
     for (std::size_t i = 0; i < views.size(); ++i) {
-      std::byte* to = announced_bytes(now_->buffer) + receives[i].offset;
-      if (views[i] != to) copy_bytes(now_->buffer.device(), to, views[i], receives[i].nbytes);
+      const auto& [peer, offset, nbytes] = receives_[i];
+      std::byte* to = announced_bytes(now_->buffer) + offset;
+      if (views[i] != to) copy_bytes(now_->buffer.device(), to, views[i], nbytes);
     }
   }
 
@@ -102,13 +90,12 @@ class ScheduleEngine final : public Engine {
   std::byte* in_buffer(const Piece& at) const {
     return announced_bytes(now_->buffer) + bytes(at.offset);
   }
-  std::span<const Transmission> transmissions(const std::vector<Transfer>& transfers) {
-    transmissions_.clear();
-    for (const Transfer& transfer : transfers) {
+  void set_transmissions(std::vector<Transmission>& to, const std::vector<Transfer>& from) const {
+    to.clear();
+    for (const Transfer& transfer : from) {
       const Piece at = segment(transfer.piece);
-      transmissions_.push_back({transfer.peer, bytes(at.offset), bytes(at.count)});
+      to.push_back({transfer.peer, bytes(at.offset), bytes(at.count)});
     }
-    return transmissions_;
   }
 
   Transport& transport_;
@@ -116,29 +103,14 @@ class ScheduleEngine final : public Engine {
   int size_;
   const Collective* now_ = nullptr;
   std::int64_t segment_ = 0;
-  std::vector<Transmission> transmissions_;
+  std::vector<Transmission> sends_, receives_;  // of the current step
   std::vector<const void*> sources_;
 };
 
 }  // namespace
 
-void Collective::release() {
-  buffer = own = {};
-  before = after = nullptr;
-  tensors.clear();
-}
-
 std::unique_ptr<Engine> make_schedule_engine(Transport& transport, int rank, int size) {
   return std::make_unique<ScheduleEngine>(transport, rank, size);
-}
-
-void copy_bytes(Device device, std::byte* to, const std::byte* from, std::size_t nbytes) {
-  if (nbytes == 0) return;
-  if (device.type == DeviceType::cpu) {
-    std::memcpy(to, from, nbytes);
-  } else {
-    backend(device.type).copy(to, device, from, device, nbytes);
-  }
 }
 
 }  // namespace ringlet::comm

@@ -4,6 +4,8 @@
 #include <iomanip>
 #include <sstream>
 
+#include "ringlet/core/base/error.h"
+
 namespace ringlet::comm {
 namespace {
 
@@ -23,23 +25,19 @@ std::string trace(const Collective& collective, int rank, int size) {
 
   const auto column = [&](const std::vector<Transfer>& transfers, std::size_t line,
                           const char* arrow) {
-    std::ostringstream cell;
-    if (line < transfers.size()) {
-      const auto& [peer, piece] = transfers[line];
-      const auto elements = collective.pieces[static_cast<std::size_t>(piece)].count;
-      cell << piece << arrow << peer << ", "
-           << static_cast<std::size_t>(elements) * itemsize(call.dtype) << " B";
-    }
-    std::string text = cell.str();
-    text.resize(std::max<std::size_t>(text.size(), 18), ' ');
-    return text;
+    if (line >= transfers.size()) return std::string();
+    const auto& [peer, piece] = transfers[line];
+    const auto elements = collective.pieces[static_cast<std::size_t>(piece)].count;
+    return str(piece, arrow, peer, ", ", static_cast<std::size_t>(elements) * itemsize(call.dtype),
+               " B");
   };
   for (std::size_t step = 0; step < collective.schedule.size(); ++step) {
     const auto& [sends, receives, then] = collective.schedule[step];
     for (std::size_t line = 0; line < std::max(sends.size(), receives.size()); ++line) {
       std::ostringstream row;
-      row << std::setw(6) << (line == 0 ? std::to_string(step) : "") << "  "
-          << column(sends, line, " -> ") << column(receives, line, " <- ");
+      row << std::setw(6) << (line == 0 ? std::to_string(step) : "") << "  " << std::left
+          << std::setw(18) << column(sends, line, " -> ") << std::setw(18)
+          << column(receives, line, " <- ");
       if (line == 0 && !receives.empty()) row << verb(then);
       std::string text = row.str();
       text.erase(text.find_last_not_of(' ') + 1);

@@ -28,32 +28,30 @@ class Engine;
 /// Where the bytes of a step's receives lie, in their order.
 using Views = std::span<const std::byte* const>;
 
-/// Runs one collective at a time, from one thread at a time: begin, steps (each send, receive,
-/// release), finish; abandon after an exception. The timeout or the alarm ends every wait, with an
-/// Error that gives the reason.
+/// Runs one collective at a time, from one thread at a time: begin, steps (each exchange, release),
+/// finish; abandon after an exception. The timeout or the alarm ends every wait, with an Error that
+/// gives the reason.
 class Transport {
  public:
   virtual ~Transport() = default;
 
   /// Starts a collective that sends from `buffer`.
   virtual void begin(const Call& call, const Tensor& buffer) = 0;
-  /// The first half of a step: starts its sends. The sent bytes must not be overwritten before
-  /// finish(), unless data received since proves that the peer has them, as in all our schedules.
-  virtual void send(std::span<const Transmission> sends) = 0;
-  /// The second half: waits for the receives. The views are valid until release(); work on them in
-  /// between is enqueued on the stream that is then current. With `in_place` they may be the places
-  /// themselves, already filled.
-  virtual Views receive(std::span<const Transmission> receives, bool in_place) = 0;
+  /// Starts a step's sends and waits for its receives. The sent bytes must not be overwritten
+  /// before finish(), unless data received since proves that the peer has them, as in all our
+  /// schedules. The views are valid until release(); work on them in between is enqueued on the
+  /// stream that is then current. With `in_place` they may be the places themselves, already
+  /// filled.
+  virtual Views exchange(std::span<const Transmission> sends,
+                         std::span<const Transmission> receives, bool in_place) = 0;
   /// Ends the step: the peers may overwrite what was received.
   virtual void release() = 0;
   /// How many segments alternate, step by step, so that one moves while another is added.
   virtual std::int64_t segments_at_once() const { return 1; }
   /// Waits until the peers have received all that was sent.
   virtual void finish() = 0;
-  /// After a failure: nothing reads the views any more. A thread of several ranks calls it on all
-  /// of them before the first abandon().
-  virtual void stop_reading() noexcept {}
-  /// Waits until no peer reads the buffer any more. Called after the group has failed.
+  /// Called after the group has failed: nothing here reads the views any more. Waits until no peer
+  /// reads the buffer any more.
   virtual void abandon() noexcept = 0;
 
   /// Whether a collective can be captured: the first one makes resources, which no capture may.

@@ -1,8 +1,8 @@
 // Finds the checkpoints of an output folder by their steps.
-#include <charconv>
 #include <map>
 #include <string>
 
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/io/atomic_folder.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/train/checkpoint.h"
@@ -16,11 +16,8 @@ constexpr std::string_view kPrefix = "checkpoint-";
 std::optional<std::int64_t> step_of(const std::filesystem::path& folder) {
   const std::string name = folder.filename().string();
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  std::int64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto result = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (result.ec != std::errc() || result.ptr != end || step < 0) return std::nullopt;
-  return step;
+  const auto step = parse_number<std::int64_t>(std::string_view(name).substr(kPrefix.size()));
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 using Folders = std::map<std::int64_t, std::filesystem::path>;

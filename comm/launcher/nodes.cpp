@@ -47,8 +47,7 @@ void Nodes::open_server() {
   const bool must_keep_it = node_rank_ == 0 && (options_.nnodes == 1 || options_.node_rank);
   const bool may_keep_it = must_keep_it || (!options_.node_rank && is_here(options_.master_addr));
   if (may_keep_it) try {
-      server_ = std::make_unique<TcpStoreServer>(
-          TcpStoreServerOptions{.host = options_.master_addr, .port = port_, .token = token_});
+      server_ = serve_tcp_store({.host = options_.master_addr, .port = port_, .token = token_});
       port_ = server_->port();
     } catch (const InputError&) {
       if (must_keep_it) throw;  // otherwise another launcher of this host was first
@@ -57,15 +56,14 @@ void Nodes::open_server() {
 
 std::unique_ptr<TcpStore> Nodes::join_store(const std::string& scope,
                                             const std::string& name) const {
-  return std::make_unique<TcpStore>(
-      TcpStoreOptions{.host = options_.master_addr,
-                      .port = port_,
-                      .token = token_,
-                      .scope = scope,
-                      .name = name,
-                      .server = "the launcher of node 0",
-                      .timeout = kJoin,
-                      .silence = server_ ? Timeout::zero() : options_.node_timeout});
+  return join_tcp_store({.host = options_.master_addr,
+                         .port = port_,
+                         .token = token_,
+                         .scope = scope,
+                         .name = name,
+                         .server = "the launcher of node 0",
+                         .timeout = kJoin,
+                         .silence = server_ ? Timeout::zero() : options_.node_timeout});
 }
 
 void Nodes::number_nodes() {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "ringlet/comm/launcher/job.h"
+#include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/signals.h"
 #include "ringlet/comm/stores/tcp_client.h"
 #include "ringlet/comm/stores/tcp_server.h"

@@ -1,15 +1,16 @@
 // The store of ranks that are threads of one process or forked from it: shared memory, allocated as
 // it is used. It is freed when the last of them ends, for any reason.
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <span>
 #include <thread>
 
-#include "ringlet/comm/host.h"
 #include "ringlet/comm/store.h"
 #include "ringlet/core/base/error.h"
 
@@ -21,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 // Contiguous entries: lengths, key, value; the last of a key counts. Pages cost memory once used.
 struct Pages {
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
+  enum : std::uint32_t { quiet, writing, raised };
+  std::atomic<std::uint32_t> alarm{quiet};  // without the mutex: a stopped rank may hold that
+  char cause[4000 + 1] = {};                // written once, between `writing` and `raised`
   pthread_mutex_t mutex;
   std::size_t used = 0;  // advanced last, so that a killed writer leaves no partial entry
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
@@ -30,6 +34,14 @@ struct Entry {
   std::uint32_t key;
   std::uint32_t value;
 };
+
+// Zeroed, and shared with children that this process forks later.
+std::shared_ptr<Pages> share_pages() {
+  void* shared = mmap(nullptr, Pages::kBytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  RINGLET_CHECK(shared != MAP_FAILED, "[store] no shared memory: ", std::strerror(errno));
+  return {new (shared) Pages, [](Pages* pages) { munmap(pages, Pages::kBytes); }};
+}
 
 class SharedLock {
  public:
@@ -93,6 +105,23 @@ class MemoryStore final : public Store {
     return sum;
   }
 
+  void raise(const std::string& cause) override {
+    std::uint32_t expected = Pages::quiet;
+    if (!pages_->alarm.compare_exchange_strong(expected, Pages::writing)) return;
+    cause.copy(pages_->cause, sizeof(pages_->cause) - 1);
+    pages_->alarm.store(Pages::raised);
+  }
+
+  bool raised() const override { return pages_->alarm.load() != Pages::quiet; }
+
+  std::string cause() const override {
+    if (!raised()) return "";
+    // The rank that raised it may have been killed while it wrote.
+    for (int i = 0; i < 1000 && pages_->alarm.load() != Pages::raised; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return pages_->alarm.load() == Pages::raised ? pages_->cause : "a rank ended";
+  }
+
  private:
   /// The value of a key; without data if there is none.
   std::span<char> find(const std::string& key) const {
@@ -120,8 +149,7 @@ class MemoryStore final : public Store {
     pages_->used += nbytes;
   }
 
-  const std::shared_ptr<void> memory_ = shared_memory(Pages::kBytes);
-  Pages* const pages_ = new (memory_.get()) Pages;
+  const std::shared_ptr<Pages> pages_ = share_pages();
 };
 
 }  // namespace

@@ -139,6 +139,22 @@ int local_port(const Socket& socket) {
                    : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
+std::string local_address_towards(const std::string& host) {
+  std::string why;
+  const Addresses found = resolve(host, /*port=*/9, 0, why);
+  if (!found) return "";
+  const Socket socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own{};
+  socklen_t length = sizeof(own);
+  auto* const address = reinterpret_cast<sockaddr*>(&own);
+  char text[NI_MAXHOST];
+  const bool is_known =
+      socket && connect(socket.fd(), found->ai_addr, found->ai_addrlen) == 0 &&
+      getsockname(socket.fd(), address, &length) == 0 &&
+      getnameinfo(address, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0;
+  return is_known ? text : "";
+}
+
 Socket accept_from(const Socket& listener) {
   Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) prepare(socket);

@@ -61,6 +61,8 @@ bool is_loopback(const std::string& host);
 /// "cannot listen at HOST:PORT: Address already in use".
 Socket listen_at(const std::string& host, int port);
 int local_port(const Socket& socket);
+/// This host's address on the route to `host`, found without sending anything; empty without one.
+std::string local_address_towards(const std::string& host);
 /// The next connection, non-blocking; an empty socket, with the reason in errno, if there is none.
 Socket accept_from(const Socket& listener);
 

@@ -29,11 +29,9 @@ std::string who_and_where(const std::string& name) {
   return str(name, " (pid ", getpid(), ", host ", host_name(), ')');
 }
 
-}  // namespace
-
-class TcpStore::Impl {
+class TcpClient final : public TcpStore {
  public:
-  explicit Impl(const TcpStoreOptions& options)
+  explicit TcpClient(const TcpStoreOptions& options)
       : server_(str(options.server, " at ", options.host, ':', options.port)),
         name_(who_and_where(options.name)),
         timeout_(options.timeout),
@@ -54,7 +52,7 @@ class TcpStore::Impl {
     }
   }
 
-  ~Impl() {
+  ~TcpClient() override {
     if (std::uncaught_exceptions() > exceptions_ && !raised())
       raise(str(name_, " ended by an exception"));
     closing_ = true;
@@ -66,6 +64,35 @@ class TcpStore::Impl {
     stop();
   }
 
+  void set(const std::string& key, const std::string& value) override {
+    request({.type = StoreVerb::set, .key = key, .value = value}, timeout_);
+  }
+  std::string get(const std::string& key, Timeout timeout) override {
+    return request({.type = StoreVerb::get, .number = timeout.count(), .key = key}, timeout).value;
+  }
+  std::int64_t add(const std::string& key, std::int64_t amount) override {
+    return request({.type = StoreVerb::add, .number = amount, .key = key}, timeout_).number;
+  }
+
+  void raise(const std::string& cause) override {
+    const std::string text = cause.substr(0, kLongestValue);
+    const bool sent = send(encode({.type = StoreVerb::raise, .value = text}), soon());
+    // The server decides which cause was first. If it does not answer, this one is used.
+    std::unique_lock lock(mutex_);
+    if (sent) changed_.wait_for(lock, kGoodbye, [&] { return raised() || ended_; });
+    raise_here(text, name_);
+  }
+  bool raised() const override { return raised_.load(std::memory_order_acquire); }
+  std::string cause() const override {
+    const std::lock_guard lock(mutex_);
+    return cause_;
+  }
+  std::string culprit() const override {
+    const std::lock_guard lock(mutex_);
+    return culprit_;
+  }
+
+ private:
   /// Throws if the server refuses, the connection has ended or the time is up. A get, which waits
   /// for other ranks, also throws when the alarm is raised.
   StoreMessage request(StoreMessage message, Timeout timeout) {
@@ -93,30 +120,6 @@ class TcpStore::Impl {
     fail("[store] nobody set '", message.key, "' within ", seconds_of(timeout), " s");
   }
 
-  void raise(const std::string& cause) {
-    const std::string text = cause.substr(0, kLongestValue);
-    const bool sent = send(encode({.type = StoreVerb::raise, .value = text}), soon());
-    // The server decides which cause was first. If it does not answer, this one is used.
-    std::unique_lock lock(mutex_);
-    if (sent) changed_.wait_for(lock, kGoodbye, [&] { return raised() || ended_; });
-    raise_here(text, name_);
-  }
-
-  Timeout timeout() const { return timeout_; }
-
-  bool raised() const { return raised_.load(std::memory_order_acquire); }
-
-  std::string cause() const {
-    const std::lock_guard lock(mutex_);
-    return cause_;
-  }
-
-  std::string culprit() const {
-    const std::lock_guard lock(mutex_);
-    return culprit_;
-  }
-
- private:
   void check_alarm() const {
     if (raised()) fail(cause_);
   }
@@ -231,26 +234,10 @@ class TcpStore::Impl {
   std::thread thread_;
 };
 
-TcpStore::TcpStore(const TcpStoreOptions& options) : impl_(std::make_unique<Impl>(options)) {}
-TcpStore::~TcpStore() = default;
+}  // namespace
 
-void TcpStore::set(const std::string& key, const std::string& value) {
-  impl_->request({.type = StoreVerb::set, .key = key, .value = value}, impl_->timeout());
+std::unique_ptr<TcpStore> join_tcp_store(const TcpStoreOptions& options) {
+  return std::make_unique<TcpClient>(options);
 }
-
-std::string TcpStore::get(const std::string& key, Timeout timeout) {
-  return impl_->request({.type = StoreVerb::get, .number = timeout.count(), .key = key}, timeout)
-      .value;
-}
-
-std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {
-  return impl_->request({.type = StoreVerb::add, .number = amount, .key = key}, impl_->timeout())
-      .number;
-}
-
-void TcpStore::raise(const std::string& cause) { impl_->raise(cause); }
-bool TcpStore::raised() const { return impl_->raised(); }
-std::string TcpStore::cause() const { return impl_->cause(); }
-std::string TcpStore::culprit() const { return impl_->culprit(); }
 
 }  // namespace ringlet::comm

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "ringlet/comm/alarm.h"
 #include "ringlet/comm/store.h"
 #include "ringlet/comm/token.h"
 
@@ -29,28 +28,15 @@ struct TcpStoreOptions {
 
 /// A client thread sleeps on the socket. When a client of the scope ends without a goodbye, or the
 /// server does, the alarm is raised here immediately. get() then throws its cause; all other calls
-/// do so once the server has ended or is silent.
-class TcpStore final : public Store, public Alarm {
+/// do so once the server has ended or is silent. set() takes at most 4 KiB of key and 1 MiB of
+/// value. The destructor says goodbye; if an exception ends this rank, it raises the alarm first.
+class TcpStore : public Store {
  public:
-  /// Waits for the server. Error that names it if no server answers, or one with another token.
-  explicit TcpStore(const TcpStoreOptions& options);
-  /// Says goodbye. If an exception ends this rank, raises the alarm first.
-  ~TcpStore() override;
-
-  /// At most 4 KiB of key and 1 MiB of value.
-  void set(const std::string& key, const std::string& value) override;
-  std::string get(const std::string& key, Timeout timeout) override;
-  std::int64_t add(const std::string& key, std::int64_t amount) override;
-
-  void raise(const std::string& cause) override;
-  bool raised() const override;
-  std::string cause() const override;
-  /// The name of the client that raised it; empty if the alarm came from a lost connection.
-  std::string culprit() const;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  /// The name of the client that raised the alarm; empty if it came from a lost connection.
+  virtual std::string culprit() const = 0;
 };
+
+/// Waits for the server. Error that names it if no server answers, or one with another token.
+std::unique_ptr<TcpStore> join_tcp_store(const TcpStoreOptions& options);
 
 }  // namespace ringlet::comm

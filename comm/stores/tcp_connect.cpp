@@ -11,7 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kHandshake = std::chrono::seconds(5);
 /// A flooded server may close any unauthenticated connection; after this time the token is wrong.
 constexpr auto kClosedInHandshake = std::chrono::seconds(3);
 constexpr auto kFirstNap = std::chrono::milliseconds(5);

@@ -24,6 +24,8 @@ inline constexpr std::size_t kNonce = 32;
 inline constexpr std::size_t kHello = kMagic.size() + kNonce + Token::kSigned;
 inline constexpr std::size_t kChallenge = kNonce + Token::kSigned;
 inline constexpr std::size_t kProof = Token::kSigned;
+/// Each side closes a connection when its handshake takes longer.
+inline constexpr auto kHandshake = std::chrono::seconds(5);
 
 /// InputError unless there is a token or all addresses of `host` are loopback.
 void require_token_beyond_loopback(const std::string& host, const Token& token);

@@ -36,32 +36,32 @@ Timeout milliseconds(std::int64_t number) {
 }
 
 Socket open_listener(const TcpStoreServerOptions& options) {
-  const auto& [host, port, token, patience] = options;
+  const auto& [host, port, token] = options;
   require_token_beyond_loopback(host, token);
   const bool as_given = token.empty() || host == "localhost" || is_numeric_address(host);
   return listen_at(as_given ? host : "", port);
 }
 
-}  // namespace
-
-class TcpStoreServer::Impl {
+class Server final : public TcpStoreServer {
  public:
-  explicit Impl(const TcpStoreServerOptions& options)
-      : token_(options.token),
-        patience_(options.handshake_timeout),
-        wakeup_(make_wakeup()),
-        listener_(open_listener(options)) {
+  explicit Server(const TcpStoreServerOptions& options)
+      : token_(options.token), wakeup_(make_wakeup()), listener_(open_listener(options)) {
     const SignalsBlocked blocked;
     thread_ = start_thread([this] { serve(); });
   }
-  ~Impl() {
+  ~Server() override {
     stop_ = true;
     wake(wakeup_);
     thread_.join();
   }
 
-  int port() const { return local_port(listener_); }
-  int joined() const { return joined_; }
+  int port() const override { return local_port(listener_); }
+  bool wait_for_goodbyes(Timeout timeout) const override {
+    const Deadline deadline = Clock::now() + timeout;
+    while (joined_ > 0 && Clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return joined_ == 0;
+  }
 
  private:
   /// Runs on the only thread that uses the sockets.
@@ -144,34 +144,26 @@ class TcpStoreServer::Impl {
       Socket socket = accept_from(listener_);
       // A connection waits for the first one; accept() needs a descriptor even if none does.
       const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-      if (!socket && exhausted && i == 0) make_room();
+      if (!socket && exhausted && i == 0 && !close_oldest(/*greeted=*/false, 0))
+        accept_again_ = Clock::now() + kExhausted;
       if (!socket) break;
-      clients_.push_back({std::move(socket), Clock::now() + patience_});
+      clients_.push_back({std::move(socket), Clock::now() + kHandshake});
       serve(clients_.back(), POLLIN);  // a rank's hello has mostly arrived already
     }
-    for (const bool greeted : {false, true}) close_surplus(greeted, kMostUnauthenticated);
+    for (const bool greeted : {false, true})
+      while (close_oldest(greeted, kMostUnauthenticated)) continue;
   }
 
-  /// Closes the oldest client without a hello or, if there is none, accepts no client for a while.
-  void make_room() {
-    const auto oldest = std::find_if(clients_.begin(), clients_.end(), [](const auto& client) {
-      return !client.gone && !client.authenticated && client.nonces.empty();
-    });
-    if (oldest == clients_.end())
-      accept_again_ = Clock::now() + kExhausted;
-    else
-      oldest->gone = true;
-  }
-
-  /// Closes the oldest of more than `most` unauthenticated clients. Those with a valid hello, if
-  /// perhaps a recorded one, are counted separately: the others cannot crowd them out.
-  void close_surplus(bool greeted, std::ptrdiff_t most) {
+  /// Closes the oldest of more than `most` unauthenticated clients; false if there are no more.
+  /// Those with a valid hello, if perhaps a recorded one, are counted separately: the others cannot
+  /// crowd them out.
+  bool close_oldest(bool greeted, std::ptrdiff_t most) {
     const auto counts = [&](const StoreClient& client) {
       return !client.gone && !client.authenticated && client.nonces.empty() != greeted;
     };
-    std::ptrdiff_t surplus = std::count_if(clients_.begin(), clients_.end(), counts) - most;
-    for (StoreClient& client : clients_)
-      if (surplus > 0 && counts(client)) client.gone = surplus-- > 0;
+    if (std::ranges::count_if(clients_, counts) <= most) return false;
+    std::ranges::find_if(clients_, counts)->gone = true;
+    return true;
   }
 
   /// Handles a hello or a proof. A wrong one is refused as soon as it is seen to be wrong.
@@ -270,7 +262,6 @@ class TcpStoreServer::Impl {
   }
 
   const Token token_;
-  const Timeout patience_;
   const Socket wakeup_;
   const Socket listener_;
   std::list<StoreClient> clients_;  // oldest first
@@ -282,15 +273,10 @@ class TcpStoreServer::Impl {
   std::thread thread_;
 };
 
-TcpStoreServer::TcpStoreServer(const TcpStoreServerOptions& options)
-    : impl_(std::make_unique<Impl>(options)) {}
-TcpStoreServer::~TcpStoreServer() = default;
-int TcpStoreServer::port() const { return impl_->port(); }
-bool TcpStoreServer::wait_for_goodbyes(Timeout timeout, int remaining) const {
-  const Deadline deadline = Clock::now() + timeout;
-  while (impl_->joined() > remaining && Clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return impl_->joined() <= remaining;
+}  // namespace
+
+std::unique_ptr<TcpStoreServer> serve_tcp_store(const TcpStoreServerOptions& options) {
+  return std::make_unique<Server>(options);
 }
 
 }  // namespace ringlet::comm

@@ -20,24 +20,18 @@ struct TcpStoreServerOptions {
   int port = 0;  // 0: a free one
   /// Without a token the server listens on loopback only.
   Token token = {};
-  /// A connection is closed if it has not proved by then that it knows the token.
-  Timeout handshake_timeout = std::chrono::seconds(5);
 };
 
+/// Its destructor tells all clients that it ends in order, so that they raise no alarm.
 class TcpStoreServer {
  public:
-  /// InputError if it cannot listen, or would listen beyond loopback without a token.
-  explicit TcpStoreServer(const TcpStoreServerOptions& options);
-  /// Tells all clients that it ends in order, so that they raise no alarm.
-  ~TcpStoreServer();
-
-  int port() const;
-  /// Whether all clients but `remaining` have said goodbye or have ended; waits at most `timeout`.
-  bool wait_for_goodbyes(Timeout timeout, int remaining = 0) const;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  virtual ~TcpStoreServer() = default;
+  virtual int port() const = 0;
+  /// Whether all clients have said goodbye or have ended; waits at most `timeout`.
+  virtual bool wait_for_goodbyes(Timeout timeout) const = 0;
 };
+
+/// InputError if it cannot listen, or would listen beyond loopback without a token.
+std::unique_ptr<TcpStoreServer> serve_tcp_store(const TcpStoreServerOptions& options);
 
 }  // namespace ringlet::comm

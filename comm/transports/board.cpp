@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,60 +29,64 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-int open_descriptor(int process, int fd) {
+Mapping::Mapping(int process, int fd, bool writable) {
   const std::string path = str("/proc/", process, "/fd/", fd);
-  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  RINGLET_CHECK(own >= 0, "[shm] cannot open ", path, " of another rank: ", std::strerror(errno));
-  return own;
+  // A process may be denied its own descriptors in /proc (prctl(2), PR_SET_DUMPABLE).
+  const Socket own(process == getpid() ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+                                       : open(path.c_str(), O_RDWR | O_CLOEXEC));
+  RINGLET_CHECK(own, "[shm] cannot open ", path, " of another rank: ", std::strerror(errno));
+  struct stat status {};
+  if (fstat(own.fd(), &status) == 0) nbytes_ = static_cast<std::size_t>(status.st_size);
+  data_ = mmap(nullptr, nbytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+               own.fd(), 0);
+  RINGLET_CHECK(data_ != MAP_FAILED, "[shm] cannot map ", nbytes_,
+                " bytes of another rank: ", std::strerror(errno));
 }
+
+Mapping::~Mapping() { munmap(data_, nbytes_); }
+
+std::byte* Mapping::at(std::size_t offset, std::size_t nbytes) const {
+  RINGLET_CHECK(offset <= nbytes_ && nbytes <= nbytes_ - offset, "[shm] bytes [", offset, ", ",
+                offset + nbytes, ") lie outside a mapping of ", nbytes_);
+  return static_cast<std::byte*>(data_) + offset;
+}
+
+std::size_t Board::memory_size(int size) {
+  const auto ranks = static_cast<std::size_t>(size);
+  return ranks * sizeof(RankState) + ranks * ranks * sizeof(Channel);
+}
+
+Board::Board(int process, int fd, int size)
+    : size_(size),
+      memory_(process, fd, /*writable=*/true),
+      states_(reinterpret_cast<RankState*>(memory_.at(0, memory_size(size)))),
+      channels_(reinterpret_cast<Channel*>(states_ + size)) {}
 
 std::shared_ptr<Board> Board::join(const Membership& member) {
-  // The boards that this process made, by process and descriptor, so that its threads share them.
-  static std::mutex mutex;
-  static auto* made = new std::map<std::string, std::weak_ptr<Board>>;
-  std::shared_ptr<Board> board;
+  Socket made;
   if (member.rank == 0) {
-    const int fd = memfd_create("ringlet board", MFD_CLOEXEC);
-    RINGLET_CHECK(fd >= 0, "[board] no shared memory: ", std::strerror(errno));
-    board.reset(new Board(fd, member.size));
-    const std::string address = str(getpid(), " ", fd);
-    {
-      const std::lock_guard lock(mutex);
-      (*made)[address] = board;
-    }
-    member.store->set(member.key("board"), address);
-  } else {
-    const std::string address = member.get("board", "rank 0's board");
-    int process = 0, fd = 0;
-    std::istringstream(address) >> process >> fd;
-    const std::lock_guard lock(mutex);
-    if (process == getpid()) board = (*made)[address].lock();
-    if (!board) board.reset(new Board(open_descriptor(process, fd), member.size));
+    made = Socket(memfd_create("ringlet board", MFD_CLOEXEC));
+    // Fresh memory is zero, which is the initial value of all counters and flags.
+    const auto nbytes = static_cast<off_t>(memory_size(member.size));
+    RINGLET_CHECK(made && ftruncate(made.fd(), nbytes) == 0, "[board] no shared memory of ", nbytes,
+                  " bytes: ", std::strerror(errno));
+    member.store->set(member.key("board"), str(getpid(), ' ', made.fd()));
   }
-  // Rank 0 may close its descriptor once all ranks have opened it.
+  const std::string name = member.get("board", "rank 0's board");
+  int process = 0, fd = 0;
+  std::istringstream(name) >> process >> fd;
+  static std::mutex mutex;
+  static auto* boards = new std::map<std::string, std::weak_ptr<Board>>;  // of this process
+  std::shared_ptr<Board> board;
+  {
+    const std::lock_guard lock(mutex);
+    std::weak_ptr<Board>& known = (*boards)[name];
+    board = known.lock();
+    if (!board) known = board = std::make_shared<Board>(process, fd, member.size);
+    if (made) board->made_ = std::move(made);
+  }
   member.meet("opened the board", "all ranks on the board");
   return board;
-}
-
-Board::Board(int fd, int size) : fd_(fd), size_(size) {
-  const std::size_t ranks = static_cast<std::size_t>(size);
-  nbytes_ = ranks * sizeof(RankState) + ranks * ranks * sizeof(Channel);
-  // A fresh memfd is zero, which is the initial value of all counters and flags.
-  void* data = MAP_FAILED;
-  if (ftruncate(fd, static_cast<off_t>(nbytes_)) == 0)
-    data = mmap(nullptr, nbytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED) {
-    const int error = errno;
-    close(fd);
-    fail("[board] cannot map ", nbytes_, " bytes: ", std::strerror(error));
-  }
-  states_ = static_cast<RankState*>(data);
-  channels_ = reinterpret_cast<Channel*>(states_ + size);
-}
-
-Board::~Board() {
-  munmap(states_, nbytes_);
-  close(fd_);
 }
 
 void Board::keep(std::shared_ptr<const void> object) const {

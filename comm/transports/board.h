@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ringlet/comm/membership.h"
+#include "ringlet/comm/stores/socket.h"
 #include "ringlet/core/device/stream.h"
 
 namespace ringlet::comm {
@@ -47,14 +48,29 @@ struct RankState {
   Location buffer;                      // valid until the sends of this collective are read
 };
 
-/// Ranks may be threads or processes: a board is a memfd that any of them opens.
+/// A mapping of the whole memory that a process of this host has open as `fd`.
+class Mapping {
+ public:
+  Mapping(int process, int fd, bool writable);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  /// Error unless it has these bytes.
+  std::byte* at(std::size_t offset, std::size_t nbytes) const;
+
+ private:
+  std::size_t nbytes_ = 0;
+  void* data_;
+};
+
+/// Ranks may be threads or processes: a board is a memfd of rank 0 that all of them map.
 class Board {
  public:
-  /// Rank 0 makes the board and its peers open it. Ranks in one process share one mapping.
+  /// Returns when all ranks have the board. Ranks in one process share one.
   static std::shared_ptr<Board> join(const Membership& member);
-  ~Board();
-  Board(const Board&) = delete;
-  Board& operator=(const Board&) = delete;
+  /// Maps memory of memory_size(size) bytes, initially zero.
+  Board(int process, int fd, int size);
 
   RankState& state(int rank) const { return states_[rank]; }
   Channel& channel(int from, int to) const { return channels_[from * size_ + to]; }
@@ -72,18 +88,16 @@ class Board {
   void sleep(int rank, std::uint32_t seen, Timeout slice) const;
 
  private:
-  Board(int fd, int size);
-  int fd_;
+  static std::size_t memory_size(int size);
+
   int size_;
-  std::size_t nbytes_;
+  Mapping memory_;
+  Socket made_;  // rank 0's descriptor: while it is open, no other board has its name
   mutable std::mutex kept_mutex_;
   mutable std::vector<std::shared_ptr<const void>> kept_;
   RankState* states_;
   Channel* channels_;
 };
-
-/// Opens descriptor `fd` of a process of this host, so that its memory can be mapped.
-int open_descriptor(int process, int fd);
 
 class BoardTransport : public Transport {
  public:
@@ -91,22 +105,23 @@ class BoardTransport : public Transport {
   ~BoardTransport() override;
 
   void begin(const Call& call, const Tensor& buffer) override;
-  void send(std::span<const Transmission> sends) override;
-  Views receive(std::span<const Transmission> receives, bool in_place) override;
+  Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                 bool in_place) override;
   void release() override;
   void finish() override;
-  void stop_reading() noexcept override { mine_.reading.store(0); }
   void abandon() noexcept override;
 
  protected:
   /// Where this rank reads bytes of a peer's buffer, which are valid after `ready`, unless null. If
-  /// they must be copied, the copy may go to `place`, unless null.
+  /// they must be copied, the copy may go to `place`, unless null. Here they lie in this process.
   virtual const std::byte* view(const Transmission& receive, const Location& buffer,
-                                const Event* ready, std::byte* place) = 0;
-  /// For a buffer on a device: mark_ready() gives an event after the work enqueued before send
-  /// `slot` to `peer`; mark_read() gives one after the reads of its sends so far. Null on a CPU.
-  virtual const Event* mark_ready(int /*peer*/, std::uint64_t /*slot*/) { return nullptr; }
-  virtual const Event* mark_read(int /*peer*/) { return nullptr; }
+                                const Event* /*ready*/, std::byte* /*place*/) {
+    return buffer.address + receive.offset;
+  }
+  /// For a buffer on a device: mark_ready() gives an event after the work enqueued before a step's
+  /// sends, mark_read() one after its reads. Null on a CPU.
+  virtual const Event* mark_ready() { return nullptr; }
+  virtual const Event* mark_read() { return nullptr; }
 
   const Call& call() const { return call_; }
   const Tensor& buffer() const { return buffer_; }
@@ -114,6 +129,7 @@ class BoardTransport : public Transport {
   Board& board() const { return *board_; }
 
  private:
+  void send(int peer, const Event* ready);
   void enter(std::uint64_t step);
   void order_after_readers();
   template <class Ready>

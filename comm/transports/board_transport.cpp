@@ -55,18 +55,19 @@ void BoardTransport::enter(std::uint64_t step) {
   mine_.progress.store(Progress{call_.sequence, step}.word(), std::memory_order_relaxed);
 }
 
-void BoardTransport::send(std::span<const Transmission> sends) {
-  for (const auto& [peer, offset, nbytes] : sends) {
-    Channel& channel = board_->channel(member_.rank, peer);
-    const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
-    wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
-    channel.ready[published % Channel::kSlots] = mark_ready(peer, published % Channel::kSlots);
-    channel.published.store(published + 1);
-    board_->ring(peer);
-  }
+void BoardTransport::send(int peer, const Event* ready) {
+  Channel& channel = board_->channel(member_.rank, peer);
+  const std::uint64_t published = channel.published.load(std::memory_order_relaxed);
+  wait(peer, [&] { return published - channel.released.load() < Channel::kSlots; });
+  channel.ready[published % Channel::kSlots] = ready;
+  channel.published.store(published + 1);
+  board_->ring(peer);
 }
 
-Views BoardTransport::receive(std::span<const Transmission> receives, bool in_place) {
+Views BoardTransport::exchange(std::span<const Transmission> sends,
+                               std::span<const Transmission> receives, bool in_place) {
+  const Event* ready = sends.empty() ? nullptr : mark_ready();
+  for (const Transmission& one : sends) send(one.peer, ready);
   views_.clear();
   read_.clear();
   for (const Transmission& receive : receives) {
@@ -82,15 +83,16 @@ Views BoardTransport::receive(std::span<const Transmission> receives, bool in_pl
     read_.push_back(receive.peer);
   }
   mine_.reading.store(1);
-  if (member_.alarm->raised()) {  // a failed peer waits for current readers, not for later ones
-    stop_reading();
+  if (member_.store->raised()) {  // a failed peer waits for current readers, not for later ones
+    mine_.reading.store(0);
     member_.check_alarm();
   }
   return views_;
 }
 
 void BoardTransport::release() {
-  for (const int peer : read_) board_->channel(peer, member_.rank).read = mark_read(peer);
+  const Event* read = mark_read();
+  for (const int peer : read_) board_->channel(peer, member_.rank).read = read;
   mine_.reading.store(0);
   for (const int peer : read_) {
     board_->channel(peer, member_.rank).released.fetch_add(1);
@@ -118,7 +120,7 @@ void BoardTransport::order_after_readers() {
 }
 
 void BoardTransport::abandon() noexcept {
-  stop_reading();
+  mine_.reading.store(0);
   // A rank that begins to read now sees the alarm first. A stopped process may never continue, but
   // it keeps its view of this memory.
   const auto patience = Clock::now() + std::chrono::seconds(2);
@@ -150,7 +152,7 @@ void BoardTransport::wait(int peer, const Ready& ready) {
     mine_.asleep.store(1);
     const std::uint32_t seen = mine_.doorbell.load();
     const bool there = ready();
-    if (!there && !member_.alarm->raised()) board_->sleep(member_.rank, seen, kSlice);
+    if (!there && !member_.store->raised()) board_->sleep(member_.rank, seen, kSlice);
     mine_.asleep.store(0);
     if (there) return;
     check(peer, ready);

@@ -22,7 +22,7 @@ class GlooTransport final : public Transport {
   explicit GlooTransport(const Membership& membership)
       : membership_(membership),
         progress_(membership_, "progress"),
-        watchdog_(membership.alarm, progress_),
+        watchdog_(membership.store, progress_),
         peers_(static_cast<std::size_t>(membership.size)),
         context_(connect_gloo(membership_)),
         engine_(make_gloo_engine(membership_, context_)) {}
@@ -40,11 +40,9 @@ class GlooTransport final : public Transport {
     for (Peer& peer : peers_) peer.called = peer.heard = false;
   }
 
-  void send(std::span<const Transmission> sends) override {
-    for (const Transmission& send : sends) send_one(send);
-  }
-
-  Views receive(std::span<const Transmission> receives, bool in_place) override {
+  Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                 bool in_place) override {
+    for (const Transmission& one : sends) send(one);
     for (const Transmission& receive : receives) hear(receive.peer);
 
     std::size_t nbytes = 0;
@@ -82,7 +80,7 @@ class GlooTransport final : public Transport {
 
   void abandon() noexcept override {
     for (Peer& peer : peers_) peer = Peer();
-    if (!membership_.alarm->raised()) return;
+    if (!membership_.store->raised()) return;
     try {
       context_->closeConnections();
     } catch (const std::exception&) {
@@ -108,7 +106,7 @@ class GlooTransport final : public Transport {
     return kStepSlots | (call_.sequence & 0xffffff) << 32 | (step_ & 0xffffffff);
   }
 
-  void send_one(const Transmission& send) {
+  void send(const Transmission& send) {
     guarded(send.peer, [&](Peer& peer) {
       if (!peer.called) {
         peer.call_out = context_->createUnboundBuffer(&call_, sizeof(call_));
@@ -161,10 +159,8 @@ class GlooTransport final : public Transport {
         membership_.time_out(call_, step_, rank, progress_.of_all());
       if (has_left(membership_, rank))
         membership_.end(describe_left(describe_step(call_, step_), membership_.rank, rank));
-      end_by_gloo(
-          membership_,
-          str(describe_step(call_, step_), ": rank ", membership_.rank, " lost rank ", rank),
-          error.what());
+      membership_.end_late(str(describe_step(call_, step_), ": rank ", membership_.rank,
+                               " lost rank ", rank, ": ", error.what()));
     } catch (...) {
       watchdog_.watch(nullptr);
       throw;

@@ -21,10 +21,6 @@ void record_left(const Membership& membership) noexcept;
 /// Whether `rank` has called record_left().
 bool has_left(const Membership& membership, int rank) noexcept;
 
-/// Ends the group because gloo failed in `where`, unless the alarm gives a cause first.
-[[noreturn]] void end_by_gloo(const Membership& membership, const std::string& where,
-                              const char* what);
-
 /// While it lives, a connection that the peer has closed gives this thread an error and no SIGPIPE,
 /// which would end the program. Threads that are started in this time inherit that.
 class NoSigpipe {

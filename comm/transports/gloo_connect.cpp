@@ -1,9 +1,6 @@
 // How ranks on several hosts find each other: they exchange addresses through our store.
 #include <gloo/transport/tcp/device.h>
-#include <netdb.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <exception>
 #include <thread>
@@ -65,26 +62,6 @@ std::string left_key(const Membership& membership, int rank) {
   return membership.key(str("left by rank ", rank));
 }
 
-// This host's address on the route to the master; nothing is sent to find it.
-std::string address_towards(const std::string& master) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_DGRAM;
-  if (getaddrinfo(master.c_str(), "9", &hints, &found) != 0) return "";
-  std::string address;
-  const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_storage own{};
-  socklen_t length = sizeof(own);
-  char text[NI_MAXHOST];
-  if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-      getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
-      getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof(text), nullptr, 0,
-                  NI_NUMERICHOST) == 0)
-    address = text;
-  if (fd >= 0) close(fd);
-  freeaddrinfo(found);
-  return address;
-}
-
 // RINGLET_INTERFACE ("eth0"), else the route to MASTER_ADDR, else loopback.
 ::gloo::transport::tcp::attr interface() {
   ::gloo::transport::tcp::attr attributes;
@@ -92,7 +69,7 @@ std::string address_towards(const std::string& master) {
   if (const auto name = environment_variable("RINGLET_INTERFACE")) {
     attributes.iface = *name;
   } else {
-    attributes.hostname = master ? address_towards(*master) : "127.0.0.1";
+    attributes.hostname = master ? local_address_towards(*master) : "127.0.0.1";
     if (attributes.hostname.empty()) fail_input("MASTER_ADDR=", *master, ": no such host");
   }
   return attributes;
@@ -123,18 +100,13 @@ std::shared_ptr<::gloo::rendezvous::Context> connect_gloo(const Membership& memb
     membership.meet("connected", "the connections of all ranks");
     return context;
   } catch (const ::gloo::Exception& error) {
-    end_by_gloo(membership, str("[group] ", membership.id, ": rank ", membership.rank),
-                error.what());
+    membership.end_late(
+        str("[group] ", membership.id, ": rank ", membership.rank, ": ", error.what()));
   }
 }
 
-void end_by_gloo(const Membership& membership, const std::string& where, const char* what) {
-  membership.raise_late(str(where, ": ", what));
-  throw Error(membership.alarm->cause());
-}
-
 void record_left(const Membership& membership) noexcept {
-  if (std::uncaught_exceptions() > 0 || membership.alarm->raised()) return;
+  if (std::uncaught_exceptions() > 0 || membership.store->raised()) return;
   try {
     membership.store->add(left_key(membership, membership.rank), 1);
   } catch (const std::exception&) {

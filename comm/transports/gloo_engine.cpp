@@ -18,13 +18,7 @@ class GlooEngine final : public Engine {
   GlooEngine(const Membership& membership, std::shared_ptr<::gloo::Context> context)
       : membership_(membership), context_(std::move(context)) {}
 
-  bool execute(const Collective& collective, std::int64_t) override {
-    run(collective);
-    return false;
-  }
-
- private:
-  void run(const Collective& collective) {
+  void execute(const Collective& collective) override {
     const Call& call = collective.call;
     Tensor buffer = collective.buffer;
     switch (call.op) {
@@ -41,6 +35,7 @@ class GlooEngine final : public Engine {
     }
   }
 
+ private:
   void all_reduce(const Call& call, Tensor& tensor) {
     auto options = native<::gloo::AllreduceOptions>(call);
     const DType dtype = call.dtype;
@@ -115,8 +110,8 @@ class GlooEngine final : public Engine {
     } catch (const ::gloo::Exception& error) {
       for (int rank = 0; rank < membership_.size; ++rank)
         if (has_left(membership_, rank))
-          membership_.alarm->raise(describe_left(describe_step(call, 0), membership_.rank, rank));
-      end_by_gloo(membership_, describe_step(call, 0), error.what());
+          membership_.store->raise(describe_left(describe_step(call, 0), membership_.rank, rank));
+      membership_.end_late(str(describe_step(call, 0), ": ", error.what()));
     }
   }
 

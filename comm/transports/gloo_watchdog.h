@@ -19,8 +19,8 @@ namespace ringlet::comm {
 /// Ends a wait inside gloo when the alarm is raised, and publishes this rank's progress.
 class GlooWatchdog {
  public:
-  GlooWatchdog(std::shared_ptr<Alarm> alarm, StoreProgress& progress)
-      : alarm_(std::move(alarm)), progress_(progress) {}
+  GlooWatchdog(std::shared_ptr<Store> store, StoreProgress& progress)
+      : store_(std::move(store)), progress_(progress) {}
   ~GlooWatchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -43,13 +43,13 @@ class GlooWatchdog {
     auto publish_at = std::chrono::steady_clock::now() + progress_.interval();
     while (!stop_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
-      if (!alarm_->raised() && std::chrono::steady_clock::now() >= publish_at) {
+      if (!store_->raised() && std::chrono::steady_clock::now() >= publish_at) {
         lock.unlock();
         publish();
         publish_at = std::chrono::steady_clock::now() + progress_.interval();
         lock.lock();
       }
-      if (!watched_ || !alarm_->raised()) continue;
+      if (!watched_ || !store_->raised()) continue;
       watched_->abortWaitRecv();
       watched_->abortWaitSend();
     }
@@ -62,7 +62,7 @@ class GlooWatchdog {
     }
   }
 
-  std::shared_ptr<Alarm> alarm_;
+  std::shared_ptr<Store> store_;
   StoreProgress& progress_;
   std::mutex mutex_;
   std::condition_variable changed_;

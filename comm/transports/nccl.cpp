@@ -62,17 +62,13 @@ class NcclTransport final : public Transport {
     }
   }
 
-  void send(std::span<const Transmission> sends) override {
-    sends_.assign(sends.begin(), sends.end());
-  }
-
-  Views receive(std::span<const Transmission> receives, bool in_place) override {
+  Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                 bool in_place) override {
     views_.clear();
     if (in_place) {
       current_.emplace(lines_->comm);
       for (const Transmission& receive : receives) views_.push_back(place(receive));
-      wait_for_sums();
-      exchange(receives);
+      enqueue(sends, receives);
       return views_;
     }
     Slot& slot = lines_->slots[next_slot_++ % lines_->slots.size()];
@@ -81,8 +77,7 @@ class NcclTransport final : public Transport {
       if (!slot.places.empty()) slot.added.make_wait();
       slot.places.clear();
       make_room(slot, receives);
-      wait_for_sums();
-      exchange(receives);
+      enqueue(sends, receives);
       slot.arrived.record();
     }
     current_.emplace(lines_->reduce);
@@ -149,22 +144,23 @@ class NcclTransport final : public Transport {
 
   // Before a group that sends sums. None receives where one is made still: our schedules send a sum
   // on before they take the whole one in its place.
-  void wait_for_sums() const {
+  void wait_for_sums(std::span<const Transmission> sends) const {
     for (const Slot& slot : lines_->slots)
-      if (std::any_of(sends_.begin(), sends_.end(), [&](const Transmission& send) {
+      if (std::any_of(sends.begin(), sends.end(), [&](const Transmission& send) {
             return std::any_of(slot.places.begin(), slot.places.end(),
                                [&](const Transmission& added) { return overlap(send, added); });
           }))
         slot.added.make_wait();
   }
 
-  void exchange(std::span<const Transmission> receives) {
+  void enqueue(std::span<const Transmission> sends, std::span<const Transmission> receives) {
+    wait_for_sums(sends);
     const auto has_bytes = [](const Transmission& one) { return one.nbytes > 0; };
-    if (std::none_of(sends_.begin(), sends_.end(), has_bytes) &&
+    if (std::none_of(sends.begin(), sends.end(), has_bytes) &&
         std::none_of(receives.begin(), receives.end(), has_bytes))
       return;
     rank_.group([&](const NcclFunctions& nccl, ncclComm_t handle, cudaStream_t stream) {
-      for (const Transmission& send : sends_)
+      for (const Transmission& send : sends)
         if (has_bytes(send))
           nccl.ncclSend(place(send), send.nbytes, ncclUint8, send.peer, handle, stream);
       for (std::size_t i = 0; i < receives.size(); ++i)
@@ -196,7 +192,6 @@ class NcclTransport final : public Transport {
   std::optional<StreamGuard> current_;  // from receive() to release()
   std::size_t next_slot_ = 0;
   Slot* adding_ = nullptr;  // null: nothing is added in this step
-  std::vector<Transmission> sends_;
   std::vector<const std::byte*> views_;
 };
 

@@ -54,12 +54,12 @@ NcclCommunicator::NcclCommunicator(const Membership& membership, Device device)
 
 NcclCommunicator::~NcclCommunicator() {
   try {
-    if (!handle_ || membership_.alarm->raised() ||
+    if (!handle_ || membership_.store->raised() ||
         !is_taken(nccl().ncclCommFinalize(handle_.get())))
       return;
     const ncclResult_t finalized = outcome(membership_.timeout);
     if (finalized == ncclSuccess) handle_.destroy();
-    if (finalized == ncclInProgress && !membership_.alarm->raised())
+    if (finalized == ncclInProgress && !membership_.store->raised())
       report(str("ncclCommFinalize has not come to its end in ", seconds_of(membership_.timeout),
                  " s: aborted"));
   } catch (const std::exception&) {
@@ -102,9 +102,7 @@ void NcclCommunicator::wait_until_taken(const std::string& where, const char* fi
   const ncclResult_t result = outcome(membership_.timeout);
   if (result == ncclSuccess) return;
   if (result != ncclInProgress) end(where, result, file, line);
-  if (!membership_.alarm->raised())
-    membership_.alarm->raise(str(where, ": ", waited(membership_), " for NCCL"));
-  throw Error(membership_.alarm->cause());
+  membership_.end(str(where, ": ", membership_.waited(), " for NCCL"));
 }
 
 // The result of the last call; ncclInProgress: it timed out, or the group has failed.
@@ -112,7 +110,7 @@ ncclResult_t NcclCommunicator::outcome(Timeout patience) {
   const auto deadline = Clock::now() + patience;
   for (int asked = 0;; ++asked) {
     const ncclResult_t now = state();
-    if (now != ncclInProgress || membership_.alarm->raised() || Clock::now() > deadline) return now;
+    if (now != ncclInProgress || membership_.store->raised() || Clock::now() > deadline) return now;
     if (asked < kAskedAtOnce) {
       std::this_thread::yield();
     } else {
@@ -129,7 +127,7 @@ ncclResult_t NcclCommunicator::state() {
 }
 
 ncclComm_t NcclCommunicator::open_handle() const {
-  if (!handle_) throw Error(membership_.alarm->cause());
+  if (!handle_) throw Error(membership_.store->cause());
   return handle_.get();
 }
 
@@ -149,15 +147,10 @@ void NcclCommunicator::report(const std::string& what) const {
 void NcclCommunicator::end(const std::string& where, ncclResult_t result, const char* file,
                            int line) const {
   end_by_nccl(membership_, where, str(words(result), " (", file, ':', line, ')'));
-  throw Error(membership_.alarm->cause());
 }
 
 void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words) {
-  membership.raise_late(str(where, ": NCCL on rank ", membership.rank, ": ", words));
-}
-
-std::string waited(const Membership& membership) {
-  return str("rank ", membership.rank, " waited ", seconds_of(membership.timeout), " s");
+  membership.end_late(str(where, ": NCCL on rank ", membership.rank, ": ", words));
 }
 
 }  // namespace ringlet::comm

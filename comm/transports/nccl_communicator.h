@@ -47,9 +47,8 @@ class NcclCommunicator {
   NcclHandle handle_;
 };
 
-/// Membership::raise_late with "`where`: NCCL on rank 1: `words`".
-void end_by_nccl(const Membership& membership, const std::string& where, const std::string& words);
-/// "rank 1 waited 5 s", the group's timeout.
-std::string waited(const Membership& membership);
+/// Membership::end_late with "`where`: NCCL on rank 1: `words`".
+[[noreturn]] void end_by_nccl(const Membership& membership, const std::string& where,
+                              const std::string& words);
 
 }  // namespace ringlet::comm

@@ -42,13 +42,7 @@ class NcclEngine final : public Engine {
  public:
   explicit NcclEngine(NcclRank& rank) : rank_(rank) {}
 
-  bool execute(const Collective& collective, std::int64_t) override {
-    run(collective);
-    return false;
-  }
-
- private:
-  void run(const Collective& collective) {
+  void execute(const Collective& collective) override {
     const Call& call = collective.call;
     const Tensor& buffer = collective.buffer;
     switch (call.op) {
@@ -65,6 +59,7 @@ class NcclEngine final : public Engine {
     }
   }
 
+ private:
   void all_reduce(const Call& call, const Tensor& tensor) {
     std::byte* data = announced_bytes(tensor);
     const auto count = static_cast<std::size_t>(tensor.numel());

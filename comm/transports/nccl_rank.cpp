@@ -76,7 +76,7 @@ void NcclRank::note_captured() {
 // do.
 void NcclRank::meet() {
   meeting_.call = call_;
-  for (std::int64_t part = 0; host_->execute(meeting_, part); ++part) continue;
+  host_->execute(meeting_);
 }
 
 void NcclRank::group(const NcclCommunicator::Calls& calls) {

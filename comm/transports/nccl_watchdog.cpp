@@ -41,23 +41,24 @@ void NcclWatchdog::run() {
     lock.unlock();
     try {
       look();
-    } catch (const std::exception& error) {  // the device itself has failed
-      membership_.alarm->raise(str("rank ", membership_.rank, ": ", error.what()));
+    } catch (const std::exception& error) {
+      // If the alarm is not raised yet, the device itself has failed.
+      membership_.store->raise(str("rank ", membership_.rank, ": ", error.what()));
     }
-    if (membership_.alarm->raised()) return communicator_.abort();
+    if (membership_.store->raised()) return communicator_.abort();
     lock.lock();
   }
 }
 
 void NcclWatchdog::look() {
-  if (membership_.alarm->raised()) return;
+  if (membership_.store->raised()) return;
   const std::optional<Watched> first = oldest();
   if (const std::string error = communicator_.async_error(); !error.empty())
-    return end_by_nccl(membership_, describe(first ? *first : last_given()), error);
+    end_by_nccl(membership_, describe(first ? *first : last_given()), error);
   exchange_progress(first ? &*first : nullptr);
   if (!first || !first->since || Clock::now() - *first->since <= membership_.timeout) return;
-  membership_.alarm->raise(str(describe(*first), ": ", waited(membership_), " for ",
-                               first->ended->device(), " to end it", presence(*first)));
+  membership_.end(str(describe(*first), ": ", membership_.waited(), " for ", first->ended->device(),
+                      " to end it", presence(*first)));
 }
 
 std::string NcclWatchdog::describe(const Watched& watched) {
@@ -94,14 +95,14 @@ void NcclWatchdog::check_departures(const Watched& watched) const {
   for (int rank = 0; rank < membership_.size; ++rank) {
     const Progress& theirs = progress[static_cast<std::size_t>(rank)];
     if (theirs.step == Progress::kFinished && theirs.sequence < watched.replay)
-      return membership_.alarm->raise(describe_left(describe(watched), membership_.rank, rank));
+      return membership_.store->raise(describe_left(describe(watched), membership_.rank, rank));
   }
 }
 
 // With its last replay: peers may still wait for their own devices to end that one. Not where an
 // exception ends this rank, for the alarm is about to give it as the cause.
 void NcclWatchdog::record_left() noexcept {
-  if (std::uncaught_exceptions() > 0 || membership_.alarm->raised()) return;
+  if (std::uncaught_exceptions() > 0 || membership_.store->raised()) return;
   try {
     replays_.enter({replayed_, Progress::kFinished});
     replays_.publish();

@@ -1,46 +1,12 @@
 // Ranks as processes of one host: a peer's memory is mapped by its descriptor and read in place.
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 #include <map>
 
 #include "ringlet/comm/transports/board.h"
-#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/pages.h"
 
 namespace ringlet::comm {
 namespace {
-
-// The whole memory of a peer's descriptor, for reading.
-class Mapping {
- public:
-  Mapping(int process, int fd) {
-    const int own = open_descriptor(process, fd);
-    struct stat status {};
-    if (fstat(own, &status) == 0) nbytes_ = static_cast<std::size_t>(status.st_size);
-    data_ = mmap(nullptr, nbytes_, PROT_READ, MAP_SHARED, own, 0);
-    const int error = errno;
-    close(own);
-    RINGLET_CHECK(data_ != MAP_FAILED, "[shm] cannot map ", nbytes_,
-                  " bytes of another rank: ", std::strerror(error));
-  }
-  ~Mapping() { munmap(data_, nbytes_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  const std::byte* at(std::size_t offset, std::size_t nbytes) const {
-    RINGLET_CHECK(offset <= nbytes_ && nbytes <= nbytes_ - offset, "[shm] bytes [", offset, ", ",
-                  offset + nbytes, ") lie outside a mapping of ", nbytes_);
-    return static_cast<const std::byte*>(data_) + offset;
-  }
-
- private:
-  std::size_t nbytes_ = 0;
-  void* data_;
-};
 
 class ShmTransport final : public BoardTransport {
  public:
@@ -54,13 +20,14 @@ class ShmTransport final : public BoardTransport {
     BoardTransport::begin(call,
                           readable ? buffer : empty(buffer.shape(), buffer.dtype(), Device{}));
   }
-  void send(std::span<const Transmission> sends) override {
+  Views exchange(std::span<const Transmission> sends, std::span<const Transmission> receives,
+                 bool in_place) override {
     // The same bytes for several peers are copied once: the first one may read them already.
     for (std::size_t i = 0; unreadable_ && i < sends.size(); ++i)
       if (const auto& [peer, offset, nbytes] = sends[i];
           nbytes > 0 && (i == 0 || sends[i - 1].offset != offset))
         std::memcpy(announced_bytes(buffer()) + offset, unreadable_ + offset, nbytes);
-    BoardTransport::send(sends);
+    return BoardTransport::exchange(sends, receives, in_place);
   }
 
  private:
@@ -71,7 +38,7 @@ class ShmTransport final : public BoardTransport {
     auto found = mappings_.find(key);
     if (found == mappings_.end()) {
       const int process = board().state(receive.peer).process.load();
-      found = mappings_.try_emplace(key, process, theirs.fd).first;
+      found = mappings_.try_emplace(key, process, theirs.fd, /*writable=*/false).first;
     }
     return found->second.at(theirs.offset + receive.offset, receive.nbytes);
   }

@@ -1,6 +1,6 @@
-// Ranks as threads of one process: a peer's bytes are read in place. On a device only events order
-// the ranks' streams. A message carries an event after which its bytes are valid, a channel one
-// after which they have been read. The bytes of another device are fetched first.
+// Ranks as threads of one process: the board, and what tensors on GPUs need beside it. On a device
+// only events order the ranks' streams. A message carries an event after which its bytes are valid,
+// a channel one after which they have been read. The bytes of another device are fetched first.
 #include <array>
 #include <map>
 #include <optional>
@@ -8,16 +8,17 @@
 
 #include "ringlet/comm/transports/board.h"
 #include "ringlet/core/base/error.h"
-#include "ringlet/core/device/graph.h"
 #include "ringlet/core/device/without_link.h"
 
 namespace ringlet::comm {
 namespace {
 
-/// The events that this rank records for one peer.
-struct PeerEvents {
-  explicit PeerEvents(Device device) : read(device) {}
+/// The events that this rank records on one device. A peer that waits for one only after it was
+/// recorded again waits for later work, too, all of which has been enqueued.
+struct Events {
+  explicit Events(Device device) : read(device) {}
   std::array<std::optional<Event>, Channel::kSlots> ready;
+  std::size_t steps = 0;  // with sends
   Event read;
 };
 
@@ -37,7 +38,7 @@ class ThreadTransport final : public BoardTransport {
                        ", rank ", member().rank, "'s on ", device, ", and ", name(call().algorithm),
                        " is for ranks that share a GPU: choose ring or direct"));
     if (ready) ready->make_wait(device);
-    const std::byte* bytes = theirs.address + receive.offset;
+    const std::byte* bytes = BoardTransport::view(receive, theirs, ready, place);
     return theirs.device == device || !ready ? bytes
                                              : fetched(bytes, theirs.device, receive.nbytes, place);
   }
@@ -45,7 +46,6 @@ class ThreadTransport final : public BoardTransport {
   // A copy on this rank's device: at `place` or, if that is null, valid as long as the views.
   const std::byte* fetched(const std::byte* bytes, Device from, std::size_t nbytes,
                            std::byte* place) {
-    check_not_capturing("a copy between devices");
     const Device device = buffer().device();
     look_for_link(device, from);
     if (!place) {
@@ -61,36 +61,36 @@ class ThreadTransport final : public BoardTransport {
     member().note("links", str("[group] ", member().id, ": ", without_link(to, from)));
   }
 
-  const Event* mark_ready(int peer, std::uint64_t slot) override {
-    PeerEvents* events = of(peer);
+  const Event* mark_ready() override {
+    Events* events = on_device();
     if (!events) return nullptr;
-    std::optional<Event>& ready = events->ready[slot];
+    std::optional<Event>& ready = events->ready[events->steps++ % Channel::kSlots];
     if (!ready) ready.emplace(buffer().device());
     ready->record();
     return &*ready;
   }
-  const Event* mark_read(int peer) override {
+  const Event* mark_read() override {
     fetched_.clear();
-    PeerEvents* events = of(peer);
+    Events* events = on_device();
     if (!events) return nullptr;
     events->read.record();
     return &events->read;
   }
 
   /// Null on a CPU.
-  PeerEvents* of(int peer) {
-    const Device device = buffer() ? buffer().device() : Device{};
+  Events* on_device() {
+    const Device device = buffer().device();
     if (device.type == DeviceType::cpu) return nullptr;
-    std::shared_ptr<PeerEvents>& events = events_[{peer, device}];
+    std::shared_ptr<Events>& events = events_[device];
     if (!events) {
-      events = std::make_shared<PeerEvents>(device);
+      events = std::make_shared<Events>(device);
       board().keep(events);  // a peer may wait for them after this rank has ended
     }
     return events.get();
   }
 
   std::set<std::pair<Device, Device>> looked_for_;
-  std::map<std::pair<int, Device>, std::shared_ptr<PeerEvents>> events_;
+  std::map<Device, std::shared_ptr<Events>> events_;
   std::vector<Tensor> fetched_;
 };
 

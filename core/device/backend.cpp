@@ -2,11 +2,11 @@
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <ostream>
 #include <utility>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 
 namespace ringlet {
@@ -100,11 +100,8 @@ Device Device::parse(std::string_view text) {
   bool good = type == "cpu" || type == "cuda";
   if (type == "cuda") device.type = DeviceType::cuda;
   if (colon != std::string_view::npos) {
-    const std::string_view digits = text.substr(colon + 1);
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), device.index);
-    good = good && error == std::errc() && end == digits.data() + digits.size() &&
-           device.index >= 0 && device.index < 4096;
+    device.index = parse_number<int>(text.substr(colon + 1)).value_or(-1);
+    good = good && device.index >= 0 && device.index < 4096;
   }
   if (!good) fail_input("unknown device ", quote(text), "; expected cpu, cuda, cpu:N or cuda:N");
   return device;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/threads/processors.h"
 #include "ringlet/core/threads/thread.h"
 
@@ -28,12 +28,10 @@ int default_threads() {
   constexpr int kMost = 4096;
   const char* text = std::getenv("RINGLET_NUM_THREADS");
   if (text && *text) {
-    int threads = 0;
-    const char* end = text + std::strlen(text);
-    const auto [stop, error] = std::from_chars(text, end, threads);
-    if (error != std::errc() || stop != end || threads < 1 || threads > kMost)
+    const auto threads = parse_number<int>(text);
+    if (!threads || *threads < 1 || *threads > kMost)
       fail_input("RINGLET_NUM_THREADS=", text, ": expected a number from 1 to ", kMost);
-    return threads;
+    return *threads;
   }
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
+#include "ringlet/core/base/number.h"
 #include "ringlet/models/harmless_keys.h"
 #include "ringlet/models/tokenizer/added_token_json.h"
 #include "ringlet/models/tokenizer/json_node.h"
@@ -47,9 +47,9 @@ std::vector<AddedToken> read_decoder(const JsonNode& decoder,
   for (const auto& [key, value] : decoder.object().value().items()) {
     AddedToken token = read_added_token(decoder.at(key.c_str()));
     name_unknown_of_token(decoder.at(key.c_str()), unused_keys);
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token.id);
-    if (error != std::errc() || end != key.data() + key.size() || token.id < 0)
-      decoder.at(key.c_str()).expected("an id as the key");
+    const auto id = parse_number<std::int32_t>(key);
+    if (!id || *id < 0) decoder.at(key.c_str()).expected("an id as the key");
+    token.id = *id;
     tokens.push_back(std::move(token));
   }
   std::ranges::stable_sort(tokens, {}, &AddedToken::id);

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "ranks.h"
-#include "ringlet/comm/together.h"
 #include "ringlet/core/device/graph.h"
 #include "ringlet/core/ops/elementwise.h"
 
@@ -29,9 +28,6 @@ bool has_graphs() {
 }
 
 const std::vector<Algorithm> kAlgorithms = {Algorithm::direct, Algorithm::ring};
-/// The algorithms for ranks that share the device; on a CPU in-kernel ones equal the others.
-const std::vector<Algorithm> kOfOneDevice = {
-    Algorithm::direct, Algorithm::ring, Algorithm::in_kernel_direct, Algorithm::in_kernel_ring};
 
 void expect_sum(const Tensor& actual, int ranks, const char* what) {
   const auto sum = [&](std::int64_t i) { return sum_over_ranks(ranks, i); };
@@ -172,76 +168,17 @@ TEST_CASE("tensors of a CPU and of a GPU do not meet in a collective") {
                        doctest::Contains("'s tensor is on "), Error);
 }
 
-TEST_CASE("together(): one thread runs all ranks, to the bits of ranks in threads") {
-  constexpr int kRanks = 3;
-  for (const Algorithm algorithm : kOfOneDevice)
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      const GroupOptions options{.algorithm = algorithm, .segment_bytes = 512};
-      std::vector<Tensor> apart(kRanks), sums;
-      launch(
-          [&](const Group& group) {
-            Tensor& mine = apart[static_cast<std::size_t>(group.rank())];
-            mine = fraction(group.rank(), dtype);
-            group.all_reduce(mine).wait();
-          },
-          kRanks, {.group = options});
-      for (int rank = 0; rank < kRanks; ++rank) sums.push_back(fraction(rank, dtype));
-      together(local_ranks(kRanks, options), [&](const Group& rank) {
-        rank.all_reduce(sums[static_cast<std::size_t>(rank.rank())]);
-      });
-      for (std::size_t r = 0; r < sums.size(); ++r) expect_same_bits(sums[r], apart[r], "sum");
-    }
-}
-
-TEST_CASE("together(): what it cannot run is refused") {
-  const std::vector<Group> ranks = local_ranks(2);
-  const Tensor x = zeros({4});
-  CHECK_THROWS_WITH_AS(together(std::span(ranks).first(1), [](const Group&) {}),
-                       "[together] takes all ranks of a group, in order", Error);
-  CHECK_THROWS_WITH_AS(together(ranks, [](const Group& rank) { rank.barrier(); }),
-                       "[barrier] waits, which together() cannot", Error);
-  CHECK_THROWS_WITH_AS(together(ranks,
-                                [&](const Group& rank) {
-                                  if (rank.rank() == 0) rank.all_reduce(x);
-                                }),
-                       doctest::Contains("[together] collectives of rank 1"), Error);
-}
-
-TEST_CASE("a graph of the collectives of all ranks sums anew at every replay") {
+TEST_CASE("a collective between threads cannot be captured, and the group stays usable") {
   if (!has_graphs()) return;
-  constexpr int kRanks = 4;
-  for (const Algorithm algorithm : kOfOneDevice)
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      const auto ranks = local_ranks(kRanks, {.algorithm = algorithm, .segment_bytes = 512});
-      std::vector<Tensor> buffers;
-      for (int rank = 0; rank < kRanks; ++rank) buffers.push_back(zeros({1003}, dtype));
-      const auto fill = [&] {
-        for (int rank = 0; rank < kRanks; ++rank)
-          buffers[static_cast<std::size_t>(rank)].copy_(numbered(rank, 1003, dtype));
-      };
-      const auto sum_up = [&](const Group& rank) {
-        const Tensor& mine = buffers[static_cast<std::size_t>(rank.rank())];
-        rank.all_reduce(mine);
-        rank.broadcast(mine, 2);
-      };
-      const auto graph = capture(default_device(), [&] { together(ranks, sum_up); });
-      for (int round = 0; round < 3; ++round) {
-        fill();
-        graph->replay();
-        for (const Tensor& sum : buffers) expect_sum(sum, kRanks, "replayed");
-      }
-      fill();
-      together(ranks, sum_up);
-      for (const Tensor& sum : buffers) expect_sum(sum, kRanks, "eager again");
-    }
-}
-
-TEST_CASE("a rank in a thread of its own cannot be captured") {
-  if (!has_graphs()) return;
-  const std::vector<Group> ranks = local_ranks(2);
-  const Tensor x = zeros({4});
-  CHECK_THROWS_WITH_AS(capture(default_device(), [&] { ranks[0].all_reduce(x); }),
-                       "[all_reduce] ranks in threads of their own cannot be captured, together() "
-                       "they can",
-                       Error);
+  launch(
+      [](const Group& group) {
+        const Tensor x = numbered(group.rank(), 1000);
+        if (group.rank() == 0)
+          CHECK_THROWS_WITH_AS(capture(default_device(), [&] { group.all_reduce(x); }),
+                               "[all_reduce] only collectives over nccl can be captured", Error);
+        group.barrier();
+        group.all_reduce(x).wait();
+        expect_sum(x, group.size(), "all_reduce");
+      },
+      2);
 }

@@ -179,11 +179,10 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
   for (const TransportKind kind : transports()) {
     if (kind == TransportKind::nccl) continue;  // its ranks meet over one of the other transports
     const auto store = make_memory_store();
-    const auto alarm = make_alarm();
     std::promise<std::string> said;
     const std::shared_future<std::string> message = said.get_future().share();
     const auto rank_main = [&](int rank) {
-      const Membership member{store, alarm, rank, 3, std::chrono::seconds(1), "world"};
+      const Membership member{store, rank, 3, std::chrono::seconds(1), "world"};
       TransportKind chosen = kind;
       const auto transport = make_transport(chosen, member);
       const Tensor x = zeros({4});
@@ -192,11 +191,9 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
       if (rank == 2) transport->finish();
       if (rank == 0) {
         try {
-          transport->send(std::span(&all, 1));
-          transport->receive({}, false);
+          transport->exchange({&all, 1}, {}, false);
           transport->release();
-          transport->send({});
-          transport->receive(std::span(&all, 1), false);
+          transport->exchange({}, {&all, 1}, false);
           said.set_value("nothing failed");
         } catch (const Error& error) {
           said.set_value(error.what());
@@ -214,38 +211,36 @@ TEST_CASE("where all ranks came and one goes no further, it is said how far each
   }
 }
 
-TEST_CASE("a rank of this thread that failed while it read keeps no other one waiting") {
+TEST_CASE("a rank that failed while it read keeps no other one waiting") {
   const auto store = make_memory_store();
-  const auto alarm = make_alarm();
   const auto make = [&](int rank) {
-    return make_thread_transport({store, alarm, rank, 2, std::chrono::seconds(5), "world"});
+    return make_thread_transport({store, rank, 2, std::chrono::seconds(5), "world"});
   };
   auto making = std::async(std::launch::async, make, 1);
   const auto sender = make(0), reader = making.get();
   const Tensor x = zeros({4});
-  for (const auto& rank : {sender.get(), reader.get()})
-    rank->begin({.sequence = 1, .count = 4, .op = Op::broadcast, .dtype = DType::f32}, x);
+  const Call call{.sequence = 1, .count = 4, .op = Op::broadcast, .dtype = DType::f32};
+  for (const auto& rank : {sender.get(), reader.get()}) rank->begin(call, x);
   const Transmission there{1, 0, x.nbytes()}, here{0, 0, x.nbytes()};
   const auto time_to_abandon = [&] {
     const auto start = Clock::now();
     sender->abandon();
     return Clock::now() - start;
   };
-  for (int step = 0; step < 2; ++step) sender->send(std::span(&there, 1));
-  reader->receive(std::span(&here, 1), false);
-  reader->stop_reading();
+  sender->exchange({&there, 1}, {}, false);
+  reader->exchange({}, {&here, 1}, false);
+  reader->abandon();
   CHECK(time_to_abandon() < std::chrono::seconds(1));
-  reader->release();
-  alarm->raise("over");
-  CHECK_THROWS_WITH_AS(reader->receive(std::span(&here, 1), false), "over", Error);
+  reader->begin(call, x);
+  store->raise("over");
+  CHECK_THROWS_WITH_AS(reader->exchange({}, {&here, 1}, false), "over", Error);
   CHECK(time_to_abandon() < std::chrono::seconds(1));
 }
 
 TEST_CASE("a rank that never joins is named, too") {
   const auto store = make_memory_store();
-  CHECK_THROWS_WITH_AS(
-      Group(store, make_alarm(), 0, 2, {.timeout = std::chrono::milliseconds(150)}),
-      "[group] world: rank 0 waited 0.15 s for rank 1 of 2 ranks", Error);
+  CHECK_THROWS_WITH_AS(Group(store, 0, 2, {.timeout = std::chrono::milliseconds(150)}),
+                       "[group] world: rank 0 waited 0.15 s for rank 1 of 2 ranks", Error);
 }
 
 TEST_CASE("after a failure every later collective fails at once with the same cause") {

@@ -36,8 +36,7 @@ struct OneRank {
     const std::size_t half = halves[0].nbytes();
     const Transmission first{0, 0, half}, second{0, half, half};
     nccl->begin(next(Op::all_gather, x.numel()), x);
-    nccl->send({&first, 1});
-    const Views views = nccl->receive({&second, 1}, !adds);
+    const Views views = nccl->exchange({&first, 1}, {&second, 1}, !adds);
     if (adds) {
       auto received =
           std::make_shared<Storage>(const_cast<std::byte*>(views[0]), half, x.device(), [] {});
@@ -48,7 +47,7 @@ struct OneRank {
   }
 
   std::uint64_t sequence = 0;
-  Membership member{make_memory_store(), make_alarm(), 0, 1, std::chrono::seconds(60), "one"};
+  Membership member{make_memory_store(), 0, 1, std::chrono::seconds(60), "one"};
   std::unique_ptr<Transport> host = make_thread_transport(member);
   std::unique_ptr<Transport> nccl = make_nccl_transport(member, *host, TransportKind::thread);
 };
@@ -63,9 +62,9 @@ TEST_CASE("nccl with one rank: what it sends itself arrives, and its own sum is 
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 1.0f, 2.0f});
   rank.exchange(x, true);
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
+  rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x});
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  CHECK_FALSE(rank.member.alarm->raised());
+  CHECK_FALSE(rank.member.store->raised());
 }
 
 TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
@@ -80,7 +79,7 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   rank.exchange(x, true);
   const auto graph = capture(default_device(), [&] {
     rank.exchange(x, true);
-    rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x}, 0);
+    rank.nccl->engine()->execute({.call = rank.next(Op::all_reduce, 4), .buffer = x});
   });
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
   graph->replay();
@@ -89,5 +88,5 @@ TEST_CASE("nccl with one rank in a graph: each replay moves the bytes again") {
   rank.exchange(x, false);  // also uncaptured between replays
   graph->replay();
   CHECK(x.to_vector() == std::vector{1.0f, 2.0f, 2.0f, 4.0f});
-  CHECK_FALSE(rank.member.alarm->raised());
+  CHECK_FALSE(rank.member.store->raised());
 }

@@ -149,26 +149,25 @@ void run(const std::vector<std::string>& arguments) {
   const Token token = Token::from_environment();
   std::unique_ptr<TcpStoreServer> server;
   if (here.rank == 0 && !here.store_in_launcher)
-    server = std::make_unique<TcpStoreServer>(
-        TcpStoreServerOptions{.host = here.master_addr, .port = here.port, .token = token});
+    server = serve_tcp_store({.host = here.master_addr, .port = here.port, .token = token});
   {
-    TcpStore store({.host = here.master_addr,
-                    .port = here.port,
-                    .token = token,
-                    .scope = str("attempt ", here.restart_count),
-                    .name = str("rank ", here.rank),
-                    .timeout = kPatience});
-    record_joined(store, here.rank);
+    const auto store = join_tcp_store({.host = here.master_addr,
+                                       .port = here.port,
+                                       .token = token,
+                                       .scope = str("attempt ", here.restart_count),
+                                       .name = str("rank ", here.rank),
+                                       .timeout = kPatience});
+    record_joined(*store, here.rank);
     const auto meet_at = [&](const char* point) {
-      store.set(str(point, here.rank), "");
-      for (int rank = 0; rank < here.world_size; ++rank) store.get(str(point, rank), kPatience);
+      store->set(str(point, here.rank), "");
+      for (int rank = 0; rank < here.world_size; ++rank) store->get(str(point, rank), kPatience);
     };
     meet_at("here ");
     std::cout << "rank " << here.rank << " of " << here.world_size << ", local " << here.local_rank
               << " of " << here.local_world_size << ", attempt " << here.restart_count << ", pid "
               << getpid() << std::endl;
     meet_at("printed ");
-    act(arguments, here, store);
+    act(arguments, here, *store);
   }
   if (server) server->wait_for_goodbyes(kPatience);
 }

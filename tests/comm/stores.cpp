@@ -31,14 +31,13 @@ struct World {
 World world_over(const std::string& kind) {
   World world;
   const Token token = Token::random();
-  if (kind == "tcp")
-    world.server = std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
+  if (kind == "tcp") world.server = serve_tcp_store({.token = token});
   const auto memory = make_memory_store();
   for (int rank = 0; rank < 3; ++rank) {
     if (kind == "memory") world.ranks.push_back(memory);
     if (kind == "tcp")
-      world.ranks.push_back(std::make_shared<TcpStore>(TcpStoreOptions{
-          .port = world.server->port(), .token = token, .name = str("rank ", rank)}));
+      world.ranks.push_back(join_tcp_store(
+          {.port = world.server->port(), .token = token, .name = str("rank ", rank)}));
   }
   return world;
 }
@@ -125,6 +124,34 @@ TEST_CASE("memory store: what one process sets, adds or had set before it was ki
                        Error);
   CHECK_THROWS_WITH_AS(store->set("big", std::string(std::size_t{65} << 20, '.')),
                        "[store] no room for 'big'", Error);
+}
+
+TEST_CASE("memory store: the first cause of an alarm counts, from any rank") {
+  const auto store = make_memory_store();
+  CHECK(!store->raised());
+  CHECK(store->cause().empty());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&, i] { store->raise(std::to_string(i)); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(store->raised());
+  const std::string cause = store->cause();
+  CHECK(cause.size() == 1);
+  store->raise("later");
+  CHECK(store->cause() == cause);
+}
+
+TEST_CASE("memory store: an alarm is heard by parent and child; long causes are cut") {
+  const auto store = make_memory_store();
+  const pid_t child = fork();
+  if (child == 0) {
+    store->raise("from the child" + std::string(5000, '.'));
+    _exit(0);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(store->raised());
+  CHECK(store->cause().starts_with("from the child"));
+  CHECK(store->cause().size() == 4000);
 }
 
 TEST_SUITE_END();

@@ -18,8 +18,7 @@ using Clock = std::chrono::steady_clock;
 /// A server and the parameters of its clients.
 struct Job {
   Token token = Token::random();
-  std::unique_ptr<TcpStoreServer> server =
-      std::make_unique<TcpStoreServer>(TcpStoreServerOptions{.token = token});
+  std::unique_ptr<TcpStoreServer> server = serve_tcp_store({.token = token});
 
   TcpStoreOptions options(const std::string& name, const std::string& scope = "world") const {
     return {.port = server->port(),
@@ -31,10 +30,10 @@ struct Job {
 };
 
 /// Waits until the alarm is raised; returns the time.
-inline Clock::duration time_to_alarm(const Alarm& alarm,
+inline Clock::duration time_to_alarm(const Store& store,
                                      Clock::duration limit = std::chrono::seconds(10)) {
   const auto begin = Clock::now();
-  while (!alarm.raised() && Clock::now() - begin < limit)
+  while (!store.raised() && Clock::now() - begin < limit)
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   return Clock::now() - begin;
 }

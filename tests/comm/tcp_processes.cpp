@@ -24,8 +24,8 @@ pid_t fork_rank(const TcpStoreOptions& options, const std::function<void(TcpStor
   const pid_t child = fork();
   if (child != 0) return child;
   try {
-    TcpStore store(options);
-    body(store);
+    const auto store = join_tcp_store(options);
+    body(*store);
   } catch (...) {
     _exit(1);
   }
@@ -38,8 +38,8 @@ pid_t fork_server(const Token& token, int& port) {
   REQUIRE(pipe(to_parent) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    const TcpStoreServer server({.token = token});
-    const int mine = server.port();
+    const auto server = serve_tcp_store({.token = token});
+    const int mine = server->port();
     if (write(to_parent[1], &mine, sizeof(mine)) < 0) _exit(1);
     std::this_thread::sleep_for(60s);
     _exit(0);
@@ -62,37 +62,37 @@ void reap(pid_t child) { waitpid(child, nullptr, 0); }
 
 TEST_CASE("a rank that is killed raises the alarm on all its peers at once") {
   const Job job;
-  TcpStore first(job.options("rank 0"));
-  TcpStore second(job.options("rank 1"));
+  const auto first = join_tcp_store(job.options("rank 0"));
+  const auto second = join_tcp_store(job.options("rank 1"));
   const pid_t child = fork_rank(job.options("rank 2"), [](TcpStore& store) {
     store.set("rank 2 is here", "");
     std::this_thread::sleep_for(60s);
   });
-  first.get("rank 2 is here", 10s);
-  CHECK_FALSE(first.raised());
+  first->get("rank 2 is here", 10s);
+  CHECK_FALSE(first->raised());
 
   // It ends a wait in progress.
   std::optional<std::string> ended;
-  std::thread waiting([&] { ended = error_of([&] { second.get("never", 60s); }); });
+  std::thread waiting([&] { ended = error_of([&] { second->get("never", 60s); }); });
   std::this_thread::sleep_for(20ms);
   kill(child, SIGKILL);
-  CHECK(time_to_alarm(first) < 1s);
-  CHECK(time_to_alarm(second) < 1s);
+  CHECK(time_to_alarm(*first) < 1s);
+  CHECK(time_to_alarm(*second) < 1s);
   reap(child);
   waiting.join();
 
-  const std::string cause = first.cause();
+  const std::string cause = first->cause();
   CHECK_EQ(cause.find(str("rank 2 (pid ", child, ", host ")), 0);
   CHECK(cause.find(") ended without saying goodbye") != std::string::npos);
-  CHECK_EQ(second.cause(), cause);
+  CHECK_EQ(second->cause(), cause);
   CHECK_EQ(ended.value(), cause);
-  CHECK_EQ(cause, first.culprit() + " ended without saying goodbye");
+  CHECK_EQ(cause, first->culprit() + " ended without saying goodbye");
 
   // A later client receives it, and no rank waits for peers as if nothing had happened.
-  TcpStore third(job.options("rank 3"));
-  time_to_alarm(third);
-  CHECK_EQ(third.cause(), cause);
-  CHECK_THROWS_WITH_AS(first.get("rank 2 is here", 1s), cause.c_str(), Error);
+  const auto third = join_tcp_store(job.options("rank 3"));
+  time_to_alarm(*third);
+  CHECK_EQ(third->cause(), cause);
+  CHECK_THROWS_WITH_AS(first->get("rank 2 is here", 1s), cause.c_str(), Error);
 }
 
 TEST_CASE("a server that has stopped is silent, an idle one is not") {
@@ -100,14 +100,14 @@ TEST_CASE("a server that has stopped is silent, an idle one is not") {
   TcpStoreOptions options = job.options("rank 1");
   const pid_t child = fork_server(job.token, options.port);
   options.silence = 500ms;
-  TcpStore client(options);
-  CHECK(time_to_alarm(client, 2s) >= 2s);
+  const auto client = join_tcp_store(options);
+  CHECK(time_to_alarm(*client, 2s) >= 2s);
   stop(child);
   // A pending request fails as soon as the silence is detected, not at its own deadline.
-  const std::string error = error_of([&] { client.set("key", "value"); });
+  const std::string error = error_of([&] { client->set("key", "value"); });
   CHECK_EQ(error, str("the store at 127.0.0.1:", options.port, ": no answer for 0.5 s"));
-  CHECK_EQ(client.cause(), error);
-  CHECK_EQ(error_of([&] { client.add("counter", 1); }), error);
+  CHECK_EQ(client->cause(), error);
+  CHECK_EQ(error_of([&] { client->add("counter", 1); }), error);
   kill(child, SIGKILL);
   reap(child);
 }
@@ -148,12 +148,12 @@ TEST_CASE("a server that reads nothing delays no rank beyond its deadline") {
   options.timeout = 2s;
   const std::string server = str("the store at 127.0.0.1:", options.port);
   {
-    TcpStore client(options);
+    const auto client = join_tcp_store(options);
     stop(child);
     const auto begin = Clock::now();
-    Flood flood(client);
+    Flood flood(*client);
     // A client with a shorter deadline than those before it.
-    CHECK_EQ(error_of([&] { client.get("key", 200ms); }),
+    CHECK_EQ(error_of([&] { client->get("key", 200ms); }),
              str("[store] ", server, " did not answer within 0.2 s"));
     CHECK(Clock::now() - begin < 1500ms);
     // The last message was sent in part: the connection is unusable after it.
@@ -163,7 +163,7 @@ TEST_CASE("a server that reads nothing delays no rank beyond its deadline") {
              error == server + " takes no messages"));
     }
     CHECK(Clock::now() - begin < 5s);
-    CHECK_EQ(client.cause(), server + " takes no messages");
+    CHECK_EQ(client->cause(), server + " takes no messages");
   }
   kill(child, SIGKILL);
   reap(child);
@@ -174,60 +174,62 @@ TEST_CASE("behind a set that is stuck, a server's silence is noticed all the sam
   TcpStoreOptions options = job.options("rank 1");
   const pid_t child = fork_server(job.token, options.port);
   options.silence = 500ms;
-  TcpStore client(options);
+  const auto client = join_tcp_store(options);
   stop(child);
   const auto begin = Clock::now();
-  Flood flood(client);
+  Flood flood(*client);
   const std::string cause = str("the store at 127.0.0.1:", options.port, ": no answer for 0.5 s");
   CHECK_EQ(flood.join(), std::set<std::string>{cause});
   CHECK(Clock::now() - begin < 5s);
-  CHECK_EQ(client.cause(), cause);
+  CHECK_EQ(client->cause(), cause);
   kill(child, SIGKILL);
   reap(child);
 }
 
 TEST_CASE("a rank that has stopped is silent, if it promised not to be") {
   const Job job;
-  TcpStore first(job.options("rank 0"));
+  const auto first = join_tcp_store(job.options("rank 0"));
   TcpStoreOptions options = job.options("rank 1");
   options.silence = 500ms;
   const pid_t child = fork_rank(options, [](TcpStore&) { std::this_thread::sleep_for(60s); });
-  CHECK(time_to_alarm(first, 2s) >= 2s);
+  CHECK(time_to_alarm(*first, 2s) >= 2s);
   stop(child);
-  CHECK(time_to_alarm(first) < 5s);
-  CHECK_EQ(first.cause(), first.culprit() + " has been silent for 0.5 s");
-  CHECK(first.culprit().starts_with(str("rank 1 (pid ", child, ", host ")));
+  CHECK(time_to_alarm(*first) < 5s);
+  CHECK_EQ(first->cause(), first->culprit() + " has been silent for 0.5 s");
+  CHECK(first->culprit().starts_with(str("rank 1 (pid ", child, ", host ")));
   kill(child, SIGKILL);
   reap(child);
 }
 
 TEST_CASE("a rank that says goodbye raises nothing") {
   const Job job;
-  TcpStore first(job.options("rank 0"));
+  auto first = join_tcp_store(job.options("rank 0"));
   const pid_t child =
       fork_rank(job.options("rank 1"), [](TcpStore& store) { store.set("key", "value"); });
-  CHECK_EQ(first.get("key", 10s), "value");
+  CHECK_EQ(first->get("key", 10s), "value");
   reap(child);
-  CHECK(job.server->wait_for_goodbyes(10s, 1));
-  CHECK(time_to_alarm(first, 100ms) >= 100ms);
-  CHECK_EQ(first.add("counter", 1), 1);
+  CHECK(time_to_alarm(*first, 100ms) >= 100ms);
+  CHECK_EQ(first->add("counter", 1), 1);
+  CHECK_FALSE(job.server->wait_for_goodbyes(10ms));
+  first.reset();
+  CHECK(job.server->wait_for_goodbyes(10s));
 }
 
 TEST_CASE("a server that is killed raises the alarm, one that closes does not") {
   Job job;
   TcpStoreOptions options = job.options("rank 1");
   const pid_t child = fork_server(job.token, options.port);
-  TcpStore client(options);
+  const auto client = join_tcp_store(options);
   kill(child, SIGKILL);
-  CHECK(time_to_alarm(client) < 1s);
+  CHECK(time_to_alarm(*client) < 1s);
   reap(child);
-  CHECK_EQ(client.cause(),
+  CHECK_EQ(client->cause(),
            str("the store at 127.0.0.1:", options.port, " ended without saying goodbye"));
 
-  TcpStore other(job.options("rank 1"));
+  const auto other = join_tcp_store(job.options("rank 1"));
   job.server.reset();
-  CHECK(time_to_alarm(other, 100ms) >= 100ms);
-  CHECK_THROWS_AS(other.set("key", "value"), Error);
+  CHECK(time_to_alarm(*other, 100ms) >= 100ms);
+  CHECK_THROWS_AS(other->set("key", "value"), Error);
 }
 
 TEST_SUITE_END();

@@ -30,61 +30,61 @@ Socket join(const Job& job, const std::string& name) {
 
 TEST_CASE("an exception that ends a rank is no goodbye") {
   const Job job;
-  TcpStore first(job.options("rank 0"));
+  const auto first = join_tcp_store(job.options("rank 0"));
   try {
-    const TcpStore second(job.options("rank 1"));
+    const auto second = join_tcp_store(job.options("rank 1"));
     throw std::runtime_error("the rank's own");
   } catch (const std::runtime_error&) {
   }
-  CHECK(time_to_alarm(first) < 1s);
-  CHECK_EQ(first.cause(), first.culprit() + " ended by an exception");
+  CHECK(time_to_alarm(*first) < 1s);
+  CHECK_EQ(first->cause(), first->culprit() + " ended by an exception");
 }
 
 TEST_CASE("the first cause reaches all ranks") {
   const Job job;
-  TcpStore first(job.options("rank 0"));
-  TcpStore second(job.options("rank 1"));
-  second.raise("rank 1 met a NaN");
-  first.raise("rank 0 met one, too");
-  CHECK_EQ(first.cause(), "rank 1 met a NaN");
-  CHECK_EQ(second.cause(), "rank 1 met a NaN");
-  CHECK_EQ(first.culprit().find("rank 1 (pid "), 0);
+  const auto first = join_tcp_store(job.options("rank 0"));
+  const auto second = join_tcp_store(job.options("rank 1"));
+  second->raise("rank 1 met a NaN");
+  first->raise("rank 0 met one, too");
+  CHECK_EQ(first->cause(), "rank 1 met a NaN");
+  CHECK_EQ(second->cause(), "rank 1 met a NaN");
+  CHECK_EQ(first->culprit().find("rank 1 (pid "), 0);
 }
 
 TEST_CASE("scopes have keys and an alarm of their own") {
   const Job job;
-  TcpStore first(job.options("rank 0", "generation 0"));
-  TcpStore again(job.options("rank 0", "generation 1"));
-  first.set("key", "old");
-  CHECK_EQ(again.add("counter", 1), 1);
-  CHECK_THROWS_AS(again.get("key", 10ms), Error);
-  first.raise("over");
-  CHECK(time_to_alarm(again, 50ms) >= 50ms);
-  again.set("key", "new");
-  CHECK_EQ(again.get("key", 1s), "new");
+  const auto first = join_tcp_store(job.options("rank 0", "generation 0"));
+  const auto again = join_tcp_store(job.options("rank 0", "generation 1"));
+  first->set("key", "old");
+  CHECK_EQ(again->add("counter", 1), 1);
+  CHECK_THROWS_AS(again->get("key", 10ms), Error);
+  first->raise("over");
+  CHECK(time_to_alarm(*again, 50ms) >= 50ms);
+  again->set("key", "new");
+  CHECK_EQ(again->get("key", 1s), "new");
 }
 
 TEST_CASE("a client waits for its server, and says which one does not answer") {
   const Token token = Token::random();
   int port = 0;
   {
-    const TcpStoreServer server({.token = token});
-    port = server.port();
+    const auto server = serve_tcp_store({.token = token});
+    port = server->port();
   }
   const TcpStoreOptions options{.port = port, .token = token, .timeout = 150ms};
-  CHECK_EQ(error_of([&] { TcpStore client(options); }),
+  CHECK_EQ(error_of([&] { join_tcp_store(options); }),
            str("[store] 127.0.0.1:", port, ": no answer within 0.15 s: Connection refused"));
 
-  std::optional<TcpStoreServer> late;
+  std::unique_ptr<TcpStoreServer> late;
   std::thread starting([&] {
     std::this_thread::sleep_for(100ms);
-    late.emplace(TcpStoreServerOptions{.port = port, .token = token});
+    late = serve_tcp_store({.port = port, .token = token});
   });
   TcpStoreOptions patient = options;
   patient.timeout = 10s;
-  TcpStore client(patient);
+  const auto client = join_tcp_store(patient);
   starting.join();
-  CHECK_EQ(client.add("counter", 1), 1);
+  CHECK_EQ(client->add("counter", 1), 1);
 }
 
 TEST_CASE("with another token, or none, a client is told what is wrong") {
@@ -92,62 +92,62 @@ TEST_CASE("with another token, or none, a client is told what is wrong") {
   for (const Token& token : {Token::random(), Token()}) {
     TcpStoreOptions options = job.options("rank 1");
     options.token = token;
-    CHECK_EQ(error_of([&] { TcpStore client(options); }),
+    CHECK_EQ(error_of([&] { join_tcp_store(options); }),
              str("[store] 127.0.0.1:", options.port,
                  ": it closes the connection: its job token is another one (RINGLET_TOKEN)"));
   }
 }
 
 TEST_CASE("without a token the server stays on loopback") {
-  const TcpStoreServer server({.host = "localhost"});
-  TcpStore client({.host = "localhost", .port = server.port()});
-  CHECK_EQ(client.add("counter", 2), 2);
+  const auto server = serve_tcp_store({.host = "localhost"});
+  const auto client = join_tcp_store({.host = "localhost", .port = server->port()});
+  CHECK_EQ(client->add("counter", 2), 2);
   for (const char* host : {"", "0.0.0.0", "192.0.2.1"})
-    CHECK_THROWS_AS(TcpStoreServer({.host = host}), InputError);
+    CHECK_THROWS_AS(serve_tcp_store({.host = host}), InputError);
   // With a token it listens at the given address, and an address of another host is an error.
-  const TcpStoreServer everywhere({.host = "", .token = Token::random()});
-  CHECK(everywhere.port() > 0);
+  const auto everywhere = serve_tcp_store({.host = "", .token = Token::random()});
+  CHECK(everywhere->port() > 0);
   CHECK_EQ(error_of([&] {
-             TcpStoreServer({.host = "192.0.2.1", .port = 29500, .token = Token::random()});
+             serve_tcp_store({.host = "192.0.2.1", .port = 29500, .token = Token::random()});
            }),
            "cannot listen at 192.0.2.1:29500: Cannot assign requested address");
 }
 
 TEST_CASE("keys and values have a largest size") {
   const Job job;
-  TcpStore client(job.options("rank 0"));
-  CHECK_THROWS_AS(client.set(std::string(4097, 'k'), ""), Error);
-  CHECK_THROWS_AS(client.set("key", std::string((1 << 20) + 1, 'v')), Error);
-  client.set(std::string(4096, 'k'), std::string(1 << 20, 'v'));
-  CHECK_EQ(client.get(std::string(4096, 'k'), 1s).size(), 1 << 20);
+  const auto client = join_tcp_store(job.options("rank 0"));
+  CHECK_THROWS_AS(client->set(std::string(4097, 'k'), ""), Error);
+  CHECK_THROWS_AS(client->set("key", std::string((1 << 20) + 1, 'v')), Error);
+  client->set(std::string(4096, 'k'), std::string(1 << 20, 'v'));
+  CHECK_EQ(client->get(std::string(4096, 'k'), 1s).size(), 1 << 20);
 }
 
 TEST_CASE("a scope's values have a largest size") {
   const Job job;
-  TcpStore client(job.options("rank 0"));
+  const auto client = join_tcp_store(job.options("rank 0"));
   const std::string value((1 << 20) - 3, 'v');
-  for (int i = 0; i < 256; ++i) client.set(str(100 + i), value);
-  CHECK_THROWS_WITH_AS(client.set("key", ""), "[store] the store is full: 268435456 bytes", Error);
-  CHECK_THROWS_AS(client.get("key", 0ms), Error);
-  client.set("100", "");  // a shorter value makes room
-  client.set("key", "value");
-  CHECK_EQ(client.get("key", 1s), "value");
+  for (int i = 0; i < 256; ++i) client->set(str(100 + i), value);
+  CHECK_THROWS_WITH_AS(client->set("key", ""), "[store] the store is full: 268435456 bytes", Error);
+  CHECK_THROWS_AS(client->get("key", 0ms), Error);
+  client->set("100", "");  // a shorter value makes room
+  client->set("key", "value");
+  CHECK_EQ(client->get("key", 1s), "value");
 }
 
 TEST_CASE("a client that does not read its answers is lost") {
   const Job job;
-  TcpStore client(job.options("rank 0"));
-  client.set("key", std::string(1 << 20, 'v'));
+  const auto client = join_tcp_store(job.options("rank 0"));
+  client->set("key", std::string(1 << 20, 'v'));
   const Socket deaf = join(job, "rank 1");
   for (int i = 0; i < 200; ++i)
     send_until(deaf, encode({.type = StoreVerb::get, .key = "key"}), Clock::now() + 1s);
-  CHECK(time_to_alarm(client) < 5s);
-  CHECK_EQ(client.cause(), "rank 1 does not read what it asked for");
+  CHECK(time_to_alarm(*client) < 5s);
+  CHECK_EQ(client->cause(), "rank 1 does not read what it asked for");
 }
 
 TEST_CASE("a get that timed out is not answered later") {
   const Job job;
-  TcpStore client(job.options("rank 0"));
+  const auto client = join_tcp_store(job.options("rank 0"));
   const Socket other = join(job, "rank 1");
   const auto get = [&](std::uint64_t id, std::int64_t number) {
     const std::string bytes =
@@ -159,25 +159,25 @@ TEST_CASE("a get that timed out is not answered later") {
   send_until(other, encode({.type = StoreVerb::add, .id = 6}), Clock::now() + 1s);
   const std::string counted = encode({.type = StoreVerb::done, .id = 6});
   CHECK(receive_exactly(other, counted.size(), Clock::now() + 5s) == counted);
-  client.set("key", "value");
+  client->set("key", "value");
   const std::string only = encode({.type = StoreVerb::done, .id = 5, .value = "value"});
   CHECK(receive_exactly(other, only.size(), Clock::now() + 5s) == only);
 }
 
 TEST_CASE("a server that cannot go on says why") {
   const Job job;
-  TcpStore client(job.options("rank 0"));
+  const auto client = join_tcp_store(job.options("rank 0"));
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit few{2, before.rlim_max};  // poll() refuses a longer list
   REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-  error_of([&] { client.add("counter", 1); });  // wakes the server up if it sleeps
-  const auto waited = time_to_alarm(client);
+  error_of([&] { client->add("counter", 1); });  // wakes the server up if it sleeps
+  const auto waited = time_to_alarm(*client);
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(waited < 5s);
-  CHECK_EQ(client.cause(),
+  CHECK_EQ(client->cause(),
            str("the store at port ", job.server->port(), ": [store] poll: Invalid argument"));
-  CHECK_EQ(error_of([&] { client.set("key", "value"); }), client.cause());
+  CHECK_EQ(error_of([&] { client->set("key", "value"); }), client->cause());
   CHECK(job.server->wait_for_goodbyes(1s));  // no client is left that could say one
 }
 

@@ -16,12 +16,10 @@ namespace {
 /// The output of rank 0 of three.
 std::string traced(Algorithm algorithm, const std::function<void(const Group&)>& body) {
   std::ostringstream out;
-  const std::shared_ptr<Store> store = make_memory_store();
   launch(
       [&](const Group& outer) {
-        body(Group(store, outer.alarm(), outer.rank(), outer.size(),
-                   {.algorithm = algorithm, .trace = outer.rank() == 0 ? &out : nullptr},
-                   "traced"));
+        body(outer.subgroup({0, 1, 2},
+                            {.algorithm = algorithm, .trace = outer.rank() == 0 ? &out : nullptr}));
       },
       3);
   return out.str();

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -14,6 +13,7 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/names.h"
+#include "ringlet/core/base/number.h"
 
 namespace ringlet::cli {
 
@@ -22,10 +22,8 @@ template <class T>
 CLI::Validator number_in(T low, T high) {
   const char* const kind = std::integral<T> ? "a whole number" : "a number";
   const auto check = [=](const std::string& text) {
-    T value{};
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    const bool fits = error == std::errc() && stop == end && low <= value && value <= high;
+    const auto value = parse_number<T>(text);
+    const bool fits = value && low <= *value && *value <= high;
     return fits ? "" : fmt::format("expected {} from {} to {}, found '{}'", kind, low, high, text);
   };
   const char* const type = std::integral<T> ? "INT" : "FLOAT";

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "ringlet/comm/launcher/cores.h"
 #include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/option_values.h"
@@ -43,11 +43,7 @@ struct RunOptions {
 };
 
 /// The whole text as a number, or -1.
-int to_number(std::string_view text) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
-}
+int to_number(std::string_view text) { return parse_number<int>(text).value_or(-1); }
 
 int cuda_devices() {
   return has_backend(DeviceType::cuda) ? backend(DeviceType::cuda).device_count() : 0;

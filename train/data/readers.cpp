@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
+#include "ringlet/core/base/number.h"
 #include "ringlet/core/base/quote.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/train/data/text.h"
@@ -35,16 +35,12 @@ std::string list(const Columns& columns) {
   return names;
 }
 
-std::optional<double> parse_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+std::optional<double> finite_number(std::string_view text) {
+  const auto value = parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-bool is_number(std::string_view text) { return parse_number(strip(text)).has_value(); }
+bool is_number(std::string_view text) { return finite_number(strip(text)).has_value(); }
 
 /// The columns to take from each row, and how.
 struct Plan {
@@ -137,7 +133,7 @@ std::optional<int> read_label(const RowReader& rows, const Plan& plan) {
   if (text == "-" || text == "-1") return std::nullopt;
   const auto name = std::find(kLabels.begin(), kLabels.end(), text);
   const double by_name = static_cast<double>(name - kLabels.begin());
-  const std::optional<double> value = name != kLabels.end() ? by_name : parse_number(text);
+  const std::optional<double> value = name != kLabels.end() ? by_name : finite_number(text);
   constexpr double kMaxLabel = 1 << 24;
   if (!value || *value != std::floor(*value) || *value < 0 || *value > kMaxLabel) {
     rows.fail_here("expected entailment, neutral, contradiction, or a class number in ",
@@ -151,7 +147,7 @@ std::optional<int> read_label(const RowReader& rows, const Plan& plan) {
 
 double read_score(const RowReader& rows, const Plan& plan) {
   const std::string_view text = text_field(rows, plan.target_column);
-  const std::optional<double> value = parse_number(text);
+  const std::optional<double> value = finite_number(text);
   if (!value) {
     rows.fail_here("expected a number in ", quote(plan.target_column), ", found ", quote(text));
   }

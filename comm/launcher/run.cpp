@@ -1,9 +1,8 @@
-#include "ringlet/comm/launcher/launcher.h"
-
 #include <poll.h>
 
 #include <ostream>
 
+#include "ringlet/comm/launcher/launcher.h"
 #include "ringlet/comm/launcher/local_rank.h"
 #include "ringlet/comm/launcher/process.h"
 #include "ringlet/core/base/error.h"
