@@ -177,10 +177,9 @@ namespace {
 void save_twice(const Way& way, const std::filesystem::path& folder, const comm::Group& group) {
   tiny::Model model;
   const AttachedStrategy strategy(way.strategy, *model.loss, group, {});
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                tiny::loader_options(group.rank(), group.size()));
-  (*model.loss)(tiny::next(*model.loss, loader)).backward();
+  tiny::Training training(model, group);
+  AdamW& optimizer = training.optimizer;
+  training.forward().backward();
   optimizer.step();
   const auto before = group.stats().bytes_sent;
   save_checkpoint(folder / "good", *model.loss, optimizer, {});
@@ -327,15 +326,13 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
     body();
     return memory_stats(second).allocations > before;
   };
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-  const models::PackedBatch batch = tiny::next(*model.loss, loader);  // the loss divides it
+  tiny::Training training(model, tiny::loader_options(0, 1));
+  const models::PackedBatch batch = training.next();  // the loss divides it
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const tiny::Model* each : {&std::as_const(model), &alone})
       each->encoder.transformer()->set_compute_dtype(dtype);
     (*model.loss)(batch).backward();
-    optimizer.step();
-    optimizer.zero_grad();
+    training.update();
     copy_weights(*model.loss, *alone.loss);
     CHECK(computes([&] { check_same(evaluators(model, {}), evaluators(alone, {})); }));
     const std::vector<std::string> texts{"a b", "c", "d a b c", "b"};

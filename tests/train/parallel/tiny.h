@@ -108,23 +108,53 @@ inline models::PackedBatch next(models::Loss& loss, train::Loader& loader) {
   return loss.placed(batch ? *batch : *loader.next());
 }
 
+/// The whole batches of n ranks, for one that divides them itself.
+inline train::LoaderOptions whole_batches(int n) {
+  train::LoaderOptions options = loader_options(0, 1);
+  options.batch_size = kRows * static_cast<std::size_t>(n);
+  return options;
+}
+
+/// The calls of a user's loop.
+struct Training {
+  Training(Model& model, const train::LoaderOptions& options)
+      : model(model),
+        optimizer(*model.loss, adamw()),
+        loader(datasets(), model.encoder.tokenizer(), options) {}
+  Training(Model& model, const comm::Group& group)
+      : Training(model, loader_options(group.rank(), group.size())) {}
+
+  models::PackedBatch next() { return tiny::next(*model.loss, loader); }
+  Variable forward() { return (*model.loss)(next()); }
+  void update() {
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  void step() {
+    forward().backward();
+    update();
+  }
+
+  Model& model;
+  train::AdamW optimizer;
+  train::Loader loader;
+};
+
 /// The sequential backwards of a step; true: under no_sync.
 using Backwards = std::vector<bool>;
 
-/// All steps of this rank, in the form of a user's loop.
+/// All steps of this rank.
 inline void train_rank(Model& model, const train::LoaderOptions& options,
                        const Backwards& backwards = {false},
                        const std::shared_ptr<int>& paused = nullptr) {
-  train::AdamW optimizer(*model.loss, adamw());
-  train::Loader loader(datasets(), model.encoder.tokenizer(), options);
+  Training training(model, options);
   for (int step = 0; step < kSteps; ++step) {
     for (const bool pause : backwards) {
       std::optional<train::NoSync> no_sync;
       if (pause) no_sync.emplace(paused);
-      (*model.loss)(next(*model.loss, loader)).backward();
+      training.forward().backward();
     }
-    optimizer.step();
-    optimizer.zero_grad();
+    training.update();
   }
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("with chosen units FSDP ends with the bits of DDP over the same ones")
       tiny::train_rank(model, tiny::loader_options(group.rank(), 2));
     });
     const auto fsdp = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
-      const FullySharded parallel(*model.loss, group, {.units = units, .poison = true});
+      const FullySharded parallel(*model.loss, group, {.units = units});
       const auto before = group.stats().collectives;
       tiny::train_rank(model, tiny::loader_options(group.rank(), 2));
       CHECK(group.stats().collectives > before);
@@ -105,10 +105,9 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
   // A layer multiplies by this matrix without calling the module around it.
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
     const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
-    Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                  tiny::loader_options(group.rank(), 2));
+    tiny::Training training(model, group);
     const auto before = group.stats().collectives;
-    CHECK(error_of([&] { (*model.loss)(tiny::next(*model.loss, loader)); })
+    CHECK(error_of([&] { training.forward(); })
               .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameters were used "
                     "without calling it") != std::string::npos);
     CHECK(group.stats().collectives > before);
