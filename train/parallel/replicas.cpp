@@ -273,7 +273,7 @@ void Replicas::take_average(Tensor sum) const {
   if (average_) axpby(sum, 1.0 / static_cast<double>(devices_.size()), sum, 0);
 }
 
-// What the latest backward has summed, to what was set aside.
+// The sum of the latest backward is complete.
 void Replicas::finish(GradientSum& sum) const {
   if (sum.reduced) return;
   if (!sum.state->has_grad) return sum.put_back();

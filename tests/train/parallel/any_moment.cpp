@@ -72,11 +72,7 @@ std::string alone(const std::function<void(tiny::Model&)>& call, Seconds& took) 
       return;
     }
     const auto start = std::chrono::steady_clock::now();
-    try {
-      call(model);
-    } catch (const Error& error) {
-      said = error.what();
-    }
+    said = message([&] { call(model); });
     took = std::chrono::steady_clock::now() - start;
   };
   CHECK_THROWS_AS(tiny::run(2, options, rank_main), Error);  // rank 1 receives it, too

@@ -189,12 +189,8 @@ void save_twice(const Way& way, const std::filesystem::path& folder, const comm:
 
   std::optional<FullDisk> full;
   if (group.rank() == 2) full.emplace(1000);
-  std::string said = "nothing was refused";
-  try {
-    save_checkpoint(folder / "bad", *model.loss, optimizer, {});
-  } catch (const InputError& error) {
-    said = error.what();
-  }
+  const std::string said =
+      message<InputError>([&] { save_checkpoint(folder / "bad", *model.loss, optimizer, {}); });
   RINGLET_CHECK(said.find("rank 2: ") != said.npos &&
                     said.find("model.safetensors: cannot write: File too large") != said.npos,
                 said);
@@ -229,13 +225,8 @@ TEST_CASE("ranks that would go on from different checkpoints are refused") {
     again.resume_from = folder / (group.rank() == 0 ? "out/checkpoint-6" : "out/checkpoint-3");
     Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), again, group).train();
   };
-  std::string message;
-  try {
-    comm::launch(resume, 2);
-  } catch (const InputError& error) {
-    message = error.what();
-  }
-  CHECK(message.find("rank 0 would go on from checkpoint-6, rank 1 from checkpoint-3") !=
+  const std::string said = message<InputError>([&] { comm::launch(resume, 2); });
+  CHECK(said.find("rank 0 would go on from checkpoint-6, rank 1 from checkpoint-3") !=
         std::string::npos);
 }
 

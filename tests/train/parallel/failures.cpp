@@ -129,17 +129,10 @@ struct Thrower {
   autograd::HookHandle hook;
 };
 
-template <class Body>
-void check_refused(const Body& body) {
-  std::string said;
-  try {
-    body();
-  } catch (const Error& error) {
-    said = error.what();
-  }
-  CHECK(
-      said.ends_with("] a backward threw before its end: there is no gradient to go on from, "
-                     "and ranks may have gone apart; start again from a checkpoint"));
+void check_refused(const std::function<void()>& body) {
+  CHECK(message(body).ends_with(
+      "] a backward threw before its end: there is no gradient to go on from, "
+      "and ranks may have gone apart; start again from a checkpoint"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void adapt(tiny::Model& model) {
 }
 
 /// Every parameter whole, by name; collective.
-std::map<std::string, std::vector<float>> values(const nn::Module& module) {
+std::map<std::string, std::vector<float>> by_name(const nn::Module& module) {
   std::map<std::string, std::vector<float>> all;
   nn::WholeParameters whole(module);
   for (const auto& [name, parameter] : module.named_parameters())
@@ -38,10 +38,10 @@ tiny::TrainRank training(const tiny::Parallel& parallel,
   return [=](tiny::Model& model, const comm::Group& group) {
     adapt(model);
     const auto attached = parallel.attach(model, group);
-    const auto before = values(*model.loss);
+    const auto before = by_name(*model.loss);
     tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), {false},
                      attached->paused());
-    for (const auto& [parameter, value] : values(*model.loss)) {
+    for (const auto& [parameter, value] : by_name(*model.loss)) {
       const std::string& name = parameter;
       CAPTURE(name);
       CHECK((value != before.at(name)) == is_trained(name));

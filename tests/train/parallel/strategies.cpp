@@ -89,16 +89,6 @@ struct CountingLoss : models::Loss {
 
 constexpr Strategy kOfRanks[] = {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp};
 
-template <class Body>
-std::string message(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "../results.h"
 #include "../words.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/device/backend.h"
@@ -63,14 +64,7 @@ inline std::vector<Device> devices(int n) {
 
 /// Two sets of labelled pairs, one of scored pairs; their last batches are incomplete.
 inline train::Datasets datasets() {
-  auto scores = std::make_shared<train::TextDataset>(
-      "scores", std::vector<std::string>{"sentence1", "sentence2"}, train::Target::score);
-  for (std::size_t i = 0; i < 17; ++i) {
-    const std::string first = words::text(i), second = words::text(i * 3);
-    scores->add_row(std::vector<std::string_view>{first, second},
-                    first[0] == second[0] ? 0.9 : 0.1);
-  }
-  return {words::dataset(23, 3), words::dataset(19, 3), scores};
+  return {words::dataset(23, 3), words::dataset(19, 3), words::scored_dataset(17)};
 }
 
 /// An encoder and the losses of the three data sets.

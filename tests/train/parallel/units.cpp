@@ -22,15 +22,6 @@ std::vector<std::string> layers_of(const nn::Arena& arena) {
   return names;
 }
 
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 }  // namespace
 
 TEST_CASE("units are modules of a class, or those with enough parameters from the innermost out") {
@@ -77,7 +68,7 @@ TEST_CASE("under FSDP a matrix that is used without its unit's call is an error 
       const bool is_layers = parameter.name().find("encoder.layer.1.") != std::string::npos;
       if (!is_layers || parameter.shape().dim() != 2) continue;
       const Tensor x = zeros({3, parameter.shape()[1]});
-      CHECK(error_of([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
+      CHECK(message([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
                 .find("[fsdp] 'encoder.layer.1' is a unit, but its parameters were used without "
                       "calling it") == 0);
       ++matrices;
@@ -97,7 +88,7 @@ TEST_CASE("fewer units are whole for longer: what FSDP needs follows from the po
 TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("host")) {
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
     const AdamW optimizer(*model.loss, tiny::adamw());
-    CHECK(error_of([&] {
+    CHECK(message([&] {
             FullySharded(*model.loss, group, {.units = kByClass});
           }).find("the module was cut into other units than are asked for now") !=
           std::string::npos);
@@ -107,7 +98,7 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
     const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
     tiny::Training training(model, group);
     const auto before = group.stats().collectives;
-    CHECK(error_of([&] { training.forward(); })
+    CHECK(message([&] { training.forward(); })
               .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameters were used "
                     "without calling it") != std::string::npos);
     CHECK(group.stats().collectives > before);
