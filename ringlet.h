@@ -113,7 +113,6 @@
 #include "ringlet/train/loader.h"
 #include "ringlet/train/metrics.h"
 #include "ringlet/train/npy.h"
-#include "ringlet/train/parallel/buckets.h"
 #include "ringlet/train/parallel/data_parallel.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/parallel/fully_sharded.h"

@@ -31,8 +31,6 @@ Folders find_folders(const std::filesystem::path& output, bool with_state) {
   return found;
 }
 
-Folders all_checkpoints(const std::filesystem::path& output) { return find_folders(output, true); }
-
 }  // namespace
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step) {
@@ -40,13 +38,12 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::
 }
 
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& output) {
-  const auto all = all_checkpoints(output);
-  if (all.empty()) return std::nullopt;
-  return all.rbegin()->second;
+  const Folders all = find_folders(output, true);
+  return all.empty() ? std::nullopt : std::optional(all.rbegin()->second);
 }
 
 std::vector<std::filesystem::path> later_strays(const std::filesystem::path& output) {
-  const Folders all = all_checkpoints(output);
+  const Folders all = find_folders(output, true);
   std::vector<std::filesystem::path> strays;
   for (const auto& [step, path] : find_folders(output, false))
     if (all.empty() || step > all.rbegin()->first) strays.push_back(path);
@@ -55,15 +52,6 @@ std::vector<std::filesystem::path> later_strays(const std::filesystem::path& out
 
 void remove_unfinished_checkpoints(const std::filesystem::path& output) {
   remove_unfinished(output, [](const std::string& name) { return step_of(name).has_value(); });
-}
-
-void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep) {
-  auto all = all_checkpoints(output);
-  if (keep == 0) return;
-  while (all.size() > keep) {
-    remove_path(all.begin()->second);
-    all.erase(all.begin());
-  }
 }
 
 }  // namespace ringlet::train

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
-#include <optional>
-#include <thread>
 
 #include "ringlet/core/threads/thread.h"
-#include "ringlet/train/data/bounded_queue.h"
 #include "ringlet/train/data/readers.h"
-#include "ringlet/train/data/token_cache.h"
 
 namespace ringlet::train {
 
@@ -34,135 +30,16 @@ std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>&
   return dealt;
 }
 
-struct Loader::State {
-  struct Item {
-    std::optional<models::PackedBatch> batch;  // none: an epoch has ended
-    Position after;                            // position once this has been taken
-  };
-  using Queue = BoundedQueue<Item>;
-
-  State(Datasets given, const models::Tokenizer& tokenizer, LoaderOptions chosen)
-      : datasets(std::move(given)),
-        options(chosen),
-        sampler(pointers(datasets), {.seed = options.seed,
-                                     .batch_size = options.rows_per_step(),
-                                     .dealing = options.dealing,
-                                     .shuffle = options.shuffle,
-                                     .no_duplicates = options.no_duplicates}),
-        pad_id(std::max<std::int32_t>(0, tokenizer.special().pad)) {
-    RINGLET_CHECK(options.devices > 0, "[Loader] devices: expected at least 1, found 0");
-    RINGLET_CHECK(options.rank < options.world_size, "[Loader] rank ", options.rank, " of ",
-                  options.world_size);
-    models::Tokenizer limited = tokenizer;
-    const std::int64_t limit = tokenizer.max_length();
-    if (options.max_length > 0 && (limit == 0 || options.max_length < limit))
-      limited.set_max_length(options.max_length);
-    options.max_length = limited.max_length();
-    for (const auto& dataset : datasets) caches.emplace_back(*dataset, limited);
-  }
-  ~State() { stop(); }
-
-  static std::vector<const TextDataset*> pointers(const Datasets& datasets) {
-    std::vector<const TextDataset*> all;
-    for (const auto& dataset : datasets) all.push_back(dataset.get());
-    return all;
-  }
-
-  void stop() {
-    if (!worker.joinable()) return;
-    queue->cancel();
-    worker.join();
-    queue.reset();
-  }
-
-  void start() {
-    queue = std::make_unique<Queue>(std::max<std::size_t>(1, options.prefetch));
-    worker = start_thread([this, from = position] { produce(from); });
-  }
-
-  // Continues from epoch to epoch until the consumer cancels.
-  void produce(Position at) {
-    try {
-      while (produce_epoch(at)) at = {at.epoch + 1, 0};
-    } catch (...) {
-      queue->close(std::current_exception());
-    }
-  }
-
-  // False after the consumer has cancelled.
-  bool produce_epoch(Position at) {
-    const std::size_t steps = sampler.steps_per_epoch(at.epoch);
-    RINGLET_CHECK(at.step < steps, "[Loader] epoch ", at.epoch, " has ", steps,
-                  " steps, not a step ", at.step);
-    const Position next_epoch{at.epoch + 1, 0};
-    for (; at.step < steps; ++at.step) {
-      std::vector<models::PackedBatch> parts = pack(at);
-      for (std::size_t i = 0; i < parts.size(); ++i) {
-        Position after = at;
-        if (i + 1 == parts.size()) ++after.step;
-        if (after.step == steps) after = next_epoch;
-        if (!queue->push({std::move(parts[i]), after})) return false;
-      }
-    }
-    return queue->push({std::nullopt, next_epoch});
-  }
-
-  // This rank's batches of a step.
-  std::vector<models::PackedBatch> pack(Position at) {
-    const BatchRows global = sampler.batch(at.epoch, at.step);
-    TokenCache& cache = caches[global.dataset];
-    const std::size_t parts = options.accumulation * options.world_size * options.devices;
-    std::vector<std::int64_t> tokens(global.rows.size());
-    if (parts > 1)
-      for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = cache.row(global.rows[i]).tokens;
-    const auto dealt = deal_rows(tokens, parts);
-    std::vector<models::PackedBatch> batches;
-    for (std::size_t micro = 0; micro < options.accumulation; ++micro) {
-      const std::size_t first = (micro * options.world_size + options.rank) * options.devices;
-      std::vector<std::size_t> mine;
-      std::vector<std::int64_t> device_rows;
-      for (std::size_t part = first; part < first + options.devices; ++part) {
-        mine.insert(mine.end(), dealt[part].begin(), dealt[part].end());
-        device_rows.push_back(static_cast<std::int64_t>(dealt[part].size()));
-      }
-      batches.push_back(build(global, mine));
-      if (options.devices > 1) batches.back().device_rows = std::move(device_rows);
-    }
-    return batches;
-  }
-
-  models::PackedBatch build(const BatchRows& global, const std::vector<std::size_t>& mine) {
-    TokenCache& cache = caches[global.dataset];
-    const TextDataset& data = cache.dataset();
-    models::BatchBuilder builder(static_cast<std::int64_t>(data.columns().size()));
-    for (const std::size_t at : mine) {
-      const std::size_t row = global.rows[at];
-      builder.add_row(cache.row(row).spans(), static_cast<std::int64_t>(at));
-      if (data.target() == Target::label) builder.add_label(data.label(row));
-      if (data.target() == Target::score) builder.add_score(data.score(row));
-    }
-    models::PackedBatch batch =
-        builder.build(static_cast<std::int64_t>(global.rows.size()), options.padded, pad_id);
-    if (mine.empty() && data.target() != Target::none)
-      batch.labels = empty({0}, data.target() == Target::label ? DType::i64 : DType::f32, Device{});
-    batch.dataset = global.dataset;
-    batch.ranks = static_cast<std::int64_t>(options.world_size);
-    return batch;
-  }
-
-  Datasets datasets;
-  LoaderOptions options;
-  Sampler sampler;
-  std::int32_t pad_id;
-  std::vector<TokenCache> caches;  // used by the worker while it runs
-  Position position;
-  std::unique_ptr<Queue> queue;
-  std::thread worker;
-  models::PackedBatch current;
-  double waited = 0;  // seconds
-};
-
 namespace {
+
+/// Batches that lie ready at most.
+constexpr std::size_t kAhead = 3;
+
+std::vector<const TextDataset*> pointers(const Datasets& datasets) {
+  std::vector<const TextDataset*> all;
+  for (const auto& dataset : datasets) all.push_back(dataset.get());
+  return all;
+}
 
 LoaderOptions checked(LoaderOptions options, const comm::Group& group) {
   if (options.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
@@ -178,45 +55,135 @@ LoaderOptions checked(LoaderOptions options, const comm::Group& group) {
 
 Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options,
                const comm::Group& group)
-    : state_(std::make_unique<State>(std::move(datasets), tokenizer, checked(options, group))) {}
+    : datasets_(std::move(datasets)),
+      options_(checked(options, group)),
+      sampler_(pointers(datasets_), {.seed = options_.seed,
+                                     .batch_size = options_.rows_per_step(),
+                                     .dealing = options_.dealing,
+                                     .shuffle = options_.shuffle,
+                                     .no_duplicates = options_.no_duplicates}),
+      pad_id_(std::max<std::int32_t>(0, tokenizer.special().pad)) {
+  RINGLET_CHECK(options_.devices > 0, "[Loader] devices: expected at least 1, found 0");
+  RINGLET_CHECK(options_.rank < options_.world_size, "[Loader] rank ", options_.rank, " of ",
+                options_.world_size);
+  models::Tokenizer limited = tokenizer;
+  const std::int64_t limit = tokenizer.max_length();
+  if (options_.max_length > 0 && (limit == 0 || options_.max_length < limit))
+    limited.set_max_length(options_.max_length);
+  options_.max_length = limited.max_length();
+  for (const auto& dataset : datasets_) caches_.emplace_back(*dataset, limited);
+}
 
 Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
                LoaderOptions options, const comm::Group& group)
     : Loader(Datasets{std::make_shared<TextDataset>(read_dataset(file))}, tokenizer, options,
              group) {}
 
-Loader::~Loader() = default;
+Loader::~Loader() { stop(); }
 
-const Sampler& Loader::sampler() const { return state_->sampler; }
-const Datasets& Loader::datasets() const { return state_->datasets; }
-const LoaderOptions& Loader::options() const { return state_->options; }
-Position Loader::position() const { return state_->position; }
-
-void Loader::seek(Position position) {
-  state_->stop();
-  state_->position = position;
+void Loader::stop() {
+  if (!thread_.joinable()) return;
+  queue_->cancel();
+  thread_.join();
 }
 
-double Loader::seconds_waited() const { return state_->waited; }
+void Loader::seek(Position position) {
+  stop();
+  position_ = position;
+}
 
 const models::PackedBatch* Loader::next() {
   using Clock = std::chrono::steady_clock;
-  State& state = *state_;
   const auto start = Clock::now();
-  if (!state.worker.joinable()) state.start();
-  std::optional<State::Item> item;
+  if (!thread_.joinable()) {
+    queue_ = std::make_unique<Queue>(kAhead);
+    thread_ = start_thread([this, from = position_] { produce(from); });
+  }
+  std::optional<Item> item;
   try {
-    item = state.queue->pop();
+    item = queue_->pop();
   } catch (...) {
-    state.stop();
+    stop();
     throw;
   }
-  state.waited += std::chrono::duration<double>(Clock::now() - start).count();
+  waited_ += std::chrono::duration<double>(Clock::now() - start).count();
   RINGLET_CHECK(item, "[Loader] its thread has ended");
-  state.position = item->after;
+  position_ = item->after;
   if (!item->batch) return nullptr;
-  state.current = std::move(*item->batch);
-  return &state.current;
+  current_ = std::move(*item->batch);
+  return &current_;
+}
+
+// ---- on the thread --------------------------------------------------------------------------
+
+// Continues from epoch to epoch until the consumer cancels.
+void Loader::produce(Position at) {
+  try {
+    while (produce_epoch(at)) at = {at.epoch + 1, 0};
+  } catch (...) {
+    queue_->close(std::current_exception());
+  }
+}
+
+// False after the consumer has cancelled.
+bool Loader::produce_epoch(Position at) {
+  const std::size_t steps = sampler_.steps_per_epoch(at.epoch);
+  RINGLET_CHECK(at.step < steps, "[Loader] epoch ", at.epoch, " has ", steps, " steps, not a step ",
+                at.step);
+  const Position next_epoch{at.epoch + 1, 0};
+  for (; at.step < steps; ++at.step) {
+    std::vector<models::PackedBatch> parts = pack(at);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      Position after = at;
+      if (i + 1 == parts.size()) ++after.step;
+      if (after.step == steps) after = next_epoch;
+      if (!queue_->push({std::move(parts[i]), after})) return false;
+    }
+  }
+  return queue_->push({std::nullopt, next_epoch});
+}
+
+// This rank's batches of a step.
+std::vector<models::PackedBatch> Loader::pack(Position at) {
+  const BatchRows global = sampler_.batch(at.epoch, at.step);
+  TokenCache& cache = caches_[global.dataset];
+  const std::size_t parts = options_.accumulation * options_.world_size * options_.devices;
+  std::vector<std::int64_t> tokens(global.rows.size());
+  if (parts > 1)
+    for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = cache.row(global.rows[i]).tokens;
+  const auto dealt = deal_rows(tokens, parts);
+  std::vector<models::PackedBatch> batches;
+  for (std::size_t micro = 0; micro < options_.accumulation; ++micro) {
+    const std::size_t first = (micro * options_.world_size + options_.rank) * options_.devices;
+    std::vector<std::size_t> mine;
+    std::vector<std::int64_t> device_rows;
+    for (std::size_t part = first; part < first + options_.devices; ++part) {
+      mine.insert(mine.end(), dealt[part].begin(), dealt[part].end());
+      device_rows.push_back(static_cast<std::int64_t>(dealt[part].size()));
+    }
+    batches.push_back(build(global, mine));
+    if (options_.devices > 1) batches.back().device_rows = std::move(device_rows);
+  }
+  return batches;
+}
+
+models::PackedBatch Loader::build(const BatchRows& global, const std::vector<std::size_t>& mine) {
+  TokenCache& cache = caches_[global.dataset];
+  const TextDataset& data = cache.dataset();
+  models::BatchBuilder builder(static_cast<std::int64_t>(data.columns().size()));
+  for (const std::size_t at : mine) {
+    const std::size_t row = global.rows[at];
+    builder.add_row(cache.row(row).spans(), static_cast<std::int64_t>(at));
+    if (data.target() == Target::label) builder.add_label(data.label(row));
+    if (data.target() == Target::score) builder.add_score(data.score(row));
+  }
+  models::PackedBatch batch =
+      builder.build(static_cast<std::int64_t>(global.rows.size()), options_.padded, pad_id_);
+  if (mine.empty() && data.target() != Target::none)
+    batch.labels = empty({0}, data.target() == Target::label ? DType::i64 : DType::f32, Device{});
+  batch.dataset = global.dataset;
+  batch.ranks = static_cast<std::int64_t>(options_.world_size);
+  return batch;
 }
 
 }  // namespace ringlet::train

@@ -8,13 +8,17 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "ringlet/comm/group.h"
 #include "ringlet/models/batch.h"
 #include "ringlet/models/tokenizer/tokenizer.h"
+#include "ringlet/train/data/bounded_queue.h"
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/sampler.h"
+#include "ringlet/train/data/token_cache.h"
 #include "ringlet/train/task.h"
 
 namespace ringlet::train {
@@ -33,8 +37,6 @@ struct LoaderOptions {
   std::int64_t max_length = 0;
   /// Fills sentences up to the longest of their column; only to show what padding costs.
   bool padded = false;
-  /// Batches made ahead, also across the end of an epoch.
-  std::size_t prefetch = 3;
   std::size_t rank = 0;
   std::size_t world_size = 1;
   /// Devices of this one rank: each batch holds batch_size rows for each of them, dealt out as to
@@ -50,6 +52,7 @@ struct LoaderOptions {
 std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>& tokens,
                                                 std::size_t parts);
 
+/// A thread makes a few batches ahead, also across the end of an epoch.
 class Loader {
  public:
   /// A group of several ranks replaces the options' rank and world_size; a group of one leaves
@@ -63,12 +66,12 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  const Sampler& sampler() const;
-  const Datasets& datasets() const;
-  const LoaderOptions& options() const;
+  const Sampler& sampler() const { return sampler_; }
+  const Datasets& datasets() const { return datasets_; }
+  const LoaderOptions& options() const { return options_; }
 
   /// The position of the next batch of next(). Inside a step it is that step's.
-  Position position() const;
+  Position position() const { return position_; }
   /// Moves to the beginning of a step.
   void seek(Position position);
 
@@ -82,11 +85,31 @@ class Loader {
   /// Rethrows the errors of making it.
   const models::PackedBatch* next();
   /// The time that callers have waited in next() so far.
-  double seconds_waited() const;
+  double seconds_waited() const { return waited_; }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Item {
+    std::optional<models::PackedBatch> batch;  // none: an epoch has ended
+    Position after;                            // position once this has been taken
+  };
+  using Queue = BoundedQueue<Item>;
+
+  void stop();
+  void produce(Position at);
+  bool produce_epoch(Position at);
+  std::vector<models::PackedBatch> pack(Position at);
+  models::PackedBatch build(const BatchRows& global, const std::vector<std::size_t>& mine);
+
+  Datasets datasets_;
+  LoaderOptions options_;
+  Sampler sampler_;
+  std::int32_t pad_id_;
+  std::vector<TokenCache> caches_;  // used by the thread while it runs
+  Position position_;
+  std::unique_ptr<Queue> queue_;
+  std::thread thread_;
+  models::PackedBatch current_;
+  double waited_ = 0;
 };
 
 class Loader::Iterator {

@@ -22,9 +22,8 @@
 /// A running program; killed with the test.
 class Background {
  public:
-  Background(const std::vector<std::string>& arguments,
-             const std::map<std::string, std::string>& environment = {}) {
-    std::vector<std::string> command = on_device(arguments);
+  Background(const Words& arguments, const std::map<std::string, std::string>& environment = {}) {
+    Words command = on_device(arguments);
     std::vector<char*> argv;
     for (std::string& word : command) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -75,12 +74,6 @@ class Background {
   /// Whether standard output contains `text` this often before the limit.
   bool says(const std::string& text, int times = 1) const {
     return until([&] { return count(out(), text) >= times; });
-  }
-
-  static int count(const std::string& all, const std::string& text) {
-    int n = 0;
-    for (std::size_t at = 0; (at = all.find(text, at)) != all.npos; at += text.size()) ++n;
-    return n;
   }
 
  private:

@@ -18,8 +18,8 @@ namespace {
 const fs::path& tiny_model() {
   static const TemporaryFolder folder;
   static const fs::path model = [] {
-    const Outcome made = run({"train", "--model", "tiny", "--max-steps", "1", "--no-progress",
-                              "--output", (folder / "out").string()});
+    const Outcome made = run(
+        str("train --model tiny --max-steps 1 --no-progress --output ", (folder / "out").string()));
     REQUIRE_EQ(made.code, 0);
     return folder / "out/model";
   }();
@@ -37,26 +37,25 @@ struct Fixture {
     write_file(text, "A dog runs.\n");
   }
 
-  Outcome encode() const {
-    return run({"encode", text, "--model", model, "--output", output + ".npy"});
+  Outcome encode(const Words& more = {}) const {
+    return run(str("encode ", text, " --model ", model, " --output ", output, ".npy") + more);
   }
-  Outcome train(const std::string& data, std::vector<std::string> more = {}) const {
+  Outcome train(const std::string& data, Words more = {}) const {
     write_file(folder / "data.csv", data);
-    std::vector<std::string> all{
-        "train", "--model", "tiny", "--data", (folder / "data.csv").string(), "--output", output};
-    all.insert(all.end(), more.begin(), more.end());
-    return run(all);
+    return run(
+        str("train --model tiny --data ", (folder / "data.csv").string(), " --output ", output) +
+        more);
   }
   /// Exit code 2, one line with all the words, and no output.
-  void check_refused_naming(const Outcome& outcome, const std::vector<std::string>& words) const {
+  void refuse(const Outcome& outcome, const std::vector<std::string>& words) const {
     INFO(outcome.err);
     CHECK_EQ(outcome.code, 2);
     CHECK_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
-    for (const std::string& word : words) CHECK(outcome.err.find(word) != std::string::npos);
+    for (const std::string& word : words) CHECK(contains(outcome.err, word));
     CHECK_FALSE(fs::exists(output));
     CHECK_FALSE(fs::exists(output + ".npy"));
     for (const auto& entry : fs::directory_iterator(folder.path()))
-      CHECK(entry.path().string().find(".tmp") == std::string::npos);
+      CHECK_FALSE(contains(entry.path().string(), ".tmp"));
   }
   /// Replaces one tensor of the model's weights.
   void replace_weight(const std::string& name, const ringlet::Tensor& by) const {
@@ -75,50 +74,48 @@ constexpr const char* kPairs = "sentence1,sentence2,label\n";
 
 TEST_CASE_FIXTURE(Fixture, "a missing file or folder") {
   fs::remove(text);
-  check_refused_naming(encode(), {text, "No such file"});
+  refuse(encode(), {text, "No such file"});
   write_file(text, "x\n");
   fs::remove_all(model);
-  check_refused_naming(encode(), {model});
-  check_refused_naming(
-      run({"train", "--model", "tiny", "--data", "absent.csv", "--output", output}),
-      {"absent.csv", "No such file"});
-  check_refused_naming(run({"train", "--model", "absent", "--output", output}), {"absent", "tiny"});
+  refuse(encode(), {model});
+  refuse(run(str("train --model tiny --data absent.csv --output ", output)),
+         {"absent.csv", "No such file"});
+  refuse(run(str("train --model absent --output ", output)), {"absent", "tiny"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a folder without a model that hides a built-in one") {
   const fs::path before = fs::current_path();
   fs::current_path(folder.path());
   fs::create_directory("tiny");
-  const Outcome outcome = run({"train", "--model", "tiny", "--output", output});
+  const Outcome outcome = run(str("train --model tiny --output ", output));
   fs::current_path(before);
-  check_refused_naming(outcome,
-                       {"ringlet: --model: tiny: is a built-in model, but a folder of that name"});
+  refuse(outcome, {"ringlet: --model: tiny: is a built-in model, but a folder of that name"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a truncated safetensors file, or a header that lies") {
   const fs::path weights = fs::path(model) / "model.safetensors";
   const std::string good = read_file(weights);
   write_file(weights, good.substr(0, 4));
-  check_refused_naming(encode(), {"model.safetensors"});
+  refuse(encode(), {"model.safetensors"});
   write_file(weights, good.substr(0, good.size() - 100));
-  check_refused_naming(encode(), {"model.safetensors"});
+  refuse(encode(), {"model.safetensors"});
   write_file(weights, std::string(8, '\x7f') + good.substr(8));  // a header of 2^62 bytes
-  check_refused_naming(encode(), {"model.safetensors"});
+  refuse(encode(), {"model.safetensors"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a weight of the wrong shape or dtype, by name") {
   const std::string name = "encoder.layer.1.output.dense.weight";
   replace_weight(name, ringlet::zeros({3, 5}));
-  check_refused_naming(encode(), {name, "(3, 5)"});
+  refuse(encode(), {name, "(3, 5)"});
   replace_weight(name, ringlet::zeros({128, 512}, ringlet::DType::i32));
-  check_refused_naming(encode(), {name, "i32"});
+  refuse(encode(), {name, "i32"});
 }
 
 TEST_CASE_FIXTURE(Fixture,
                   "names and cells that are long or of several lines are shown in one short one") {
   const std::string line = "two\nlines\x1b[2J", shown = "two?lines?[2J", many(5000, 'x');
   const auto short_refusal = [&](const Outcome& outcome, const std::string& word) {
-    check_refused_naming(outcome, {word});
+    refuse(outcome, {word});
     CHECK(outcome.err.size() < 600);
   };
   const fs::path weights = fs::path(model) / "model.safetensors";
@@ -148,7 +145,8 @@ TEST_CASE_FIXTURE(Fixture,
   short_refusal(with_label(line), shown);
   short_refusal(with_label(many), "xxx...'");
   short_refusal(with_label("1" + std::string(4000, '0')), "data.csv:3");
-  short_refusal(train("sentence1," + many + "\na,b\n", {"--columns", many + "=text"}), "data.csv");
+  short_refusal(train("sentence1," + many + "\na,b\n", str("--columns ", many + "=text")),
+                "data.csv");
 }
 
 TEST_CASE_FIXTURE(Fixture, "a vocabulary of the wrong size") {
@@ -157,7 +155,7 @@ TEST_CASE_FIXTURE(Fixture, "a vocabulary of the wrong size") {
   const std::size_t at = text_of.find("\"vocab_size\": ") + 14;
   text_of.replace(at, text_of.find_first_of(",\n}", at) - at, "17");
   write_file(config, text_of);
-  check_refused_naming(encode(), {"vocab", "17"});
+  refuse(encode(), {"vocab", "17"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a configuration that lies") {
@@ -170,81 +168,73 @@ TEST_CASE_FIXTURE(Fixture, "a configuration that lies") {
     const std::size_t at = bad.find(std::string("\"") + key + "\": ") + std::strlen(key) + 4;
     bad.replace(at, bad.find_first_of(",\n}", at) - at, value);
     write_file(config, bad);
-    check_refused_naming(encode(), {config, key, value});
+    refuse(encode(), {config, key, value});
   }
 }
 
 TEST_CASE_FIXTURE(Fixture, "a length without room for a text") {
   write_file(fs::path(model) / "sentence_bert_config.json", "{\"max_seq_length\": 1}");
-  check_refused_naming(encode(), {model + "/sentence_bert_config.json", "2 special tokens"});
+  refuse(encode(), {model + "/sentence_bert_config.json", "2 special tokens"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a malformed line, with its number") {
   write_file(text, "fine\nnot \xff text\n");
-  check_refused_naming(encode(), {text + ":2", "UTF-8"});
-  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,\"1\n"), {"data.csv:3"});
-  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,high\n"), {"data.csv:3", "high"});
+  refuse(encode(), {text + ":2", "UTF-8"});
+  refuse(train(std::string(kPairs) + "a,b,0\nc,d,\"1\n"), {"data.csv:3"});
+  refuse(train(std::string(kPairs) + "a,b,0\nc,d,high\n"), {"data.csv:3", "high"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a label out of range") {
   const std::string data = std::string(kPairs) + "a,b,0\nc,d,7\n";
-  check_refused_naming(train(data, {"--num-labels", "3"}), {"data.csv:3", "7"});
-  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,-3\n"), {"data.csv:3", "-3"});
+  refuse(train(data, "--num-labels 3"), {"data.csv:3", "7"});
+  refuse(train(std::string(kPairs) + "a,b,0\nc,d,-3\n"), {"data.csv:3", "-3"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "no rows, and a batch larger than the data") {
-  check_refused_naming(train(""), {"data.csv"});
-  check_refused_naming(train(kPairs), {"data.csv"});
+  refuse(train(""), {"data.csv"});
+  refuse(train(kPairs), {"data.csv"});
   const std::string two_rows = std::string(kPairs) + "a,b,0\nc,d,1\n", file = "/data.csv: ";
-  check_refused_naming(train(two_rows, {"--batch", "3"}),
-                       {file + "--batch 3 is more than its 2 rows"});
-  check_refused_naming(train(two_rows, {"--batch", "2", "--strategy", "ddp", "--devices", "2"}),
-                       {file + "--batch 2 on each of 2 devices is more than its 2 rows"});
+  refuse(train(two_rows, "--batch 3"), {file + "--batch 3 is more than its 2 rows"});
+  refuse(train(two_rows, "--batch 2 --strategy ddp --devices 2"),
+         {file + "--batch 2 on each of 2 devices is more than its 2 rows"});
   write_file(text, "");
-  check_refused_naming(encode(), {text, "expected a line of text"});
+  refuse(encode(), {text, "expected a line of text"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "options that do not fit") {
-  check_refused_naming(run({"encode", text, "--model", model, "--output", output}),
-                       {"--output", ".npy or .jsonl"});
-  check_refused_naming(run({"encode", text, "--modle", model, "--output", output + ".npy"}),
-                       {"'--modle'", "--model"});
-  check_refused_naming(
-      run({"encode", text, "--model", model, "--output", output + ".npy", "--max-length", "9999"}),
-      {"--max-length 9999", "128"});
-  check_refused_naming(
-      run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "tpu"}),
-      {"tpu"});
-  check_refused_naming(train(std::string(kPairs) + "a,b,0\nc,d,1\n", {"--resume"}),
-                       {"--resume", "no checkpoint"});
-  check_refused_naming(run({"train", "--model", model, "--vocab", "v.txt", "--output", output}),
-                       {"--vocab", "its own vocabulary"});
+  refuse(run(str("encode ", text, " --model ", model, " --output ", output)),
+         {"--output", ".npy or .jsonl"});
+  refuse(run(str("encode ", text, " --modle ", model, " --output ", output, ".npy")),
+         {"'--modle'", "--model"});
+  refuse(encode("--max-length 9999"), {"--max-length 9999", "128"});
+  refuse(encode("--device tpu"), {"tpu"});
+  refuse(train(std::string(kPairs) + "a,b,0\nc,d,1\n", {"--resume"}),
+         {"--resume", "no checkpoint"});
+  refuse(run(str("train --model ", model, " --vocab v.txt --output ", output)),
+         {"--vocab", "its own vocabulary"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a GPU that is not there" * doctest::test_suite("host")) {
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // hides GPUs if there are any
-  check_refused_naming(
-      run({"encode", text, "--model", model, "--output", output + ".npy", "--device", "cuda"}),
-      {"--device cuda", "no CUDA device"});
+  refuse(encode("--device cuda"), {"--device cuda", "no CUDA device"});
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_CASE_FIXTURE(Fixture, "an output that cannot be written") {
-  const Outcome absent = run({"encode", text, "--model", model, "--output", "/absent/e.npy"});
-  check_refused_naming(absent, {"--output /absent/e.npy", "no folder"});
-  check_refused_naming(run({"train", "--model", "tiny", "--output", text + "/out"}),
-                       {"--output", text + " is no folder"});
-  check_refused_naming(run({"train", "--model", "tiny", "--output", model}),
-                       {"--output " + model, "not empty"});
+  const Outcome absent = run(str("encode ", text, " --model ", model, " --output /absent/e.npy"));
+  refuse(absent, {"--output /absent/e.npy", "no folder"});
+  refuse(run(str("train --model tiny --output ", text + "/out")),
+         {"--output", text + " is no folder"});
+  refuse(run(str("train --model tiny --output ", model)), {"--output " + model, "not empty"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written file of embeddings") {
   std::string long_lines;
   for (int line = 0; line < 45; ++line) long_lines += std::string(1'000'000, 'a') + '\n';
   write_file(text, long_lines);
-  check_refused_naming(run({"encode", text, "--model", model, "--output", output + ".jsonl"},
-                           {.file_size = 40 << 20}),
-                       {"out.jsonl", "File too large"});
+  refuse(run(str("encode ", text, " --model ", model, " --output ", output + ".jsonl"),
+             {.file_size = 40 << 20}),
+         {"out.jsonl", "File too large"});
   CHECK_FALSE(fs::exists(output + ".jsonl"));
 }
 
@@ -265,45 +255,41 @@ TEST_CASE_FIXTURE(Fixture, "a full disk leaves no half-written model") {
       "unshare", {unshare, "sh", "-c",
                   mount + " && { " + train + "; code=$?; find " + disk + "; exit $code; }"});
   CHECK_EQ(outcome.code, 2);
-  CHECK(outcome.err.find("No space left on device") != std::string::npos);
-  CHECK(outcome.out.find("metrics.jsonl") != std::string::npos);  // it did reach saving
-  CHECK(outcome.out.find("model") == std::string::npos);
-  CHECK(outcome.out.find(".tmp") == std::string::npos);
+  CHECK(contains(outcome.err, "No space left on device"));
+  CHECK(contains(outcome.out, "metrics.jsonl"));  // it did reach saving
+  CHECK_FALSE(contains(outcome.out, "model"));
+  CHECK_FALSE(contains(outcome.out, ".tmp"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "more than the memory limit, or a limit that is no size") {
   const std::string data = std::string(kPairs) + "a,b,0\nc,d,1\n";
   const ringlet::Device device = ringlet::default_device();
-  const std::string bytes = ringlet::str(" is ", 4 << 20);
-  const std::string limit = ringlet::str("the memory limit of ", device, bytes);
+  const std::string bytes = str(" is ", 4 << 20);
+  const std::string limit = str("the memory limit of ", device, bytes);
   // Either rank may report it first, on separate GPUs.
   const std::string any_limit = device.type == ringlet::DeviceType::cpu ? limit : bytes;
-  check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "4MiB"}),
-                       {"[none]", "parameters need", limit});
-  check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "4MiB", "--strategy", "ddp",
-                                    "--devices", "2"}),
-                       {"[ddp]", "bytes on each rank", any_limit});
+  refuse(train(data, "--batch 1 --memory-limit 4MiB"), {"[none]", "parameters need", limit});
+  refuse(train(data, "--batch 1 --memory-limit 4MiB --strategy ddp --devices 2"),
+         {"[ddp]", "bytes on each rank", any_limit});
   // Less than the random weights alone, under each strategy.
   for (const char* strategy : {"none", "fsdp"})
-    check_refused_naming(train(data, {"--batch", "1", "--memory-limit", "64KiB", "--strategy",
-                                      strategy, "--devices", "1"}),
-                         {"--memory-limit: the random weights of tiny need ", " bytes",
-                          "found " + std::to_string(64 << 10)});
-  check_refused_naming(train(data, {"--memory-limit", "4 parsecs"}), {"--memory-limit", "parsecs"});
+    refuse(train(data, str("--batch 1 --memory-limit 64KiB --strategy ", strategy, " --devices 1")),
+           {"--memory-limit: the random weights of tiny need ", " bytes",
+            "found " + std::to_string(64 << 10)});
+  refuse(train(data, {"--memory-limit", "4 parsecs"}), {"--memory-limit", "parsecs"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a trained model is not trained further on generated sentences") {
-  check_refused_naming(run({"train", "--model", model, "--output", output}),
-                       {"ringlet: --model " + model + ": ", "needs --data"});
+  refuse(run(str("train --model ", model, " --output ", output)),
+         {"ringlet: --model " + model + ": ", "needs --data"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a checkpoint with numbers that contradict each other") {
   const fs::path state = folder / "run/checkpoint-4/trainer_state.json";
-  const auto train = [&](std::vector<std::string> more) {
-    more.insert(more.begin(),
-                {"train", "--model", "tiny", "--batch", "8", "--max-steps", "6", "--save-steps",
-                 "4", "--no-progress", "--output", (folder / "run").string()});
-    return run(more);
+  const auto train = [&](Words more) {
+    return run(str("train --model tiny --batch 8 --max-steps 6 --save-steps 4 --no-progress",
+                   " --output ", (folder / "run").string()) +
+               more);
   };
   REQUIRE_EQ(train({}).code, 0);
   fs::remove_all(folder / "run/checkpoint-6");
@@ -315,7 +301,7 @@ TEST_CASE_FIXTURE(Fixture, "a checkpoint with numbers that contradict each other
     auto bad = good;
     bad[key] = nlohmann::ordered_json::parse(value);
     write_file(state, bad.dump());
-    check_refused_naming(train({"--resume"}), {"ringlet: " + state.string() + ": ", key});
+    refuse(train({"--resume"}), {"ringlet: " + state.string() + ": ", key});
   }
   write_file(state, good.dump());
   const std::string stray = (folder / "run/checkpoint-35").string();
@@ -329,22 +315,20 @@ TEST_CASE_FIXTURE(Fixture, "--resume with other options names each, its value th
   const std::string run_folder = (folder / "run").string();
   write_file(folder / "data.csv", std::string(kPairs) + "a,b,0\nc,d,1\ne,f,0\ng,h,1\n");
   write_file(folder / "more.csv", std::string(kPairs) + "a,b,0\nc,d,1\n");
-  const auto train = [&](const std::string& data, std::vector<std::string> more) {
-    more.insert(more.begin(),
-                {"train", "--model", "tiny", "--data", (folder / data).string(), "--max-steps", "2",
-                 "--save-steps", "1", "--no-progress", "--output", run_folder});
-    return run(more);
+  const auto train = [&](const std::string& data, Words more) {
+    return run(str("train --model tiny --data ", (folder / data).string(),
+                   " --max-steps 2 --save-steps 1 --no-progress --output ", run_folder) +
+               more);
   };
-  REQUIRE_EQ(train("data.csv", {"--batch", "2"}).code, 0);
+  REQUIRE_EQ(train("data.csv", "--batch 2").code, 0);
   const std::string line = run_folder + "/checkpoint-2: was trained with ";
-  check_refused(train("data.csv", {"--batch", "1", "--lr", "0.5", "--resume"}),
+  check_refused(train("data.csv", "--batch 1 --lr 0.5 --resume"),
                 line +
                     "--lr 0.001, now 0.5; rows of a step (--batch, --devices, "
                     "--gradient-accumulation-steps) 2, now 1");
-  check_refused(train("more.csv", {"--batch", "2", "--resume"}),
+  check_refused(train("more.csv", "--batch 2 --resume"),
                 line + "--data " + (folder / "data.csv").string() + " (4 rows), now " +
                     (folder / "more.csv").string() + " (2 rows)");
-  check_refused(train("data.csv", {"--batch", "2", "--max-length", "16", "--matmul-precision",
-                                   "high", "--resume"}),
+  check_refused(train("data.csv", "--batch 2 --max-length 16 --matmul-precision high --resume"),
                 line + "--matmul-precision highest, now high; --max-length 128, now 16");
 }

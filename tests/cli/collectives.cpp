@@ -6,9 +6,8 @@
 TEST_CASE("collectives measures nothing at all, then one element and up") {
   const TemporaryFolder folder;
   const std::string rows = (folder / "rows.json").string();
-  const Outcome outcome =
-      run_program(RINGLET_COLLECTIVES, {"-b", "0", "-e", "100", "-f", "4", "--rounds", "1",
-                                        "--seconds", "0.001", "--no-mpi", "--json", rows});
+  const Outcome outcome = run_program(
+      RINGLET_COLLECTIVES, "-b 0 -e 100 -f 4 --rounds 1 --seconds 0.001 --no-mpi --json " + rows);
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
   const auto written = nlohmann::json::parse(ringlet::read_file(rows));
@@ -26,13 +25,12 @@ TEST_CASE(
   const std::string rows = (folder / "rows.json").string();
   const std::string why =
       "they are for ranks that share a GPU (--device cuda), and these are on a CPU";
-  const std::vector<std::string> few = {"-b",        "4",     "-e",       "4",      "--rounds", "1",
-                                        "--seconds", "0.001", "--no-mpi", "--json", rows};
+  const Words few = "-b 4 -e 4 --rounds 1 --seconds 0.001 --no-mpi --json " + rows;
   const Outcome all = run_program(RINGLET_COLLECTIVES, few);
   CHECK_EQ(all.code, 0);
-  CHECK(all.out.find("\nNo in-kernel ring and direct: " + why + ".\n") != std::string::npos);
+  CHECK(contains(all.out, "\nNo in-kernel ring and direct: " + why + ".\n"));
   CHECK_EQ(nlohmann::json::parse(ringlet::read_file(rows))["left_out"]["in-kernel"], why);
-  const Outcome alone = run_program(RINGLET_COLLECTIVES, {"--algorithm", "in-kernel"});
+  const Outcome alone = run_program(RINGLET_COLLECTIVES, "--algorithm in-kernel");
   CHECK_EQ(alone.code, 2);
   CHECK_EQ(alone.err, "collectives: --algorithm in-kernel: " + why + "\n");
 }

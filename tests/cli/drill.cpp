@@ -24,21 +24,20 @@ int children_of(pid_t parent) {
 }  // namespace
 
 TEST_CASE("a drill that has nothing to try is refused") {
-  const Outcome nccl = run_program(RINGLET_DRILL, {"--transport", "shm,nccl"});
+  const Outcome nccl = run_program(RINGLET_DRILL, "--transport shm,nccl");
   CHECK_EQ(nccl.code, 2);
   CHECK_EQ(nccl.err,
            "drill: --transport nccl: is for tensors on GPUs, and a drill's are on a CPU\n");
   const Outcome thread =
-      run_program(RINGLET_DRILL, {"--transport", "shm,thread", "--faults", "killed,disk_full"});
+      run_program(RINGLET_DRILL, "--transport shm,thread --faults killed,disk_full");
   CHECK_EQ(thread.code, 2);
   CHECK_EQ(thread.err, "drill: --faults: ranks over thread can have none of these\n");
 }
 
 // Each line reports the ranks and points that the seed draws.
 TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in creating its files") {
-  const Outcome outcome =
-      run_program(RINGLET_DRILL, {"--transport", "shm", "--faults", "killed_saving,disk_full",
-                                  "--trials", "8", "--seed", "88"});
+  const Outcome outcome = run_program(
+      RINGLET_DRILL, "--transport shm --faults killed_saving,disk_full --trials 8 --seed 88");
   INFO(outcome.out);
   REQUIRE_EQ(outcome.code, 0);
   CHECK(outcome.out.ends_with("8 trials, 0 failed\n"));
@@ -46,8 +45,7 @@ TEST_CASE("any rank that writes a checkpoint fails in it, rank 0 also in creatin
     const auto drawn = [&](const std::string& rank, const char* where) {
       std::istringstream lines(outcome.out);
       for (std::string line; std::getline(lines, line);)
-        if (line.find(fault + (" rank " + rank)) != line.npos && line.find(where) != line.npos)
-          return true;
+        if (contains(line, fault + (" rank " + rank)) && contains(line, where)) return true;
       return false;
     };
     CAPTURE(fault);

@@ -19,11 +19,10 @@ constexpr const char* kTexts = "A dog \"runs\".\n\nZwei Hunde, \xc3\xa4hnlich.\n
 
 TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   const TemporaryFolder folder;
-  const auto encode = [&](const char* output, std::vector<std::string> more = {}) {
-    std::vector<std::string> all{"encode",        "-",        "--model",
-                                 oracle("mpnet"), "--output", (folder / output).string()};
-    all.insert(all.end(), more.begin(), more.end());
-    return run(all, {.input = kTexts});
+  const auto encode = [&](const char* output, Words more = {}) {
+    return run(
+        str("encode - --model ", oracle("mpnet"), " --output ", (folder / output).string()) + more,
+        {.input = kTexts});
   };
   REQUIRE_EQ(encode("e.npy").code, 0);
   const Outcome outcome = encode("e.jsonl");
@@ -44,7 +43,7 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
 
   // The bits do not depend on the number of threads. With few tokens at a time a GPU's products may
   // add in another order.
-  REQUIRE_EQ(encode("more.jsonl", {"--threads-per-device", "3", "--batch-tokens", "1"}).code, 0);
+  REQUIRE_EQ(encode("more.jsonl", "--threads-per-device 3 --batch-tokens 1").code, 0);
   if (ringlet::default_device().type == ringlet::DeviceType::cpu)
     CHECK(ringlet::read_file(folder / "more.jsonl") == ringlet::read_file(folder / "e.jsonl"));
 
@@ -55,7 +54,7 @@ TEST_CASE("JSON lines hold each text and the numbers of the .npy file") {
   CHECK(tokenizing_s > 0);
   CHECK(tokenizing_s < seconds);
   CHECK_EQ(summary["texts_per_s"], doctest::Approx(3 / seconds));
-  check_refused(encode("x.npy", {"--threads-per-device", "0"}),
+  check_refused(encode("x.npy", "--threads-per-device 0"),
                 "--threads-per-device: expected a whole number from 1 to 4096, found '0'");
 }
 
@@ -65,7 +64,7 @@ TEST_CASE("weights without use are named in one line, a key without effect in an
   fs::copy(oracle("bert"), model, fs::copy_options::recursive);
   const auto errors = [&] {
     const Outcome outcome =
-        run({"encode", "-", "--model", model.string(), "--output", (folder / "e.npy").string()},
+        run(str("encode - --model ", model.string(), " --output ", (folder / "e.npy").string()),
             {.input = kTexts});
     CHECK_EQ(outcome.code, 0);
     return outcome.err;
@@ -96,40 +95,38 @@ TEST_CASE("the default prompt of a folder goes before each line") {
   const fs::path model = folder / "model";
   fs::copy(oracle("mpnet"), model, fs::copy_options::recursive);
   const fs::path output = folder / "e.npy";
-  std::vector<std::string> command{"encode",       "-",        "--model",
-                                   model.string(), "--output", output.string()};
+  Words command = str("encode - --model ", model.string(), " --output ", output.string());
+  const auto set_prompts = [&](const char* json) {
+    ringlet::write_file(model / "config_sentence_transformers.json", json);
+  };
   const auto encode = [&](const std::string& texts) {
     REQUIRE_EQ(run(command, {.input = texts}).code, 0);
     return read_npy(output).to_vector();
   };
   const auto expected = encode("query: a dog\nquery: two cats\n");
-  ringlet::write_file(
-      model / "config_sentence_transformers.json",
+  set_prompts(
       R"({"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"})");
   CHECK(encode("a dog\ntwo cats\n") == expected);
-  ringlet::write_file(model / "config_sentence_transformers.json", R"({"prompts": {}})");
+  set_prompts(R"({"prompts": {}})");
   const auto apart = encode("a dog \n");
-  ringlet::write_file(model / "config_sentence_transformers.json",
-                      R"({"prompts": {"query": "a"}, "default_prompt_name": "query"})");
+  set_prompts(R"({"prompts": {"query": "a"}, "default_prompt_name": "query"})");
   CHECK(encode(" dog \n") == apart);  // the prompt and the line as it is, in Python too
 
-  ringlet::write_file(model / "config_sentence_transformers.json",
-                      R"({"prompts": {"query": "query: ", "document": "d: "},
+  set_prompts(R"({"prompts": {"query": "query: ", "document": "d: "},
                           "default_prompt_name": "document"})");
-  command.insert(command.end(), {"--prompt-name", "query"});
+  command = command + "--prompt-name query";
   CHECK(encode("a dog\ntwo cats\n") == expected);
   command.back() = "title";
   check_refused(run(command, {.input = "a dog\n"}),
                 "prompt name 'title': expected one of 'document', 'query'");
-  ringlet::write_file(model / "config_sentence_transformers.json",
-                      R"({"prompts": {"query": "q"}})");
+  set_prompts(R"({"prompts": {"query": "q"}})");
   ringlet::write_file(model / "1_Pooling/config.json",
                       R"({"pooling_mode": "mean", "include_prompt": false})");
   command.back() = "query";
   check_refused(run(command, {.input = "a dog\n"}),
                 "prompt name 'query': the pooling's include_prompt: false is not supported with a "
                 "prompt");
-  ringlet::write_file(model / "config_sentence_transformers.json", "{}");
+  set_prompts("{}");
   check_refused(run(command, {.input = "a dog\n"}),
                 "prompt name 'query': expected none: the folder has no prompts");
 }
@@ -137,12 +134,10 @@ TEST_CASE("the default prompt of a folder goes before each line") {
 TEST_CASE("a number of threads in the environment that is none is refused" *
           doctest::test_suite("host")) {
   for (const char* threads : {"abc", "0", "-2", "3x", "100000"}) {
-    const Outcome outcome =
-        run_program("env",
-                    {std::string("RINGLET_NUM_THREADS=") + threads, ringlet_program(), "encode",
-                     "-", "--model", oracle("mpnet"), "--output", "/tmp/e.npy"},
-                    {.input = kTexts});
-    check_refused(outcome, std::string("RINGLET_NUM_THREADS=") + threads +
-                               ": expected a number from 1 to 4096");
+    const std::string variable = std::string("RINGLET_NUM_THREADS=") + threads;
+    const Words command = str(variable, ' ', ringlet_program(), " encode - --model ",
+                              oracle("mpnet"), " --output /tmp/e.npy");
+    check_refused(run_program("env", command, {.input = kTexts}),
+                  variable + ": expected a number from 1 to 4096");
   }
 }

@@ -10,12 +10,9 @@ struct ScoredPairs {
   TemporaryFolder folder;
   std::string data = (folder / "pairs.csv").string();
 
-  Outcome evaluate(const std::string& pairs, std::vector<std::string> more = {}) const {
+  Outcome evaluate(const std::string& pairs, Words more = {}) const {
     ringlet::write_file(data, "sentence1,sentence2,score\n" + pairs);
-    std::vector<std::string> all{"evaluate", "--model", RINGLET_TESTS_DIR "/oracles/mpnet",
-                                 "--data", data};
-    all.insert(all.end(), more.begin(), more.end());
-    return run(all);
+    return run(Words("evaluate --model " RINGLET_TESTS_DIR "/oracles/mpnet --data " + data) + more);
   }
 };
 
@@ -26,7 +23,7 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate prints a table, or one JSON object") {
   const Outcome table = evaluate(pairs);
   REQUIRE_EQ(table.code, 0);
   CHECK_EQ(table.out.find("2 pairs of " + data + "\n"), 0);
-  CHECK(table.out.find("spearman_cosine      1.0000\n") != std::string::npos);
+  CHECK(contains(table.out, "spearman_cosine      1.0000\n"));
   const auto json = nlohmann::json::parse(evaluate(pairs, {"--json"}).out);
   CHECK_EQ(json["rows"], 2);
   CHECK(json["spearman_cosine"] == doctest::Approx(1));
@@ -42,10 +39,11 @@ TEST_CASE_FIXTURE(ScoredPairs, "evaluate refuses what has no correlation, by fil
                 data + ":3: score 5 is out of range: expected -1 to 1 (score scale 1)");
   const std::string labels = (folder / "labels.csv").string();
   ringlet::write_file(labels, "sentence1,sentence2,label\na,b,0\nc,d,1\n");
-  check_refused(run({"evaluate", "--model", RINGLET_TESTS_DIR "/oracles/mpnet", "--data", labels}),
-                "--data " + labels + ": expected pairs of sentences with scores");
+  check_refused(
+      run(str("evaluate --model ", RINGLET_TESTS_DIR "/oracles/mpnet", " --data ", labels)),
+      "--data " + labels + ": expected pairs of sentences with scores");
   ringlet::write_file(data, "sentence1,sentence2,score\na,b,0\nc,d,1\n");
-  check_refused(run({"evaluate", "--model", "absent", "--data", data}), "absent: no such folder");
-  check_refused(run({"evaluate", "--model", "absent", "--data", "absent.csv"}),
+  check_refused(str("evaluate --model absent --data ", data), "absent: no such folder");
+  check_refused("evaluate --model absent --data absent.csv",
                 "absent.csv: cannot open: No such file or directory");
 }

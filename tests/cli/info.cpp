@@ -10,7 +10,7 @@
 TEST_SUITE_BEGIN("host");
 
 TEST_CASE("info tells the devices, the processor's features, the kernels and the libraries") {
-  const Outcome outcome = run({"info", "--json"});
+  const Outcome outcome = run("info --json");
   REQUIRE_EQ(outcome.code, 0);
   CHECK_EQ(outcome.err, "");
   const auto info = nlohmann::json::parse(outcome.out);
@@ -32,7 +32,7 @@ TEST_CASE("info tells the devices, the processor's features, the kernels and the
   if (kernels == "avx512_bf16") CHECK(has("avx512_bf16"));
   if (kernels == "amx") CHECK(has("amx_bf16"));
   if (kernels == "avx2") CHECK(has("avx2"));
-  CHECK(run({"info"}).out.find("kernels    " + kernels + "\n") != std::string::npos);
+  CHECK(contains(run("info").out, "kernels    " + kernels + "\n"));
 }
 
 TEST_CASE("info lists every library that the program is linked with") {
@@ -44,11 +44,11 @@ TEST_CASE("info lists every library that the program is linked with") {
                                                  {"gloo", "gloo"},
                                                  {"utf8proc", "utf8proc"},
                                                  {"z", "zlib"}};
-  const auto listed = nlohmann::json::parse(run({"info", "--json"}).out)["libraries"];
+  const auto listed = nlohmann::json::parse(run("info --json").out)["libraries"];
   std::istringstream sections(run_program("readelf", {"-d", ringlet_program()}).out);
   std::set<std::string> linked;
   for (std::string line; std::getline(sections, line);)
-    if (const auto at = line.find("[lib"); line.find("(NEEDED)") != line.npos && at != line.npos)
+    if (const auto at = line.find("[lib"); contains(line, "(NEEDED)") && at != line.npos)
       linked.insert(line.substr(at + 4, line.find(".so", at) - at - 4));
   REQUIRE(linked.contains("crypto"));
   for (const std::string& library : linked) {
@@ -62,30 +62,28 @@ TEST_CASE("info lists every library that the program is linked with") {
 }
 
 TEST_CASE("info says what there is of CUDA, and plainly where there is none") {
-  const auto info = nlohmann::json::parse(run({"info", "--json"}).out);
+  const auto info = nlohmann::json::parse(run("info --json").out);
   const std::string text = run({"info"}).out;
   std::size_t gpus = 0;
   for (const auto& device : info["devices"]) gpus += device.contains("compute_capability");
-  CHECK_EQ(text.find("           no CUDA device") != std::string::npos, gpus == 0);
+  CHECK_EQ(contains(text, "           no CUDA device"), gpus == 0);
   // To the host and back, and between GPUs.
   CHECK_EQ(info["links"].size(), gpus == 0 ? 0 : gpus * (gpus + 1));
-  CHECK_EQ(text.find("link       ") != std::string::npos, gpus > 0);
+  CHECK_EQ(contains(text, "link       "), gpus > 0);
   for (const auto& link : info["links"]) CHECK(link["right"].get<bool>());
   if (info["cuda"].is_null()) {
     CHECK_EQ(gpus, 0);
-    CHECK(text.find("CUDA       none: this build has no kernels for GPUs\n") != std::string::npos);
+    CHECK(contains(text, "CUDA       none: this build has no kernels for GPUs\n"));
   } else {
-    CHECK(text.find("CUDA       built with " + std::string(info["cuda"]["toolkit"])) !=
-          std::string::npos);
+    CHECK(contains(text, "CUDA       built with " + std::string(info["cuda"]["toolkit"])));
     CHECK_EQ(info["cuda"]["cublas"] == "", gpus == 0);
   }
 }
 
 TEST_CASE("info names the instruction set that was asked for, and refuses one that is unknown") {
   ::setenv("RINGLET_ISA", "portable", 1);
-  CHECK(run({"info"}).out.find(
-            "kernels    portable\nmatmul     highest f32, high f32, medium f32\n") !=
-        std::string::npos);
+  CHECK(contains(run("info").out,
+                 "kernels    portable\nmatmul     highest f32, high f32, medium f32\n"));
   ::setenv("RINGLET_ISA", "mmx", 1);
   check_refused(run({"info"}),
                 "RINGLET_ISA=mmx is unknown; expected portable, avx2, avx512, avx512_bf16 or amx");

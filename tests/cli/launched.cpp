@@ -13,10 +13,8 @@ namespace {
 
 const std::string kModel = (fs::path(RINGLET_TESTS_DIR) / "oracles/mpnet").string();
 
-Outcome launched(int ranks, std::vector<std::string> command, const RunOptions& options = {}) {
-  command.insert(command.begin(),
-                 {"run", "--nproc-per-node", std::to_string(ranks), ringlet_program()});
-  return run(command, options);
+Outcome launched(int ranks, Words command, const RunOptions& options = {}) {
+  return run(Words(str("run --nproc-per-node ", ranks, ' ', ringlet_program())) + command, options);
 }
 
 /// Pairs of sentences of 1 to 12 words with a score.
@@ -44,7 +42,7 @@ TEST_CASE("evaluate shares the rows over the ranks of a launcher, and one of the
   const TemporaryFolder folder;
   const std::string data = (folder / "pairs.csv").string();
   ringlet::write_file(data, pairs(37));
-  const std::vector<std::string> command{"evaluate", "--model", kModel, "--data", data, "--json"};
+  const Words command = str("evaluate --model ", kModel, " --data ", data, " --json");
   const Outcome alone = run(command);
   REQUIRE_EQ(alone.code, 0);
   const Outcome three = launched(3, command);
@@ -58,7 +56,7 @@ TEST_CASE("encode shares the lines over the ranks of a launcher, and one of them
   std::string text;
   for (int i = 0; i < 50; ++i) text += std::string(static_cast<std::size_t>(i % 9), 'a') + " dog\n";
   const auto command = [&](const std::string& output) {
-    return std::vector<std::string>{"encode", "-", "--model", kModel, "--output", output};
+    return Words(str("encode - --model ", kModel, " --output ", output));
   };
   for (const char* ending : {".npy", ".jsonl"}) {
     CAPTURE(ending);
@@ -77,42 +75,31 @@ TEST_CASE("--timeout is how long ranks of evaluate and encode wait for one that 
   const TemporaryFolder folder;
   const std::string data = (folder / "pairs.csv").string();
   ringlet::write_file(data, pairs(4));
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"evaluate", "--model", kModel, "--data", data},
-        std::vector<std::string>{"encode", data, "--model", kModel, "--output",
-                                 (folder / "out.npy").string()}}) {
+  for (const Words& command : {Words(str("evaluate --model ", kModel, " --data ", data)),
+                               Words(str("encode ", data, " --model ", kModel, " --output ",
+                                         (folder / "out.npy").string()))}) {
     CAPTURE(command[0]);
-    std::vector<std::string> all{"run",
-                                 "--nproc-per-node",
-                                 "2",
-                                 "--grace",
-                                 "0.5",
-                                 "sh",
-                                 "-c",
-                                 "[ $RANK = 0 ] || kill -STOP $$; exec \"$0\" \"$@\"",
-                                 ringlet_program()};
-    all.insert(all.end(), command.begin(), command.end());
-    all.insert(all.end(), {"--timeout", "1.5"});
+    const std::string stops = "[ $RANK = 0 ] || kill -STOP $$; exec \"$0\" \"$@\"";
     const auto start = std::chrono::steady_clock::now();
-    const Outcome outcome = run(all);
+    const Outcome outcome =
+        run("run --nproc-per-node 2 --grace 0.5" + Words{"sh", "-c", stops, ringlet_program()} +
+            command + "--timeout 1.5");
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     CHECK(outcome.code != 0);
     CHECK(seconds.count() < 60);
-    CHECK_MESSAGE(
-        outcome.err.find("rank 0 waited 1.5 s for rank 1 of 2 ranks") != std::string::npos,
-        outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, "rank 0 waited 1.5 s for rank 1 of 2 ranks"), outcome.err);
   }
   CHECK_FALSE(fs::exists(folder / "out.npy"));
-  check_refused(run({"evaluate", "--model", kModel, "--data", data, "--timeout", "3"}),
+  check_refused(str("evaluate --model ", kModel, " --data ", data, " --timeout 3"),
                 "--timeout 3: no launcher started this: there is no rank to wait for");
 }
 
 TEST_CASE("input that rank 0 of an encode cannot read ends all ranks, with the code of bad input") {
   const TemporaryFolder folder;
-  const Outcome outcome = launched(2, {"encode", (folder / "absent").string(), "--model", kModel,
-                                       "--output", (folder / "out.npy").string()});
+  const Outcome outcome = launched(2, str("encode ", (folder / "absent").string(), " --model ",
+                                          kModel, " --output ", (folder / "out.npy").string()));
   CHECK_EQ(outcome.code, 2);
-  CHECK(outcome.err.find("absent: cannot open: No such file") != std::string::npos);
+  CHECK(contains(outcome.err, "absent: cannot open: No such file"));
   CHECK_FALSE(fs::exists(folder / "out.npy"));
 }
 

@@ -11,8 +11,6 @@
 
 TEST_SUITE_BEGIN("host");
 
-using ringlet::str;
-
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -24,8 +22,7 @@ std::string outputs(const std::vector<Variables>& ranks, const std::string& mode
   return with_environment({}, [&] {
     std::vector<std::unique_ptr<Background>> programs;
     for (const Variables& variables : ranks)
-      programs.push_back(std::make_unique<Background>(
-          std::vector<std::string>{program_of_ranks, mode}, variables));
+      programs.push_back(std::make_unique<Background>(Words{program_of_ranks, mode}, variables));
     std::string out;
     for (const auto& program : programs) {
       CHECK_EQ(program->wait(), 0);
@@ -38,19 +35,20 @@ std::string outputs(const std::vector<Variables>& ranks, const std::string& mode
 
 void check_sums(const std::string& out, int n) {
   for (int rank = 0; rank < n; ++rank)
-    CHECK_EQ(Background::count(out, str("rank ", rank, ": the sum is ", n * (n - 1) / 2, " over ",
-                                        n, n == 1 ? ", auto" : ", shm", ", cpu:0 with ")),
+    CHECK_EQ(count(out, str("rank ", rank, ": the sum is ", n * (n - 1) / 2, " over ", n,
+                            n == 1 ? ", auto" : ", shm", ", cpu:0 with ")),
              1);
 }
 
 /// Runs the launcher, if installed, with these arguments and checks the output of its ranks.
-void check_launcher(const std::string& launcher, std::vector<std::string> arguments, int n) {
+void check_launcher(const std::string& launcher, Words arguments, int n) {
   if (std::system(str("command -v ", launcher, " > /dev/null 2>&1").c_str()) != 0) {
     MESSAGE("skipped: there is no " << launcher);
     return;
   }
-  arguments.insert(arguments.end(), {program_of_ranks, "group"});
-  const Outcome outcome = with_environment({}, [&] { return run_program(launcher, arguments); });
+  const Outcome outcome = with_environment({}, [&] {
+    return run_program(launcher, arguments + Words{program_of_ranks, "group"});
+  });
   CAPTURE(outcome.err);
   CHECK_EQ(outcome.code, 0);
   check_sums(outcome.out, n);
@@ -120,7 +118,7 @@ TEST_CASE("ranks share the host's processors") {
   for (const int n : {1, 2, 3}) {
     for (const char* pin : {"--grace=5", "--no-pin"}) {
       const Outcome outcome =
-          run({"run", "--nproc-per-node", std::to_string(n), pin, program_of_ranks, "group"});
+          run(str("run --nproc-per-node ", n, " ", pin, " ", program_of_ranks, " group"));
       CHECK_EQ(outcome.code, 0);
       int threads = 0;
       for (std::size_t at = 0; (at = outcome.out.find(" with ", at)) != std::string::npos; ++at)
@@ -137,8 +135,8 @@ TEST_CASE("torchrun starts it") {
   const std::string port = free_port();
   const TemporaryFolder logs;
   check_launcher("torchrun",
-                 {"--nproc_per_node", "2", "--master_port", port, "--no_python", "-r", "1", "-t",
-                  "1", "--log_dir", logs.path().string()},
+                 str("--nproc_per_node 2 --master_port ", port, " --no_python -r 1 -t 1 --log_dir ",
+                     logs.path().string()),
                  2);
 }
 
@@ -147,17 +145,16 @@ TEST_CASE("accelerate starts it") {
   const std::string port = free_port();
   check_launcher(
       "accelerate",
-      {"launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", port, "--no_python"},
-      2);
-  check_launcher(
-      "accelerate",
-      {"launch", "--cpu", "--num_processes", "1", "--main_process_port", port, "--no_python"}, 1);
+      str("launch --multi_gpu --num_processes 2 --main_process_port ", port, " --no_python"), 2);
+  check_launcher("accelerate",
+                 str("launch --cpu --num_processes 1 --main_process_port ", port, " --no_python"),
+                 1);
 }
 
 TEST_CASE("mpirun starts it") {
-  check_launcher("mpirun", {"--allow-run-as-root", "--oversubscribe", "-n", "2"}, 2);
+  check_launcher("mpirun", "--allow-run-as-root --oversubscribe -n 2", 2);
 }
 
-TEST_CASE("srun starts it") { check_launcher("srun", {"-n", "2"}, 2); }
+TEST_CASE("srun starts it") { check_launcher("srun", "-n 2", 2); }
 
 TEST_SUITE_END();

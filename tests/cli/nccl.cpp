@@ -10,20 +10,13 @@
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
 
-using ringlet::str;
-
 namespace {
 
-Outcome share_gpu(const std::string& ranks, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> command{"CUDA_VISIBLE_DEVICES=0",
-                                   ringlet_program(),
-                                   "run",
-                                   "--nproc-per-node",
-                                   ranks,
-                                   RINGLET_RANK_PROGRAM,
-                                   "nccl"};
-  command.insert(command.end(), more.begin(), more.end());
-  return run_program("env", command);
+Outcome share_gpu(const std::string& ranks, const Words& more = {}) {
+  return run_program(
+      "env", Words(str("CUDA_VISIBLE_DEVICES=0 ", ringlet_program(), " run --nproc-per-node ",
+                       ranks, " " RINGLET_RANK_PROGRAM " nccl")) +
+                 more);
 }
 
 bool has_gpu() {
@@ -43,29 +36,20 @@ TEST_CASE("two and four processes on one GPU sum over NCCL to a CPU's bits") {
     CAPTURE(outcome.err);
     CHECK(outcome.code == 0);
     for (int rank = 0; rank < ranks; ++rank)
-      CHECK(outcome.out.find(str("rank ", rank, " of ", ranks, ": a CPU's bits, over nccl")) !=
-            std::string::npos);
+      CHECK(contains(outcome.out, str("rank ", rank, " of ", ranks, ": a CPU's bits, over nccl")));
   }
 }
 
 TEST_CASE("two processes on one GPU that are no hosts of their own are told so before NCCL is") {
   if (!has_gpu()) return;
   const TemporaryFolder folder;
-  std::vector<std::string> command{"-u",
-                                   "NCCL_HOSTID",
-                                   "CUDA_VISIBLE_DEVICES=0",
-                                   ringlet_program(),
-                                   "run",
-                                   "--nproc-per-node",
-                                   "2",
-                                   ringlet_program()};
-  const auto training = tiny_training(folder / "out", 1, {"--strategy", "ddp", "--device", "cuda"});
-  command.insert(command.end(), training.begin(), training.end());
-  const Outcome outcome = run_program("env", command);
+  const Words job = str("-u NCCL_HOSTID CUDA_VISIBLE_DEVICES=0 ", ringlet_program(),
+                        " run --nproc-per-node 2 ", ringlet_program());
+  const Outcome outcome =
+      run_program("env", job + tiny_training(folder / "out", 1, "--strategy ddp --device cuda"));
   CAPTURE(outcome.err);
   CHECK(outcome.code == 2);
-  CHECK(outcome.err.find("rank 0 (on its cuda:0) and rank 1 (on its cuda:0) share the GPU ") !=
-        std::string::npos);
+  CHECK(contains(outcome.err, "rank 0 (on its cuda:0) and rank 1 (on its cuda:0) share the GPU "));
 }
 
 // Checks the other rank's own report after the end of its communicator, since the launcher also
@@ -73,11 +57,11 @@ TEST_CASE("two processes on one GPU that are no hosts of their own are told so b
 TEST_CASE("a process that is killed ends the others while their GPUs wait for it") {
   if (!has_gpu()) return;
   const auto start = std::chrono::steady_clock::now();
-  const Outcome outcome = share_gpu("2", {"1", "kill"});
+  const Outcome outcome = share_gpu("2", "1 kill");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 128 + SIGKILL);
-  CHECK(outcome.err.find("rank 1") != std::string::npos);
-  CHECK(outcome.err.find("[0] rank_program: ") != std::string::npos);
+  CHECK(contains(outcome.err, "rank 1"));
+  CHECK(contains(outcome.err, "[0] rank_program: "));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   CHECK(took < std::chrono::seconds(60));
   MESSAGE("figure: seconds of a run in which a rank is killed = ", took.count());
@@ -86,10 +70,10 @@ TEST_CASE("a process that is killed ends the others while their GPUs wait for it
 TEST_CASE("a process that stops ends the others by the group's timeout") {
   if (!has_gpu()) return;
   const auto start = std::chrono::steady_clock::now();
-  const Outcome outcome = share_gpu("2", {"1", "stop"});
+  const Outcome outcome = share_gpu("2", "1 stop");
   CAPTURE(outcome.err);
   CHECK(outcome.code != 0);
-  CHECK(outcome.err.find("[0] rank_program: ") != std::string::npos);
-  CHECK(outcome.err.find(" waited 10 s for ") != std::string::npos);
+  CHECK(contains(outcome.err, "[0] rank_program: "));
+  CHECK(contains(outcome.err, " waited 10 s for "));
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(90));
 }

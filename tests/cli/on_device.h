@@ -6,11 +6,37 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/tests/device.h"
+
+using ringlet::str;
+
+/// The words of a command line. A text is cut at its spaces; words in braces may have some.
+struct Words : std::vector<std::string> {
+  using vector::vector;
+  Words(const char* text) : Words(std::string(text)) {}
+  Words(const std::string& text) {
+    std::istringstream words(text);
+    for (std::string word; words >> word;) push_back(word);
+  }
+};
+inline Words operator+(Words first, const Words& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+inline int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++n;
+  return n;
+}
 
 /// The program `ringlet`: of this build, or the one in RINGLET_TEST_PROGRAM.
 inline std::string ringlet_program() {
@@ -19,7 +45,7 @@ inline std::string ringlet_program() {
 }
 
 /// Whether one of the words, also after those of a launcher, starts a program that takes --device.
-inline bool computes(const std::vector<std::string>& command) {
+inline bool computes(const Words& command) {
   std::string before;
   for (const std::string& word : command) {
 #if defined(RINGLET_THROUGHPUT)
@@ -33,11 +59,11 @@ inline bool computes(const std::vector<std::string>& command) {
 }
 
 /// The command, plus the tests' default device if it names none.
-inline std::vector<std::string> on_device(std::vector<std::string> command) {
+inline Words on_device(Words command) {
   const ringlet::Device device = ringlet::default_device();
   const bool names = std::find(command.begin(), command.end(), "--device") != command.end();
   if (device != ringlet::Device{} && !names && computes(command))
-    command.insert(command.end(), {"--device", ringlet::str(device)});
+    return command + str("--device ", device);
   return command;
 }
 

@@ -17,26 +17,18 @@ using ringlet::read_file;
 
 namespace {
 
-std::vector<std::string> program(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), ringlet_program());
-  return arguments;
-}
+Words program(const Words& arguments) { return Words{ringlet_program()} + arguments; }
 
 /// A run that has written a checkpoint and goes on.
 struct LockedOutput {
   TemporaryFolder folder;
   fs::path output = folder / "out";
 
-  Background begin(std::vector<std::string> more) const {
-    more.insert(more.end(), {"--save-steps", "5"});
-    return Background(program(tiny_training(output, 4000, more)));
+  Words training(const Words& more) const {
+    return tiny_training(output, 4000, "--save-steps 5" + more);
   }
   void wait_for_checkpoint() const {
     REQUIRE(Background::until([&] { return fs::exists(output / "checkpoint-5"); }, 120));
-  }
-  Outcome second(std::vector<std::string> more) const {
-    more.insert(more.end(), {"--save-steps", "5"});
-    return run(tiny_training(output, 4000, more));
   }
 };
 
@@ -44,24 +36,20 @@ struct LockedOutput {
 
 TEST_CASE_FIXTURE(LockedOutput,
                   "a second run with the same --output is refused while the first lives") {
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{}, {"--strategy", "ddp", "--devices", "2"}}) {
+  for (const Words& more : {Words(), Words("--strategy ddp --devices 2")}) {
     fs::remove_all(output);
-    const Background first = begin(more);
+    const Background first(program(training(more)));
     wait_for_checkpoint();
-    const std::string line = ringlet::str("--output ", output.string(),
-                                          ": another run writes to it (process ", first.pid());
+    const std::string line =
+        str("--output ", output.string(), ": another run writes to it (process ", first.pid());
     for (const char* resume : {"--no-progress", "--resume"}) {
-      const Outcome refused = second({resume});
+      const Outcome refused = run(training({resume}));
       CHECK_EQ(refused.code, 2);
       CHECK(refused.err.starts_with("ringlet: " + line));
       CHECK_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1);
     }
-    const Outcome launched = run([&] {
-      auto command = program(tiny_training(output, 4000, {"--strategy", "ddp", "--resume"}));
-      command.insert(command.begin(), {"run", "--nproc-per-node", "2"});
-      return command;
-    }());
+    const Outcome launched = run("run --nproc-per-node 2" +
+                                 program(tiny_training(output, 4000, "--strategy ddp --resume")));
     CHECK_EQ(launched.code, 2);
     CHECK(launched.err.starts_with("[0] ringlet: " + line));
     CHECK_EQ(std::count(launched.err.begin(), launched.err.end(), '\n'), 2);
@@ -69,10 +57,9 @@ TEST_CASE_FIXTURE(LockedOutput,
 }
 
 TEST_CASE_FIXTURE(LockedOutput, "a lock does not outlive its run, however it ended") {
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{}, {"--strategy", "ddp", "--devices", "2"}}) {
+  for (const Words& more : {Words(), Words("--strategy ddp --devices 2")}) {
     fs::remove_all(output);
-    Background first = begin(more);
+    Background first(program(training(more)));
     wait_for_checkpoint();
     first.signal(SIGKILL);
     CHECK_EQ(first.wait(), 1000 + SIGKILL);
@@ -84,17 +71,11 @@ TEST_CASE_FIXTURE(LockedOutput, "a lock does not outlive its run, however it end
                  0;
         },
         20));
-    std::vector<std::string> resume = more;
-    resume.push_back("--resume");
     const Outcome resumed =
-        run(tiny_training(output, 4000,
-                          [&] {
-                            resume.insert(resume.end(), {"--save-steps", "5"});
-                            return resume;
-                          }()),
-            {.signal = SIGTERM, .when = [&] {
-               return fs::exists(output / ".ringlet-lock") && fs::exists(output / "checkpoint-20");
-             }});
+        run(training(more + "--resume"), {.signal = SIGTERM, .when = [&] {
+                                            return fs::exists(output / ".ringlet-lock") &&
+                                                   fs::exists(output / "checkpoint-20");
+                                          }});
     CHECK_EQ(resumed.code, 128 + SIGTERM);
     CHECK_FALSE(fs::exists(output / ".ringlet-lock"));
   }
@@ -117,7 +98,7 @@ TEST_CASE_FIXTURE(LockedOutput,
 TEST_CASE_FIXTURE(LockedOutput,
                   "a run that is refused leaves no folder, and finds its own place again") {
   const fs::path below = folder / "a/b/out";
-  CHECK_EQ(run(tiny_training(below.string() + "/", 1, {"--data", "absent.csv"})).code, 2);
+  CHECK_EQ(run(tiny_training(below.string() + "/", 1, "--data absent.csv")).code, 2);
   CHECK_EQ(folder.entries(), 0);
   CHECK_EQ(run(tiny_training(below.string() + "/", 1)).code, 0);
   CHECK(fs::exists(below / "model"));

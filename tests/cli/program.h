@@ -45,14 +45,12 @@ inline std::string without_notice(std::string text) {
   return text;
 }
 
-inline Outcome run_program(const std::string& program, const std::vector<std::string>& arguments,
+inline Outcome run_program(const std::string& program, const Words& arguments,
                            const RunOptions& options = {}) {
   const TemporaryFolder folder;
   ringlet::write_file(folder / "in", options.input);
   const std::string out = options.output_to.empty() ? (folder / "out").string() : options.output_to;
-  std::vector<std::string> command{program};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  command = on_device(std::move(command));
+  Words command = on_device(Words{program} + arguments);
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -89,7 +87,7 @@ inline Outcome run_program(const std::string& program, const std::vector<std::st
   return outcome;
 }
 
-inline Outcome run(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
+inline Outcome run(const Words& arguments, const RunOptions& options = {}) {
   return run_program(ringlet_program(), arguments, options);
 }
 
@@ -98,4 +96,7 @@ inline void check_refused(const Outcome& outcome, const std::string& line) {
   CHECK_EQ(outcome.code, 2);
   CHECK_EQ(outcome.err, "ringlet: " + line + "\n");
   CHECK_EQ(outcome.out, "");
+}
+inline void check_refused(const Words& arguments, const std::string& line) {
+  check_refused(run(arguments), line);
 }

@@ -13,7 +13,6 @@
 TEST_SUITE_BEGIN("host");
 
 namespace fs = std::filesystem;
-using ringlet::str;
 
 namespace {
 
@@ -47,18 +46,13 @@ bool is_stopped(pid_t process) {
 }
 
 /// Ranks that print their process ids and begin when the file `go` exists.
-std::vector<std::string> waiting_training(const fs::path& output, const fs::path& go) {
+Words waiting_training(const fs::path& output, const fs::path& go) {
   const std::string wait =
       str("echo pid $$; until [ -e '", go.string(), "' ]; do sleep 0.02; done; ", "touch '",
           go.string(), "'-$TORCHELASTIC_RESTART_COUNT; ", "exec \"$0\" \"$@\"");
-  std::vector<std::string> command{
-      ringlet_program(), "run", "--nproc-per-node", "2", "--max-restarts", "1", "sh", "-c", wait,
-      ringlet_program()};
-  for (const std::string& word :
-       tiny_training(output, kRestartSteps,
-                     {"--strategy", "ddp", "--save-steps", std::to_string(kSaveSteps)}))
-    command.push_back(word);
-  return command;
+  return str(ringlet_program(), " run --nproc-per-node 2 --max-restarts 1") +
+         Words{"sh", "-c", wait, ringlet_program()} +
+         tiny_training(output, kRestartSteps, str("--strategy ddp --save-steps ", kSaveSteps));
 }
 
 }  // namespace
@@ -69,8 +63,7 @@ TEST_CASE("a rank killed behind a checkpoint changes no bit of the model") {
   const fs::path first = ringlet::train::checkpoint_path(output, kSaveSteps);
   const fs::path go = folder / "go";
   REQUIRE_EQ(run(tiny_training(undisturbed, kRestartSteps,
-                               {"--strategy", "ddp", "--devices", "2", "--save-steps",
-                                std::to_string(kSaveSteps)}))
+                               str("--strategy ddp --devices 2 --save-steps ", kSaveSteps)))
                  .code,
              0);
 
@@ -91,8 +84,8 @@ TEST_CASE("a rank killed behind a checkpoint changes no bit of the model") {
   REQUIRE_EQ(job.wait(120), 0);
 
   CHECK(job.err().find("first to fail: rank 1 (pid ") != std::string::npos);
-  CHECK(job.err().find("ringlet: starting all ranks again, attempt 1 of 1\n") != std::string::npos);
-  CHECK(job.out().find(str("[0] ", kRestartSteps, " steps, mean loss ")) != std::string::npos);
+  CHECK(contains(job.err(), "ringlet: starting all ranks again, attempt 1 of 1\n"));
+  CHECK(contains(job.out(), str("[0] ", kRestartSteps, " steps, mean loss ")));
   // It continued from there, not from the start.
   CHECK(fs::last_write_time(first) < fs::last_write_time(go.string() + "-1"));
   CHECK((weights_in(output) == weights_in(undisturbed)));

@@ -10,46 +10,33 @@
 
 TEST_SUITE_BEGIN("host");
 
-using ringlet::str;
-
 namespace {
 
 const std::string rank_program = RINGLET_RANK_PROGRAM;
 
-std::vector<std::string> run_command(const std::vector<std::string>& options,
-                                     const std::vector<std::string>& program) {
-  std::vector<std::string> command{ringlet_program(), "run"};
-  command.insert(command.end(), options.begin(), options.end());
-  command.insert(command.end(), program.begin(), program.end());
-  return command;
+Words run_command(const Words& options, const Words& program) {
+  return Words{ringlet_program(), "run"} + options + program;
 }
 
 /// One of two nodes, both on this host.
-std::vector<std::string> node_command(const std::string& port, const std::string& rank,
-                                      const std::vector<std::string>& more,
-                                      const std::vector<std::string>& program) {
-  std::vector<std::string> options{"--nnodes",      "2",         "--node-rank",   rank,
-                                   "--master-addr", "127.0.0.2", "--master-port", port};
-  options.insert(options.end(), more.begin(), more.end());
-  return run_command(options, program);
+Words node_command(const std::string& port, const std::string& rank, const Words& more,
+                   const Words& program) {
+  return run_command(
+      str("--nnodes 2 --node-rank ", rank, " --master-addr 127.0.0.2 --master-port ", port) + more,
+      program);
 }
 
-Outcome launch(const std::vector<std::string>& options, const std::vector<std::string>& program) {
-  const std::vector<std::string> command = run_command(options, program);
-  return run_program(command[0], {command.begin() + 1, command.end()});
+Outcome launch(const Words& options, const Words& program, const RunOptions& how = {}) {
+  return run("run" + options + program, how);
 }
 
-std::vector<std::string> shell(const std::string& script) { return {"sh", "-c", script}; }
+Words shell(const std::string& script) { return {"sh", "-c", script}; }
 
 #if defined(RINGLET_TESTS_GLOO)
 constexpr bool has_gloo = true;
 #else
 constexpr bool has_gloo = false;
 #endif
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
 
 double seconds_of(const std::function<void()>& f) {
   const auto begin = std::chrono::steady_clock::now();
@@ -60,7 +47,7 @@ double seconds_of(const std::function<void()>& f) {
 }  // namespace
 
 TEST_CASE("ranks find each other, and their lines name them") {
-  const Outcome outcome = launch({"--nproc-per-node", "3"}, {rank_program, "meet"});
+  const Outcome outcome = launch("--nproc-per-node 3", str(rank_program, " meet"));
   CHECK_EQ(outcome.code, 0);
   CHECK_EQ(outcome.err, "");
   for (int rank = 0; rank < 3; ++rank)
@@ -70,14 +57,14 @@ TEST_CASE("ranks find each other, and their lines name them") {
 }
 
 TEST_CASE("one rank is a world of one, and its lines stay as they are") {
-  const Outcome outcome = launch({}, {rank_program, "meet"});
+  const Outcome outcome = launch({}, str(rank_program, " meet"));
   CHECK_EQ(outcome.code, 0);
   CHECK_EQ(outcome.out, "rank 0 of 1\n");
 }
 
 TEST_CASE("a program sees torchrun's variables and keeps its own arguments") {
   const Outcome outcome =
-      launch({"--nproc_per_node=2", "--max_restarts", "4", "--rdzv_id", "job", "--"},
+      launch("--nproc_per_node=2 --max_restarts 4 --rdzv_id job --",
              shell("echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $ROLE_RANK "
                    "$MASTER_ADDR $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS "
                    "$TORCHELASTIC_RUN_ID; test \"$RINGLET_PINNED\" = \"" +
@@ -88,15 +75,12 @@ TEST_CASE("a program sees torchrun's variables and keeps its own arguments") {
     CHECK(contains(outcome.out,
                    str('[', rank, "] ", rank, ' ', rank, " 2 2 0 ", rank, " 127.0.0.1 0 4 job\n")));
   // Options after the program are the program's.
-  CHECK_EQ(launch({}, {"echo", "--nproc-per-node", "7", "--", "--help"}).out,
-           "--nproc-per-node 7 -- --help\n");
+  CHECK_EQ(launch({}, "echo --nproc-per-node 7 -- --help").out, "--nproc-per-node 7 -- --help\n");
 }
 
 TEST_CASE("standard input is rank 0's") {
-  const std::vector<std::string> command =
-      run_command({"--nproc-per-node", "2"}, shell("cat; echo end"));
   const Outcome outcome =
-      run_program(command[0], {command.begin() + 1, command.end()}, {.input = "for the first\n"});
+      launch("--nproc-per-node 2", shell("cat; echo end"), {.input = "for the first\n"});
   CHECK_EQ(outcome.code, 0);
   CHECK(contains(outcome.out, "[0] for the first\n"));  // output of other ranks may come between
   CHECK(contains(outcome.out, "[0] end\n"));
@@ -106,9 +90,8 @@ TEST_CASE("standard input is rank 0's") {
 
 TEST_CASE("the first rank to fail is named, with its last lines, and gives the exit code") {
   Outcome outcome;
-  const double seconds = seconds_of([&] {
-    outcome = launch({"--nproc-per-node", "3"}, {rank_program, "exit", "1", "7"});
-  });
+  const double seconds =
+      seconds_of([&] { outcome = launch("--nproc-per-node 3", str(rank_program, " exit 1 7")); });
   CHECK_EQ(outcome.code, 7);
   CHECK(seconds < 60);
   CHECK(contains(outcome.err, "ringlet: first to fail: rank 1 (pid "));
@@ -123,8 +106,8 @@ TEST_CASE("the first rank to fail is named, with its last lines, and gives the e
 }
 
 TEST_CASE("bad input is two lines: the first refusal, and its rank") {
-  const Outcome outcome = launch({"--nproc-per-node", "3"},
-                                 {ringlet_program(), "train", "--model", "tiny", "--batch", "0"});
+  const Outcome outcome =
+      launch("--nproc-per-node 3", str(ringlet_program(), " train --model tiny --batch 0"));
   CHECK_EQ(outcome.code, 2);
   CHECK(contains(outcome.err,
                  "] ringlet: --batch: expected a whole number from 1 to 1048576, found '0'\n"
@@ -139,7 +122,7 @@ TEST_CASE("a line like an error of a rank that runs on is shown") {
 }
 
 TEST_CASE("a rank that is killed gives 128 + the signal") {
-  const Outcome outcome = launch({"--nproc-per-node", "3"}, {rank_program, "kill", "2"});
+  const Outcome outcome = launch("--nproc-per-node 3", str(rank_program, " kill 2"));
   CHECK_EQ(outcome.code, 128 + SIGKILL);
   CHECK(contains(outcome.err, "first to fail: rank 2 (pid "));
   CHECK(contains(outcome.err, " was killed by SIGKILL\n"));
@@ -147,7 +130,7 @@ TEST_CASE("a rank that is killed gives 128 + the signal") {
 }
 
 TEST_CASE("a rank that throws is the root cause, not those that heard of it") {
-  const Outcome outcome = launch({"--nproc-per-node", "3"}, {rank_program, "throw", "0"});
+  const Outcome outcome = launch("--nproc-per-node 3", str(rank_program, " throw 0"));
   CHECK_EQ(outcome.code, 1);
   CHECK(contains(outcome.err, "first to fail: rank 0 (pid "));
   CHECK(
@@ -159,14 +142,13 @@ TEST_CASE("programs that join no store are ended, too: SIGTERM, then SIGKILL") {
   const std::string said = (folder / "said").string();
   Outcome outcome;
   const double seconds = seconds_of([&] {
-    outcome =
-        launch({"--nproc-per-node", "3", "--grace", "0.5"}, shell("echo pid $$; case $RANK in "
-                                                                  "0) trap 'echo polite > " +
-                                                                  said +
-                                                                  "; exit 0' TERM;; "
-                                                                  "1) trap '' TERM;; "
-                                                                  "2) sleep 0.3; exit 9;; esac; "
-                                                                  "while :; do sleep 0.1; done"));
+    outcome = launch("--nproc-per-node 3 --grace 0.5", shell("echo pid $$; case $RANK in "
+                                                             "0) trap 'echo polite > " +
+                                                             said +
+                                                             "; exit 0' TERM;; "
+                                                             "1) trap '' TERM;; "
+                                                             "2) sleep 0.3; exit 9;; esac; "
+                                                             "while :; do sleep 0.1; done"));
   });
   CHECK_EQ(outcome.code, 9);
   CHECK(seconds < 60);
@@ -178,7 +160,7 @@ TEST_CASE("programs that join no store are ended, too: SIGTERM, then SIGKILL") {
 TEST_CASE("a rank that has stopped is killed with the others") {
   Outcome outcome;
   const double seconds = seconds_of([&] {
-    outcome = launch({"--nproc-per-node", "2", "--grace", "0.5"},
+    outcome = launch("--nproc-per-node 2 --grace 0.5",
                      shell("echo pid $$; if [ $RANK = 0 ]; then kill -STOP $$; fi; "
                            "sleep 0.3; exit 3"));
   });
@@ -189,7 +171,7 @@ TEST_CASE("a rank that has stopped is killed with the others") {
 
 TEST_CASE("--max-restarts starts all ranks again with a store of their own") {
   const Outcome good =
-      launch({"--nproc-per-node", "3", "--max-restarts", "3"}, {rank_program, "kill", "2", "2"});
+      launch("--nproc-per-node 3 --max-restarts 3", str(rank_program, " kill 2 2"));
   CHECK_EQ(good.code, 0);
   for (int rank = 0; rank < 3; ++rank)
     for (int attempt = 0; attempt < 3; ++attempt)
@@ -199,22 +181,21 @@ TEST_CASE("--max-restarts starts all ranks again with a store of their own") {
   CHECK(contains(good.err, "ringlet: starting all ranks again, attempt 2 of 3\n"));
   CHECK(all_gone(pids_in(good.out)));
 
-  const Outcome bad =
-      launch({"--nproc-per-node", "2", "--max-restarts", "1"}, {rank_program, "exit", "0", "4"});
+  const Outcome bad = launch("--nproc-per-node 2 --max-restarts 1", str(rank_program, " exit 0 4"));
   CHECK_EQ(bad.code, 4);
-  CHECK_EQ(Background::count(bad.err, "first to fail: rank 0"), 2);
+  CHECK_EQ(count(bad.err, "first to fail: rank 0"), 2);
 }
 
 TEST_CASE("signals go to the ranks, and stop the launcher") {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     CAPTURE(number);
-    Background job(run_command({"--nproc-per-node", "2", "--max-restarts", "2"},
+    Background job(run_command("--nproc-per-node 2 --max-restarts 2",
                                shell("trap 'echo heard; exit 0' INT TERM HUP QUIT; echo pid $$; "
                                      "while :; do sleep 0.05; done")));
     REQUIRE(job.says("pid ", 2));
     job.signal(number);
     CHECK_EQ(job.wait(), 128 + number);
-    CHECK_EQ(Background::count(job.out(), "heard"), 2);
+    CHECK_EQ(count(job.out(), "heard"), 2);
     CHECK(all_gone(pids_in(job.out())));
   }
 }
@@ -222,18 +203,17 @@ TEST_CASE("signals go to the ranks, and stop the launcher") {
 TEST_CASE("a signal comes once, with time to save; a failure ends the peers within seconds") {
   // `train` saves after the first SIGTERM, and a second one would end it.
   Background saving(run_command(
-      {"--nproc-per-node", "2"},
+      "--nproc-per-node 2",
       shell("trap 'trap - TERM; sleep 3; echo saved; exit 0' TERM; echo pid $$; while :; do sleep "
             "0.05; done")));
   // A rank that ignores SIGTERM does not delay the end of a failed job.
-  Background failing(
-      run_command({"--nproc-per-node", "2"},
-                  shell("trap '' TERM; [ $RANK = 0 ] || exit 7; echo pid $$; while :; "
-                        "do sleep 0.05; done")));
+  Background failing(run_command(
+      "--nproc-per-node 2", shell("trap '' TERM; [ $RANK = 0 ] || exit 7; echo pid $$; while :; "
+                                  "do sleep 0.05; done")));
   REQUIRE(saving.says("pid ", 2));
   saving.signal(SIGTERM);
   CHECK_EQ(saving.wait(), 128 + SIGTERM);
-  CHECK_EQ(Background::count(saving.out(), "saved"), 2);
+  CHECK_EQ(count(saving.out(), "saved"), 2);
   CHECK_EQ(failing.wait(15), 7);
   CHECK(all_gone(pids_in(saving.out() + failing.out())));
 }
@@ -247,8 +227,8 @@ TEST_CASE("a rank that exits with 0 while its peers need it ends them, long befo
     CAPTURE(with.when);
     Outcome outcome;
     const double seconds = seconds_of([&] {
-      outcome = launch({"--nproc-per-node", "3"},
-                       {rank_program, "early", "1", with.when, with.transport});
+      outcome = launch("--nproc-per-node 3",
+                       str(rank_program, " early 1 ", with.when, " ", with.transport));
     });
     CHECK_EQ(outcome.code, 1);
     CHECK(seconds < 30);
@@ -265,9 +245,7 @@ TEST_CASE("a rank that exits with 0 while its peers need it ends them, long befo
                      "1; had exited with code 0: rank 1\n"));
     }
     CHECK_EQ(
-        launch({"--nproc-per-node", "3"}, {rank_program, "early", "1", "apart", with.transport})
-            .code,
-        0);
+        launch("--nproc-per-node 3", str(rank_program, " early 1 apart ", with.transport)).code, 0);
   }
 }
 
@@ -276,7 +254,7 @@ TEST_CASE("a rank that exits with 0 on one node ends its peers on the other") {
     if (!has_gloo && when == std::string("after")) continue;
     CAPTURE(when);
     const std::string port = free_port();
-    const std::vector<std::string> program{rank_program, "early", "1", when};
+    const Words program{rank_program, "early", "1", when};
     Background first(node_command(port, "0", {}, program));
     Background second(node_command(port, "1", {}, program));
     CHECK_EQ(first.wait(30), 1);
@@ -290,7 +268,7 @@ TEST_CASE("a rank that exits with 0 on one node ends its peers on the other") {
 }
 
 TEST_CASE("a second signal means at once") {
-  Background job(run_command({"--nproc-per-node", "2", "--grace", "600"},
+  Background job(run_command("--nproc-per-node 2 --grace 600",
                              shell("trap '' INT TERM; echo pid $$; while :; do sleep 0.05; done")));
   REQUIRE(job.says("pid ", 2));
   int signals = 0, code = -1;
@@ -304,7 +282,7 @@ TEST_CASE("a second signal means at once") {
 }
 
 TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
-  Background killed(run_command({"--nproc-per-node", "3"}, {rank_program, "sleep"}));
+  Background killed(run_command("--nproc-per-node 3", str(rank_program, " sleep")));
   REQUIRE(killed.says("pid ", 3));
   killed.signal(SIGKILL);
   CHECK_EQ(killed.wait(), 1000 + SIGKILL);
@@ -312,7 +290,7 @@ TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
 
   // And the processes that its ranks started, even in a separate session.
   Background killed_above(
-      run_command({"--nproc-per-node", "2"},
+      run_command("--nproc-per-node 2",
                   shell("sleep 600 & echo pid $!; setsid sh -c 'echo pid $$; exec sleep 600' & "
                         "echo pid $$; wait")));
   REQUIRE(killed_above.says("pid ", 6));
@@ -321,9 +299,9 @@ TEST_CASE("no orphans: not of a launcher that is killed, and not of a rank") {
   CHECK(all_gone(pids_in(killed_above.out())));
 
   // Processes that a rank leaves behind, even in a separate session.
-  const Outcome outcome = launch({"--nproc-per-node", "2"},
-                                 shell("sleep 600 & echo pid $!; "
-                                       "setsid sh -c 'echo pid $$; exec sleep 600' & sleep 0.3"));
+  const Outcome outcome =
+      launch("--nproc-per-node 2", shell("sleep 600 & echo pid $!; "
+                                         "setsid sh -c 'echo pid $$; exec sleep 600' & sleep 0.3"));
   CHECK_EQ(outcome.code, 0);
   CHECK_EQ(pids_in(outcome.out).size(), 4);
   CHECK(all_gone(pids_in(outcome.out)));
@@ -337,8 +315,8 @@ TEST_CASE("--log-dir keeps what each rank prints, --tee shows some of it") {
   const std::string script =
       "echo out $RANK; echo err $RANK >&2; printf last; "
       "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || [ $RANK = 0 ] || exit 1";
-  const Outcome outcome = launch({"--nproc-per-node", "2", "--max-restarts", "1", "--log-dir",
-                                  (folder / "logs").string(), "--tee", "0:1,1:2"},
+  const Outcome outcome = launch(str("--nproc-per-node 2 --max-restarts 1 --log-dir ",
+                                     (folder / "logs").string(), " --tee 0:1,1:2"),
                                  shell(script));
   CHECK_EQ(outcome.code, 0);
   for (int attempt = 0; attempt < 2; ++attempt)
@@ -353,12 +331,11 @@ TEST_CASE("--log-dir keeps what each rank prints, --tee shows some of it") {
 
 TEST_CASE("many lines of many ranks arrive whole") {
   const Outcome outcome =
-      launch({"--nproc-per-node", "4"}, shell("i=0; while [ $i -lt 500 ]; do echo 'a line of rank' "
-                                              "$RANK 'number' $i; i=$((i+1)); done"));
+      launch("--nproc-per-node 4", shell("i=0; while [ $i -lt 500 ]; do echo 'a line of rank' "
+                                         "$RANK 'number' $i; i=$((i+1)); done"));
   CHECK_EQ(outcome.code, 0);
   for (int rank = 0; rank < 4; ++rank) {
-    CHECK_EQ(Background::count(outcome.out, str('[', rank, "] a line of rank ", rank, " number ")),
-             500);
+    CHECK_EQ(count(outcome.out, str('[', rank, "] a line of rank ", rank, " number ")), 500);
     CHECK(contains(outcome.out, str('[', rank, "] a line of rank ", rank, " number 499\n")));
   }
 }
@@ -366,7 +343,7 @@ TEST_CASE("many lines of many ranks arrive whole") {
 TEST_CASE("two nodes: ranks are numbered by node, the nodes may differ in size") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank, const std::string& ranks) {
-    return node_command(port, rank, {"--nproc-per-node", ranks}, {rank_program, "meet"});
+    return node_command(port, rank, str("--nproc-per-node ", ranks), str(rank_program, " meet"));
   };
   Background second(node("1", "1"));  // if it is first, it waits
   Background first(node("0", "2"));
@@ -381,10 +358,10 @@ TEST_CASE("two nodes: ranks are numbered by node, the nodes may differ in size")
 TEST_CASE("nodes at one endpoint number themselves, fail and start again together") {
   const std::string endpoint = "127.0.0.1:" + free_port();
   const std::map<std::string, std::string> token{{"RINGLET_TOKEN", "a secret of this test"}};
-  const auto node = [&](const std::vector<std::string>& program) {
-    return run_command({"--nnodes", "2", "--rdzv-endpoint", endpoint, "--nproc-per-node", "2",
-                        "--max-restarts", "1"},
-                       program);
+  const auto node = [&](const Words& program) {
+    return run_command(
+        str("--nnodes 2 --rdzv-endpoint ", endpoint, " --nproc-per-node 2 --max-restarts 1"),
+        program);
   };
   SUBCASE("until it succeeds") {
     const auto command = node({rank_program, "kill", "3", "1"});
@@ -407,7 +384,7 @@ TEST_CASE("nodes at one endpoint number themselves, fail and start again togethe
     CHECK_EQ(one.wait(), 6);
     CHECK_EQ(other.wait(), 6);
     // The last lines are printed on the rank's node.
-    CHECK_EQ(Background::count(one.err() + other.err(), "the last lines of rank 3:\n"), 2);
+    CHECK_EQ(count(one.err() + other.err(), "the last lines of rank 3:\n"), 2);
     CHECK(all_gone(pids_in(one.out() + other.out())));
   }
 }
@@ -415,7 +392,7 @@ TEST_CASE("nodes at one endpoint number themselves, fail and start again togethe
 TEST_CASE("a node with a killed launcher ends the job on the other") {
   const std::string endpoint = "127.0.0.1:" + free_port();
   const auto command =
-      run_command({"--nnodes", "2", "--rdzv-endpoint", endpoint}, {rank_program, "sleep"});
+      run_command(str("--nnodes 2 --rdzv-endpoint ", endpoint), str(rank_program, " sleep"));
   for (const bool kill_the_first : {true, false}) {
     Background first(command);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -435,8 +412,7 @@ TEST_CASE("a node with a killed launcher ends the job on the other") {
 TEST_CASE("a node with a stopped launcher is named, and the other ends its ranks") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank) {
-    return node_command(port, rank, {"--node-timeout", "3", "--grace", "0.5"},
-                        {rank_program, "sleep"});
+    return node_command(port, rank, "--node-timeout 3 --grace 0.5", str(rank_program, " sleep"));
   };
   for (const bool stop_the_first : {true, false}) {
     CAPTURE(stop_the_first);
@@ -464,7 +440,7 @@ TEST_CASE("a signal between two attempts ends the job on all nodes") {
   const std::string port = free_port(), there = (folder / "rank 1 is there").string();
   const auto node = [&](const std::string& rank) {
     // Rank 0 fails once rank 1 has started, which ends slowly.
-    return node_command(port, rank, {"--max-restarts", "1", "--grace", "3"},
+    return node_command(port, rank, "--max-restarts 1 --grace 3",
                         shell("trap '' TERM; echo pid $$; there='" + there +
                               "'; [ $RANK = 1 ] && touch \"$there\"; while :; do sleep 0.05; "
                               "[ $RANK = 1 ] || [ ! -e \"$there\" ] || exit 3; done"));
@@ -481,7 +457,7 @@ TEST_CASE("a signal between two attempts ends the job on all nodes") {
 }
 
 TEST_CASE("a launcher that waits for other nodes hears signals") {
-  Background alone(node_command(free_port(), "0", {}, {rank_program, "meet"}));
+  Background alone(node_command(free_port(), "0", {}, str(rank_program, " meet")));
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   alone.signal(SIGINT);
   CHECK_EQ(alone.wait(), 1000 + SIGINT);
@@ -508,7 +484,7 @@ TEST_CASE("a launcher too many is refused, and the job goes on") {
 TEST_CASE("nodes that do not agree are told so") {
   const std::string port = free_port();
   const auto node = [&](const std::string& rank, const std::string& restarts) {
-    return node_command(port, rank, {"--max-restarts", restarts}, {rank_program, "meet"});
+    return node_command(port, rank, str("--max-restarts ", restarts), str(rank_program, " meet"));
   };
   Background first(node("0", "0"));
   Background second(node("1", "3"));
@@ -520,32 +496,27 @@ TEST_CASE("nodes that do not agree are told so") {
 
 TEST_CASE("run refuses what makes no sense") {
   check_refused(run({"run"}), "expected a program to run: ringlet run … PROGRAM ARGUMENTS");
-  check_refused(run({"run", "/no/such/program"}),
+  check_refused("run /no/such/program",
                 "/no/such/program: cannot start: No such file or directory");
-  check_refused(run({"run", "--nproc-per-node", "0", "x"}),
+  check_refused("run --nproc-per-node 0 x",
                 "--nproc-per-node 0: expected a number up to 4096, cpu, gpu or auto");
-  check_refused(run({"run", "--nproc-per-nod", "2", "x"}),
+  check_refused("run --nproc-per-nod 2 x",
                 "unknown option '--nproc-per-nod'; did you mean --nproc-per-node?");
-  check_refused(run({"run", "--nnodes", "1:4", "x"}),
-                "--nnodes 1:4: worlds that change size are not supported");
-  check_refused(run({"run", "--nnodes", "2", "x"}),
+  check_refused("run --nnodes 1:4 x", "--nnodes 1:4: worlds that change size are not supported");
+  check_refused("run --nnodes 2 x",
                 "--nnodes 2: expected --master-addr or --rdzv-endpoint, the address of node 0");
-  check_refused(run({"run", "--nnodes", "2", "--master-addr", "127.0.0.1", "x"}),
+  check_refused("run --nnodes 2 --master-addr 127.0.0.1 x",
                 "--nnodes 2: expected --node-rank beside --master-addr");
-  check_refused(run({"run", "--node-rank", "1", "x"}),
-                "--node-rank 1: expected less than --nnodes 1");
-  check_refused(run({"run", "--standalone", "--nnodes", "2", "x"}),
-                "--standalone is for one node, not --nnodes 2");
-  check_refused(
-      run({"run", "--nnodes", "2", "--node-rank", "0", "--master-addr", "192.0.2.1", "x"}),
-      "RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as "
-      "192.0.2.1 accepts connections of any host");
-  check_refused(run({"run", "--tee", "3", "x"}), "--tee requires --log-dir");
-  check_refused(run({"run", "--log-dir", "logs", "--tee", "5", "x"}),
+  check_refused("run --node-rank 1 x", "--node-rank 1: expected less than --nnodes 1");
+  check_refused("run --standalone --nnodes 2 x", "--standalone is for one node, not --nnodes 2");
+  check_refused("run --nnodes 2 --node-rank 0 --master-addr 192.0.2.1 x",
+                "RINGLET_TOKEN: expected a secret that all hosts know (or RINGLET_TOKEN_FILE), as "
+                "192.0.2.1 accepts connections of any host");
+  check_refused("run --tee 3 x", "--tee requires --log-dir");
+  check_refused("run --log-dir logs --tee 5 x",
                 "--tee 5: expected 0 to 3 (1 standard output, 2 standard error, 3 both), or "
                 "LOCAL_RANK:0-3,…");
-  check_refused(run({"run", "--rdzv-endpoint", "host:port", "x"}),
-                "--rdzv-endpoint host:port: expected HOST:PORT");
+  check_refused("run --rdzv-endpoint host:port x", "--rdzv-endpoint host:port: expected HOST:PORT");
 }
 
 TEST_SUITE_END();

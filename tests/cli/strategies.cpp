@@ -14,14 +14,11 @@ namespace {
 
 constexpr int kSteps = 4;
 
-std::vector<std::string> training(const fs::path& output, std::vector<std::string> more) {
-  more.insert(more.end(), {"--eval-steps", "2", "--save-steps", "2"});
-  return tiny_training(output, kSteps, more);
+Words training(const fs::path& output, const Words& more) {
+  return tiny_training(output, kSteps, more + "--eval-steps 2 --save-steps 2");
 }
 
-Outcome train(const fs::path& output, const std::vector<std::string>& more) {
-  return run(training(output, more));
-}
+Outcome train(const fs::path& output, const Words& more) { return run(training(output, more)); }
 
 }  // namespace
 
@@ -31,7 +28,7 @@ TEST_CASE("on two devices every strategy writes the same model and the same metr
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp", "dp"}) {
     CAPTURE(strategy);
     const fs::path output = folder / strategy;
-    const Outcome outcome = train(output, {"--strategy", strategy, "--devices", "2"});
+    const Outcome outcome = train(output, str("--strategy ", strategy, " --devices 2"));
     REQUIRE_EQ(outcome.code, 0);
     // Only one rank prints.
     CHECK(outcome.out.starts_with("4 steps, mean loss"));
@@ -50,22 +47,19 @@ TEST_CASE("under a launcher it is one of the ranks, and writes what ranks of its
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const fs::path own = folder / "own", launched = folder / "launched";
-  REQUIRE_EQ(train(own, {"--strategy", "ddp", "--devices", "2"}).code, 0);
-  std::vector<std::string> command = training(launched, {"--strategy", "fsdp"});
-  command.insert(command.begin(), {"run", "--nproc-per-node", "2", ringlet_program()});
-  const Outcome outcome = run(command);
+  REQUIRE_EQ(train(own, "--strategy ddp --devices 2").code, 0);
+  const Outcome outcome = run(str("run --nproc-per-node 2 ", ringlet_program()) +
+                              training(launched, "--strategy fsdp"));
   REQUIRE_EQ(outcome.code, 0);
   CHECK((weights_in(own) == weights_in(launched)));
 }
 
 TEST_CASE("transport and algorithm are those asked for, and named" * doctest::test_suite("host")) {
   const TemporaryFolder folder;
-  const auto said = [&](const std::vector<std::string>& more) {
+  const auto said = [&](const Words& more) {
     static int run = 0;
     const fs::path output = folder / std::to_string(run++);
-    std::vector<std::string> all{"--strategy", "ddp", "--devices", "2"};
-    all.insert(all.end(), more.begin(), more.end());
-    const Outcome outcome = train(output, all);
+    const Outcome outcome = train(output, "--strategy ddp --devices 2" + more);
     INFO(outcome.err);
     REQUIRE_EQ(outcome.code, 0);
     const std::size_t at = outcome.out.find("; 2 ranks over ");
@@ -73,52 +67,40 @@ TEST_CASE("transport and algorithm are those asked for, and named" * doctest::te
     return outcome.out.substr(at, outcome.out.find("; wrote") - at);
   };
   CHECK_EQ(said({}), "; 2 ranks over shm, direct");
-  CHECK_EQ(said({"--transport", "gloo", "--algorithm", "ring"}), "; 2 ranks over gloo, ring");
+  CHECK_EQ(said("--transport gloo --algorithm ring"), "; 2 ranks over gloo, ring");
 }
 
 TEST_CASE("DDP's and FSDP's own options change no bit, and no other strategy takes them") {
   const TemporaryFolder folder;
-  const auto weights = [&](const char* name, std::vector<std::string> more) {
-    more.insert(more.end(), {"--devices", "2"});
-    const Outcome outcome = train(folder / name, more);
+  const auto weights = [&](const char* name, Words more) {
+    const Outcome outcome = train(folder / name, more + "--devices 2");
     INFO(outcome.err);
     REQUIRE_EQ(outcome.code, 0);
     return weights_in(folder / name);
   };
-  const std::string usual = weights("usual", {"--strategy", "ddp"});
-  CHECK((weights("ddp", {"--strategy", "ddp", "--bucket-cap-mb", "0.01"}) == usual));
-  CHECK((weights("fsdp", {"--strategy", "fsdp", "--reshard-after-forward", "false", "--prefetch",
-                          "false"}) == usual));
-  const auto refuse = [&](std::vector<std::string> options, const std::string& line) {
+  const std::string usual = weights("usual", "--strategy ddp");
+  CHECK((weights("ddp", "--strategy ddp --bucket-cap-mb 0.01") == usual));
+  CHECK(
+      (weights("fsdp", "--strategy fsdp --reshard-after-forward false --prefetch false") == usual));
+  const auto refuse = [&](Words options, const std::string& line) {
     check_refused(train(folder / "out", options), line);
   };
-  refuse({"--strategy", "fsdp", "--bucket-cap-mb", "4"}, "--bucket-cap-mb 4: needs --strategy ddp");
-  refuse({"--bucket-cap-mb", "0.5"}, "--bucket-cap-mb 0.5: needs --strategy ddp");
-  refuse({"--strategy", "zero2", "--reshard-after-forward", "false"},
+  refuse("--strategy fsdp --bucket-cap-mb 4", "--bucket-cap-mb 4: needs --strategy ddp");
+  refuse("--bucket-cap-mb 0.5", "--bucket-cap-mb 0.5: needs --strategy ddp");
+  refuse("--strategy zero2 --reshard-after-forward false",
          "--reshard-after-forward false: needs --strategy fsdp");
-  refuse({"--strategy", "dp", "--prefetch", "true"}, "--prefetch true: needs --strategy fsdp");
-  CHECK_EQ(train(folder / "out", {"--strategy", "fsdp", "--prefetch", "perhaps"}).code, 2);
-  CHECK_EQ(train(folder / "out", {"--strategy", "ddp", "--bucket-cap-mb", "0"}).code, 2);
+  refuse("--strategy dp --prefetch true", "--prefetch true: needs --strategy fsdp");
+  CHECK_EQ(train(folder / "out", "--strategy fsdp --prefetch perhaps").code, 2);
+  CHECK_EQ(train(folder / "out", "--strategy ddp --bucket-cap-mb 0").code, 2);
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 
 TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
-  std::vector<std::string> command{ringlet_program(),
-                                   "run",
-                                   "--nproc-per-node",
-                                   "2",
-                                   "--grace",
-                                   "0.5",
-                                   "sh",
-                                   "-c",
-                                   "echo pid $$; exec \"$0\" \"$@\"",
-                                   ringlet_program()};
-  for (const std::string& word : tiny_training(
-           folder / "out", 4000, {"--strategy", "ddp", "--timeout", "5", "--save-steps", "1"}))
-    command.push_back(word);
-  Background job(command);
+  const Words started{"sh", "-c", "echo pid $$; exec \"$0\" \"$@\"", ringlet_program()};
+  Background job(str(ringlet_program(), " run --nproc-per-node 2 --grace 0.5") + started +
+                 tiny_training(folder / "out", 4000, "--strategy ddp --timeout 5 --save-steps 1"));
   REQUIRE(job.says("[1] pid "));
   REQUIRE(Background::until(
       [&] { return fs::exists(ringlet::train::checkpoint_path(folder / "out", 2)); }, 60));
@@ -126,12 +108,12 @@ TEST_CASE("--timeout is how long ranks wait for one that has stopped" *
   REQUIRE_EQ(::kill(pids_in(out.substr(out.find("[1] pid "))).at(0), SIGSTOP), 0);
   CHECK(job.wait() > 0);
   const std::string err = job.err();
-  CHECK_MESSAGE(err.find(": rank 0 waited 5 s for rank 1; ") != err.npos, err);
+  CHECK_MESSAGE(contains(err, ": rank 0 waited 5 s for rank 1; "), err);
 }
 
 TEST_CASE("batches that share a step count as one batch of all their rows") {
   const TemporaryFolder folder;
-  const auto epochs = [&](const std::vector<std::string>& more) {
+  const auto epochs = [&](const Words& more) {
     static int run = 0;
     const fs::path output = folder / std::to_string(run++);
     REQUIRE_EQ(::run(tiny_training(output, 10, more)).code, 0);
@@ -142,25 +124,23 @@ TEST_CASE("batches that share a step count as one batch of all their rows") {
     return std::stod(text.substr(at + name.size()));
   };
   // An epoch has whole steps, so twice the rows take half of the time, except for one step.
-  CHECK(epochs({"--gradient-accumulation-steps", "2"}) ==
-        doctest::Approx(2 * epochs({})).epsilon(0.02));
+  CHECK(epochs("--gradient-accumulation-steps 2") == doctest::Approx(2 * epochs({})).epsilon(0.02));
 }
 
 TEST_CASE("options that several devices do not support are refused before anything is written" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
-  CHECK(train(folder / "out", {"--devices", "2"}).err.find("--devices 2: needs a --strategy") !=
-        std::string::npos);
-  CHECK_EQ(train(folder / "out", {"--strategy", "fast"}).code, 2);
+  CHECK(contains(train(folder / "out", "--devices 2").err, "--devices 2: needs a --strategy"));
+  CHECK_EQ(train(folder / "out", "--strategy fast").code, 2);
   check_refused(
-      train(folder / "out", {"--strategy", "ddp", "--devices", "2", "--transport", "nccl"}),
+      train(folder / "out", "--strategy ddp --devices 2 --transport nccl"),
       "--transport nccl: is for tensors on GPUs; expected auto, shm or gloo with --device cpu");
-  check_refused(train(folder / "out", {"--transport", "gloo"}),
+  check_refused(train(folder / "out", "--transport gloo"),
                 "--transport gloo: needs a --strategy of several processes: ddp, zero1, zero2 or "
                 "fsdp");
-  check_refused(train(folder / "out", {"--strategy", "dp", "--timeout", "3"}),
+  check_refused(train(folder / "out", "--strategy dp --timeout 3"),
                 "--timeout 3: needs a --strategy of several processes: ddp, zero1, zero2 or fsdp");
-  CHECK_EQ(train(folder / "out", {"--strategy", "ddp", "--algorithm", "native"}).code, 2);
+  CHECK_EQ(train(folder / "out", "--strategy ddp --algorithm native").code, 2);
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 
@@ -169,14 +149,13 @@ TEST_CASE("a run on several devices that is interrupted saves, says so and can b
   const fs::path output = folder / "out";
   const fs::path metrics = output / "metrics.jsonl";
   const Outcome outcome =
-      run(tiny_training(output, 4000, {"--strategy", "fsdp", "--devices", "2"}),
+      run(tiny_training(output, 4000, "--strategy fsdp --devices 2"),
           {.signal = SIGTERM, .when = [&] {
-             return fs::exists(metrics) &&
-                    ringlet::read_file(metrics).find("{\"step\":10,") != std::string::npos;
+             return fs::exists(metrics) && contains(ringlet::read_file(metrics), "{\"step\":10,");
            }});
   CHECK_EQ(outcome.code, 128 + SIGTERM);
-  CHECK(outcome.err.find("SIGTERM after step ") != std::string::npos);
-  CHECK(outcome.err.find("--resume goes on from there") != std::string::npos);
+  CHECK(contains(outcome.err, "SIGTERM after step "));
+  CHECK(contains(outcome.err, "--resume goes on from there"));
   CHECK(ringlet::train::latest_checkpoint(output).has_value());
   CHECK_FALSE(fs::exists(output / "model"));
 }

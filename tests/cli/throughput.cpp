@@ -22,27 +22,21 @@ struct Measured {
   nlohmann::ordered_json json;
   const nlohmann::ordered_json& row() const { return json["rows"].at(0); }
 };
-Measured measured(const TemporaryFolder& folder, std::vector<std::string> more,
-                  const char* devices = "1") {
+Measured measured(const TemporaryFolder& folder, const Words& more, const char* devices = "1") {
   const std::string rows = (folder / "rows.json").string();
-  std::vector<std::string> command{"--devices", devices, "--rounds", "1", "--json", rows};
+  Words command = str("--devices ", devices, " --rounds 1 --json ", rows);
   const auto unless_given = [&](const char* option, const char* value) {
     if (std::find(more.begin(), more.end(), option) == more.end())
-      command.insert(command.end(), {option, value});
+      command = command + Words{option, value};
   };
   unless_given("--batch", "2");
   unless_given("--warmup", "0");
   unless_given("--steps", "2");
-  command.insert(command.end(), more.begin(), more.end());
-  const Outcome outcome = run_program(RINGLET_THROUGHPUT, command);
+  const Outcome outcome = run_program(RINGLET_THROUGHPUT, command + more);
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
   return {outcome, nlohmann::ordered_json::parse(ringlet::read_file(rows))};
 }
-
-}  // namespace
-
-namespace {
 
 /// The sum of kernels, waits and the time between them on the training thread, relative to the
 /// step's time by another clock.
@@ -67,7 +61,7 @@ TEST_CASE("a profile accounts for the whole step, waits for data and other devic
   for (const char* strategy : {"none", "ddp", "fsdp", "dp"}) {
     CAPTURE(strategy);
     const nlohmann::json row =
-        measured(folder, {"--model", "tiny", "--strategy", strategy, "--profile"}, "2").row();
+        measured(folder, str("--model tiny --strategy ", strategy, " --profile"), "2").row();
     CHECK(std::abs(accounted_for(row) - 1) < 0.01);
     CHECK(row["wait_ms"]["data"] > 0);
     const bool ranks = strategy == std::string("ddp") || strategy == std::string("fsdp");
@@ -85,25 +79,23 @@ TEST_CASE("threads keep to their device's processors, and a bench that cannot pi
           doctest::test_suite("host")) {
   if (processors() < 2) return;
   const TemporaryFolder folder;
-  const auto used = [&](std::vector<std::string> more) {
-    std::vector<std::string> command{"--model", "tiny"};
-    command.insert(command.end(), more.begin(), more.end());
-    const Measured run = measured(folder, command, "2");
+  const auto used = [&](Words more) {
+    const Measured run = measured(folder, "--model tiny" + more, "2");
     CHECK_EQ(run.outcome.err, "");
     return run.row()["processors"].get<std::set<std::string>>();
   };
   for (const char* strategy : {"ddp", "dp"}) {
     CAPTURE(strategy);
-    const auto sets = used({"--strategy", strategy, "--threads-per-device", "1"});
+    const auto sets = used(str("--strategy ", strategy, " --threads-per-device 1"));
     CHECK(sets.size() == 2);
     for (const std::string& one : sets) CHECK(one.find_first_of(",-") == std::string::npos);
   }
-  const auto both = used({"--strategy", "none", "--threads-per-device", "2"});
+  const auto both = used("--strategy none --threads-per-device 2");
   CHECK(both.size() == 1);
   CHECK(both.begin()->find_first_of(",-") != std::string::npos);
   const Measured crowded =
-      measured(folder, {"--model", "tiny", "--strategy", "none", "--threads-per-device", "500"});
-  CHECK(crowded.outcome.err.find("nothing is pinned") != std::string::npos);
+      measured(folder, "--model tiny --strategy none --threads-per-device 500");
+  CHECK(contains(crowded.outcome.err, "nothing is pinned"));
 }
 
 TEST_CASE("steps in a steady state map no memory and start no thread" *
@@ -111,11 +103,10 @@ TEST_CASE("steps in a steady state map no memory and start no thread" *
   // Large batches with different lengths, so that activations of other sizes reuse the memory of
   // earlier ones. The warm-up has the largest of them.
   const TemporaryFolder folder;
-  const Measured run =
-      measured(folder,
-               {"--model", "tiny", "--strategy", "none,dp,ddp,zero1,zero2,fsdp", "--batch", "96",
-                "--warmup", "8", "--steps", "8", "--threads-per-device", "1"},
-               "2");
+  const Measured run = measured(folder,
+                                "--model tiny --strategy none,dp,ddp,zero1,zero2,fsdp --batch 96 "
+                                "--warmup 8 --steps 8 --threads-per-device 1",
+                                "2");
   for (const auto& row : run.json["rows"]) {
     CAPTURE(row["strategy"].get<std::string>());
     CHECK(row["peak_tensor_bytes"] > 2 << 25);  // of segments of 32 MiB
@@ -141,7 +132,7 @@ TEST_CASE("throughput takes the transformer from where modules.json says it is" 
   nlohmann::json modules = nlohmann::json::parse(ringlet::read_file(model / "modules.json"));
   modules[0]["path"] = "0_Transformer";
   ringlet::write_file(model / "modules.json", modules.dump());
-  const nlohmann::ordered_json row = measured(folder, {"--model", model.string()}).row();
+  const nlohmann::ordered_json row = measured(folder, str("--model ", model.string())).row();
   CHECK(row["sentences_per_s"] == doctest::Approx(2 * row["pairs_per_s"].get<double>()));
   std::vector<std::string> times;
   for (const auto& [name, ms] : row["step_ms"].items()) times.push_back(name);
@@ -154,7 +145,7 @@ TEST_CASE("throughput counts all texts of a triplet") {
   ringlet::write_file(folder / "triplets.tsv",
                       "anchor\tpositive\tnegative\na\tb\tc\nd\te\tf\ng\th\ti\nj\tk\tl\n");
   const nlohmann::json row =
-      measured(folder, {"--model", "tiny", "--data", (folder / "triplets.tsv").string()}).row();
+      measured(folder, str("--model tiny --data ", (folder / "triplets.tsv").string())).row();
   CHECK(row["sentences_per_s"] == doctest::Approx(3 * row["pairs_per_s"].get<double>()));
 }
 
@@ -167,9 +158,17 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
   for (const char* row : {"a,b c d e\n", "f g,h\n", "i,j\n", "k l,m n\n"}) pairs += row;
   ringlet::write_file(folder / "labels.csv", labels);
   ringlet::write_file(folder / "pairs.csv", pairs);
+<<<<<<< HEAD
   const Measured run = measured(folder, {"--model", "tiny", "--recipe", "reference", "--dtype",
                                          "bf16", "--data", (folder / "labels.csv").string(),
                                          "--data", (folder / "pairs.csv").string(), "--profile"});
+=======
+  const std::string svg = (folder / "bars.svg").string();
+  const Measured run =
+      measured(folder, str("--model tiny --recipe reference --dtype bf16 --svg ", svg, " --data ",
+                           (folder / "labels.csv").string(), " --data ",
+                           (folder / "pairs.csv").string(), " --profile"));
+>>>>>>> 07046f4bfb764cfae97adf0bdf3a5cad2bbf7f61
   CHECK_EQ(run.json["recipe"], "reference");
   CHECK_EQ(run.json["padded"], "yes");
   CHECK_EQ(run.json["forwards_per_step"], "one per column");
@@ -191,20 +190,27 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
     CHECK(sum["calls"] > 0);
     CHECK(sum["ms"] > 0);
   }
+<<<<<<< HEAD
   CHECK(run.outcome.out.find("| strategy | devices | dtype | pairs/s | speed-up |") !=
         std::string::npos);
   CHECK(run.outcome.out.find("| none | 1 | bf16 | ") != std::string::npos);
   CHECK(run.outcome.out.find("HF Trainer samples/s*") != std::string::npos);
+=======
+  CHECK(contains(ringlet::read_file(svg), "none x 1"));
+  CHECK(contains(run.outcome.out, "| strategy | devices | dtype | pairs/s | speed-up |"));
+  CHECK(contains(run.outcome.out, "| none | 1 | bf16 | "));
+  CHECK(contains(run.outcome.out, "HF Trainer samples/s*"));
+>>>>>>> 07046f4bfb764cfae97adf0bdf3a5cad2bbf7f61
 }
 
 TEST_CASE("padding alone: one forward for all columns, and tokens of which some are not real") {
   const TemporaryFolder folder;
-  const Measured packed = measured(folder, {"--model", "tiny"});
+  const Measured packed = measured(folder, "--model tiny");
   CHECK_EQ(packed.json["padded"], "no");
   CHECK_EQ(packed.row()["hf_trainer_samples_per_s"], packed.row()["pairs_per_s"]);
   CHECK_EQ(packed.row()["dtype"], "f32");
   CHECK_FALSE(packed.row().contains("kernels"));
-  const Measured padded = measured(folder, {"--model", "tiny", "--padded"});
+  const Measured padded = measured(folder, "--model tiny --padded");
   CHECK_EQ(padded.json["padded"], "yes");
   CHECK_EQ(padded.json["forwards_per_step"], "one");
   CHECK(padded.row()["padded_tokens_per_s"] > padded.row()["real_tokens_per_s"]);
@@ -213,33 +219,36 @@ TEST_CASE("padding alone: one forward for all columns, and tokens of which some 
 
 TEST_CASE("a wrong option of the bench is one line, and nothing is measured") {
   const TemporaryFolder folder;
-  const auto refused = [](const std::vector<std::string>& command, const std::string& line) {
+  const auto refused = [](const Words& command, const std::string& line) {
     const Outcome outcome = run_program(RINGLET_THROUGHPUT, command);
     CHECK_EQ(outcome.code, 2);
     CHECK_EQ(outcome.out, "");
     CHECK_EQ(outcome.err, "throughput: " + line + "\n");
   };
-  refused({"--modle", "tiny"}, "unknown option '--modle'; did you mean --model?");
+  refused("--modle tiny", "unknown option '--modle'; did you mean --model?");
   refused({"--colour"}, "unknown option '--colour'; throughput --help lists what there is");
   refused({"tiny"}, "unknown argument 'tiny'; throughput --help lists what there is");
-  refused({"--steps", "0"}, "--steps: expected a whole number from 1 to 1048576, found '0'");
-  refused({"--model", "medium"},
+  refused("--steps 0", "--steps: expected a whole number from 1 to 1048576, found '0'");
+  refused("--model medium",
           "--model: unknown model 'medium'; expected mpnet-base, bert-base, minilm-l6, tiny, a "
           "folder or "
           "a model in Hugging Face's cache");
-  refused({"--transport", "pigeon"},
+  refused("--transport pigeon",
           "--transport: unknown transport 'pigeon'; expected auto, thread, shm, gloo or nccl");
   const std::string absent = (folder / "absent.csv").string();
+<<<<<<< HEAD
   for (const char* option : {"--data", "--histogram"})
     refused({"--model", "tiny", option, absent},
             absent + ": cannot open: No such file or directory");
+=======
+  refused(str("--model tiny --data ", absent), absent + ": cannot open: No such file or directory");
+>>>>>>> 07046f4bfb764cfae97adf0bdf3a5cad2bbf7f61
 }
 
 TEST_CASE("a table that could not be printed is no success") {
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"--model", "tiny", "--batch", "1", "--devices", "1", "--rounds",
-                                 "1", "--warmup", "0", "--steps", "1", "--idle-steps", "0"},
-        {"--help"}}) {
+  for (const Words& command :
+       {Words("--model tiny --batch 1 --devices 1 --rounds 1 --warmup 0 --steps 1 --idle-steps 0"),
+        Words("--help")}) {
     const Outcome outcome = run_program(RINGLET_THROUGHPUT, command, {.output_to = "/dev/full"});
     CHECK_EQ(outcome.code, 2);
     CHECK_EQ(outcome.err, "throughput: standard output: cannot write\n");
@@ -272,10 +281,10 @@ TEST_CASE("throughput refuses what memory cannot hold, with the bytes it would n
                                          "--strategy", strategy, "--steps", "1"});
     CHECK(outcome.code == 2);
     const std::string expected =
-        ringlet::str("throughput: --strategy ", strategy, ": weights, gradients and optimizer ");
+        str("throughput: --strategy ", strategy, ": weights, gradients and optimizer ");
     CHECK(outcome.err.starts_with(expected));
     // In GB, with one decimal.
-    CHECK(outcome.err.find(fmt::format(" need {:.1f} GB,", bytes / 1e9)) != std::string::npos);
+    CHECK(contains(outcome.err, fmt::format(" need {:.1f} GB,", bytes / 1e9)));
   }
 }
 
@@ -283,40 +292,36 @@ TEST_CASE("throughput says how long DP adds up, and leaves out the wire it has n
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const nlohmann::json row =
-      measured(folder, {"--model", "tiny", "--strategy", "dp", "--threads-per-device", "1"}, "2")
-          .row();
+      measured(folder, "--model tiny --strategy dp --threads-per-device 1", "2").row();
   CHECK(row["exposed_ms"] > 0);
   CHECK_FALSE(row.contains("wire_bytes"));
   const TemporaryFolder other;
   const nlohmann::json ddp =
-      measured(other, {"--model", "tiny", "--strategy", "ddp", "--threads-per-device", "1"}, "2")
-          .row();
+      measured(other, "--model tiny --strategy ddp --threads-per-device 1", "2").row();
   CHECK(ddp["wire_bytes"] > 0);
 }
 
 TEST_CASE("the report has what bench/predicted.py takes, where there is something to predict" *
           doctest::test_suite("host")) {
   const TemporaryFolder folder;
-  const Measured run = measured(
-      folder,
-      {"--model", "tiny", "--strategy", "none,unconnected,ddp", "--threads-per-device", "1"}, "2");
+  const Measured run =
+      measured(folder, "--model tiny --strategy none,unconnected,ddp --threads-per-device 1", "2");
   CHECK_EQ(run.json["link"]["all_reduce"].size(), 3);
   CHECK_EQ(run.json["link"]["ranks"], 2);
   CHECK_EQ(run.json["encoder"]["hidden"], 128);
   CHECK(run.json["rows"][1].contains("spread"));
-  const std::string command =
-      ringlet::str("python3 ", RINGLET_PREDICTED, " ", (folder / "rows.json").string(),
-                   " | grep -q '| ddp | 2 | '");
+  const std::string command = str("python3 ", RINGLET_PREDICTED, " ",
+                                  (folder / "rows.json").string(), " | grep -q '| ddp | 2 | '");
   CHECK_EQ(std::system(command.c_str()), 0);
   for (const char* strategy : {"none", "ddp"})
     CHECK_FALSE(
-        measured(folder, {"--model", "tiny", "--strategy", strategy}, "2").json.contains("link"));
+        measured(folder, str("--model tiny --strategy ", strategy), "2").json.contains("link"));
 }
 
 TEST_CASE("throughput measures where the tests are run, and says where that is") {
   const TemporaryFolder folder;
-  const Measured run = measured(folder, {"--model", "tiny", "--strategy", "none,dp,ddp"}, "2");
-  CHECK_EQ(run.json["device"], ringlet::str(ringlet::default_device()));
+  const Measured run = measured(folder, "--model tiny --strategy none,dp,ddp", "2");
+  CHECK_EQ(run.json["device"], str(ringlet::default_device()));
   const bool on_cpu = ringlet::default_device().type == ringlet::DeviceType::cpu;
   CHECK_EQ(run.json["ranks"], on_cpu ? "processes" : "threads");
   CHECK_EQ(run.json["rows"].size(), 3);
@@ -325,14 +330,12 @@ TEST_CASE("throughput measures where the tests are run, and says where that is")
 
 TEST_CASE("throughput measures the device that it is told, and says which") {
   const TemporaryFolder folder;
-  const Measured run = measured(folder,
-                                {"--model", "tiny", "--strategy", "none,dp,ddp", "--device",
-                                 "cpu:1", "--profile", "--transport", "shm"},
-                                "2");
+  const Measured run = measured(
+      folder, "--model tiny --strategy none,dp,ddp --device cpu:1 --profile --transport shm", "2");
   CHECK_EQ(run.json["device"], "cpu:1");
   CHECK_EQ(run.json["transport"], "shm");
   CHECK_EQ(run.json["algorithm"], "auto");
-  const auto info = nlohmann::json::parse(::run({"info", "--json"}).out);
+  const auto info = nlohmann::json::parse(::run("info --json").out);
   CHECK_EQ(run.json["commit"], info["commit"]);
   CHECK_NE(info["commit"], "");
   CHECK_EQ(run.json["rows"].size(), 3);
@@ -352,7 +355,7 @@ TEST_CASE("throughput refuses a device that is not there, in one line") {
     CHECK_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
     return outcome.err;
   };
-  CHECK(refused("tpu").find("unknown device") != std::string::npos);
+  CHECK(contains(refused("tpu"), "unknown device"));
   if (!ringlet::has_backend(ringlet::DeviceType::cuda))
-    CHECK(refused("cuda").find("--device cuda: no CUDA device") != std::string::npos);
+    CHECK(contains(refused("cuda"), "--device cuda: no CUDA device"));
 }

@@ -12,19 +12,10 @@ TEST_SUITE_BEGIN("host");
 
 namespace {
 
-using Words = std::vector<std::string>;
-
 Outcome launched_table(const Words& more) {
-  Words command{"run", "--nproc-per-node", "2", RINGLET_THROUGHPUT, "--model", "tiny", "--batch",
-                "2",   "--rounds",         "1", "--steps",          "2"};
-  command.insert(command.end(), more.begin(), more.end());
-  return run(command);
-}
-
-int times(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
-  return count;
+  return run("run --nproc-per-node 2 " RINGLET_THROUGHPUT
+             " --model tiny --batch 2 --rounds 1 --steps 2" +
+             more);
 }
 
 }  // namespace
@@ -32,13 +23,12 @@ int times(const std::string& text, const std::string& part) {
 TEST_CASE("under a launcher the ranks of the table are its processes, and one writes it") {
   const TemporaryFolder folder;
   const std::string file = (folder / "rows.json").string();
-  const Outcome outcome =
-      launched_table({"--devices", "2", "--threads-per-device", "1", "--json", file});
+  const Outcome outcome = launched_table(str("--devices 2 --threads-per-device 1 --json ", file));
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
-  CHECK_EQ(times(outcome.out, "| strategy | devices | dtype |"), 1);
-  CHECK_EQ(times(outcome.out, "the ranks are the 2 processes of a launcher\n"), 1);
-  CHECK_EQ(times(outcome.out, "\n[1] "), 0);
+  CHECK_EQ(count(outcome.out, "| strategy | devices | dtype |"), 1);
+  CHECK_EQ(count(outcome.out, "the ranks are the 2 processes of a launcher\n"), 1);
+  CHECK_EQ(count(outcome.out, "\n[1] "), 0);
   const auto table = nlohmann::json::parse(ringlet::read_file(file));
   CHECK_EQ(table["ranks"], "processes");
   CHECK_EQ(table["threads_per_device"], "1");
@@ -60,8 +50,8 @@ TEST_CASE("under a launcher the ranks of the table are its processes, and one wr
 TEST_CASE("processes of a launcher speak as they are told to") {
   const TemporaryFolder folder;
   const std::string file = (folder / "rows.json").string();
-  const Outcome outcome = launched_table(
-      {"--strategy", "zero2", "--transport", "gloo", "--algorithm", "ring", "--json", file});
+  const Outcome outcome =
+      launched_table(str("--strategy zero2 --transport gloo --algorithm ring --json ", file));
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
   const auto table = nlohmann::json::parse(ringlet::read_file(file));
@@ -73,12 +63,11 @@ TEST_CASE("figures that processes of a launcher cannot measure are refused in on
   const auto refused = [](const Words& more, const std::string& line) {
     const Outcome outcome = launched_table(more);
     CHECK_EQ(outcome.code, 2);
-    CHECK_MESSAGE(outcome.err.find("throughput: " + line + "\n") != std::string::npos, outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, "throughput: " + line + "\n"), outcome.err);
     CHECK_EQ(outcome.out, "");
   };
-  refused({"--devices", "3"},
-          "--devices 3: the launcher started 2 ranks, a process for each device");
-  refused({"--strategy", "none,dp"},
+  refused("--devices 3", "--devices 3: the launcher started 2 ranks, a process for each device");
+  refused("--strategy none,dp",
           "--strategy dp: has its devices in one process, and a launcher started 2; expected all, "
           "none, unconnected, ddp, zero1, zero2 or fsdp");
 }
@@ -86,10 +75,10 @@ TEST_CASE("figures that processes of a launcher cannot measure are refused in on
 TEST_CASE("a file that the speaking process cannot write ends all, before anything is measured") {
   const TemporaryFolder folder;
   const std::string file = (folder / "absent" / "rows.json").string();
-  const Outcome outcome = launched_table({"--json", file});
+  const Outcome outcome = launched_table(str("--json ", file));
   CHECK_EQ(outcome.code, 2);
-  CHECK_EQ(times(outcome.out, "| strategy |"), 0);
-  CHECK_MESSAGE(outcome.err.find(file) != std::string::npos, outcome.err);
+  CHECK_EQ(count(outcome.out, "| strategy |"), 0);
+  CHECK_MESSAGE(contains(outcome.err, file), outcome.err);
 }
 
 TEST_SUITE_END();

@@ -40,10 +40,10 @@ std::vector<double> column(const fs::path& metrics, const std::string& key) {
 std::string long_pairs(int rows, int words) {
   std::string text = "sentence1,sentence2,label\n";
   for (int row = 0; row < rows; ++row) {
-    for (int word = 0; word < words; ++word) text += ringlet::str("dog", (row + word) % 97, ' ');
+    for (int word = 0; word < words; ++word) text += str("dog", (row + word) % 97, ' ');
     text += ',';
-    for (int word = 0; word < words; ++word) text += ringlet::str("cat", (row * word) % 89, ' ');
-    text += ringlet::str(',', row % 3, '\n');
+    for (int word = 0; word < words; ++word) text += str("cat", (row * word) % 89, ' ');
+    text += str(',', row % 3, '\n');
   }
   return text;
 }
@@ -57,9 +57,10 @@ TEST_CASE("steps do not wait for their texts to be tokenised, nor start threads"
   const TemporaryFolder folder;
   const std::string data = (folder / "long.csv").string();
   ringlet::write_file(data, long_pairs(64, 2500));
-  const Outcome outcome = run({"train", "--model", "tiny", "--data", data, "--batch", "32",
-                               "--max-length", "32", "--max-steps", "40", "--no-progress",
-                               "--threads-per-device", "1", "--output", (folder / "out").string()});
+  const Outcome outcome = run(str(
+      "train --model tiny --data ", data,
+      " --batch 32 --max-length 32 --max-steps 40 --no-progress --threads-per-device 1 --output ",
+      (folder / "out").string()));
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
   const fs::path metrics = folder / "out/metrics.jsonl";
@@ -81,11 +82,10 @@ TEST_CASE("steps do not wait for their texts to be tokenised, nor start threads"
 TEST_CASE("from random weights on the project's own data, NLI's loss falls below guessing") {
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
-  std::vector<std::string> command{"train", "--model", "tiny", "--output", output};
-  if (kInstrumented) command.insert(command.end(), {"--max-steps", "20"});
-  const Outcome outcome = run(command);
+  const Outcome outcome =
+      run(str("train --model tiny --output ", output, kInstrumented ? " --max-steps 20" : ""));
   REQUIRE_EQ(outcome.code, 0);
-  CHECK(outcome.err.find("pairs/s") != std::string::npos);
+  CHECK(contains(outcome.err, "pairs/s"));
   const double dev = column(folder / "out/metrics.jsonl", "nli-dev_loss").back();
   CHECK(std::isfinite(dev));
   if (!kInstrumented) {
@@ -93,13 +93,13 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
     CHECK(column(folder / "out/metrics.jsonl", "nli-dev_accuracy").back() > 0.5);
   }
   const std::string curves = ringlet::read_file(folder / "out/curves.svg");
-  CHECK(curves.find("loss_nli") != std::string::npos);
-  CHECK(curves.find("page_faults") == std::string::npos);  // neither a loss nor a score
+  CHECK(contains(curves, "loss_nli"));
+  CHECK_FALSE(contains(curves, "page_faults"));  // neither a loss nor a score
 
   // The written model embeds text and evaluates.
   const std::string model = output + "/model";
   const std::string embeddings = (folder / "e.npy").string();
-  REQUIRE_EQ(run({"encode", "-", "--model", model, "--output", embeddings},
+  REQUIRE_EQ(run(str("encode - --model ", model, " --output ", embeddings),
                  {.input = "A dog runs.\n\nA dog runs."})
                  .code,
              0);
@@ -108,7 +108,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
   CHECK_EQ(e[0].to_vector(), e[2].to_vector());  // and the empty line keeps its place
   ringlet::write_file(folder / "pairs.csv", "a dog runs,a dog runs,5\na dog runs,a man sings,0\n");
   const Outcome score =
-      run({"evaluate", "--model", model, "--data", (folder / "pairs.csv").string(), "--json"});
+      run(str("evaluate --model ", model, " --data ", (folder / "pairs.csv").string(), " --json"));
   REQUIRE_EQ(score.code, 0);
   CHECK(nlohmann::json::parse(score.out)["spearman_cosine"] == doctest::Approx(1));
 }
@@ -117,8 +117,8 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
   if (kInstrumented) return;
   const TemporaryFolder folder;
   const auto score = [&](const std::string& steps) {
-    REQUIRE_EQ(run({"train", "--model", "tiny", "--max-steps", steps, "--no-progress", "--output",
-                    (folder / steps).string()})
+    REQUIRE_EQ(run(str("train --model tiny --max-steps ", steps, " --no-progress --output ",
+                       (folder / steps).string()))
                    .code,
                0);
     return column(folder / steps / "metrics.jsonl", "sts-dev_spearman_cosine").back();
@@ -131,7 +131,7 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
 TEST_CASE("activations in bf16 train other bits, and what is written is f32 all the same") {
   const TemporaryFolder folder;
   REQUIRE_EQ(run(tiny_training(folder / "f32", 3)).code, 0);
-  REQUIRE_EQ(run(tiny_training(folder / "bf16", 3, {"--dtype", "bf16"})).code, 0);
+  REQUIRE_EQ(run(tiny_training(folder / "bf16", 3, "--dtype bf16")).code, 0);
   CHECK(weights_in(folder / "bf16") != weights_in(folder / "f32"));
   const auto file = ringlet::SafeTensors::open(folder / "bf16/model/model.safetensors");
   for (const std::string& name : file.names()) CHECK(file.dtype(name) == ringlet::DType::f32);
@@ -143,25 +143,21 @@ TEST_CASE("activations in bf16 train other bits, and what is written is f32 all 
 
 TEST_CASE("SGD is an optimizer like the other, with a rate of its own") {
   const TemporaryFolder folder;
-  const auto train = [&](const char* output, std::vector<std::string> more) {
-    std::vector<std::string> all{"--optimizer", "sgd", "--save-steps", "3"};
-    all.insert(all.end(), more.begin(), more.end());
-    return run(tiny_training(folder / output, 6, all));
+  const auto train = [&](const char* output, Words more) {
+    return run(tiny_training(folder / output, 6, "--optimizer sgd --save-steps 3" + more));
   };
-  const std::vector<std::string> momentum{"--lr", "0.1", "--momentum", "0.9"};
-  REQUIRE_EQ(train("plain", {"--lr", "0.1"}).code, 0);
+  const Words momentum = "--lr 0.1 --momentum 0.9";
+  REQUIRE_EQ(train("plain", "--lr 0.1").code, 0);
   REQUIRE_EQ(train("whole", momentum).code, 0);
   CHECK(weights_in(folder / "plain") != weights_in(folder / "whole"));
   fs::copy(folder / "whole", folder / "parts", fs::copy_options::recursive);
   fs::remove_all(folder / "parts/checkpoint-6");
   fs::remove_all(folder / "parts/model");
-  std::vector<std::string> resumed = momentum;
-  resumed.push_back("--resume");
-  REQUIRE_EQ(train("parts", resumed).code, 0);
+  REQUIRE_EQ(train("parts", momentum + "--resume").code, 0);
   CHECK(weights_in(folder / "parts") == weights_in(folder / "whole"));
 
   check_refused(train("none", {}), "--optimizer sgd: needs --lr; the rates by default are adamw's");
-  check_refused(run(tiny_training(folder / "none", 1, {"--momentum", "0.5"})),
+  check_refused(run(tiny_training(folder / "none", 1, "--momentum 0.5")),
                 "--momentum 0.5: needs --optimizer sgd");
   CHECK_FALSE(fs::exists(folder / "none"));
 }
@@ -171,10 +167,8 @@ TEST_CASE("--threads-per-device is how many threads a device has" * doctest::tes
   // Threads of the program while it trains: the device's, and a constant number of others.
   const auto threads = [&](const std::string& per_device) {
     const fs::path output = folder / per_device;
-    std::vector<std::string> command =
-        tiny_training(output, 100'000, {"--threads-per-device", per_device});
-    command.insert(command.begin(), ringlet_program());
-    const Background job(command);
+    const Background job(Words{ringlet_program()} +
+                         tiny_training(output, 100'000, str("--threads-per-device ", per_device)));
     REQUIRE(Background::until(
         [&] {
           return fs::exists(output / "metrics.jsonl") &&
@@ -189,21 +183,10 @@ TEST_CASE("--threads-per-device is how many threads a device has" * doctest::tes
 
 TEST_CASE("a run that is resumed ends with the bits of one that was not") {
   const TemporaryFolder folder;
-  const auto train = [&](const std::string& output, std::vector<std::string> more) {
-    std::vector<std::string> all{"train",
-                                 "--model",
-                                 "tiny",
-                                 "--max-steps",
-                                 "24",
-                                 "--seed",
-                                 "3",
-                                 "--output",
-                                 (folder / output).string(),
-                                 "--save-steps",
-                                 "12",
-                                 "--no-progress"};
-    all.insert(all.end(), more.begin(), more.end());
-    return run(all);
+  const auto train = [&](const std::string& output, Words more) {
+    return run(str("train --model tiny --max-steps 24 --seed 3 --save-steps 12 --no-progress",
+                   " --output ", (folder / output).string()) +
+               more);
   };
   const Outcome whole = train("whole", {});
   REQUIRE_EQ(whole.code, 0);
@@ -229,15 +212,12 @@ TEST_CASE("a run that is interrupted saves behind its step, says so and can be r
   const fs::path metrics = folder / "out/metrics.jsonl";
   // Ends the run after step `after`, when its line of metrics is written; returns the saved step.
   const auto interrupt = [&](int signal, const char* name, int after, bool resume) {
-    std::vector<std::string> command{
-        "train",       "--model", "tiny",         "--output", (folder / "out").string(),
-        "--max-steps", "4000",    "--no-progress"};
-    if (resume) command.push_back("--resume");
+    const Words command = str("train --model tiny --max-steps 4000 --no-progress --output ",
+                              (folder / "out").string(), resume ? " --resume" : "");
     const std::string line = "{\"step\":" + std::to_string(after) + ",";
     const Outcome outcome =
         run(command, {.signal = signal, .when = [&] {
-                        return fs::exists(metrics) &&
-                               ringlet::read_file(metrics).find(line) != std::string::npos;
+                        return fs::exists(metrics) && contains(ringlet::read_file(metrics), line);
                       }});
     CHECK_EQ(outcome.code, 128 + signal);
     CHECK_EQ(outcome.out, "");
@@ -296,21 +276,17 @@ TEST_CASE("scores of tables go up to the score scale, classes to a thousand unle
   ringlet::write_file(folder / "sts.tsv",
                       "sentence1\tsentence2\tscore\na b\ta b\t5\nc\td\t0\ne\tf\t2.5\n");
   const std::string sts = (folder / "sts.tsv").string();
-  const auto train = [&](const std::string& data, std::vector<std::string> more) {
+  const auto train = [&](const std::string& data, Words more) {
     fs::remove_all(folder / "out");
-    std::vector<std::string> all{"train",    "--model",
-                                 "tiny",     "--batch",
-                                 "2",        "--no-progress",
-                                 "--output", (folder / "out").string(),
-                                 "--data",   data};
-    all.insert(all.end(), more.begin(), more.end());
-    return run(all);
+    return run(str("train --model tiny --batch 2 --no-progress --output ",
+                   (folder / "out").string(), " --data ", data) +
+               more);
   };
   check_refused(train(sts, {}),
                 sts + ":2: score 5 is out of range: expected -1 to 1 (score scale 1)");
-  CHECK_EQ(train(sts, {"--score-scale", "5", "--eval", sts}).code, 0);
-  const Outcome score = run({"evaluate", "--model", (folder / "out/model").string(), "--data", sts,
-                             "--score-scale", "5", "--json"});
+  CHECK_EQ(train(sts, str("--score-scale 5 --eval ", sts)).code, 0);
+  const Outcome score = run(str("evaluate --model ", (folder / "out/model").string(), " --data ",
+                                sts, " --score-scale 5 --json"));
   CHECK_EQ(score.code, 0);
   CHECK_EQ(nlohmann::json::parse(score.out)["rows"], 3);
 
@@ -319,7 +295,7 @@ TEST_CASE("scores of tables go up to the score scale, classes to a thousand unle
   check_refused(train(ids, {}), "--data " + ids +
                                     ": label 1000 makes 1001 classes; say --num-labels if there "
                                     "are so many");
-  CHECK_EQ(train(ids, {"--num-labels", "1001"}).code, 0);
+  CHECK_EQ(train(ids, "--num-labels 1001").code, 0);
 }
 
 TEST_CASE("a rename is for the files that have the column, and some file must have it") {
@@ -330,9 +306,10 @@ TEST_CASE("a rename is for the files that have the column, and some file must ha
   ringlet::write_file(folder / "sts.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\n");
   ringlet::write_file(folder / "dev.csv", "left,sentence2,score\na b,a b,1\nc,d,0\ne,f,0.5\n");
   const auto train = [&](const std::string& columns) {
-    return run({"train", "--model", "tiny", "--batch", "2", "--no-progress", "--columns", columns,
-                "--output", (folder / "out").string(), "--data", (folder / "nli.jsonl").string(),
-                "--data", (folder / "sts.csv").string(), "--eval", (folder / "dev.csv").string()});
+    return run(str("train --model tiny --batch 2 --no-progress --columns ", columns, " --output ",
+                   (folder / "out").string(), " --data ", (folder / "nli.jsonl").string(),
+                   " --data ", (folder / "sts.csv").string(), " --eval ",
+                   (folder / "dev.csv").string()));
   };
   const std::string columns = "premise=sentence1,hypothesis=sentence2";
   check_refused(train(columns + ",left=sentence1,right=sentence2"),
@@ -350,31 +327,29 @@ TEST_CASE("several files train with the loss their columns call for or the one t
   ringlet::write_file(folder / "pairs.tsv", "anchor\tpositive\na\tb\nc\td\ne\tf\ng\th\n");
   const std::string labels = (folder / "labels.csv").string();
   const std::string pairs = (folder / "pairs.tsv").string();
-  const auto train = [&](std::vector<std::string> more, const char* batch = "2") {
+  const auto train = [&](Words more, const char* batch = "2") {
     fs::remove_all(folder / "out");
-    std::vector<std::string> all{
-        "train",        "--model", "tiny", "--batch", batch, "--output", (folder / "out").string(),
-        "--no-progress"};
-    all.insert(all.end(), more.begin(), more.end());
-    return run(all);
+    return run(str("train --model tiny --batch ", batch, " --no-progress --output ",
+                   (folder / "out").string()) +
+               more);
   };
-  CHECK_EQ(train({"--data", labels, "--data", pairs, "--eval", labels}).code, 0);
-  const Outcome even = train({"--data", pairs + ":mnrl", "--padded", "--schedule", "cosine"});
+  CHECK_EQ(train(str("--data ", labels, " --data ", pairs, " --eval ", labels)).code, 0);
+  const Outcome even = train(str("--data ", pairs + ":mnrl", " --padded --schedule cosine"));
   CHECK_EQ(even.code, 0);
   CHECK_EQ(even.err, "");
-  const Outcome odd = train({"--data", pairs}, "3");
+  const Outcome odd = train(str("--data ", pairs), "3");
   CHECK_EQ(odd.code, 0);
   CHECK_EQ(odd.err,
            "1 of the rows trained lay alone in a device's part of their batch, where mnrl finds no "
            "negatives: they changed nothing\n");
-  check_refused(train({"--data", pairs + ":softmax"}),
+  check_refused(train(str("--data ", pairs + ":softmax")),
                 "--data " + pairs + ": loss softmax needs a pair of sentences and a label");
   check_refused(
-      train({"--data", pairs + ":softmaks"}),
+      train(str("--data ", pairs + ":softmaks")),
       "--data " + pairs + ":softmaks: unknown loss 'softmaks'; expected softmax, cosine or mnrl");
-  check_refused(train({"--data", pairs, "--loss", "x"}),
+  check_refused(train(str("--data ", pairs, " --loss x")),
                 "--loss: unknown loss 'x'; expected softmax, cosine or mnrl");
-  check_refused(train({"--data", pairs, "--eval", labels}),
+  check_refused(train(str("--data ", pairs, " --eval ", labels)),
                 "--eval " + labels + ": expected pairs of sentences with scores");
   CHECK_FALSE(fs::exists(folder / "out"));
 }
@@ -389,9 +364,9 @@ TEST_CASE("files of several folders are told apart by short names, in metrics, c
   }
   const auto file = [&](const char* name) { return (folder / name).string(); };
   const Outcome outcome =
-      run({"train", "--model", "tiny", "--batch", "2", "--max-steps", "4", "--data",
-           file("a/train.csv"), "--data", file("b/train.csv"), "--eval", file("a/dev.csv"),
-           "--eval", file("b/dev.csv"), "--output", file("out")});
+      run(str("train --model tiny --batch 2 --max-steps 4 --data ", file("a/train.csv"), " --data ",
+              file("b/train.csv"), " --eval ", file("a/dev.csv"), " --eval ", file("b/dev.csv"),
+              " --output ", file("out")));
   REQUIRE_EQ(outcome.code, 0);
   const fs::path metrics = folder / "out/metrics.jsonl";
   CHECK_EQ(ringlet::read_file(metrics).find('/'), std::string::npos);
@@ -399,23 +374,22 @@ TEST_CASE("files of several folders are told apart by short names, in metrics, c
        {"loss_train", "loss_train-2", "dev_spearman_cosine", "dev-2_spearman_cosine"})
     CHECK(column(metrics, name).size() >= 1);
   for (const char* name : {"dev", "dev-2"})
-    CHECK(fs::exists(folder / "out/eval" /
-                     ringlet::str("similarity_evaluation_", name, "_results.csv")));
+    CHECK(fs::exists(folder / "out/eval" / str("similarity_evaluation_", name, "_results.csv")));
   const std::string curves = ringlet::read_file(folder / "out/curves.svg");
-  CHECK(curves.find(">loss_train-2</text>") != std::string::npos);
-  CHECK(curves.find(folder.path().string()) == std::string::npos);
-  CHECK(curves.find("<circle") != std::string::npos);  // one line of metrics
+  CHECK(contains(curves, ">loss_train-2</text>"));
+  CHECK_FALSE(contains(curves, folder.path().string()));
+  CHECK(contains(curves, "<circle"));  // one line of metrics
   // Each loss separately, at each step and at the end.
-  CHECK(outcome.err.find("step 4/4  train ") != std::string::npos);
-  CHECK(outcome.err.find("  train-2 ") != std::string::npos);
+  CHECK(contains(outcome.err, "step 4/4  train "));
+  CHECK(contains(outcome.err, "  train-2 "));
   CHECK(outcome.out.find("4 steps, mean loss train ") == 0);
-  CHECK(outcome.out.find(", train-2 ") != std::string::npos);
+  CHECK(contains(outcome.out, ", train-2 "));
 }
 
 TEST_CASE("a run without --data says what it trains on") {
   const TemporaryFolder folder;
-  const Outcome outcome = run({"train", "--model", "tiny", "--batch", "8", "--max-steps", "1",
-                               "--output", (folder / "out").string()});
+  const Outcome outcome =
+      run(str("train --model tiny --batch 8 --max-steps 1 --output ", (folder / "out").string()));
   CHECK_EQ(outcome.code, 0);
   CHECK(outcome.err.starts_with("no --data: trains on generated sentences\n"));
 }

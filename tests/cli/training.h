@@ -3,24 +3,14 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "ringlet/core/io/file.h"
+#include "ringlet/tests/cli/on_device.h"
 
-inline std::vector<std::string> tiny_training(const std::filesystem::path& output, int steps,
-                                              const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments{"train",
-                                     "--model",
-                                     "tiny",
-                                     "--batch",
-                                     "8",
-                                     "--max-steps",
-                                     std::to_string(steps),
-                                     "--no-progress",
-                                     "--output",
-                                     output.string()};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+inline Words tiny_training(const std::filesystem::path& output, int steps, const Words& more = {}) {
+  return str("train --model tiny --batch 8 --max-steps ", steps, " --no-progress --output ",
+             output.string()) +
+         more;
 }
 
 /// The bytes of the weights that it wrote.

@@ -11,33 +11,25 @@
 
 TEST_SUITE_BEGIN("host");
 
-using ringlet::str;
-
 namespace {
 
 /// The program on two ranks of each host.
-Outcome on_two_hosts(const std::vector<std::string>& command) {
-  std::vector<std::string> arguments{"--nproc-per-node", "2"};
-  arguments.insert(arguments.end(), command.begin(), command.end());
-  const Outcome outcome = with_environment(
-      {{"RINGLET", ringlet_program()}}, [&] { return run_program(RINGLET_TWO_HOSTS, arguments); });
+Outcome on_two_hosts(const Words& command) {
+  const Outcome outcome = with_environment({{"RINGLET", ringlet_program()}}, [&] {
+    return run_program(RINGLET_TWO_HOSTS, "--nproc-per-node 2" + command);
+  });
   MESSAGE(outcome.err.substr(0, outcome.err.find('\n')));  // the form in use
   return outcome;
-}
-
-Outcome train_on_two_hosts(std::vector<std::string> training) {
-  training.insert(training.begin(), ringlet_program());
-  return on_two_hosts(training);
 }
 
 }  // namespace
 
 TEST_CASE("ranks of two hosts meet over gloo") {
-  const Outcome outcome = on_two_hosts({RINGLET_RANK_PROGRAM, "group"});
+  const Outcome outcome = on_two_hosts(str(RINGLET_RANK_PROGRAM, " group"));
   CHECK_EQ(outcome.code, 0);
   for (int rank = 0; rank < 4; ++rank)
-    CHECK_EQ(Background::count(outcome.out, str('[', rank, "] rank ", rank,
-                                                ": the sum is 6 over 4, gloo, cpu:0 with ")),
+    CHECK_EQ(count(outcome.out,
+                   str('[', rank, "] rank ", rank, ": the sum is 6 over 4, gloo, cpu:0 with ")),
              1);
 }
 
@@ -45,12 +37,12 @@ TEST_CASE("training on two hosts of two ranks writes the bytes of one host's fou
   constexpr int kSteps = 3;
   const TemporaryFolder folder;
   const std::filesystem::path one = folder / "one";
-  REQUIRE_EQ(run(tiny_training(one, kSteps, {"--strategy", "ddp", "--devices", "4"})).code, 0);
+  REQUIRE_EQ(run(tiny_training(one, kSteps, "--strategy ddp --devices 4")).code, 0);
   for (const std::string strategy : {"ddp", "fsdp"}) {
     CAPTURE(strategy);
     const std::filesystem::path two = folder / strategy;
-    const Outcome outcome =
-        train_on_two_hosts(tiny_training(two, kSteps, {"--strategy", strategy}));
+    const Outcome outcome = on_two_hosts(Words{ringlet_program()} +
+                                         tiny_training(two, kSteps, str("--strategy ", strategy)));
     CAPTURE(outcome.err);
     REQUIRE_EQ(outcome.code, 0);
     CHECK(outcome.out.starts_with("[0] 3 steps, mean loss"));
@@ -70,8 +62,8 @@ TEST_CASE("a port that is taken is another program's") {
   CHECK_EQ(script.wait(60), 0);
   CAPTURE(script.err());
   for (int rank = 0; rank < 2; ++rank)
-    CHECK_EQ(Background::count(script.out(), str('[', rank, "] rank ", rank,
-                                                 ": the sum is 1 over 2, gloo, cpu:0 with ")),
+    CHECK_EQ(count(script.out(),
+                   str('[', rank, "] rank ", rank, ": the sum is 1 over 2, gloo, cpu:0 with ")),
              1);
 }
 

@@ -14,7 +14,8 @@ using namespace ringlet::train;
 namespace {
 
 void read_objects(std::string_view text) try {
-  const auto rows = open_rows(LineReader(bytes_of(text), "fuzz"), Format::jsonl, {});
+  const std::string lines = "{}\n" + std::string(text);  // JSON lines, whatever follows
+  const auto rows = open_rows(LineReader(bytes_of(lines), "fuzz"), {});
   while (rows->next()) {
     const std::vector<std::string> names = rows->columns();
     const std::set<std::string> distinct(names.begin(), names.end());

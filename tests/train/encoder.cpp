@@ -3,6 +3,8 @@
 
 #include "../device.h"
 #include "../files.h"
+#include "graph_device.h"
+#include "results.h"
 #include "ringlet/autograd/functions/cross_entropy.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/models/convnet.h"
@@ -15,7 +17,6 @@
 #include "ringlet/train/digits.h"
 #include "ringlet/train/evaluator.h"
 #include "ringlet/train/trainer.h"
-#include "words.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -30,21 +31,8 @@ models::SentenceEncoder tiny_encoder() {
 
 /// An encoder with a loss for each of two data sets.
 struct Setup {
-  Setup() {
-    const GeneratorGuard guard({6, 0, 0});
-    loss = std::make_shared<models::MultiLoss>(
-        encoder.transformer(), std::vector<std::shared_ptr<models::Loss>>{
-                                   std::make_shared<models::SoftmaxLoss>(encoder, 3),
-                                   std::make_shared<models::CosineSimilarityLoss>(encoder)});
-  }
-  std::vector<float> values() const {
-    std::vector<float> all;
-    for (const nn::Parameter& parameter : loss->parameters())
-      for (const float value : parameter.tensor().to_vector()) all.push_back(value);
-    return all;
-  }
   models::SentenceEncoder encoder = tiny_encoder();
-  std::shared_ptr<models::MultiLoss> loss;
+  std::shared_ptr<models::MultiLoss> loss = two_losses<models::CosineSimilarityLoss>(encoder);
 };
 
 }  // namespace
@@ -61,7 +49,7 @@ TEST_CASE("an encoder learns two data sets with a loss each, and resumes to the 
                               .weight_decay = 0.01};
   Setup straight;
   Trainer(*straight.loss, data, words::tokenizer(), arguments).train();
-  CHECK(straight.values() != Setup().values());
+  CHECK(parameter_values(*straight.loss) != parameter_values(*Setup().loss));
 
   arguments.output = folder / "b";
   arguments.save_steps = 8;
@@ -74,7 +62,7 @@ TEST_CASE("an encoder learns two data sets with a loss each, and resumes to the 
   arguments.resume_from = folder / "b";
   Setup second;
   CHECK(Trainer(*second.loss, data, words::tokenizer(), arguments).train().steps == 12);
-  CHECK(second.values() == straight.values());
+  CHECK(parameter_values(*second.loss) == parameter_values(*straight.loss));
 }
 
 TEST_CASE("similarity rises by training on scores, also in bf16") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph_device.h"
+#include "results.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/step_graphs.h"
 #include "ringlet/train/update_rules.h"
@@ -55,12 +56,6 @@ struct GraphSteps {
     const double value = run(batch);
     optimizer.zero_grad();
     return value;
-  }
-  std::vector<float> values() const {
-    std::vector<float> all;
-    for (const nn::Parameter& parameter : loss.parameters())
-      for (const float value : parameter.tensor().to_vector()) all.push_back(value);
-    return all;
   }
 
   GeneratorGuard seed;

@@ -2,12 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "../files.h"
 #include "graph_device.h"
+#include "results.h"
 #include "ringlet/models/losses/cosine_similarity_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/trainer.h"
@@ -27,13 +27,6 @@ TrainingArguments quick_run(std::int64_t steps) {
           .shuffle = false};
 }
 
-std::vector<float> values_in(const nn::Module& module) {
-  std::vector<float> values;
-  for (const nn::Parameter& parameter : module.parameters())
-    for (const float value : parameter.tensor().to_vector()) values.push_back(value);
-  return values;
-}
-
 /// Pairs with scores; that of row 26, in step 4, is NaN unless `is_good`.
 Datasets scores(bool is_good) {
   auto data = std::make_shared<TextDataset>("scores", std::vector<std::string>{"one", "other"},
@@ -44,15 +37,6 @@ Datasets scores(bool is_good) {
                   is_good || i != 26 ? 0.1 * static_cast<double>(i % 10) : NAN);
   }
   return {data};
-}
-
-/// metrics.jsonl without the fields that differ between runs.
-std::vector<std::string> lines_of(const std::filesystem::path& output) {
-  std::ifstream file(output / "metrics.jsonl");
-  std::vector<std::string> all;
-  for (std::string line; std::getline(file, line);)
-    all.push_back(line.substr(0, line.find(",\"pairs_per_s\"")));
-  return all;
 }
 
 }  // namespace
@@ -97,13 +81,8 @@ TEST_CASE("a gradient that is not finite is found behind the next step, which up
       arguments.step_graphs = mode;
       Trainer trainer(loss, scores(is_good), words::tokenizer(), arguments);
       trainer.set_callbacks({.on_step = [&](const StepReport& at) { seen.push_back(at.step); }});
-      std::string said;
-      try {
-        trainer.train();
-      } catch (const Error& error) {
-        said = error.what();
-      }
-      return std::pair(said, values_in(loss));
+      const std::string said = message([&] { trainer.train(); });
+      return std::pair(said, parameter_values(loss));
     };
     std::vector<std::int64_t> seen;
     const auto bad = train(12, false, seen);
@@ -130,7 +109,7 @@ TEST_CASE("saved, stopped and resumed, steps that are read late have the same bi
       if (at.step == stop_at) trainer.stop(/*save=*/true);
     }});
     CHECK(trainer.train().steps == (stop_at > 0 ? stop_at + 1 : 12));
-    return std::pair(values_in(loss), lines_of(arguments.output));
+    return std::pair(parameter_values(loss), loss_lines(arguments.output));
   };
   const auto whole = train(0);
   REQUIRE(whole.second.size() == 6);

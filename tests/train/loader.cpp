@@ -198,7 +198,7 @@ TEST_CASE("kept token ids are those of tokenising again") {
 
 TEST_CASE("one thread makes all batches, those of the next epoch ahead of its first step") {
   const auto data = words::dataset(12);
-  Loader loader({data}, words::tokenizer(), {.batch_size = 4, .prefetch = 8}),
+  Loader loader({data}, words::tokenizer(), {.batch_size = 4}),
       other({data}, words::tokenizer(), {.batch_size = 4});
   const std::uint64_t before = threads_started;
   for (std::size_t epoch = 0; epoch < 5; ++epoch) {
@@ -222,7 +222,7 @@ TEST_CASE("waiting for a batch is counted, taking one that lies ready is not") {
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += "a b c d ";
   for (int row = 0; row < 8; ++row) data->add_row(std::vector<std::string_view>{text});
-  Loader loader({data}, words::tokenizer(), {.batch_size = 4, .prefetch = 1});
+  Loader loader({data}, words::tokenizer(), {.batch_size = 4});
   CHECK(loader.seconds_waited() == 0);
   static_cast<void>(loader.next());
   const double first = loader.seconds_waited();

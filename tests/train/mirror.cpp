@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph_device.h"
+#include "results.h"
 #include "ringlet/core/ops/fill.h"
 #include "ringlet/models/losses/multi_loss.h"
 #include "ringlet/models/losses/softmax_loss.h"
@@ -46,13 +47,11 @@ struct Casts final : KernelObserver {
 
 /// An encoder in bf16 with two heads; each batch reaches one of them.
 struct Model {
-  explicit Model(Device device) : device(device), encoder(encoder_on(device)) {
-    const GeneratorGuard guard({6, 0, 0});
+  explicit Model(Device device)
+      : device(device),
+        encoder(encoder_on(device)),
+        loss(two_losses<models::SoftmaxLoss>(encoder, 3)) {
     encoder.transformer()->set_compute_dtype(DType::bf16);
-    loss = std::make_shared<models::MultiLoss>(
-        encoder.transformer(), std::vector<std::shared_ptr<models::Loss>>{
-                                   std::make_shared<models::SoftmaxLoss>(encoder, 3),
-                                   std::make_shared<models::SoftmaxLoss>(encoder, 3)});
   }
   const Storage& arena() const { return *nn::pack(*loss)->data().storage(); }
   std::size_t sidecars() const { return memory_stats(device).sidecars; }
@@ -65,12 +64,6 @@ struct Model {
       kernel_observer = nullptr;
       return value.tensor();
     };
-  }
-  std::vector<float> values() const {
-    std::vector<float> all;
-    for (const nn::Parameter& parameter : loss->parameters())
-      for (const float value : parameter.tensor().to_vector()) all.push_back(value);
-    return all;
   }
 
   Device device;
@@ -112,7 +105,7 @@ std::vector<float> train_steps(Device device, bool mirrored, StepGraphMode mode,
           parameter.mutable_tensor().copy_(ones(parameter.shape(), DType::f32, device));
     }
     CHECK((graphs.replayed() > 6) == (mode == StepGraphMode::automatic));
-    for (const float value : model.values()) seen.push_back(value);
+    for (const float value : parameter_values(*model.loss)) seen.push_back(value);
   }
   CHECK(memory_stats(device).sidecars == 0);
   set_memory_limit(device, 0);

@@ -42,14 +42,14 @@ struct Training {
 std::optional<std::string> refusal(const TrainingArguments& arguments,
                                    const std::vector<float>& expected) {
   Training training;
-  const std::vector<float> before = words::values(training.loss);
+  const std::vector<float> before = parameter_values(training.loss);
   try {
     training.run(arguments);
   } catch (const InputError& error) {
-    CHECK(words::values(training.loss) == before);
+    CHECK(parameter_values(training.loss) == before);
     return error.what();
   }
-  CHECK(words::values(training.loss) == expected);
+  CHECK(parameter_values(training.loss) == expected);
   return std::nullopt;
 }
 
@@ -83,7 +83,7 @@ struct Fixture : OnCpu {  // on a GPU steps are saved one step later
     whole.output.clear();
     Training straight, stopped;
     straight.run(whole);
-    expected = words::values(straight.loss);
+    expected = parameter_values(straight.loss);
     stopped.run(arguments, kSaved);
     saved = Json::parse(read_file(state));
     arguments.resume_from = arguments.output;
@@ -160,7 +160,7 @@ TEST_CASE_FIXTURE(Fixture,
   std::vector<std::string> lines;
   trainer.set_callbacks({.on_note = [&](const std::string& line) { lines.push_back(line); }});
   CHECK(trainer.train().steps == 12);
-  CHECK(words::values(training.loss) == expected);
+  CHECK(parameter_values(training.loss) == expected);
   REQUIRE(!lines.empty());
   CHECK(lines[0] == (folder / "out" / "checkpoint-35").string() +
                         ": is no checkpoint (no trainer_state.json) and is passed over");

@@ -23,13 +23,9 @@ namespace {
 
 /// An encoder with a loss for each of two data sets.
 struct Setup {
-  explicit Setup(Device device, double dropout = 0) : encoder(encoder_on(device, dropout)) {
-    const GeneratorGuard guard({6, 0, 0});
-    loss = std::make_shared<models::MultiLoss>(
-        encoder.transformer(), std::vector<std::shared_ptr<models::Loss>>{
-                                   std::make_shared<models::SoftmaxLoss>(encoder, 3),
-                                   std::make_shared<models::CosineSimilarityLoss>(encoder)});
-  }
+  explicit Setup(Device device, double dropout = 0)
+      : encoder(encoder_on(device, dropout)),
+        loss(two_losses<models::CosineSimilarityLoss>(encoder)) {}
   models::SentenceEncoder encoder;
   std::shared_ptr<models::MultiLoss> loss;
 };
@@ -84,8 +80,7 @@ Trained train_steps(models::Loss& loss, const Datasets& data, TrainingArguments 
                              },
                          .on_note = [&](const std::string& line) { out.notes.push_back(line); }});
   out.result = trainer.train();
-  for (const nn::Parameter& parameter : loss.parameters())
-    for (const float value : parameter.tensor().to_vector()) out.values.push_back(value);
+  out.values = parameter_values(loss);
   return out;
 }
 

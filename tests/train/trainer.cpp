@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "../files.h"
 #include "../oracle.h"
@@ -25,6 +24,11 @@ namespace {
 
 const TrainingArguments kQuick{.epochs = 3, .batch_size = 4, .lr = 0.02, .logging_steps = 1};
 
+/// Trains on 24 labelled pairs of words.
+Trainer words_trainer(models::Loss& loss, const TrainingArguments& arguments = kQuick) {
+  return Trainer(loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+}
+
 TrainingArguments with_output(TrainingArguments arguments, const std::filesystem::path& output) {
   arguments.output = output;
   return arguments;
@@ -35,15 +39,6 @@ std::size_t lines(const std::filesystem::path& path) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-/// metrics.jsonl without the fields that differ between runs.
-std::vector<std::string> losses(const std::filesystem::path& output) {
-  std::ifstream file(output / "metrics.jsonl");
-  std::vector<std::string> all;
-  for (std::string line; std::getline(file, line);)
-    all.push_back(line.substr(0, line.find(",\"pairs_per_s\"")));
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("training lowers the loss and writes a line of metrics a step") {
@@ -51,7 +46,7 @@ TEST_CASE("training lowers the loss and writes a line of metrics a step") {
   const auto loss = words::loss(2);
   TrainingArguments arguments = with_output(kQuick, folder / "out");
   arguments.epochs = 20;
-  Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  Trainer trainer = words_trainer(*loss, arguments);
   std::vector<double> seen;
   trainer.set_callbacks(
       {.on_step = [&](const StepReport& report) { seen.push_back(report.result.loss); }});
@@ -67,18 +62,18 @@ TEST_CASE("training lowers the loss and writes a line of metrics a step") {
 
 TEST_CASE("the rate of every step is the schedule's") {
   const auto loss = words::loss(2);
-  const auto start = words::values(*loss);
+  const auto start = parameter_values(*loss);
   TrainingArguments arguments = kQuick;
   arguments.lr = 0.5;
   arguments.warmup_steps = 2;
   arguments.max_steps = 4;
-  Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  Trainer trainer = words_trainer(*loss, arguments);
   std::vector<double> rates;
   trainer.set_callbacks({.on_step = [&](const StepReport& report) {
     rates.push_back(report.lr);
     // A warm-up begins at 0. An asynchronous device reports a step after the next one was enqueued.
     if (!is_asynchronous(default_device()))
-      CHECK((words::values(*loss) == start) == (report.step == 1));
+      CHECK((parameter_values(*loss) == start) == (report.step == 1));
   }});
   trainer.train();
   CHECK(rates == std::vector<double>{0, 0.25, 0.5, 0.25});
@@ -132,8 +127,8 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
     CHECK(resumed.loss == undisturbed.loss);
     for (const TrainingResult::Epoch& epoch : resumed.epochs)
       CHECK(epoch.loss == undisturbed.epochs[epoch.epoch - 1].loss);
-    CHECK(words::values(*loss) == words::values(*straight));
-    CHECK(losses(folder / name) == losses(folder / "a"));
+    CHECK(parameter_values(*loss) == parameter_values(*straight));
+    CHECK(loss_lines(folder / name) == loss_lines(folder / "a"));
   }
 }
 
@@ -162,7 +157,7 @@ TEST_CASE("evaluators run after each epoch and every so many steps; their figure
   const auto loss = words::loss(2);
   TrainingArguments arguments = with_output(kQuick, folder / "out");
   arguments.eval_steps = 4;
-  Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  Trainer trainer = words_trainer(*loss, arguments);
   std::vector<std::int64_t> at;
   trainer.add_evaluator([&](const EvaluationPoint& point) {
     loss->eval();  // an evaluator may do this
@@ -184,16 +179,15 @@ TEST_CASE("evaluators run after each epoch and every so many steps; their figure
   CHECK(*find_metric(result.epochs[1].metrics, "score") == 12);
 }
 
-TEST_CASE("checkpoints rotate, and the last step has one") {
+TEST_CASE("every so many steps there is a checkpoint, and at the last step") {
   TemporaryFolder folder;
   const auto loss = words::loss(2);
   TrainingArguments arguments = with_output(kQuick, folder / "out");
   arguments.save_steps = 5;
-  arguments.save_total_limit = 2;
-  Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
-  CHECK(std::filesystem::exists(folder / "out" / "checkpoint-15"));
-  CHECK(std::filesystem::exists(folder / "out" / "checkpoint-18"));
-  CHECK_FALSE(std::filesystem::exists(folder / "out" / "checkpoint-10"));
+  words_trainer(*loss, arguments).train();
+  for (const int step : {5, 10, 15, 18})
+    CHECK(std::filesystem::exists(checkpoint_path(folder / "out", step)));
+  CHECK(list_folder(folder / "out").size() == 5);  // and the metrics
 }
 
 TEST_CASE("files of a save that was killed are removed when the run starts again") {
@@ -209,7 +203,7 @@ TEST_CASE("files of a save that was killed are removed when the run starts again
   leave("eval/similarity_evaluation_results.csv.tmp.8759.1");
   leave(".notes.backup/mine");  // not a checkpoint's file
   const auto loss = words::loss(2);
-  Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), with_output(kQuick, output)).train();
+  words_trainer(*loss, with_output(kQuick, output)).train();
   std::vector<std::string> left;
   for (const std::filesystem::path& path : list_folder(output))
     left.push_back(path.filename().string());
@@ -221,7 +215,7 @@ TEST_CASE("an error in a step says which step it was, in a save that, too") {
   const TemporaryFolder folder;
   const auto loss = words::loss(2);
   const auto said = [&](TrainingArguments arguments, const TrainerCallbacks& callbacks) {
-    Trainer trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+    Trainer trainer = words_trainer(*loss, arguments);
     trainer.set_callbacks(callbacks);
     try {
       trainer.train();
@@ -274,7 +268,7 @@ TEST_CASE("a run that is told to stop saves after the step in progress, and resu
   for (int step = 1; step <= 18; ++step) table += str(step, ",1\n");
   CHECK(read_file(folder / "out" / "eval" / "table.csv") == table);
 
-  Trainer nowhere(*loss, {words::dataset(24, 2)}, words::tokenizer(), kQuick);
+  Trainer nowhere = words_trainer(*loss);
   CHECK_THROWS_WITH_AS(nowhere.stop(true), "[trainer] there is no output folder for a checkpoint",
                        Error);
 }
@@ -284,7 +278,7 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
   TrainingArguments arguments = with_output(kQuick, folder / "out");
   arguments.save_steps = 4;
   const auto loss = words::loss(2);
-  Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
+  words_trainer(*loss, arguments).train();
   arguments.resume_from = folder / "out" / "checkpoint-4";
   const std::string at = arguments.resume_from.string();
   Trainer shorter(*loss, {words::dataset(20, 2)}, words::tokenizer(), arguments);
@@ -295,7 +289,7 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
           .c_str(),
       InputError);
   arguments.epochs = 4;
-  Trainer longer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments);
+  Trainer longer = words_trainer(*loss, arguments);
   CHECK_THROWS_WITH_AS(longer.train(),
                        (at + ": was trained with steps (--epochs, --max-steps) 18, now 24").c_str(),
                        InputError);
@@ -313,9 +307,7 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
   arguments.save_steps = 4;
   arguments.warmup_ratio = 0.1;
   const auto loss = words::loss(2);
-  const auto train = [&] {
-    Trainer(*loss, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
-  };
+  const auto train = [&] { words_trainer(*loss, arguments).train(); };
   train();
   arguments.resume_from = folder / "out" / "checkpoint-4";
   const auto refused = [&](auto TrainingArguments::*argument, auto value,
@@ -360,7 +352,7 @@ TEST_CASE("SGD's updates are those of the optimizer by hand") {
   arguments.momentum = 0.9;
   arguments.weight_decay = 0.01;
   const auto trained = words::loss(2), by_hand = words::loss(2);
-  Trainer(*trained, {words::dataset(24, 2)}, words::tokenizer(), arguments).train();
+  words_trainer(*trained, arguments).train();
 
   const GeneratorGuard guard(Generator{arguments.seed, 0, 0});
   SentenceTask task(*by_hand, {words::dataset(24, 2)}, words::tokenizer(),
@@ -373,7 +365,7 @@ TEST_CASE("SGD's updates are those of the optimizer by hand") {
     sgd.step();
     sgd.zero_grad();
   }
-  CHECK(words::values(*trained) == words::values(*by_hand));
+  CHECK(parameter_values(*trained) == parameter_values(*by_hand));
 }
 
 TEST_CASE("paths that cannot be written to are InputError that names them") {

@@ -12,6 +12,7 @@
 #include "ringlet/autograd/functions/view.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/models/losses/loss.h"
+#include "ringlet/tests/train/results.h"
 
 namespace words {
 
@@ -74,13 +75,5 @@ inline std::shared_ptr<Loss> loss(std::shared_ptr<Encoder> shared, std::int64_t 
   return std::make_shared<Loss>(std::move(shared), classes);
 }
 inline std::shared_ptr<Loss> loss(std::int64_t classes) { return loss(encoder(), classes); }
-
-/// The values of all parameters, concatenated.
-inline std::vector<float> values(const ringlet::nn::Module& module) {
-  std::vector<float> all;
-  for (const ringlet::nn::Parameter& parameter : module.parameters())
-    for (const float value : parameter.tensor().to_vector()) all.push_back(value);
-  return all;
-}
 
 }  // namespace words

@@ -14,6 +14,8 @@ void note(int signal, siginfo_t* info, void*) {
   from_terminal = info->si_code == SI_KERNEL;
 }
 
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+
 // A second SIGINT ends the process. SIGTERM and SIGHUP may come twice, to the rank and through its
 // launcher: SIGKILL ends a rank that does not.
 void install(int signal, struct sigaction& former) {
@@ -29,16 +31,12 @@ void install(int signal, struct sigaction& former) {
 
 InterruptGuard::InterruptGuard() {
   if (guards++ == 0) noted = 0;
-  install(SIGINT, interrupt_);
-  install(SIGTERM, terminate_);
-  install(SIGHUP, hang_up_);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) install(kSignals[i], former_[i]);
 }
 
 InterruptGuard::~InterruptGuard() {
   --guards;
-  sigaction(SIGINT, &interrupt_, nullptr);
-  sigaction(SIGTERM, &terminate_, nullptr);
-  sigaction(SIGHUP, &hang_up_, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &former_[i], nullptr);
 }
 
 int InterruptGuard::caught() const { return noted; }

@@ -1,6 +1,7 @@
 // Ctrl-C: a run that is told to end does so in order.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace ringlet::cli {
@@ -20,9 +21,7 @@ class InterruptGuard {
   int caught_alone() const;
 
  private:
-  struct sigaction interrupt_ {};
-  struct sigaction terminate_ {};
-  struct sigaction hang_up_ {};
+  std::array<struct sigaction, 3> former_{};
 };
 
 }  // namespace ringlet::cli

@@ -69,25 +69,20 @@ OutputLock::Attempt OutputLock::try_lock() {
     if (errno == ENOENT) return Attempt::vanished;  // with its folder
     fail_input(file_.string(), ": cannot open: ", std::generic_category().message(errno));
   }
-  fd_ = fd;
-  bool held = false;
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    if (still_named(fd, file_)) {
-      const std::string holder = this_process();
-      // For the message of a run that is refused alone.
-      if (::ftruncate(fd, 0) == 0) static_cast<void>(::write(fd, holder.data(), holder.size()));
-      return Attempt::locked;
-    }
-  } else if (errno != EWOULDBLOCK && errno != EINTR) {
+  const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0;
+  if (held && errno != EWOULDBLOCK && errno != EINTR) {
     fmt::print(stderr, "{}: cannot be locked ({}): nothing keeps another run out of it\n",
                output_.string(), std::generic_category().message(errno));
-    return Attempt::locked;
+  } else if (held || !still_named(fd, file_)) {
+    ::close(fd);
+    return held ? Attempt::held : Attempt::vanished;
   } else {
-    held = true;
+    const std::string holder = this_process();
+    // For the message of a run that is refused alone.
+    if (::ftruncate(fd, 0) == 0) static_cast<void>(::write(fd, holder.data(), holder.size()));
   }
-  ::close(fd);
-  fd_ = -1;
-  return held ? Attempt::held : Attempt::vanished;
+  fd_ = fd;
+  return Attempt::locked;
 }
 
 OutputLock::~OutputLock() {

@@ -180,7 +180,7 @@ TextDataset read_dataset(LineReader lines, const ReadOptions& options) {
     fail_input("score scale: expected more than 0, found ", options.score_scale);
   }
   const std::unique_ptr<RowReader> rows =
-      open_rows(std::move(lines), Format::detect, parse_renames(options.columns));
+      open_rows(std::move(lines), parse_renames(options.columns));
   if (options.missing_columns) options.missing_columns->clear();
   const Plan plan = make_plan_with_renames(*rows, options);
   TextDataset dataset(rows->name(), plan.texts, plan.target);

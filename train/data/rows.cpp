@@ -123,13 +123,11 @@ class JsonlRows : public RowReader {
   bool pending_ = false;
 };
 
-Format detect_format(const LineReader& lines, std::string_view first) {
-  if (strip(first).starts_with('{')) return Format::jsonl;
-  std::string_view name = lines.name();
+Delimited dialect_of(std::string_view name, std::string_view first) {
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const auto tabs = std::count(first.begin(), first.end(), '\t');
   const auto commas = std::count(first.begin(), first.end(), ',');
-  return name.ends_with(".tsv") || tabs > commas ? Format::tsv : Format::csv;
+  return name.ends_with(".tsv") || tabs > commas ? Delimited::tsv : Delimited::csv;
 }
 
 }  // namespace
@@ -148,16 +146,15 @@ Renames parse_renames(std::string_view text) {
   return renames;
 }
 
-std::unique_ptr<RowReader> open_rows(LineReader lines, Format format, const Renames& renames) {
+std::unique_ptr<RowReader> open_rows(LineReader lines, const Renames& renames) {
   std::optional<std::string_view> first = lines.peek();
   while (first && strip(*first).empty()) {
     lines.next();
     first = lines.peek();
   }
   if (!first) fail_input(lines.name(), ": empty: expected at least one row");
-  if (format == Format::detect) format = detect_format(lines, *first);
-  if (format == Format::jsonl) return std::make_unique<JsonlRows>(std::move(lines), renames);
-  const Delimited dialect = format == Format::tsv ? Delimited::tsv : Delimited::csv;
+  if (strip(*first).starts_with('{')) return std::make_unique<JsonlRows>(std::move(lines), renames);
+  const Delimited dialect = dialect_of(lines.name(), *first);
   return std::make_unique<DelimitedRows>(std::move(lines), dialect, renames);
 }
 

@@ -14,14 +14,6 @@
 
 namespace ringlet::train {
 
-enum class Format {
-  detect,  ///< by the first line: "{" is jsonl; the name ends in .tsv, or tabs outnumber commas:
-           ///< tsv
-  csv,
-  tsv,
-  jsonl,
-};
-
 /// (name in the file, name to use instead)
 using Renames = std::vector<std::pair<std::string, std::string>>;
 
@@ -59,7 +51,9 @@ class RowReader {
   Renames missing_renames_;
 };
 
-/// Opens a file; an empty one is InputError.
-std::unique_ptr<RowReader> open_rows(LineReader lines, Format format, const Renames& renames);
+/// Opens a file of JSON lines if the first one begins with "{"; of tab separated values if its name
+/// ends in .tsv, or if the first line has more tabs than commas; else of CSV. An empty file is
+/// InputError.
+std::unique_ptr<RowReader> open_rows(LineReader lines, const Renames& renames);
 
 }  // namespace ringlet::train

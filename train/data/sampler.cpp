@@ -147,13 +147,6 @@ std::size_t Sampler::steps_per_epoch(std::size_t epoch) const {
   return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
 
-std::size_t Sampler::total_steps(std::size_t epochs) const {
-  if (!options_.no_duplicates) return epochs * steps_per_epoch();
-  std::size_t steps = 0;
-  for (std::size_t epoch = 0; epoch < epochs; ++epoch) steps += steps_per_epoch(epoch);
-  return steps;
-}
-
 Sampler::Slot Sampler::slot(std::size_t epoch, std::size_t step) const {
   const std::size_t steps = steps_per_epoch(epoch);
   RINGLET_CHECK(step < steps, "[Sampler] step ", step, " of ", steps);

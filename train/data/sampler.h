@@ -49,8 +49,6 @@ class Sampler {
 
   /// The same in every epoch, unless no_duplicates is set.
   std::size_t steps_per_epoch(std::size_t epoch = 0) const;
-  /// Steps of epochs 0 … epochs-1 together.
-  std::size_t total_steps(std::size_t epochs) const;
   /// The global batch of a step; step < steps_per_epoch(epoch). Can be called from any thread.
   BatchRows batch(std::size_t epoch, std::size_t step) const;
 

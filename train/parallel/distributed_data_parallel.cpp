@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
-
-#include "ringlet/train/parallel/memory_need.h"
 
 namespace ringlet::train {
 namespace {
@@ -15,14 +12,12 @@ std::int64_t elements(const char* option, double mb, DType dtype) {
   return static_cast<std::int64_t>(std::clamp(n, 1.0, 0x1p60));
 }
 
-}  // namespace
-
 /// Reduces a bucket when its gradients are complete and all earlier buckets are in flight: the same
 /// order on every rank.
-class DistributedDataParallel::Reducer final : public RankStrategy {
+class Reducer final : public RankStrategy {
  public:
-  Reducer(nn::Module& module, comm::Group group, const Options& options)
-      : RankStrategy("ddp", module, std::move(group), options.average) {
+  Reducer(nn::Module& module, comm::Group group, const DistributedDataParallelOptions& options)
+      : RankStrategy(Strategy::ddp, module, std::move(group), options.average) {
     const DType dtype = arena_->data().dtype();
     const std::int64_t first = elements("first_bucket_mb", options.first_bucket_mb, dtype);
     const std::int64_t cap = elements("bucket_cap_mb", options.bucket_cap_mb, dtype);
@@ -36,8 +31,6 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     states_.resize(buckets_.size());
     arena_->grad();
   }
-
-  std::span<const Bucket> buckets() const { return buckets_; }
 
   // ---- for the optimizer: this rank holds everything ----
   bool replicated() const override { return true; }
@@ -57,8 +50,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     works_.clear();
     exchanges_.clear();
     for (Item& item : items_) {
-      if (!item.state->has_grad) earlier_.erase(item.state);
-      if (item.reached && item.reduced && !item.pending) set_sum_aside(item);
+      if (item.reached && !item.pending) item.set_aside();
       if (!item.state->has_grad) {
         tables_.forget(*item.state);
         item.state->dense = false;
@@ -83,7 +75,7 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   void backward_ends() override {
     // Parameters in the graph that got no gradient are left out, the same ones on all ranks.
     for (Item& item : items_)
-      if (item.pending && !item.state->has_grad) leave_out(item);
+      if (!item.state->has_grad && std::exchange(item.pending, false)) item.put_back();
     if (std::exchange(reducing_, false)) reduce_rest();
     RankStrategy::backward_ends();
   }
@@ -100,28 +92,11 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
     for (RowExchange& exchange : exchanges_) exchange.finish();
     works_.clear();
     exchanges_.clear();
-    for (Item& item : items_)
-      if (std::exchange(item.pending, false)) finish(item);
-  }
-
-  // An earlier sum that is added to later is set aside, as the next gradients are summed from zero.
-  void set_sum_aside(Item& item) {
-    earlier_[item.state] = item.state->grad_buffer.clone();
-    item.state->has_grad = false;
-  }
-
-  void leave_out(Item& item) {
-    item.pending = false;
-    item.state->has_grad = earlier_.erase(item.state) > 0;  // its buffer is unchanged
-  }
-
-  void finish(Item& item) {
-    item.reduced = true;
-    take_average(item.state->grad_buffer);
-    const auto earlier = earlier_.find(item.state);
-    if (earlier == earlier_.end()) return;
-    axpby(item.state->grad_buffer, 1, earlier->second, 1);
-    earlier_.erase(earlier);
+    for (Item& item : items_) {
+      if (!std::exchange(item.pending, false)) continue;
+      take_average(item.state->grad_buffer);
+      item.add_earlier();
+    }
   }
 
   template <class Visit>
@@ -177,20 +152,34 @@ class DistributedDataParallel::Reducer final : public RankStrategy {
   std::vector<BucketState> states_;
   std::vector<comm::Work> works_;
   std::vector<RowExchange> exchanges_;
-  std::unordered_map<const autograd::VariableState*, Tensor> earlier_;  // sums set aside
   std::size_t next_ = 0;
   bool reducing_ = false;
 };
 
-DistributedDataParallel::DistributedDataParallel(nn::Module& module, comm::Group group,
-                                                 Options options)
-    : reducer_(std::make_shared<Reducer>(check_memory_limit(Strategy::ddp, module, group.size()),
-                                         group, options)) {
-  reducer_->attach();
+}  // namespace
+
+std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int64_t cap,
+                                const std::vector<Bucket>& alone) {
+  std::vector<Bucket> buckets;
+  std::int64_t end = numel;
+  const auto cut_down_to = [&](std::int64_t edge) {
+    while (end > edge) {
+      const std::int64_t begin = std::max(edge, end - (buckets.empty() ? first : cap));
+      buckets.push_back({begin, end});
+      end = begin;
+    }
+  };
+  for (auto range = alone.rbegin(); range != alone.rend(); ++range) {
+    cut_down_to(range->end);
+    buckets.push_back(*range);
+    end = range->begin;
+  }
+  cut_down_to(0);
+  return buckets;
 }
 
-DistributedDataParallel::~DistributedDataParallel() { reducer_->detach(); }
-const std::shared_ptr<int>& DistributedDataParallel::paused() const { return reducer_->paused(); }
-std::span<const Bucket> DistributedDataParallel::buckets() const { return reducer_->buckets(); }
+DistributedDataParallel::DistributedDataParallel(nn::Module& module, comm::Group group,
+                                                 Options options)
+    : StrategyHandle(std::make_shared<Reducer>(module, std::move(group), options)) {}
 
 }  // namespace ringlet::train

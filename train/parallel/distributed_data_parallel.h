@@ -9,13 +9,23 @@
 //   }
 #pragma once
 
-#include <memory>
-#include <span>
-
-#include "ringlet/train/parallel/buckets.h"
 #include "ringlet/train/parallel/strategy.h"
 
 namespace ringlet::train {
+
+/// Elements [begin, end) of a gradient arena, which are reduced together.
+struct Bucket {
+  std::int64_t begin;
+  std::int64_t end;
+  bool operator==(const Bucket&) const = default;
+};
+
+/// Cuts [0, numel) into buckets of at most `cap` elements, the first of at most `first`, in the
+/// order in which backward completes them. The loss head lies at the end of the arena and comes
+/// first, then the layers from last to first, then the embeddings. The ranges `alone`, ascending,
+/// are separate buckets.
+std::vector<Bucket> cut_buckets(std::int64_t numel, std::int64_t first, std::int64_t cap,
+                                const std::vector<Bucket>& alone = {});
 
 struct DistributedDataParallelOptions {
   double bucket_cap_mb = 25;   // MiB of gradients per all-reduce
@@ -27,30 +37,15 @@ struct DistributedDataParallelOptions {
 
 /// Per step it moves 2 (n - 1) / n x the parameters; of an embedding table larger than a bucket,
 /// only the rows that were used. Parameters, gradients and optimizer state are whole on every rank.
-/// Sums, not means, unless Options::average: losses divide by the rows of the global batch. While
-/// it lives it is attached to the module, which must outlive it. A parameter that the loss does not
-/// reach is an error that names it. Parameters of a loss of another data set are exempt (see
-/// ReachCheck). The sums of several backwards without zero_grad add up; with all but the last under
-/// no_sync less is moved, and no sum is set aside. After a backward that threw, it refuses to
-/// continue.
-class DistributedDataParallel {
+/// Sums, not means, unless Options::average: losses divide by the rows of the global batch. The
+/// module must outlive it. A parameter that the loss does not reach is an error that names it.
+/// Parameters of a loss of another data set are exempt (see ReachCheck). The sums of several
+/// backwards without zero_grad add up; with all but the last under no_sync less is moved, and no
+/// sum is set aside. After a backward that threw, it refuses to continue.
+class DistributedDataParallel : public StrategyHandle {
  public:
   using Options = DistributedDataParallelOptions;
   DistributedDataParallel(nn::Module& module, comm::Group group, Options options = {});
-  ~DistributedDataParallel();
-  DistributedDataParallel(const DistributedDataParallel&) = delete;
-  DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
-
-  /// Gradient accumulation: all backwards of a step but the last run under it.
-  [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
-  /// The number of no_sync() guards that are alive.
-  const std::shared_ptr<int>& paused() const;
-  /// The buckets in the order in which they are reduced.
-  std::span<const Bucket> buckets() const;
-
- private:
-  class Reducer;
-  std::shared_ptr<Reducer> reducer_;
 };
 
 }  // namespace ringlet::train

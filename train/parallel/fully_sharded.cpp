@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 
-#include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/unit_layout.h"
 #include "ringlet/train/parallel/unit_sharding.h"
 
@@ -29,19 +28,11 @@ std::vector<nn::Parameter> own_parameters(nn::Module& module) {
 class Gatherer final : public UnitSharding {
  public:
   Gatherer(nn::Module& module, comm::Group group, const FullyShardedOptions& options)
-      : UnitSharding("fsdp", module, std::move(group),
-                     {.gradients = true,
-                      .parameters = true,
-                      .average = options.average,
-                      .units = options.units,
-                      .reduce_dtype = options.reduce_dtype}),
+      : UnitSharding(Strategy::fsdp, module, std::move(group), options.average, options.units),
         options_(options),
         whole_(states_.size()) {
-    const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; };
-    RINGLET_CHECK(known(options.param_dtype),
+    RINGLET_CHECK(options.param_dtype == DType::f32 || options.param_dtype == DType::bf16,
                   "[fsdp] parameters are gathered as f32 or bf16, not as ", options.param_dtype);
-    RINGLET_CHECK(known(options.reduce_dtype),
-                  "[fsdp] gradients are summed as f32 or bf16, not as ", options.reduce_dtype);
     find_places();
     make_layouts();
     shard_parameters();
@@ -49,22 +40,23 @@ class Gatherer final : public UnitSharding {
 
   nn::ModuleHooks hooks(nn::Module& module) override {
     // The closures keep the strategy, and the arena it works on, as long as the module lives.
-    const auto self = std::static_pointer_cast<Gatherer>(shared_from_this());
-    const auto arena = module_.arena();
-    nn::ModuleHooks hooks;
-    hooks.pre_forward = [self, arena](nn::Module& entered) { self->pre_forward(entered); };
-    hooks.post_forward = [self, arena](nn::Module& left) { self->post_forward(left); };
-    hooks.forward_failed = [self, arena](nn::Module& left) { self->forward_failed(left); };
-    if (places_.at(&module).layer != kNone)
-      hooks.pre_backward = [self, arena](nn::Module& entered) { self->pre_backward(entered); };
+    const auto calls = [self = std::static_pointer_cast<Gatherer>(shared_from_this()),
+                        arena = module_.arena()](void (Gatherer::*hook)(nn::Module&)) {
+      return [self, arena, hook](nn::Module& at) { (*self.*hook)(at); };
+    };
+    nn::ModuleHooks hooks{calls(&Gatherer::pre_forward),
+                          calls(&Gatherer::post_forward),
+                          {},
+                          calls(&Gatherer::forward_failed)};
+    if (places_.at(&module).layer != kNone) hooks.pre_backward = calls(&Gatherer::pre_backward);
     return hooks;
   }
+  void detach() override {}
 
   void backward_begins(std::span<autograd::VariableState* const> reached) override {
     UnitSharding::backward_begins(reached);
     in_backward_ = true;
-    for (const std::size_t unit : outside_) launch(unit);
-    for (const std::size_t unit : outside_) use(unit);
+    use(outside_);
   }
 
   void backward_ends() override {
@@ -155,10 +147,14 @@ class Gatherer final : public UnitSharding {
       // One unit at a time is whole; parameters that were mapped from a file were not in memory.
       const auto [offset, count] = mine(state);
       state.shard.copy_(share_unit(*state.unit).slice(offset, offset + count));
-      for (std::size_t i = state.first_item; i < state.last_item; ++i)
-        items_[i].slot->parameter.set_tensor(placeholder(state.elsewhere, *items_[i].slot));
+      point_elsewhere(state);
     }
     arena_->drop_data();
+  }
+
+  void point_elsewhere(const State& state) {
+    for (const Item& item : state.items)
+      item.slot->parameter.set_tensor(placeholder(state.elsewhere, *item.slot));
   }
 
   // Rank 0's values of a unit, (end - begin), on all ranks.
@@ -178,8 +174,7 @@ class Gatherer final : public UnitSharding {
     entered_.push_back(&module);
     check_usable();
     const Place& place = places_.at(&module);
-    for (const std::size_t unit : place.outside) launch(unit);
-    for (const std::size_t unit : place.outside) use(unit);
+    use(place.outside);
     if (place.layer != kNone) enter_layer(place.layer, in_backward_ ? -1 : 1);
   }
 
@@ -230,7 +225,7 @@ class Gatherer final : public UnitSharding {
     const auto unit = static_cast<std::size_t>(&state - states_.data());
     if (!state.unit->layer) return;
     RINGLET_CHECK(whole_[unit].in_use, used_without_call(*state.unit));
-    if (std::ranges::all_of(items_of(state), &Item::reached)) release(unit);
+    if (std::ranges::all_of(state.items, &Item::reached)) release(unit);
   }
 
   void enter_layer(std::size_t unit, int direction) {
@@ -265,17 +260,20 @@ class Gatherer final : public UnitSharding {
     if (whole.in_use) return;
     launch(unit);
     std::exchange(whole.gathering, std::nullopt)->wait();
-    const State& state = states_[unit];
-    for (std::size_t i = state.first_item; i < state.last_item; ++i)
-      items_[i].slot->parameter.set_tensor(
-          layouts_[unit].parameter(whole.data, i - state.first_item));
+    std::size_t i = 0;
+    for (const Item& item : states_[unit].items)
+      item.slot->parameter.set_tensor(layouts_[unit].parameter(whole.data, i++));
     whole.in_use = true;
+  }
+
+  void use(const std::vector<std::size_t>& units) {
+    for (const std::size_t unit : units) launch(unit);
+    for (const std::size_t unit : units) use(unit);
   }
 
   void release(std::size_t unit) {
     Whole& whole = whole_[unit];
     if (whole.gathering) std::exchange(whole.gathering, std::nullopt)->wait();
-    if (options_.poison && whole.data.defined()) whole.data.fill_(0xFF);  // NaN in every dtype
     drop(unit);
   }
 
@@ -283,10 +281,7 @@ class Gatherer final : public UnitSharding {
   void drop(std::size_t unit) {
     Whole& whole = whole_[unit];
     if (whole.gathering) dropped_.push_back(*std::exchange(whole.gathering, std::nullopt));
-    const State& state = states_[unit];
-    if (std::exchange(whole.in_use, false))
-      for (std::size_t i = state.first_item; i < state.last_item; ++i)
-        items_[i].slot->parameter.set_tensor(placeholder(state.elsewhere, *items_[i].slot));
+    if (std::exchange(whole.in_use, false)) point_elsewhere(states_[unit]);
     whole.data = Tensor();
     whole.in_backward = false;
   }
@@ -325,10 +320,6 @@ class Gatherer final : public UnitSharding {
 }  // namespace
 
 FullySharded::FullySharded(nn::Module& module, comm::Group group, Options options)
-    : strategy_(std::make_shared<Gatherer>(
-          check_memory_limit(Strategy::fsdp, module, group.size(), 0, options.units), group,
-          options)) {
-  strategy_->attach();
-}
+    : StrategyHandle(std::make_shared<Gatherer>(module, std::move(group), options)) {}
 
 }  // namespace ringlet::train

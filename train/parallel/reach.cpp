@@ -39,7 +39,8 @@ std::vector<nn::NamedParameter> ReachCheck::required() const {
   return required;
 }
 
-void ReachCheck::check(const char* strategy, std::span<autograd::VariableState* const> reached) {
+void ReachCheck::check(std::string_view strategy,
+                       std::span<autograd::VariableState* const> reached) {
   auto known = required_.find(ran_);
   if (known == required_.end()) known = required_.emplace(ran_, required()).first;
   ran_.clear();

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "ringlet/nn/module.h"
@@ -22,7 +23,7 @@ class ReachCheck {
   void forward_begins() { before_ = ran_; }
   void forward_failed() { ran_ = before_; }
   /// Throws if required parameters are not among `reached`, and names them.
-  void check(const char* strategy, std::span<autograd::VariableState* const> reached);
+  void check(std::string_view strategy, std::span<autograd::VariableState* const> reached);
 
  private:
   using Losses = std::set<const nn::Module*>;

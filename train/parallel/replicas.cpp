@@ -9,6 +9,7 @@
 #include "ringlet/autograd/node.h"
 #include "ringlet/comm/device_clock.h"
 #include "ringlet/comm/launcher/cores.h"
+#include "ringlet/core/device/without_link.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/core/threads/processors.h"
@@ -36,15 +37,25 @@ void take_settings(nn::Module& module, nn::Module& copy) {
       [&](const std::string&, nn::Module& below) { below.take_settings(*originals[next++]); });
 }
 
+// Parameters go from the first device to the others, gradients back.
+void note_links(const std::vector<Device>& devices, const DataParallelOptions& options) {
+  if (!options.on_note) return;
+  for (const Device device : devices)
+    for (const auto& [from, to] : {std::pair(devices[0], device), std::pair(device, devices[0])})
+      if (from != to && !backend(device.type).has_link(from, to))
+        return options.on_note("[dp] " + without_link(from, to));
+}
+
 }  // namespace
 
-Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed, bool average)
+Replicas::Replicas(nn::Module& module, std::vector<Device> devices,
+                   const DataParallelOptions& options)
     : module_(module),
       devices_(std::move(devices)),
-      average_(average),
+      average_(options.average),
       arena_(nn::pack(module)),
       workers_(devices_.size()),
-      clock_(timed ? std::make_shared<comm::DeviceClock>() : nullptr) {
+      clock_(options.timed ? std::make_shared<comm::DeviceClock>() : nullptr) {
   RINGLET_CHECK(!devices_.empty() && arena_->data().defined(),
                 "[dp] needs at least one device and one parameter");
   RINGLET_CHECK(!arena_->sharding(), "[dp] the module has a strategy already");
@@ -57,8 +68,9 @@ Replicas::Replicas(nn::Module& module, std::vector<Device> devices, bool timed, 
   });
   modules_.push_back(&module);
   for (const nn::PlacedParameter& slot : arena_->parameters())
-    own_.push_back({slot.parameter, slot.parameter.state().get(), false, {}});
+    own_.push_back({{slot.parameter.state().get()}, slot.parameter});
   for (std::size_t d = 1; d < devices_.size(); ++d) add_replica(devices_[d]);
+  note_links(devices_, options);
 }
 
 void Replicas::add_replica(Device device) {
@@ -200,11 +212,9 @@ std::vector<Variable> Replicas::outside(const std::vector<std::vector<Variable>>
 void Replicas::backward(const std::vector<Variable>& values, const std::vector<Variable>& outside,
                         const Tensor& grad) {
   set_sums_aside();
-  std::vector<Tensor> earlier;  // of `outside`, before this backward; undefined: none
-  for (const Variable& leaf : outside) {
-    earlier.push_back(leaf.grad().defined() ? leaf.grad().clone() : Tensor());
-    leaf.state()->has_grad = false;
-  }
+  std::vector<GradientSum> sums;  // of `outside`
+  for (const Variable& leaf : outside)
+    sums.emplace_back(GradientSum{leaf.state().get(), leaf.state()->has_grad}).set_aside();
   try {
     on_devices([&](std::size_t d) {
       if (!values[d].requires_grad()) return;  // the other devices' do
@@ -213,20 +223,11 @@ void Replicas::backward(const std::vector<Variable>& values, const std::vector<V
                              autograd::BackwardOptions{.retain_graph = false, .fire_hooks = false});
     });
   } catch (...) {
-    forget_gradients();
-    for (std::size_t i = 0; i < outside.size(); ++i) {
-      outside[i].state()->has_grad = earlier[i].defined();
-      if (earlier[i].defined()) outside[i].state()->grad_buffer.copy_(earlier[i]);
-    }
+    for (nn::Module* module : modules_) module->zero_grad();  // theirs are incomplete
+    for (GradientSum& sum : sums) sum.put_back();
     throw;
   }
-  for (std::size_t i = 0; i < outside.size(); ++i) {
-    autograd::VariableState& state = *outside[i].state();
-    if (state.has_grad) take_average(state.grad_buffer);
-    if (!earlier[i].defined()) continue;
-    axpby(state.grad_buffer, 1, earlier[i], state.has_grad ? 1 : 0);
-    state.has_grad = true;
-  }
+  for (GradientSum& sum : sums) finish(sum);
   even_out();
   if (*paused_ == 0) reduce();
   for (const Own& own : own_) own.state->partial = own.state->has_grad && !own.reduced;
@@ -235,15 +236,12 @@ void Replicas::backward(const std::vector<Variable>& values, const std::vector<V
 // As on a rank, the first device's next gradient begins with zero, too.
 void Replicas::set_sums_aside() {
   for (std::size_t i = 0; i < own_.size(); ++i) {
-    Own& own = own_[i];
-    const bool reduced = std::exchange(own.reduced, false);
-    if (!own.state->has_grad) {  // zero_grad since
-      own.earlier = Tensor();
-      for (const Replica& replica : replicas_) replica.parameters[i].zero_grad();
-    } else if (reduced) {
-      own.earlier = own.state->grad_buffer.clone();
-      own.state->has_grad = false;
+    if (own_[i].state->has_grad) {
+      own_[i].set_aside();
+      continue;
     }
+    own_[i].forget();
+    for (const Replica& replica : replicas_) replica.parameters[i].zero_grad();
   }
 }
 
@@ -257,7 +255,7 @@ void Replicas::even_out() {
     bool elsewhere = false;
     for (std::size_t d = 1; d < devices_.size(); ++d) elsewhere |= state_on(d)->has_grad;
     if (!elsewhere && !own_[i].state->has_grad) {
-      take_back(own_[i]);
+      own_[i].put_back();
       continue;
     }
     own_[i].state->applied = false;
@@ -271,27 +269,16 @@ void Replicas::even_out() {
   });
 }
 
-// For a parameter that the backward did not reach.
-void Replicas::take_back(Own& own) {
-  if (own.state->has_grad || !own.earlier.defined()) return;
-  own.earlier = Tensor();
-  own.state->has_grad = own.reduced = true;
-}
-
 void Replicas::take_average(Tensor sum) const {
   if (average_) axpby(sum, 1.0 / static_cast<double>(devices_.size()), sum, 0);
 }
 
-void Replicas::finish(Own& own) const {
-  if (own.state->has_grad && !own.reduced) take_average(own.state->grad_buffer);
-  own.reduced = own.state->has_grad;
-  if (own.earlier.defined()) axpby(own.state->grad_buffer, 1, own.earlier, 1);
-  own.earlier = Tensor();
-}
-
-// A backward that threw leaves incomplete gradients.
-void Replicas::forget_gradients() {
-  for (nn::Module* module : modules_) module->zero_grad();
+// The sum of the latest backward is complete.
+void Replicas::finish(GradientSum& sum) const {
+  if (sum.reduced) return;
+  if (!sum.state->has_grad) return sum.put_back();
+  take_average(sum.state->grad_buffer);
+  sum.add_earlier();
 }
 
 // Neighbouring parameters that have a gradient on the replicas.

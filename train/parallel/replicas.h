@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ringlet/nn/arena.h"
+#include "ringlet/train/parallel/gradient_sum.h"
 #include "ringlet/train/parallel/workers.h"
 
 namespace ringlet::comm {
@@ -15,12 +16,22 @@ class DeviceClock;
 
 namespace ringlet::train {
 
+struct DataParallelOptions {
+  /// Counts the seconds of seconds_exchanging(), which takes points in the first device's time.
+  bool timed = false;
+  /// Divides the summed value and gradients by the devices: for a loss that is the mean of its
+  /// device's rows. This includes leaves outside the module. Off, losses divide by the rows of the
+  /// global batch.
+  bool average = false;
+  /// Gets a line where one of the devices and the first do not read each other's memory.
+  std::function<void(const std::string&)> on_note = {};
+};
+
 /// Copies of a module on the devices after the first, which is the module's own. Their parameters
 /// follow the module's; backward adds their gradients to its.
 class Replicas : public std::enable_shared_from_this<Replicas> {
  public:
-  /// `timed`: seconds_exchanging() counts. `average`: sums are divided by the devices.
-  Replicas(nn::Module& module, std::vector<Device> devices, bool timed, bool average);
+  Replicas(nn::Module& module, std::vector<Device> devices, const DataParallelOptions& options);
 
   const std::vector<Device>& devices() const { return devices_; }
   /// The module itself, then its copies.
@@ -55,18 +66,13 @@ class Replicas : public std::enable_shared_from_this<Replicas> {
   struct Range {
     std::int64_t begin, end;  // elements of the arena
   };
-  /// A parameter on the first device.
-  struct Own {
+  /// A parameter on the first device, and its gradient there.
+  struct Own : GradientSum {
     nn::Parameter parameter;
-    autograd::VariableState* state;
-    bool reduced = false;  // its gradient is the sum over all devices
-    Tensor earlier;        // such a sum of an earlier backward, which the next one is added to
   };
   void set_sums_aside();
-  static void take_back(Own& own);
   void take_average(Tensor sum) const;
-  void finish(Own& own) const;
-  void forget_gradients();
+  void finish(GradientSum& sum) const;
   void add_replica(Device device);
   void on_devices(const std::function<void(std::size_t)>& job);
   void send_parameters();

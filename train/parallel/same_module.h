@@ -3,6 +3,7 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringlet/comm/group.h"
@@ -24,7 +25,7 @@ inline std::string describe_module(const nn::Module& module) {
 }
 
 /// Collective. Error that names the first difference if the ranks' modules differ.
-inline void check_same_module(const char* strategy, const nn::Module& module,
+inline void check_same_module(std::string_view strategy, const nn::Module& module,
                               const comm::Group& group) {
   const auto next = [](std::istringstream& lines) {
     std::string line;

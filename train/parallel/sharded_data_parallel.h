@@ -1,8 +1,6 @@
 // ZeRO-1 and ZeRO-2: every rank holds all parameters and updates its share of them.
 #pragma once
 
-#include <memory>
-
 #include "ringlet/train/parallel/strategy.h"
 
 namespace ringlet::train {
@@ -20,21 +18,10 @@ struct ShardedDataParallelOptions {
 /// runs, and each rank's optimizer updates its pieces. The optimizer's step ends with an all-gather
 /// of the parameters. In total 2 (n - 1) / n x the parameters, less a table's rows without
 /// gradient.
-class ShardedDataParallel {
+class ShardedDataParallel : public StrategyHandle {
  public:
   using Options = ShardedDataParallelOptions;
   ShardedDataParallel(nn::Module& module, comm::Group group, Options options = {});
-  ~ShardedDataParallel();
-  ShardedDataParallel(const ShardedDataParallel&) = delete;
-  ShardedDataParallel& operator=(const ShardedDataParallel&) = delete;
-
-  /// As in DistributedDataParallel; gradients are whole during it, in every stage.
-  [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
-  /// The number of no_sync() guards that are alive.
-  const std::shared_ptr<int>& paused() const { return strategy_->paused(); }
-
- private:
-  std::shared_ptr<RankStrategy> strategy_;
 };
 
 }  // namespace ringlet::train

@@ -2,29 +2,30 @@
 
 #include <set>
 
+#include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/parallel/same_module.h"
 #include "ringlet/train/parallel/update_buffer.h"
 
 namespace ringlet::train {
 
-RankStrategy::RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
-                           bool keep_data, const nn::UnitPolicy& units)
-    : name_(name),
-      module_(module),
+RankStrategy::RankStrategy(Strategy strategy, nn::Module& module, comm::Group group, bool average,
+                           const nn::UnitPolicy& units)
+    : name_(kStrategies(strategy)),
+      module_(check_memory_limit(strategy, module, group.size(), 0, units)),
       group_(std::move(group)),
       average_(average),
-      arena_((keep_data ? nn::pack(module) : nn::plan(module, units)).get()),
+      arena_((strategy == Strategy::fsdp ? nn::plan(module, units) : nn::pack(module)).get()),
       reach_(module) {
   RINGLET_CHECK(!arena_->sharding(), "[", name_, "] the module has a strategy already");
   for (std::size_t u = 0; u < arena_->units().size(); ++u) {
     for (const nn::PlacedParameter& slot : arena_->units()[u].parameters) {
       index_[slot.parameter.state().get()] = items_.size();
-      items_.push_back({u, &slot, slot.parameter.state().get()});
+      items_.push_back({{slot.parameter.state().get()}, u, &slot});
     }
   }
   check_same_module(name_, module_, group_);
   RINGLET_CHECK(!items_.empty(), "[", name_, "] the module has no parameters");
-  broadcast(keep_data);
+  broadcast(strategy != Strategy::fsdp);
 }
 
 void RankStrategy::broadcast(bool data) {
@@ -110,8 +111,9 @@ bool RankStrategy::begin(std::span<autograd::VariableState* const> reached) {
   running_ = true;
   for (Item& item : items_) {
     item.reached = false;
-    // zero_grad was called since: nothing is accumulated.
-    if (!item.state->has_grad) item.pending = item.reduced = false;
+    if (item.state->has_grad) continue;
+    item.pending = false;
+    item.forget();
   }
   for (const autograd::VariableState* leaf : reached) item_of(*leaf).reached = true;
   return *paused_ == 0;

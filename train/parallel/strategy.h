@@ -7,29 +7,30 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
-#include "ringlet/core/ops/elementwise.h"
 #include "ringlet/nn/sharding.h"
+#include "ringlet/train/parallel/gradient_sum.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/row_exchange.h"
+#include "ringlet/train/parallel/strategy_name.h"
 
 namespace ringlet::train {
 
-/// Watches a packed module's parameters and modules. Created on all ranks together. It checks that
-/// names, shapes and dtypes are equal, and names the first difference; then it gives all ranks the
-/// values of rank 0. Every training forward outside no_sync starts with rank 0's buffers. The
-/// module must outlive it.
+/// Watches a packed module's parameters and modules. Created on all ranks together. A module that
+/// exceeds the memory limit is refused. Names, shapes and dtypes must be equal on all ranks, or the
+/// first difference is named; then all ranks get the values of rank 0. Every training forward
+/// outside no_sync starts with rank 0's buffers. The module must outlive it.
 class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<RankStrategy> {
  public:
   /// `average`: the summed gradients are divided by the number of ranks.
-  /// Without `keep_data` the arena has no memory for parameters: the strategy must take rank 0's
-  /// from where they are.
-  RankStrategy(const char* name, nn::Module& module, comm::Group group, bool average,
-               bool keep_data = true, const nn::UnitPolicy& units = {});
+  /// Under fsdp the arena has no memory for parameters: the strategy must take rank 0's from where
+  /// they are.
+  RankStrategy(Strategy strategy, nn::Module& module, comm::Group group, bool average,
+               const nn::UnitPolicy& units = {});
 
   /// Attaches itself to the module, which a constructor cannot do.
-  virtual void attach();
-  void detach();
+  void attach();
+  virtual void detach();
 
   const std::shared_ptr<int>& paused() const { return paused_; }
   const comm::Group& group() const { return group_; }
@@ -51,14 +52,12 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
       const nn::Parameter& parameter) const override;
 
  protected:
-  /// A parameter, and the state of its gradient on this rank.
-  struct Item {
+  /// A parameter, and its gradient on this rank.
+  struct Item : GradientSum {
     std::size_t unit;
     const nn::PlacedParameter* slot;
-    autograd::VariableState* state;
     bool reached = false;  // by the backward that is running
     bool pending = false;  // holds a gradient that was not reduced yet
-    bool reduced = false;  // it, or its shard, holds the sum over all ranks
   };
   Item& item_of(const autograd::VariableState& leaf) { return items_[index_.at(&leaf)]; }
   /// Throws after a backward that did not complete on this rank. The gradients that it left are
@@ -72,7 +71,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   }
   virtual nn::ModuleHooks hooks(nn::Module& module);
 
-  const char* name_;
+  std::string_view name_;
   nn::Module& module_;
   comm::Group group_;
   bool average_;
@@ -90,6 +89,28 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
   bool running_ = false;  // a backward is
   bool broken_ = false;
+};
+
+/// A strategy as its user holds it: attached to the module from construction to destruction.
+class StrategyHandle {
+ public:
+  ~StrategyHandle() { strategy_->detach(); }
+  StrategyHandle(const StrategyHandle&) = delete;
+  StrategyHandle& operator=(const StrategyHandle&) = delete;
+
+  /// Gradient accumulation: all backwards of a step but the last run under it. Gradients are whole
+  /// on each rank until the next backward without it, under every strategy.
+  [[nodiscard]] NoSync no_sync() const { return NoSync(paused()); }
+  /// The number of no_sync() guards that are alive.
+  const std::shared_ptr<int>& paused() const { return strategy_->paused(); }
+
+ protected:
+  explicit StrategyHandle(std::shared_ptr<RankStrategy> strategy) : strategy_(std::move(strategy)) {
+    strategy_->attach();
+  }
+
+ private:
+  std::shared_ptr<RankStrategy> strategy_;
 };
 
 }  // namespace ringlet::train

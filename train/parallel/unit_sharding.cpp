@@ -12,19 +12,19 @@ constexpr std::size_t kGradBuffers = 2;
 
 }  // namespace
 
-UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group group,
-                           Switches switches)
-    : RankStrategy(name, module, std::move(group), switches.average, !switches.parameters,
-                   switches.units),
-      switches_(std::move(switches)) {
-  std::size_t item = 0;
+UnitSharding::UnitSharding(Strategy strategy, nn::Module& module, comm::Group group, bool average,
+                           const nn::UnitPolicy& units)
+    : RankStrategy(strategy, module, std::move(group), average, units),
+      gradients_(strategy != Strategy::zero1),
+      parameters_(strategy == Strategy::fsdp) {
+  std::span<Item> items = items_;
   std::int64_t local = 0;
   for (const nn::Unit& unit : arena_->units()) {
     State& state = states_.emplace_back();
     state.unit = &unit;
     state.pieces = comm::even_pieces(unit.end - unit.begin, group_.size(), kNormBlock);
-    state.first_item = item;
-    state.last_item = item += unit.parameters.size();
+    state.items = items.first(unit.parameters.size());
+    items = items.subspan(unit.parameters.size());
     local += mine(state).count;
   }
   const DType dtype = items_.front().slot->parameter.dtype();
@@ -33,9 +33,9 @@ UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group gro
   for (State& state : states_)
     state.elsewhere = std::make_shared<Storage>(nbytes, device, used_without_call(*state.unit));
   summed_ = std::make_shared<Storage>(nbytes, device,
-                                      str("[", name, "] a gradient was looked at once it was ",
+                                      str("[", name_, "] a gradient was looked at once it was ",
                                           "summed: each rank has a piece, for its optimizer"));
-  if (switches_.gradients) {
+  if (gradients_) {
     arena_->drop_grad();
     shard_grads_ = zeros({local}, dtype, device);
   } else {
@@ -45,10 +45,10 @@ UnitSharding::UnitSharding(const char* name, nn::Module& module, comm::Group gro
   for (State& state : states_) {
     const std::int64_t begin = state.unit->begin + mine(state).offset;
     const std::int64_t count = mine(state).count;
-    state.shard = switches_.parameters ? empty({count}, dtype, device)
-                                       : arena_->data().slice(begin, begin + count);
-    state.shard_grad = switches_.gradients ? shard_grads_.slice(at, at + count)
-                                           : arena_->grad().slice(begin, begin + count);
+    state.shard =
+        parameters_ ? empty({count}, dtype, device) : arena_->data().slice(begin, begin + count);
+    state.shard_grad = gradients_ ? shard_grads_.slice(at, at + count)
+                                  : arena_->grad().slice(begin, begin + count);
     at += count;
   }
 }
@@ -69,8 +69,21 @@ Tensor UnitSharding::placeholder(const std::shared_ptr<Storage>& bytes,
                 slot.parameter.shape(), dtype);
 }
 
-comm::Work UnitSharding::gather(const State& state, Tensor whole, const Tensor& piece) const {
-  return group_.all_gather(std::move(whole), piece, state.pieces);
+// The parameter's elements of this rank's shard.
+UnitSharding::Bounds UnitSharding::mine_of(const State& state,
+                                           const nn::PlacedParameter& slot) const {
+  const std::int64_t begin = state.unit->begin + mine(state).offset;
+  const auto clamped = [&](std::int64_t at) {
+    return std::clamp(at, begin, begin + mine(state).count);
+  };
+  return {clamped(slot.offset), clamped(slot.offset + slot.numel())};
+}
+
+Tensor UnitSharding::in_shard(const Tensor& shard, const State& state,
+                              const nn::PlacedParameter& slot) const {
+  const std::int64_t start = state.unit->begin + mine(state).offset;
+  const auto [begin, end] = mine_of(state, slot);
+  return shard.slice(begin - start, end - start);
 }
 
 // ---- for optimizers and savers ------------------------------------------------------------
@@ -95,39 +108,37 @@ void UnitSharding::gather_norm_blocks(Tensor& blocks) {
 }
 
 void UnitSharding::after_step() {
-  if (switches_.parameters) return;
+  if (parameters_) return;
   std::vector<comm::Work> works;
   for (const State& state : states_) {
     const bool updated =
-        std::ranges::any_of(items_of(state), [](const Item& item) { return item.state->has_grad; });
+        std::ranges::any_of(state.items, [](const Item& item) { return item.state->has_grad; });
     if (!updated) continue;
-    works.push_back(
-        gather(state, arena_->data().slice(state.unit->begin, state.unit->end), state.shard));
+    const Tensor whole = arena_->data().slice(state.unit->begin, state.unit->end);
+    works.push_back(group_.all_gather(whole, state.shard, state.pieces));
   }
   for (const comm::Work& work : works) work.wait();
   arena_->data().storage()->bump_version();
 }
 
 Tensor UnitSharding::whole_unit(const nn::Unit& unit) {
-  if (!switches_.parameters) return arena_->data().slice(unit.begin, unit.end);
+  if (!parameters_) return arena_->data().slice(unit.begin, unit.end);
   const State& state = state_of(unit);
   Tensor whole = empty({state.numel()}, state.shard.dtype(), state.shard.device());
-  gather(state, whole, state.shard).wait();
+  group_.all_gather(whole, state.shard, state.pieces).wait();
   return whole;
 }
 
 void UnitSharding::assign(const nn::Parameter& parameter, const Tensor& value) {
-  if (!switches_.parameters) return RankStrategy::assign(parameter, value);
+  if (!parameters_) return RankStrategy::assign(parameter, value);
   check_shape("assign", parameter.name().c_str(), value, parameter.shape());
   const Item& item = item_of(*parameter.state());
   const State& state = states_[item.unit];
-  const std::int64_t start = state.unit->begin + mine(state).offset;
+  const auto [begin, end] = mine_of(state, *item.slot);
+  if (begin == end) return;
   const std::int64_t offset = item.slot->offset;
-  const std::int64_t begin = std::max(offset, start);
-  const std::int64_t end = std::min(offset + item.slot->numel(), start + mine(state).count);
-  if (begin >= end) return;
-  Tensor part = state.shard.slice(begin - start, end - start);
-  part.copy_(value.view({-1}).slice(begin - offset, end - offset));
+  in_shard(state.shard, state, *item.slot)
+      .copy_(value.view({-1}).slice(begin - offset, end - offset));
 }
 
 // ---- backward -----------------------------------------------------------------------------
@@ -137,16 +148,12 @@ void UnitSharding::backward_begins(std::span<autograd::VariableState* const> rea
   for (State& state : states_) {
     state.waiting = 0;
     state.launched = false;
-    state.holds_sum = false;
-    for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-      Item& item = items_[i];
-      state.holds_sum |= item.reduced;
+    for (Item& item : state.items) {
       if (!item.reached) continue;
       ++state.waiting;
       start_anew(item);
     }
-    if (!state.holds_sum) state.earlier = Tensor();
-    if (state.waiting > 0 && !switches_.gradients) set_sum_aside(state);
+    if (state.waiting > 0 && !gradients_) set_sums_aside(state);
   }
 }
 
@@ -155,22 +162,24 @@ void UnitSharding::start_anew(Item& item) {
   if (std::exchange(item.pending, true)) return;
   item.state->has_grad = item.state->dense = false;
   tables_.forget(*item.state);
-  if (switches_.gradients) item.state->grad_buffer = Tensor();
+  if (gradients_) item.state->grad_buffer = Tensor();
 }
 
-void UnitSharding::set_sum_aside(State& state) {
-  if (state.holds_sum && !state.earlier.defined()) state.earlier = state.shard_grad.clone();
+// Before the shard's gradients are written.
+void UnitSharding::set_sums_aside(State& state) {
+  for (Item& item : state.items)
+    if (item.reduced && !item.earlier.defined())
+      item.earlier = in_shard(state.shard_grad, state, *item.slot).clone();
 }
 
 void UnitSharding::needs_grad_buffer(autograd::VariableState& leaf) {
-  if (!switches_.gradients) return;
+  if (!gradients_) return;
   State& state = states_[item_of(leaf).unit];
   if (!state.grad.defined()) {
     make_room();
     state.grad = empty({state.numel()}, state.shard.dtype(), state.shard.device());
   }
-  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    Item& item = items_[i];
+  for (Item& item : state.items) {
     if (!item.reached || item.state->grad_buffer.defined()) continue;
     const std::int64_t begin = item.slot->offset - state.unit->begin;
     item.state->grad_buffer =
@@ -189,36 +198,19 @@ void UnitSharding::grad_ready(autograd::VariableState& leaf) {
   if (reducing_) reduce(state);
 }
 
-/// Calls visit(item, begin, end) with each parameter's elements of this rank's shard.
-template <class Visit>
-void UnitSharding::for_spans(const State& state, const Visit& visit) const {
-  const std::int64_t start = state.unit->begin + mine(state).offset;
-  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    const nn::PlacedParameter& slot = *items_[i].slot;
-    const std::int64_t begin = std::max(slot.offset, start);
-    const std::int64_t end = std::min(slot.offset + slot.numel(), start + mine(state).count);
-    if (begin < end) visit(items_[i], begin - start, end - start);
-  }
-}
-
 void UnitSharding::reduce(State& state) {
   state.launched = true;
-  set_sum_aside(state);
-  Tensor input =
-      switches_.gradients ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
+  set_sums_aside(state);
+  Tensor input = gradients_ ? state.grad : arena_->grad().slice(state.unit->begin, state.unit->end);
   // Garbage between gradients becomes zeros.
-  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    const nn::PlacedParameter& slot = *items_[i].slot;
-    const std::int64_t begin = slot.offset - state.unit->begin;
-    if (!items_[i].pending) input.slice(begin, begin + slot.numel()).zero_();
+  for (const Item& item : state.items) {
+    const std::int64_t begin = item.slot->offset - state.unit->begin;
+    if (!item.pending) input.slice(begin, begin + item.slot->numel()).zero_();
   }
-  const DType travels = input.dtype() == DType::f32 ? switches_.reduce_dtype : input.dtype();
-  if (travels != input.dtype()) {
-    state.rounded = empty({mine(state).count}, travels, input.device());
-    state.reducing.push_back(group_.reduce_scatter(state.rounded, input.to(travels), state.pieces));
-  } else if (exchange_rows(state)) {
-    reduce_scatter(state, input, 0, state.table_begin);
-    reduce_scatter(state, input, state.table_end, state.numel());
+  if (exchange_rows(state)) {
+    const std::int64_t table = state.table->offset - state.unit->begin;
+    reduce_scatter(state, input, 0, table);
+    reduce_scatter(state, input, table + state.table->numel(), state.numel());
   } else {
     reduce_scatter(state, input, 0, state.numel());
   }
@@ -227,14 +219,13 @@ void UnitSharding::reduce(State& state) {
 
 // True if the ranks' rows of the unit's table are in flight, as they are fewer than the table has.
 bool UnitSharding::exchange_rows(State& state) {
-  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    const nn::PlacedParameter& slot = *items_[i].slot;
+  for (const Item& item : state.items) {
+    const nn::PlacedParameter& slot = *item.slot;
     const bool table = slot.parameter.dim() == 2 && 2 * slot.numel() > state.numel();
-    if (!table || !items_[i].pending) continue;
-    state.rows = tables_.exchange(*items_[i].state, group_);
+    if (!table || !item.pending) continue;
+    state.rows = tables_.exchange(*item.state, group_);
     if (!state.rows) return false;
-    state.table_begin = slot.offset - state.unit->begin;
-    state.table_end = state.table_begin + slot.numel();
+    state.table = &slot;
     return true;
   }
   return false;
@@ -256,13 +247,9 @@ void UnitSharding::reduce_scatter(State& state, const Tensor& input, std::int64_
 }
 
 void UnitSharding::finish_rows(State& state) {
-  const std::int64_t start = mine(state).offset;
-  const std::int64_t begin = std::max(start, state.table_begin);
-  const std::int64_t end = std::max(begin, std::min(start + mine(state).count, state.table_end));
-  Tensor out = begin == end ? state.shard_grad.slice(0, 0)
-                            : state.shard_grad.slice(begin - start, end - start);
+  Tensor out = in_shard(state.shard_grad, state, *state.table);
   out.zero_();
-  state.rows->finish(out, begin - state.table_begin);
+  state.rows->finish(out, mine_of(state, *state.table).first - state.table->offset);
   state.rows.reset();
 }
 
@@ -270,23 +257,15 @@ void UnitSharding::finish(State& state) {
   for (const comm::Work& work : std::exchange(state.reducing, {})) work.wait();
   if (state.rows) finish_rows(state);
   std::erase(in_flight_, &state);
-  if (state.rounded.defined()) {
-    state.shard_grad.copy_(state.rounded);
-    state.rounded = Tensor();
-  }
   take_average(state.shard_grad);  // zero where nothing was summed
-  if (state.earlier.defined()) {
-    for_spans(state, [&](const Item& item, std::int64_t begin, std::int64_t end) {
-      Tensor sum = state.shard_grad.slice(begin, end);
-      if (item.reduced) axpby(sum, 1, state.earlier.slice(begin, end), 1);
-    });
-    state.earlier = Tensor();
-  }
-  for (std::size_t i = state.first_item; i < state.last_item; ++i) {
-    Item& item = items_[i];
+  for (Item& item : state.items) {
+    if (item.earlier.defined()) {
+      Tensor sum = in_shard(state.shard_grad, state, *item.slot);
+      axpby(sum, 1, std::exchange(item.earlier, Tensor()), 1);
+    }
     if (!std::exchange(item.pending, false)) continue;
     item.reduced = true;
-    if (switches_.gradients) item.state->grad_buffer = placeholder(summed_, *item.slot);
+    if (gradients_) item.state->grad_buffer = placeholder(summed_, *item.slot);
   }
   state.grad = Tensor();
 }
@@ -297,8 +276,7 @@ void UnitSharding::leave_out_unwritten() {
     if (!item.pending || item.state->has_grad) continue;
     item.pending = false;
     item.state->has_grad = item.reduced;
-    if (item.reduced && switches_.gradients)
-      item.state->grad_buffer = placeholder(summed_, *item.slot);
+    if (item.reduced && gradients_) item.state->grad_buffer = placeholder(summed_, *item.slot);
   }
 }
 
@@ -306,7 +284,7 @@ void UnitSharding::backward_ends() {
   leave_out_unwritten();
   if (std::exchange(reducing_, false)) {
     for (State& state : states_) {
-      const bool pending = std::ranges::any_of(items_of(state), &Item::pending);
+      const bool pending = std::ranges::any_of(state.items, &Item::pending);
       if (pending && !state.launched) reduce(state);
     }
     while (!in_flight_.empty()) finish(*in_flight_.front());

@@ -9,19 +9,13 @@ namespace ringlet::train {
 
 /// Rank r updates piece r of each unit. Edges are multiples of the norm block from the unit's
 /// start, so a small unit may leave some ranks without elements. All stages shard the optimizer
-/// state. `gradients` shards the gradients: a unit's are whole only from its first gradient until
-/// they are reduced. `parameters` shards the parameters, too (see FullySharded). If a table is most
-/// of its unit and few of its rows have a gradient, all ranks send only those rows.
+/// state. From zero2 on gradients are sharded: a unit's are whole only from its first gradient
+/// until they are reduced. Under fsdp parameters are, too (see FullySharded). If a table is most of
+/// its unit and few of its rows have a gradient, all ranks send only those rows.
 class UnitSharding : public RankStrategy {
  public:
-  struct Switches {
-    bool gradients = false;
-    bool parameters = false;
-    bool average = false;       // see RankStrategy
-    nn::UnitPolicy units = {};  // for sharded parameters
-    DType reduce_dtype = DType::f32;
-  };
-  UnitSharding(const char* name, nn::Module& module, comm::Group group, Switches switches);
+  UnitSharding(Strategy strategy, nn::Module& module, comm::Group group, bool average,
+               const nn::UnitPolicy& units = {});
 
   std::vector<nn::LocalSlice> local_slices() override;
   void gather_norm_blocks(Tensor& blocks) override;
@@ -38,22 +32,18 @@ class UnitSharding : public RankStrategy {
   struct State {
     const nn::Unit* unit;
     comm::Pieces pieces;  // of the unit, by rank
-    std::size_t first_item, last_item;
+    std::span<Item> items;
     Tensor shard;       // (my count) data that this rank updates
     Tensor shard_grad;  // (my count) their summed gradients
     // ---- of the backward that is running ----
     std::int64_t waiting = 0;  // parameters with an incomplete gradient
     bool launched = false;     // its gradients are in flight
     // ---- gradients before they are summed ----
-    Tensor grad;     // (unit) this rank's
-    Tensor rounded;  // (my count) their sum, if it is sent in another dtype
+    Tensor grad;  // (unit) this rank's
     std::vector<comm::Work> reducing;
-    std::optional<RowExchange> rows;              // of the table, separate from the rest
-    std::int64_t table_begin = 0, table_end = 0;  // elements of the unit
-    // ---- sums of earlier backwards, to be added to ----
-    bool holds_sum = false;
-    Tensor earlier;                      // (my count) set aside while shard_grad is written
-    std::shared_ptr<Storage> elsewhere;  // of parameters that are not whole
+    std::optional<RowExchange> rows;             // of the table, separate from the rest
+    const nn::PlacedParameter* table = nullptr;  // with rows
+    std::shared_ptr<Storage> elsewhere;          // of parameters that are not whole
     std::int64_t numel() const { return unit->end - unit->begin; }
   };
   const comm::Piece& mine(const State& state) const {
@@ -62,23 +52,19 @@ class UnitSharding : public RankStrategy {
   State& state_of(const nn::Unit& unit) {
     return states_[static_cast<std::size_t>(&unit - arena_->units().data())];
   }
-  std::span<Item> items_of(const State& state) {
-    return std::span(items_).subspan(state.first_item, state.last_item - state.first_item);
-  }
   /// Called when all the unit's gradients of this backward are complete.
   virtual void unit_complete(State&) {}
   static std::string used_without_call(const nn::Unit& unit);
   /// A parameter or its gradient without bytes: reading it is the Error of `bytes`.
   Tensor placeholder(const std::shared_ptr<Storage>& bytes, const nn::PlacedParameter& slot) const;
-  /// Gathers the unit's bytes from every rank's piece into `whole` (unit).
-  comm::Work gather(const State& state, Tensor whole, const Tensor& piece) const;
 
-  Switches switches_;
-  std::vector<State> states_;  // one per unit
+  bool gradients_, parameters_;  // whether they are sharded
+  std::vector<State> states_;    // one per unit
 
  private:
+  using Bounds = std::pair<std::int64_t, std::int64_t>;  // elements of the arena
   void start_anew(Item& item);
-  void set_sum_aside(State& state);
+  void set_sums_aside(State& state);
   void leave_out_unwritten();
   void make_room();
   void reduce(State& state);
@@ -86,8 +72,8 @@ class UnitSharding : public RankStrategy {
   void reduce_scatter(State& state, const Tensor& input, std::int64_t begin, std::int64_t end);
   void finish(State& state);
   void finish_rows(State& state);
-  template <class Visit>
-  void for_spans(const State& state, const Visit& visit) const;
+  Bounds mine_of(const State& state, const nn::PlacedParameter& slot) const;
+  Tensor in_shard(const Tensor& shard, const State& state, const nn::PlacedParameter& slot) const;
 
   Tensor shard_grads_;  // of all units, where gradients are sharded
   std::vector<State*> in_flight_;

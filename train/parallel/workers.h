@@ -1,10 +1,9 @@
 // One thread per device, for jobs on all devices.
 #pragma once
 
-#include <condition_variable>
+#include <barrier>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace ringlet::train {
 /// when all have ended. The exception of the lowest number is rethrown.
 class Workers {
  public:
-  explicit Workers(std::size_t n) : errors_(n) {
+  explicit Workers(std::size_t n) : errors_(n), all_(static_cast<std::ptrdiff_t>(n)) {
     for (std::size_t i = 1; i < n; ++i) threads_.push_back(start_thread([this, i] { work(i); }));
   }
   ~Workers() {
@@ -29,11 +28,10 @@ class Workers {
 
   void run(const std::function<void(std::size_t)>& job) {
     start(&job);
-    call(job, 0);
+    call(0);
     {
       const ObservedWait observed("devices");
-      std::unique_lock lock(mutex_);
-      done_.wait(lock, [&] { return busy_ == 0; });
+      all_.arrive_and_wait();
     }
     for (const std::exception_ptr& error : errors_)
       if (error) std::rethrow_exception(error);
@@ -41,45 +39,32 @@ class Workers {
 
  private:
   void start(const std::function<void(std::size_t)>* job) {
-    const std::lock_guard lock(mutex_);
     job_ = job;
-    busy_ = threads_.size();
-    ++round_;
-    started_.notify_all();
+    all_.arrive_and_wait();
   }
 
-  void call(const std::function<void(std::size_t)>& job, std::size_t i) {
+  void call(std::size_t i) {
     errors_[i] = nullptr;
     try {
-      job(i);
+      (*job_)(i);
     } catch (...) {
       errors_[i] = std::current_exception();
     }
   }
 
   void work(std::size_t i) {
-    for (std::uint64_t seen = 0;;) {
-      const std::function<void(std::size_t)>* job;
-      {
-        std::unique_lock lock(mutex_);
-        started_.wait(lock, [&] { return round_ != seen; });
-        seen = round_;
-        job = job_;
-      }
-      if (!job) return;
-      call(*job, i);
-      const std::lock_guard lock(mutex_);
-      if (--busy_ == 0) done_.notify_all();
+    while (true) {
+      all_.arrive_and_wait();
+      if (!job_) return;
+      call(i);
+      all_.arrive_and_wait();
     }
   }
 
   std::vector<std::exception_ptr> errors_;
   std::vector<std::thread> threads_;
-  std::mutex mutex_;
-  std::condition_variable started_, done_;
+  std::barrier<> all_;  // at the beginning and at the end of a job
   const std::function<void(std::size_t)>* job_ = nullptr;
-  std::size_t busy_ = 0;
-  std::uint64_t round_ = 0;
 };
 
 }  // namespace ringlet::train

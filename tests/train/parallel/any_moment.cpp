@@ -28,8 +28,7 @@ std::vector<std::string> texts_of(int rank) {
 /// backward. The results may change only with the updates.
 void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
                    const std::shared_ptr<int>& paused, const std::filesystem::path& folder) {
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  tiny::Training training(model, options);
   std::vector<float> before;
   for (int step = 0; step < tiny::kSteps; ++step) {
     std::vector<std::vector<float>> seen;
@@ -45,20 +44,19 @@ void train_looking(tiny::Model& model, const LoaderOptions& options, int rank,
     };
     {
       const NoSync no_sync(paused);
-      const Variable value = (*model.loss)(tiny::next(*model.loss, loader));
+      const Variable value = training.forward();
       look();
       value.backward();
       look();
     }
-    const Variable value = (*model.loss)(tiny::next(*model.loss, loader));
+    const Variable value = training.forward();
     look();
     value.backward();
     look();
     for (const std::vector<float>& one : seen) CHECK(one == seen[0]);
     CHECK(before != seen[0]);
     before = seen[0];
-    optimizer.step();
-    optimizer.zero_grad();
+    training.update();
   }
 }
 
@@ -74,11 +72,7 @@ std::string alone(const std::function<void(tiny::Model&)>& call, Seconds& took) 
       return;
     }
     const auto start = std::chrono::steady_clock::now();
-    try {
-      call(model);
-    } catch (const Error& error) {
-      said = error.what();
-    }
+    said = message([&] { call(model); });
     took = std::chrono::steady_clock::now() - start;
   };
   CHECK_THROWS_AS(tiny::run(2, options, rank_main), Error);  // rank 1 receives it, too
@@ -94,8 +88,8 @@ TEST_CASE("encode and save work at any moment, and leave no trace in what follow
     CAPTURE(strategy.name);
     const TemporaryFolder folder;
     const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
-      const tiny::Attached attached = strategy.attach(model, group);
-      train_looking(model, tiny::loader_options(group.rank(), 2), group.rank(), attached.paused,
+      const auto attached = strategy.attach(model, group);
+      train_looking(model, tiny::loader_options(group.rank(), 2), group.rank(), attached->paused(),
                     folder.path());
     });
     for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
@@ -106,9 +100,7 @@ TEST_CASE("under DP, too") {
   const TemporaryFolder folder;
   tiny::Model model;
   const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
-  LoaderOptions options = tiny::loader_options(0, 1);
-  options.batch_size = 2 * tiny::kRows;
-  train_looking(model, options, 0, parallel.paused(), folder.path());
+  train_looking(model, tiny::whole_batches(2), 0, parallel.paused(), folder.path());
   CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(2, {true, false}));
 }
 

@@ -177,10 +177,9 @@ namespace {
 void save_twice(const Way& way, const std::filesystem::path& folder, const comm::Group& group) {
   tiny::Model model;
   const AttachedStrategy strategy(way.strategy, *model.loss, group, {});
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                tiny::loader_options(group.rank(), group.size()));
-  (*model.loss)(tiny::next(*model.loss, loader)).backward();
+  tiny::Training training(model, group);
+  AdamW& optimizer = training.optimizer;
+  training.forward().backward();
   optimizer.step();
   const auto before = group.stats().bytes_sent;
   save_checkpoint(folder / "good", *model.loss, optimizer, {});
@@ -190,12 +189,8 @@ void save_twice(const Way& way, const std::filesystem::path& folder, const comm:
 
   std::optional<FullDisk> full;
   if (group.rank() == 2) full.emplace(1000);
-  std::string said = "nothing was refused";
-  try {
-    save_checkpoint(folder / "bad", *model.loss, optimizer, {});
-  } catch (const InputError& error) {
-    said = error.what();
-  }
+  const std::string said =
+      message<InputError>([&] { save_checkpoint(folder / "bad", *model.loss, optimizer, {}); });
   RINGLET_CHECK(said.find("rank 2: ") != said.npos &&
                     said.find("model.safetensors: cannot write: File too large") != said.npos,
                 said);
@@ -230,13 +225,8 @@ TEST_CASE("ranks that would go on from different checkpoints are refused") {
     again.resume_from = folder / (group.rank() == 0 ? "out/checkpoint-6" : "out/checkpoint-3");
     Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), again, group).train();
   };
-  std::string message;
-  try {
-    comm::launch(resume, 2);
-  } catch (const InputError& error) {
-    message = error.what();
-  }
-  CHECK(message.find("rank 0 would go on from checkpoint-6, rank 1 from checkpoint-3") !=
+  const std::string said = message<InputError>([&] { comm::launch(resume, 2); });
+  CHECK(said.find("rank 0 would go on from checkpoint-6, rank 1 from checkpoint-3") !=
         std::string::npos);
 }
 
@@ -327,15 +317,13 @@ TEST_CASE("under DP every device encodes, scores and evaluates losses, with the 
     body();
     return memory_stats(second).allocations > before;
   };
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-  const models::PackedBatch batch = tiny::next(*model.loss, loader);  // the loss divides it
+  tiny::Training training(model, tiny::loader_options(0, 1));
+  const models::PackedBatch batch = training.next();  // the loss divides it
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const tiny::Model* each : {&std::as_const(model), &alone})
       each->encoder.transformer()->set_compute_dtype(dtype);
     (*model.loss)(batch).backward();
-    optimizer.step();
-    optimizer.zero_grad();
+    training.update();
     copy_weights(*model.loss, *alone.loss);
     CHECK(computes([&] { check_same(evaluators(model, {}), evaluators(alone, {})); }));
     const std::vector<std::string> texts{"a b", "c", "d a b c", "b"};

@@ -24,9 +24,9 @@ const tiny::Bits& expected(int n) {
 /// The training of one rank under a strategy.
 tiny::TrainRank training(const tiny::Parallel& parallel, const tiny::Backwards& backwards) {
   return [=](tiny::Model& model, const comm::Group& group) {
-    const tiny::Attached attached = parallel.attach(model, group);
+    const auto attached = parallel.attach(model, group);
     tiny::train_rank(model, tiny::loader_options(group.rank(), group.size()), backwards,
-                     attached.paused);
+                     attached->paused());
   };
 }
 
@@ -74,16 +74,12 @@ TEST_CASE("parameters that are frozen after wrapping and thawed later follow req
       CAPTURE(i);
       CAPTURE(parallel.name);
       const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
-        const tiny::Attached attached = parallel.attach(model, group);
-        AdamW optimizer(*model.loss, tiny::adamw());
-        Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                      tiny::loader_options(group.rank(), group.size()));
+        const auto attached = parallel.attach(model, group);
+        tiny::Training training(model, group);
         for (const bool freezes : {false, true, true, false, true, false}) {
           for (const nn::NamedParameter& named : model.loss->named_parameters())
             if (frozen[i](named.name)) named.parameter.set_requires_grad(!freezes);
-          (*model.loss)(tiny::next(*model.loss, loader)).backward();
-          optimizer.step();
-          optimizer.zero_grad();
+          training.step();
         }
       });
       if (first.empty()) first = ranks;
@@ -112,9 +108,7 @@ TEST_CASE("averaged gradients have the same bits under every strategy") {
   CHECK_THROWS_AS(SentenceDataParallel(*model.loss, tiny::devices(3), {.average = true}), Error);
   declare_local_means(model);
   const SentenceDataParallel parallel(*model.loss, tiny::devices(3), {.average = true});
-  LoaderOptions options = tiny::loader_options(0, 1);
-  options.batch_size = tiny::kRows * 3;
-  tiny::train_rank(model, options, backwards, parallel.paused());
+  tiny::train_rank(model, tiny::whole_batches(3), backwards, parallel.paused());
   const tiny::Bits bits = tiny::bits(*model.loss);
   CHECK(bits != tiny::virtual_ranks(3, backwards));
   for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
@@ -126,12 +120,11 @@ TEST_CASE("computed in bf16, parameters that are gathered rounded change no bit"
   constexpr DType kHalf = DType::bf16;
   const std::vector<tiny::Parallel> all{
       parallel<DistributedDataParallel>("DDP", {}),
-      parallel<FullySharded>("FSDP, gathered as f32", {.poison = true}),
-      parallel<FullySharded>("FSDP", {.param_dtype = kHalf, .poison = true}),
-      parallel<FullySharded>(
-          "FSDP, parameters kept for backward",
-          {.reshard_after_forward = false, .param_dtype = kHalf, .poison = true}),
-      parallel<FullySharded>("FSDP, layers recomputed", {.param_dtype = kHalf, .poison = true},
+      parallel<FullySharded>("FSDP, gathered as f32", {}),
+      parallel<FullySharded>("FSDP", {.param_dtype = kHalf}),
+      parallel<FullySharded>("FSDP, parameters kept for backward",
+                             {.reshard_after_forward = false, .param_dtype = kHalf}),
+      parallel<FullySharded>("FSDP, layers recomputed", {.param_dtype = kHalf},
                              /*recompute=*/true),
   };
   for (const int n : {1, 2, 3}) {
@@ -183,14 +176,9 @@ TEST_CASE("a unit that computes in f32 has the bits of DDP, whatever layers are 
     CHECK(all[0] == all[1]);
     return all[0];
   };
-  const tiny::Bits bits = train([](nn::Module& module, const comm::Group& group) {
-    return std::make_shared<DistributedDataParallel>(module, group);
-  });
+  const tiny::Bits bits = train(tiny::attach<DistributedDataParallel>());
   for (const DType dtype : {DType::f32, DType::bf16})
-    CHECK(train([&](nn::Module& module, const comm::Group& group) {
-            return std::make_shared<FullySharded>(module, group,
-                                                  FullyShardedOptions{.param_dtype = dtype});
-          }) == bits);
+    CHECK(train(tiny::attach<FullySharded>({.param_dtype = dtype})) == bits);
 }
 
 TEST_CASE("a world of one trains as without a strategy") {
@@ -212,9 +200,7 @@ TEST_CASE("a thread and a replica per device end with the same bits, too") {
       CAPTURE(backwards.size());
       tiny::Model model;
       SentenceDataParallel parallel(*model.loss, tiny::devices(n));
-      LoaderOptions options = tiny::loader_options(0, 1);
-      options.batch_size = tiny::kRows * static_cast<std::size_t>(n);  // it divides them itself
-      tiny::train_rank(model, options, backwards, parallel.paused());
+      tiny::train_rank(model, tiny::whole_batches(n), backwards, parallel.paused());
       CHECK(tiny::bits(*model.loss) == tiny::virtual_ranks(n, backwards));
     }
   }
@@ -227,9 +213,7 @@ TEST_CASE("replicas that share one GPU end with the same bits") {
     tiny::Model model;
     const std::vector<Device> one(static_cast<std::size_t>(n), default_device());
     SentenceDataParallel parallel(*model.loss, one);
-    LoaderOptions options = tiny::loader_options(0, 1);
-    options.batch_size = tiny::kRows * static_cast<std::size_t>(n);
-    tiny::train_rank(model, options, {false}, parallel.paused());
+    tiny::train_rank(model, tiny::whole_batches(n), {false}, parallel.paused());
     CHECK(tiny::bits(*model.loss) == expected(n));
   }
 }

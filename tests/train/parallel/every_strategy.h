@@ -8,11 +8,20 @@
 
 namespace tiny {
 
-/// A strategy attached to a model.
-struct Attached {
-  std::shared_ptr<void> strategy;
-  std::shared_ptr<int> paused;
-};
+using Attached = std::shared_ptr<train::StrategyHandle>;
+
+template <class Strategy>
+auto attach(typename Strategy::Options options = {}) {
+  return [=](nn::Module& module, const comm::Group& group) -> Attached {
+    return std::make_shared<Strategy>(module, group, options);
+  };
+}
+/// DDP, ZeRO-1, ZeRO-2 and FSDP.
+inline std::vector<std::function<Attached(nn::Module&, const comm::Group&)>> each_strategy() {
+  using namespace ringlet::train;
+  return {attach<DistributedDataParallel>(), attach<ShardedDataParallel>({1}),
+          attach<ShardedDataParallel>({2}), attach<FullySharded>()};
+}
 
 struct Parallel {
   const char* name;
@@ -21,10 +30,9 @@ struct Parallel {
 
 template <class Strategy>
 Parallel parallel(const char* name, typename Strategy::Options options, bool recompute = false) {
-  return {name, [=](Model& model, const comm::Group& group) -> Attached {
+  return {name, [=](Model& model, const comm::Group& group) {
             model.encoder.transformer()->set_checkpointing(recompute);
-            auto strategy = std::make_shared<Strategy>(*model.loss, group, options);
-            return {strategy, strategy->paused()};
+            return tiny::attach<Strategy>(options)(*model.loss, group);
           }};
 }
 
@@ -42,13 +50,13 @@ inline std::vector<Parallel> every_strategy() {
       parallel<Ddp>("DDP, one bucket", {.bucket_cap_mb = 1024, .first_bucket_mb = 1024}),
       parallel<ShardedDataParallel>("ZeRO-1", {.stage = 1}),
       parallel<ShardedDataParallel>("ZeRO-2", {.stage = 2}),
-      parallel<FullySharded>("FSDP", {.poison = true}),
+      parallel<FullySharded>("FSDP", {}),
       parallel<FullySharded>("FSDP, parameters kept for backward",
-                             {.reshard_after_forward = false, .poison = true}),
-      parallel<FullySharded>("FSDP, nothing fetched ahead", {.prefetch = false, .poison = true}),
+                             {.reshard_after_forward = false}),
+      parallel<FullySharded>("FSDP, nothing fetched ahead", {.prefetch = false}),
       parallel<Ddp>("DDP, layers recomputed", {.bucket_cap_mb = 1, .first_bucket_mb = kKiB},
                     kRecompute),
-      parallel<FullySharded>("FSDP, layers recomputed", {.poison = true}, kRecompute),
+      parallel<FullySharded>("FSDP, layers recomputed", {}, kRecompute),
   };
 }
 

@@ -29,10 +29,9 @@ models::PackedBatch broken(models::PackedBatch batch) {
 
 /// tiny::train_rank, but each step runs its batch twice, broken at first.
 void train_through_failures(tiny::Model& model, const LoaderOptions& options) {
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  tiny::Training training(model, options);
   for (int step = 0; step < tiny::kSteps; ++step) {
-    const models::PackedBatch batch = tiny::next(*model.loss, loader);
+    const models::PackedBatch batch = training.next();
     // Also the loss of another data set: it must not count as executed.
     for (std::size_t dataset = 0; dataset < 3; ++dataset) {
       models::PackedBatch bad = broken(batch);
@@ -40,8 +39,7 @@ void train_through_failures(tiny::Model& model, const LoaderOptions& options) {
       CHECK_THROWS_AS((*model.loss)(bad), Error);
     }
     (*model.loss)(batch).backward();
-    optimizer.step();
-    optimizer.zero_grad();
+    training.update();
   }
 }
 
@@ -80,10 +78,9 @@ void train_through_hooks(tiny::Model& model, const LoaderOptions& options) {
     if (below.is_unit() || dynamic_cast<models::Loss*>(&below))
       if (!wires.contains(&below)) wires[&below] = std::make_unique<Tripwire>(below);
   });
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  tiny::Training training(model, options);
   for (int step = 0; step < tiny::kSteps; ++step) {
-    const models::PackedBatch batch = tiny::next(*model.loss, loader);
+    const models::PackedBatch batch = training.next();
     // The first two data sets are equal: a loss that completed in a failed step must not count.
     models::PackedBatch other = batch;
     if (batch.dataset < 2) other.dataset = 1 - batch.dataset;
@@ -96,8 +93,7 @@ void train_through_hooks(tiny::Model& model, const LoaderOptions& options) {
     }
     wire.armed = Tripwire::nowhere;
     (*model.loss)(batch).backward();
-    optimizer.step();
-    optimizer.zero_grad();
+    training.update();
   }
 }
 
@@ -133,17 +129,10 @@ struct Thrower {
   autograd::HookHandle hook;
 };
 
-template <class Body>
-void check_refused(const Body& body) {
-  std::string said;
-  try {
-    body();
-  } catch (const Error& error) {
-    said = error.what();
-  }
-  CHECK(
-      said.ends_with("] a backward threw before its end: there is no gradient to go on from, "
-                     "and ranks may have gone apart; start again from a checkpoint"));
+void check_refused(const std::function<void()>& body) {
+  CHECK(message(body).ends_with(
+      "] a backward threw before its end: there is no gradient to go on from, "
+      "and ranks may have gone apart; start again from a checkpoint"));
 }
 
 }  // namespace
@@ -155,16 +144,14 @@ TEST_CASE("forwards that threw on all ranks leave no trace in what follows" *
   for (const tiny::Parallel& strategy : tiny::every_strategy()) {
     CAPTURE(strategy.name);
     const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
-      const tiny::Attached attached = strategy.attach(model, group);
+      const auto attached = strategy.attach(model, group);
       train_through_failures(model, tiny::loader_options(group.rank(), 2));
     });
     for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
   }
   tiny::Model model;
   const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
-  LoaderOptions options = tiny::loader_options(0, 1);
-  options.batch_size = 2 * tiny::kRows;
-  train_through_failures(model, options);
+  train_through_failures(model, tiny::whole_batches(2));
   CHECK(tiny::bits(*model.loss) == expected);
 }
 
@@ -172,12 +159,12 @@ TEST_CASE("hooks that threw leave no trace either") {
   const tiny::Bits expected = tiny::virtual_ranks(2);
   for (const tiny::Parallel& strategy :
        {tiny::parallel<DistributedDataParallel>("DDP", {}),
-        tiny::parallel<FullySharded>("FSDP", {.poison = true}),
+        tiny::parallel<FullySharded>("FSDP", {}),
         tiny::parallel<FullySharded>("FSDP, parameters kept, layers recomputed",
-                                     {.reshard_after_forward = false, .poison = true}, true)}) {
+                                     {.reshard_after_forward = false}, true)}) {
     CAPTURE(strategy.name);
     const auto ranks = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
-      const tiny::Attached attached = strategy.attach(model, group);
+      const auto attached = strategy.attach(model, group);
       train_through_hooks(model, tiny::loader_options(group.rank(), 2));
     });
     for (const tiny::Bits& bits : ranks) CHECK(bits == expected);
@@ -221,10 +208,8 @@ TEST_CASE("no write overtakes a gather without a wait") {
 
 TEST_CASE("a forward that threw keeps no unit whole under FSDP" * doctest::test_suite("host")) {
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
-    const FullySharded parallel(*model.loss, group, {.poison = true});
-    Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                  tiny::loader_options(group.rank(), 2));
-    const models::PackedBatch batch = broken(tiny::next(*model.loss, loader));
+    const FullySharded parallel(*model.loss, group, {});
+    const models::PackedBatch batch = broken(tiny::Training(model, group).next());
     const auto before = group.stats().collectives;
     CHECK_THROWS_AS((*model.loss)(batch), Error);
     CHECK(group.stats().collectives > before);
@@ -238,16 +223,14 @@ TEST_CASE("after a backward that threw the strategy refuses to go on, and says w
   for (const tiny::Parallel& strategy : tiny::every_strategy()) {
     CAPTURE(strategy.name);
     tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
-      const tiny::Attached attached = strategy.attach(model, group);
-      AdamW optimizer(*model.loss, tiny::adamw());
-      Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                    tiny::loader_options(group.rank(), 2));
-      const models::PackedBatch batch = tiny::next(*model.loss, loader);
+      const auto attached = strategy.attach(model, group);
+      tiny::Training training(model, group);
+      const models::PackedBatch batch = training.next();
       const Thrower thrower(model, 1);
       const Variable value = (*model.loss)(batch);
       CHECK_THROWS_WITH_AS(value.backward(), "the hook throws", Error);
-      check_refused([&] { optimizer.step(); });
-      optimizer.zero_grad();
+      check_refused([&] { training.optimizer.step(); });
+      training.optimizer.zero_grad();
       check_refused([&] { (*model.loss)(batch).backward(); });
       group.barrier();  // the group itself is intact: all ranks threw at the same point
     });
@@ -258,9 +241,8 @@ TEST_CASE("a backward that threw leaves no gradients on any device of a DataPara
   const auto train = [](bool throws) {
     tiny::Model model;
     const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
-    AdamW optimizer(*model.loss, tiny::adamw());
-    Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-    const models::PackedBatch batch = tiny::next(*model.loss, loader);
+    tiny::Training training(model, tiny::loader_options(0, 1));
+    const models::PackedBatch batch = training.next();
     if (throws) {
       const Variable value = (*model.loss)(batch);
       model.loss->arena()->data().storage()->bump_version();  // backward detects the write
@@ -269,7 +251,7 @@ TEST_CASE("a backward that threw leaves no gradients on any device of a DataPara
         CHECK_FALSE(parameter.grad().defined());
     }
     (*model.loss)(batch).backward();
-    optimizer.step();
+    training.optimizer.step();
     return tiny::bits(*model.loss);
   };
   CHECK(train(true) == train(false));

@@ -35,14 +35,11 @@ void check_encodings(const tiny::Model& model, const tiny::Model& alone) {
 /// Encodes after each of three steps, and after doubling every parameter.
 void train_encoding(tiny::Model& model, const LoaderOptions& options) {
   const tiny::Model alone;
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
+  tiny::Training training(model, options);
   check_encodings(model, alone);
   for (int step = 0; step < 3; ++step) {
     const std::vector<float> before = encode(model);
-    (*model.loss)(tiny::next(*model.loss, loader)).backward();
-    optimizer.step();
-    optimizer.zero_grad();
+    training.step();
     CHECK(encode(model) != before);
     check_encodings(model, alone);
   }
@@ -74,13 +71,8 @@ std::size_t kept_in_bf16(
     tiny::Model& model, const LoaderOptions& options, Device device,
     const std::function<void()>& barrier = [] {}) {
   model.encoder.transformer()->set_compute_dtype(DType::bf16);
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(), options);
-  for (int step = 0; step < 2; ++step) {
-    (*model.loss)(tiny::next(*model.loss, loader)).backward();
-    optimizer.step();
-    optimizer.zero_grad();
-  }
+  tiny::Training training(model, options);
+  for (int step = 0; step < 2; ++step) training.step();
   barrier();
   const std::size_t kept = memory_stats(device).sidecars;
   barrier();
@@ -110,7 +102,7 @@ TEST_CASE("encoded again and again between steps, a model has the bits of one en
     comm::launch(
         [&](const comm::Group& group) {
           tiny::Model model;
-          const tiny::Attached attached = way.attach(model, group);
+          const auto attached = way.attach(model, group);
           train_encoding(model, tiny::loader_options(group.rank(), group.size()));
           group.barrier();
           // FSDP's units are released after each forward, with their cached forms.
@@ -136,7 +128,7 @@ TEST_CASE("an optimizer keeps parameters rounded where it has them all, and neve
     comm::launch(
         [&](const comm::Group& group) {
           tiny::Model model;
-          const tiny::Attached attached = way.attach(model, group);
+          const auto attached = way.attach(model, group);
           const auto options = tiny::loader_options(group.rank(), group.size());
           CHECK(kept_in_bf16(model, options, graphs.device, [&] { group.barrier(); }) == 0);
         },

@@ -211,10 +211,8 @@ void compare(const Moment& found, const std::vector<OwnPart>& parts, const Momen
 Used follow(const std::vector<Moment>& moments, const tiny::Parallel& parallel,
             const comm::Group& group) {
   tiny::Model model;
-  const tiny::Attached attached = parallel.attach(model, group);
-  AdamW optimizer(*model.loss, tiny::adamw());
-  Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                tiny::loader_options(group.rank(), group.size()));
+  const auto attached = parallel.attach(model, group);
+  tiny::Training training(model, group);
   const auto sharding = nn::sharding_of(*model.loss);
   const std::vector<OwnPart> parts = parts_of(*model.loss);
   Used used;
@@ -223,13 +221,11 @@ Used follow(const std::vector<Moment>& moments, const tiny::Parallel& parallel,
     std::size_t p = 0;
     for (const nn::Parameter& parameter : parameters_of(*model.loss))
       sharding->assign(parameter, tensor(before.parameters[p++], parameter.shape()));
-    if (step > 0) optimizer.load_state(before.state);
-    (*model.loss)(tiny::next(*model.loss, loader)).backward();
-    optimizer.step();
-    optimizer.zero_grad();
+    if (step > 0) training.optimizer.load_state(before.state);
+    training.step();
     Moment found;
     found.parameters = values_of(*model.loss);
-    note_state(optimizer, found);
+    note_state(training.optimizer, found);
     // Only one rank compares the parts that all ranks hold.
     if (group.rank() == 0 || !sharding->replicated())
       compare(found, parts, before, moments[step + 1], group.size(), used);
@@ -280,7 +276,7 @@ TEST_CASE("under ring ten steps end with the same bits, run to run and rank to r
       CAPTURE(n);
       CAPTURE(parallel.name);
       const auto train = [&](tiny::Model& model, const comm::Group& group) {
-        const tiny::Attached attached = parallel.attach(model, group);
+        const auto attached = parallel.attach(model, group);
         tiny::train_rank(model, tiny::loader_options(group.rank(), n));
       };
       const comm::GroupOptions ring{.algorithm = comm::Algorithm::ring};

@@ -6,22 +6,20 @@
 #include <optional>
 #include <set>
 
+#include "every_strategy.h"
 #include "ringlet/autograd/functions/elementwise.h"
 #include "ringlet/autograd/functions/matmul.h"
 #include "ringlet/autograd/functions/reduce.h"
 #include "ringlet/nn/embedding.h"
 #include "ringlet/train/attached_strategy.h"
-#include "ringlet/train/parallel/buckets.h"
-#include "ringlet/train/parallel/distributed_data_parallel.h"
-#include "ringlet/train/parallel/fully_sharded.h"
-#include "ringlet/train/parallel/sharded_data_parallel.h"
 #include "ringlet/train/sentence_data_parallel.h"
-#include "tiny.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
 
 namespace {
+
+using tiny::attach;
 
 /// y = x w, one unit of `size` weights, and a second parameter that forward may omit.
 struct Line : nn::Layer<Line> {
@@ -89,15 +87,7 @@ struct CountingLoss : models::Loss {
   nn::Buffer calls = register_buffer("calls", zeros({1}));
 };
 
-template <class Body>
-std::string message(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
+constexpr Strategy kOfRanks[] = {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp};
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -120,10 +110,9 @@ TEST_CASE("a backward makes one all-reduce per bucket") {
     Stack stack(4, 4096);  // 8 x 16 KiB of gradients
     DistributedDataParallel ddp(stack, group,
                                 {.bucket_cap_mb = 1.0 / 16, .first_bucket_mb = 1.0 / 32});
-    REQUIRE(ddp.buckets().size() == 3);  // 32, 64 and 32 KiB
     const auto before = group.stats().collectives;
     stack(Variable(ones({4096}))).backward();
-    CHECK(group.stats().collectives - before == 3);
+    CHECK(group.stats().collectives - before == 3);  // of 32, 64 and 32 KiB
     {
       const NoSync no_sync = ddp.no_sync();
       stack(Variable(ones({4096}))).backward();
@@ -136,7 +125,7 @@ TEST_CASE("FSDP gathers each unit twice and reduces it once; kept for backward, 
   launch(2, [](const comm::Group& group) {
     for (const bool reshard : {true, false}) {
       Stack stack(4, 4096);
-      FullySharded fsdp(stack, group, {.reshard_after_forward = reshard, .poison = true});
+      FullySharded fsdp(stack, group, {.reshard_after_forward = reshard});
       const auto before = group.stats().collectives;
       stack(Variable(ones({4096}))).backward();
       CHECK(group.stats().collectives - before == (reshard ? 12 : 8));
@@ -168,9 +157,9 @@ TEST_CASE("a step moves 2, 2, 2 and 3 times the parameters, less each rank's own
   constexpr std::int64_t kSize = 1 << 16;
   for (const int n : {2, 4}) {
     launch(n, [&](const comm::Group& group) {
-      const auto moved = [&](auto attach) {
+      const auto moved = [&](auto attached) {
         Stack stack(kLines, kSize);
-        const auto strategy = attach(stack);
+        const auto strategy = attached(stack, group);
         AdamW optimizer(stack);
         const auto before = group.stats().bytes_sent;
         stack(Variable(ones({kSize}))).backward();
@@ -178,20 +167,12 @@ TEST_CASE("a step moves 2, 2, 2 and 3 times the parameters, less each rank's own
         const double whole = 2.0 * kLines * kSize * sizeof(float) * (n - 1) / n;
         return static_cast<double>(group.stats().bytes_sent - before) / whole;
       };
-      const auto with = [&](auto tag, auto options) {
-        return [&group, options](nn::Module& module) {
-          return std::make_unique<typename decltype(tag)::type>(module, group, options);
-        };
-      };
       const auto near = [](double times) { return doctest::Approx(times).epsilon(0.01); };
-      using Ddp = std::type_identity<DistributedDataParallel>;
-      using Zero = std::type_identity<ShardedDataParallel>;
-      using Fsdp = std::type_identity<FullySharded>;
-      CHECK(moved(with(Ddp(), DistributedDataParallelOptions{})) == near(2));
-      CHECK(moved(with(Zero(), ShardedDataParallelOptions{1})) == near(2));
-      CHECK(moved(with(Zero(), ShardedDataParallelOptions{2})) == near(2));
-      CHECK(moved(with(Fsdp(), FullyShardedOptions{})) == near(3));
-      CHECK(moved(with(Fsdp(), FullyShardedOptions{.reshard_after_forward = false})) == near(2));
+      CHECK(moved(attach<DistributedDataParallel>()) == near(2));
+      CHECK(moved(attach<ShardedDataParallel>({1})) == near(2));
+      CHECK(moved(attach<ShardedDataParallel>({2})) == near(2));
+      CHECK(moved(attach<FullySharded>()) == near(3));
+      CHECK(moved(attach<FullySharded>({.reshard_after_forward = false})) == near(2));
     });
   }
 }
@@ -225,7 +206,7 @@ TEST_CASE("gathered as bf16, the matrices of layers that compute in it are half 
     launch(n, [&](const comm::Group& group) {
       for (const DType dtype : {DType::f32, DType::bf16}) {
         Tower tower(dtype);
-        FullySharded fsdp(tower, group, {.param_dtype = DType::bf16, .poison = true});
+        FullySharded fsdp(tower, group, {.param_dtype = DType::bf16});
         const autograd::NoGrad no_grad;
         const auto before = group.stats().bytes_sent;
         const Variable y = tower(Variable(ones({2, 63}).to(dtype)));
@@ -244,16 +225,7 @@ TEST_CASE("gathered as bf16, the matrices of layers that compute in it are half 
 }
 
 TEST_CASE("a buffer is rank 0's at the start of every forward that backward may follow") {
-  using Attach = std::function<std::shared_ptr<void>(nn::Module&, const comm::Group&)>;
-  const auto attach = [](auto tag, auto options) -> Attach {
-    return [options](nn::Module& module, const comm::Group& group) {
-      return std::make_shared<typename decltype(tag)::type>(module, group, options);
-    };
-  };
-  const std::vector<Attach> all{
-      attach(std::type_identity<DistributedDataParallel>(), DistributedDataParallelOptions{}),
-      attach(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{1}),
-      attach(std::type_identity<FullySharded>(), FullyShardedOptions{.poison = true})};
+  const auto all = tiny::each_strategy();
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(i);
     launch(3, [&](const comm::Group& group) {
@@ -264,7 +236,7 @@ TEST_CASE("a buffer is rank 0's at the start of every forward that backward may 
         CHECK(module.seen == step);
         // A forward on one rank alone needs no peers; FSDP's forwards are collective.
         const autograd::NoGrad no_grad;
-        if (i < 2 && group.rank() == 1) module(Variable(ones({8})));
+        if (i < 3 && group.rank() == 1) module(Variable(ones({8})));
       }
     });
   }
@@ -298,10 +270,7 @@ TEST_CASE("replicas compute in what the module computes in by now") {
     if (set_before) compute_in_bf16();
     const SentenceDataParallel parallel(*model.loss, tiny::devices(2));
     if (!set_before) compute_in_bf16();
-    AdamW optimizer(*model.loss, tiny::adamw());
-    Loader loader(tiny::datasets(), model.encoder.tokenizer(), tiny::loader_options(0, 1));
-    (*model.loss)(tiny::next(*model.loss, loader)).backward();
-    optimizer.step();
+    tiny::Training(model, tiny::loader_options(0, 1)).step();
     return tiny::bits(*model.loss);
   };
   CHECK(trained(false) == trained(true));
@@ -324,13 +293,13 @@ TEST_CASE("only the rows that were read from a table are sent") {
     for (const bool few : {true, false}) {
       CAPTURE(n);
       CAPTURE(few);
-      const auto train = [&](auto attach) {
+      const auto train = [&](const auto& attached) {
         std::vector<tiny::Bits> all(static_cast<std::size_t>(n));
         launch(n, [&](const comm::Group& group) {
           const GeneratorGuard seeded(Generator{3, 0, 0});
           Lookup module;
           module.unused.set_requires_grad(false);
-          const auto strategy = attach(module, group);
+          const auto strategy = attached(module, group);
           AdamW optimizer(module, tiny::adamw());
           std::vector<std::int32_t> ids;  // some are also another rank's
           for (int i = 0; i < (few ? 20 : 2000); ++i) ids.push_back((i + 7 * group.rank()) % 2048);
@@ -347,15 +316,8 @@ TEST_CASE("only the rows that were read from a table are sent") {
         for (const tiny::Bits& bits : all) CHECK(bits == all[0]);
         return all[0];
       };
-      const tiny::Bits bits = train([](nn::Module& module, const comm::Group& group) {
-        return std::make_shared<DistributedDataParallel>(
-            module, group, DistributedDataParallelOptions{.bucket_cap_mb = 0.25});
-      });
-      for (const int stage : {1, 2})
-        CHECK(train([&](nn::Module& module, const comm::Group& group) {
-                return std::make_shared<ShardedDataParallel>(module, group,
-                                                             ShardedDataParallelOptions{stage});
-              }) == bits);
+      const tiny::Bits bits = train(attach<DistributedDataParallel>({.bucket_cap_mb = 0.25}));
+      for (const int stage : {1, 2}) CHECK(train(attach<ShardedDataParallel>({stage})) == bits);
     }
   }
 }
@@ -370,18 +332,8 @@ TEST_CASE("ranks that use a table in different ways agree on how its gradient go
     }
     nn::Parameter weight = register_parameter("weight", zeros({256, 64}));
   };
-  using Attach = std::function<std::shared_ptr<void>(nn::Module&, const comm::Group&)>;
-  const auto attach = [](auto tag, auto options) -> Attach {
-    return [options](nn::Module& module, const comm::Group& group) {
-      return std::make_shared<typename decltype(tag)::type>(module, group, options);
-    };
-  };
-  const std::vector<Attach> all{
-      attach(std::type_identity<DistributedDataParallel>(),
-             DistributedDataParallelOptions{.bucket_cap_mb = 1.0 / 1024}),
-      attach(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{1}),
-      attach(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{2}),
-      attach(std::type_identity<FullySharded>(), FullyShardedOptions{.poison = true})};
+  auto all = tiny::each_strategy();
+  all[0] = attach<DistributedDataParallel>({.bucket_cap_mb = 1.0 / 1024});
   for (std::size_t i = 0; i < all.size(); ++i)
     for (const int first : {0, 1}) {  // the step in which the ranks differ
       CAPTURE(i);
@@ -407,41 +359,8 @@ TEST_CASE("ranks that use a table in different ways agree on how its gradient go
     }
 }
 
-TEST_CASE("summed as bf16, gradients are half the bytes and rounded, their sums kept in f32") {
-  launch(2, [](const comm::Group& group) {
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      Stack stack(1, 2 * 4096);
-      FullySharded fsdp(stack, group, {.reduce_dtype = dtype, .poison = true});
-      Sgd optimizer(stack, {.lr = 1});
-      const auto before = group.stats().bytes_sent;
-      // d(sum)/d(line.0.weight) is 257 on both ranks: in bf16 256. The next backward adds 1.
-      stack(Variable(full({2 * 4096}, 257))).backward();
-      const auto sent = group.stats().bytes_sent - before;
-      stack(Variable(full({2 * 4096}, 0.5))).backward();
-      optimizer.step();
-      // Half of the unit's 4 x 4096 elements, gathered twice and reduced once.
-      CHECK(sent == 2 * 4096 * (2 * sizeof(float) + itemsize(dtype)));
-      nn::WholeParameters whole(stack);
-      const float expected = dtype == DType::f32 ? 1 - 515 : 1 - 513;
-      for (const float value : whole(stack.all[0]->weight).to_vector()) REQUIRE(value == expected);
-    }
-    Stack stack(1, 8);
-    CHECK(has(message([&] { FullySharded(stack, group, {.reduce_dtype = DType::f16}); }),
-              "[fsdp] gradients are summed as f32 or bf16, not as f16"));
-  });
-}
-
 TEST_CASE("values and moments of another shape are refused by every rank, wherever they lie") {
-  using Attach = std::function<std::shared_ptr<void>(nn::Module&, const comm::Group&)>;
-  const std::vector<Attach> all{[](nn::Module& module, const comm::Group& group) {
-                                  return std::make_shared<DistributedDataParallel>(module, group);
-                                },
-                                [](nn::Module& module, const comm::Group& group) {
-                                  return std::make_shared<ShardedDataParallel>(module, group);
-                                },
-                                [](nn::Module& module, const comm::Group& group) {
-                                  return std::make_shared<FullySharded>(module, group);
-                                }};
+  const auto all = tiny::each_strategy();
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(i);
     launch(2, [&](const comm::Group& group) {
@@ -492,33 +411,19 @@ TEST_CASE("a parameter that the loss does not reach is named") {
 }
 
 TEST_CASE("gradients are sums, also those of several backwards, with and without no_sync") {
-  using Make =
-      std::function<std::shared_ptr<void>(nn::Module&, const comm::Group&, std::shared_ptr<int>&)>;
-  const auto make = [](auto tag, auto options) -> Make {
-    return [options](nn::Module& module, const comm::Group& group, std::shared_ptr<int>& paused) {
-      auto strategy = std::make_shared<typename decltype(tag)::type>(module, group, options);
-      paused = strategy->paused();
-      return strategy;
-    };
-  };
-  const std::vector<Make> all{
-      make(std::type_identity<DistributedDataParallel>(), DistributedDataParallelOptions{}),
-      make(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{1}),
-      make(std::type_identity<ShardedDataParallel>(), ShardedDataParallelOptions{2}),
-      make(std::type_identity<FullySharded>(), FullyShardedOptions{.poison = true})};
+  const auto all = tiny::each_strategy();
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (const bool pause : {false, true}) {
       CAPTURE(i);
       CAPTURE(pause);
       launch(3, [&](const comm::Group& group) {
         Stack stack(2, 3 * 4096);
-        std::shared_ptr<int> paused;
-        const auto strategy = all[i](stack, group, paused);
+        const auto strategy = all[i](stack, group);
         Sgd optimizer(stack, {.lr = 1});
         for (int step = 1; step <= 2; ++step) {
           for (int micro = 0; micro < 2; ++micro) {
             std::optional<NoSync> no_sync;
-            if (pause && micro == 0) no_sync.emplace(paused);
+            if (pause && micro == 0) no_sync.emplace(strategy->paused());
             // d(sum)/d(line.1.other) is 1 for each element, rank and micro-batch.
             stack(Variable(full({3 * 4096}, group.rank()))).backward();
           }
@@ -534,7 +439,7 @@ TEST_CASE("gradients are sums, also those of several backwards, with and without
 }
 
 TEST_CASE("a step is refused while no_sync has left gradients that were not summed") {
-  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+  for (const Strategy strategy : kOfRanks)
     for (const int n : {1, 2}) {
       CAPTURE(kStrategies(strategy));
       CAPTURE(n);
@@ -572,7 +477,7 @@ TEST_CASE("a step is refused while no_sync has left gradients that were not summ
 
 TEST_CASE("a module without parameters is refused") {
   struct Nothing : nn::Module {};
-  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+  for (const Strategy strategy : kOfRanks)
     launch(2, [&](const comm::Group& group) {
       Nothing nothing;
       const std::string name(kStrategies(strategy));
@@ -594,7 +499,7 @@ TEST_CASE("dp by name takes a loss over batches of sentences") {
 
 // torch.nn.parallel.DistributedDataParallel computes these gradients.
 TEST_CASE("averaged, gradients are the mean over the ranks, those of several backwards added") {
-  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+  for (const Strategy strategy : kOfRanks)
     for (const bool pause : {false, true}) {
       CAPTURE(kStrategies(strategy));
       CAPTURE(pause);
@@ -622,7 +527,7 @@ TEST_CASE("averaged, gradients are the mean over the ranks, those of several bac
 }
 
 TEST_CASE("a batch that is cut for another number of ranks than are summed over is refused") {
-  for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+  for (const Strategy strategy : kOfRanks)
     for (const bool average : {false, true}) {
       CAPTURE(kStrategies(strategy));
       CAPTURE(average);

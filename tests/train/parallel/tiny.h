@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "../results.h"
 #include "../words.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/core/device/backend.h"
@@ -63,14 +64,7 @@ inline std::vector<Device> devices(int n) {
 
 /// Two sets of labelled pairs, one of scored pairs; their last batches are incomplete.
 inline train::Datasets datasets() {
-  auto scores = std::make_shared<train::TextDataset>(
-      "scores", std::vector<std::string>{"sentence1", "sentence2"}, train::Target::score);
-  for (std::size_t i = 0; i < 17; ++i) {
-    const std::string first = words::text(i), second = words::text(i * 3);
-    scores->add_row(std::vector<std::string_view>{first, second},
-                    first[0] == second[0] ? 0.9 : 0.1);
-  }
-  return {words::dataset(23, 3), words::dataset(19, 3), scores};
+  return {words::dataset(23, 3), words::dataset(19, 3), words::scored_dataset(17)};
 }
 
 /// An encoder and the losses of the three data sets.
@@ -108,23 +102,53 @@ inline models::PackedBatch next(models::Loss& loss, train::Loader& loader) {
   return loss.placed(batch ? *batch : *loader.next());
 }
 
+/// The whole batches of n ranks, for one that divides them itself.
+inline train::LoaderOptions whole_batches(int n) {
+  train::LoaderOptions options = loader_options(0, 1);
+  options.batch_size = kRows * static_cast<std::size_t>(n);
+  return options;
+}
+
+/// The calls of a user's loop.
+struct Training {
+  Training(Model& model, const train::LoaderOptions& options)
+      : model(model),
+        optimizer(*model.loss, adamw()),
+        loader(datasets(), model.encoder.tokenizer(), options) {}
+  Training(Model& model, const comm::Group& group)
+      : Training(model, loader_options(group.rank(), group.size())) {}
+
+  models::PackedBatch next() { return tiny::next(*model.loss, loader); }
+  Variable forward() { return (*model.loss)(next()); }
+  void update() {
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  void step() {
+    forward().backward();
+    update();
+  }
+
+  Model& model;
+  train::AdamW optimizer;
+  train::Loader loader;
+};
+
 /// The sequential backwards of a step; true: under no_sync.
 using Backwards = std::vector<bool>;
 
-/// All steps of this rank, in the form of a user's loop.
+/// All steps of this rank.
 inline void train_rank(Model& model, const train::LoaderOptions& options,
                        const Backwards& backwards = {false},
                        const std::shared_ptr<int>& paused = nullptr) {
-  train::AdamW optimizer(*model.loss, adamw());
-  train::Loader loader(datasets(), model.encoder.tokenizer(), options);
+  Training training(model, options);
   for (int step = 0; step < kSteps; ++step) {
     for (const bool pause : backwards) {
       std::optional<train::NoSync> no_sync;
       if (pause) no_sync.emplace(paused);
-      (*model.loss)(next(*model.loss, loader)).backward();
+      training.forward().backward();
     }
-    optimizer.step();
-    optimizer.zero_grad();
+    training.update();
   }
 }
 

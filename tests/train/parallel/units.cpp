@@ -22,15 +22,6 @@ std::vector<std::string> layers_of(const nn::Arena& arena) {
   return names;
 }
 
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 }  // namespace
 
 TEST_CASE("units are modules of a class, or those with enough parameters from the innermost out") {
@@ -60,7 +51,7 @@ TEST_CASE("with chosen units FSDP ends with the bits of DDP over the same ones")
       tiny::train_rank(model, tiny::loader_options(group.rank(), 2));
     });
     const auto fsdp = tiny::run(2, {}, [&](tiny::Model& model, const comm::Group& group) {
-      const FullySharded parallel(*model.loss, group, {.units = units, .poison = true});
+      const FullySharded parallel(*model.loss, group, {.units = units});
       const auto before = group.stats().collectives;
       tiny::train_rank(model, tiny::loader_options(group.rank(), 2));
       CHECK(group.stats().collectives > before);
@@ -77,7 +68,7 @@ TEST_CASE("under FSDP a matrix that is used without its unit's call is an error 
       const bool is_layers = parameter.name().find("encoder.layer.1.") != std::string::npos;
       if (!is_layers || parameter.shape().dim() != 2) continue;
       const Tensor x = zeros({3, parameter.shape()[1]});
-      CHECK(error_of([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
+      CHECK(message([&] { matmul(x, parameter.tensor(), {.trans_b = true}); })
                 .find("[fsdp] 'encoder.layer.1' is a unit, but its parameters were used without "
                       "calling it") == 0);
       ++matrices;
@@ -97,7 +88,7 @@ TEST_CASE("fewer units are whole for longer: what FSDP needs follows from the po
 TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("host")) {
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
     const AdamW optimizer(*model.loss, tiny::adamw());
-    CHECK(error_of([&] {
+    CHECK(message([&] {
             FullySharded(*model.loss, group, {.units = kByClass});
           }).find("the module was cut into other units than are asked for now") !=
           std::string::npos);
@@ -105,10 +96,9 @@ TEST_CASE("units that cannot be are refused, naming why" * doctest::test_suite("
   // A layer multiplies by this matrix without calling the module around it.
   tiny::run(2, {}, [](tiny::Model& model, const comm::Group& group) {
     const FullySharded parallel(*model.loss, group, {.units = {.min_numel = 4500}});
-    Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                  tiny::loader_options(group.rank(), 2));
+    tiny::Training training(model, group);
     const auto before = group.stats().collectives;
-    CHECK(error_of([&] { (*model.loss)(tiny::next(*model.loss, loader)); })
+    CHECK(message([&] { training.forward(); })
               .find("'encoder.layer.0.intermediate.dense' is a unit, but its parameters were used "
                     "without calling it") != std::string::npos);
     CHECK(group.stats().collectives > before);

@@ -23,15 +23,14 @@ int dry_steps(const DelayedDevice& device, const tiny::Parallel& parallel,
   comm::launch(
       [&](const comm::Group& group) {
         tiny::Model model;
-        const tiny::Attached attached = parallel.attach(model, group);
-        AdamW optimizer(*model.loss, tiny::adamw());
-        Loader loader(tiny::datasets(), model.encoder.tokenizer(),
-                      tiny::loader_options(group.rank(), group.size()));
+        const auto attached = parallel.attach(model, group);
+        tiny::Training training(model, group);
+        Optimizer& optimizer = training.optimizer;
         for (int step = 0; step < tiny::kSteps; ++step) {
           group.barrier();
           if (step == 2) begin = device.ran_dry();
           group.barrier();
-          (*model.loss)(tiny::next(*model.loss, loader)).backward();
+          training.forward().backward();
           optimizer.prepare_step();
           optimizer.launch_step();
           optimizer.end_step();
