@@ -1,9 +1,10 @@
 #include "ringlet/core/ops/index.h"
 
-#include <numeric>
+#include <doctest/doctest.h>
+
+#include <algorithm>
 
 #include "../device.h"
-#include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/threads/parallel.h"
 
@@ -13,17 +14,6 @@ namespace {
 
 Tensor counted(Shape shape, DType dtype = DType::f32) {
   return arange(0, static_cast<double>(shape.numel()), 1, dtype).view(shape);
-}
-
-int axis_of(const Oracle& ops, const std::string& c) {
-  return static_cast<int>(ops.scalar(c + "/axis"));
-}
-
-std::vector<Tensor> inputs(const Oracle& ops, const std::string& c, const std::string& prefix) {
-  std::vector<Tensor> out;
-  for (int i = 0; ops.contains(c + "/" + prefix + std::to_string(i)); ++i)
-    out.push_back(ops.tensor(c + "/" + prefix + std::to_string(i)));
-  return out;
 }
 
 /// The definition of permute, element by element.
@@ -210,33 +200,4 @@ TEST_CASE("sums and writes take a source that lies in what they change") {
   scatter_(expected, 0, places, rows.slice(0, 3));
   scatter_(out, 0, places, out.slice(0, 3));
   CHECK(out.to_vector() == expected.to_vector());
-}
-
-TEST_CASE("moving elements equals PyTorch") {
-  const Oracle ops("ops");
-  for (const std::string& c : ops.cases("concat"))
-    check_close(concat(inputs(ops, c, "x"), axis_of(ops, c)), ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("stack"))
-    check_close(stack(inputs(ops, c, "x"), axis_of(ops, c)), ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("split")) {
-    const auto sizes = ops.tensor(c + "/sizes").to_vector<std::int64_t>();
-    const std::vector<Tensor> expected = inputs(ops, c, "y");
-    const std::vector<Tensor> parts = split(ops.tensor(c + "/x"), sizes, axis_of(ops, c));
-    REQUIRE(parts.size() == expected.size());
-    for (std::size_t i = 0; i < parts.size(); ++i) check_close(parts[i], expected[i], 0, c);
-  }
-  for (const std::string& c : ops.cases("permute")) {
-    const std::vector<int> order = ops.tensor(c + "/order").to_vector<int>();
-    check_close(permute(ops.tensor(c + "/x"), order), ops.tensor(c + "/y"), 0, c);
-  }
-  for (const std::string& c : ops.cases("index_select"))
-    check_close(index_select(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index")),
-                ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("gather"))
-    check_close(gather(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index")),
-                ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("scatter_add"))  // at most 4 terms and the initial value
-    check_close(scatter_add(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index"),
-                            ops.tensor(c + "/source")),
-                ops.tensor(c + "/y"), 5 * kF32, c);
 }
