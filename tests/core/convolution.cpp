@@ -108,6 +108,23 @@ TEST_CASE("a strip of rows at a time gives what the whole image gives") {
   CHECK(dot(conv2d_backward_input(grad, weight, x.shape()), x) == dot(grad, y));
 }
 
+TEST_CASE("an infinite weight spreads on every device as far as on the CPU") {
+  for (const Conv2dOptions& options : {Conv2dOptions{1, 1}, Conv2dOptions{2, 0}}) {
+    std::vector<float> values(36, 1);
+    values[1] = INFINITY;
+    const Tensor x = integers({2, 2, 7, 5}, 1), weight = tensor(values, {2, 2, 3, 3});
+    const auto results = [&](Device device) {
+      const Tensor y = conv2d(x.to(device), weight.to(device), {}, options);
+      const Tensor grad = ones(y.shape(), DType::f32, device);
+      return std::pair(y, conv2d_backward_input(grad, weight.to(device), x.shape(), options));
+    };
+    const auto [y, grad_x] = results(default_device());
+    const auto [y_cpu, grad_x_cpu] = results(Device{});
+    check_close(y, y_cpu, 0);
+    check_close(grad_x, grad_x_cpu, 0);
+  }
+}
+
 TEST_CASE("bad arguments of conv2d") {
   const Tensor x = zeros({1, 2, 3, 3});
   CHECK_THROWS_WITH(conv2d(x, zeros({1, 2, 4, 4}), {}),

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "../oracle.h"
+#include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/ops/clip.h"
 #include "ringlet/core/ops/elementwise.h"
 
@@ -130,6 +131,43 @@ TEST_CASE("segments have the bits of steps of their own, and between them nothin
   for (int k = 0; k < 3; ++k) CHECK(whole[k].to_vector() == apart[k].to_vector());
   CHECK(sgd_whole.to_vector() == sgd_apart.to_vector());
   CHECK(whole[0][18].item() == wave(n, 1)[18].item());
+}
+
+TEST_CASE("a step and a norm have the CPU's bits on every device, segments' edges included") {
+  if (cpu::isa() == cpu::Isa::portable) return;  // it rounds a b + c twice
+  const std::vector<StepSegment> segments = {{1, 2, 1},      {2, 7, 1},      {7, 103, 0},
+                                             {103, 106, 1},  {113, 9113, 0}, {9113, 9241, 0},
+                                             {9241, 9272, 1}};
+  std::vector<double> adamw_values, rates;
+  for (std::int64_t i = 0; i < 7; ++i) {
+    for (const double x : adamw_scalars(0.01, 1 + i % 3)) adamw_values.push_back(x);
+    rates.push_back(0.1 / static_cast<double>(i + 1));
+  }
+  const auto results = [&](Device device, DType dtype) {
+    const auto at = [&](double phase) { return wave(9300, phase).to(dtype).to(device); };
+    const auto scalars = [&](const std::vector<double>& values) {
+      StepScalars made = step_scalars(values, 0.37, device);
+      made.segments = segment_table(segments, device);
+      return made;
+    };
+    Tensor param = at(1), m = at(3), v = mul(at(4), at(4)), none;
+    Tensor plain = at(5), heavy = at(5), ahead = at(5), buffer = at(7), buffer_ahead = at(7);
+    for (int step = 0; step < 3; ++step) {
+      adamw_(param, at(2), m, v, scalars(adamw_values), {.weight_decay = 0.1});
+      sgd_(plain, at(6), none, scalars(rates), {.weight_decay = 0.2});
+      sgd_(heavy, at(6), buffer, scalars(rates), {.momentum = 0.9, .weight_decay = 0.2});
+      sgd_(ahead, at(6), buffer_ahead, scalars(rates), {.momentum = 0.9, .nesterov = true});
+    }
+    std::vector<std::vector<double>> all;
+    for (const Tensor& x : {param, m, v, plain, heavy, ahead, buffer}) {
+      all.push_back(x.to_vector<double>());
+      for (const std::int64_t n : {1, 5, 33, 4097, 9300})
+        all.push_back(squared_norm_blocks(x.slice(0, n)).to_vector<double>());
+    }
+    return all;
+  };
+  for (const DType dtype : {DType::f32, DType::f64})
+    CHECK(results(default_device(), dtype) == results(Device{}, dtype));
 }
 
 TEST_CASE("bad arguments of a step") {
