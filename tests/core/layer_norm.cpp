@@ -38,16 +38,6 @@ Tensor by_definition(const Tensor& x, const Tensor& weight, const Tensor& bias, 
 
 }  // namespace
 
-TEST_CASE("layer_norm gives rows mean 0 and variance 1, then weight and bias") {
-  const Tensor x = tensor({1.f, 2.f, 3.f, 6.f, 6.f, 6.f}).view({2, 3});
-  const auto [y, mean, rstd] = layer_norm(x, tensor({1.f, 1.f, 2.f}), tensor({0.f, 0.f, 1.f}), 0.5);
-  CHECK(mean.to_vector() == std::vector<float>{2, 6});
-  CHECK(rstd[0].item() == doctest::Approx(1 / std::sqrt(2. / 3 + 0.5)));
-  CHECK(y[1].to_vector() == std::vector<float>{0, 0, 1});
-  CHECK(y[0].to_vector()[1] == 0);
-  CHECK(y[0].to_vector()[2] == doctest::Approx(1 + 2 / std::sqrt(2. / 3 + 0.5)));
-}
-
 TEST_CASE("layer_norm equals its definition in every dtype and width") {
   const GeneratorGuard guard({.seed = 1});
   for (std::int64_t columns : {1, 3, 8, 16, 17, 63, 64, 65, 384, 768, 1000, 1024, 1500}) {
