@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "../device.h"
 #include "ringlet/core/ops/elementwise.h"
@@ -185,19 +186,15 @@ TEST_CASE("on a GPU an index out of range gathers 0 and scatters nothing") {
 TEST_CASE("sums and writes take a source that lies in what they change") {
   const Tensor rows = counted({6, 2});
   const Tensor index = tensor<std::int64_t>({1, 2, 3}, {3});
-  Tensor out = rows.clone(), expected = rows.clone();
-  index_add_(expected, 0, index, rows.slice(0, 3));
-  index_add_(out, 0, index, out.slice(0, 3));
-  CHECK(out.to_vector() == expected.to_vector());
-
   const Tensor places = tensor<std::int64_t>({1, 1, 2, 2, 3, 3}, {3, 2});
-  out = rows.clone(), expected = rows.clone();
-  scatter_add_(expected, 0, places, rows.slice(0, 3));
-  scatter_add_(out, 0, places, out.slice(0, 3));
-  CHECK(out.to_vector() == expected.to_vector());
-
-  out = rows.clone(), expected = rows.clone();
-  scatter_(expected, 0, places, rows.slice(0, 3));
-  scatter_(out, 0, places, out.slice(0, 3));
-  CHECK(out.to_vector() == expected.to_vector());
+  const std::function<void(Tensor&, const Tensor&)> writes[] = {
+      [&](Tensor& out, const Tensor& source) { index_add_(out, 0, index, source); },
+      [&](Tensor& out, const Tensor& source) { scatter_add_(out, 0, places, source); },
+      [&](Tensor& out, const Tensor& source) { scatter_(out, 0, places, source); }};
+  for (const auto& write : writes) {
+    Tensor out = rows.clone(), expected = rows.clone();
+    write(expected, rows.slice(0, 3));
+    write(out, out.slice(0, 3));
+    CHECK(out.to_vector() == expected.to_vector());
+  }
 }
