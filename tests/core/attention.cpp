@@ -9,7 +9,7 @@
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
-#include "ringlet/core/threads/parallel.h"
+#include "threads.h"
 
 using namespace ringlet;
 using Ids = std::vector<std::int32_t>;
@@ -154,7 +154,6 @@ TEST_CASE("weights and log-sum-exps keep the bounds of exp and log") {
 
 TEST_CASE("a sentence has the same bits alone and among others, on any number of threads") {
   const GeneratorGuard guard({.seed = 2});
-  const int threads = threads_per_device();
   const Device device{DeviceType::cpu, 23};
   const Tensor qkv = normal({40, 3 * 48}, 0, 1, DType::f32, device);
   const Tensor grad = normal({40, 48}, 0, 1, DType::f32, device);
@@ -162,24 +161,15 @@ TEST_CASE("a sentence has the same bits alone and among others, on any number of
   const DropoutKey key{.p = 0.3f};
   const Tensor cu_seqlens = ids_of({0, 7, 24, 40}).to(device);
   const AttentionOptions options{3, bias, key, ids_of({5, 6, 7}).to(device)};
-  std::vector<double> outs[2], grads[2], biases[2];
-  for (int run = 0; run < 2; ++run) {
-    set_threads_per_device(run == 0 ? 1 : 4);
+  const std::vector<double> all = on_any_threads([&] {
     const auto forward = attention(qkv, cu_seqlens, options);
     Tensor grad_bias = empty({32, 3}, DType::f32, device);
-    outs[run] = values(forward.out);
-    grads[run] =
-        values(attention_backward(grad, qkv, forward.lse, cu_seqlens, options, {grad_bias, 0}));
-    biases[run] = values(grad_bias);
-  }
-  set_threads_per_device(threads);
-  CHECK(outs[0] == outs[1]);
-  CHECK(grads[0] == grads[1]);
-  CHECK(biases[0] == biases[1]);
-
+    const Tensor grad_qkv =
+        attention_backward(grad, qkv, forward.lse, cu_seqlens, options, {grad_bias, 0});
+    return std::vector{values(forward.out), values(grad_qkv), values(grad_bias)};
+  })[0];
   const AttentionOptions own{3, bias, key, ids_of({6}).to(device)};
   const auto alone = attention(qkv.slice(7, 24), ids_of({0, 17}).to(device), own);
-  const std::vector<double> all = outs[0];
   CHECK(values(alone.out) == std::vector<double>(all.begin() + 7 * 48, all.begin() + 24 * 48));
 }
 
