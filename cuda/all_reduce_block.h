@@ -1,4 +1,5 @@
-// The all-reduce of one block of one rank. A Block (DeviceBlock in all_reduce.cu) has
+// The all-reduce of one block of one rank, written once for the device and for tests. A device runs
+// it with DeviceBlock (all_reduce.cu), tests on the host with a simulated one. A Block has
 //   load<S, kWidth>(from)   kWidth elements: as they are where S is their type, else widened to S
 //   store(to, values)       the reverse, rounded
 //   each(n, sources, load, fold, store)   for every i of [0, n), divided over its threads: v =

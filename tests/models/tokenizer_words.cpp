@@ -43,6 +43,10 @@ TEST_CASE("valid and invalid UTF-8") {
   CHECK_FALSE(unicode::is_valid("\xE2\x82"));      // cut
 }
 
+TEST_CASE("white space becomes plain, character by character") {
+  CHECK_EQ(normalize("a\tb\r\nc\u00A0d\u3000e"), "a b  c d e");
+}
+
 TEST_CASE("bytes that are not UTF-8 are dropped like U+FFFD") {
   CHECK_EQ(normalize("a\xFF"
                      "b"),
@@ -64,6 +68,13 @@ TEST_CASE("pieces are the longest from left to right") {
   CHECK_EQ(pieces({"[UNK]", "##a"}, "a"), Ids{0});
   CHECK_EQ(pieces({"[UNK]", "\u00E9", "##\u00E8"}, "\u00E9\u00E8"), Ids{1, 2});
   CHECK_EQ(pieces({"?", "a", "@@b"}, "ab", {"?", "@@", 100}), Ids{1, 2});
+}
+
+TEST_CASE("a word of too many characters is unknown, whatever its bytes") {
+  const std::vector<std::string> vocabulary = {"[UNK]", "\u00E9", "##\u00E9"};
+  const WordPieceOptions options{.max_input_chars_per_word = 3};
+  CHECK_EQ(pieces(vocabulary, "\u00E9\u00E9\u00E9", options), Ids{1, 2, 2});
+  CHECK_EQ(pieces(vocabulary, "\u00E9\u00E9\u00E9\u00E9", options), Ids{0});
 }
 
 TEST_CASE("wordpiece refuses what it cannot work with") {
