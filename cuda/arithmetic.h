@@ -1,5 +1,4 @@
-// Functions that the host's and the device's compilers call by different names. With them a test
-// can run a kernel's arithmetic on the host.
+// Functions that the host's and the device's compilers call by different names.
 #pragma once
 
 #include <math.h>

@@ -1,5 +1,4 @@
-// The arithmetic of combining ranks' elements, as on the CPU: device code, and tests of it on the
-// host.
+// The arithmetic of combining ranks' elements, as on the CPU.
 #pragma once
 
 #include <cstdint>

@@ -89,17 +89,17 @@ __global__ void reduce_rows(Stage<In, Out> s, bool aligned) {
   }
 }
 
-// inner > 1: one block per chunk of kTileColumns columns, kTileRows threads per column.
+// inner > 1: one block per chunk of kReduceColumns columns, kReduceRows threads per column.
 template <class Combine, class In, class Out>
 __global__ void reduce_columns(Stage<In, Out> s, Divider tiles) {
   using S = compute_t<In>;
-  __shared__ S parts[kTileRows][kTileColumns];
+  __shared__ S parts[kReduceRows][kReduceColumns];
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   const std::int64_t units = s.outer * s.chunks.divisor() * tiles.divisor();
   for (std::int64_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
     const Division tile = divide(unit, tiles);
     const Division at = divide(tile.quotient, s.chunks);
-    const std::int64_t column = tile.remainder * kTileColumns + x;
+    const std::int64_t column = tile.remainder * kReduceColumns + x;
     const In* in = s.in + at.quotient * s.n * s.inner + column;
     const std::int64_t begin = at.remainder * s.length, end = s.end(begin);
     // Starts from the first element, not from 0: a column of -0 sums to -0.
@@ -107,14 +107,14 @@ __global__ void reduce_columns(Stage<In, Out> s, Divider tiles) {
     if (column < s.inner && begin + y < end) {
       part = to_compute(in[(begin + y) * s.inner]);
 #pragma unroll 4
-      for (std::int64_t r = begin + y + kTileRows; r < end; r += kTileRows)
+      for (std::int64_t r = begin + y + kReduceRows; r < end; r += kReduceRows)
         part = Combine::combine(part, to_compute(in[r * s.inner]));
     }
     parts[y][x] = part;
     __syncthreads();
     if (y == 0 && column < s.inner) {
 #pragma unroll
-      for (int k = 1; k < kTileRows; ++k)
+      for (int k = 1; k < kReduceRows; ++k)
         if (begin + k < end) part = Combine::combine(part, parts[k][x]);
       s.write(tile.quotient * s.inner + column, part);
     }
@@ -141,9 +141,9 @@ void run_stage(void* out, const void* in, const ReduceArgs& args, std::int64_t n
                   grid_for(args.outer * plan.chunks, kThreads / kWarp), kThreads, 0, stage,
                   aligned);
   }
-  const std::int64_t tiles = (args.inner + kTileColumns - 1) / kTileColumns;
+  const std::int64_t tiles = (args.inner + kReduceColumns - 1) / kReduceColumns;
   launch("reduce", device, reduce_columns<Combine, In, Out>,
-         grid_for(args.outer * plan.chunks * tiles, 1), dim3(kTileColumns, kTileRows), 0, stage,
+         grid_for(args.outer * plan.chunks * tiles, 1), dim3(kReduceColumns, kReduceRows), 0, stage,
          Divider(tiles));
 }
 

@@ -7,8 +7,8 @@
 namespace ringlet::cuda {
 
 /// Columns of a tile, and the threads that share a column, if the last dimension is kept.
-inline constexpr int kTileColumns = 32;
-inline constexpr int kTileRows = 8;
+inline constexpr int kReduceColumns = 32;
+inline constexpr int kReduceRows = 8;
 
 /// n = chunks x length, except that the last chunk may be shorter. The results of several chunks
 /// are reduced once more.
@@ -23,7 +23,7 @@ struct ReducePlan {
 inline ReducePlan plan_reduce(std::int64_t n, bool rows) {
   // The most for a single chunk, the least of each of several, the most chunks, the granularity.
   const std::int64_t alone = rows ? 16384 : 256, least = rows ? 4096 : 64;
-  const std::int64_t most = rows ? 4096 : 1024, step = rows ? 256 : kTileRows;
+  const std::int64_t most = rows ? 4096 : 1024, step = rows ? 256 : kReduceRows;
   if (n <= alone) return {1, alone};
   const std::int64_t pieces = std::min(n / least, most);
   const std::int64_t length = ((n + pieces - 1) / pieces + step - 1) / step * step;

@@ -1,5 +1,4 @@
-// Code of a whole warp, written once. The device runs it with DeviceWarp (warp.cuh), a CPU test
-// lane by lane with an emulated one. A warp W has
+// Code of a whole warp. A warp W (DeviceWarp in warp.cuh) has
 //   W::Lanes<State>            the registers of every lane
 //   each(lanes, body)          body(lane, state) on every lane
 //   mma(lanes, operands)       operands(state) names a lane's part of one m16n8k16 product

@@ -315,8 +315,7 @@ sanitize() {
   done
   for file in $(device_tests); do
     if [ "$tool" = racecheck ] && ! sharing | grep -q "^${file%%_*}"; then
-      skip "$tool, $file" "its kernels have no shared memory, so racecheck would see nothing; tests/cuda/${file%_device.cpp}.cpp, \
-of the slice kernels, looks for races on the host"
+      skip "$tool, $file" "its kernels have no shared memory, so racecheck would see nothing; the emulated GPU looks for races"
       continue
     fi
     limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \

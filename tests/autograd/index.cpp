@@ -1,6 +1,5 @@
 #include "ringlet/autograd/functions/index.h"
 
-#include "../oracle.h"
 #include "check.h"
 #include "ringlet/autograd/functions/elementwise.h"
 
@@ -11,15 +10,6 @@ namespace {
 
 Tensor repeated() { return tensor<std::int32_t>({2, 0, 2, 1}, {4}); }
 Tensor elements() { return tensor<std::int64_t>({1, 0, 1, 1, 0, 0}, {2, 3}); }
-
-Variable leaf(const Oracle& ops, const std::string& name) { return {ops.tensor(name), true}; }
-
-std::vector<Variable> leaves(const Oracle& ops, const std::string& prefix) {
-  std::vector<Variable> out;
-  for (int i = 0; ops.contains(prefix + std::to_string(i)); ++i)
-    out.push_back(leaf(ops, prefix + std::to_string(i)));
-  return out;
-}
 
 }  // namespace
 
@@ -73,61 +63,4 @@ TEST_CASE("a second backward adds to what is there") {
   CHECK(x.grad().to_vector() == std::vector<float>{2, 2, 2, 2, 4, 4});
   narrow(x, 0, 1, 1).backward(ones({1, 2}));
   CHECK(x.grad().to_vector() == std::vector<float>{2, 2, 3, 3, 4, 4});
-}
-
-TEST_CASE("joining, cutting and permuting agree with PyTorch") {
-  const Oracle ops("ops");
-  const auto axis = [&](const std::string& c) { return static_cast<int>(ops.scalar(c + "/axis")); };
-  for (const char* op : {"concat", "stack"})
-    for (const std::string& c : ops.cases(op)) {
-      const std::vector<Variable> xs = leaves(ops, c + "/x");
-      const bool join = std::string(op) == "concat";
-      (join ? concat(xs, axis(c)) : stack(xs, axis(c))).backward(ops.tensor(c + "/grad_y"));
-      for (std::size_t i = 0; i < xs.size(); ++i)
-        check_close(xs[i].grad(), ops.tensor(c + "/grad_x" + std::to_string(i)), 0, c);
-    }
-  for (const std::string& c : ops.cases("split")) {
-    const Variable x = leaf(ops, c + "/x");
-    const auto sizes = ops.tensor(c + "/sizes").to_vector<std::int64_t>();
-    const std::vector<Variable> parts = split(x, sizes, axis(c));
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      parts[i].backward(ops.tensor(c + "/grad_y" + std::to_string(i)));
-    check_close(x.grad(), ops.tensor(c + "/grad_x"), 0, c);
-  }
-  for (const std::string& c : ops.cases("permute")) {
-    const Variable x = leaf(ops, c + "/x");
-    permute(x, ops.tensor(c + "/order").to_vector<int>()).backward(ops.tensor(c + "/grad_y"));
-    check_close(x.grad(), ops.tensor(c + "/grad_x"), 0, c);
-  }
-}
-
-TEST_CASE("gradients by index agree with PyTorch") {
-  const Oracle ops("ops");
-  for (const char* op : {"index_select", "gather", "scatter_add"})
-    for (const std::string& c : ops.cases(op)) {
-      const Variable x = leaf(ops, c + "/x");
-      const int axis = static_cast<int>(ops.scalar(c + "/axis"));
-      const Tensor index = ops.tensor(c + "/index"), grad = ops.tensor(c + "/grad_y");
-      if (std::string(op) == "index_select") {
-        index_select(x, axis, index).backward(grad);
-      } else if (std::string(op) == "gather") {
-        gather(x, axis, index).backward(grad);
-      } else {
-        const Variable source = leaf(ops, c + "/source");
-        scatter_add(x, axis, index, source).backward(grad);
-        check_close(source.grad(), ops.tensor(c + "/grad_source"), 0, c);
-      }
-      check_close(x.grad(), ops.tensor(c + "/grad_x"), 4 * kF32, c);  // at most 4 terms
-    }
-}
-
-TEST_CASE("padding agrees with PyTorch, and so does its gradient") {
-  const Oracle ops("ops");
-  for (const std::string& c : ops.cases("pad")) {
-    const Variable x = leaf(ops, c + "/x");
-    const Variable y = pad(x, static_cast<int>(ops.scalar(c + "/axis")), 1, 2);
-    y.backward(ops.tensor(c + "/grad_y"));
-    check_close(y.tensor(), ops.tensor(c + "/y"), 0, c);
-    check_close(x.grad(), ops.tensor(c + "/grad_x"), 0, c);
-  }
 }

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -33,6 +31,18 @@ std::vector<Refusal> rename_from(const fs::path& path, int error) {
   calls.push_back({SYS_rename, 0, from, true, error});
 #endif
   return calls;
+}
+
+// 0 if body() is refused as it should be.
+template <class Body>
+int refused(Body body) {
+  try {
+    body();
+  } catch (const InputError& error) {
+    const std::string why = ": cannot be put in place: Permission denied";
+    return std::string(error.what()).ends_with(why) ? 0 : 1;
+  }
+  return 2;
 }
 
 template <class Body>
@@ -71,16 +81,13 @@ TEST_CASE_FIXTURE(Base, "a folder appears whole or not at all") {
 }
 
 TEST_CASE_FIXTURE(Base, "a folder of a writer that was killed is removed, and nothing else") {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
+  const auto is_killed = [&]() -> int {
     AtomicFolder folder(model), other(base / "other");
     write_file(folder.path() / "a", "half");
     AtomicFile table(base / "table.csv");
-    _exit(0);  // as after a kill: no cleanup
-  }
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
+    _exit(0);  // no cleanup
+  };
+  REQUIRE(exit_code_of(is_killed) == 0);
   // Similar names that are not temporary ones.
   for (const char* name :
        {".model", ".model.backup.old", "model.tmp.1", "model.tmp.1.x", "x.tmp.1.2"})
@@ -115,15 +122,8 @@ TEST_CASE_FIXTURE(Base, "a file system without swaps gets the folder, too") {
 
 TEST_CASE_FIXTURE(Base, "a refusal that has nothing to do with swaps leaves the old folder") {
   write("a", "old");
-  const auto code = without_rename_flags(EACCES, [&] {
-    try {
-      write("a", "new");
-    } catch (const InputError& refused) {
-      const std::string why = ": cannot be put in place: Permission denied";
-      return std::string(refused.what()).ends_with(why) ? 0 : 1;
-    }
-    return 2;
-  });
+  const auto code =
+      without_rename_flags(EACCES, [&] { return refused([&] { write("a", "new"); }); });
   if (!code) return;
   CHECK(*code == 0);
   CHECK(read_file(model / "a") == "old");
@@ -138,14 +138,7 @@ TEST_CASE_FIXTURE(Base,
     write_file(folder.path() / "a", "new");
     std::vector<Refusal> refusals = rename_from(folder.path(), EACCES);
     refusals.insert(refusals.begin(), rename_flags(EINVAL));
-    if (!refuse(refusals)) return kNoSeccomp;
-    try {
-      folder.commit();
-    } catch (const InputError& refused) {
-      const std::string why = ": cannot be put in place: Permission denied";
-      return std::string(refused.what()).ends_with(why) ? 0 : 1;
-    }
-    return 2;
+    return refuse(refusals) ? refused([&] { folder.commit(); }) : kNoSeccomp;
   });
   if (!code) return;
   CHECK(*code == 0);

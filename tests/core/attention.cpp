@@ -9,7 +9,7 @@
 #include "ringlet/core/ops/pooling.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
-#include "ringlet/core/threads/parallel.h"
+#include "threads.h"
 
 using namespace ringlet;
 using Ids = std::vector<std::int32_t>;
@@ -94,17 +94,6 @@ TEST_CASE("buckets are exact near by, logarithmic further off, one side above th
   CHECK(relative_position_bucket(511) == 31);
 }
 
-TEST_CASE("two tokens, one head: the softmax by hand") {
-  // q = 2 and 0, k = 1 and 0, v = 10 and 20.
-  const Tensor qkv = tensor({2.f, 1.f, 10.f, 0.f, 0.f, 20.f}).view({2, 3});
-  const auto [out, lse] = attention(qkv, ids_of({0, 2}), {.heads = 1});
-  const double e = std::exp(2.0);
-  CHECK(out[0].item() == doctest::Approx((10 * e + 20) / (e + 1)));
-  CHECK(out[1].item() == doctest::Approx(15));
-  CHECK(lse.to_vector()[0] == doctest::Approx(std::log(e + 1)));
-  CHECK(lse.to_vector()[1] == doctest::Approx(std::log(2.0)));
-}
-
 TEST_CASE("attention equals its definition, relative bias and dropout included") {
   const GeneratorGuard guard({.seed = 1});
   for (const Case& c : {Case{{0, 1, 3, 18, 34, 51}, 2, 5, {0, 1, 2, 3, 9}, 0.0f},
@@ -165,7 +154,6 @@ TEST_CASE("weights and log-sum-exps keep the bounds of exp and log") {
 
 TEST_CASE("a sentence has the same bits alone and among others, on any number of threads") {
   const GeneratorGuard guard({.seed = 2});
-  const int threads = threads_per_device();
   const Device device{DeviceType::cpu, 23};
   const Tensor qkv = normal({40, 3 * 48}, 0, 1, DType::f32, device);
   const Tensor grad = normal({40, 48}, 0, 1, DType::f32, device);
@@ -173,24 +161,15 @@ TEST_CASE("a sentence has the same bits alone and among others, on any number of
   const DropoutKey key{.p = 0.3f};
   const Tensor cu_seqlens = ids_of({0, 7, 24, 40}).to(device);
   const AttentionOptions options{3, bias, key, ids_of({5, 6, 7}).to(device)};
-  std::vector<double> outs[2], grads[2], biases[2];
-  for (int run = 0; run < 2; ++run) {
-    set_threads_per_device(run == 0 ? 1 : 4);
+  const std::vector<double> all = on_any_threads([&] {
     const auto forward = attention(qkv, cu_seqlens, options);
     Tensor grad_bias = empty({32, 3}, DType::f32, device);
-    outs[run] = values(forward.out);
-    grads[run] =
-        values(attention_backward(grad, qkv, forward.lse, cu_seqlens, options, {grad_bias, 0}));
-    biases[run] = values(grad_bias);
-  }
-  set_threads_per_device(threads);
-  CHECK(outs[0] == outs[1]);
-  CHECK(grads[0] == grads[1]);
-  CHECK(biases[0] == biases[1]);
-
+    const Tensor grad_qkv =
+        attention_backward(grad, qkv, forward.lse, cu_seqlens, options, {grad_bias, 0});
+    return std::vector{values(forward.out), values(grad_qkv), values(grad_bias)};
+  })[0];
   const AttentionOptions own{3, bias, key, ids_of({6}).to(device)};
   const auto alone = attention(qkv.slice(7, 24), ids_of({0, 17}).to(device), own);
-  const std::vector<double> all = outs[0];
   CHECK(values(alone.out) == std::vector<double>(all.begin() + 7 * 48, all.begin() + 24 * 48));
 }
 

@@ -52,16 +52,6 @@ double dot(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("a 2x2 kernel by hand") {
-  const Tensor x = tensor<float>({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3});
-  const Tensor weight = tensor<float>({1, 0, 0, -1}, {1, 1, 2, 2});
-  const Tensor y = conv2d(x, weight, tensor({10.f}));
-  CHECK(y.shape() == Shape{1, 1, 2, 2});
-  CHECK(y.to_vector() == std::vector<float>{6, 6, 6, 6});  // 10 + x[i, j] - x[i + 1, j + 1]
-  CHECK(conv2d(x, weight, {}, {.padding = 1}).shape() == Shape{1, 1, 4, 4});
-  CHECK(conv2d(empty({0, 1, 3, 3}), weight, {}).shape() == Shape{0, 1, 2, 2});
-}
-
 TEST_CASE("conv2d equals its definition exactly on small integers") {
   for (DType dtype : {DType::f32, DType::f64, DType::bf16})
     for (const Conv2dOptions& options :
@@ -79,33 +69,44 @@ TEST_CASE("conv2d equals its definition exactly on small integers") {
 }
 
 TEST_CASE("the gradients are the transposes: <grad, conv(x)> = <conv'(grad), x>") {
-  for (const Conv2dOptions& options : {Conv2dOptions{1, 1}, Conv2dOptions{2, 2}}) {
-    const Tensor x = integers({3, 4, 8, 11}, 1, DType::f64);
-    const Tensor weight = integers({6, 4, 3, 3}, 2, DType::f64);
-    const Tensor y = conv2d(x, weight, {}, options);
-    const Tensor grad = integers(y.shape(), 3, DType::f64);
-    CHECK(dot(grad, y) == dot(conv2d_backward_input(grad, weight, x.shape(), options), x));
-    Tensor grad_weight = integers(weight.shape(), 4, DType::f64);
+  struct Case {
+    Shape x, weight;
+    Conv2dOptions options;
+  };
+  // The last is processed in several strips: 64 * 9 * 600 elements per row.
+  for (const Case& c : {Case{{3, 4, 8, 11}, {6, 4, 3, 3}, {1, 1}},
+                        {{3, 4, 8, 11}, {6, 4, 3, 3}, {2, 2}},
+                        {{1, 64, 5, 602}, {2, 64, 3, 3}, {}}}) {
+    const Tensor x = integers(c.x, 1), weight = integers(c.weight, 2);
+    const Tensor y = conv2d(x, weight, {}, c.options), grad = integers(y.shape(), 3);
+    const Tensor no_bias = zeros({weight.size(0)});
+    CHECK(y.to_vector<double>() == direct(x, weight, no_bias, c.options, y.shape()));
+    CHECK(dot(grad, y) == dot(conv2d_backward_input(grad, weight, x.shape(), c.options), x));
+    Tensor grad_weight = integers(weight.shape(), 4), grad_bias = empty({weight.size(0)});
     const double before = dot(grad_weight, weight);
-    conv2d_backward_weight({grad_weight, 1}, grad, x, options);
+    conv2d_backward_weight({grad_weight, 1}, grad, x, c.options);
     CHECK(dot(grad, y) + before == dot(grad_weight, weight));
-    Tensor grad_bias = empty({6}, DType::f64);
     conv2d_backward_bias({grad_bias, 0}, grad);
-    CHECK(dot(grad_bias, ones({6}, DType::f64)) == dot(grad, ones(grad.shape(), DType::f64)));
+    CHECK(dot(grad_bias, ones({weight.size(0)})) == dot(grad, ones(grad.shape())));
   }
+  CHECK(conv2d(empty({0, 1, 3, 3}), ones({1, 1, 2, 2}), {}).shape() == Shape{0, 1, 2, 2});
 }
 
-TEST_CASE("a strip of rows at a time gives what the whole image gives") {
-  // 64 * 9 * 600 elements per row: the image is processed in several strips.
-  const Tensor x = integers({1, 64, 5, 602}, 1), weight = integers({2, 64, 3, 3}, 2);
-  const Tensor y = conv2d(x, weight, {});
-  CHECK(y.to_vector<double>() == direct(x, weight, zeros({2}), {}, y.shape()));
-  // The gradient of the weight is linear in it, so <grad, y> = <grad_weight, weight> here too.
-  const Tensor grad = integers(y.shape(), 3);
-  Tensor grad_weight = empty(weight.shape());
-  conv2d_backward_weight({grad_weight, 0}, grad, x);
-  CHECK(dot(grad_weight, weight) == dot(grad, y));
-  CHECK(dot(conv2d_backward_input(grad, weight, x.shape()), x) == dot(grad, y));
+TEST_CASE("an infinite weight spreads on every device as far as on the CPU") {
+  for (const Conv2dOptions& options : {Conv2dOptions{1, 1}, Conv2dOptions{2, 0}}) {
+    std::vector<float> values(36, 1);
+    values[1] = INFINITY;
+    const Tensor x = integers({2, 2, 7, 5}, 1), weight = tensor(values, {2, 2, 3, 3});
+    const auto results = [&](Device device) {
+      const Tensor y = conv2d(x.to(device), weight.to(device), {}, options);
+      const Tensor grad = ones(y.shape(), DType::f32, device);
+      return std::pair(y, conv2d_backward_input(grad, weight.to(device), x.shape(), options));
+    };
+    const auto [y, grad_x] = results(default_device());
+    const auto [y_cpu, grad_x_cpu] = results(Device{});
+    check_close(y, y_cpu, 0);
+    check_close(grad_x, grad_x_cpu, 0);
+  }
 }
 
 TEST_CASE("bad arguments of conv2d") {

@@ -1,9 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
 #include "ringlet/core/ops/random.h"
 #include "ringlet/core/ops/reduce.h"
@@ -39,13 +38,6 @@ TEST_CASE("a mask follows the counting rule whatever the width") {
     CHECK(dropout_mask(3, columns, key, tensor(positions, {3, 2})).to_vector<std::uint8_t>() ==
           mask_by_rule(columns, key, positions));
   }
-}
-
-TEST_CASE("a row's mask depends on its position only, not on the rows around it") {
-  const DropoutKey key{.p = 0.5f, .seed = 9};
-  const Tensor all = dropout_mask(6, 40, key);  // positions (row, 0)
-  const Tensor one = dropout_mask(1, 40, key, tensor<std::int32_t>({4, 0}, {1, 2}));
-  CHECK(one.to_vector() == all[4].to_vector());
 }
 
 TEST_CASE("dropout keeps x / (1 - p) under the mask and zero elsewhere, in every dtype") {
@@ -102,4 +94,19 @@ TEST_CASE("draws are seeded, differ from call to call and are the same in every 
         first.slice(0, 3).to(DType::f32).to(DType::bf16).to_vector());
   CHECK(uniform({0}).numel() == 0);
   CHECK_THROWS_AS(uniform({2}, 0, 1, DType::i32), Error);
+}
+
+TEST_CASE("draws on every device are the CPU's, but for the last bits of sines and cosines") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const auto flat = [=](Device device) {
+      Generator generator{5, 3, 1};
+      return uniform({1003}, 0.1, 0.7, dtype, device, generator);
+    };
+    const auto bell = [=](Device device) {
+      Generator generator{5, 3, 1};
+      return normal({1003}, 0.5, 2, dtype, device, generator);
+    };
+    check_close(flat(default_device()), flat(Device{}), 0);
+    check_close(bell(default_device()), bell(Device{}), dtype == DType::f32 ? 2 * kF32 : 8 * kF64);
+  }
 }

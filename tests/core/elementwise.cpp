@@ -6,7 +6,7 @@
 
 using namespace ringlet;
 
-TEST_CASE("comparisons and where equal PyTorch") {
+TEST_CASE("comparisons equal PyTorch") {
   const Oracle ops("ops");
   const std::pair<const char*, BinaryOp> comparisons[] = {
       {"eq", BinaryOp::eq}, {"ne", BinaryOp::ne}, {"lt", BinaryOp::lt},
@@ -17,9 +17,6 @@ TEST_CASE("comparisons and where equal PyTorch") {
       CHECK(y.dtype() == DType::u8);
       check_close(y, ops.tensor(c + "/y"), 0, c);
     }
-  for (const std::string& c : ops.cases("where"))
-    check_close(where(ops.tensor(c + "/condition"), ops.tensor(c + "/a"), ops.tensor(c + "/b")),
-                ops.tensor(c + "/y"), 0, c);
 }
 
 TEST_CASE("bf16 computes in f32 and rounds once") {
@@ -44,14 +41,6 @@ TEST_CASE("every length gives each element the same bits") {
   }
 }
 
-TEST_CASE("axpby: beta 0 never reads what it overwrites") {
-  Tensor out = full({3}, NAN);
-  axpby(out, 2, tensor({1.f, 2.f, 3.f}), 0);
-  CHECK(out.to_vector() == std::vector<float>{2, 4, 6});
-  axpby(out, 1, tensor({1.f, 1.f, 1.f}), 1);
-  CHECK(out.to_vector() == std::vector<float>{3, 5, 7});
-}
-
 TEST_CASE("operators are the functions, a number an operand of the tensor's dtype") {
   const Tensor a = tensor({1.f, 3.f, -2.5f}), b = tensor({0.5f, 7.f, 0.1f});
   CHECK((a + b).to_vector() == add(a, b).to_vector());
@@ -74,9 +63,12 @@ TEST_CASE("operands must fit") {
 }
 
 TEST_CASE("axpby reads out unless beta is 0, however small") {
-  Tensor out = full({5}, NAN);
-  axpby(out, 1, ones({5}), 1e-60);  // 0 as a float
+  Tensor out = full({3}, NAN);
+  const Tensor x = tensor({1.f, 2.f, 3.f});
+  axpby(out, 1, x, 1e-60);  // 0 as a float
   for (const float value : out.to_vector()) CHECK(std::isnan(value));
-  axpby(out, 1, ones({5}), 0);
-  CHECK(out.to_vector() == std::vector<float>(5, 1));
+  axpby(out, 2, x, 0);
+  CHECK(out.to_vector() == std::vector<float>{2, 4, 6});
+  axpby(out, 1, x, 1);
+  CHECK(out.to_vector() == std::vector<float>{3, 6, 9});
 }

@@ -1,11 +1,13 @@
 #include "ringlet/core/ops/index.h"
 
-#include <numeric>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
 
 #include "../device.h"
-#include "../oracle.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/threads/parallel.h"
+#include "threads.h"
 
 using namespace ringlet;
 
@@ -13,17 +15,6 @@ namespace {
 
 Tensor counted(Shape shape, DType dtype = DType::f32) {
   return arange(0, static_cast<double>(shape.numel()), 1, dtype).view(shape);
-}
-
-int axis_of(const Oracle& ops, const std::string& c) {
-  return static_cast<int>(ops.scalar(c + "/axis"));
-}
-
-std::vector<Tensor> inputs(const Oracle& ops, const std::string& c, const std::string& prefix) {
-  std::vector<Tensor> out;
-  for (int i = 0; ops.contains(c + "/" + prefix + std::to_string(i)); ++i)
-    out.push_back(ops.tensor(c + "/" + prefix + std::to_string(i)));
-  return out;
 }
 
 /// The definition of permute, element by element.
@@ -117,14 +108,11 @@ TEST_CASE("sums go in the order of the index, the same on any number of threads"
 
   const Tensor rows = counted({500, 301});
   const Tensor target = tensor<std::int32_t>(std::vector<std::int32_t>(500, 3), {500});
-  Tensor one = zeros({7, 301}), two = zeros({7, 301});
-  const int threads = threads_per_device();
-  set_threads_per_device(1);
-  index_add_(one, 0, target, rows);
-  set_threads_per_device(2);
-  index_add_(two, 0, target, rows);
-  set_threads_per_device(threads);
-  CHECK(one.to_vector() == two.to_vector());
+  on_any_threads([&] {
+    Tensor sums = zeros({7, 301});
+    index_add_(sums, 0, target, rows);
+    return sums.to_vector();
+  });
 }
 
 TEST_CASE("scatter follows its definition on every axis, the last of several stays") {
@@ -195,48 +183,15 @@ TEST_CASE("on a GPU an index out of range gathers 0 and scatters nothing") {
 TEST_CASE("sums and writes take a source that lies in what they change") {
   const Tensor rows = counted({6, 2});
   const Tensor index = tensor<std::int64_t>({1, 2, 3}, {3});
-  Tensor out = rows.clone(), expected = rows.clone();
-  index_add_(expected, 0, index, rows.slice(0, 3));
-  index_add_(out, 0, index, out.slice(0, 3));
-  CHECK(out.to_vector() == expected.to_vector());
-
   const Tensor places = tensor<std::int64_t>({1, 1, 2, 2, 3, 3}, {3, 2});
-  out = rows.clone(), expected = rows.clone();
-  scatter_add_(expected, 0, places, rows.slice(0, 3));
-  scatter_add_(out, 0, places, out.slice(0, 3));
-  CHECK(out.to_vector() == expected.to_vector());
-
-  out = rows.clone(), expected = rows.clone();
-  scatter_(expected, 0, places, rows.slice(0, 3));
-  scatter_(out, 0, places, out.slice(0, 3));
-  CHECK(out.to_vector() == expected.to_vector());
-}
-
-TEST_CASE("moving elements equals PyTorch") {
-  const Oracle ops("ops");
-  for (const std::string& c : ops.cases("concat"))
-    check_close(concat(inputs(ops, c, "x"), axis_of(ops, c)), ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("stack"))
-    check_close(stack(inputs(ops, c, "x"), axis_of(ops, c)), ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("split")) {
-    const auto sizes = ops.tensor(c + "/sizes").to_vector<std::int64_t>();
-    const std::vector<Tensor> expected = inputs(ops, c, "y");
-    const std::vector<Tensor> parts = split(ops.tensor(c + "/x"), sizes, axis_of(ops, c));
-    REQUIRE(parts.size() == expected.size());
-    for (std::size_t i = 0; i < parts.size(); ++i) check_close(parts[i], expected[i], 0, c);
+  const std::function<void(Tensor&, const Tensor&)> writes[] = {
+      [&](Tensor& out, const Tensor& source) { index_add_(out, 0, index, source); },
+      [&](Tensor& out, const Tensor& source) { scatter_add_(out, 0, places, source); },
+      [&](Tensor& out, const Tensor& source) { scatter_(out, 0, places, source); }};
+  for (const auto& write : writes) {
+    Tensor out = rows.clone(), expected = rows.clone();
+    write(expected, rows.slice(0, 3));
+    write(out, out.slice(0, 3));
+    CHECK(out.to_vector() == expected.to_vector());
   }
-  for (const std::string& c : ops.cases("permute")) {
-    const std::vector<int> order = ops.tensor(c + "/order").to_vector<int>();
-    check_close(permute(ops.tensor(c + "/x"), order), ops.tensor(c + "/y"), 0, c);
-  }
-  for (const std::string& c : ops.cases("index_select"))
-    check_close(index_select(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index")),
-                ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("gather"))
-    check_close(gather(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index")),
-                ops.tensor(c + "/y"), 0, c);
-  for (const std::string& c : ops.cases("scatter_add"))  // at most 4 terms and the initial value
-    check_close(scatter_add(ops.tensor(c + "/x"), axis_of(ops, c), ops.tensor(c + "/index"),
-                            ops.tensor(c + "/source")),
-                ops.tensor(c + "/y"), 5 * kF32, c);
 }

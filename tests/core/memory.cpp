@@ -89,6 +89,8 @@ TEST_CASE(
   CHECK(none.reserved == 0);
   CHECK(none.peak == 0);
   CHECK(none.allocations == 0);
+  CHECK(none.limit == 8 * kMebibyte);
+  cpu.release({}, cpu.allocate({}, 9 * kMebibyte));  // no limit of another device
 
   const Block all = cpu.allocate(device, 8 * kMebibyte);
   CHECK_THROWS_WITH_AS(cpu.allocate(device, 1),
@@ -102,4 +104,5 @@ TEST_CASE(
   cpu.release(device, all);
   CHECK(memory_stats(device).allocated == 0);
   set_memory_limit(device, 0);
+  cpu.release(device, cpu.allocate(device, 9 * kMebibyte));
 }

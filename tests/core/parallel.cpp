@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <numeric>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "../device.h"
+#include "child.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/threads/processors.h"
 
@@ -112,44 +111,31 @@ TEST_CASE_FIXTURE(OnCpu, "a device's threads keep to its processors, wherever ot
 
 TEST_CASE_FIXTURE(OnCpu, "a forked child has threads of its own") {
   static_cast<void>(visits(first, 100, 1));  // starts the parent's pool
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) _exit(visits(first, 100, 1) == once(100) ? 0 : 1);
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+  CHECK(exit_code_of([] { return visits(first, 100, 1) == once(100) ? 0 : 1; }) == 0);
 }
 
 TEST_CASE_FIXTURE(OnCpu, "threads that do not start are an error that says how many did") {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
+  const int code = exit_code_of([] {
     // The limit does not bind root, and other processes of a user count. So root changes to a user
     // without others: this process and two threads are allowed.
     const bool alone = geteuid() == 0;
-    if (alone && setuid((1 << 24) + static_cast<uid_t>(getpid())) != 0) _exit(77);
+    if (alone && setuid((1 << 24) + static_cast<uid_t>(getpid())) != 0) return 77;
     const rlimit few{alone ? 3u : 1u, alone ? 3u : 1u};
-    if (setrlimit(RLIMIT_NPROC, &few) != 0) _exit(77);
+    if (setrlimit(RLIMIT_NPROC, &few) != 0) return 77;
     set_threads_per_device(8);
     try {
       static_cast<void>(visits(first, 100, 1));
-      _exit(1);
+      return 1;
     } catch (const Error& error) {
       const std::string text = error.what();
       if (!text.starts_with(alone ? "[threads] only 3 of 8 start: "
                                   : "[threads] only 1 of 8 start"))
-        _exit(2);
+        return 2;
     }
     // The threads that did start have ended, so fewer can start now.
     if (alone) set_threads_per_device(3);
-    _exit(!alone || visits(first, 100, 1) == once(100) ? 0 : 3);
-  }
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 77) {
-    MESSAGE("skipped: needs a limit of processes");
-  } else {
-    CHECK(WEXITSTATUS(status) == 0);
-  }
+    return !alone || visits(first, 100, 1) == once(100) ? 0 : 3;
+  });
+  if (code == 77) MESSAGE("skipped: needs a limit of processes");
+  CHECK((code == 0 || code == 77));
 }

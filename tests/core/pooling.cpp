@@ -21,26 +21,17 @@ Tensor cu_seqlens() { return id_tensor({0, 2, 3}); }
 }  // namespace
 
 TEST_CASE("a sentence is the mean, the first or the maximum of its tokens") {
-  const auto pooled = [](PoolingMode mode) {
-    return pooling(mode, three_rows(), cu_seqlens()).y.to_vector();
+  const auto pooled = [](PoolingMode mode, const Tensor& lengths = {}) {
+    return pooling(mode, three_rows(), cu_seqlens(), lengths).y.to_vector();
   };
   CHECK(pooled(PoolingMode::mean) == std::vector<float>{2, 5, 5, 6});
   CHECK(pooled(PoolingMode::cls) == std::vector<float>{1, 8, 5, 6});
   CHECK(pooled(PoolingMode::max) == std::vector<float>{3, 8, 5, 6});
+  for (PoolingMode mode : {PoolingMode::mean, PoolingMode::max})  // the second token is padding
+    CHECK(pooled(mode, id_tensor({1, 1})) == std::vector<float>{1, 8, 5, 6});
   const Tensor bf16 = pooling(PoolingMode::mean, three_rows().to(DType::bf16), cu_seqlens()).y;
   CHECK(bf16.dtype() == DType::f32);
   CHECK(bf16.to_vector() == std::vector<float>{2, 5, 5, 6});
-}
-
-TEST_CASE("gradients go to the tokens that made the row") {
-  const Tensor grad = tensor({10.f, 20.f, 30.f, 40.f}).view({2, 2});
-  const auto back = [&](PoolingMode mode) {
-    const Tensor argmax = pooling(mode, three_rows(), cu_seqlens()).argmax;
-    return pooling_backward(mode, grad, argmax, cu_seqlens(), 3, DType::f32).to_vector();
-  };
-  CHECK(back(PoolingMode::mean) == std::vector<float>{5, 10, 5, 10, 30, 40});
-  CHECK(back(PoolingMode::cls) == std::vector<float>{10, 20, 0, 0, 30, 40});
-  CHECK(back(PoolingMode::max) == std::vector<float>{0, 20, 10, 0, 30, 40});
 }
 
 TEST_CASE("pooling columns of every width") {

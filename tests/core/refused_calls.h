@@ -1,17 +1,16 @@
 // System calls that fail, in a child process.
 #pragma once
 
-#include <doctest/doctest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <optional>
 #include <vector>
+
+#include "child.h"
 
 /// A system call that fails if an argument equals a number, or if it does not.
 struct Refusal {
@@ -50,13 +49,8 @@ inline constexpr int kNoSeccomp = 77;
 /// The exit code of body() in a child process; none if the kernel cannot filter calls.
 template <class Body>
 std::optional<int> in_child(Body body) {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) _exit(body());
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  if (WEXITSTATUS(status) != kNoSeccomp) return WEXITSTATUS(status);
+  const int code = exit_code_of(body);
+  if (code != kNoSeccomp) return code;
   MESSAGE("skipped: needs seccomp");
   return std::nullopt;
 }

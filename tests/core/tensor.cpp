@@ -10,10 +10,10 @@
 #include <limits>
 
 #include "../device.h"
+#include "child.h"
 #include "ringlet/core/cpu/pages.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/ops/elementwise.h"
-#include "ringlet/core/ops/reduce.h"
 
 using namespace ringlet;
 using Floats = std::vector<float>;
@@ -62,19 +62,6 @@ TEST_CASE("binary ops broadcast as NumPy does") {
   CHECK(where(ge(a, scalar_like(3, a)), a, scalar_like(0, a)).to_vector() ==
         Floats{0, 0, 3, 4, 5, 6});
   CHECK(add(zeros({0, 3}), a.slice(0, 1)).shape() == Shape{0, 3});
-}
-
-TEST_CASE("reductions over any dimensions") {
-  const Tensor x = arange(0, 24, 1, DType::f32).view({2, 3, 4});
-  CHECK(sum(x).item() == 276);
-  CHECK(sum(x, {0}).shape() == Shape{3, 4});
-  CHECK(sum(x, {1, 2}).to_vector() == Floats{66, 210});
-  CHECK(mean(x, {-1}, true).shape() == Shape{2, 3, 1});
-  CHECK(max(x, {0, 2}).to_vector() == Floats{15, 19, 23});
-  CHECK(min(x, {1}).to_vector() == Floats{0, 1, 2, 3, 12, 13, 14, 15});
-  CHECK(sum_to(x, {3, 1}).to_vector() == Floats{60, 92, 124});
-  CHECK(sum(zeros({0, 2}), {0}).to_vector() == Floats{0, 0});
-  CHECK_THROWS_AS(max(zeros({0, 2}), {0}), Error);
 }
 
 TEST_CASE("a tensor prints its values, dtype, shape and device") {
@@ -158,17 +145,7 @@ TEST_CASE("memory that was freed is given out again, free neighbours as one") {
 
 TEST_CASE("memory is private until the process has peers, then they can map it") {
   const auto in_a_child = [](const auto& holds) {
-    const pid_t child = fork();
-    if (child == 0) {
-      try {
-        _exit(holds() ? 0 : 1);
-      } catch (...) {  // no code of doctest may run here
-        _exit(2);
-      }
-    }
-    int status = -1;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
+    CHECK(exit_code_of([&] { return holds() ? 0 : 1; }) == 0);
   };
   Backend& cpu = backend(DeviceType::cpu);
   const Device device = Device::parse("cpu:5");  // used by no other test
@@ -205,22 +182,6 @@ TEST_CASE_FIXTURE(OnCpu, "a block's descriptor, mapped again, shows its bytes") 
   Tensor(x).fill_(7);
   CHECK(std::memcmp(static_cast<std::byte*>(mapped) + before, x.bytes(), x.nbytes()) == 0);
   munmap(mapped, nbytes);
-}
-
-TEST_CASE("beyond the memory limit of a device a tensor is refused, with the bytes") {
-  const Device device = Device::parse("cpu:7");  // used by no other test
-  set_memory_limit(device, 1000);
-  {
-    const Tensor most = empty({224}, DType::f32, device);
-    CHECK_THROWS_WITH_AS(empty({40}, DType::f32, device),
-                         "[allocate] 192 bytes on cpu:7: 896 are in use, the limit is 1000", Error);
-    CHECK(empty({16}, DType::f32, device).defined());
-    CHECK(empty({1000}).defined());  // on another device
-  }
-  CHECK(empty({240}, DType::f32, device).defined());  // there is memory again
-  CHECK(memory_stats(device).limit == 1000);
-  set_memory_limit(device, 0);
-  CHECK(empty({1000}, DType::f32, device).defined());
 }
 
 TEST_CASE("a copy to another device takes the values of its moment") {

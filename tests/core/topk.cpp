@@ -28,6 +28,8 @@ TEST_CASE("topk sorts downwards and keeps the order of equal elements") {
   const TopK top = topk(tensor({2.f, 5.f, 2.f, 7.f, 5.f}), 4);
   CHECK(top.values.to_vector() == std::vector<float>{7, 5, 5, 2});
   CHECK(top.indices.to_vector<std::int64_t>() == Ints{3, 1, 4, 0});
+  const Tensor odd = tensor<float>({1, NAN, 3, INFINITY, NAN, -INFINITY, 3, 0, -0.f});
+  CHECK(topk(odd, 9).indices.to_vector<std::int64_t>() == Ints{1, 4, 3, 2, 6, 0, 7, 8, 5});
   CHECK(topk(empty({3, 0}), 0).values.shape() == Shape{3, 0});
   CHECK(topk(empty({0, 3}), 2).values.shape() == Shape{0, 2});
   CHECK_THROWS_AS(topk(zeros({3}), 4), Error);

@@ -13,15 +13,17 @@ using namespace ringlet::cuda;
 
 namespace {
 
-/// Every rank's elements on the GPU, at `offset` elements from a multiple of 16 bytes.
+/// Every rank's elements on the GPU, at `offset` elements from a multiple of 16 bytes, and `skew`
+/// more for each rank.
 template <class T>
 class OnDevice {
  public:
-  OnDevice(const std::vector<std::vector<T>>& ranks, int offset) {
+  OnDevice(const std::vector<std::vector<T>>& ranks, int offset, int skew = 0) {
     for (const std::vector<T>& values : ranks) {
       const auto n = static_cast<std::int64_t>(values.size());
       all_.push_back(empty({n + offset}, dtype_of<T>()));
       tensors_.push_back(all_.back().slice(offset, n + offset));
+      offset += skew;
       set(tensors_.size() - 1, values);
       data_.push_back(tensors_.back().mutable_bytes());
     }
@@ -57,7 +59,7 @@ comm::Algorithm on_cpu(Route route) {
 }
 
 template <class T>
-void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp op) {
+void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp op, int skew = 0) {
   for (const Route route : {Route::ring, Route::direct}) {
     CAPTURE(name(dtype_of<T>()));
     CAPTURE(static_cast<int>(route));
@@ -65,7 +67,7 @@ void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp o
     CAPTURE(n);
     CAPTURE(offset);
     const auto inputs = inputs_of<T>(size, n, static_cast<std::uint64_t>(n + offset));
-    const OnDevice<T> device(inputs, offset);
+    const OnDevice<T> device(inputs, offset, skew);
     ranks.all_reduce(device.data(), edges_of(n, size), dtype_of<T>(), route,
                      op == ReduceOp::max ? CombineOp::max : CombineOp::sum,
                      op == ReduceOp::mean ? 1.0 / size : 1.0);
@@ -76,18 +78,27 @@ void check(VirtualRanks& ranks, int size, std::int64_t n, int offset, ReduceOp o
   }
 }
 
-}  // namespace
-
-TEST_CASE("cuda: on a GPU, an in-kernel all-reduce has the bits of the CPU's") {
-  if (skipped()) return;
+void check_sizes(const std::vector<std::int64_t>& sizes) {
   for (const int size : {2, 3, 4, 8}) {
     VirtualRanks ranks(default_device(), size);
-    for (const std::int64_t n : {1, 17, 1001, 100'003, 1'000'000})
+    for (const std::int64_t n : sizes)
       for (const int offset : {0, 1}) {
         check<float>(ranks, size, n, offset, ReduceOp::sum);
-        check<bfloat16>(ranks, size, n, offset, ReduceOp::mean);
+        check<bfloat16>(ranks, size, n, offset, ReduceOp::mean, offset);
       }
   }
+}
+
+}  // namespace
+
+TEST_CASE("cuda: on a GPU, an in-kernel all-reduce has the bits of the CPU's, at any address") {
+  if (skipped()) return;
+  check_sizes({1, 17, 1001});
+}
+
+TEST_CASE("cuda: on a GPU, a long in-kernel all-reduce has the bits of the CPU's") {
+  if (skipped()) return;
+  check_sizes({100'003, 1'000'000});
 }
 
 TEST_CASE("cuda: on a GPU, an in-kernel all-reduce takes every dtype and op") {

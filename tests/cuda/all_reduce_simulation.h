@@ -128,7 +128,6 @@ class SimulatedRanks {
     }
   }
 
-  AllReduceRun& settings() { return run_; }
   std::uint64_t error() const { return error_; }
   bool all_flags_are(std::uint32_t value) const {
     for (const auto& flags : flags_)
@@ -136,9 +135,6 @@ class SimulatedRanks {
         if (flag != value) return false;
     return true;
   }
-  /// The blocks of this rank never run.
-  void leave_out(int rank) { absent_ = rank; }
-
   /// Each rank's result of each of `count` collectives. Each rank acts as a separate device: it
   /// starts the next one, with new input, when its own blocks have ended.
   template <CombineOp op, Route route>
@@ -150,7 +146,7 @@ class SimulatedRanks {
     std::vector<int> ended(static_cast<std::size_t>(plan_.ranks));
     for (int rank = 0; rank < plan_.ranks; ++rank) {
       fill(rank, input(rank, 0));
-      for (int index = 0; index < plan_.blocks && rank != absent_; ++index)
+      for (int index = 0; index < plan_.blocks; ++index)
         simulation.add([&, rank, index, me = first_block(rank) + index] {
           const auto r = static_cast<std::size_t>(rank);
           for (int k = 0; k < count; ++k) {
@@ -179,9 +175,7 @@ class SimulatedRanks {
   static X* aligned(X* at) {
     return reinterpret_cast<X*>((reinterpret_cast<std::uintptr_t>(at) + 15) / 16 * 16);
   }
-  int first_block(int rank) const {
-    return (rank - (absent_ >= 0 && absent_ < rank)) * plan_.blocks;
-  }
+  int first_block(int rank) const { return rank * plan_.blocks; }
   T* data(int rank) const { return static_cast<T*>(run_.view.data[rank]); }
   std::vector<T> contents(int rank) const {
     return {data(rank), data(rank) + plan_.edge[plan_.ranks]};
@@ -200,7 +194,6 @@ class SimulatedRanks {
   std::vector<std::vector<S>> staging_;
   std::vector<std::vector<std::uint32_t>> flags_;
   std::uint64_t error_ = 0;
-  int absent_ = -1;
   int opener_[kMostPeers] = {};
 };
 

@@ -48,28 +48,36 @@ class HostSegments final : public cuda::SegmentSource {
   std::map<std::byte*, std::size_t> segments_;
 };
 
-std::string message_of(CachingAllocator& allocator, std::size_t nbytes) {
-  try {
-    allocator.allocate(nbytes, &first_stream);
-  } catch (const Error& error) {
-    return error.what();
+/// An allocator of cuda:0 over `capacity` bytes.
+template <std::size_t capacity, bool exact = false>
+struct Allocating {
+  HostSegments source{capacity};
+  CachingAllocator allocator{{DeviceType::cuda, 0}, source, exact};
+
+  Block allocate(std::size_t nbytes) { return allocator.allocate(nbytes, &first_stream); }
+  std::string message_of(std::size_t nbytes) {
+    try {
+      allocate(nbytes);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
   }
-  return "";
-}
+};
+using Exact = Allocating<64 * kMebibyte, true>;
 
 }  // namespace
 
-TEST_CASE("a released block is used again, by its own stream alone") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  const Block a = allocator.allocate(1000, &first_stream);
+TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
+                  "a released block is used again, by its own stream alone") {
+  const Block a = allocate(1000);
   CHECK(a.nbytes == 1024);
   CHECK(reinterpret_cast<std::uintptr_t>(a.data) % CachingAllocator::kAlignment == 0);
   CHECK(allocator.stream_of(a) == &first_stream);
   allocator.release(a);
   const Block other = allocator.allocate(1000, &second_stream);
   CHECK(other.data != a.data);
-  const Block again = allocator.allocate(1024, &first_stream);
+  const Block again = allocate(1024);
   CHECK(again.data == a.data);
   CHECK(source.asked == 2);
   allocator.release(again);
@@ -77,23 +85,20 @@ TEST_CASE("a released block is used again, by its own stream alone") {
   CHECK(allocator.stats().allocated == 0);
 }
 
-TEST_CASE("blocks of nothing have an address of their own") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  const Block a = allocator.allocate(0, &first_stream), b = allocator.allocate(0, &first_stream);
+TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>, "blocks of nothing have an address of their own") {
+  const Block a = allocate(0), b = allocate(0);
   CHECK(a.data != b.data);
   CHECK(a.nbytes == CachingAllocator::kAlignment);
 }
 
-TEST_CASE("segments by size: small, middle, large; a step that repeats asks for nothing") {
-  HostSegments source(256 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+TEST_CASE_FIXTURE(Allocating<256 * kMebibyte>,
+                  "segments by size: small, middle, large; a step that repeats asks for nothing") {
   std::size_t reserved = 0;
   for (int step = 0; step < 3; ++step) {
     std::vector<Block> blocks;
     for (const std::size_t nbytes : {std::size_t{512}, kMebibyte, kMebibyte + 1, 10 * kMebibyte,
                                      10 * kMebibyte + 1, 33 * kMebibyte})
-      blocks.push_back(allocator.allocate(nbytes, &first_stream));
+      blocks.push_back(allocate(nbytes));
     // 2 for both small ones (1 MiB fits next to 512 bytes), 20 for both middle ones, 12 and 34.
     CHECK(allocator.stats().reserved == 68 * kMebibyte);
     if (step == 0) reserved = allocator.stats().reserved;
@@ -105,16 +110,15 @@ TEST_CASE("segments by size: small, middle, large; a step that repeats asks for 
   CHECK(allocator.stats().allocations == 18);
 }
 
-TEST_CASE("released neighbours become one, so a whole segment can be freed") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
+                  "released neighbours become one, so a whole segment can be freed") {
   std::vector<Block> blocks;
-  for (int i = 0; i < 4; ++i) blocks.push_back(allocator.allocate(kMebibyte / 2, &first_stream));
+  for (int i = 0; i < 4; ++i) blocks.push_back(allocate(kMebibyte / 2));
   CHECK(source.asked == 1);
   for (const int i : {1, 3, 2}) allocator.release(blocks[static_cast<std::size_t>(i)]);
   allocator.trim();
   CHECK(source.used == 2 * kMebibyte);  // the first block is in use
-  const Block joined = allocator.allocate(kMebibyte, &first_stream);
+  const Block joined = allocate(kMebibyte);
   CHECK(joined.data == blocks[1].data);
   allocator.release(joined);
   allocator.release(blocks[0]);
@@ -123,10 +127,8 @@ TEST_CASE("released neighbours become one, so a whole segment can be freed") {
   CHECK(allocator.stats().reserved == 0);
 }
 
-TEST_CASE("exact blocks are as long as was asked for, and go back at once") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source, true);
-  const Block a = allocator.allocate(1536, &first_stream), b = allocator.allocate(0, &first_stream);
+TEST_CASE_FIXTURE(Exact, "exact blocks are as long as was asked for, and go back at once") {
+  const Block a = allocate(1536), b = allocate(0);
   CHECK(a.nbytes == 1536);
   CHECK(source.used == 1537);
   allocator.release(a);
@@ -135,30 +137,27 @@ TEST_CASE("exact blocks are as long as was asked for, and go back at once") {
   CHECK(source.used == 0);
 }
 
-TEST_CASE("the limit, and memory that ends, are errors that say what was needed") {
-  HostSegments source(24 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  const Block a = allocator.allocate(12 * kMebibyte, &first_stream);
-  CHECK(message_of(allocator, 16 * kMebibyte) ==
+TEST_CASE_FIXTURE(Allocating<24 * kMebibyte>,
+                  "the limit, and memory that ends, are errors that say what was needed") {
+  const Block a = allocate(12 * kMebibyte);
+  CHECK(message_of(16 * kMebibyte) ==
         "[allocate] 16777216 bytes on cuda:0: out of memory, 12582912 are in use and 12582912 held "
         "by this process; 12582912 are free");
   allocator.release(a);
   // Cached memory is freed before an allocation fails.
-  const Block b = allocator.allocate(16 * kMebibyte, &first_stream);
+  const Block b = allocate(16 * kMebibyte);
   CHECK(source.used == 16 * kMebibyte);
   allocator.set_limit(17 * kMebibyte);
-  CHECK(message_of(allocator, 2 * kMebibyte) ==
+  CHECK(message_of(2 * kMebibyte) ==
         "[allocate] 2097152 bytes on cuda:0: 16777216 are in use, the limit is 17825792");
   CHECK(allocator.stats().limit == 17 * kMebibyte);
   allocator.release(b);
-  CHECK(message_of(allocator, SIZE_MAX).find("more than there can be") != std::string::npos);
+  CHECK(message_of(SIZE_MAX).find("more than there can be") != std::string::npos);
 }
 
-TEST_CASE("peaks, and sidecars beside them") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  const Block a = allocator.allocate(4096, &first_stream);
-  allocator.release(allocator.allocate(8192, &first_stream));
+TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>, "peaks, and sidecars beside them") {
+  const Block a = allocate(4096);
+  allocator.release(allocate(8192));
   allocator.count_sidecar(4096);
   allocator.count_sidecar(-4096);
   CHECK(allocator.stats().peak == 4096 + 8192);
@@ -169,9 +168,8 @@ TEST_CASE("peaks, and sidecars beside them") {
   allocator.release(a);
 }
 
-TEST_CASE("thousands of blocks never overlap, and all of them come back") {
-  HostSegments source(1024 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+TEST_CASE_FIXTURE(Allocating<1024 * kMebibyte>,
+                  "thousands of blocks never overlap, and all of them come back") {
   std::mt19937 random(7);
   std::vector<Block> live;
   std::map<std::byte*, std::byte*> taken;  // begin to end
@@ -203,19 +201,19 @@ TEST_CASE("thousands of blocks never overlap, and all of them come back") {
   CHECK(source.used == 0);
 }
 
-TEST_CASE("a capture has memory of its own, which every capture has anew and trim leaves alone") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  const Block before = allocator.allocate(1000, &first_stream);
+TEST_CASE_FIXTURE(
+    Allocating<64 * kMebibyte>,
+    "a capture has memory of its own, which every capture has anew and trim leaves alone") {
+  const Block before = allocate(1000);
   std::vector<std::byte*> places[2];
   for (auto& of_capture : places) {
     allocator.begin_capture(&first_stream);
-    const Block a = allocator.allocate(1000, &first_stream);
+    const Block a = allocate(1000);
     of_capture.push_back(a.data);
     allocator.release(a);
-    const Block again = allocator.allocate(700, &first_stream);  // released memory is reused
+    const Block again = allocate(700);  // released memory is reused
     CHECK(again.data == a.data);
-    const Block large = allocator.allocate(12 * kMebibyte, &first_stream);
+    const Block large = allocate(12 * kMebibyte);
     of_capture.push_back(large.data);
     allocator.release(large);
     allocator.release(again);
@@ -228,7 +226,7 @@ TEST_CASE("a capture has memory of its own, which every capture has anew and tri
   CHECK(allocator.stats().allocated == before.nbytes);
 
   // No other block gets it while a graph exists, not even the next of its stream.
-  const Block other = allocator.allocate(1000, &first_stream);
+  const Block other = allocate(1000);
   CHECK(other.data != places[0][0]);
   allocator.release(other);
   allocator.release(before);
@@ -241,14 +239,13 @@ TEST_CASE("a capture has memory of its own, which every capture has anew and tri
   CHECK(allocator.stats().graphs == 0);
 }
 
-TEST_CASE("a graph of smaller blocks needs no memory beside that of larger ones") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
+                  "a graph of smaller blocks needs no memory beside that of larger ones") {
   // Just above and below the limit of small blocks outside a capture.
   for (const std::size_t nbytes : {13 * kMebibyte / 10, 9 * kMebibyte / 10}) {
     allocator.begin_capture(&first_stream);
     std::vector<Block> live;
-    for (int i = 0; i < 30; ++i) live.push_back(allocator.allocate(nbytes, &first_stream));
+    for (int i = 0; i < 30; ++i) live.push_back(allocate(nbytes));
     for (const Block& block : live) allocator.release(block);
     allocator.add_graph();
     CHECK(allocator.end_capture() == 0);
@@ -256,18 +253,17 @@ TEST_CASE("a graph of smaller blocks needs no memory beside that of larger ones"
   }
 }
 
-TEST_CASE("a block from before a capture may be released in it, and belongs to no graph") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  const Block before = allocator.allocate(1000, &first_stream);
+TEST_CASE_FIXTURE(Allocating<64 * kMebibyte>,
+                  "a block from before a capture may be released in it, and belongs to no graph") {
+  const Block before = allocate(1000);
   allocator.begin_capture(&first_stream);
   allocator.release(before);
-  const Block inside = allocator.allocate(1000, &first_stream);
+  const Block inside = allocate(1000);
   CHECK(inside.data != before.data);
   CHECK(allocator.end_capture() == inside.nbytes);  // it outlives the capture
   // Its later release does not count for another capture's blocks.
   allocator.begin_capture(&first_stream);
-  const Block next = allocator.allocate(1000, &first_stream);
+  const Block next = allocate(1000);
   CHECK(next.data != inside.data);
   allocator.release(inside);
   CHECK(allocator.end_capture() == next.nbytes);
@@ -275,15 +271,15 @@ TEST_CASE("a block from before a capture may be released in it, and belongs to n
   CHECK(allocator.stats().allocated == 0);
 }
 
-TEST_CASE("other streams and other threads have no part in a capture, of which there is one") {
-  HostSegments source(64 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
+TEST_CASE_FIXTURE(
+    Allocating<64 * kMebibyte>,
+    "other streams and other threads have no part in a capture, of which there is one") {
   allocator.begin_capture(&first_stream);
   CHECK_THROWS_WITH_AS(allocator.begin_capture(&second_stream),
                        "[graph] work of cuda:0 is being captured already", Error);
   const Block other_stream = allocator.allocate(1000, &second_stream);
   Block other_thread;
-  std::thread([&] { other_thread = allocator.allocate(1000, &first_stream); }).join();
+  std::thread([&] { other_thread = allocate(1000); }).join();
   CHECK(allocator.stats().graphs == 0);
   CHECK(allocator.end_capture() == 0);
   allocator.release(other_stream);
@@ -293,21 +289,20 @@ TEST_CASE("other streams and other threads have no part in a capture, of which t
   CHECK_THROWS_AS(exact.begin_capture(&first_stream), Error);
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    Allocating<36 * kMebibyte>,
     "while work is captured nothing goes back to the source, which would wait for the device") {
-  HostSegments source(36 * kMebibyte);
-  CachingAllocator allocator({DeviceType::cuda, 0}, source);
-  allocator.release(allocator.allocate(16 * kMebibyte, &first_stream));
+  allocator.release(allocate(16 * kMebibyte));
   allocator.begin_capture(&first_stream);
-  CHECK(message_of(allocator, 24 * kMebibyte).find("out of memory") != std::string::npos);
+  CHECK(message_of(24 * kMebibyte).find("out of memory") != std::string::npos);
   allocator.trim();
   CHECK(source.used == 16 * kMebibyte);
   CHECK(allocator.end_capture() == 0);
   // Without a graph the graphs' memory is usable for everything.
   allocator.begin_capture(&first_stream);
-  allocator.release(allocator.allocate(512, &first_stream));
+  allocator.release(allocate(512));
   CHECK(allocator.end_capture() == 0);
-  const Block large = allocator.allocate(36 * kMebibyte, &first_stream);
+  const Block large = allocate(36 * kMebibyte);
   CHECK(source.used == 36 * kMebibyte);
   CHECK(allocator.stats().graphs == 0);
   allocator.release(large);

@@ -1,5 +1,4 @@
-// Attention by its definition in f64, with a bound on the rounding error of each number, and its
-// device code, run on the host.
+// Attention by its definition in f64, with a bound on the rounding error of each number.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +36,6 @@ struct AttentionResults {
 };
 /// By the op, with the kernels of the inputs' device.
 AttentionResults by_op(const AttentionInputs& in);
-/// By the device code: tensor cores or rows.
-AttentionResults by_tiles(const AttentionInputs& in);
-AttentionResults by_rows(const AttentionInputs& in);
 
 /// The largest |a - b| / bound over all elements of the named result, b by the CPU in f64; correct
 /// if at most 1. `weights` is the unit roundoff of P and the gradient of the scores, which are

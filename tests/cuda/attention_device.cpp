@@ -14,6 +14,7 @@ TEST_CASE("cuda: on a GPU, attention and its gradients are the CPU's, up to 512 
     for (std::int64_t size : {32, 64})
       for (float p : {0.0f, 0.1f})
         for (bool biased : {false, true}) check_on_device({lengths, {}, 2, size, p, biased, dtype});
+  check_on_device({{1, 210}, {}, 1, 5, 0.3f, true, DType::f64});
 }
 
 TEST_CASE("cuda: on a GPU, no token attends to padding") {

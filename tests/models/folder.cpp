@@ -41,8 +41,17 @@ struct ModelFolder : TemporaryFolder {
                              "config_sentence_transformers.json", "1_Pooling", "2_Normalize"})
       fs::remove_all(path() / name);
   }
+  nlohmann::json read(const std::string& name) const {
+    return nlohmann::json::parse(read_file(path() / name));
+  }
   void write(const std::string& name, const nlohmann::json& json) const {
     write_file(path() / name, json.dump());
+  }
+  /// Sets keys of a file, of its second element if it is a list; makes it if it is not there.
+  void set(const std::string& name, const nlohmann::json& keys) const {
+    nlohmann::json json = fs::exists(path() / name) ? read(name) : nlohmann::json::object();
+    (json.is_array() ? json[1] : json).update(keys);
+    write(name, json);
   }
   SentenceEncoder load() const { return SentenceEncoder::from_pretrained(path()); }
 };
@@ -242,9 +251,7 @@ TEST_CASE("keys of published folders are not named") {
     "bos_token_id": null, "eos_token_id": null, "tie_word_embeddings": true, "torchscript": false,
     "max_length": 20, "num_beams": 1, "temperature": 1.0, "finetuning_task": null})");
   const ModelFolder folder("bert");
-  nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
-  config.update(published);
-  folder.write("config.json", config);
+  folder.set("config.json", published);
   folder.write("config_sentence_transformers.json",
                {{"__version__", {{"sentence_transformers", "2.0.0"}}}});
   folder.write("sentence_bert_config.json", {{"max_seq_length", 64}, {"do_lower_case", false}});
@@ -274,9 +281,7 @@ TEST_CASE("sentence_bert_config.json: arguments of the tokenizer and its calls, 
   for (const nlohmann::json& entry : oracle.at("cases")) {
     INFO(entry.at("change").dump());
     const ModelFolder folder("bert");
-    nlohmann::json config = nlohmann::json::parse(read_file(folder / "sentence_bert_config.json"));
-    config.update(entry.at("change"));
-    folder.write("sentence_bert_config.json", config);
+    folder.set("sentence_bert_config.json", entry.at("change"));
     const Tensor embeddings = folder.load().encode(texts);
     for (std::size_t i = 0; i < texts.size(); ++i) {
       const auto row = embeddings[static_cast<std::int64_t>(i)].to_vector();
@@ -288,12 +293,6 @@ TEST_CASE("sentence_bert_config.json: arguments of the tokenizer and its calls, 
 }
 
 TEST_CASE("every key of a folder is followed, harmless, refused or named once") {
-  const auto with = [](const ModelFolder& folder, const std::string& file, const char* key,
-                       const nlohmann::json& value) {
-    nlohmann::json json = nlohmann::json::parse(read_file(folder / file));
-    (json.is_array() ? json[1] : json)[key] = value;
-    folder.write(file, json);
-  };
   for (const char* name : {"bert", "mpnet"}) CHECK(keys(load(name)).empty());
 
   const ModelFolder folder("mpnet");
@@ -301,14 +300,12 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
   std::vector<std::string> expected;
   for (const std::string file : {"config_sentence_transformers.json", "modules.json",
                                  "2_Normalize/config.json", "config.json"}) {
-    with(folder, file, "new_key", 1);
-    with(folder, file, "unset_key", nullptr);
+    folder.set(file, {{"new_key", 1}, {"unset_key", nullptr}});
     const std::string place = file == "modules.json" ? ": module 1" : "";
     expected.push_back((folder / file).string() + place + ": 'new_key'");
   }
-  with(folder, "tokenizer.json", "new_key", 1);
-  with(folder, "tokenizer_config.json", "new_key", 1);
-  with(folder, "tokenizer_config.json", "added_tokens_decoder", nullptr);
+  folder.set("tokenizer.json", {{"new_key", 1}});
+  folder.set("tokenizer_config.json", {{"new_key", 1}, {"added_tokens_decoder", nullptr}});
   folder.write("special_tokens_map.json", {{"new_key", 1}, {"pad_token", "<pad>"}});
   folder.write("added_tokens.json", {{"<mask>", 30}});  // each key is a token
   for (const std::string file :
@@ -324,7 +321,7 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
   // Python's classes reject unknown keys of these files.
   for (const std::string file : {"1_Pooling/config.json", "sentence_bert_config.json"}) {
     const ModelFolder other("mpnet");
-    with(other, file, "new_key", 1);
+    other.set(file, {{"new_key", 1}});
     check_refused(other, file, "'new_key' is not a known key");
   }
 
@@ -353,13 +350,13 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
                    "\"token_embeddings\""},
        }) {
     const ModelFolder other("bert");
-    with(other, file, key, value);
+    other.set(file, {{key, value}});
     check_refused(other, file,
                   str(key, " ", value.dump(), " is not supported; expected ", supported));
     // The default, or no value, requests the existing behaviour.
-    with(other, file, key, nlohmann::json::parse(supported));
+    other.set(file, {{key, nlohmann::json::parse(supported)}});
     check_same(other.load(), load("bert"));
-    with(other, file, key, nullptr);
+    other.set(file, {{key, nullptr}});
     CHECK(keys(other.load()).empty());
   }
 }
@@ -367,12 +364,10 @@ TEST_CASE("every key of a folder is followed, harmless, refused or named once") 
 TEST_CASE("unknown keys of an added token or of one with a role are named") {
   const ModelFolder folder("bert");
   const std::string file = (folder / "tokenizer_config.json").string();
-  nlohmann::json config = nlohmann::json::parse(read_file(file));
   const nlohmann::json token{{"content", "[MASK]"}, {"__type", "AddedToken"}, {"new_key", 1}};
-  config["mask_token"] = token;
-  config["extra_special_tokens"] = nlohmann::json::array({token});
-  config["added_tokens_decoder"] = {{"4", token}};
-  folder.write("tokenizer_config.json", config);
+  folder.set("tokenizer_config.json", {{"mask_token", token},
+                                       {"extra_special_tokens", nlohmann::json::array({token})},
+                                       {"added_tokens_decoder", {{"4", token}}}});
   const std::vector<std::string> expected{file + ": 'mask_token.new_key'",
                                           file + ": 'added_tokens_decoder.4.new_key'",
                                           file + ": 'extra_special_tokens[0].new_key'"};
@@ -384,14 +379,11 @@ TEST_CASE("unknown keys of an added token or of one with a role are named") {
 
 TEST_CASE("a dtype other than f32, in which Python computes, is named; as an argument refused") {
   const ModelFolder folder("bert");
-  nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
   const auto check_named = [&](const nlohmann::json& dtype, const nlohmann::json& torch_dtype,
                                const std::string& expected) {
     CAPTURE(dtype.dump());
     CAPTURE(torch_dtype.dump());
-    config["dtype"] = dtype;
-    config["torch_dtype"] = torch_dtype;
-    folder.write("config.json", config);
+    folder.set("config.json", {{"dtype", dtype}, {"torch_dtype", torch_dtype}});
     std::vector<std::string> names;
     if (!expected.empty()) names = {folder.path().string() + "/" + expected};
     CHECK(keys(folder.load()) == names);
@@ -422,31 +414,25 @@ TEST_CASE("a dtype other than f32, in which Python computes, is named; as an arg
 TEST_CASE("without modules.json a chat template or a causal architecture is refused") {
   // In Python they change the tokens (0.5 of the largest value) and the pooling (0.47).
   const ModelFolder folder("bert");
-  const auto with = [&](const std::string& file, const nlohmann::json& change) {
-    nlohmann::json json = nlohmann::json::object();
-    if (fs::exists(folder / file)) json = nlohmann::json::parse(read_file(folder / file));
-    json.update(change);
-    folder.write(file, json);
-  };
   write_file(folder / "chat_template.jinja", "x");
-  with("tokenizer_config.json", {{"chat_template", "x"}});
-  with("config.json", {{"architectures", {"BertForCausalLM"}}});
+  folder.set("tokenizer_config.json", {{"chat_template", "x"}});
+  folder.set("config.json", {{"architectures", {"BertForCausalLM"}}});
   check_same(folder.load(), load("bert"));  // no effect beside modules.json
   folder.make_bare();
   check_refused(folder, "chat_template.jinja",
                 "chat templates are not supported without modules.json");
   fs::remove(folder / "chat_template.jinja");
   for (const std::string file : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    with(file, {{"chat_template", "x"}});
+    folder.set(file, {{"chat_template", "x"}});
     check_refused(folder, file, "chat_template \"x\" is not supported; expected null");
-    with(file, {{"chat_template", nullptr}});
+    folder.set(file, {{"chat_template", nullptr}});
   }
   check_refused(folder, "config.json",
                 "architectures: 'BertForCausalLM' is not supported without modules.json: Python "
                 "pools its last token");
-  with("config.json", {{"is_causal", false}});
+  folder.set("config.json", {{"is_causal", false}});
   check_same(folder.load(), load_unnormalized("bert"));
-  with("config.json", {{"architectures", {"BertLMHeadModel"}}, {"is_causal", nullptr}});
+  folder.set("config.json", {{"architectures", {"BertLMHeadModel"}}, {"is_causal", nullptr}});
   check_same(folder.load(), load_unnormalized("bert"));
   fs::create_directory(folder / "additional_chat_templates");
   check_refused(folder, "additional_chat_templates",
@@ -458,9 +444,7 @@ TEST_CASE("MPNet's positions do not follow pad_token_id, as in transformers") {
   for (const int id : {0, 5}) {
     CAPTURE(id);
     const ModelFolder folder("mpnet");
-    nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
-    config["pad_token_id"] = id;
-    folder.write("config.json", config);
+    folder.set("config.json", {{"pad_token_id", id}});
     const SentenceEncoder encoder = folder.load();
     CHECK(encoder.config().max_tokens() == 132);  // of 134 positions
     check_close(encoder.encode(oracle_sentences()),
@@ -541,7 +525,7 @@ TEST_CASE("lower-casing that the tokenizer does not do is refused") {
   folder.write("sentence_bert_config.json", {{"do_lower_case", true}});
   check_same(folder.load(), load("bert"));  // its tokenizer does
   for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) {
-    nlohmann::json json = nlohmann::json::parse(read_file(folder / file));
+    nlohmann::json json = folder.read(file);
     (json.contains("normalizer") ? json["normalizer"]["lowercase"] : json["do_lower_case"]) = false;
     folder.write(file, json);
   }
@@ -613,9 +597,7 @@ TEST_CASE("a config.json that lies is refused with the key and what it may be") 
   const auto refused = [](const std::string& name, const char* key, const nlohmann::json& value,
                           const std::string& line) {
     const ModelFolder folder(name);
-    nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
-    config[key] = value;
-    folder.write("config.json", config);
+    folder.set("config.json", {{key, value}});
     check_refused(folder, "config.json", line);
   };
   for (const auto& [value, text] : {std::pair(-5, "-5"), std::pair(325, "325")})
@@ -641,9 +623,7 @@ TEST_CASE("lengths without room for the special tokens are refused with the file
   folder.write("sentence_bert_config.json", {{"max_seq_length", 2}});
   CHECK(folder.load().max_seq_length() == 2);
 
-  nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
-  config["max_position_embeddings"] = 1;
-  folder.write("config.json", config);
+  folder.set("config.json", {{"max_position_embeddings", 1}});
   check_refused(folder, "config.json",
                 "tokens that max_position_embeddings allow: expected room for the 2 special tokens "
                 "of a text, got 1");

@@ -186,12 +186,10 @@ TEST_CASE("parts of a batch add up to the whole") {
 
 TEST_CASE("one of several losses draws the masks that it draws alone") {
   const Oracle oracle("mpnet");
-  EncoderConfig config = load("mpnet").config();
-  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
   const PackedBatch batch = pair_batch(oracle, 0);
   const auto value = [&](bool several) {
     const GeneratorGuard random({.seed = 7, .step = 3});
-    const SentenceEncoder encoder(config, load("mpnet").tokenizer());
+    const SentenceEncoder encoder = with_dropout("mpnet");
     const auto softmax = std::make_shared<SoftmaxLoss>(encoder, 3);
     if (!several) return (*softmax)(batch).item();
     const auto cosine = std::make_shared<CosineSimilarityLoss>(encoder);

@@ -21,6 +21,31 @@ inline SentenceEncoder load_unnormalized(const std::string& name) {
   return {encoder.transformer(), encoder.tokenizer()};
 }
 
+/// One of its size from random weights, with dropout.
+inline SentenceEncoder with_dropout(const std::string& name) {
+  EncoderConfig config = load(name).config();
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
+  return {config, load(name).tokenizer()};
+}
+
+/// The loss of a batch, and the gradient of each parameter after it.
+inline NamedTensors loss_and_gradients(Loss& loss, const PackedBatch& batch) {
+  loss.zero_grad();
+  const Variable value = loss(batch);
+  value.backward();
+  NamedTensors found{{"loss", value.tensor()}};
+  for (const nn::NamedParameter& named : loss.named_parameters()) {
+    REQUIRE_MESSAGE(named.parameter.grad().defined(), named.name);
+    found.emplace_back(named.name, named.parameter.grad());
+  }
+  return found;
+}
+inline std::vector<std::vector<float>> bits_of(const NamedTensors& tensors) {
+  std::vector<std::vector<float>> bits;
+  for (const auto& [name, x] : tensors) bits.push_back(x.to_vector());
+  return bits;
+}
+
 /// The lines of tests/oracles/sentences.txt.
 inline std::vector<std::string> oracle_sentences() {
   std::vector<std::string> sentences;

@@ -26,12 +26,7 @@ NamedTensors gradients_of(const std::string& name, DType dtype) {
   encoder.transformer()->set_compute_dtype(dtype);
   SoftmaxLoss loss(encoder, 3);
   start_from_oracle(oracle, loss);
-  const Variable value = loss(pair_batch(oracle, 0));
-  value.backward();
-  NamedTensors found{{"loss", value.tensor()}};
-  for (const nn::NamedParameter& named : loss.named_parameters())
-    found.emplace_back(named.name, named.parameter.grad());
-  return found;
+  return loss_and_gradients(loss, pair_batch(oracle, 0));
 }
 
 // Tensors rounded from a parameter to the loss and back. A layer has 14 each way: query, key and

@@ -10,20 +10,13 @@ using namespace ringlet::models;
 
 namespace {
 
-/// The loss, and every gradient after it.
 std::vector<std::vector<float>> step(const std::string& name, DType dtype, int threads) {
   const GeneratorGuard random({.seed = 7, .step = 3});
-  EncoderConfig config = load(name).config();
-  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
-  const SentenceEncoder encoder(config, load(name).tokenizer());
+  const SentenceEncoder encoder = with_dropout(name);
   encoder.transformer()->set_compute_dtype(dtype);
   SoftmaxLoss loss(encoder, 3);
   set_threads_per_device(threads);
-  const Variable value = loss(pair_batch(Oracle(name), 0));
-  value.backward();
-  std::vector<std::vector<float>> all{value.tensor().to_vector()};
-  for (const nn::NamedParameter& named : loss.named_parameters())
-    all.push_back(named.parameter.grad().to_vector());
+  auto all = bits_of(loss_and_gradients(loss, pair_batch(Oracle(name), 0)));
   set_threads_per_device(0);
   return all;
 }

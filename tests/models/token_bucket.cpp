@@ -13,20 +13,9 @@ using namespace ringlet::models;
 
 namespace {
 
-/// A loss's value and all its gradients, concatenated.
-std::vector<float> gradients(Loss& loss, const PackedBatch& batch) {
+std::vector<std::vector<float>> gradients(Loss& loss, const PackedBatch& batch) {
   const GeneratorGuard seeded(Generator{7, 3, 0});
-  loss.zero_grad();
-  const Variable value = loss(batch.to(default_device()));
-  value.backward();
-  std::vector<float> all{value.item()};
-  for (const nn::NamedParameter& named : loss.named_parameters()) {
-    const Tensor grad = named.parameter.grad();
-    REQUIRE_MESSAGE(grad.defined(), named.name);
-    const std::vector<float> values = grad.to_vector<float>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
+  return bits_of(loss_and_gradients(loss, batch.to(default_device())));
 }
 
 void set_ids_behind(PackedBatch& batch, std::int64_t from, std::int32_t id) {
@@ -121,10 +110,10 @@ TEST_CASE_FIXTURE(OnCpu, "dummy tokens change nothing: loss and all gradients of
       MultipleNegativesRankingLoss ranking(encoder);
       const PackedBatch batch = pair_batch(oracle, 0);
       for (Loss* loss : {static_cast<Loss*>(&softmax), static_cast<Loss*>(&ranking)}) {
-        const std::vector<float> expected = gradients(*loss, batch);
+        const auto expected = gradients(*loss, batch);
         PackedBatch filled = filled_up(batch, token_bucket(batch.tokens()));
         REQUIRE(filled.tokens() > batch.tokens());
-        const std::vector<float> found = gradients(*loss, filled);
+        const auto found = gradients(*loss, filled);
         CHECK(found == expected);
         set_ids_behind(filled, batch.tokens(), 17);
         CHECK(gradients(*loss, filled) == found);

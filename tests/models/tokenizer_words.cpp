@@ -1,4 +1,5 @@
-// Clean-up, words and pieces, one step at a time.
+// The tokenizer's parts where they show something that whole texts do not (tokenizer_oracle.cpp):
+// bytes that are not UTF-8, vocabularies, and pieces of odd vocabularies.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -7,7 +8,6 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/models/tokenizer/added_tokens.h"
 #include "ringlet/models/tokenizer/normalizer.h"
-#include "ringlet/models/tokenizer/pre_tokenizer.h"
 #include "ringlet/models/tokenizer/unicode.h"
 #include "ringlet/models/tokenizer/vocabulary.h"
 #include "ringlet/models/tokenizer/wordpiece.h"
@@ -23,14 +23,6 @@ std::string normalize(std::string_view text, const BertNormalizer& normalizer = 
   return out;
 }
 
-std::vector<std::string> words(std::string_view text) {
-  std::vector<std::string> found;
-  BertPreTokenizer words(text);
-  for (std::string_view word; words.next(word);) found.emplace_back(word);
-  return found;
-}
-
-using Words = std::vector<std::string>;
 using Ids = std::vector<std::int32_t>;
 
 Ids pieces(const std::vector<std::string>& vocabulary, std::string_view word,
@@ -51,37 +43,8 @@ TEST_CASE("valid and invalid UTF-8") {
   CHECK_FALSE(unicode::is_valid("\xE2\x82"));      // cut
 }
 
-TEST_CASE("clean-up drops control characters and makes white space plain") {
-  CHECK_EQ(normalize(std::string_view("a\0b\x01\x7F"
-                                      "c",
-                                      6)),
-           "abc");
+TEST_CASE("white space becomes plain, character by character") {
   CHECK_EQ(normalize("a\tb\r\nc\u00A0d\u3000e"), "a b  c d e");
-  CHECK_EQ(normalize("soft\u00ADhyphen \u200Bzero \uFEFFbom"), "softhyphen zero bom");
-  CHECK_EQ(normalize("\uFFFD\uE000"), "");
-  CHECK_EQ(normalize("A\tB", {.clean_text = false}), "a\tb");
-}
-
-TEST_CASE("accents go with lower case, marks that take room stay") {
-  CHECK_EQ(normalize("Ca\u0301fe\u0301 \u00C9COLE \u00C5"), "cafe ecole a");
-  CHECK_EQ(normalize("\u1E9B\u0323"), "\u017F");
-  CHECK_EQ(normalize("\u0939\u093F"), "\u0939\u093F");  // a vowel sign (Mc)
-  CHECK_EQ(normalize("\uAC01"), "\u1100\u1161\u11A8");  // Hangul decomposes
-  CHECK_EQ(normalize("\u00C9", {.strip_accents = false}), "\u00E9");
-  CHECK_EQ(normalize("\u00C9", {.lowercase = false}), "E");
-}
-
-TEST_CASE("lower case is one character's, U+0130 alone becomes two") {
-  CHECK_EQ(normalize("\u03A3\u03A3"), "\u03C3\u03C3");  // no final sigma
-  CHECK_EQ(normalize("\u1E9E"), "\u00DF");
-  CHECK_EQ(normalize("\u0130", {.strip_accents = false}), "i\u0307");
-  CHECK_EQ(normalize("\u0130"), "i");
-}
-
-TEST_CASE("CJK ideographs are set apart") {
-  CHECK_EQ(normalize("a\u4F60b\u597D"), "a \u4F60 b \u597D ");
-  CHECK_EQ(normalize("\u4F60", {.handle_chinese_chars = false}), "\u4F60");
-  CHECK_EQ(normalize("\u30C6\uD55C", {.strip_accents = false}), "\u30C6\uD55C");  // kana, Hangul
 }
 
 TEST_CASE("bytes that are not UTF-8 are dropped like U+FFFD") {
@@ -96,16 +59,6 @@ TEST_CASE("bytes that are not UTF-8 are dropped like U+FFFD") {
            "ab");                         // a surrogate
   CHECK_EQ(normalize("a\xE4\xBD"), "a");  // cut short
   CHECK_EQ(normalize("\xE9", {.clean_text = false}), "\uFFFD");
-}
-
-TEST_CASE("words end at white space and around punctuation") {
-  CHECK_EQ(words("don't stop"), Words{"don", "'", "t", "stop"});
-  CHECK_EQ(words("...$5+a_b"), Words{".", ".", ".", "$", "5", "+", "a", "_", "b"});
-  CHECK_EQ(words("\u00ABa\u00BB\u2003b\u3002"), Words{"\u00AB", "a", "\u00BB", "b", "\u3002"});
-  CHECK_EQ(words("\u20AC5"), Words{"\u20AC"
-                                   "5"});  // a currency sign beyond ASCII is no mark
-  CHECK_EQ(words("  "), Words{});
-  CHECK_EQ(words(""), Words{});
 }
 
 TEST_CASE("pieces are the longest from left to right") {

@@ -118,17 +118,10 @@ TEST_CASE("checkpointing changes no gradient, dropout on") {
   const Oracle oracle("mpnet");
   const auto gradients = [&](bool checkpointing) {
     const GeneratorGuard random({.seed = 7, .step = 3});
-    EncoderConfig config = load("mpnet").config();
-    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
-    const SentenceEncoder encoder(config, load("mpnet").tokenizer());
+    const SentenceEncoder encoder = with_dropout("mpnet");
     SoftmaxLoss loss(encoder, 3);
     encoder.transformer()->set_checkpointing(checkpointing);
-    const Variable value = loss(pair_batch(oracle, 0));  // the batch is destroyed before backward
-    value.backward();
-    std::vector<std::vector<float>> all;
-    for (const nn::Parameter& parameter : loss.parameters())
-      all.push_back(parameter.grad().to_vector());
-    return all;
+    return bits_of(loss_and_gradients(loss, pair_batch(oracle, 0)));
   };
   CHECK(gradients(true) == gradients(false));
 }
@@ -179,21 +172,13 @@ TEST_CASE("a text that spells the padding token has transformers' embedding and 
 }
 
 TEST_CASE("a packed batch equals a padded one, dropout on") {
-  struct Run {
-    Tensor loss;
-    std::vector<nn::NamedParameter> gradients;
-  };
   const auto run = [](const std::string& name, DType dtype, bool padded) {
     const GeneratorGuard random({.seed = 7, .step = 3});
-    EncoderConfig config = load(name).config();
-    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
-    const SentenceEncoder encoder(config, load(name).tokenizer());
+    const SentenceEncoder encoder = with_dropout(name);
     encoder.transformer()->set_compute_dtype(dtype);
     SoftmaxLoss loss(encoder, 3);
-    const auto pad = static_cast<std::int32_t>(config.pad_token_id);
-    const Variable value = loss(pair_batch(Oracle(name), 0, padded, pad));
-    value.backward();
-    return Run{value.tensor(), loss.named_parameters()};
+    const auto pad = static_cast<std::int32_t>(encoder.config().pad_token_id);
+    return loss_and_gradients(loss, pair_batch(Oracle(name), 0, padded, pad));
   };
   for (const char* name : {"bert", "mpnet"}) {
     // Every sum over tokens has a term per token; the sum over pairs of tokens (the relative bias)
@@ -206,31 +191,31 @@ TEST_CASE("a packed batch equals a padded one, dropout on") {
       if (dtype == DType::bf16 && !has_shape_free_products) continue;
       CAPTURE(name);
       CAPTURE(dtype);
-      const Run packed = run(name, dtype, false), padded = run(name, dtype, true);
+      const NamedTensors packed = run(name, dtype, false), padded = run(name, dtype, true);
       // A real token's results have the same bits at any position: rows are independent, attention
       // covers real keys only. So the loss is the same. If products differ by shape, both results
       // are as close to the exact ones as to PyTorch's values above.
       if (has_shape_free_products)
-        CHECK(padded.loss.item() == packed.loss.item());
+        CHECK(padded[0].second.item() == packed[0].second.item());
       else
-        check_close(padded.loss, packed.loss, 2 * 1e-5);
+        check_close(padded[0].second, packed[0].second, 2 * 1e-5);
       // A parameter's gradient is a sum over tokens, kept in f32 in both dtypes; only the order of
       // its terms differs. Each order rounds n partial sums by u of their size, so the difference
       // is at most 2 n u of the largest partial sum. With terms of mixed sign partial sums have the
       // size of the result. Key biases cancel to 0 in theory; their bound uses the largest gradient
       // of the model.
       double largest = 0;
-      for (const nn::NamedParameter& named : packed.gradients)
-        for (double g : named.parameter.grad().to_vector<double>())
+      for (std::size_t i = 1; i < packed.size(); ++i)
+        for (double g : packed[i].second.to_vector<double>())
           largest = std::max(largest, std::abs(g));
-      for (std::size_t i = 0; i < packed.gradients.size(); ++i) {
-        const std::string& parameter = packed.gradients[i].name;
+      for (std::size_t i = 1; i < packed.size(); ++i) {
+        const std::string& parameter = packed[i].first;
         const bool key_bias = parameter.ends_with("key.bias") || parameter.ends_with("k.bias");
         const double n = parameter.ends_with("relative_attention_bias.weight") ? pairs : tokens;
         const double bound = has_shape_free_products ? 2 * n * kF32 : 2 * 1e-4;
         const double smallest = has_shape_free_products ? 0x1p-126 : 1e-2 * largest;
-        check_close(padded.gradients[i].parameter.grad(), packed.gradients[i].parameter.grad(),
-                    bound, parameter, key_bias ? largest : smallest);
+        check_close(padded[i].second, packed[i].second, bound, parameter,
+                    key_bias ? largest : smallest);
       }
     }
   }

@@ -171,7 +171,7 @@ TEST_CASE("a full disk leaves no part of a checkpoint, and the old one") {
   CHECK(load_checkpoint(folder / "c", *saved.loss, saved.optimizer).step == 7);
 }
 
-TEST_CASE("folders without a state are no checkpoints") {
+TEST_CASE("folders without a state are no checkpoints: neither the latest nor rotated away") {
   TemporaryFolder folder;
   for (const char* name : {"checkpoint-5", "checkpoint-10", "checkpoint-20", "checkpoint-35"})
     std::filesystem::create_directory(folder / name);
@@ -182,9 +182,11 @@ TEST_CASE("folders without a state are no checkpoints") {
   CHECK(latest_checkpoint(folder.path()) == checkpoint_path(folder.path(), 10));
   CHECK(later_strays(folder.path()) ==
         std::vector{folder / "checkpoint-20", folder / "checkpoint-35"});
+  rotate_checkpoints(folder.path(), 1);
+  CHECK(folder.entries() == 4);
 }
 
-TEST_CASE("the latest checkpoint is the one of the largest step, not the last name") {
+TEST_CASE("the latest checkpoints are kept, by step and not by name") {
   TemporaryFolder folder;
   for (const char* name :
        {"checkpoint-9", "checkpoint-10", "checkpoint-100", "checkpoint-x", "run"}) {
@@ -192,6 +194,11 @@ TEST_CASE("the latest checkpoint is the one of the largest step, not the last na
     write_file(folder / name / "trainer_state.json", "");
   }
   CHECK(latest_checkpoint(folder.path()) == checkpoint_path(folder.path(), 100));
+  rotate_checkpoints(folder.path(), 0);
+  CHECK(folder.entries() == 5);
+  rotate_checkpoints(folder.path(), 2);
+  CHECK(folder.entries() == 4);
+  CHECK_FALSE(std::filesystem::exists(folder / "checkpoint-9"));
   CHECK_FALSE(latest_checkpoint(folder / "run").has_value());
   CHECK_FALSE(latest_checkpoint(folder / "none").has_value());
   const std::string long_name(300, 'x');  // no file system has such names
