@@ -42,5 +42,7 @@ std::vector<std::filesystem::path> later_strays(const std::filesystem::path& out
 /// Removes the unfinished checkpoints of a killed run from `output`. Only rank 0 calls it, before
 /// anything is saved there.
 void remove_unfinished_checkpoints(const std::filesystem::path& output);
+/// Removes all but the `keep` latest; 0 keeps all. InputError when one cannot be removed.
+void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep);
 
 }  // namespace ringlet::train

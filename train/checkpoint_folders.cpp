@@ -54,4 +54,10 @@ void remove_unfinished_checkpoints(const std::filesystem::path& output) {
   remove_unfinished(output, [](const std::string& name) { return step_of(name).has_value(); });
 }
 
+void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep) {
+  if (keep == 0) return;
+  Folders all = find_folders(output, true);
+  for (; all.size() > keep; all.erase(all.begin())) remove_path(all.begin()->second);
+}
+
 }  // namespace ringlet::train

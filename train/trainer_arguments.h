@@ -56,7 +56,8 @@ struct TrainingArguments {
       10;                       // a line of metrics every so many steps and at the last; 0: none
   std::int64_t eval_steps = 0;  // 0: only after each epoch
   bool eval_each_epoch = true;
-  std::int64_t save_steps = 0;  // a checkpoint every so many steps, and at the end; 0: none
+  std::int64_t save_steps = 0;       // a checkpoint every so many steps, and at the end; 0: none
+  std::size_t save_total_limit = 0;  // keep the latest so many; 0: all
   /// A checkpoint, or a folder of checkpoints of which the latest is used.
   std::filesystem::path resume_from = {};
 

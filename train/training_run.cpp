@@ -238,6 +238,7 @@ void TrainingRun::save() {
   state_.generator = default_generator();
   const auto target = checkpoint_path(arguments_.output, state_.step);
   save_checkpoint(target, task_.module(), *optimizer_, state_);
+  if (writes()) rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
   saving_ = false;
   if (job_.callbacks.on_save) job_.callbacks.on_save(target);
 }
