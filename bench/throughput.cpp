@@ -93,9 +93,8 @@ void print_heading(const ThroughputOptions& options, const std::vector<Plan>& pl
     std::fflush(stdout);
     return;
   }
-  const int steps = options.warmup + 1 + options.steps;  // the last of the warm-up at least twice
-  fmt::print("{} round(s) of {} row(s), each {} steps, the first {} not timed\n", options.rounds,
-             plans.size(), steps, options.warmup);
+  fmt::print("{} round(s) of {} row(s), each {} timed step(s) after the warm-up\n", options.rounds,
+             plans.size(), options.steps);
   std::fflush(stdout);
 }
 

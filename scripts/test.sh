@@ -3,8 +3,8 @@
 #   scripts/test.sh                    all of them
 #   scripts/test.sh quick              the release build and its tests only
 #   scripts/test.sh emulated [SUITE...] the tests on the emulated GPU only, for instance core (needs nvcc)
-#   scripts/test.sh [quick] ARGS...    passes ARGS to every `meson test`, for instance --suite or
-#                                      names; checks that are no `meson test` do not run then
+#   scripts/test.sh [quick] ARGS...    passes ARGS to every `meson test`, for instance --suite, and after
+#                                      quick also names; checks that are no `meson test` do not run then
 # Ends with "N passed, N failed, N skipped"; exit code 1 if something failed.
 set -uo pipefail
 . "$(dirname "$0")/setup.sh"
@@ -15,6 +15,11 @@ quick=false emulated=false
 case ${1:-} in
   quick) quick=true && shift ;;
   emulated) quick=true emulated=true && shift ;;
+  "" | -*) ;;
+  *)
+    echo "test.sh: unknown argument '$1'; expected quick, emulated or an option of meson test" >&2
+    exit 2
+    ;;
 esac
 test_arguments=("$@")
 if $emulated; then
