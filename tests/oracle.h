@@ -50,6 +50,7 @@ class Oracle {
     REQUIRE_FALSE(found.empty());
     return {found.begin(), found.end()};
   }
+  const std::vector<std::string>& names() const { return file_.names(); }
 
  private:
   SafeTensors file_;
