@@ -194,6 +194,9 @@ TEST_CASE("a run that is resumed ends with the bits of one that was not") {
   // As if the second run had ended after its first checkpoint.
   fs::remove_all(folder / "parts/checkpoint-24");
   fs::remove_all(folder / "parts/model");
+  check_refused(train("parts", {}), "--output " + (folder / "parts").string() +
+                                        ": the folder has a run; --resume goes on from its "
+                                        "checkpoint-12");
   const Outcome resumed = train("parts", {"--resume"});
   CHECK_EQ(resumed.code, 0);
   CHECK_EQ(resumed.err, "");

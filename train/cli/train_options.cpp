@@ -133,6 +133,9 @@ void check_strategy_options(const TrainOptions& options, train::Strategy strateg
 
 /// A run that ended before its first checkpoint leaves metrics and hidden files.
 void check_free_folder(const fs::path& output) {
+  if (const auto latest = train::latest_checkpoint(output))
+    fail_input("--output ", output.string(), ": the folder has a run; --resume goes on from its ",
+               latest->filename().string());
   if (!path_exists(output / train::kMetrics)) return check_new_folder("--output", output);
   check_writable_folder("--output", output);
   for (const fs::path& path : list_folder(output)) {
