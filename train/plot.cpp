@@ -198,40 +198,4 @@ std::string draw_lines(std::span<const LineChart> charts) {
 
 std::string draw_lines(const LineChart& chart) { return draw_lines(std::span(&chart, 1)); }
 
-std::string draw_bars(const BarChart& chart) {
-  constexpr double kRow = 30;
-  constexpr double kThickness = 20;
-  Range range{0, 0};
-  double left = 0;
-  for (const Bar& bar : chart.bars) {
-    RINGLET_CHECK(std::isfinite(bar.value) && bar.value >= 0, "[draw_bars] '", bar.name,
-                  "' has no length: ", bar.value);
-    range.include(bar.value);
-    left = std::max(left, svg::text_width(bar.name) + 32);
-  }
-  const std::vector<double> ticks = round_ticks(0, range.high, 6);
-  left = std::min(left, svg::kWidth / 2);
-  const Scale x{0, ticks.back(), left, kRight - 90};
-  const double bottom = kPlotTop + kRow * static_cast<double>(chart.bars.size());
-
-  Canvas canvas;
-  canvas.text(24, 26, Anchor::start, "title", chart.title);
-  for (const double tick : ticks) {
-    canvas.line(x(tick), kPlotTop, x(tick), bottom, "grid");
-    canvas.text(x(tick), bottom + 18, Anchor::middle, "", svg::number(tick));
-  }
-  double row = kPlotTop + (kRow - kThickness) / 2;
-  for (const Bar& bar : chart.bars) {
-    const double text_y = row + kThickness / 2 + 4;
-    canvas.text(left - 8, text_y, Anchor::end, "", bar.name);
-    canvas.rectangle(left, row, x(bar.value) - left, kThickness, "bar " + svg::colour_class(0));
-    canvas.text(x(bar.value) + 8, text_y, Anchor::start, "",
-                svg::number(bar.value) + (bar.note.empty() ? "" : "  " + bar.note));
-    row += kRow;
-  }
-  canvas.line(left, kPlotTop, left, bottom, "axis");
-  canvas.text((left + x.to) / 2, bottom + 38, Anchor::middle, "", chart.value_label);
-  return canvas.document(bottom + 54, chart.title);
-}
-
 }  // namespace ringlet::train

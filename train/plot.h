@@ -29,23 +29,9 @@ struct LineChart {
   std::vector<Level> levels;
 };
 
-struct Bar {
-  std::string name;  // left of the bar
-  double value = 0;  // >= 0
-  std::string note;  // after the bar's value
-};
-
-struct BarChart {
-  std::string title;
-  std::string value_label;
-  std::vector<Bar> bars;  // from top to bottom
-};
-
 /// Charts one below the other. A series with different numbers of x and y is Error.
 std::string draw_lines(std::span<const LineChart> charts);
 std::string draw_lines(const LineChart& chart);
-/// Horizontal bars from 0. A negative or infinite value is Error.
-std::string draw_bars(const BarChart& chart);
 
 /// Multiples of 1, 2 or 5 times a power of ten, in `at_most` or fewer intervals: the first at or
 /// below `low`, the last at or above `high`; at least two. Both must be finite.

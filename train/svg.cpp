@@ -31,7 +31,7 @@ std::string colours(const Palette& palette) {
   std::string text;
   for (std::size_t i = 0; i < kColours; ++i) {
     text += str(".line.c", i, " { stroke: ", palette[i], " } ");
-    text += str(".bar.c", i, ", .dot.c", i, " { fill: ", palette[i], " }\n");
+    text += str(".dot.c", i, " { fill: ", palette[i], " }\n");
   }
   return text;
 }
@@ -75,12 +75,6 @@ void Canvas::line(double x1, double y1, double x2, double y2, std::string_view c
   body_ +=
       fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
                   classes, x1, y1, x2, y2);
-}
-
-void Canvas::rectangle(double x, double y, double width, double height, std::string_view classes) {
-  body_ += fmt::format(
-      "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
-      classes, x, y, width, height);
 }
 
 void Canvas::dot(double x, double y, std::string_view classes) {

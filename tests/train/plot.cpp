@@ -96,13 +96,3 @@ TEST_CASE("a moving average is centred and narrows at the ends") {
   CHECK_EQ(smooth.y, std::vector<double>{0, 3, 10.0 / 3, 1});
   CHECK_EQ(smooth.x, std::vector<double>{1, 2, 3, 4});
 }
-
-TEST_CASE("bars have lengths in proportion to their values") {
-  BarChart chart{"Throughput", "pairs/s", {{"none", 10, ""}, {"ddp", 20, "2.00x"}}};
-  const std::string svg = draw_bars(chart);
-  CHECK_EQ(count(svg, "<rect class=\"bar c0\""), 2);
-  CHECK(contains(svg, ">20  2.00x</text>"));
-  chart.bars[0].value = -1;
-  CHECK_THROWS_WITH_AS(draw_bars(chart), "[draw_bars] 'none' has no length: -1", Error);
-  CHECK(contains(draw_bars({"no rows", "", {}}), "no rows"));
-}
