@@ -80,6 +80,7 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
   std::shared_ptr<Board> board;
   {
     const std::lock_guard lock(mutex);
+    std::erase_if(*boards, [](const auto& named) { return named.second.expired(); });
     std::weak_ptr<Board>& known = (*boards)[name];
     board = known.lock();
     if (!board) known = board = std::make_shared<Board>(process, fd, member.size);
