@@ -82,8 +82,7 @@ std::shared_ptr<Board> Board::join(const Membership& member) {
     const std::lock_guard lock(mutex);
     std::erase_if(*boards, [](const auto& named) { return named.second.expired(); });
     std::weak_ptr<Board>& known = (*boards)[name];
-    board = known.lock();
-    if (!board) known = board = std::make_shared<Board>(process, fd, member.size);
+    if (!(board = known.lock())) known = board = std::make_shared<Board>(process, fd, member.size);
     if (made) board->made_ = std::move(made);
   }
   member.meet("opened the board", "all ranks on the board");
