@@ -103,6 +103,14 @@ std::vector<std::string> SentenceTask::dataset_names() const {
   return short_names(loader_.datasets());
 }
 
+std::vector<EpochRows> SentenceTask::epoch_rows(std::size_t epoch) const {
+  const std::vector<std::size_t> used = loader_.sampler().rows_per_epoch(epoch);
+  std::vector<EpochRows> rows;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    rows.push_back({used[i], loader_.datasets()[i]->size()});
+  return rows;
+}
+
 UpdateArguments SentenceTask::arguments() const {
   const LoaderOptions& options = loader_.options();
   UpdateArguments all{

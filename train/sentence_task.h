@@ -28,6 +28,7 @@ class SentenceTask final : public TrainingTask {
   bool use_graphs(std::shared_ptr<StepGraphs> graphs) override;
   UpdateArguments arguments() const override;
   std::vector<std::string> dataset_names() const override;
+  std::vector<EpochRows> epoch_rows(std::size_t epoch) const override;
 
  private:
   Tensor run(const models::PackedBatch& batch);

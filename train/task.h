@@ -31,6 +31,12 @@ inline constexpr const char* kRowsOfAStep =
     "rows of a step (--batch, --devices, --gradient-accumulation-steps)";
 inline constexpr const char* kOrder = "order (--no-shuffle)";
 
+/// Rows of one data set in an epoch.
+struct EpochRows {
+  std::size_t used = 0;
+  std::size_t all = 0;
+};
+
 struct StepResult {
   double loss = 0;  // mean over the step's rows; a task's step() leaves it to take_loss()
   std::int64_t rows = 0;
@@ -76,6 +82,8 @@ class TrainingTask {
   virtual UpdateArguments arguments() const = 0;
   /// Names that StepResult::dataset indexes; losses of several data sets are logged separately.
   virtual std::vector<std::string> dataset_names() const { return {}; }
+  /// Of each of dataset_names(), the rows that this epoch uses.
+  virtual std::vector<EpochRows> epoch_rows(std::size_t /*epoch*/) const { return {}; }
 
   /// From now on `graphs` runs the forward and backward of step(), and the update that follows.
   /// Null: step() runs forward and backward itself. False if the task has no batches for graphs.

@@ -51,6 +51,7 @@ class Trainer {
   void stop(bool save = false);
 
   std::int64_t total_steps() const { return job_.total_steps; }
+  const TrainingTask& task() const { return *job_.task; }
 
  private:
   TrainingJob job_;

@@ -117,8 +117,8 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
   if (kInstrumented) return;
   const TemporaryFolder folder;
   const auto score = [&](const std::string& steps) {
-    REQUIRE_EQ(run(str("train --model tiny --max-steps ", steps, " --no-progress --output ",
-                       (folder / steps).string()))
+    REQUIRE_EQ(run(str("train --model tiny --max-steps ", steps,
+                       " --dealing round_robin --no-progress --output ", (folder / steps).string()))
                    .code,
                0);
     return column(folder / steps / "metrics.jsonl", "sts-dev_spearman_cosine").back();
@@ -395,4 +395,32 @@ TEST_CASE("a run without --data says what it trains on") {
       run(str("train --model tiny --batch 8 --max-steps 1 --output ", (folder / "out").string()));
   CHECK_EQ(outcome.code, 0);
   CHECK(outcome.err.starts_with("no --data: trains on generated sentences\n"));
+}
+
+TEST_CASE("an epoch uses every row unless round robin is asked for, and lines say what it uses") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "few.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\n");
+  std::string many = "sentence1,sentence2,label\n";
+  for (int row = 0; row < 8; ++row) many += str("a", row, ",b,", row % 2, '\n');
+  ringlet::write_file(folder / "many.csv", many);
+  const auto train = [&](const std::string& more) {
+    fs::remove_all(folder / "out");
+    return run(str("train --model tiny --batch 2 --data ", (folder / "many.csv").string(),
+                   " --data ", (folder / "few.csv").string(), " --output ",
+                   (folder / "out").string(), more));
+  };
+  const Outcome all = train("");
+  CHECK_EQ(all.code, 0);
+  CHECK(all.out.starts_with("5 steps, "));
+  CHECK(all.err.starts_with("an epoch takes 5 steps: 8 of 8 rows of many, 2 of 2 of few\n"));
+  CHECK_FALSE(contains(all.err, "ended with"));
+  const Outcome robin = train(" --dealing round_robin --epochs 2");
+  CHECK_EQ(robin.code, 0);
+  CHECK(robin.out.starts_with("4 steps, "));
+  CHECK(robin.err.starts_with("an epoch takes 2 steps: 2 of 8 rows of many, 2 of 2 of few\n"));
+  CHECK(contains(robin.err, "epoch 1 ended with few: 25.0 % of many's 8 rows were used\n"));
+  CHECK(contains(robin.err, "epoch 2 ended with few: "));
+  // A run that leaves rows out says so without progress, too.
+  CHECK_EQ(train(" --dealing round_robin --no-progress").err,
+           "epoch 1 ended with few: 25.0 % of many's 8 rows were used\n");
 }

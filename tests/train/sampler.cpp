@@ -91,6 +91,26 @@ TEST_CASE("sampler: round robin takes turns and stops with the smallest data set
   CHECK(sampler.batch(0, 0).rows != sampler.batch(0, 2).rows);  // independent streams
 }
 
+TEST_CASE("sampler: the rows that an epoch uses are those of its batches") {
+  const TextDataset small = dataset_of(20);
+  const TextDataset large = dataset_of(101);
+  const TextDataset repeated = dataset_of(60, 5);  // 12 rows of each anchor
+  for (const Dealing dealing : {Dealing::round_robin, Dealing::proportional})
+    for (const bool no_duplicates : {false, true}) {
+      const Sampler sampler(
+          {&large, &repeated, &small},
+          {.batch_size = 8, .dealing = dealing, .no_duplicates = no_duplicates});
+      std::vector<std::size_t> rows(3);
+      for (std::size_t step = 0; step < sampler.steps_per_epoch(1); ++step) {
+        const BatchRows batch = sampler.batch(1, step);
+        rows[batch.dataset] += batch.rows.size();
+      }
+      CHECK(sampler.rows_per_epoch(1) == rows);
+      CHECK_EQ(rows[2], 20);
+      CHECK_EQ(rows[0], dealing == Dealing::round_robin ? 24 : 101);
+    }
+}
+
 TEST_CASE("sampler: the reference's 135 steps") {
   const TextDataset multinli = dataset_of(392'702);
   const TextDataset snli = dataset_of(549'367);

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr double kFineTuningRate = 2e-5;
 constexpr double kFromScratchRate = 1e-3;
 /// The default for the project's own data.
-constexpr std::size_t kOwnDataEpochs = 4;
+constexpr std::size_t kOwnDataEpochs = 2;
 
 void add_data_options(CLI::App& command, DataOptions& data) {
   command.add_option("--data", data.data,
@@ -108,7 +108,8 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   add_seed(command, a.seed, "Of weights, order, dropout and the project's own data");
   add_choice(command, "--dealing", a.dealing, train::kDealings,
-             "How batches of several data sets alternate");
+             "How batches of several data sets alternate: proportional uses every row, round_robin "
+             "ends an epoch with the smallest data set");
   command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
   command.add_flag("--padded", a.padded, "Pad each column, to see what it costs");
   add_number(command, "--save-steps", a.save_steps, std::int64_t{0}, kMany,

@@ -19,8 +19,7 @@ struct TrainOptions {
   ModelOptions model;
   DataOptions data;
   std::string vocab;
-  train::TrainingArguments arguments{
-      .output = "output", .epochs = 0, .lr = 0, .dealing = train::Dealing::round_robin};
+  train::TrainingArguments arguments{.output = "output", .epochs = 0, .lr = 0};
   double warmup = 0.1;
   bool resume = false;
   bool no_progress = false;

@@ -14,6 +14,7 @@
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/train/cli/curves.h"
+#include "ringlet/train/cli/epoch_lines.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
@@ -76,15 +77,15 @@ std::string mean_loss(const train::TrainingResult& result) {
 }
 
 /// Runs to the end; or, after a signal of InterruptGuard on any rank, to the end of the step, saves
-/// and throws on all of them.
-train::TrainingResult run_training(train::Trainer& trainer,
-                                   const std::vector<std::string>& datasets, bool show) {
+/// and throws on all of them. `first`: this rank prints.
+train::TrainingResult run_training(train::Trainer& trainer, bool first, bool show) {
   const InterruptGuard signals;
   fs::path saved;  // the last checkpoint
   train::TrainingResult result;
   {
     train::Progress progress(std::cerr, trainer.total_steps(),
-                             {.terminal = ::isatty(STDERR_FILENO) == 1, .datasets = datasets});
+                             {.terminal = ::isatty(STDERR_FILENO) == 1,
+                              .datasets = trainer.task().dataset_names()});
     const auto stop_if_told = [&] {
       if (signals.caught()) trainer.stop(/*save=*/true);
     };
@@ -92,6 +93,11 @@ train::TrainingResult run_training(train::Trainer& trainer,
     callbacks.on_step = [&](const train::StepReport& at) {
       const train::StepResult& step = at.result;
       if (show) progress.step(at.step, step.loss, step.rows, step.tokens, step.dataset);
+      if (first && at.epoch == std::floor(at.epoch)) {
+        const std::string line =
+            epoch_end(trainer.task(), static_cast<std::size_t>(std::llround(at.epoch)));
+        if (!line.empty()) progress.note(line);
+      }
       stop_if_told();
     };
     callbacks.on_evaluate = [&](const train::EvaluationPoint& at, const train::Metrics& metrics) {
@@ -162,8 +168,9 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
   const bool show = first && !options.no_progress;
   if (first && options.data.data.empty() && !options.resume)
     fmt::print(stderr, "no --data: trains on generated sentences\n");
-  const train::TrainingResult result =
-      run_training(trainer, train::short_names(plan.data.datasets()), show);
+  if (show && !options.resume && plan.data.sources.size() > 1)
+    fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
+  const train::TrainingResult result = run_training(trainer, first, show);
   const fs::path& output = arguments.output;
   if (first)  // of a run that was killed here
     remove_unfinished(

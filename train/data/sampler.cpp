@@ -147,6 +147,23 @@ std::size_t Sampler::steps_per_epoch(std::size_t epoch) const {
   return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
 
+std::vector<std::size_t> Sampler::rows_per_epoch(std::size_t epoch) const {
+  std::vector<std::size_t> rows;
+  for (const TextDataset* dataset : datasets_) rows.push_back(dataset->size());
+  if (options_.dealing != Dealing::round_robin) return rows;
+  const std::size_t turns = steps_per_epoch(epoch) / datasets_.size();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!options_.no_duplicates) {
+      rows[i] = std::min(rows[i], turns * options_.batch_size);
+      continue;
+    }
+    const auto plan = plans(epoch);
+    rows[i] = 0;
+    for (std::size_t turn = 0; turn < turns; ++turn) rows[i] += plan->batches[i][turn].size();
+  }
+  return rows;
+}
+
 Sampler::Slot Sampler::slot(std::size_t epoch, std::size_t step) const {
   const std::size_t steps = steps_per_epoch(epoch);
   RINGLET_CHECK(step < steps, "[Sampler] step ", step, " of ", steps);

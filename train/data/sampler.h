@@ -49,6 +49,8 @@ class Sampler {
 
   /// The same in every epoch, unless no_duplicates is set.
   std::size_t steps_per_epoch(std::size_t epoch = 0) const;
+  /// Rows of each data set that an epoch uses: all of them, unless round robin ends it early.
+  std::vector<std::size_t> rows_per_epoch(std::size_t epoch = 0) const;
   /// The global batch of a step; step < steps_per_epoch(epoch). Can be called from any thread.
   BatchRows batch(std::size_t epoch, std::size_t step) const;
 
