@@ -142,6 +142,13 @@ bool EncoderConfig::is_name(const std::string& name) {
   return name == "mpnet-base" || name == "bert-base" || name == "minilm-l6" || name == "tiny";
 }
 
+std::string EncoderConfig::published(const std::string& name) {
+  if (name == "mpnet-base") return "microsoft/mpnet-base";
+  if (name == "bert-base") return "google-bert/bert-base-uncased";
+  if (name == "minilm-l6") return "nreimers/MiniLM-L6-H384-uncased";
+  return "";
+}
+
 EncoderConfig EncoderConfig::named(const std::string& name) {
   if (name == "mpnet-base") return sized(Architecture::mpnet, 12, 768, 12);
   if (name == "bert-base") return sized(Architecture::bert, 12, 768, 12);

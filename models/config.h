@@ -40,6 +40,8 @@ struct EncoderConfig {
   /// "mpnet-base", "bert-base", "minilm-l6" or "tiny"; InputError with these names otherwise.
   static EncoderConfig named(const std::string& name);
   static bool is_name(const std::string& name);
+  /// The model on Hugging Face that has published weights of this name's sizes; empty for "tiny".
+  static std::string published(const std::string& name);
 
   /// The id of the padding word: its embedding is initially zero and gets no gradient.
   std::int64_t padding_id() const {

@@ -424,3 +424,20 @@ TEST_CASE("an epoch uses every row unless round robin is asked for, and lines sa
   CHECK_EQ(train(" --dealing round_robin --no-progress").err,
            "epoch 1 ended with few: 25.0 % of many's 8 rows were used\n");
 }
+
+TEST_CASE("a name of random weights names the published ones, bad input stays one line") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "few.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\n");
+  const auto train = [&](const std::string& data) {
+    return run(str("train --model minilm-l6 --batch 2 --max-steps 1 --no-progress --data ",
+                   (folder / data).string(), " --output ", (folder / "out").string()));
+  };
+  const Outcome absent = train("absent.csv");
+  CHECK_EQ(absent.code, 2);
+  CHECK_FALSE(contains(absent.err, "random weights"));
+  const Outcome outcome = train("few.csv");
+  CHECK_EQ(outcome.code, 0);
+  CHECK_EQ(outcome.err,
+           "minilm-l6: random weights; --model nreimers/MiniLM-L6-H384-uncased for the published "
+           "ones\n");
+}

@@ -646,6 +646,13 @@ TEST_CASE("a model in Hugging Face's cache is found by its name, and a folder co
   });
 }
 
+TEST_CASE("names of published sizes name the published model, and tiny has none") {
+  CHECK_EQ(EncoderConfig::published("mpnet-base"), "microsoft/mpnet-base");
+  CHECK_EQ(EncoderConfig::published("bert-base"), "google-bert/bert-base-uncased");
+  CHECK_EQ(EncoderConfig::published("minilm-l6"), "nreimers/MiniLM-L6-H384-uncased");
+  CHECK_EQ(EncoderConfig::published("tiny"), "");
+}
+
 TEST_CASE("paths that cannot be looked at are InputError that names them") {
   const TemporaryFolder folder;
   const std::string name = (folder / std::string(300, 'x')).string();  // no file system allows it

@@ -1,4 +1,6 @@
 // `ringlet train`: text in, a trained Sentence Transformers folder out.
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -35,6 +37,14 @@ models::Tokenizer new_tokenizer(const TrainOptions& options, const TrainingData&
   return models::Tokenizer::from_vocab(vocab, {.family = family});
 }
 
+/// Names of random weights look like those of published ones.
+void note_random_weights(const TrainOptions& options) {
+  const std::string& model = options.model.model;
+  const std::string published = models::EncoderConfig::published(model);
+  if (from_scratch(options) && !published.empty())
+    fmt::print(stderr, "{}: random weights; --model {} for the published ones\n", model, published);
+}
+
 /// Processors are shared out, unless --threads-per-device says how many each device gets.
 void share_processors(const TrainOptions& options, int devices) {
   if (options.model.threads == 0)
@@ -66,6 +76,7 @@ void train_model(TrainOptions options) {
   check_batch(options, plan.data, launched ? environment.world_size : options.devices);
   if (from_scratch(options)) plan.tokenizer = new_tokenizer(options, plan.data);
   check_random_weights(plan);
+  if (environment.rank == 0 && !options.resume) note_random_weights(options);
   set_memory_limit(device, options.memory_limit);
   for (const Device one : options.arguments.devices) set_memory_limit(one, options.memory_limit);
   if (launched)
