@@ -56,6 +56,17 @@ TEST_CASE("ranks find each other, and their lines name them") {
   CHECK(all_gone(pids_in(outcome.out)));
 }
 
+TEST_CASE("-n is mpirun's name of --nproc-per-node") {
+  for (const char* n : {"-n 2", "-n2"}) {
+    const Outcome outcome = launch(n, shell("echo $RANK of $WORLD_SIZE"));
+    CHECK_EQ(outcome.code, 0);
+    for (const char* rank : {"0", "1"})
+      CHECK(contains(outcome.out, str('[', rank, "] ", rank, " of 2\n")));
+  }
+  check_refused(run({"run", "-n", "0", "true"}),
+                "--nproc-per-node 0: expected a number up to 4096, cpu, gpu or auto");
+}
+
 TEST_CASE("one rank is a world of one, and its lines stay as they are") {
   const Outcome outcome = launch({}, str(rank_program, " meet"));
   CHECK_EQ(outcome.code, 0);

@@ -177,7 +177,9 @@ void add_run(CLI::App& app, int& argc, char** argv) {
     std::replace(torch.begin() + 2, torch.end(), '-', '_');
     return command->add_option(torch == name ? name : name + ',' + torch, value, help);
   };
-  add("--nproc-per-node", options->nproc_per_node, "Ranks on this host: a number, cpu, gpu or auto")
+  command
+      ->add_option("-n,--nproc-per-node,--nproc_per_node", options->nproc_per_node,
+                   "Ranks on this host: a number, cpu, gpu or auto")
       ->capture_default_str();
   add("--nnodes", options->nnodes, "Hosts; start this command on each of them")
       ->capture_default_str();
