@@ -97,9 +97,8 @@ TEST_CASE("sampler: the rows that an epoch uses are those of its batches") {
   const TextDataset repeated = dataset_of(60, 5);  // 12 rows of each anchor
   for (const Dealing dealing : {Dealing::round_robin, Dealing::proportional})
     for (const bool no_duplicates : {false, true}) {
-      const Sampler sampler(
-          {&large, &repeated, &small},
-          {.batch_size = 8, .dealing = dealing, .no_duplicates = no_duplicates});
+      const Sampler sampler({&large, &repeated, &small},
+                            {.batch_size = 8, .dealing = dealing, .no_duplicates = no_duplicates});
       std::vector<std::size_t> rows(3);
       for (std::size_t step = 0; step < sampler.steps_per_epoch(1); ++step) {
         const BatchRows batch = sampler.batch(1, step);

@@ -25,10 +25,10 @@ std::string epoch_end(const train::TrainingTask& task, std::size_t epoch) {
   std::string text;
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (!is_whole(rows[i]))
-      text += fmt::format("{}{:.1f} % of {}'s {} rows", text.empty() ? "" : ", ",
-                          100.0 * static_cast<double>(rows[i].used) /
-                              static_cast<double>(rows[i].all),
-                          names[i], rows[i].all);
+      text +=
+          fmt::format("{}{:.1f} % of {}'s {} rows", text.empty() ? "" : ", ",
+                      100.0 * static_cast<double>(rows[i].used) / static_cast<double>(rows[i].all),
+                      names[i], rows[i].all);
   if (text.empty()) return "";
   return fmt::format("epoch {} ended with {}: {} were used", epoch,
                      names[static_cast<std::size_t>(ender - rows.begin())], text);

@@ -83,9 +83,9 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
   fs::path saved;  // the last checkpoint
   train::TrainingResult result;
   {
-    train::Progress progress(std::cerr, trainer.total_steps(),
-                             {.terminal = ::isatty(STDERR_FILENO) == 1,
-                              .datasets = trainer.task().dataset_names()});
+    train::Progress progress(
+        std::cerr, trainer.total_steps(),
+        {.terminal = ::isatty(STDERR_FILENO) == 1, .datasets = trainer.task().dataset_names()});
     const auto stop_if_told = [&] {
       if (signals.caught()) trainer.stop(/*save=*/true);
     };
