@@ -14,6 +14,7 @@
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/models/tokenizer/trainer.h"
 #include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/config_file.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
 #include "ringlet/train/cli/option_values.h"
@@ -115,6 +116,7 @@ void add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train a sentence encoder");
   const auto options = std::make_shared<TrainOptions>();
   add_train_options(*command, *options);
+  add_config(*command);
   command->callback([options] {
     options->data.seed = options->arguments.seed;
     train_model(*options);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -25,10 +26,24 @@ constexpr double kFromScratchRate = 1e-3;
 /// The default for the project's own data.
 constexpr std::size_t kOwnDataEpochs = 2;
 
+/// FILE:LOSS:LOSS would be read as a file with a colon in its name.
+void check_one_loss(const std::string& text) {
+  const auto is_loss = [](const std::string& name) {
+    return std::ranges::find(kLosses.all, name) != kLosses.all.end();
+  };
+  const std::size_t last = text.rfind(':');
+  if (last == text.npos || last == 0 || !is_loss(text.substr(last + 1))) return;
+  const std::size_t before = text.rfind(':', last - 1);
+  if (before != text.npos && is_loss(text.substr(before + 1, last - before - 1)))
+    fail_input(text, ": expected one loss, found two");
+}
+
 void add_data_options(CLI::App& command, DataOptions& data) {
-  command.add_option("--data", data.data,
-                     "FILE or FILE:LOSS, may be repeated; random weights alone train on generated "
-                     "sentences without it");
+  command
+      .add_option("--data", data.data,
+                  "FILE or FILE:LOSS, may be repeated; random weights alone train on generated "
+                  "sentences without it")
+      ->check(parsed_by(check_one_loss));
   command.add_option("--loss", data.loss,
                      "Loss of files that name none: " + kLosses.list() +
                          "; by default what their columns call for");

@@ -1,0 +1,89 @@
+// --config of `ringlet train`.
+#include <filesystem>
+
+#include "ringlet/tests/cli/program.h"
+#include "ringlet/tests/cli/training.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class ConfigFolder : public TemporaryFolder {
+ public:
+  Outcome train(const std::string& config, const Words& more = {}) const {
+    ringlet::write_file(*this / "run.toml", config);
+    return run(str("train --config ", file(), " --output ", (*this / "out").string()) + more);
+  }
+  std::string file() const { return (*this / "run.toml").string(); }
+  /// The file is refused in one line, at this line of the file; nothing is written.
+  void refuse(const std::string& config, const std::string& line) const {
+    check_refused(train(config), file() + ":" + line);
+    CHECK_FALSE(fs::exists(*this / "out"));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a run's options from a file have the bits of those on the command line") {
+  const ConfigFolder folder;
+  const std::string config =
+      "# a small run\n"
+      "model = \"tiny\"   # random weights\n"
+      "batch = 8\n"
+      "max-steps = 9\n"
+      "\n"
+      "no-shuffle = true\n"
+      "no-progress = true\n"
+      "padded = false\n"
+      "lr = 1e-4\n"
+      "schedule = 'cosine'\n";
+  const Words more = "--max-steps 3";  // counts before the file
+  const Outcome outcome = folder.train(config, more);
+  CAPTURE(outcome.err);
+  REQUIRE_EQ(outcome.code, 0);
+  CHECK(outcome.out.starts_with("3 steps, "));
+  REQUIRE_EQ(
+      run(tiny_training(folder / "given", 3, "--no-shuffle --lr 1e-4 --schedule cosine")).code, 0);
+  CHECK_EQ(weights_in(folder / "out"), weights_in(folder / "given"));
+  REQUIRE_EQ(run(tiny_training(folder / "other", 3, "--lr 1e-4 --schedule cosine")).code, 0);
+  CHECK(weights_in(folder / "out") != weights_in(folder / "other"));
+}
+
+TEST_CASE("an array repeats an option, over several lines, too") {
+  const ConfigFolder folder;
+  for (const char* name : {"a #1.csv", "b.csv"})
+    ringlet::write_file(folder / name, "sentence1,sentence2,score\na,b,1\nc,d,0\n");
+  const Outcome outcome = folder.train(str("model = \"tiny\"\nbatch = 2\ndata = [\n  \"",
+                                           (folder / "a #1.csv").string(), "\",  # the first\n  \"",
+                                           (folder / "b.csv").string(), ":cosine\",\n]\n"));
+  CAPTURE(outcome.err);
+  CHECK_EQ(outcome.code, 0);
+  CHECK(contains(outcome.err, "an epoch takes 2 steps: 2 of 2 rows of a #1, 2 of 2 of b\n"));
+}
+
+TEST_CASE("a wrong file of options is one line with the file's name and line" *
+          doctest::test_suite("host")) {
+  const ConfigFolder folder;
+  folder.refuse("model = \"tiny\"\n\nepoch = 1\n",
+                "3: unknown option 'epoch'; did you mean epochs?");
+  folder.refuse("config = \"other.toml\"\n", "1: unknown option 'config'");
+  folder.refuse("[train]\n", "1: expected NAME = VALUE");
+  folder.refuse("model = \"tiny\"\nbatch = \"many\"\n",
+                "2: --batch: expected a whole number from 1 to 1048576, found 'many'");
+  folder.refuse("model = tiny\n",
+                "1: expected a string in quotes, a number, true or false, found 'tiny'");
+  folder.refuse("model = \"tiny\n", "1: the string has no end in its line");
+  folder.refuse("batch 8\n", "1: expected '=' behind 'batch'");
+  folder.refuse("batch =\n", "1: expected a value");
+  folder.refuse("batch = 8 9\n", "1: expected the end of the line");
+  folder.refuse("data = [\"a\" \"b\"]\n", "1: expected ',' or ']'");
+  folder.refuse("data = []\n", "1: expected a value");
+  folder.refuse("padded = 2\n", "1: --padded: expected true or false");
+  folder.refuse("loss = \"softmax\"\n\nloss = \"mnrl\"\n", "3: 'loss' is in line 1 already");
+  folder.refuse("data = [\n\"a.csv:softmax:mnrl\"\n]\n",
+                "1: --data: a.csv:softmax:mnrl: expected one loss, found two");
+  const Outcome absent = run("train --config absent.toml --model tiny");
+  CHECK_EQ(absent.code, 2);
+  CHECK(absent.err.starts_with("ringlet: absent.toml: "));
+  CHECK_EQ(count(absent.err, "\n"), 1);
+}
