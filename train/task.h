@@ -82,7 +82,7 @@ class TrainingTask {
   virtual UpdateArguments arguments() const = 0;
   /// Names that StepResult::dataset indexes; losses of several data sets are logged separately.
   virtual std::vector<std::string> dataset_names() const { return {}; }
-  /// Of each of dataset_names(), the rows that this epoch uses.
+  /// Rows of each data set that this epoch uses, in the order of dataset_names().
   virtual std::vector<EpochRows> epoch_rows(std::size_t /*epoch*/) const { return {}; }
 
   /// From now on `graphs` runs the forward and backward of step(), and the update that follows.

@@ -1,5 +1,6 @@
 // --config of `ringlet train`.
 #include <filesystem>
+#include <map>
 
 #include "ringlet/tests/cli/program.h"
 #include "ringlet/tests/cli/training.h"
@@ -86,4 +87,40 @@ TEST_CASE("a wrong file of options is one line with the file's name and line" *
   CHECK_EQ(absent.code, 2);
   CHECK(absent.err.starts_with("ringlet: absent.toml: "));
   CHECK_EQ(count(absent.err, "\n"), 1);
+}
+
+TEST_CASE("every recipe trains the tiny model on small files") {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& rows) {
+    ringlet::write_file(folder / name, rows);
+    return (folder / name).string();
+  };
+  const std::string nli =
+      write("nli.csv", "sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,2\ng,h,0\n");
+  const std::string sts = write("sts.csv", "sentence1,sentence2,score\na,b,1\nc,d,0\ne,f,0.5\n");
+  const std::string pairs = write("pairs.tsv", "anchor\tpositive\na\tb\nc\td\ne\tf\ng\th\n");
+  const std::map<std::string, std::string> data{
+      {"reference", str("--data ", nli, " --data ", nli, " --data ", sts)},
+      {"nli", str("--data ", nli, " --data ", nli)},
+      {"stsb", str("--data ", sts)},
+      {"pairs", str("--data ", pairs)}};
+  std::size_t recipes = 0;
+  for (const auto& entry : fs::directory_iterator(RINGLET_RECIPES)) {
+    const std::string name = entry.path().stem().string();
+    CAPTURE(name);
+    REQUIRE(data.contains(name));
+    ++recipes;
+    const std::string line = str("train --config ", entry.path().string(), " --batch 2 --eval ",
+                                 sts, " --output ", (folder / name).string());
+    // The data sets, which are not here, are all that the recipe lacks.
+    const Outcome alone = run(str(line, " --model tiny --max-length 64"));
+    CHECK_EQ(alone.code, 2);
+    CHECK(contains(alone.err, "No such file"));
+    const Outcome outcome =
+        run(str(line, " --model tiny --max-length 64 --max-steps 2 ", data.at(name)));
+    CAPTURE(outcome.err);
+    CHECK_EQ(outcome.code, 0);
+    CHECK(outcome.out.starts_with("2 steps, mean loss "));
+  }
+  CHECK_EQ(recipes, data.size());
 }
