@@ -32,9 +32,7 @@ Nodes::Nodes(const LauncherOptions& options)
   token_is_new_ = token_.empty() && options.nnodes == 1;
   if (token_is_new_) token_ = Token::random();
   open_server();
-  number_nodes();
-  // Under a name that tells the others which launcher has failed.
-  store_ = join_store("launchers", this_launcher());
+  take_number();
   agree();
 }
 
@@ -66,12 +64,15 @@ std::unique_ptr<TcpStore> Nodes::join_store(const std::string& scope,
                          .silence = server_ ? Timeout::zero() : options_.node_timeout});
 }
 
-void Nodes::number_nodes() {
+void Nodes::take_number() {
   bool taken = false;
-  {  // A launcher without a place says goodbye before it throws: otherwise the job would end.
+  {  // A refused launcher closes this store before it throws: otherwise the job would end.
     const auto store = join_store("launchers", "a launcher");
     if (!options_.node_rank && !server_) node_rank_ = static_cast<int>(store->add("nodes", 1));
     taken = node_rank_ < options_.nnodes && store->add(str("node ", node_rank_), 1) > 1;
+    // A name for the peers' errors. Joined before the first store closes: the server forgets the
+    // numbers when no client is left.
+    if (node_rank_ < options_.nnodes && !taken) store_ = join_store("launchers", this_launcher());
   }
   if (node_rank_ >= options_.nnodes) fail_input("--nnodes ", options_.nnodes, ": this is one more");
   if (taken) fail_input("--node-rank ", node_rank_, ": another launcher has it");

@@ -44,7 +44,7 @@ class Nodes {
   std::unique_ptr<TcpStore> join_store(const std::string& scope, const std::string& name) const;
   /// The name of this launcher in the stores and in errors.
   std::string this_launcher() const;
-  void number_nodes();
+  void take_number();
   void agree();
 
   const LauncherOptions& options_;

@@ -104,9 +104,11 @@ class Server final : public TcpStoreServer {
     }
     if (polled_[1].revents != 0) accept_some();
     if (std::erase_if(clients_, [](const StoreClient& client) { return client.gone; }) > 0)
-      std::erase_if(scopes_, [&](const auto& scope) {
-        return std::ranges::none_of(
-            clients_, [&](const StoreClient& client) { return client.scope == &scope.second; });
+      std::erase_if(scopes_, [&](const auto& scope) {  // an alarm stays, for ranks that join late
+        return !scope.second.raised() &&
+               std::ranges::none_of(clients_, [&](const StoreClient& client) {
+                 return client.scope == &scope.second;
+               });
       });
   }
 

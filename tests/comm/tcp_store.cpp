@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "ringlet/comm/stores/tcp_protocol.h"
 #include "tcp_job.h"
@@ -49,6 +50,26 @@ TEST_CASE("the first cause reaches all ranks") {
   CHECK_EQ(first->cause(), "rank 1 met a NaN");
   CHECK_EQ(second->cause(), "rank 1 met a NaN");
   CHECK_EQ(first->culprit().find("rank 1 (pid "), 0);
+}
+
+TEST_CASE("a rank that joins when the others have left still gets their alarm") {
+  const Job job;
+  try {
+    const auto first = join_tcp_store(job.options("rank 0"));
+    throw std::runtime_error("the rank's own");
+  } catch (const std::runtime_error&) {
+  }
+  const auto second = join_tcp_store(job.options("rank 1"));
+  CHECK(time_to_alarm(*second) < 1s);
+  CHECK(second->cause().ends_with(" ended by an exception"));
+}
+
+TEST_CASE("a scope is new again when its last client has left") {
+  const Job job;
+  join_tcp_store(job.options("rank 0"))->set("key", "old");
+  std::this_thread::sleep_for(100ms);  // the server reads the goodbye
+  const auto next = join_tcp_store(job.options("rank 0"));
+  CHECK_THROWS_AS(next->get("key", 10ms), Error);
 }
 
 TEST_CASE("scopes have keys and an alarm of their own") {
