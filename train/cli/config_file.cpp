@@ -1,7 +1,7 @@
 #include "ringlet/train/cli/config_file.h"
 
 #include <CLI/CLI.hpp>
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,34 +26,26 @@ CLI::Option* find_option(CLI::App& command, const Setting& setting) {
 }
 
 void set(CLI::Option& option, const Setting& setting) {
-  if (option.get_expected_min() > 0) {
-    option.add_result(setting.values);
-  } else {  // a flag, perhaps with a name that means its opposite
-    const std::string& value = setting.values.front();
-    if (setting.values.size() != 1 || (value != "true" && value != "false"))
-      fail_input("--", setting.name, ": expected true or false");
-    option.add_result(option.get_flag_value(setting.name, value));
-  }
+  const std::string& value = setting.value;
+  const bool flag = option.get_expected_min() == 0;
+  if (flag && value != "true" && value != "false")
+    fail_input("--", setting.name, ": expected true or false");
+  // A flag may have a name that means its opposite.
+  option.add_result(flag ? option.get_flag_value(setting.name, value) : value);
   option.run_callback();
 }
 
 void apply(CLI::App& command, const std::string& file) {
-  std::map<std::string, int> lines;
-  for (const Setting& setting : read_settings(file)) {
-    const auto fail = [&](const std::string& message) {
-      fail_input(file, ":", setting.line, ": ", message);
-    };
-    const auto [first, is_new] = lines.emplace(setting.name, setting.line);
-    if (!is_new) fail(str(quote(setting.name), " is in line ", first->second, " already"));
-    try {
+  std::set<const CLI::Option*> of_file;  // others were set on the command line, which counts first
+  for (const Setting& setting : read_settings(file)) try {
       CLI::Option& option = *find_option(command, setting);
-      if (option.count() == 0) set(option, setting);
+      if (option.count() == 0) of_file.insert(&option);
+      if (of_file.contains(&option)) set(option, setting);
     } catch (const CLI::ParseError& error) {
-      fail(error.what());
+      fail_input(file, ":", setting.line, ": ", error.what());
     } catch (const InputError& error) {
-      fail(error.what());
+      fail_input(file, ":", setting.line, ": ", error.what());
     }
-  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reads files of settings: a subset of TOML that remembers lines.
+// Reads files of settings: TOML without tables.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@ namespace ringlet::cli {
 
 struct Setting {
   std::string name;
-  std::vector<std::string> values;  // one, or those of an array, at least one
-  int line = 0;                     // from 1
+  std::string value;  // as on the command line
+  int line = 0;       // from 1
 };
 
-/// The settings of a file in its order. InputError, with the line, for anything but comments and
-/// `name = value` with a string, a number, true, false or an array of these.
+/// The settings of a file by line; an array is several of one name. InputError, with the line, for
+/// all that is not `name = value` with a string, a number, true, false or an array of these.
 std::vector<Setting> read_settings(const std::string& file);
 
 }  // namespace ringlet::cli
