@@ -1,6 +1,10 @@
 #include "ringlet/train/cli/config_file.h"
 
+#include <fmt/core.h>
+#include <toml++/toml.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,10 +12,51 @@
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/base/nearest.h"
 #include "ringlet/core/base/quote.h"
-#include "ringlet/train/cli/settings_reader.h"
+#include "ringlet/core/io/file.h"
 
 namespace ringlet::cli {
 namespace {
+
+struct Setting {
+  std::string name;
+  std::string value;  // as on the command line
+  int line = 0;       // from 1
+};
+
+int line_of(const toml::source_region& region) { return static_cast<int>(region.begin.line); }
+
+/// As on the command line.
+std::string text_of(const toml::node& node, const std::string& file) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  fail_input(file, ":", line_of(node.source()),
+             ": expected a string in quotes, a number, true or false");
+}
+
+/// The settings of a file by line; an array is several of one name.
+std::vector<Setting> read_settings(const std::string& file) {
+  std::vector<Setting> settings;
+  try {
+    const toml::table table = toml::parse(read_file(file));
+    for (const auto& [key, node] : table) {
+      const int line = line_of(key.source());
+      if (const auto* array = node.as_array()) {
+        if (array->empty()) fail_input(file, ":", line, ": expected a value in the array");
+        for (const toml::node& element : *array)
+          settings.push_back(
+              {std::string(key.str()), text_of(element, file), line_of(element.source())});
+      } else {
+        settings.push_back({std::string(key.str()), text_of(node, file), line});
+      }
+    }
+  } catch (const toml::parse_error& error) {
+    fail_input(file, ":", line_of(error.source()), ": ", error.description());
+  }
+  std::ranges::stable_sort(settings, {}, &Setting::line);
+  return settings;
+}
 
 CLI::Option* find_option(CLI::App& command, const Setting& setting) {
   CLI::Option* const option = command.get_option_no_throw("--" + setting.name);
