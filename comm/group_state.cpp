@@ -128,8 +128,7 @@ void GroupState::abandon(Collective& collective, const std::exception& error) {
   host->abandon();
   try {
     collective.end->record();
-  } catch (const Error&) {
-    // The device has failed as well and is not used any more.
+  } catch (const Error&) {  // the device has failed as well and is not used any more
   }
   collective.release();
 }

@@ -31,10 +31,8 @@ bool Launch::run(int rank) const noexcept {
   try {
     rank_main(Group(store, rank, size, options));
     return true;
-  } catch (const InputError& error) {
-    record(rank, error.what(), true);
   } catch (const std::exception& error) {
-    record(rank, error.what(), false);
+    record(rank, error.what(), dynamic_cast<const InputError*>(&error) != nullptr);
   } catch (...) {
     record(rank, "an exception that is no std::exception", false);
   }

@@ -45,11 +45,7 @@ void Queue::drain() {
 }
 
 void Queue::run_next_or_wait(std::unique_lock<std::mutex>& lock) {
-  if (!running_) {
-    run_next(lock);
-  } else {
-    changed_.wait(lock);
-  }
+  running_ ? changed_.wait(lock) : run_next(lock);
 }
 
 void Queue::run_next(std::unique_lock<std::mutex>& lock) {

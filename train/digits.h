@@ -3,7 +3,7 @@
 
 #include "ringlet/core/tensor/tensor.h"
 #include "ringlet/train/data/idx.h"
-#include "ringlet/train/example_task.h"
+#include "ringlet/train/example_sampler.h"
 
 namespace ringlet::train {
 

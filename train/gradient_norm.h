@@ -25,6 +25,8 @@ class GradientNorm {
         blocks_(empty({blocks_of(state.arena().numel())}, DType::f64, state.device())),
         clip_(tensor(std::vector<double>{0, 1, 0}, {3}, state.device())) {}
 
+  void set_max_norm(double max_norm) { max_norm_ = max_norm; }
+
   void launch() {
     if (!is_on()) return;
     // The gradient memory of a skipped parameter holds anything; zeros keep it out of its block.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <utility>
 
 #include "ringlet/core/threads/thread.h"
 #include "ringlet/train/data/readers.h"
@@ -41,31 +42,17 @@ std::vector<const TextDataset*> pointers(const Datasets& datasets) {
   return all;
 }
 
-LoaderOptions checked(LoaderOptions options, const comm::Group& group) {
-  if (options.batch_size == 0) fail_input("batch size: expected at least 1, found 0");
-  if (options.accumulation == 0) fail_input("gradient accumulation: expected at least 1, found 0");
-  if (group.size() > 1) {
-    options.rank = static_cast<std::size_t>(group.rank());
-    options.world_size = static_cast<std::size_t>(group.size());
-  }
-  return options;
-}
-
 }  // namespace
 
 Loader::Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options,
                const comm::Group& group)
     : datasets_(std::move(datasets)),
-      options_(checked(options, group)),
-      sampler_(pointers(datasets_), {.seed = options_.seed,
-                                     .batch_size = options_.rows_per_step(),
-                                     .dealing = options_.dealing,
-                                     .shuffle = options_.shuffle,
-                                     .no_duplicates = options_.no_duplicates}),
+      options_(dealt(options, group)),
       pad_id_(std::max<std::int32_t>(0, tokenizer.special().pad)) {
   RINGLET_CHECK(options_.devices > 0, "[Loader] devices: expected at least 1, found 0");
   RINGLET_CHECK(options_.rank < options_.world_size, "[Loader] rank ", options_.rank, " of ",
                 options_.world_size);
+  make_sampler();
   models::Tokenizer limited = tokenizer;
   const std::int64_t limit = tokenizer.max_length();
   if (options_.max_length > 0 && (limit == 0 || options_.max_length < limit))
@@ -80,6 +67,37 @@ Loader::Loader(const std::filesystem::path& file, const models::Tokenizer& token
              group) {}
 
 Loader::~Loader() { stop(); }
+
+void Loader::make_sampler() {
+  sampler_.emplace(pointers(datasets_), SamplerOptions{.seed = options_.seed,
+                                                       .batch_size = options_.rows_per_step(),
+                                                       .dealing = options_.dealing,
+                                                       .shuffle = options_.shuffle,
+                                                       .no_duplicates = options_.no_duplicates});
+}
+
+void Loader::deal(const comm::Group& group, std::size_t accumulation, bool split_batches) {
+  stop();
+  options_ = dealt(options_, group, accumulation, split_batches);
+  make_sampler();
+}
+
+UpdateArguments Loader::arguments() const {
+  UpdateArguments all{
+      {kRowsOfAStep, str(options_.rows_per_step())},
+      {kOrder, options_.shuffle ? "shuffled" : "as given"},
+      {"--dealing", str(kDealings(options_.dealing))},
+      {"rows that share a text in a batch", options_.no_duplicates ? "none" : "allowed"},
+      {"--max-length", options_.max_length > 0 ? str(options_.max_length) : "none"},
+      {"--padded", options_.padded ? "true" : "false"},
+      {"--seed", str(options_.seed)}};
+  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+    const TextDataset& dataset = *datasets_[i];
+    all[i == 0 ? "--data" : str("--data ", i + 1)] =
+        str(dataset.name(), " (", dataset.size(), " rows)");
+  }
+  return all;
+}
 
 void Loader::stop() {
   if (!thread_.joinable()) return;
@@ -108,9 +126,12 @@ const models::PackedBatch* Loader::next() {
   }
   waited_ += std::chrono::duration<double>(Clock::now() - start).count();
   RINGLET_CHECK(item, "[Loader] its thread has ended");
-  position_ = item->after;
+  const Position before = std::exchange(position_, item->after);
+  *share_ = {};
   if (!item->batch) return nullptr;
   current_ = std::move(*item->batch);
+  // Losses divide by the rows of the global batch: each is its part of the mean already.
+  *share_ = {static_cast<std::size_t>(current_.rows), 1, before != position_};
   return &current_;
 }
 
@@ -127,7 +148,7 @@ void Loader::produce(Position at) {
 
 // False after the consumer has cancelled.
 bool Loader::produce_epoch(Position at) {
-  const std::size_t steps = sampler_.steps_per_epoch(at.epoch);
+  const std::size_t steps = sampler_->steps_per_epoch(at.epoch);
   RINGLET_CHECK(at.step < steps, "[Loader] epoch ", at.epoch, " has ", steps, " steps, not a step ",
                 at.step);
   const Position next_epoch{at.epoch + 1, 0};
@@ -145,7 +166,7 @@ bool Loader::produce_epoch(Position at) {
 
 // This rank's batches of a step.
 std::vector<models::PackedBatch> Loader::pack(Position at) {
-  const BatchRows global = sampler_.batch(at.epoch, at.step);
+  const BatchRows global = sampler_->batch(at.epoch, at.step);
   TokenCache& cache = caches_[global.dataset];
   const std::size_t parts = options_.accumulation * options_.world_size * options_.devices;
   std::vector<std::int64_t> tokens(global.rows.size());

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -19,7 +18,7 @@
 #include "ringlet/train/data/dataset.h"
 #include "ringlet/train/data/sampler.h"
 #include "ringlet/train/data/token_cache.h"
-#include "ringlet/train/task.h"
+#include "ringlet/train/step_loader.h"
 
 namespace ringlet::train {
 
@@ -53,8 +52,10 @@ std::vector<std::vector<std::size_t>> deal_rows(const std::vector<std::int64_t>&
                                                 std::size_t parts);
 
 /// A thread makes a few batches ahead, also across the end of an epoch.
-class Loader {
+class Loader final : public StepLoader {
  public:
+  using Batch = models::PackedBatch;
+
   /// A group of several ranks replaces the options' rank and world_size; a group of one leaves
   /// them.
   Loader(Datasets datasets, const models::Tokenizer& tokenizer, LoaderOptions options = {},
@@ -62,23 +63,22 @@ class Loader {
   /// One file, as read_dataset reads it.
   Loader(const std::filesystem::path& file, const models::Tokenizer& tokenizer,
          LoaderOptions options = {}, const comm::Group& group = {});
-  ~Loader();
+  ~Loader() override;
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  const Sampler& sampler() const { return sampler_; }
+  void deal(const comm::Group& group, std::size_t accumulation, bool split_batches) override;
+  UpdateArguments arguments() const override;
+  const Sampler& sampler() const { return *sampler_; }
   const Datasets& datasets() const { return datasets_; }
   const LoaderOptions& options() const { return options_; }
 
-  /// The position of the next batch of next(). Inside a step it is that step's.
-  Position position() const { return position_; }
-  /// Moves to the beginning of a step.
-  void seek(Position position);
+  Position position() const override { return position_; }
+  void seek(Position position) override;
 
   /// Iterates from position() to the end of that epoch. After the last batch the position is the
   /// next epoch's start, so that another loop continues from there.
-  class Iterator;
-  Iterator begin();
+  BatchIterator<Loader> begin() { return BatchIterator(*this); }
   std::default_sentinel_t end() const { return {}; }
 
   /// The next batch, or null at the end of an epoch (once). It is valid until the next call.
@@ -94,6 +94,7 @@ class Loader {
   };
   using Queue = BoundedQueue<Item>;
 
+  void make_sampler();
   void stop();
   void produce(Position at);
   bool produce_epoch(Position at);
@@ -102,7 +103,7 @@ class Loader {
 
   Datasets datasets_;
   LoaderOptions options_;
-  Sampler sampler_;
+  std::optional<Sampler> sampler_;
   std::int32_t pad_id_;
   std::vector<TokenCache> caches_;  // used by the thread while it runs
   Position position_;
@@ -111,28 +112,5 @@ class Loader {
   models::PackedBatch current_;
   double waited_ = 0;
 };
-
-class Loader::Iterator {
- public:
-  using value_type = models::PackedBatch;
-  using difference_type = std::ptrdiff_t;
-  using iterator_concept = std::input_iterator_tag;
-
-  explicit Iterator(Loader& loader) : loader_(&loader), batch_(loader.next()) {}
-  const models::PackedBatch& operator*() const { return *batch_; }
-  const models::PackedBatch* operator->() const { return batch_; }
-  Iterator& operator++() {
-    batch_ = loader_->next();
-    return *this;
-  }
-  void operator++(int) { ++*this; }
-  bool operator==(std::default_sentinel_t) const { return batch_ == nullptr; }
-
- private:
-  Loader* loader_;
-  const models::PackedBatch* batch_;
-};
-
-inline Loader::Iterator Loader::begin() { return Iterator(*this); }
 
 }  // namespace ringlet::train

@@ -49,6 +49,23 @@ std::optional<double> find_metric(const Metrics& metrics, std::string_view name)
   return std::nullopt;
 }
 
+Metrics sum_over_ranks(const Metrics& mine, const comm::Group& group) {
+  std::string bytes;
+  for (const auto& [name, value] : mine)
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  Metrics sums = mine;
+  for (auto& [name, sum] : sums) sum = 0;
+  for (const std::string& each : group.all_gather_bytes(bytes)) {
+    RINGLET_CHECK_EQ(each.size(), bytes.size(), "[metrics] bytes of a rank's figures");
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      double value = 0;
+      std::memcpy(&value, each.data() + i * sizeof(value), sizeof(value));
+      sums[i].second += value;
+    }
+  }
+  return sums;
+}
+
 void append_csv(const std::filesystem::path& path, std::string_view header,
                 const std::vector<double>& values) {
   std::error_code error;

@@ -20,6 +20,9 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 /// The figure called `name`, if there is one.
 std::optional<double> find_metric(const Metrics& metrics, std::string_view name);
 
+/// The sum of each figure over the ranks, added in rank order: the same bits on each.
+Metrics sum_over_ranks(const Metrics& mine, const comm::Group& group);
+
 /// When an evaluation happens.
 struct EvaluationPoint {
   std::int64_t step = 0;

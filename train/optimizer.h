@@ -28,6 +28,7 @@ class Optimizer {
   /// for the device) or when no_sync left one unsummed. Throws too when no backward has run since a
   /// step of this or another optimizer. Two optimizers may alternate, each after its own backward.
   void step() {
+    if (is_paused()) return;
     prepare_step();
     launch_step();
     finish_step();
@@ -77,15 +78,18 @@ class Optimizer {
     end_step();
     check_steps();
   }
-  void zero_grad() const { module_.zero_grad(); }
+  void zero_grad() const {
+    if (!is_paused()) module_.zero_grad();
+  }
+  /// While *pause is more than 0, step() and zero_grad() do nothing (see Accelerator::accumulate).
+  void set_pause(std::shared_ptr<const int> pause) { pause_ = std::move(pause); }
 
   double lr() const { return lr_; }
   void set_lr(double lr) { lr_ = lr; }
+  void set_max_grad_norm(double max_norm) { norm_.set_max_norm(max_norm); }
   /// Global norm at the last step that was checked, before clipping: block sums in f64, added in a
   /// fixed order. NaN before the first. Without checks, the first call waits for the device.
   double grad_norm() const { return norm_.checked(); }
-
-  // ---- state, by parameter name ----
 
   using ParameterState = OptimizerState::Named;
   /// The state of every parameter, in the arena's order; no moments if it was never updated.
@@ -124,8 +128,11 @@ class Optimizer {
   virtual void update(Run& run) = 0;
 
  private:
+  bool is_paused() const { return pause_ && *pause_ > 0; }
+
   nn::Module& module_;
   double lr_;
+  std::shared_ptr<const int> pause_;
   OptimizerState state_;
   StepPlan plan_;
   GradientNorm norm_;

@@ -21,7 +21,8 @@ void check_same_on_all_ranks(const std::filesystem::path& checkpoint, const comm
                  rank, " from ", all[rank]);
 }
 
-/// InputError that names the checkpoint and all differences.
+}  // namespace
+
 void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
                           const UpdateArguments& wanted) {
   UpdateArguments all = wanted;
@@ -37,6 +38,8 @@ void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateA
                          ", now ", shown(is, 200));
   if (!differences.empty()) fail_input(checkpoint.string(), ": was trained with ", differences);
 }
+
+namespace {
 
 /// Unsigned: a damaged file may contain numbers of any size.
 std::uint64_t steps_of(const std::vector<TrainerState::LossSum>& losses) {

@@ -16,6 +16,10 @@ inline constexpr const char* kMetrics = "metrics.jsonl";
 /// after `step` in the evaluators' tables: they are evaluated again. Only rank 0 calls it.
 void prepare_output(const std::filesystem::path& output, std::int64_t step);
 
+/// InputError that names the checkpoint and all arguments that differ.
+void check_same_arguments(const std::filesystem::path& checkpoint, const UpdateArguments& saved,
+                          const UpdateArguments& wanted);
+
 /// The run that resumes: its state at its beginning, its steps and those of an epoch.
 struct BegunRun {
   TrainerState state;

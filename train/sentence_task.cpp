@@ -111,22 +111,4 @@ std::vector<EpochRows> SentenceTask::epoch_rows(std::size_t epoch) const {
   return rows;
 }
 
-UpdateArguments SentenceTask::arguments() const {
-  const LoaderOptions& options = loader_.options();
-  UpdateArguments all{
-      {kRowsOfAStep, str(options.rows_per_step())},
-      {kOrder, options.shuffle ? "shuffled" : "as given"},
-      {"--dealing", str(kDealings(options.dealing))},
-      {"rows that share a text in a batch", options.no_duplicates ? "none" : "allowed"},
-      {"--max-length", options.max_length > 0 ? str(options.max_length) : "none"},
-      {"--padded", options.padded ? "true" : "false"},
-      {"--seed", str(options.seed)}};
-  for (std::size_t i = 0; i < loader_.datasets().size(); ++i) {
-    const TextDataset& dataset = *loader_.datasets()[i];
-    all[i == 0 ? "--data" : str("--data ", i + 1)] =
-        str(dataset.name(), " (", dataset.size(), " rows)");
-  }
-  return all;
-}
-
 }  // namespace ringlet::train

@@ -57,6 +57,10 @@ struct TrainingResult {
   std::vector<Epoch> epochs;
 };
 
+/// A line for each epoch: its number, its training loss and the evaluation's figures, "eval_loss"
+/// below "Validation Loss".
+std::string epoch_table(const TrainingResult& result);
+
 /// The data that a Trainer shares with its runs.
 struct TrainingJob {
   std::unique_ptr<TrainingTask> task;

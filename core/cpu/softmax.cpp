@@ -33,11 +33,8 @@ void softmax(const SoftmaxArgs& args, Device device) {
                  for (std::int64_t row = begin; row < end; ++row) {
                    const T* x = static_cast<const T*>(args.in) + row * columns;
                    T* y = static_cast<T*>(args.out) + row * columns;
-                   if (args.log) {
-                     log_softmax_row(x, y, columns);
-                   } else {
-                     softmax_row(x, y, terms.template as<scalar_t<T>>(), columns);
-                   }
+                   args.log ? log_softmax_row(x, y, columns)
+                            : softmax_row(x, y, terms.template as<scalar_t<T>>(), columns);
                  }
                });
 }

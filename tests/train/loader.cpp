@@ -251,3 +251,26 @@ TEST_CASE("sizes that make no batch are refused") {
   CHECK_THROWS_AS(Loader({data}, words::tokenizer(), {.batch_size = 1, .accumulation = 0}),
                   InputError);
 }
+
+TEST_CASE(
+    "a loader that is dealt anew shares out the same steps, and marks the last batch of each") {
+  TemporaryFolder folder;
+  std::string text = "sentence1,sentence2,label\n";
+  for (int i = 0; i < 10; ++i) text += str("a b,c,", i, '\n');
+  write_file(folder / "pairs.csv", text);
+  std::multiset<std::int64_t> all;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    Loader loader(folder / "pairs.csv", words::tokenizer(),
+                  {.batch_size = 2, .rank = rank, .world_size = 2});
+    loader.deal(comm::Group(), /*accumulation=*/2, /*split_batches=*/false);
+    std::size_t steps = 0;
+    for (const PackedBatch& batch : loader) {
+      CHECK(loader.share().rows == static_cast<std::size_t>(batch.rows));
+      CHECK(loader.share().factor == 1);
+      steps += loader.share().ends_step;
+      all.merge(labels(batch));
+    }
+    CHECK(steps == 2);
+  }
+  CHECK(all.size() == 10);
+}

@@ -36,6 +36,7 @@ void RankStrategy::broadcast(bool data) {
 }
 
 void RankStrategy::attach() {
+  alive_ = module_.arena();
   arena_->set_sharding(shared_from_this());
   for (Item& item : items_) item.state->observer = weak_from_this();
   std::set<const nn::Module*> seen;  // a module in several places is hooked once
@@ -46,6 +47,7 @@ void RankStrategy::attach() {
 }
 
 void RankStrategy::detach() {
+  if (alive_.expired()) return;
   arena_->set_sharding(nullptr);
   for (Item& item : items_) item.state->observer.reset();
   module_.visit([&](const std::string&, nn::Module& below) { below.set_hooks({}); });

@@ -75,7 +75,8 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   nn::Module& module_;
   comm::Group group_;
   bool average_;
-  nn::Arena* arena_;  // the module's
+  nn::Arena* arena_;                // the module's
+  std::weak_ptr<nn::Arena> alive_;  // expires with the module
   ReachCheck reach_;
   RowTables tables_;
   std::vector<Item> items_;  // in the arena's order

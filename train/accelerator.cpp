@@ -1,0 +1,124 @@
+#include "ringlet/train/accelerator.h"
+
+#include <algorithm>
+
+#include "ringlet/comm/host.h"
+#include "ringlet/train/checkpoint.h"
+#include "ringlet/train/resume.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr const char* kVariable = "RINGLET_STRATEGY";
+
+Strategy choose(const AcceleratorOptions& options, const comm::Group& group) {
+  if (options.strategy) return *options.strategy;
+  const auto name = comm::environment_variable(kVariable);
+  if (!name) return group.size() == 1 ? Strategy::none : Strategy::ddp;
+  try {
+    return kStrategies.parse(*name);
+  } catch (const InputError& error) {
+    fail_input(kVariable, ": ", error.what());
+  }
+}
+
+}  // namespace
+
+Accelerator::Accelerator(AcceleratorOptions options, comm::Group group)
+    : options_(std::move(options)),
+      group_(std::move(group)),
+      strategy_name_(choose(options_, group_)) {
+  if (strategy_name_ == Strategy::dp)
+    fail_input("strategy dp: an accelerator has one device for each process; expected none or ",
+               kStrategies.list_from(Strategy::ddp));
+  if (strategy_name_ == Strategy::none && group_.size() > 1)
+    fail_input("strategy none: expected one rank, found ", group_.size(), "; several need ",
+               kStrategies.list_from(Strategy::ddp));
+}
+
+void Accelerator::take(nn::Module& module) {
+  RINGLET_CHECK(!module_, "[accelerator] it has a module already");
+  strategy_ =
+      AttachedStrategy(strategy_name_, module, group_, {}, DType::f32, options_.strategy_options);
+  module_ = &module;
+  if (optimizer_) optimizer_->set_pause(strategy_.paused());
+}
+
+void Accelerator::take(Optimizer& optimizer) {
+  RINGLET_CHECK(!optimizer_, "[accelerator] it has an optimizer already");
+  optimizer_ = &optimizer;
+  lr_ = optimizer.lr();
+  optimizer.set_pause(strategy_.paused());
+}
+
+void Accelerator::take(StepLoader& loader) {
+  loader.deal(group_, options_.gradient_accumulation_steps, options_.split_batches);
+  loader.write_share_to(share_);
+  if (!loader_) loader_ = &loader;
+}
+
+Optimizer& Accelerator::optimizer() const {
+  RINGLET_CHECK(module_ && optimizer_ && loader_,
+                "[accelerator] prepare a module, its optimizer and a loader first");
+  return *optimizer_;
+}
+
+std::int64_t Accelerator::updates() const {
+  std::int64_t most = 0;
+  for (const auto& parameter : optimizer_->updates()) most = std::max(most, parameter.steps);
+  return most;
+}
+
+std::unique_ptr<NoSync> Accelerator::accumulate() const {
+  return sync_gradients() ? nullptr : std::make_unique<NoSync>(strategy_.paused());
+}
+
+void Accelerator::backward(const Variable& loss) {
+  optimizer();
+  if (schedule_ && sync_gradients()) optimizer_->set_lr(lr_ * schedule_->factor(updates()));
+  share_->weigh(loss).backward();
+}
+
+void Accelerator::clip_grad_norm(double max_norm) { optimizer().set_max_grad_norm(max_norm); }
+
+Tensor Accelerator::gather(const Tensor& rows) const {
+  if (group_.size() == 1) return rows;
+  RINGLET_CHECK(rows.dim() > 0, "[gather] expected a tensor of rows, found one of shape ()");
+  const std::int64_t row = rows.shape().with(0, 1).numel();
+  comm::Pieces pieces;
+  std::int64_t all_rows = 0;
+  for (const std::string& each : group_.all_gather_bytes(std::to_string(rows.size(0)))) {
+    const std::int64_t n = std::stoll(each);
+    pieces.push_back({all_rows * row, n * row});
+    all_rows += n;
+  }
+  const Tensor all = empty(rows.shape().with(0, all_rows), rows.dtype(), rows.device());
+  group_.all_gather(all, rows, pieces).wait();
+  return all;
+}
+
+Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
+  const bool fills = rows.dim() > 0 && share_->rows < static_cast<std::size_t>(rows.size(0));
+  return gather(fills ? rows.slice(0, static_cast<std::int64_t>(share_->rows)) : rows);
+}
+
+void Accelerator::save_state(const std::filesystem::path& folder) const {
+  TrainerState state;
+  RINGLET_CHECK(share_->ends_step, "[accelerator] save_state between two batches of a step");
+  Optimizer& stepped = optimizer();
+  state.step = updates();
+  state.position = loader_->position();
+  state.generator = default_generator();
+  state.arguments = loader_->arguments();
+  save_checkpoint(folder, *module_, stepped, state);
+}
+
+void Accelerator::load_state(const std::filesystem::path& folder) {
+  optimizer();
+  check_same_arguments(folder, read_trainer_state(folder).arguments, loader_->arguments());
+  const TrainerState state = load_checkpoint(folder, *module_, *optimizer_);
+  loader_->seek(state.position);
+  default_generator() = state.generator;
+}
+
+}  // namespace ringlet::train
