@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ringlet/autograd/checkpoint.h"
+#include "ringlet/autograd/dot.h"
 #include "ringlet/autograd/functions/attention.h"
 #include "ringlet/autograd/functions/convolution.h"
 #include "ringlet/autograd/functions/cosine_similarity.h"
