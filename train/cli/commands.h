@@ -15,6 +15,7 @@ struct Exit {
 
 void add_encode(CLI::App& app);
 void add_evaluate(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_info(CLI::App& app);
 void add_make_data(CLI::App& app);
 /// Takes the program to run and its arguments off the end of the command line.

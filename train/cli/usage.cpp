@@ -14,7 +14,7 @@ namespace {
 bool is_option(const std::string& text) { return text.rfind("-", 0) == 0; }
 
 std::string full_name(const CLI::App& app) {
-  return app.get_parent() ? app.get_parent()->get_name() + " " + app.get_name() : app.get_name();
+  return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
 /// The unknown argument, with the option or subcommand that was perhaps meant.
@@ -38,17 +38,20 @@ std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
 }  // namespace
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const auto subcommands = app.get_subcommands();
-  const CLI::App& command = subcommands.empty() ? app : *subcommands.front();
+  std::vector<const CLI::App*> commands{&app};  // each after the first is a subcommand of the last
+  while (!commands.back()->get_subcommands().empty())
+    commands.push_back(commands.back()->get_subcommands().front());
+  const CLI::App& command = *commands.back();
+  std::reverse(commands.begin(), commands.end());
   // A misspelt option leaves the one that was meant missing: the spelling is the better news.
-  for (const CLI::App* parsed : {&command, &app}) {
+  for (const CLI::App* parsed : commands) {
     const std::vector<std::string> unknown = parsed->remaining();
     const auto option = std::find_if(unknown.begin(), unknown.end(), is_option);
     if (!unknown.empty())
       return describe_unknown(*parsed, option == unknown.end() ? unknown.front() : *option);
   }
-  if (&command == &app && app.get_require_subcommand_min() > 0)
-    return fmt::format("expected a command; {} --help lists them", app.get_name());
+  if (command.get_require_subcommand_min() > 0)
+    return fmt::format("expected a command; {} --help lists them", full_name(command));
   return error.what();
 }
 

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "ringlet/models/config.h"
+#include "ringlet/tests/cli/program.h"
+
+TEST_SUITE_BEGIN("host");
+
+namespace {
+
+struct Drawn {
+  int step, from, to, piece;
+  bool added;
+};
+
+/// Executes the transfers that were drawn. Whether every rank then has the values of every rank
+/// once, in each piece.
+bool all_sums_complete(const std::vector<Drawn>& transfers, int ranks) {
+  using Held = std::map<std::pair<int, int>, std::multiset<int>>;  // by rank and piece
+  Held held;
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int piece = 0; piece < ranks; ++piece) held[{rank, piece}] = {rank};
+  int step = -1;
+  Held before;
+  for (const Drawn& one : transfers) {
+    if (one.step != step) before = held;
+    step = one.step;
+    std::multiset<int>& there = held[{one.to, one.piece}];
+    if (!one.added) there.clear();
+    there.merge(std::multiset<int>(before[{one.from, one.piece}]));
+  }
+  std::multiset<int> all;
+  for (int rank = 0; rank < ranks; ++rank) all.insert(rank);
+  return std::ranges::all_of(held, [&](const auto& each) { return each.second == all; });
+}
+
+std::vector<Drawn> transfers_in_text(const std::string& text) {
+  std::vector<Drawn> found;
+  std::istringstream lines(text);
+  int step = -1;
+  for (std::string line; std::getline(lines, line);) {
+    Drawn one{};
+    std::array<char, 8> verb{};
+    std::sscanf(line.c_str(), "step %d", &step);
+    if (std::sscanf(line.c_str(), "  rank %d -> %d  piece %d  %6[a-z]", &one.from, &one.to,
+                    &one.piece, verb.data()) != 4)
+      continue;
+    one.step = step;
+    one.added = std::string(verb.data()) == "added";
+    found.push_back(one);
+  }
+  return found;
+}
+
+/// From the coordinates of its lines: columns are ranks, rows are steps.
+std::vector<Drawn> transfers_in_svg(const std::string& svg, int ranks) {
+  std::map<double, int> columns, rows;
+  const std::regex lifeline(R"re(class="grid" x1="([\d.]+)")re");
+  const std::regex move(
+      R"re(class="line c\d[^"]*" x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)"/>\n<text[^>]*>(\d+)<)re");
+  using Matches = std::sregex_iterator;
+  for (Matches at(svg.begin(), svg.end(), lifeline), end; at != end; ++at)
+    columns.emplace(std::stod((*at)[1]), static_cast<int>(columns.size()));
+  for (Matches at(svg.begin(), svg.end(), move), end; at != end; ++at)
+    rows.emplace(std::stod((*at)[2]), static_cast<int>(rows.size()));
+  std::vector<Drawn> found;
+  for (Matches at(svg.begin(), svg.end(), move), end; at != end; ++at) {
+    const auto column = [&](int group) { return columns.at(std::stod((*at)[group])) % ranks; };
+    const int step = rows.at(std::stod((*at)[2]));
+    found.push_back({step, column(1), column(3), std::stoi((*at)[5]), step < ranks - 1});
+  }
+  return found;
+}
+
+/// The numbers of the line that begins with `strategy`.
+std::vector<double> row(const std::string& table, const std::string& strategy) {
+  const auto at = table.find("\n" + strategy + " ");
+  REQUIRE(at != table.npos);
+  std::istringstream line(table.substr(at + 1 + strategy.size(), 200));
+  std::vector<double> numbers;
+  for (double number; numbers.size() < 8 && line >> number;) numbers.push_back(number);
+  REQUIRE_EQ(numbers.size(), 8);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("the transfers that explain ring prints and draws give every rank every sum") {
+  const TemporaryFolder folder;
+  for (const int ranks : {2, 3, 4, 7, 16}) {
+    CAPTURE(ranks);
+    const std::string file = (folder / "ring.svg").string();
+    const Outcome outcome = run(str("explain ring -n ", ranks, " --svg ", file));
+    REQUIRE_EQ(outcome.code, 0);
+    const std::vector<Drawn> printed = transfers_in_text(outcome.out);
+    CHECK_EQ(std::ssize(printed), 2 * ranks * (ranks - 1));
+    CHECK(all_sums_complete(printed, ranks));
+    CHECK_FALSE(all_sums_complete({printed.begin(), printed.end() - 1}, ranks));
+    const std::string svg = ringlet::read_file(file);
+    const std::vector<Drawn> drawn = transfers_in_svg(svg, ranks);
+    CHECK_EQ(drawn.size(), printed.size());
+    CHECK(all_sums_complete(drawn, ranks));
+    CHECK_EQ(count(svg, ">✓<"), ranks * ranks);  // each piece on each rank
+    CHECK_EQ(count(outcome.out, ", complete\n"), ranks * ranks);
+    if (ranks == 4) CHECK_EQ(svg, ringlet::read_file(RINGLET_TESTS_DIR "/../docs/ring.svg"));
+  }
+}
+
+TEST_CASE("explain fsdp has the bytes of each strategy") {
+  const Outcome outcome = run("explain fsdp --model mpnet-base -n 8");
+  REQUIRE_EQ(outcome.code, 0);
+  CHECK_EQ(outcome.err, "");
+  CHECK(contains(outcome.out, "mpnet-base: 108895872 parameters in 14 units, 435.6 MB; 8 ranks"));
+  constexpr double kAll = 435.583488, kMoved = kAll * 7 / 8;  // MB
+  constexpr int kSent = 2, kKept = 7;                         // columns
+  const auto near = [](double value) { return doctest::Approx(value).epsilon(0.01); };
+  struct Expected {
+    const char* strategy;
+    double rounds;  // of P (n - 1) / n
+    double kept;    // bytes per parameter
+  };
+  for (const Expected& each : {Expected{"ddp", 2, 16}, Expected{"zero1", 2, 8 + 8.0 / 8},
+                               Expected{"zero2", 2, 4 + 12.0 / 8}, Expected{"fsdp", 3, 16.0 / 8}}) {
+    CAPTURE(each.strategy);
+    const std::vector<double> figures = row(outcome.out, each.strategy);
+    CHECK_EQ(figures[kSent], near(each.rounds * kMoved));
+    CHECK_EQ(figures[kKept] - figures[kKept - 1], near(each.kept * kAll / 4));  // no whole units
+  }
+}
+
+TEST_CASE("explain fsdp takes a folder by its config.json alone") {
+  const TemporaryFolder folder;
+  ringlet::write_file(folder / "config.json",
+                      ringlet::models::EncoderConfig::named("tiny").to_json());
+  const Outcome named = run("explain fsdp --model tiny -n 2");
+  const Outcome read = run("explain fsdp --model " + folder.path().string() + " -n 2");
+  REQUIRE_EQ(named.code, 0);
+  REQUIRE_EQ(read.code, 0);
+  CHECK_EQ(read.out.substr(read.out.find(':')), named.out.substr(named.out.find(':')));
+}
+
+TEST_CASE("explain names what is wrong with its options") {
+  check_refused("explain", "expected a command; ringlet explain --help lists them");
+  check_refused("explain rign", "unknown command 'rign'; did you mean ring?");
+  check_refused("explain ring --svgg=x", "unknown option '--svgg'; did you mean --svg?");
+  check_refused("explain ring -n 1", "--ranks: expected a whole number from 2 to 16, found '1'");
+  check_refused("explain ring --svg /nowhere/ring.svg",
+                "--svg /nowhere/ring.svg: there is no folder /nowhere");
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,123 @@
+// `ringlet explain`: what ranks exchange, from the schedules and layouts that a run executes.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "ringlet/core/io/file.h"
+#include "ringlet/models/encoder_layer.h"
+#include "ringlet/models/folder.h"
+#include "ringlet/models/hub_cache.h"
+#include "ringlet/train/cli/commands.h"
+#include "ringlet/train/cli/option_values.h"
+#include "ringlet/train/cli/output.h"
+#include "ringlet/train/cli/ring_picture.h"
+#include "ringlet/train/parallel/memory_need.h"
+#include "ringlet/train/parallel/step_traffic.h"
+
+namespace ringlet::cli {
+namespace {
+
+struct RingOptions {
+  int ranks = 4;
+  std::string svg;
+};
+
+void explain_ring(const RingOptions& options) {
+  const auto moves = comm::all_moves(comm::Op::all_reduce, comm::Algorithm::ring, options.ranks);
+  if (!options.svg.empty()) {
+    check_output_file("--svg", options.svg);
+    write_file(options.svg, draw_ring(moves, options.ranks));
+  }
+  fmt::print("{}", describe_ring(moves, options.ranks));
+}
+
+struct ShardingOptions {
+  std::string model = "mpnet-base";
+  int ranks = 8;
+};
+
+/// Its shapes, without memory for its weights.
+std::shared_ptr<models::Transformer> blank_model(const std::string& name) {
+  const models::BlankWeights without_memory;
+  if (!models::names_folder(name))
+    return models::Transformer::create(models::EncoderConfig::named(name));
+  const models::SentenceSettings settings = models::read_settings(models::cached_folder(name));
+  return models::Transformer::create(
+      models::EncoderConfig::from_file(settings.transformer / "config.json"));
+}
+
+/// The traffic of the rank that sends most.
+train::StepTraffic most_traffic(train::Strategy strategy, nn::Module& module, int ranks) {
+  train::StepTraffic most;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const train::StepTraffic one = train::step_traffic(strategy, module, rank, ranks);
+    if (one.total() >= most.total()) most = one;
+  }
+  return most;
+}
+
+std::string megabytes(std::size_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) * 1e-6);
+}
+
+void explain_sharding(const ShardingOptions& options) {
+  constexpr int kMoments = 2;  // AdamW's
+  const auto model = blank_model(options.model);
+  const auto arena = nn::plan(*model);
+  const std::int64_t parameters = model->num_parameters();
+  fmt::print("{}: {} parameters in {} units, {} MB; {} ranks, f32, AdamW\n\n", options.model,
+             parameters, arena->units().size(),
+             megabytes(static_cast<std::size_t>(parameters) * sizeof(float)), options.ranks);
+  fmt::print(
+      "MB of a rank  sent in a step                  kept\n"
+      "strategy      gradients  parameters      all  parameters  gradients  optimizer  whole "
+      "units      all\n");
+  for (const train::Strategy strategy : {train::Strategy::ddp, train::Strategy::zero1,
+                                         train::Strategy::zero2, train::Strategy::fsdp}) {
+    const train::StepTraffic sent = most_traffic(strategy, *model, options.ranks);
+    const train::MemoryNeed kept = train::memory_need(strategy, *model, options.ranks, kMoments);
+    fmt::print("{:<12}  {:>9}  {:>10}  {:>7}  {:>10}  {:>9}  {:>9}  {:>11}  {:>7}\n",
+               train::kStrategies(strategy), megabytes(sent.gradients), megabytes(sent.parameters),
+               megabytes(sent.total()), megabytes(kept.parameters), megabytes(kept.gradients),
+               megabytes(kept.state), megabytes(kept.whole), megabytes(kept.total()));
+  }
+  fmt::print(
+      "\nOne batch a step. Activations and the loss's own parameters are not counted. On CPUs "
+      "only the rows\nof the word embeddings that a batch uses are sent, if they are fewer.\n");
+}
+
+void add_ring(CLI::App& explain) {
+  CLI::App* command = explain.add_subcommand(
+      "ring", "The steps of a ring's all-reduce: the schedule that ranks execute");
+  const auto options = std::make_shared<RingOptions>();
+  add_number(*command, "-n,--ranks", options->ranks, 2, 16, "Ranks")->capture_default_str();
+  command->add_option("--svg", options->svg, "Also draw them to this file");
+  command->callback([options] { explain_ring(*options); });
+}
+
+void add_sharding(CLI::App& explain) {
+  CLI::App* command = explain.add_subcommand(
+      "fsdp", "Bytes that a rank sends and keeps under ddp, zero1, zero2 and fsdp");
+  const auto options = std::make_shared<ShardingOptions>();
+  command
+      ->add_option("--model", options->model,
+                   "A folder, or tiny, minilm-l6, bert-base or mpnet-base")
+      ->check(parsed_by(models::check_model_name))
+      ->capture_default_str();
+  add_number(*command, "-n,--ranks", options->ranks, 1, 1024, "Ranks")->capture_default_str();
+  command->callback([options] { explain_sharding(*options); });
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Print what ranks exchange, and what each of them keeps");
+  command->require_subcommand(1);
+  add_ring(*command);
+  add_sharding(*command);
+}
+
+}  // namespace ringlet::cli
