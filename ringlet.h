@@ -112,6 +112,7 @@
 #include "ringlet/train/data/token_cache.h"
 #include "ringlet/train/digits.h"
 #include "ringlet/train/evaluator.h"
+#include "ringlet/train/event_file.h"
 #include "ringlet/train/example_evaluator.h"
 #include "ringlet/train/example_loader.h"
 #include "ringlet/train/example_sampler.h"

@@ -96,7 +96,7 @@ void trim_csv(const std::filesystem::path& path, std::int64_t step) {
   if (found && kept != text) write_file(path, kept);
 }
 
-MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step)
+MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard)
     : path_(std::move(path)) {
   const auto is_kept = [&](const std::string& line) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -105,12 +105,14 @@ MetricsWriter::MetricsWriter(std::filesystem::path path, std::int64_t step)
   const bool continues = step > 0 && path_exists(path_);
   write_file(path_, continues ? complete_lines(read_file(path_), is_kept) : "");
   out_.open(path_, std::ios::app);
+  if (tensorboard) events_.emplace(path_.parent_path(), step);
 }
 
 void MetricsWriter::write(std::int64_t step, double epoch, const Metrics& metrics) {
   Json line{{"step", step}, {"epoch", number(epoch)}};
   for (const auto& [name, value] : metrics) line[name] = number(value);
   append(out_, path_, line.dump());
+  if (events_) events_->write(step, metrics);
 }
 
 }  // namespace ringlet::train

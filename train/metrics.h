@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ringlet/comm/group.h"
+#include "ringlet/train/event_file.h"
 
 namespace ringlet::train {
 
@@ -45,8 +46,9 @@ void trim_csv(const std::filesystem::path& path, std::int64_t step);
 class MetricsWriter {
  public:
   /// Continues `path` after `step`. Lines of later steps and an incomplete last line, which a
-  /// stopped run may have left, are removed. With step 0 the file starts empty.
-  MetricsWriter(std::filesystem::path path, std::int64_t step);
+  /// stopped run may have left, are removed. With step 0 the file starts empty. With `tensorboard`
+  /// the same figures go to event files in its folder (see EventWriter).
+  MetricsWriter(std::filesystem::path path, std::int64_t step, bool tensorboard = false);
 
   /// Appends {"step": …, "epoch": …, NAME: …}: integers without a fraction, null for values that
   /// are not finite. InputError when the file cannot be written.
@@ -55,6 +57,7 @@ class MetricsWriter {
  private:
   std::filesystem::path path_;
   std::ofstream out_;
+  std::optional<EventWriter> events_;
 };
 
 }  // namespace ringlet::train

@@ -23,6 +23,7 @@ struct TrainingArguments {
   /// The folder of metrics.jsonl and checkpoints, and of the evaluators' tables below "eval";
   /// created if it is missing. Empty: nothing is written.
   std::filesystem::path output = {};
+  bool tensorboard = false;  // also write the figures of metrics.jsonl as TensorBoard's events
   std::size_t epochs = 1;
   std::int64_t max_steps = 0;  // more than 0: instead of epochs
 

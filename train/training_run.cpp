@@ -62,7 +62,7 @@ TrainingRun::TrainingRun(TrainingJob& job)
   task_.seek(state_.position);
   if (arguments_.output.empty() || !writes()) return;
   prepare_output(arguments_.output, state_.step);
-  metrics_.emplace(arguments_.output / kMetrics, state_.step);
+  metrics_.emplace(arguments_.output / kMetrics, state_.step, arguments_.tensorboard);
 }
 
 void TrainingRun::take_checkpoint() {

@@ -11,6 +11,7 @@
 #include "ringlet/tests/cli/training.h"
 #include "ringlet/tests/npy.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/event_file.h"
 
 namespace fs = std::filesystem;
 
@@ -34,6 +35,13 @@ std::vector<double> column(const fs::path& metrics, const std::string& key) {
     if (json.contains(key)) values.push_back(json[key]);
   }
   return values;
+}
+
+/// TensorBoard's files of a run.
+std::ptrdiff_t event_files(const fs::path& output) {
+  return std::ranges::count_if(ringlet::list_folder(output), [](const fs::path& path) {
+    return path.filename().string().starts_with(ringlet::train::kEventFile);
+  });
 }
 
 /// Labelled pairs of sentences of `words` words each.
@@ -130,8 +138,10 @@ TEST_CASE("similarities come to order pairs better than those of random weights"
 
 TEST_CASE("activations in bf16 train other bits, and what is written is f32 all the same") {
   const TemporaryFolder folder;
-  REQUIRE_EQ(run(tiny_training(folder / "f32", 3)).code, 0);
+  REQUIRE_EQ(run(tiny_training(folder / "f32", 3, "--tensorboard")).code, 0);
   REQUIRE_EQ(run(tiny_training(folder / "bf16", 3, "--dtype bf16")).code, 0);
+  CHECK_EQ(event_files(folder / "f32"), 1);
+  CHECK_EQ(event_files(folder / "bf16"), 0);
   CHECK(weights_in(folder / "bf16") != weights_in(folder / "f32"));
   const auto file = ringlet::SafeTensors::open(folder / "bf16/model/model.safetensors");
   for (const std::string& name : file.names()) CHECK(file.dtype(name) == ringlet::DType::f32);

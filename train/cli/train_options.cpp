@@ -14,6 +14,7 @@
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
+#include "ringlet/train/event_file.h"
 #include "ringlet/train/resume.h"
 
 namespace ringlet::cli {
@@ -157,7 +158,8 @@ void check_free_folder(const fs::path& output) {
   for (const fs::path& path : list_folder(output)) {
     const std::string name = path.filename().string();
     if (!name.starts_with('.') && name != train::kMetrics &&
-        !name.starts_with(str(train::kMetrics, ".tmp.")) && name != "eval")
+        !name.starts_with(str(train::kMetrics, ".tmp.")) && name != "eval" &&
+        !name.starts_with(train::kEventFile))
       fail_input("--output ", output.string(), ": the folder is not empty");
   }
   fmt::print(stderr, "{}: a run that ended before its first checkpoint is started again\n",
@@ -183,6 +185,8 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
       .add_option("--output", options.arguments.output,
                   "A new or empty folder, or one of a run that ended before its first checkpoint")
       ->capture_default_str();
+  command.add_flag("--tensorboard", options.arguments.tensorboard,
+                   "Also write metrics.jsonl's figures as TensorBoard's event files");
   command.add_flag("--resume", options.resume, "Go on from the latest checkpoint in --output");
   command.add_flag("--no-progress", options.no_progress, "Print warnings alone until the end");
 }

@@ -185,12 +185,13 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
         result.lone_rows);
   draw_curves(output / "metrics.jsonl", output / "curves.svg", guessing_levels(plan.data));
   fmt::print(
-      "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg\n", result.steps,
+      "{} steps, mean loss {}, {}{}; wrote {}: model/, metrics.jsonl, curves.svg{}\n", result.steps,
       mean_loss(result),
       result.rows == 0  // all were trained before
           ? "none left to train"
           : train::format_count(static_cast<double>(result.rows) / result.seconds) + " pairs/s",
-      describe(group, existing_device(options.model.device)), output.string());
+      describe(group, existing_device(options.model.device)), output.string(),
+      arguments.tensorboard ? str(", ", train::kEventFile, "*") : "");
 }
 
 }  // namespace ringlet::cli
