@@ -1,0 +1,32 @@
+#!/bin/bash
+# Prints a lesson of the course, builds what it needs and runs it:
+#   scripts/course.sh 07                    lesson 7
+#   scripts/course.sh 07 --device cuda      on a GPU; the arguments after the number are the program's
+# Lesson 12 needs nvcc, and no GPU. Missing packages are installed as by scripts/test.sh. BUILD=DIR
+# uses the build folder DIR.
+set -euo pipefail
+. "$(dirname "$0")/setup.sh"
+! help_wanted "$@" || exit 0
+cd "$root"
+
+lesson=${1:-}
+files=(tests/tutorial/"$lesson"_*.c*)
+if ! [[ $lesson =~ ^[0-9][0-9]$ && -f ${files[0]} ]]; then
+  lessons=$(cd tests/tutorial && printf '%s ' [0-9][0-9]_*.c*)
+  echo "course.sh: expected a lesson's number, found '$lesson'; lessons: $lessons" >&2
+  exit 2
+fi
+shift
+
+build=${BUILD:-build}
+program=tests/tutorial
+[[ ${files[0]} != *.cu ]] || program=tests/emulated/kernel_lesson
+if ! ninja -C "$build" -t query "$program" >/dev/null 2>&1; then  # no build yet, or one without tests
+  require_packages "${build_packages[@]}" "${test_packages[@]}"
+  configure "$build" -Dtests=enabled >&2
+fi
+cat "${files[0]}"
+echo
+ninja -C "$build" "$program" >&2
+[[ $program = tests/tutorial ]] || exec "$build/$program" "$@"
+exec "$build/$program" --test-case="$lesson*" "$@"
