@@ -1,6 +1,7 @@
 // `ringlet info`: what this build is made of and what this machine offers it.
 #include <fmt/core.h>
 #include <openssl/crypto.h>
+#include <toml++/toml.h>
 #include <unistd.h>
 #include <utf8proc.h>
 #include <zlib.h>
@@ -70,6 +71,7 @@ Json libraries() {
           {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
                                         NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
           {"OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING)},
+          {"toml++", fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH)},
           {"utf8proc", utf8proc_version()},
           {"zlib", zlibVersion()}};
 }
