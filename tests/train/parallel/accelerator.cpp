@@ -18,6 +18,7 @@
 #include "ringlet/train/example_loader.h"
 #include "ringlet/train/parallel/distributed_data_parallel.h"
 #include "ringlet/train/trainer.h"
+#include "tiny.h"
 
 using namespace ringlet;
 using namespace ringlet::train;
@@ -67,10 +68,10 @@ struct Recipe {
   double max_grad_norm = 0;
 };
 
-std::vector<float> weights(const Net& net) {
-  nn::WholeParameters whole(net);
+std::vector<float> weights(const nn::Module& module) {
+  nn::WholeParameters whole(module);
   std::vector<float> all;
-  for (const nn::Parameter& parameter : net.parameters()) {
+  for (const nn::Parameter& parameter : module.parameters()) {
     const std::vector<float> values = whole(parameter).to_vector();
     all.insert(all.end(), values.begin(), values.end());
   }
@@ -165,6 +166,44 @@ TEST_CASE("a plain loop, Accelerator and Trainer end with the same bits") {
     CHECK(prepared == plain);
     CHECK(by_trainer == plain);
   });
+}
+
+TEST_CASE("a loss over sentences and its loader are prepared like a net") {
+  std::mutex mutex;
+  const auto plain = [](const comm::Group& world) {
+    tiny::Model model;
+    const DistributedDataParallel ddp(*model.loss, world);
+    tiny::Training training(model, tiny::loader_options(world.rank(), world.size(), kAccumulation));
+    for (const models::PackedBatch& batch : training.loader) {
+      const bool updates = training.loader.share().ends_step;
+      const auto paused = updates ? nullptr : std::make_unique<NoSync>(ddp.paused());
+      (*model.loss)(batch).backward();
+      if (updates) training.update();
+    }
+    return weights(*model.loss);
+  };
+  const auto prepared = [](const comm::Group& world) {
+    Accelerator accelerator({.gradient_accumulation_steps = kAccumulation}, world);
+    tiny::Model model;
+    tiny::Training training(model, tiny::loader_options(0, 1));
+    accelerator.prepare(*model.loss, training.optimizer, training.loader);
+    for (const models::PackedBatch& batch : training.loader) {
+      const auto micro_batch = accelerator.accumulate();
+      accelerator.backward((*model.loss)(batch));
+      training.update();
+    }
+    return weights(*model.loss);
+  };
+  for (const int ranks : {1, 2})
+    comm::launch(
+        [&](const comm::Group& world) {
+          const std::vector<float> by_hand = plain(world), by_accelerator = prepared(world);
+          const std::vector<float> before = weights(*tiny::Model().loss);
+          const std::lock_guard lock(mutex);
+          CHECK(by_accelerator == by_hand);
+          CHECK(by_hand != before);
+        },
+        ranks);
 }
 
 TEST_CASE("Accelerator schedules and clips as Trainer does") {
