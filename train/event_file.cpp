@@ -14,8 +14,7 @@
 namespace ringlet::train {
 namespace {
 
-// ---- protocol buffers: a field is a key, its number and wire type, and then its value
-// ------------
+// Protocol buffers: a field is a key, which holds its number and wire type, and then its value.
 
 std::string varint(std::uint64_t value) {
   std::string out;

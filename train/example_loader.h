@@ -1,8 +1,7 @@
 // Batches of numbered examples, made by a collate function: the loader of a loop of your own.
 //
-//   ExampleLoader loader(digits.count, [&](const Rows& rows) { return collate_digits(digits, rows);
-//   },
-//                        {.batch_size = 64}, world);
+//   const auto collate = [&](const Rows& rows) { return collate_digits(digits, rows); };
+//   ExampleLoader loader(digits.count, collate, {.batch_size = 64}, world);
 //   for (const DigitBatch& batch : loader) loader.weigh(loss(batch)).backward();
 #pragma once
 
