@@ -42,6 +42,8 @@ struct MatmulPlan {
   bool finish;      // finish_element runs for every element
 
   bool has_epilogue() const { return adds_bias || makes_sums; }
+  /// Whether all rows begin at multiples of 8 elements: of 16 bytes, in bf16.
+  bool is_aligned() const { return (left.ld | right.ld | out.ld) % 8 == 0; }
 
   auto operator<=>(const MatmulPlan&) const = default;
 };
@@ -58,7 +60,8 @@ struct ProductPointers {
 /// `epilogues`: the library does everything it can in the product itself. It adds the bias to f32
 /// sums before they are rounded to the output dtype, and takes the bias in that dtype. Without
 /// that, or if operands are f32 and the result bf16, the product is f32 and is rounded afterwards.
-/// A bf16 product plus the bias would be rounded twice.
+/// A bf16 product plus the bias would be rounded twice, as cuBLASLt 13.1 does on Hopper where rows
+/// of bf16 are not aligned.
 ///
 /// a is the library's operand B, so a's sums over k are BGRADB: one for each column of its out'
 /// (n, m). (BGRADA would be b's, one for each row.) They have the dtype of out', which must be f32,
@@ -78,7 +81,8 @@ inline MatmulPlan plan_matmul(const MatmulArgs& args, bool epilogues) {
   plan.cast_b = args.b_dtype != args.dtype;
   const bool narrow = args.out_dtype == DType::bf16;
   const bool wide_product = narrow && args.dtype == DType::f32;
-  plan.adds_bias = args.bias && epilogues && !wide_product && args.dtype != DType::f64;
+  plan.adds_bias = args.bias && epilogues && !wide_product && args.dtype != DType::f64 &&
+                   (!narrow || plan.is_aligned());
   plan.makes_sums = args.a_sums && epilogues && args.dtype == DType::bf16 && !plan.cast_a &&
                     args.out_dtype == DType::f32;
   plan.adds_sums = plan.makes_sums && args.a_sums_beta != 0;

@@ -180,7 +180,7 @@ TEST_CASE("matmul_into adds to beta times what was there, and empty sizes work")
 TEST_CASE(
     "a bias is added before the one rounding of a bf16 result, rounded itself on CUDA alone") {
   const GeneratorGuard guard({.seed = 19});
-  for (const std::int64_t k : {1, 33, 256})
+  for (const std::int64_t k : {1, 8, 33, 256})
     for (const bool kept : {false, true}) {
       CAPTURE(k);
       const std::int64_t m = 40, n = 48;
