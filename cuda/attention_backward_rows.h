@@ -28,13 +28,12 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
                                            int query) {
   const AttentionItem& item = from.item;
   typename W::template Lanes<RowLane<S>> lanes{};
+  const auto distance_to = [&](int key) { return row_distance(std::int64_t{key} - query); };
   const auto weigh = [&](int first) {
-    const int distance = row_distance(std::int64_t{first} - query);
     warp.each(lanes, [&](int lane, auto& s) {
       const int key = first + lane;
-      weigh_pair(args, from, query, key, distance + lane, key < item.attended, s);
+      weigh_pair(args, from, query, key, distance_to(first) + lane, key < item.attended, s);
     });
-    return distance;
   };
   S mean = 0;
   for (int first = 0; first < item.attended; first += kLanes) {
@@ -46,10 +45,12 @@ RINGLET_WARP_CODE void attention_query_row(const W& warp, const AttentionBackwar
     add_rows<1, S>(
         warp, lanes, column, from.shape.head_size, item.attended,
         [&](int first) {
-          const int distance = weigh(first);
+          // One run of keys is in the lanes still.
+          if (item.attended > kLanes || column > 0) weigh(first);
           warp.each(lanes, [&](int lane, auto& s) {
             s.grad_p = s.p * (s.grad_p - mean);
-            if (work.buckets && column == 0) by_distance[kMiddle + distance + lane] += s.grad_p;
+            if (work.buckets && column == 0)
+              by_distance[kMiddle + distance_to(first) + lane] += s.grad_p;
           });
           warp.sync();  // distances beyond kFar share elements
         },

@@ -7,10 +7,12 @@
 
 #include "ringlet/cuda/attention_bias.h"
 #include "ringlet/cuda/attention_dropout.h"
+#include "ringlet/cuda/pack.h"
 
 namespace ringlet::cuda {
 
 inline constexpr int kRowColumns = 4;  // per lane at a time, 32 apart
+inline constexpr int kDotLoads = 4;    // of 16 bytes each
 
 /// A lane's registers.
 template <class S>
@@ -20,11 +22,25 @@ struct RowLane {
   S sums[2][kRowColumns];
 };
 
+/// The elements are added in order. Aligned ones are loaded kDotLoads packs at a time, so that
+/// their latencies overlap.
 template <class S, class W, class T>
 RINGLET_WARP_CODE S dot(const T* a, const T* b, std::int64_t width) {
+  constexpr int kRun = kDotLoads * kPack<T>;
   S sum = 0;
-  for (std::int64_t i = 0; i < width; ++i)
-    sum = W::fma(W::template widen<S>(a[i]), W::template widen<S>(b[i]), sum);
+  std::int64_t i = 0;
+  for (const bool packs = aligned16(a, b); packs && i + kRun <= width; i += kRun) {
+    alignas(16) T x[kRun], y[kRun];
+    RINGLET_UNROLL
+    for (int j = 0; j < kRun; j += kPack<T>) {
+      reinterpret_cast<Words<4>&>(x[j]) = W::template load<4>(a + i + j);
+      reinterpret_cast<Words<4>&>(y[j]) = W::template load<4>(b + i + j);
+    }
+    RINGLET_UNROLL
+    for (int j = 0; j < kRun; ++j)
+      sum = W::fma(W::template widen<S>(x[j]), W::template widen<S>(y[j]), sum);
+  }
+  for (; i < width; ++i) sum = W::fma(W::template widen<S>(a[i]), W::template widen<S>(b[i]), sum);
   return sum;
 }
 
@@ -118,7 +134,8 @@ RINGLET_WARP_CODE void attention_forward_row(const W& warp, const AttentionArgs&
     add_rows<1, S>(
         warp, lanes, column, from.shape.head_size, item.attended,
         [&](int first) {
-          scores(first);
+          // One run of keys has its scores in the lanes still.
+          if (item.attended > kLanes || column > 0) scores(first);
           warp.each(lanes, [&](int lane, auto& s) {
             s.p = from.kept(query, first + lane) ? W::exp(s.p - top) : 0;
           });
