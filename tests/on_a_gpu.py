@@ -43,6 +43,11 @@ def is_empty_there(text):
     return 'TEST_SUITE_BEGIN("host")' not in text and 0 < cases == text.count('test_suite("host")')
 
 
+def is_open(text):
+    """The suite would go on in the next file of a unity build, whose tests would then be left out."""
+    return "TEST_CASE" in text and "TEST_SUITE_BEGIN" in text and "TEST_SUITE_END" not in text
+
+
 root = sys.argv[1]
 commands = commands_on_the_gpu(root)
 files = {os.path.relpath(path, f"{root}/tests"): open(path, encoding="utf-8").read()
@@ -55,4 +60,7 @@ for file in forgotten:
 empty = sorted(file for file, text in files.items() if is_empty_there(text))
 for file in empty:
     print(f"tests/{file}: every case is of the suite \"host\", which the file itself is to begin")
-sys.exit(1 if forgotten or empty or not wanted else 0)
+unended = sorted(file for file, text in files.items() if is_open(text))
+for file in unended:
+    print(f"tests/{file}: begins a suite and does not end it")
+sys.exit(1 if forgotten or empty or unended or not wanted else 0)

@@ -104,3 +104,5 @@ TEST_CASE("where no GPU is shared the in-kernel algorithms say why they are not 
         "they are for ranks that share a GPU, and of these there are 4: CUDA_VISIBLE_DEVICES=0 "
         "leaves one");
 }
+
+TEST_SUITE_END();

@@ -43,3 +43,5 @@ TEST_CASE("modelled time: blocks come in waves, and few of them use few multipro
   CHECK(seconds(1) == doctest::Approx(seconds(132)));
   CHECK(seconds(133) == doctest::Approx(2 * seconds(132)));
 }
+
+TEST_SUITE_END();

@@ -115,3 +115,5 @@ TEST_CASE("rows of several GPUs, a rank on each; of more ranks than GPUs, some s
   CHECK(more.device_of(DelayedDevice::kDevices) == Device{DeviceType::cuda, 1});
   run_rows(more);
 }
+
+TEST_SUITE_END();

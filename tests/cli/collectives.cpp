@@ -20,7 +20,8 @@ TEST_CASE("collectives measures nothing at all, then one element and up") {
 }
 
 TEST_CASE(
-    "collectives says in a line why no row is of one launch, and refuses to measure only those") {
+    "collectives says in a line why no row is of one launch, and refuses to measure only those" *
+    doctest::test_suite("host")) {
   const TemporaryFolder folder;
   const std::string rows = (folder / "rows.json").string();
   const std::string why =

@@ -39,3 +39,5 @@ TEST_CASE("GPUs without a link between them are said once in a group, others nev
           std::string::npos);
   }
 }
+
+TEST_SUITE_END();

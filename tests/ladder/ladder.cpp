@@ -71,3 +71,5 @@ TEST_CASE("a wrong RINGLET_STRATEGY is one line") {
       contains(refused("none", 2), "strategy none: expected one rank, found 2; several need ddp"));
   CHECK(contains(refused("dp", 1), "strategy dp: an accelerator has one device for each process"));
 }
+
+TEST_SUITE_END();

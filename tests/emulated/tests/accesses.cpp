@@ -162,3 +162,5 @@ TEST_CASE("atomics return the earlier value, and lose none of many threads'") {
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

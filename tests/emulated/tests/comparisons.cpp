@@ -105,3 +105,5 @@ TEST_CASE("predicates: truth tables, and selections that move bits") {
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

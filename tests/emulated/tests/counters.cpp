@@ -120,3 +120,5 @@ TEST_CASE("registers limit the resident blocks, and refuse a block that has too 
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

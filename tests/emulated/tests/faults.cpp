@@ -161,3 +161,5 @@ TEST_CASE("a store that releases orders what it follows, one that does not is a 
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

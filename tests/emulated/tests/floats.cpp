@@ -160,3 +160,5 @@ TEST_CASE("to floats and between them") {
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

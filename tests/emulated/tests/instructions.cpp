@@ -116,3 +116,5 @@ TEST_CASE("an unknown instruction is named") {
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

@@ -166,3 +166,5 @@ TEST_CASE("each conversion of integers extends by the source's sign and wraps to
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

@@ -93,3 +93,5 @@ TEST_CASE("lanes that exit do nothing more") {
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

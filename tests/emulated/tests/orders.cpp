@@ -196,3 +196,5 @@ TEST_CASE("an acquire leaves out blocks of operations that happened before the l
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

@@ -27,3 +27,5 @@ TEST_CASE("Philox as device code gives the known answers of Random123") {
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

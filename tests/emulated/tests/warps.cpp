@@ -149,3 +149,5 @@ TEST_CASE("divergent barriers and absent lanes are faults") {
 }
 
 }  // namespace ringlet::emulated
+
+TEST_SUITE_END();

@@ -291,8 +291,8 @@ std::vector<std::vector<double>> evaluate_while_training(const Way& way) {
 TEST_CASE("evaluated while it learns, a model has the figures of one device, at every n") {
   for (const int n : {1, 2, 3}) {
     std::vector<std::vector<double>> first;
-    for (const Strategy strategy : {Strategy::dp, Strategy::ddp, Strategy::zero1, Strategy::zero2,
-                                    Strategy::fsdp, Strategy::none}) {
+    for (const Strategy strategy : {Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp,
+                                    Strategy::dp, Strategy::none}) {
       if (strategy == Strategy::none && n > 1) continue;
       CAPTURE(n);
       CAPTURE(kStrategies(strategy));
@@ -301,7 +301,11 @@ TEST_CASE("evaluated while it learns, a model has the figures of one device, at 
       CHECK(figures[0] != figures[1]);
       CHECK(figures[1] != figures[2]);
       if (first.empty()) first = figures;
-      CHECK(figures == first);
+      // DP deals the evaluated rows by their tokens, the others by rank.
+      if (strategy == Strategy::dp)
+        check_same(figures, first);
+      else
+        CHECK(figures == first);
     }
   }
 }

@@ -85,3 +85,5 @@ TEST_CASE("all ranks send 2 (n - 1) parameters together; fsdp gathers those of l
     CHECK(parameters_sent(Strategy::fsdp) == (n - 1) * (2 * all + layers));
   }
 }
+
+TEST_SUITE_END();
