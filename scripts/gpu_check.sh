@@ -14,7 +14,7 @@
 #   comm       collectives of tensors on the GPU and the strategies over them, ranks as threads;
 #              collectives (by steps and as one launch, next to copies) and strategies of two,
 #              four and eight ranks, timed
-#   memcheck racecheck initcheck synccheck    the kernels' tests under compute-sanitizer, six at a time
+#   memcheck racecheck initcheck synccheck    the kernels' tests under compute-sanitizer
 #   bench      every kernel and product alone, a step at three lengths, and the profile of a step
 #   table      scripts/bench.sh as users run it: one GPU; two ranks, two processes that share it
 #   attention  attention alone, ringlet's and each of PyTorch's backends, with and without a bias
@@ -124,7 +124,7 @@ check() {
 }
 
 # Runs the check concurrently with others, at most `at_once`; `wait` for all.
-at_once=6
+at_once=$(($(nproc) < 12 ? $(nproc) : 12))
 check_beside() {
   while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n; done
   check "$@" &
@@ -157,14 +157,15 @@ on_device() {
   for file in $(test_files "$1"); do
     program=$2
     [ "$file" != mnist.cpp ] || program=train/mnist_tests
-    check "$1/$file, $device" "$build/tests/$program" --device "$device" "-sf=*$1/$file"
+    check_beside "$1/$file, $device" "$build/tests/$program" --device "$device" "-sf=*$1/$file"
   done
+  wait
 }
 
 on_both() {
   local name
   for name; do
-    check "$name, cpu" "$build/tests/$name/${name}_tests"
+    check_beside "$name, cpu" "$build/tests/$name/${name}_tests"
     on_device "$name" "$name/${name}_tests"
   done
 }
@@ -175,9 +176,9 @@ slice_kernels() {
   local file
   check "cuda, host side" "$build/tests/cuda/cuda_tests"
   for file in $(device_tests); do
-    check "cuda/$file, $device" "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
+    check_beside "cuda/$file, $device" "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
   done
-  check "cuda/check.cpp, $device" "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/check.cpp"
+  check_beside "cuda/check.cpp, $device" "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/check.cpp"
   on_both core
 }
 slice_models() { on_both autograd nn models; }
@@ -294,7 +295,7 @@ race_tests() {
   ls "$build"/cuda/*.ptxas >/dev/null 2>&1 || return
   sharing=$(sharing) || return
   for file in $(kernel_tests); do
-    grep -qx "${file%.cpp}" <<<"$sharing" && echo "$file"
+    ! grep -qx "${file%.cpp}" <<<"$sharing" || echo "$file"
   done
 }
 
@@ -307,24 +308,27 @@ sanitize() {
   probe_sanitizer "$tool" ||
     { skip "$tool" "not supported here: $(tail -n 3 "$logs/probe.log" | tr '\n' ' ')"; return; }
   export RINGLET_CUDA_EXACT=1  # every block separate, so that its ends are known
+  local program=(compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20)
+  # Tests provoke errors of the API; the library checks each.
+  [ "$tool" != memcheck ] || program+=(--report-api-errors no)
   for file; do
     local under=()
     [ "$file" = graph.cpp ] && under=(env -u RINGLET_CUDA_EXACT)  # graphs need blocks that outlive their capture
-    limit=${EACH:-300} check_beside "$tool, $file" "${under[@]}" compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      --print-limit 20 "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
+    limit=${EACH:-300} check_beside "$tool, $file" "${under[@]}" "${program[@]}" \
+      "$build/tests/core/core_tests" --device "$device" "-sf=*core/$file"
   done
   for file in $(device_tests); do
     if [ "$tool" = racecheck ] && ! sharing | grep -q "^${file%%_*}"; then
       skip "$tool, $file" "its kernels have no shared memory, so racecheck would see nothing; the emulated GPU looks for races"
       continue
     fi
-    limit=${EACH:-300} check_beside "$tool, $file" compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      --print-limit 20 "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
+    limit=${EACH:-300} check_beside "$tool, $file" "${program[@]}" \
+      "$build/tests/cuda/cuda_tests" --device "$device" "-sf=*cuda/$file"
   done
   # Collectives of ranks that are threads: the memory that they share between streams and release.
   if [ "$tool" = memcheck ] || [ "$tool" = initcheck ]; then
-    limit=${EACH:-300} check_beside "$tool, comm/device.cpp" compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      --print-limit 20 "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/device.cpp"
+    limit=${EACH:-300} check_beside "$tool, comm/device.cpp" "${program[@]}" \
+      "$build/tests/comm/comm_tests" --device "$device" "-sf=*comm/device.cpp"
   fi
   wait
   unset RINGLET_CUDA_EXACT
@@ -432,11 +436,12 @@ slice_attention() {
 slice_peers() {
   local steps=${STEPS:-40} peers=() name
   has_python torch peers || return
+  # Compiling takes longest, so it comes last.
+  peers=(--python "PyTorch sdpa bf16:sdpa+bf16=$python")
   has_python sentence_transformers "Sentence Transformers" &&
     for name in f32 bf16 bf16+compile; do
       peers+=(--python "Sentence Transformers $name:sentence_transformers+$name=$python")
     done
-  peers+=(--python "PyTorch sdpa bf16:sdpa+bf16=$python")
   ! [[ peers =~ ${ONLY:-} ]] || rm -f "$results/peers.figures"  # each round rewrites it
   limit=560 check peers python3 bench/peers/compare.py step --device "$device" --model "$model" --dtype bf16 \
     --warmup $((steps / 4 + 1)) --steps "$steps" --rounds 2 --deadline 240 "${peers[@]}" --json "$results/peers.figures" \

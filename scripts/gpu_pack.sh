@@ -13,7 +13,7 @@ architecture=$(gcc -print-multiarch)
 
 headers() {
   local to=$1 entry
-  for entry in CLI doctest fmt nlohmann openssl utf8proc.h zconf.h zlib.h; do
+  for entry in CLI doctest fmt nlohmann openssl toml++ utf8proc.h zconf.h zlib.h; do
     cp -rL "/usr/include/$entry" "$to/include/" || return 1
   done
   cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
@@ -48,13 +48,18 @@ PY
 
 # Each file gives paths relative to its folder.
 pkg_config_files() {
-  local to=$1 package flags
+  local to=$1 package flags defines
   while read -r package flags; do
+    case $package in
+      fmt) defines=-DFMT_HEADER_ONLY ;;
+      tomlplusplus) defines=-DTOML_HEADER_ONLY=1 ;;
+      *) defines= ;;
+    esac
     cat >"$to/pkgconfig/$package.pc" <<PC
 Name: $package
 Description: packed by gpu_pack.sh
 Version: $(pkg-config --modversion "$package" 2>/dev/null || echo 0)
-Cflags: -I\${pcfiledir}/../include $([ "$package" = fmt ] && echo -DFMT_HEADER_ONLY)
+Cflags: -I\${pcfiledir}/../include $defines
 Libs: $flags
 PC
   done <<'PACKAGES'
@@ -64,6 +69,7 @@ fmt
 nlohmann_json
 libcrypto -L${pcfiledir}/../lib -lcrypto -ldl -pthread
 libutf8proc -L${pcfiledir}/../lib -lutf8proc
+tomlplusplus
 zlib -L${pcfiledir}/../lib -lz
 PACKAGES
 }
