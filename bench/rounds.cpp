@@ -9,6 +9,7 @@
 #include "emulated_counts.h"
 #include "ringlet/comm/launch.h"
 #include "ringlet/comm/launcher/cores.h"
+#include "ringlet/comm/trace.h"
 #include "ringlet/core/device/backend.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/core/threads/processors.h"
@@ -93,10 +94,11 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
 }
 
 comm::GroupOptions group_options(const ThroughputOptions& options) {
+  static comm::TracePrinter printer(std::cerr);
   return {.transport = options.transport,
           .algorithm = options.algorithm,
           .timed = options.device.type != DeviceType::cpu,
-          .trace = options.trace ? &std::cerr : nullptr,
+          .observer = options.trace ? &printer : nullptr,
           .on_note = [](const std::string& line) { std::cerr << line << std::endl; }};
 }
 

@@ -31,6 +31,7 @@ struct Collective {
   /// All that the collective reads and writes, until its end.
   std::vector<Tensor> tensors = {};
 
+  CollectiveObserver* observer = nullptr;
   Engine* engine = nullptr;
   const Stream* stream = nullptr;
   /// On the stream: it is ordered after `begin`, and `end` is recorded after it.

@@ -2,6 +2,7 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/comm/group_state.h"
 #include "ringlet/core/base/error.h"
+#include "ringlet/core/device/wait_observer.h"
 
 namespace ringlet::comm {
 namespace {
@@ -35,6 +36,7 @@ Work::Work(std::shared_ptr<Queue> queue, std::shared_ptr<Collective> collective)
 void Work::wait() const {
   if (!collective_) return;
   queue_->wait(*collective_);
+  const ObservedWait observed(collective_->waited ? "collectives" : nullptr);
   const DeviceClock::Scope waited(collective_->waited.get(), collective_->end->device());
   collective_->end->make_wait();
   // No event of a capture says when the tensors' memory is free, so they were kept until here.

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <ostream>
 
-#include "ringlet/comm/trace.h"
+#include "ringlet/comm/observer.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/device/graph.h"
 
@@ -22,6 +21,7 @@ std::shared_ptr<Collective> GroupState::plan(Op op, const Tensor& buffer, Pieces
     fail("[", name(op), "] of a tensor on ", device, ": ", why_no_nccl());
   auto collective = std::make_shared<Collective>();
   const Algorithm algorithm = this->algorithm(op, device);
+  collective->observer = options.observer;
   collective->engine = &engine(algorithm, device);
   collective->schedule = make_schedule(op, algorithm, member.rank, member.size, root);
   constexpr std::int64_t kAlign = 16;  // whole cache lines of f32
@@ -87,7 +87,6 @@ void GroupState::enter(Collective& collective) {
   collective.call.sequence = ++sequence;
   bytes_sent += static_cast<std::uint64_t>(elements_sent(collective.schedule, collective.pieces)) *
                 itemsize(collective.call.dtype);
-  if (options.trace) *options.trace << trace(collective, member.rank, member.size) << std::flush;
 
   GroupStream& stream = streams.try_emplace(device, device).first->second;
   collective.stream = &stream.stream;
@@ -108,9 +107,10 @@ void GroupState::run(Collective& collective) {
   const StreamGuard on(*collective.stream);
   try {
     collective.begin->make_wait();
-    if (collective.before) collective.before();
+    const ObservedCollective observed(options.observer, collective, member.rank, member.size);
     const DeviceClock::Scope taken(collective.captured ? nullptr : running.get(),
                                    collective.end->device());
+    if (collective.before) collective.before();
     collective.engine->execute(collective);
     if (collective.after) collective.after();
     collective.end->record();

@@ -5,8 +5,6 @@
 
 namespace ringlet::comm {
 
-using Clock = std::chrono::steady_clock;
-
 void Queue::push(std::shared_ptr<Collective> collective, bool wakes) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(collective));

@@ -32,8 +32,8 @@ class Queue {
   double seconds_waited() const { return seconds(waited_time_); }
 
  private:
-  using Duration = std::chrono::steady_clock::duration;
-  double seconds(const Duration& time) const {
+  using Clock = std::chrono::steady_clock;
+  double seconds(const Clock::duration& time) const {
     const std::lock_guard lock(mutex_);
     return std::chrono::duration<double>(time).count();
   }
@@ -55,7 +55,7 @@ class Queue {
   std::uint64_t ran_ = 0;
   bool stop_ = false;
   std::thread thread_;
-  Duration running_time_{0}, waited_time_{0};
+  Clock::duration running_time_{0}, waited_time_{0};
 };
 
 }  // namespace ringlet::comm

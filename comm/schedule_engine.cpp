@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ringlet/comm/engine.h"
+#include "ringlet/comm/observer.h"
 #include "ringlet/core/ops/combine.h"
 
 namespace ringlet::comm {
@@ -13,8 +14,7 @@ class ScheduleEngine final : public Engine {
   ScheduleEngine(Transport& transport, int rank, int size)
       : transport_(transport), rank_(rank), size_(size) {}
 
-  // Some segments alternate step by step: the first ones run through the whole schedule, then the
-  // next ones.
+  // Segments alternate step by step, `at_once` of them through the whole schedule.
   void execute(const Collective& collective) override {
     now_ = &collective;
     transport_.begin(collective.call, collective.buffer);
@@ -28,6 +28,7 @@ class ScheduleEngine final : public Engine {
 
  private:
   void execute(const Step& step) {
+    const ObservedStep observed(now_->observer, *now_, step, segment_);
     set_transmissions(sends_, step.sends);
     set_transmissions(receives_, step.receives);
     const Views views = transport_.exchange(sends_, receives_, step.then == Then::copy);
@@ -71,8 +72,6 @@ class ScheduleEngine final : public Engine {
                     whole && call.reduce == ReduceOp::mean ? 1.0 / size_ : 1.0, call.dtype},
                    now_->buffer.device());
   }
-
-  // ---- where the current segment of a piece lies ------------------------------------------
 
   // Segments are near-equal, with edges at multiples of 16 elements.
   Piece segment(int piece) const {

@@ -4,6 +4,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "ringlet/comm/engine.h"
 #include "ringlet/core/base/error.h"
 
 namespace ringlet::comm {
@@ -15,7 +16,7 @@ std::string_view verb(Then then) {
 
 }  // namespace
 
-std::string trace(const Collective& collective, int rank, int size) {
+void TracePrinter::begins(const Collective& collective, int rank, int size) {
   const Call& call = collective.call;
   std::ostringstream out;
   out << "collective " << call.sequence << ": " << describe(call) << ", " << name(call.algorithm)
@@ -44,7 +45,7 @@ std::string trace(const Collective& collective, int rank, int size) {
       out << text << '\n';
     }
   }
-  return out.str();
+  out_ << out.str() << std::flush;  // whole, since ranks may be threads
 }
 
 }  // namespace ringlet::comm

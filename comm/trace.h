@@ -1,14 +1,21 @@
-// A rank's part of a collective, as a table.
+// A rank's part of each collective, as a table.
 #pragma once
 
-#include <string>
+#include <iosfwd>
 
-#include "ringlet/comm/engine.h"
+#include "ringlet/comm/observer.h"
 
 namespace ringlet::comm {
 
-/// One line per step and peer: the pieces sent and received, with their bytes, and the use of the
-/// received ones.
-std::string trace(const Collective& collective, int rank, int size);
+/// Prints one line per step and peer of each collective: the pieces sent and received, with their
+/// bytes, and the use of the received ones.
+class TracePrinter final : public CollectiveObserver {
+ public:
+  explicit TracePrinter(std::ostream& out) : out_(out) {}
+  void begins(const Collective& collective, int rank, int size) override;
+
+ private:
+  std::ostream& out_;
+};
 
 }  // namespace ringlet::comm

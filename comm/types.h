@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +13,7 @@
 
 namespace ringlet::comm {
 
+class CollectiveObserver;
 enum class Op : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
 /// Over the same element of every rank: sum, max, or the mean of floating types.
 using ringlet::ReduceOp;
@@ -63,8 +63,8 @@ struct GroupOptions {
   /// Measures the seconds of stats() by the device's clock: collectives on the group's stream, and
   /// the time that callers' streams wait for them. For benches on GPUs.
   bool timed = false;
-  /// Prints each step of each collective of this rank as a table (throughput --trace).
-  std::ostream* trace = nullptr;
+  /// Receives each collective and its steps, for example a TracePrinter (throughput --trace).
+  CollectiveObserver* observer = nullptr;
   /// Called with one line for a setup that is slower or riskier than necessary; once, on one rank.
   std::function<void(const std::string&)> on_note = {};
 };

@@ -17,11 +17,11 @@ class WaitObserver {
 /// The observer of waits that begin from now on, or null. It must outlive them.
 inline std::atomic<WaitObserver*> wait_observer = nullptr;
 
-/// A wait for the lifetime of this object.
+/// A wait for the lifetime of this object; null: none.
 class ObservedWait {
  public:
   explicit ObservedWait(const char* what)
-      : what_(what), observer_(wait_observer.load(std::memory_order_acquire)) {
+      : what_(what), observer_(what ? wait_observer.load(std::memory_order_acquire) : nullptr) {
     if (observer_) observer_->wait_begins(what_);
   }
   ~ObservedWait() {

@@ -16,10 +16,11 @@ namespace {
 /// The output of rank 0 of three.
 std::string traced(Algorithm algorithm, const std::function<void(const Group&)>& body) {
   std::ostringstream out;
+  TracePrinter printer(out);
   launch(
       [&](const Group& outer) {
-        body(outer.subgroup({0, 1, 2},
-                            {.algorithm = algorithm, .trace = outer.rank() == 0 ? &out : nullptr}));
+        body(outer.subgroup({0, 1, 2}, {.algorithm = algorithm,
+                                        .observer = outer.rank() == 0 ? &printer : nullptr}));
       },
       3);
   return out.str();

@@ -7,12 +7,11 @@
 #include <csignal>
 #include <limits>
 #include <optional>
-#include <ostream>
-#include <streambuf>
 
 #include "ringlet/autograd/functions/softmax.h"
 #include "ringlet/comm/environment.h"
 #include "ringlet/comm/launch.h"
+#include "ringlet/comm/observer.h"
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/nn/arena.h"
@@ -79,9 +78,9 @@ bool files_exist(const fs::path& output) {
   });
 }
 
-/// The fault, on each rank. As the stream buffer of GroupOptions::trace it runs at every
-/// collective, also at the one between creating a checkpoint's files and writing them.
-class Incident final : public std::streambuf {
+/// The fault, on each rank. As GroupOptions::observer it runs at every collective, also at the one
+/// between creating a checkpoint's files and writing them.
+class Incident final : public comm::CollectiveObserver {
  public:
   Incident(const Trial& trial, bool armed) : trial_(trial), armed_(armed) {}
 
@@ -132,10 +131,8 @@ class Incident final : public std::streambuf {
   }
 
  private:
-  int_type overflow(int_type c) override { return traits_type::not_eof(c); }
-  int sync() override {
+  void begins(const comm::Collective&, int, int) override {
     if (waiting_ && files_exist(trial_.folder / "run") && waiting_.exchange(false)) limit_writes();
-    return 0;
   }
 
   // From now on no write of this process beyond the limit succeeds, as on a full disk.
@@ -199,11 +196,10 @@ void run_rank(const Trial& trial) {
     write_file(trial.folder / "restarted_at", names);
   }
   Incident incident(trial, armed);
-  std::ostream trace(&incident);
   comm::GroupOptions options{.transport = trial.transport, .timeout = kTimeout};
   const auto rank_main = [&](const comm::Group& group) { train_digits(trial, group, incident); };
   if (trial.processes() == 1) return comm::launch(rank_main, kRanks, {.group = options});
-  if (armed && trial.saving() && environment.rank == trial.culprit) options.trace = &trace;
+  if (armed && trial.saving() && environment.rank == trial.culprit) options.observer = &incident;
   comm::run_from_env(rank_main, options);
 }
 
