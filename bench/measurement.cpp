@@ -11,6 +11,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryStats, allocated, peak, sidecars, sidec
 
 }  // namespace ringlet
 
+namespace ringlet::train {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Span, track, kind, name, begin, end, depth)
+
+}  // namespace ringlet::train
+
 namespace ringlet::bench {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceIdle, steps, span_ms, busy_ms, longest_gap_ms, share)
@@ -21,7 +27,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTimes, step_ms, kernels, wait_ms, between
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, step_ms, phase_ms, real_tokens, padded_tokens,
                                    pairs, sentences, peak_memory_bytes, memory, on_paper,
                                    hf_rows_per_pair, exposed_ms, collectives_ms, wire_bytes,
-                                   rank_variance_ms2, algorithm, processors, times, idle,
+                                   rank_variance_ms2, algorithm, processors, times, timeline, idle,
                                    data_wait_ms, page_faults, mapped_bytes, threads_started,
                                    context_switches, system_allocations, replayed)
 
@@ -67,7 +73,8 @@ double variance_between(const std::vector<Measurement>& ranks) {
   return squares / static_cast<double>(steps);
 }
 
-void append(std::vector<double>& to, const std::vector<double>& from) {
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -121,7 +128,8 @@ Measurement merge(const std::vector<Measurement>& ranks, bool together) {
     for (const auto figure : kOfCollectives) all.*figure = std::max(all.*figure, one.*figure);
     for (const auto& [name, figure] : kOfSystem) all.*figure = std::max(all.*figure, one.*figure);
     take_largest_memory(all, one);
-    all.processors.insert(all.processors.end(), one.processors.begin(), one.processors.end());
+    append(all.processors, one.processors);
+    append(all.timeline, one.timeline);
   }
   return all;
 }
@@ -158,6 +166,24 @@ const Row& base_row(const std::vector<Row>& rows) {
   const auto none =
       std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row.strategy == "none"; });
   return none == rows.end() ? rows[0] : *none;
+}
+
+double share_of_machine(const Row& row, const std::vector<Row>& rows) {
+  for (const Row& other : rows)
+    if (!other.together && other.devices == row.devices && row.devices > 1)
+      return row.pairs_per_s() / other.pairs_per_s();
+  return 0;
+}
+
+double speedup(const Row& row, const std::vector<Row>& rows) {
+  return row.pairs_per_s() / base_row(rows).pairs_per_s();
+}
+
+std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed) {
+  std::vector<std::string> names;
+  for (const Row& row : rows)
+    if ((row.summary().replayed > 0) == replayed) names.push_back(row.strategy);
+  return names;
 }
 
 }  // namespace ringlet::bench

@@ -11,6 +11,7 @@
 #include "device_idle.h"
 #include "memory.h"
 #include "profile.h"
+#include "ringlet/train/timeline.h"
 
 namespace ringlet::bench {
 
@@ -38,7 +39,8 @@ struct Measurement {
   std::string algorithm;
   std::vector<std::string> processors;  // that threads are pinned to; each set once, "0-1", "3"
   StepTimes times;                      // of a step of the first rank, if it was profiled
-  DeviceIdle idle;                      // of a GPU, after all timed steps
+  std::vector<std::vector<train::Span>> timeline;  // by rank, if it was recorded
+  DeviceIdle idle;                                 // of a GPU, after all timed steps
   // Per step, of the rank with the largest value:
   double data_wait_ms = 0;  // mean, not median: one long wait matters
   double page_faults = 0;
@@ -98,5 +100,10 @@ struct Row {
 /// The reference of speed-ups: `none`, with replayed steps if the device supports them; else the
 /// first.
 const Row& base_row(const std::vector<Row>& rows);
+double speedup(const Row& row, const std::vector<Row>& rows);
+/// Relative to as many unconnected devices; 0 if they were not measured.
+double share_of_machine(const Row& row, const std::vector<Row>& rows);
+/// Those with replayed steps, or those without.
+std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed);
 
 }  // namespace ringlet::bench

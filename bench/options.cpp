@@ -89,14 +89,23 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
                  "auto, direct or ring; of ranks that share a GPU also in-kernel-direct and "
                  "in-kernel-ring, by which an all-reduce is one launch")
       ->check(cli::parsed_by(comm::parse_algorithm));
-  app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
-  app.add_flag(
+  app.add_flag("--wide", o.wide, "print all columns, and the phases and memory of each row's step");
+  CLI::Option* const trace =
+      app.add_flag("--trace", o.trace, "print every rank's collectives, step by step, on stderr");
+  CLI::Option* const profile = app.add_flag(
       "--profile", o.profile,
       "where a step of the first rank goes, kernel by kernel, and what each needs at least");
+  app.add_option(
+         "--timeline", o.timeline,
+         "write the timed steps of the last round to FILE.json, for Perfetto or Chrome, and "
+         "draw the last step as FILE.svg")
+      ->excludes(trace)
+      ->excludes(profile)
+      ->default_str("");
   cli::add_choice(
       app, "--step-graphs", o.step_graphs, train::kStepGraphModes,
-      "auto or off: whether a GPU's steps are captured and replayed; those of a profile and of "
-      "several devices are not");
+      "auto or off: whether a GPU's steps are captured and replayed; those of a profile, of a "
+      "timeline and of several devices are not");
   cli::add_number(app, "--idle-steps", o.idle_steps, 0, 1000,
                   "replayed steps of a GPU, behind all that are timed, in which CUPTI records when "
                   "it idles; 0: none");
@@ -124,6 +133,8 @@ std::optional<ThroughputOptions> parse_throughput(int argc, char** argv) {
       ->default_str("");
   app.add_option("--json", o.json, "write the rows to this file");
   if (!parse(app, argc, argv)) return std::nullopt;
+  if (!o.timeline.empty() && !o.timeline.ends_with(".json"))
+    fail_input("--timeline ", o.timeline, ": expected a name that ends in .json");
   o.device = use_device(device);
   const int launched = comm::Environment::read().world_size, processors = threads_per_device();
   if (launched > 1) take_launched(o, launched);

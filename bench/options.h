@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +34,10 @@ struct ThroughputOptions {
   int threads = 0;  // per device; on entry 0: all processors divided among devices
   comm::TransportKind transport = comm::TransportKind::automatic;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
+  bool wide = false;
   bool trace = false;
   bool profile = false;
+  std::string timeline;  // a trace of the last round; empty: none
   train::StepGraphMode step_graphs = train::StepGraphMode::automatic;
   int idle_steps = 10;
   std::string json;
@@ -45,6 +48,13 @@ struct ThroughputOptions {
 
   /// One forward per column.
   bool per_column() const { return recipe == "reference"; }
+  /// Whether each op of a step is observed, so that no step is replayed.
+  bool by_op() const { return profile || !timeline.empty(); }
+  /// Beside the timeline; empty without one.
+  std::string drawing() const {
+    return timeline.empty() ? ""
+                            : std::filesystem::path(timeline).replace_extension(".svg").string();
+  }
   bool is_launched() const { return world.size() > 1; }
   /// Whether this process prints and writes.
   bool speaks() const { return world.rank() == 0; }

@@ -4,32 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-
-#include "ringlet/core/io/file.h"
+#include <sstream>
 
 namespace ringlet::bench {
 namespace {
 
 constexpr double kMiB = 1048576;
-
-/// Relative to as many unconnected devices; 0 if they were not measured.
-double share_of_machine(const Row& row, const std::vector<Row>& rows) {
-  for (const Row& other : rows)
-    if (!other.together && other.devices == row.devices && row.devices > 1)
-      return row.pairs_per_s() / other.pairs_per_s();
-  return 0;
-}
-
-double speedup(const Row& row, const std::vector<Row>& rows) {
-  return row.pairs_per_s() / base_row(rows).pairs_per_s();
-}
-
-std::vector<std::string> strategies_of(const std::vector<Row>& rows, bool replayed) {
-  std::vector<std::string> names;
-  for (const Row& row : rows)
-    if ((row.summary().replayed > 0) == replayed) names.push_back(row.strategy);
-  return names;
-}
+constexpr std::size_t kColumns = 100;  // of a terminal
 
 double mebibytes(double bytes) { return bytes / kMiB; }
 
@@ -51,130 +32,141 @@ std::string idle_line(const DeviceIdle& idle) {
       idle.steps, 100 * idle.share, idle.busy_ms, idle.span_ms, idle.longest_gap_ms);
 }
 
-nlohmann::ordered_json to_json(const MemoryStats& memory) {
-  return {{"held", held(memory)},          {"peak", memory.peak},
-          {"allocated", memory.allocated}, {"graphs", memory.graphs},
-          {"reserved", memory.reserved},   {"sidecars", memory.sidecars_peak}};
+using Cells = std::vector<std::string>;
+
+/// Markdown with columns of equal width; the first row is the head.
+std::string table(const std::vector<Cells>& rows) {
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const Cells& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string out, rule = "|";
+  for (const Cells& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) out += fmt::format("| {:{}} ", row[i], widths[i]);
+    out += "|\n";
+    if (&row != &rows[0]) continue;
+    for (const std::size_t width : widths) rule += std::string(width + 2, '-') + "|";
+    out += rule + "\n";
+  }
+  return out;
 }
 
-nlohmann::ordered_json to_json(const StepMemory& paper) {
-  return {{"parameters", paper.parameters}, {"gradients", paper.gradients},
-          {"moments", paper.moments},       {"sidecars", paper.sidecars},
-          {"saved", paper.saved},           {"passing", paper.passing},
-          {"total", paper.total()}};
-}
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-nlohmann::ordered_json to_json(const DeviceIdle& idle) {
-  return {{"steps", idle.steps},
-          {"span_ms", idle.span_ms},
-          {"busy_ms", idle.busy_ms},
-          {"longest_gap_ms", idle.longest_gap_ms}};
-}
+constexpr Published kPublished[] = {{"none", 1, 2724, 1},
+                                    {"dp", 4, 3675, 1.349},
+                                    {"ddp", 4, 6980, 2.562},
+                                    {"fsdp", 4, 5782, 2.122}};
 
-nlohmann::ordered_json steps_to_json(const Measurement& all) {
-  const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
-  nlohmann::ordered_json j{{"median", median(all.step_ms)}, {"min", *low}, {"max", *high}};
-  for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-    if (!all.phase_ms[phase].empty()) j[kPhases[phase]] = median(all.phase_ms[phase]);
-  return j;
-}
-
-void add_profile(nlohmann::ordered_json& j, const StepTimes& times) {
-  for (const auto& [label, sum] : times.kernels)
-    j["kernels"][label] = {{"calls", sum.calls}, {"ms", sum.ms}, {"floor_ms", sum.floor_ms}};
-  for (const auto& [label, sum] : times.beside)
-    j["kernels_beside"][label] = {{"calls", sum.calls}, {"ms", sum.ms}};
-  if (times.kernels.empty()) return;
-  j["wait_ms"] = times.wait_ms;
-  j["between_kernels_ms"] = times.between_ms;
-  j["profiled_step_ms"] = times.step_ms;
-}
-
-nlohmann::ordered_json to_json(const Row& row, const std::vector<Row>& rows) {
+Cells wide_cells(const Row& row, const std::vector<Row>& rows) {
   const Measurement all = row.summary();
-  const double ms = median(all.step_ms);
-  nlohmann::ordered_json j{{"strategy", row.strategy},
-                           {"devices", row.devices},
-                           {"dtype", row.dtype},
-                           {"algorithm", row.algorithm},
-                           {"pairs_per_s", row.pairs_per_s()},
-                           {"speedup", speedup(row, rows)}};
-  if (const double share = share_of_machine(row, rows); share > 0) j["of_unconnected"] = share;
-  if (all.peak_memory_bytes > 0) j["peak_memory_bytes"] = all.peak_memory_bytes;
-  j["peak_tensor_bytes"] = all.memory.peak;
-  j["memory"] = to_json(all.memory);
-  if (all.on_paper.total() > 0) j["memory_on_paper"] = to_json(all.on_paper);
-  if (all.idle.steps > 0) j["gpu_idle"] = all.idle.share, j["gpu_recorded"] = to_json(all.idle);
-  j["exposed_ms"] = all.exposed_ms;
+  const double ms = median(all.step_ms), rate = row.pairs_per_s();
+  const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
+  const double share = share_of_machine(row, rows);
+  const auto fixed = [](double value, int digits) { return fmt::format("{:.{}f}", value, digits); };
+  return {row.strategy,
+          std::to_string(row.devices),
+          row.dtype,
+          fixed(rate, 2),
+          fixed(speedup(row, rows), 3),
+          share > 0 ? fixed(share, 3) : "-",
+          fmt::format("{:.1f} ({:.1f}-{:.1f})", ms, *low, *high),
+          fixed(all.exposed_ms, 1),
+          row.algorithm.empty() ? "-" : fixed(all.wire_bytes / 1e6, 1),
+          fixed(1e3 * all.sentences / ms, 1),
+          fixed(1e3 * all.real_tokens / ms, 0),
+          fixed(1e3 * all.padded_tokens / ms, 0),
+          fixed(rate * all.hf_rows_per_pair, 1),
+          all.peak_memory_bytes > 0
+              ? fixed(mebibytes(static_cast<double>(all.peak_memory_bytes)), 0)
+              : "-"};
+}
+
+/// The phases, collectives and memory of a row's step.
+std::string details(const Row& row) {
+  const Measurement all = row.summary();
+  std::string out =
+      fmt::format("{}{}{}: ", row.strategy, row.algorithm.empty() ? "" : ", ", row.algorithm);
+  for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+    if (!all.phase_ms[phase].empty())
+      out += fmt::format("{} {:.1f} ms, ", kPhases[phase], median(all.phase_ms[phase]));
   if (const auto share = overlap(all))
-    j["collectives_ms"] = all.collectives_ms, j["overlap"] = *share;
-  if (!row.algorithm.empty()) j["wire_bytes"] = all.wire_bytes;
-  j["sentences_per_s"] = 1e3 * all.sentences / ms;
-  j["real_tokens_per_s"] = 1e3 * all.real_tokens / ms;
-  j["padded_tokens_per_s"] = 1e3 * all.padded_tokens / ms;
-  j["tokens_per_pair"] = all.real_tokens / all.pairs;
-  j["hf_trainer_samples_per_s"] = row.pairs_per_s() * all.hf_rows_per_pair;
-  j["step_ms"] = steps_to_json(all);
-  j["steps_ms"] = all.step_ms;
-  if (!row.together) j["spread"] = row.spread();
-  j["processors"] = row.rounds.back().processors;
-  for (const auto& [figure, value] : kOfSystem) j["a_step"][figure] = all.*value;
-  add_profile(j, all.times);
-  return j;
+    out += fmt::format("{:.1f} ms of collectives, {:.0f} % of them hidden, ", all.collectives_ms,
+                       100 * *share);
+  if (all.replayed > 0) out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.replayed);
+  out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
+                     all.real_tokens / all.pairs, static_cast<double>(all.memory.peak) / kMiB);
+  out += fmt::format(
+      "a step: {:.3f} ms waiting for data, {:.1f} page faults, {:.2f} MiB newly mapped, {:.1f} "
+      "threads started, {:.1f} context switches\n",
+      all.data_wait_ms, all.page_faults, all.mapped_bytes / kMiB, all.threads_started,
+      all.context_switches);
+  return out + memory_line(all.memory, all.on_paper) + idle_line(all.idle);
 }
 
 }  // namespace
 
+const Published* published_of(std::string_view strategy) {
+  const auto* found = std::ranges::find(kPublished, strategy, &Published::strategy);
+  return found == std::end(kPublished) ? nullptr : found;
+}
+
 std::string to_markdown(const std::vector<Row>& rows) {
-  std::string out =
-      "| strategy | devices | dtype | pairs/s | speed-up | of unconnected | step ms (min-max) | "
-      "exposed ms | MB sent | sentences/s | real tokens/s | padded tokens/s | "
-      "HF Trainer samples/s* | peak MiB |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  std::vector<Cells> lines{{"strategy", "devices", "pairs/s", "speed-up", "of linear", "exposed",
+                            "4 V100", "speed-up", "of linear"}};
   for (const Row& row : rows) {
-    const Measurement all = row.summary();
-    const double ms = median(all.step_ms), rate = row.pairs_per_s();
-    const auto [low, high] = std::minmax_element(all.step_ms.begin(), all.step_ms.end());
-    const double share = share_of_machine(row, rows);
-    out += fmt::format(
-        "| {} | {} | {} | {:.2f} | {:.3f} | {} | {:.1f} ({:.1f}-{:.1f}) | {:.1f} | {} | "
-        "{:.1f} | {:.0f} | {:.0f} | {:.1f} | {} |\n",
-        row.strategy, row.devices, row.dtype, rate, speedup(row, rows),
-        share > 0 ? fmt::format("{:.3f}", share) : "-", ms, *low, *high, all.exposed_ms,
-        row.algorithm.empty() ? "-" : fmt::format("{:.1f}", all.wire_bytes / 1e6),
-        1e3 * all.sentences / ms, 1e3 * all.real_tokens / ms, 1e3 * all.padded_tokens / ms,
-        rate * all.hf_rows_per_pair,
-        all.peak_memory_bytes > 0
-            ? fmt::format("{:.0f}", static_cast<double>(all.peak_memory_bytes) / kMiB)
-            : "-");
+    const double rate = row.pairs_per_s(), gain = speedup(row, rows);
+    lines.push_back({row.strategy, std::to_string(row.devices),
+                     fmt::format("{:.{}f}", rate, rate < 1000 ? 2 : 0), fmt::format("{:.3f}", gain),
+                     percent(gain / row.devices), fmt::format("{:.1f}", row.summary().exposed_ms)});
+    Cells theirs{"-", "-", "-"};
+    if (const Published* row_of = published_of(row.strategy))
+      theirs = {std::to_string(row_of->samples_per_s), fmt::format("{:.3f}", row_of->speedup),
+                percent(row_of->speedup / row_of->devices)};
+    lines.back().insert(lines.back().end(), theirs.begin(), theirs.end());
   }
-  for (const Row& row : rows) {
-    const Measurement all = row.summary();
-    out +=
-        fmt::format("\n{}{}{}: ", row.strategy, row.algorithm.empty() ? "" : ", ", row.algorithm);
-    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
-      if (!all.phase_ms[phase].empty())
-        out += fmt::format("{} {:.1f} ms, ", kPhases[phase], median(all.phase_ms[phase]));
-    if (const auto share = overlap(all))
-      out += fmt::format("{:.1f} ms of collectives, {:.0f} % of them hidden, ", all.collectives_ms,
-                         100 * *share);
-    if (all.replayed > 0)
-      out += fmt::format("{:.1f} % of the steps replayed, ", 100 * all.replayed);
-    out += fmt::format("{:.1f} tokens per pair, {:.0f} MiB of tensors at the peak\n",
-                       all.real_tokens / all.pairs, static_cast<double>(all.memory.peak) / kMiB);
-    out += fmt::format(
-        "a step: {:.3f} ms waiting for data, {:.1f} page faults, {:.2f} MiB newly mapped, {:.1f} "
-        "threads started, {:.1f} context switches\n",
-        all.data_wait_ms, all.page_faults, all.mapped_bytes / kMiB, all.threads_started,
-        all.context_switches);
-    out += memory_line(all.memory, all.on_paper) + idle_line(all.idle);
-    if (!all.times.kernels.empty()) out += "\n" + to_markdown(all.times);
-  }
+  return table(lines) + "\n" +
+         wrapped(
+             "pairs/s: pairs trained per second. exposed: ms of a step that wait for "
+             "collectives (under dp, that add up gradients). The last three columns are "
+             "Sentence Transformers' published samples/s, of mpnet-base on four V100, and "
+             "their ratios. --wide prints all columns and the phases of a step.");
+}
+
+std::string to_wide_markdown(const std::vector<Row>& rows) {
+  std::vector<Cells> lines{{"strategy", "devices", "dtype", "pairs/s", "speed-up", "of unconnected",
+                            "step ms (min-max)", "exposed ms", "MB sent", "sentences/s",
+                            "real tokens/s", "padded tokens/s", "HF Trainer samples/s*",
+                            "peak MiB"}};
+  for (const Row& row : rows) lines.push_back(wide_cells(row, rows));
+  std::string out = table(lines);
+  for (const Row& row : rows) out += "\n" + details(row);
   return out +
          "\nA sample is a pair whose gradient was used. Bytes sent, exposed communication (waiting "
          "for collectives; under dp, adding up gradients) and the peak are per rank and step. "
          "*What transformers' Trainer would report: all rows of the data sets over the time, "
          "trained or not.\n";
+}
+
+std::string to_profiles(const std::vector<Row>& rows) {
+  std::string out;
+  for (const Row& row : rows)
+    if (const StepTimes times = row.summary().times; !times.kernels.empty())
+      out += fmt::format("\n{}\n\n{}", row.strategy, to_markdown(times));
+  return out;
+}
+
+std::string wrapped(const std::string& text) {
+  std::string out;
+  std::size_t column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word; column += word.size()) {
+    if (column > 0 && column + 1 + word.size() > kColumns)
+      out += '\n', column = 0;
+    else if (column > 0)
+      out += ' ', ++column;
+    out += word;
+  }
+  return out + "\n";
 }
 
 std::string replayed_line(const std::vector<Row>& rows) {
@@ -187,14 +179,6 @@ std::string replayed_line(const std::vector<Row>& rows) {
     line += fmt::format("{}aunched op by op: `{}`", line.empty() ? "L" : "; l",
                         fmt::join(launched, "`, `"));
   return line + ".\n";
-}
-
-void write_json(const std::filesystem::path& path, const std::vector<Row>& rows,
-                nlohmann::ordered_json j) {
-  j["replayed"] = strategies_of(rows, true);
-  j["rows"] = nlohmann::ordered_json::array();
-  for (const Row& row : rows) j["rows"].push_back(to_json(row, rows));
-  write_file(path, j.dump(1) + "\n");
 }
 
 }  // namespace ringlet::bench

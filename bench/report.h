@@ -4,15 +4,33 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measurement.h"
 
 namespace ringlet::bench {
 
-/// The table, Markdown. Speed-ups are relative to base_row(rows); the share of the machine to the
-/// row of as many unconnected devices, if there is one.
+/// A row of Sentence Transformers' documentation, "Distributed Training": mpnet-base on V100.
+struct Published {
+  std::string_view strategy;
+  int devices;
+  int samples_per_s;
+  double speedup;
+};
+/// Null if there is none of that strategy.
+const Published* published_of(std::string_view strategy);
+
+/// The table, Markdown of at most 100 columns, with Sentence Transformers' published rows.
+/// Speed-ups are relative to base_row(rows).
 std::string to_markdown(const std::vector<Row>& rows);
+/// All columns, and the phases and memory of each row's step. The share of the machine is relative
+/// to the row of as many unconnected devices, if there is one.
+std::string to_wide_markdown(const std::vector<Row>& rows);
+/// The profiled rows' kernels.
+std::string to_profiles(const std::vector<Row>& rows);
+/// A line broken for terminals of 100 columns.
+std::string wrapped(const std::string& text);
 /// For a GPU: the strategies with replayed steps, and those without.
 std::string replayed_line(const std::vector<Row>& rows);
 /// `settings` are written unchanged, next to the rows.

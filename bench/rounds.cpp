@@ -2,6 +2,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,8 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
   group.barrier();
   const std::unique_ptr<StepProfile> profile =
       options.profile ? make_profile(options.device, options.batch) : nullptr;
+  std::optional<train::Timeline> timeline;
+  if (!options.timeline.empty()) timeline.emplace(options.device_of(group.rank()), group.rank());
   runner.start_timing();
   for (int i = 0; i < options.steps; ++i) runner.timed_step(profile.get());
   Measurement mine = runner.measured();
@@ -89,16 +92,22 @@ Measurement measure_rank(const ThroughputOptions& options, const Plan& plan,
     mine.times = profile->per_step();
     mine.times.step_ms = mean(mine.step_ms);
   }
+  if (timeline) {
+    runner.add_phases(*timeline);
+    mine.timeline = {timeline->spans()};
+  }
   if (idle_steps > 0) mine.idle = idle_of(runner, idle_steps);
   return mine;
 }
 
 comm::GroupOptions group_options(const ThroughputOptions& options) {
   static comm::TracePrinter printer(std::cerr);
+  comm::CollectiveObserver* observer = options.trace ? &printer : nullptr;
+  if (!options.timeline.empty()) observer = &train::Timeline::of_collectives();
   return {.transport = options.transport,
           .algorithm = options.algorithm,
           .timed = options.device.type != DeviceType::cpu,
-          .observer = options.trace ? &printer : nullptr,
+          .observer = observer,
           .on_note = [](const std::string& line) { std::cerr << line << std::endl; }};
 }
 
@@ -160,7 +169,7 @@ std::string on_ranks(const ThroughputOptions& options, int ranks, const MeasureR
 
 Measurement run_round(const ThroughputOptions& options, const Plan& plan, bool last) {
   const bool on_gpus = options.device.type != DeviceType::cpu;
-  const bool records = on_gpus && last && !options.profile && plan.ranks() == 1;
+  const bool records = on_gpus && last && !options.by_op() && plan.ranks() == 1;
   const bool in_this_process = on_gpus || options.is_launched();  // as earlier rows did
   for (int i = 0; in_this_process && i < plan.devices; ++i) reset_peak_memory(options.device_of(i));
   const auto measure = [&](const comm::Group& group) {

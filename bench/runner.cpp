@@ -60,7 +60,7 @@ Runner::Runner(const ThroughputOptions& options, const Plan& plan, const comm::G
   source_->model().transformer()->set_compute_dtype(options.dtype);
   source_->model().set_forward_per_column(options.per_column());
   // Steps of ranks in threads are not captured. Their speed-ups are relative to one device's best.
-  if (device_.type == DeviceType::cpu || options.profile || plan.devices > 1) return;
+  if (device_.type == DeviceType::cpu || options.by_op() || plan.devices > 1) return;
   graphs_.emplace(
       source_->loss(), optimizer_, device_,
       train::StepGraphsOptions{options.step_graphs, options.dtype,
@@ -172,6 +172,13 @@ void Runner::add_times(Measurement& out) const {
   }
   for (const Tensor& loss : losses_)
     RINGLET_CHECK(std::isfinite(loss.item()), "the loss is ", loss.item());
+}
+
+void Runner::add_phases(train::Timeline& timeline) const {
+  for (const Times& times : times_)
+    for (std::size_t phase = 0; phase < kPhases.size(); ++phase)
+      if (times[phase] && times[phase + 1])
+        timeline.add_phase(kPhases[phase], *times[phase], *times[phase + 1]);
 }
 
 Measurement Runner::measured() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "lengths.h"
 #include "ringlet/models/folder.h"
@@ -129,7 +130,8 @@ std::string describe_data(const ThroughputOptions& options) {
   if (!options.data.empty())
     return fmt::format("{} rows of {} file(s)", rows(read_files(options).datasets()),
                        options.data.size());
-  return fmt::format("lengths of {} ({:.2f} tokens per pair)", options.histogram,
+  return fmt::format("lengths of {} ({:.2f} tokens per pair)",
+                     std::filesystem::path(options.histogram).filename().string(),
                      Lengths(options.histogram).mean_tokens_per_pair());
 }
 

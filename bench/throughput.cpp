@@ -45,6 +45,7 @@ nlohmann::ordered_json settings(const ThroughputOptions& options, const std::str
                              {"algorithm", comm::name(options.algorithm)},
                              {"step_graphs", train::kStepGraphModes(options.step_graphs)},
                              {"commit", cli::commit()},
+                             {"processor", cli::cpuinfo("model name")},
                              {"matmul_precision", options.precision},
                              {"threads_per_device", std::to_string(options.threads)},
                              {"ranks_per_gpu", std::to_string(options.ranks_per_gpu())},
@@ -78,13 +79,14 @@ std::string link_of_rows(const ThroughputOptions& options, const std::vector<Pla
 
 void print_heading(const ThroughputOptions& options, const std::vector<Plan>& plans,
                    const std::string& data) {
-  fmt::print("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}\n",
-             options.model, options.batch, name(options.dtype), options.devices, options.threads,
-             kernels_of(options.device), data);
+  const auto print = [](const std::string& line) { fmt::print("{}", wrapped(line)); };
+  print(fmt::format("{}, batch {} per device, {}, {} device(s) of {} thread(s), {} kernels, {}",
+                    options.model, options.batch, name(options.dtype), options.devices,
+                    options.threads, kernels_of(options.device), data));
   if (options.is_launched())
-    fmt::print(
-        "the ranks are the {} processes of a launcher{}\n", options.devices,
-        options.gpus.empty() ? "" : ", on " + fmt::format("{}", fmt::join(options.gpus, ", ")));
+    print(fmt::format(
+        "the ranks are the {} processes of a launcher{}", options.devices,
+        options.gpus.empty() ? "" : ", on " + fmt::format("{}", fmt::join(options.gpus, ", "))));
   if (const int shared = options.ranks_per_gpu(); shared > 1)
     fmt::print("up to {} ranks share a GPU: what they do is shown, not how fast as many GPUs are\n",
                shared);
@@ -110,26 +112,41 @@ std::vector<Row> measure_rows(const ThroughputOptions& options, const std::vecto
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const bool last = round + 1 == options.rounds && i + 1 == plans.size();
       rows[i].rounds.push_back(run_round(options, plans[i], last));
+      if (round + 1 < options.rounds) rows[i].rounds.back().timeline.clear();
       rows[i].algorithm = rows[i].rounds.back().algorithm;
       if (mixes_peaks) rows[i].rounds.back().peak_memory_bytes = 0;
     }
   return rows;
 }
 
+std::vector<train::RankTimeline> timelines(const std::vector<Row>& rows) {
+  std::vector<train::RankTimeline> all;
+  for (const Row& row : rows)
+    for (int rank = 0; const std::vector<train::Span>& spans : row.rounds.back().timeline)
+      all.push_back({fmt::format("{}, rank {}", row.strategy, rank++), spans});
+  return all;
+}
+
 void tell(const ThroughputOptions& options, const std::vector<Row>& rows, const std::string& link,
           const std::string& data) {
-  fmt::print("\n{}", to_markdown(rows));
-  if (options.device.type != DeviceType::cpu) fmt::print("\n{}", replayed_line(rows));
+  fmt::print("\n{}{}", options.wide ? to_wide_markdown(rows) : to_markdown(rows),
+             to_profiles(rows));
+  if (options.device.type != DeviceType::cpu) fmt::print("\n{}", wrapped(replayed_line(rows)));
   if (!options.json.empty()) {
     nlohmann::ordered_json out = settings(options, data);
     if (!link.empty()) out["link"] = nlohmann::ordered_json::parse(link);
     write_json(options.json, rows, std::move(out));
   }
+  if (!options.timeline.empty()) {
+    write_file(options.timeline, train::to_trace(timelines(rows)));
+    write_file(options.drawing(), train::to_svg(timelines(rows)));
+  }
 }
 
 void measure_table(const ThroughputOptions& options) {
   // Outputs and memory are checked before the minutes of work.
-  if (options.speaks() && !options.json.empty()) AtomicFile probe(options.json);
+  for (const std::string& file : {options.json, options.timeline, options.drawing()})
+    if (options.speaks() && !file.empty()) AtomicFile probe(file);
   const std::vector<Plan> plans = plan_rows(options);
   for (const Plan& plan : plans)
     if (options.device.type == DeviceType::cpu)

@@ -77,6 +77,14 @@ void Canvas::line(double x1, double y1, double x2, double y2, std::string_view c
                   classes, x1, y1, x2, y2);
 }
 
+void Canvas::bar(double x, double y, double width, double height, std::string_view classes,
+                 std::string_view about) {
+  body_ += fmt::format(
+      "<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"><title>{}"
+      "</title></rect>\n",
+      classes, x, y, width, height, escape(about));
+}
+
 void Canvas::dot(double x, double y, std::string_view classes) {
   body_ +=
       fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.0\"/>\n", classes, x, y);

@@ -28,6 +28,9 @@ enum class Anchor { start, middle, end };
 class Canvas {
  public:
   void line(double x1, double y1, double x2, double y2, std::string_view classes);
+  /// A filled rectangle from its top left; `about` is shown under a pointer.
+  void bar(double x, double y, double width, double height, std::string_view classes,
+           std::string_view about);
   void dot(double x, double y, std::string_view classes);
   void polyline(const std::vector<std::pair<double, double>>& points, std::string_view classes);
   void text(double x, double y, Anchor anchor, std::string_view classes, std::string_view text);

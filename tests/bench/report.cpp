@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "../files.h"
@@ -13,9 +14,14 @@
 using ringlet::bench::Measurement;
 using ringlet::bench::replayed_line;
 using ringlet::bench::Row;
+using ringlet::bench::wrapped;
 using ringlet::bench::write_json;
 
 namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
 
 Row row_of(const std::string& strategy, int devices, double ms, double replayed = 0) {
   Measurement one;
@@ -34,9 +40,37 @@ TEST_CASE("speed-ups are over the step of one device, wherever in the table it i
                               row_of("fsdp", 2, 200)};
   const std::string table = to_markdown(rows);
   CAPTURE(table);
-  CHECK(table.find("| ddp | 2 | f32 | 640.00 | 1.000 |") != std::string::npos);
-  CHECK(table.find("| none | 1 | f32 | 640.00 | 1.000 |") != std::string::npos);
-  CHECK(table.find("| fsdp | 2 | f32 | 320.00 | 0.500 |") != std::string::npos);
+  CHECK(contains(table, "| ddp      | 2       | 640.00  | 1.000    | 50 %      |"));
+  CHECK(contains(table, "| none     | 1       | 640.00  | 1.000    | 100 %     |"));
+  CHECK(contains(table, "| fsdp     | 2       | 320.00  | 0.500    | 25 %      |"));
+}
+
+TEST_CASE("the published rows stand next to ours, in at most 100 columns") {
+  std::vector<Row> rows{row_of("none", 1, 1), row_of("unconnected", 64, 1),
+                        row_of("dp", 64, 123456.7), row_of("ddp", 64, 1), row_of("fsdp", 64, 1)};
+  for (Row& row : rows) row.rounds[0].exposed_ms = 12345.6;
+  const std::string table = to_markdown(rows);
+  CAPTURE(table);
+  CHECK(contains(table, " | 2724   | 1.000    | 100 %     |\n"));
+  CHECK(contains(table, " | -      | -        | -         |\n"));
+  CHECK(contains(table, " | 3675   | 1.349    | 34 %      |\n"));
+  CHECK(contains(table, " | 6980   | 2.562    | 64 %      |\n"));
+  CHECK(contains(table, " | 5782   | 2.122    | 53 %      |\n"));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+  CHECK(contains(to_wide_markdown(rows), "| HF Trainer samples/s* |"));
+  const TemporaryFolder folder;
+  write_json(folder / "rows.json", rows, {});
+  const auto json = nlohmann::json::parse(ringlet::read_file(folder / "rows.json"))["rows"];
+  CHECK_EQ(json[4]["published"]["speedup"], 2.122);
+  CHECK_FALSE(json[1].contains("published"));
+}
+
+TEST_CASE("a line is broken at spaces, and longer words are left whole") {
+  const std::string word(60, 'w'), path(120, 'p');
+  CHECK_EQ(wrapped("a b"), "a b\n");
+  CHECK_EQ(wrapped(word + " " + word), word + "\n" + word + "\n");
+  CHECK_EQ(wrapped("in " + path + " of"), "in\n" + path + "\nof\n");
 }
 
 TEST_CASE("the report says which steps are replayed as graphs, and which are launched op by op") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "../delayed_device.h"
@@ -100,6 +101,32 @@ TEST_CASE(
   const auto& last = link["all_reduce"][2];
   const double sent = 4 / 3.0 * last["bytes"].get<double>();
   CHECK(link["GB_per_s"].get<double>() == doctest::Approx(1e-3 * sent / last["us"].get<double>()));
+}
+
+// Collectives are on their stream, kernels on that of the rank, which is a thread.
+TEST_CASE("the timeline of ranks that are threads with a GPU each") {
+  if (has_backend(DeviceType::cuda)) return;
+  const DelayedDevice delayed;
+  const DefaultDeviceGuard on({DeviceType::cuda, 0});
+  const TemporaryFolder folder;
+  ThroughputOptions options = options_for({DeviceType::cuda, 0}, 2, folder);
+  options.timeline = "recorded.json";
+  const Plan plan{"ddp", train::Strategy::ddp, 2, true};
+  const Measurement measured = run_round(options, plan, /*last=*/true);
+  REQUIRE(measured.timeline.size() == 2);
+  for (const std::vector<train::Span>& rank : measured.timeline) {
+    std::map<std::string, int> counts;
+    for (const train::Span& span : rank) {
+      CHECK(span.begin <= span.end);
+      ++counts[span.track + " " + span.kind];
+    }
+    CHECK(counts["steps phase"] == 2 * 4);
+    CHECK(counts["compute kernel"] > 0);
+    CHECK(counts["compute wait"] > 0);
+    CHECK(counts["collectives collective"] > 0);
+    CHECK(counts["collectives step"] >= counts["collectives collective"]);
+    CHECK(counts["data wait"] == 2);
+  }
 }
 
 TEST_CASE("rows of several GPUs, a rank on each; of more ranks than GPUs, some share one") {

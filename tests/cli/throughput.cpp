@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -47,6 +48,62 @@ double accounted_for(const nlohmann::json& row) {
   return ms / row["profiled_step_ms"].get<double>();
 }
 
+/// A trace file: complete events, which are nested or disjoint within a thread, and names.
+struct Trace {
+  explicit Trace(const std::string& file) {
+    const auto events = nlohmann::json::parse(ringlet::read_file(file))["traceEvents"];
+    std::set<std::pair<int, int>> named;
+    for (const auto& event : events) {
+      if (event["ph"] == "M") {
+        if (event["name"] == "process_name") processes.push_back(event["args"]["name"]);
+        if (event["name"] == "thread_name") named.emplace(event["pid"], event["tid"]);
+        continue;
+      }
+      CHECK_EQ(event["ph"], "X");
+      CHECK(event["dur"].get<double>() >= 0);
+      CHECK(event["ts"].is_number());
+      CHECK(named.contains({event["pid"].get<int>(), event["tid"].get<int>()}));
+      complete.push_back(event);
+    }
+    for (const auto& pair : named) check_nesting(pair);
+  }
+
+  /// ms of these events on the rank with the most; an empty name: of all names.
+  double most_ms(const std::string& strategy, const std::string& kind,
+                 const std::string& name) const {
+    std::map<int, double> ms;
+    for (const auto& event : complete)
+      if (event["cat"] == kind && (name.empty() || event["name"] == name) &&
+          processes.at(event["pid"]).starts_with(strategy + ", "))
+        ms[event["pid"]] += event["dur"].get<double>() / 1e3;
+    double most = 0;
+    for (const auto& rank : ms) most = std::max(most, rank.second);
+    return most;
+  }
+
+  std::vector<std::string> processes;
+
+ private:
+  void check_nesting(std::pair<int, int> thread) const {
+    constexpr double kNanosecond = 1e-3;
+    std::vector<std::pair<double, double>> spans;
+    for (const auto& event : complete)
+      if (event["pid"] == thread.first && event["tid"] == thread.second)
+        spans.emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+    std::ranges::sort(spans, [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : a.second > b.second;
+    });
+    std::vector<double> open;
+    for (const auto& [begin, end] : spans) {
+      while (!open.empty() && open.back() <= begin + kNanosecond) open.pop_back();
+      if (!open.empty()) CHECK(end <= open.back() + kNanosecond);
+      open.push_back(end);
+    }
+  }
+
+  std::vector<nlohmann::json> complete;
+};
+
 int processors() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
@@ -75,6 +132,48 @@ TEST_CASE("a profile accounts for the whole step, waits for data and other devic
     if (strategy == std::string("dp"))
       CHECK(row["kernels_beside"]["attention"]["calls"] == row["kernels"]["attention"]["calls"]);
   }
+}
+
+// By clocks apart from the group's own; ratios of the slowest rank's sums, as in the row.
+TEST_CASE("overlap read from the timeline is the row's" * doctest::test_suite("host")) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "timeline.json").string();
+  const Measured run = measured(
+      folder, str("--model tiny --batch 16 --steps 4 --strategy none,ddp,fsdp --timeline ", file),
+      "2");
+  const Trace trace(file);
+  CHECK_EQ(trace.processes, std::vector<std::string>{"none, rank 0", "ddp, rank 0", "ddp, rank 1",
+                                                     "fsdp, rank 0", "fsdp, rank 1"});
+  for (const auto& row : run.json["rows"]) {
+    const std::string strategy = row["strategy"];
+    CAPTURE(strategy);
+    CHECK(trace.most_ms(strategy, "phase", "forward") > 0);
+    CHECK(trace.most_ms(strategy, "kernel", "attention") > 0);
+    CHECK(trace.most_ms(strategy, "wait", "data") > 0);
+    const double collectives = trace.most_ms(strategy, "collective", "");
+    CHECK((collectives > 0) == (strategy != "none"));
+    CHECK((trace.most_ms(strategy, "step", "") > 0) == (strategy != "none"));
+    if (strategy == "none") continue;
+    const double exposed = trace.most_ms(strategy, "wait", "collectives");
+    CHECK(collectives / 4 == doctest::Approx(row["collectives_ms"].get<double>()).epsilon(0.01));
+    CHECK(exposed / 4 == doctest::Approx(row["exposed_ms"].get<double>()).epsilon(0.01));
+    CHECK(std::abs(std::max(0.0, 1 - exposed / collectives) - row["overlap"].get<double>()) < 0.01);
+  }
+  const std::string svg = ringlet::read_file(folder / "timeline.svg");
+  for (const std::string& process : trace.processes) CHECK(contains(svg, ">" + process + ": "));
+}
+
+TEST_CASE("a timeline's file is checked before minutes of work") {
+  const auto refused = [](const Words& command, const std::string& error) {
+    const Outcome outcome =
+        run_program(RINGLET_THROUGHPUT, Words("--model tiny --devices 1") + command);
+    CHECK_EQ(outcome.code, 2);
+    CHECK_EQ(outcome.out, "");
+    CHECK(contains(outcome.err, error));
+  };
+  refused("--timeline a.txt", "--timeline a.txt: expected a name that ends in .json");
+  refused("--timeline absent/a.json", "absent/a.json");
+  refused("--timeline a.json --profile", "--profile excludes --timeline");
 }
 
 TEST_CASE("threads keep to their device's processors, and a bench that cannot pin says so" *
@@ -162,7 +261,7 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
   ringlet::write_file(folder / "pairs.csv", pairs);
   const Measured run = measured(folder, str("--model tiny --recipe reference --dtype bf16 --data ",
                                             (folder / "labels.csv").string(), " --data ",
-                                            (folder / "pairs.csv").string(), " --profile"));
+                                            (folder / "pairs.csv").string(), " --profile --wide"));
   CHECK_EQ(run.json["recipe"], "reference");
   CHECK_EQ(run.json["padded"], "yes");
   CHECK_EQ(run.json["forwards_per_step"], "one per column");
@@ -185,7 +284,7 @@ TEST_CASE("the reference's recipe: what it trains, and what transformers' Traine
     CHECK(sum["ms"] > 0);
   }
   CHECK(contains(run.outcome.out, "| strategy | devices | dtype | pairs/s | speed-up |"));
-  CHECK(contains(run.outcome.out, "| none | 1 | bf16 | "));
+  CHECK(contains(run.outcome.out, "| none     | 1       | bf16  | "));
   CHECK(contains(run.outcome.out, "HF Trainer samples/s*"));
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("under a launcher the ranks of the table are its processes, and one wr
   const Outcome outcome = launched_table(str("--devices 2 --threads-per-device 1 --json ", file));
   INFO(outcome.err);
   REQUIRE_EQ(outcome.code, 0);
-  CHECK_EQ(count(outcome.out, "| strategy | devices | dtype |"), 1);
+  CHECK_EQ(count(outcome.out, "| devices | pairs/s |"), 1);
   CHECK_EQ(count(outcome.out, "the ranks are the 2 processes of a launcher\n"), 1);
   CHECK_EQ(count(outcome.out, "\n[1] "), 0);
   const auto table = nlohmann::json::parse(ringlet::read_file(file));

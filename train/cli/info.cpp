@@ -30,18 +30,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The value of the first line "KEY : VALUE" of /proc/cpuinfo; empty where there is none.
-std::string cpuinfo(const std::string& key) {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    if (colon == line.npos || line.rfind(key, 0) != 0) continue;
-    const std::size_t value = line.find_first_not_of(' ', colon + 1);
-    return value == line.npos ? "" : line.substr(value);
-  }
-  return "";
-}
-
 /// The processor's features that kernels can use.
 std::vector<std::string> cpu_features() {
   constexpr std::array kKnown{"sse4_2",   "avx",         "fma",         "avx2",

@@ -1,5 +1,7 @@
 #include "ringlet/train/cli/machine.h"
 
+#include <fstream>
+
 #include "commit.h"
 #include "ringlet/core/base/error.h"
 
@@ -44,6 +46,17 @@ Json links_json(const std::vector<Link>& links) {
 }  // namespace
 
 std::string commit() { return RINGLET_COMMIT; }
+
+std::string cpuinfo(const std::string& key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos || line.rfind(key, 0) != 0) continue;
+    const std::size_t value = line.find_first_not_of(' ', colon + 1);
+    return value == line.npos ? "" : line.substr(value);
+  }
+  return "";
+}
 
 Json machine_json(const cuda::Info& info, const std::vector<Link>& links) {
   return {{"cuda", versions_json(info)}, {"gpus", gpus_json(info)}, {"links", links_json(links)}};

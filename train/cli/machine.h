@@ -14,6 +14,9 @@ namespace ringlet::cli {
 /// git.
 std::string commit();
 
+/// The value of the first line "KEY : VALUE" of /proc/cpuinfo; empty where there is none.
+std::string cpuinfo(const std::string& key);
+
 /// "cuda": versions, null in a build without CUDA, empty for missing libraries. "gpus": the name
 /// and size of each, and which other GPUs it reads. "links": what check_links() found.
 nlohmann::ordered_json machine_json(const cuda::Info& info, const std::vector<Link>& links);

@@ -1,0 +1,59 @@
+// A recording of steps: when the kernels, waits and collectives of a rank began and ended, by the
+// clock of its device. Written as a trace for Perfetto or Chrome, and drawn.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/device/device.h"
+#include "ringlet/core/device/device_objects.h"
+
+namespace ringlet::comm {
+class CollectiveObserver;
+}
+
+namespace ringlet::train {
+
+struct Span {
+  std::string track;  // "steps", "data", "compute", "collectives"; "cpu:1" of a peer under DP
+  std::string kind;   // "phase", "kernel", "wait", "collective" or "step"
+  std::string name;
+  double begin = 0;  // seconds since the recording began
+  double end = 0;
+  int depth = 0;  // in other spans of its thread and track
+};
+
+/// Records from its construction on. Each rank makes one, on the thread that trains; ranks may be
+/// threads. Kernels of other threads count as the rank's if it is the only one of the process.
+class Timeline {
+ public:
+  Timeline(Device device, int rank);
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  /// For the GroupOptions::observer of the ranks; valid forever, idle without a timeline.
+  static comm::CollectiveObserver& of_collectives();
+  /// Adds a phase between points of the rank's device.
+  void add_phase(const std::string& name, const DeviceTime& begin, const DeviceTime& end);
+  /// All that has ended, in that order. Waits for the device.
+  std::vector<Span> spans() const;
+
+ private:
+  class Recording;
+  struct Observer;
+  std::shared_ptr<Recording> recording_;
+};
+
+/// The spans of a rank, with a title such as "ddp, rank 0".
+struct RankTimeline {
+  std::string title;
+  std::vector<Span> spans;
+};
+/// In Chrome's trace event format: a process for each rank, a thread for each track.
+std::string to_trace(const std::vector<RankTimeline>& ranks);
+/// The last step of each rank, on one scale.
+std::string to_svg(const std::vector<RankTimeline>& ranks);
+
+}  // namespace ringlet::train
