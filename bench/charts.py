@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PUBLISHED = {"dp": 1.349 / 4, "ddp": 2.562 / 4, "fsdp": 2.122 / 4}  # Sentence Transformers, 4 V100
+REFERENCE = json.loads((ROOT / "bench/data/scaling.json").read_text(encoding="utf8"))["reference"]  # on four V100
 NAMES = {"dp": "DP", "ddp": "DDP", "zero1": "ZeRO-1", "fsdp": "FSDP"}
 COLOURS = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 
@@ -51,14 +51,14 @@ def bar(y, share, colour, text):
             f'<text x="{440 * share + 86:.1f}" y="{y + 13}">{100 * share:.0f} % {text}</text>')
 
 
-def shares(rows):
+def shares(rows, kind="CPU"):
     parts, devices = [], max(row["devices"] for row in rows)
     ours = {row["strategy"]: row["speedup"] / row["devices"] for row in rows if row["strategy"] in NAMES}
     for y, (strategy, share) in zip(range(10, 46 * len(ours) + 10, 46), ours.items()):
         parts += [f'<text x="72" y="{y + 22}" text-anchor="end">{NAMES[strategy]}</text>',
-                  bar(y, share, COLOURS[0], f"ringlet, {devices} CPU devices")]
-        if strategy in PUBLISHED:
-            parts.append(bar(y + 19, PUBLISHED[strategy], "#d0d7de", "published, 4 V100"))
+                  bar(y, share, COLOURS[0], f"ringlet, {devices} {kind} devices")]
+        if strategy in REFERENCE["ratios"]:
+            parts.append(bar(y + 19, REFERENCE["ratios"][strategy] / 4, "#d0d7de", "published, 4 V100"))
     return picture(12 + 46 * len(ours), "speed-ups as shares of linear scaling", parts)
 
 

@@ -6,9 +6,13 @@ The inputs are the run's own step of one device and the all-reduces that it time
 import json
 import pathlib
 import sys
+import textwrap
 
 from scaling import (MIB, STRATEGIES, Link, Machine, Network, apart, base_row, expected_maximum, phases_of,
                      spread_of_rows, step_of, table)
+
+
+TERMS = "data", "compute", "collectives", "optimizer"
 
 
 def machine_of(report, rows):
@@ -84,8 +88,9 @@ def markdown(report):
     start = (f"Modelled from the step of `{base_row(rows)['strategy']}` ({phases_of(device, 1)}) and all-reduces of "
              f"{ranks} ranks in this run: {least['bytes'] / 1024:g} KiB in {least['us']:.1f} us, "
              f"{most['bytes'] / MIB:g} MiB at {link['GB_per_s']:.2f} GB/s a rank.")
-    end = "To blame: the largest of four terms, which add up to what a step takes longer than the modelled one.\n"
-    return "\n\n".join([" ".join([start, *notes(rows, device, ranks)]), table(*lines), end])
+    end = "To blame: the largest of four terms, which add up to what a step takes longer than the modelled one."
+    words = [textwrap.fill(text, 100, break_on_hyphens=False) for text in (" ".join([start, *notes(rows, device, ranks)]), end)]
+    return f"{words[0]}\n\n{table(*lines)}\n\n{words[1]}\n"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 #!/bin/bash
-# Installs missing packages, builds, and runs the throughput benchmark with the arguments given. With
-# a row of one device and rows of several, bench/predicted.py prints the speed-ups of the model:
+# Installs missing packages, builds, and runs the throughput benchmark with the arguments given: a
+# preview with the model tiny, then the table. With a row of one device and rows of several,
+# bench/predicted.py prints the speed-ups of the model:
 #   scripts/bench.sh --steps 3
 #   scripts/bench.sh --device cuda --devices 4
+#   scripts/bench.sh --report report.html
+# --report FILE writes the table, next to the published and the modelled one, as a page without links
+# to other files. Its timeline has two more steps of each row, since recording takes time.
 # --device cuda builds the kernels for the GPUs of this machine. Without nvcc or a GPU the exit code
 # is 2. The figures are written to report.json, unless --json FILE is given.
 # With --peers, the default on GPUs, the table is followed by ringlet and Sentence Transformers
@@ -20,15 +24,27 @@ set -euo pipefail
 ! help_wanted "$@" || exit 0
 cd "$root"
 
+fail() {
+  echo "$1" >&2
+  exit 2
+}
+
 build=${BUILD:-build}
-peers= processes=no arguments=()
-for argument; do
-  case $argument in
+peers= processes=no page= arguments=()
+while [ $# -gt 0 ]; do
+  case $1 in
     --peers) peers=yes ;;
     --no-peers) peers=no ;;
     --processes) processes=yes ;;
-    *) arguments+=("$argument") ;;
+    --report=*) page=${1#*=} ;;
+    --report)
+      [ $# -gt 1 ] || fail "--report: expected the name of a file"
+      page=$2
+      shift
+      ;;
+    *) arguments+=("$1") ;;
   esac
+  shift
 done
 
 # value_of OPTION DEFAULT: the value in the arguments, else DEFAULT.
@@ -43,9 +59,16 @@ value_of() {
   echo "$value"
 }
 
-fail() {
-  echo "$1" >&2
-  exit 2
+# without OPTION...: throughput's arguments in `kept`, but for these options and their values.
+without() {
+  kept=()
+  local argument dropped=no
+  for argument in "${throughput[@]}"; do
+    [[ $argument != --* && $dropped = yes ]] && continue
+    dropped=no
+    [[ " $* " != *" ${argument%%=*} "* ]] || dropped=yes
+    [ $dropped = yes ] || kept+=("$argument")
+  done
 }
 
 skip_peers() {
@@ -72,6 +95,7 @@ print(*[name for name in names if not known.find_spec(name)])' 2>/dev/null) ||
     --model "$model" --rounds 2 "${arguments[@]}" "${options[@]}"
 }
 
+[ -z "$page" ] || [ -w "$(dirname "$page")" ] || fail "--report $page: its folder cannot be written to"
 device=$(value_of --device cpu)
 build_options=(-Dbench=enabled)
 defaults=(--threads-per-device 1) # one-core devices, for any number of cores
@@ -98,11 +122,12 @@ fi
 programs=(bench/throughput)
 [ $processes = no ] || programs+=(train/cli/ringlet)
 ninja -C "$build" "${programs[@]}" >&2
-throughput=("$build/bench/throughput" "${arguments[@]}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+throughput=("${arguments[@]}")
 report=$(value_of --json '')
 if [ -z "$report" ]; then
-  report=$(mktemp)
-  trap 'rm -f "$report"' EXIT
+  report=$scratch/rows.json
   throughput+=(--json "$report")
 fi
 for ((i = 0; i < ${#defaults[@]}; i += 2)); do
@@ -112,11 +137,22 @@ done
 # Only one process prints; the launcher puts its rank in front of each line.
 measure() {
   if [ $processes = no ]; then
-    "${throughput[@]}"
+    "$build/bench/throughput" "$@"
   else
-    "$build/train/cli/ringlet" run --nproc-per-node "$devices" "${throughput[@]}" | sed -u 's/^\[0] //'
+    "$build/train/cli/ringlet" run --nproc-per-node "$devices" "$build/bench/throughput" "$@" | sed -u 's/^\[0] //'
   fi
 }
-measure
+if [ "$(value_of --model mpnet-base)" != tiny ]; then
+  echo "A preview with the model tiny:"
+  without --model --json --timeline --rounds --steps --idle-steps --profile --trace
+  measure "${kept[@]}" --model tiny --rounds 1 --steps 3 --idle-steps 0
+  echo
+fi
+measure "${throughput[@]}"
 ! grep -qs '"link"' "$report" || { echo; python3 bench/predicted.py "$report"; }
+if [ -n "$page" ]; then
+  without --json --timeline --rounds --steps --profile --trace
+  measure "${kept[@]}" --rounds 1 --steps 2 --timeline "$scratch/timeline.json" >/dev/null
+  python3 bench/report_page.py "$report" --timeline "$scratch/timeline.svg" --output "$page"
+fi
 [ "${peers:-no}" = no ] || compare_peers

@@ -8,31 +8,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
-from predicted import blame, machine_of, markdown, predictions
+import predicted
+from predicted import blame, machine_of, predictions
 from scaling import STRATEGIES, expected_maximum
-
-ENCODER = {"layers": 12, "hidden": 768, "intermediate": 3072, "vocabulary": 30527, "positions": 514, "types": 0}
-LINK = {"ranks": 2, "GB_per_s": 5.59, "all_reduce": [{"bytes": 4096, "us": 5.0}, {"bytes": 1048576, "us": 200.0},
-                                                     {"bytes": 33554432, "us": 6000.0}]}
-ALONE = {"data": 1, "forward": 100, "backward": 200, "optimizer": 40}
-
-
-def row(strategy, devices, phases, exposed=0, **more):
-    median = sum(phases.values())
-    rate = 32e3 * devices / median
-    return {"strategy": strategy, "devices": devices, "dtype": "f32", "pairs_per_s": rate, "sentences_per_s": 2 * rate,
-            "real_tokens_per_s": 900 / 32 * rate, "exposed_ms": exposed, "steps_ms": [median],
-            "step_ms": {"median": median, **phases}, **more}
-
-
-def replayed(made):
-    """The steps become graphs, without separate phases."""
-    return {**made, "step_ms": {"median": made["step_ms"]["median"], "data": made["step_ms"]["data"]}}
-
-
-def report(*rows, **more):
-    return {"device": "cpu", "threads_per_device": "1", "rounds": 1, "forwards_per_step": "one", "encoder": ENCODER,
-            "link": LINK, "rows": list(rows), **more}
+from predicted_rows import ALONE, LINK, replayed, report, row
 
 
 def machine(made):
@@ -45,6 +24,11 @@ def as_modelled(strategy, step):
     phases = {"data": ALONE["data"], "forward": both / 3, "backward": both * 2 / 3 + 1e3 * (step.exposed - step.gather),
               "optimizer": 1e3 * (step.optimizer + step.gather)}
     return row(strategy, 2, phases, 1e3 * step.exposed)
+
+
+def markdown(made):
+    """On one line, since words are wrapped anywhere."""
+    return " ".join(predicted.markdown(made).split())
 
 
 def of(strategy, made):

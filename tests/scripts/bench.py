@@ -33,11 +33,20 @@ def run(*options, build="build", gpus=False, **variables):
         if gpus:
             make_program(root / "bin/nvcc", "")
             make_program(root / "bin/nvidia-smi", 'printf "8.0\\n8.9\\n9.0\\n8.9\\n"')
-        make_program(root / build / "bench/throughput", keep.format("throughput") + """echo "a row"
-            while [ "$1" != --json ]; do shift; done; echo "${LINK:-}" >"$2"; exit "${CODE:-0}"\n""")
+        make_program(root / build / "bench/throughput", """
+            name=throughput file= model=mpnet-base
+            words=("$@")
+            while [ $# -gt 1 ]; do
+              case $1 in --json) file=$2 ;; --model) model=$2 ;; --timeline) name=timeline ;; esac
+              shift
+            done
+            [ -n "$file$(grep timeline <<<"$name")" ] || name=preview
+            printf "%s\\n" "${words[@]}" >"$name.txt"
+            echo "a row of $model"; [ -z "$file" ] || echo "${LINK:-}" >"$file"; exit "${CODE:-0}"\n""")
         (root / "bench").mkdir(exist_ok=True)
-        (root / "bench/predicted.py").write_text(
-            "import sys; print(sys.argv[1], file=open('predicted.txt', 'w')); print('predicted')")
+        for script in "predicted", "report_page":
+            (root / f"bench/{script}.py").write_text(
+                f"import sys; print(*sys.argv[1:], sep='\\n', file=open('{script}.txt', 'w')); print('{script}')")
         make_program(root / build / "train/cli/ringlet",  # the program begins at its fourth word
                      keep.format("ringlet") + 'set -o pipefail; "${@:4}" | sed "s/^/[0] /"')
         make_program(root / "python", '[ "$1" = -c ] || printf "%s\\n" "${@:2}" >peers.txt')
@@ -89,7 +98,7 @@ class Forwarded(unittest.TestCase):
 
     def test_what_is_not_said_is_the_default_of_either(self):
         _, peers, _ = bench("--peers")
-        for name in ("--transport", "--algorithm", "--step-graphs", "--steps"):
+        for name in ("--transport", "--algorithm", "--step-graphs", "--steps", "--threads-per-device", "--json"):
             self.assertNotIn(name, peers)
 
     def test_without_peers_none_run(self):
@@ -104,15 +113,44 @@ class Forwarded(unittest.TestCase):
         self.assertNotIn("--processes", ran["throughput"] + ran["peers"])
         self.assertEqual(value_of(ran["peers"], "--launcher"), "build/train/cli/ringlet")
         self.assertIn("train/cli/ringlet", ran["ninja"])
-        self.assertEqual((done.stdout, done.returncode), ("a row\n", 0))
+        self.assertEqual((done.stdout, done.returncode), ("a row of tiny\n", 0))
         self.assertNotIn("ringlet", run("--peers")[0])
 
     def test_what_the_model_says_of_the_rows_follows_the_table(self):
         for options in ([], ["--json", "mine.json"]):
             ran, done = run(*options, LINK='{"link": {}}')
-            self.assertEqual((done.stdout, done.returncode), ("a row\n\npredicted\n", 0), done.stderr)
+            self.assertTrue(done.stdout.endswith("a row of mpnet-base\n\npredicted\n"), done.stdout)
+            self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(ran["predicted"], [value_of(ran["throughput"], "--json")])
         self.assertNotIn("predicted", run()[0])
+
+    def test_a_preview_with_the_model_tiny_comes_first(self):
+        ran, done = run("--steps", "9", "--rounds=7", "--batch", "4", "--json", "mine.json", "--profile", "--wide")
+        self.assertEqual(done.stdout, "A preview with the model tiny:\na row of tiny\n\na row of mpnet-base\n")
+        self.assertEqual(ran["preview"], ["--batch", "4", "--wide", "--threads-per-device", "1", "--model", "tiny",
+                                          "--rounds", "1", "--steps", "3", "--idle-steps", "0"])
+        self.assertEqual(value_of(ran["throughput"], "--steps"), "9")
+        self.assertNotIn("preview", run("--model", "tiny")[0])
+
+    def test_a_page_has_the_json_and_the_timeline_of_a_short_run_after_the_table(self):
+        for given in (["--report", "mine.html"], ["--report=mine.html"]):
+            ran, done = run(*given, "--steps", "9", "--model", "minilm-l6")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(ran["report_page"][0], value_of(ran["throughput"], "--json"))
+            self.assertEqual(value_of(ran["report_page"], "--output"), "mine.html")
+            self.assertEqual(value_of(ran["report_page"], "--timeline"),
+                             value_of(ran["timeline"], "--timeline").replace(".json", ".svg"))
+            self.assertEqual([value_of(ran["timeline"], option) for option in ("--steps", "--rounds", "--model", "--json")],
+                             ["2", "1", "minilm-l6", None])
+            self.assertNotIn("--report", ran["throughput"])
+        self.assertNotIn("report_page", run()[0])
+
+    def test_a_page_that_cannot_be_written_is_refused_before_the_build(self):
+        for given, error in ((["--report"], "--report: expected the name of a file\n"),
+                             (["--report", "absent/a.html"],
+                              "--report absent/a.html: its folder cannot be written to\n")):
+            ran, done = run(*given)
+            self.assertEqual((ran, done.returncode, done.stderr), ({}, 2, error))
 
     def test_a_table_that_fails_fails_and_no_peers_follow(self):
         for options in ([], ["--processes"]):

@@ -1,0 +1,93 @@
+"""The page of a made-up run: its tables, what it embeds and what it escapes."""
+
+import html.parser
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+
+from predicted import blame, predictions
+from report_page import page
+from predicted_rows import ALONE, report, row
+
+VOID = {"meta", "img"}
+
+
+class Page(html.parser.HTMLParser):
+    """The rows of each table, the sources of images; fails where tags do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.images, self.open = [], [], []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "img":
+            self.images.append(dict(attributes)["src"])
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+
+def made(*rows, **more):
+    return report(*rows, **{"model": "mpnet-base", "batch_per_device": "32", "processor": "a <fast> one",
+                            "commit": "abc1234", **more})
+
+
+NONE = row("none", 1, ALONE, speedup=1, published={"devices": 1, "samples_per_s": 2724, "speedup": 1})
+DDP = row("ddp", 2, {"data": 1, "forward": 200, "backward": 400, "optimizer": 81}, 30, speedup=1.5, collectives_ms=50,
+          published={"devices": 4, "samples_per_s": 6980, "speedup": 2.562})
+
+
+class OfARun(unittest.TestCase):
+    def test_our_rows_are_next_to_the_published_ones(self):
+        ours, *_ = Page(page(made(NONE, DDP), None)).tables
+        self.assertEqual([line[0] for line in ours], ["strategy", "none", "ddp"])
+        self.assertEqual(ours[2][3:], ["1.500", "75 %", "6980", "2.562", "64 %"])
+
+    def test_the_modelled_column_and_what_is_to_blame(self):
+        run = made(NONE, DDP)
+        _, modelled, steps, _ = Page(page(run, None)).tables
+        _, speedup, measured, terms = next(each for each in predictions(run) if each[0] == "ddp")
+        self.assertEqual(modelled[1][:3], ["ddp", f"{measured:.3f}", f"{speedup:.3f}"])
+        self.assertEqual(modelled[1][4], blame(terms))
+        self.assertAlmostEqual(sum(map(float, modelled[1][5:])), sum(terms.values()), delta=0.2)
+        self.assertEqual(steps[2], ["ddp", "682.0", "1.0", "200.0", "400.0", "81.0", "50.0", "30.0"])
+
+    def test_it_names_the_machine_and_links_to_nothing(self):
+        text = page(made(NONE, DDP), "<svg><title>drawn</title></svg>")
+        shown = Page(text)
+        facts = dict(shown.tables[-1])
+        self.assertEqual((facts["processor"], facts["commit"]), ("a <fast> one", "abc1234"))
+        self.assertEqual(len(shown.images), 2)
+        for source in shown.images:
+            self.assertTrue(source.startswith("data:image/svg+xml;base64,"))
+        self.assertIsNone(re.search(r"https?://|<script|<link|url\(", text))
+
+    def test_one_device_has_no_bars_and_no_model(self):
+        alone = made(NONE)
+        del alone["link"]
+        text = page(alone, None)
+        self.assertEqual(Page(text).images, [])
+        self.assertIn("No speed-up is modelled", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
