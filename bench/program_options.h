@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "ringlet/core/base/error.h"
 #include "ringlet/core/cpu/isa.h"
 #include "ringlet/core/device/device.h"
 #include "ringlet/cuda/info.h"
@@ -13,18 +12,7 @@
 
 namespace ringlet::bench {
 
-/// False if --help was requested and answered. InputError for invalid options.
-inline bool parse(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-    return true;
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    fail_input(cli::usage_error(app, error));
-  }
-}
+using cli::parse;
 
 inline void add_device_option(CLI::App& app, std::string& name) {
   app.add_option("--device", name, "cpu or cuda, perhaps with an index: cuda:1")

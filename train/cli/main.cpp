@@ -8,19 +8,14 @@
 namespace ringlet::cli {
 namespace {
 
-/// Parses the arguments and runs the subcommand they name. Returns 0, 2 after a wrong option, what
-/// Exit says, or what exit_code() makes of an error.
+/// Returns 0, the code of Exit, or exit_code()'s for an error.
 int run(CLI::App& app, int argc, char** argv) {
   return exit_code("ringlet", [&] {
     try {
-      app.parse(argc, argv);
+      parse(app, argc, argv);
       return 0;
     } catch (const Exit& exit) {
       return exit.code;
-    } catch (const CLI::Success& help) {
-      return app.exit(help);
-    } catch (const CLI::ParseError& error) {
-      return report("ringlet", usage_error(app, error), kBadInput);
     }
   });
 }

@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string>
 #include <vector>
 
+#include "ringlet/core/base/error.h"
 #include "ringlet/core/base/nearest.h"
 
 namespace ringlet::cli {
@@ -35,8 +37,6 @@ std::string describe_unknown(const CLI::App& app, const std::string& unknown) {
                                   : fmt::format("; did you mean {}?", near.front()));
 }
 
-}  // namespace
-
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<const CLI::App*> commands{&app};  // each after the first is a subcommand of the last
   while (!commands.back()->get_subcommands().empty())
@@ -53,6 +53,20 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (command.get_require_subcommand_min() > 0)
     return fmt::format("expected a command; {} --help lists them", full_name(command));
   return error.what();
+}
+
+}  // namespace
+
+bool parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::Success& answered) {
+    app.exit(answered);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    fail_input(usage_error(app, error));
+  }
 }
 
 }  // namespace ringlet::cli

@@ -1,17 +1,15 @@
-// One-line messages for wrong command lines.
+// The parsing of a command line, with one-line messages.
 #pragma once
-
-#include <string>
 
 namespace CLI {
 class App;
-class ParseError;
-}  // namespace CLI
+}
 
 namespace ringlet::cli {
 
-/// The message for an error of parsing `app`: the unknown option, argument or subcommand, with the
-/// one that was perhaps meant; otherwise CLI11's message.
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
+/// Parses the arguments and runs the subcommand they name. False if --help or --version was
+/// requested and answered. InputError for invalid options: the unknown option, argument or
+/// subcommand, with the one that was perhaps meant; otherwise CLI11's message.
+bool parse(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace ringlet::cli
