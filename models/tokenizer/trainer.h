@@ -27,8 +27,8 @@ struct TrainerOptions {
 };
 
 /// The pieces in the order of their ids: special tokens, characters, continuing characters, merges.
-/// The special tokens are [PAD] [UNK] [CLS] [SEP] [MASK], or <s> <pad> </s> <unk> [UNK] and, at
-/// the end, <mask>. The result is the same on every machine: pairs of equal frequency merge in
+/// The special tokens are [PAD] [UNK] [CLS] [SEP] [MASK], or `<s> <pad> </s> <unk> [UNK]` and, at
+/// the end, `<mask>`. The result is the same on every machine: pairs of equal frequency merge in
 /// the order of their pieces' ids. InputError if vocab_size does not hold the special tokens.
 std::vector<std::string> learn_vocabulary(std::span<const std::string> texts,
                                           const TrainerOptions& options = {});

@@ -1,10 +1,12 @@
 #!/bin/sh
-# installed.sh headers|meson|cmake BUILD PROJECT: installs BUILD into a temporary folder. Checks its
-# headers, or builds PROJECT against it and runs its program. With CMake it also builds and runs the
-# program of README.md. Exit code 77: skipped.
+# installed.sh headers|reference|meson|cmake|shared|subproject BUILD PROJECT: installs BUILD into a
+# temporary folder. Checks its headers, makes their reference, or builds PROJECT against it and runs
+# its program. With CMake it also builds and runs the program of README.md. `subproject` has the
+# source tree as a subproject of PROJECT instead. Exit code 77: skipped.
 set -eu
 part=$1 build=$2 project=$3
-for tool in meson pkg-config python3 $(test "$part" = cmake && echo cmake); do
+tree=$(cd "$project/../../.." && pwd)
+for tool in meson pkg-config python3 $(case $part in reference) echo doxygen ;; cmake | shared) echo cmake ;; esac); do
   command -v "$tool" > /dev/null || { echo "skipped: there is no $tool"; exit 77; }
 done
 
@@ -14,24 +16,52 @@ meson install -C "$build" --no-rebuild --quiet --destdir "$work/root"
 pc=$(find "$work/root" -name ringlet.pc)
 sed -i "s|^prefix=\(.*\)|prefix=$work/root\1|" "$pc"  # the copy is not where it says it is
 PKG_CONFIG_PATH=$(dirname "$pc")
-export PKG_CONFIG_PATH
+CMAKE_PREFIX_PATH=$(PKG_CONFIG_PATH=$PKG_CONFIG_PATH pkg-config --variable=prefix ringlet)
+export PKG_CONFIG_PATH CMAKE_PREFIX_PATH
 include=$(pkg-config --variable=includedir ringlet)
+libraries=$(pkg-config --variable=libdir ringlet)
+# Each way finds one of the two libraries.
+if [ "$part" = shared ]; then rm "$libraries/libringlet.a"; else rm -f "$libraries"/libringlet.so*; fi
 
 # first_block FILE LANGUAGE: the first code block of that language in a file of the documentation.
-first_block() { awk "/^\`\`\`/ { if (on) exit; on = \$0 == \"\`\`\`$2\"; next } on" "$project/../../../$1"; }
+first_block() { awk "/^\`\`\`/ { if (on) exit; on = \$0 == \"\`\`\`$2\"; next } on" "$tree/$1"; }
 
+# build_with_meson SOURCE OPTIONS...
+build_with_meson() {
+  meson setup "$work/build" "$@"
+  meson compile -C "$work/build"
+  "$work/build/lab"
+}
+
+# build_with_cmake SOURCE FOLDER OPTIONS...
 build_with_cmake() {
-  cmake -S "$1" -B "$2"
-  cmake --build "$2"
-  grep -q -e -O3 "$2/CMakeFiles/lab.dir/flags.make" || { echo "not optimised"; exit 1; }
+  source=$1 folder=$2
+  shift 2
+  cmake -S "$source" -B "$folder" "$@"
+  cmake --build "$folder"
+  grep -q -e -O3 "$folder/CMakeFiles/lab.dir/flags.make" || { echo "not optimised"; exit 1; }
+}
+
+# The program finds the shared library by its version's name.
+run_shared() {
+  LD_LIBRARY_PATH=$libraries ldd "$1" | grep "libringlet.so.0.2 => $libraries/"
+  LD_LIBRARY_PATH=$libraries "$1"
 }
 
 case $part in
   headers) python3 "$project/../headers.py" "$include" ;;
-  meson)
-    meson setup "$work/build" "$project"
-    meson compile -C "$work/build"
-    "$work/build/lab"
+  reference)
+    (cat "$tree/docs/Doxyfile" && echo "OUTPUT_DIRECTORY = $work") | INCLUDE=$include doxygen -
+    grep -q "Reads a Sentence Transformers folder" "$work/html/classringlet_1_1models_1_1SentenceEncoder.html"
+    ;;
+  meson) build_with_meson "$project" ;;
+  subproject)
+    cp -r "$project" "$work/project"
+    mkdir "$work/project/subprojects"
+    ln -s "$tree" "$work/project/subprojects/ringlet"
+    # The way is tested, not the kernels: without optimisation it takes the least time.
+    build_with_meson "$work/project" --force-fallback-for=ringlet -Dbuildtype=plain -Dunity=on -Dunity_size=16 \
+      -Dringlet:cuda=disabled -Dringlet:gloo=disabled -Dringlet:isa=
     ;;
   cmake)
     build_with_cmake "$project" "$work/build"
@@ -44,5 +74,12 @@ case $part in
     "$work/built/lab" 2> "$work/error" && { echo "README: expected exit code 2, got 0"; exit 1; }
     test $? = 2 && grep -q "^path/to/mpnet-base: " "$work/error" && test "$(wc -l < "$work/error")" = 1 ||
       { echo "README: expected one line and exit code 2:"; cat "$work/error"; exit 1; }
+    ;;
+  shared)
+    build_with_cmake "$project" "$work/build" -DRINGLET=ringlet::shared
+    run_shared "$work/build/lab"
+    # shellcheck disable=SC2046  # flags are words
+    ${CXX:-c++} ${CXXFLAGS:-} -std=c++20 -O2 "$project/main.cpp" -o "$work/lab" $(pkg-config --cflags --libs ringlet)
+    run_shared "$work/lab"
     ;;
 esac
