@@ -60,7 +60,7 @@ case $part in
     mkdir "$work/project/subprojects"
     ln -s "$tree" "$work/project/subprojects/ringlet"
     # The way is tested, not the kernels: without optimisation it takes the least time.
-    build_with_meson "$work/project" --force-fallback-for=ringlet -Dbuildtype=plain -Dunity=on -Dunity_size=16 \
+    build_with_meson "$work/project" --force-fallback-for=ringlet -Doptimization=0 -Dunity=on -Dunity_size=16 \
       -Dringlet:cuda=disabled -Dringlet:gloo=disabled -Dringlet:isa=
     ;;
   cmake)

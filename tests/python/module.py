@@ -2,6 +2,7 @@
 import gc
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,17 @@ class Training(Scratch):
             self.assertEqual(self.weights(name), self.weights(f"program_{name}"))
         encoder = ringlet.SentenceEncoder(self.folder / "two/model")
         self.assertEqual(encoder.encode(TEXTS).shape, (len(TEXTS), encoder.dimension))
+
+    def test_ctrl_c_saves_a_checkpoint_and_is_a_keyboard_interrupt(self):
+        output = self.folder / "out"
+        code = f"import ringlet; ringlet.train({str(self.config())!r}, output={str(output)!r}, max_steps=4000)"
+        process = subprocess.Popen([sys.executable, "-c", code], text=True, stderr=subprocess.PIPE)
+        while process.poll() is None and not (output / "metrics.jsonl").exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        error = process.communicate()[1]
+        self.assertRegex(error, r"\nKeyboardInterrupt: SIGINT after step \d+ of 4000: saved .*; --resume goes on")
+        self.assertTrue(list(output.glob("checkpoint-*")))
 
     def test_bad_options_are_the_command_lines_line_as_an_exception(self):
         output = self.folder / "out"
