@@ -39,7 +39,6 @@ py::object encode(Encoder& encoder, const std::vector<std::string>& texts,
 }  // namespace
 
 void add_encoder(py::module_& module) {
-  using models::SentenceEncoder;
   py::class_<Encoder>(module, "SentenceEncoder")
       .def(py::init<const std::filesystem::path&, const std::string&>(), py::arg("model"),
            py::arg("device") = "cpu", py::call_guard<py::gil_scoped_release>(),
