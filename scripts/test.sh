@@ -184,6 +184,8 @@ if ! $quick && [ ${#test_arguments[@]} -eq 0 ]; then
   check prose scripts/prose.py
   heading "a short run of the main job"
   check "short run" short_run
+  heading "a foreign project with the tree as its Meson subproject"
+  check subproject tests/embed/installed.sh subproject build tests/embed/project
   thread_tests
   leak_check
 fi
