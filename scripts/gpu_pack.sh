@@ -13,7 +13,7 @@ architecture=$(gcc -print-multiarch)
 
 headers() {
   local to=$1 entry
-  for entry in CLI doctest fmt nlohmann openssl toml++ utf8proc.h zconf.h zlib.h; do
+  for entry in CLI doctest fmt minizip nlohmann openssl toml++ utf8proc.h zconf.h zlib.h; do
     cp -rL "/usr/include/$entry" "$to/include/" || return 1
   done
   cp -rL "/usr/include/$architecture/openssl/." "$to/include/openssl/"
@@ -24,7 +24,7 @@ headers() {
 
 libraries() {
   local to=$1 entry
-  for entry in crypto utf8proc z; do
+  for entry in crypto minizip utf8proc z; do
     cp "/usr/lib/$architecture/lib$entry.a" "$to/lib/" || return 1
   done
 }
@@ -69,6 +69,7 @@ fmt
 nlohmann_json
 libcrypto -L${pcfiledir}/../lib -lcrypto -ldl -pthread
 libutf8proc -L${pcfiledir}/../lib -lutf8proc
+minizip -L${pcfiledir}/../lib -lminizip -lz
 tomlplusplus
 zlib -L${pcfiledir}/../lib -lz
 PACKAGES

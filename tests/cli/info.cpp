@@ -40,8 +40,9 @@ TEST_CASE("info lists every library that the program is linked with") {
   const std::set<std::string> toolchain{"c",    "m",     "stdc++", "gcc_s", "pthread",
                                         "asan", "ubsan", "tsan",   "rt",    "dl"};
   const std::map<std::string, std::string> names{
-      {"fmt", "fmt"},           {"crypto", "OpenSSL"}, {"gloo", "gloo"}, {"tomlplusplus", "toml++"},
-      {"utf8proc", "utf8proc"}, {"z", "zlib"}};
+      {"fmt", "fmt"},         {"crypto", "OpenSSL"},      {"gloo", "gloo"},
+      {"minizip", "minizip"}, {"tomlplusplus", "toml++"}, {"utf8proc", "utf8proc"},
+      {"z", "zlib"}};
   const auto listed = nlohmann::json::parse(run("info --json").out)["libraries"];
   std::istringstream sections(run_program("readelf", {"-d", ringlet_program()}).out);
   std::set<std::string> linked;

@@ -73,6 +73,50 @@ TEST_CASE("lines: gzip files are unpacked, damaged ones refused") {
                        InputError);
 }
 
+TEST_CASE("lines: a file in a ZIP archive is named as if the archive were a folder") {
+  const TemporaryFolder folder;
+  const std::filesystem::path archive = folder / "snli_1.0.zip";
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += "line " + std::to_string(i * 7919 % 10'007) + "\n";
+  write_zip(archive, {{"snli_1.0/", ""},
+                      {"snli_1.0/dev.jsonl", text},
+                      {"__MACOSX/snli_1.0/dev.jsonl", "not data"},
+                      {"snli_1.0/train.jsonl", "one\n"},
+                      {"other/train.jsonl", "two\n"}});
+  CHECK_EQ(all_lines(LineReader(archive / "snli_1.0/dev.jsonl")).size(), 20'000);
+  CHECK_EQ(all_lines(LineReader(archive / "dev.jsonl")).size(), 20'000);
+  CHECK((all_lines(LineReader(archive / "other/train.jsonl")) == std::vector<std::string>{"two"}));
+  const auto refused = [&](const std::filesystem::path& path, const std::string& found) {
+    CHECK_THROWS_WITH_AS(LineReader{path},
+                         (archive.string() + ": expected the name of one file in it, as in " +
+                          "snli_1.0.zip/FILE, found " + found +
+                          "; it has snli_1.0/dev.jsonl, snli_1.0/train.jsonl, other/train.jsonl")
+                             .c_str(),
+                         InputError);
+  };
+  refused(archive, "none");
+  refused(archive / "train.jsonl", "train.jsonl");  // there are two
+  refused(archive / "test.jsonl", "test.jsonl");
+
+  write_zip(folder / "one.zip", {{"a.csv", "a\n"}});
+  CHECK((all_lines(LineReader(folder / "one.zip")) == std::vector<std::string>{"a"}));
+}
+
+TEST_CASE("lines: damaged ZIP archives are refused") {
+  const TemporaryFolder folder;
+  write_zip(folder / "a.zip", {{"a.csv", std::string(50'000, 'a') + "\n"}});
+  const std::string packed = read_file(folder / "a.zip");
+  const auto refused = [&](const std::string& bytes) {
+    write_file(folder / "b.zip", bytes);
+    CHECK_THROWS_AS(all_lines(LineReader(folder / "b.zip")), InputError);
+  };
+  refused("not an archive");
+  refused(packed.substr(0, packed.size() / 2));
+  std::string damaged = packed;
+  damaged[60] ^= 0x55;
+  refused(damaged);
+}
+
 TEST_CASE("lines: missing files and folders are named") {
   const TemporaryFolder folder;
   const std::string missing = (folder / "none.csv").string();

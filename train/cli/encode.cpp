@@ -150,7 +150,9 @@ void encode(const EncodeOptions& options, const comm::Group& world) {
 void add_encode(CLI::App& app) {
   CLI::App* command = app.add_subcommand("encode", "Embed each line of a text file");
   const auto options = std::make_shared<EncodeOptions>();
-  command->add_option("INPUT", options->input, "A text file, plain or gzip; - reads standard input")
+  command
+      ->add_option("INPUT", options->input,
+                   "A text file, plain, gzip or in a ZIP archive; - reads standard input")
       ->required();
   add_model_options(*command, options->model, "A Sentence Transformers folder");
   command->add_option("--output", options->output, "FILE.npy (rows, dimension) or FILE.jsonl")

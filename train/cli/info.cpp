@@ -55,7 +55,9 @@ Json libraries() {
   return {{"CLI11", CLI11_VERSION},
           {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                               FMT_VERSION % 100)},
-          {"gloo", comm::has_gloo() ? "yes" : "no"},  // it does not say its version
+          // gloo and minizip do not say their versions.
+          {"gloo", comm::has_gloo() ? "yes" : "no"},
+          {"minizip", "yes"},
           {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
                                         NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
           {"OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING)},

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "ringlet/train/data/zip.h"
+
 namespace ringlet::train {
 namespace {
 
@@ -52,6 +54,7 @@ std::size_t read_gzip(gzFile file, const std::string& name, std::span<char> into
 }  // namespace
 
 ByteSource open_bytes(const std::filesystem::path& path) {
+  if (const auto member = zip_member(path)) return open_zip(*member);
   // std::function copies what it holds, so the handle is shared.
   std::shared_ptr<gzFile_s> file = open_gzip(path);
   return [file, name = path.string()](std::span<char> into) {

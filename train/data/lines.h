@@ -1,4 +1,4 @@
-// Streams of bytes and lines, plain or gzip, for files too large to be in memory.
+// Streams of bytes and lines, plain or compressed, for files too large to be in memory.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace ringlet::train {
 /// Fills the front of the span and returns the number of bytes; 0 at the end and after it.
 using ByteSource = std::function<std::size_t(std::span<char>)>;
 
-/// The bytes of a file; a gzip file is unpacked. A missing file, a `.gz` that is not gzip and a
-/// damaged or cut gzip file are InputError.
+/// The bytes of a file; a gzip file and a file in a ZIP archive (zip.h) are unpacked. A missing
+/// file, a `.gz` that is not gzip and a damaged or cut gzip file are InputError.
 ByteSource open_bytes(const std::filesystem::path& path);
 /// The bytes of `text`, which must outlive the source.
 ByteSource bytes_of(std::string_view text);

@@ -33,7 +33,7 @@ struct ReadOptions {
   double score_scale = 1;
 };
 
-/// Reads a file, plain or gzip. The data set is named after it.
+/// Reads a file; plain, gzip, or in a ZIP archive. The data set is named after it.
 TextDataset read_dataset(const std::filesystem::path& path, const ReadOptions& options = {});
 /// The same from any source of lines.
 TextDataset read_dataset(LineReader lines, const ReadOptions& options = {});
