@@ -204,7 +204,7 @@ SentenceEncoder SentenceEncoder::around(std::shared_ptr<Transformer> transformer
   return out;
 }
 
-void SentenceEncoder::save(const std::filesystem::path& folder) const {
+void SentenceEncoder::save(const std::filesystem::path& folder, std::string_view model_card) const {
   const nn::WholeParameters whole(*state_->transformer);
   if (whole.writes()) {
     AtomicFolder target(folder);
@@ -217,6 +217,7 @@ void SentenceEncoder::save(const std::filesystem::path& folder) const {
                    dimension());
     write_file(target.path() / "config.json", config().to_json());
     state_->tokenizer.save(target.path());
+    if (!model_card.empty()) write_file(target.path() / "README.md", model_card);
     save_weights(target.path(), *state_->transformer);
     target.commit();
   } else {

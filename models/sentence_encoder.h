@@ -63,7 +63,8 @@ class SentenceEncoder {
 
   /// Writes a folder that SentenceTransformer(path) loads; completely or not at all. Under a
   /// strategy over several ranks all call it and rank 0 writes; all return when the folder exists.
-  void save(const std::filesystem::path& folder) const;
+  /// `model_card` is the text of README.md; empty: none.
+  void save(const std::filesystem::path& folder, std::string_view model_card = {}) const;
 
   const Tokenizer& tokenizer() const;
   const std::shared_ptr<Transformer>& transformer() const;

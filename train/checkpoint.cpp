@@ -121,6 +121,12 @@ TrainerState read_trainer_state(const std::filesystem::path& folder) {
   return checkpoint::read_json(folder, checkpoint::from_json);
 }
 
+void load_checkpoint_model(const std::filesystem::path& folder, nn::Module& module) {
+  const SafeTensors model = SafeTensors::open(folder / kModel);
+  nn::check_module(model, module);
+  nn::load_module(module, model);
+}
+
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
                              Optimizer& optimizer) {
   const TrainerState state = read_trainer_state(folder);

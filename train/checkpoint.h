@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ringlet/nn/module.h"
@@ -32,6 +33,9 @@ TrainerState read_trainer_state(const std::filesystem::path& folder);
 TrainerState load_checkpoint(const std::filesystem::path& folder, nn::Module& module,
                              Optimizer& optimizer);
 
+/// Reads only the parameters and buffers; errors as above.
+void load_checkpoint_model(const std::filesystem::path& folder, nn::Module& module);
+
 /// "checkpoint-STEP" below `output`.
 std::filesystem::path checkpoint_path(const std::filesystem::path& output, std::int64_t step);
 /// The one of the largest step, if there is any. A folder without trainer_state.json is no
@@ -42,7 +46,9 @@ std::vector<std::filesystem::path> later_strays(const std::filesystem::path& out
 /// Removes the unfinished checkpoints of a killed run from `output`. Only rank 0 calls it, before
 /// anything is saved there.
 void remove_unfinished_checkpoints(const std::filesystem::path& output);
-/// Removes all but the `keep` latest; 0 keeps all. InputError when one cannot be removed.
-void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep);
+/// Removes the earliest until `keep` are left, but none of the steps `kept`; 0 keeps all.
+/// InputError when one cannot be removed.
+void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep,
+                        const std::set<std::int64_t>& kept);
 
 }  // namespace ringlet::train

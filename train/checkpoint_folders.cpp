@@ -54,10 +54,17 @@ void remove_unfinished_checkpoints(const std::filesystem::path& output) {
   remove_unfinished(output, [](const std::string& name) { return step_of(name).has_value(); });
 }
 
-void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep) {
+void rotate_checkpoints(const std::filesystem::path& output, std::size_t keep,
+                        const std::set<std::int64_t>& kept) {
   if (keep == 0) return;
-  Folders all = find_folders(output, true);
-  for (; all.size() > keep; all.erase(all.begin())) remove_path(all.begin()->second);
+  const Folders all = find_folders(output, true);
+  std::size_t left = all.size();
+  for (const auto& [step, path] : all) {
+    if (left <= keep) return;
+    if (kept.contains(step)) continue;
+    remove_path(path);
+    --left;
+  }
 }
 
 }  // namespace ringlet::train

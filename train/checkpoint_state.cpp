@@ -71,6 +71,9 @@ Json to_json(const TrainerState& state, const std::vector<Optimizer::ParameterSt
           {"lone_rows", state.lone_rows},
           {"dataset_losses", to_json(state.dataset_losses)},
           {"dataset_run_losses", to_json(state.dataset_run_losses)},
+          {"best_metric", state.best ? Json(state.best->metric) : Json()},
+          {"best_global_step", state.best ? Json(state.best->step) : Json()},
+          {"callbacks", state.callbacks},
           {"updates", std::move(updates)}};
 }
 
@@ -90,6 +93,13 @@ TrainerState from_json(const Json& json, const std::filesystem::path& file) {
   reader.get("lone_rows", state.lone_rows);
   reader.get("dataset_losses", state.dataset_losses);
   reader.get("dataset_run_losses", state.dataset_run_losses);
+  if (!json.at("best_metric").is_null()) {
+    state.best.emplace(BestModel{.metric = json.at("best_metric").get<double>()});
+    reader.get("best_global_step", state.best->step);
+  }
+  const Json& callbacks = json.at("callbacks");
+  for (const auto& count : callbacks.items())
+    Reader(callbacks, file).get(count.key().c_str(), state.callbacks[count.key()]);
   return state;
 }
 

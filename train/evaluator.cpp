@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "ringlet/nn/eval_guard.h"
+#include "ringlet/train/batches_in_turn.h"
 #include "ringlet/train/classification.h"
 #include "ringlet/train/data/readers.h"
 #include "ringlet/train/encode_together.h"
-#include "ringlet/train/loader.h"
 #include "ringlet/train/statistics.h"
 
 namespace ringlet::train {
@@ -120,14 +120,9 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
   const nn::EvalGuard mode(module);
   const autograd::NoGrad no_grad;
   const Device device = module.device();
-  const auto rank = static_cast<std::size_t>(at.group.rank());
-  const auto ranks = static_cast<std::size_t>(at.group.size());
-  Loader loader({dataset_}, tokenizer,
-                {.batch_size = std::min(options_.batch_size, dataset_->size()), .shuffle = false});
-  // Batches go to the ranks in turn; some ranks end with an empty one, so that all run equally
-  // many.
+  const auto batch_rows = static_cast<std::int64_t>(options_.batch_size);
   Tensor all;  // (rows, classes)
-  const auto run_mine = [&](const models::PackedBatch& batch, std::int64_t first_row) {
+  const auto run_mine = [&](const models::PackedBatch& batch, std::int64_t number) {
     const Tensor scores = logits(batch.to(device)).tensor().to(Device{}).to(DType::f32);
     if (dataset_->num_labels() > scores.size(1))
       fail_input(dataset_->name(), ": expected labels below ", scores.size(1), ", found ",
@@ -135,21 +130,12 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
     if (!all.defined())
       all = zeros({static_cast<std::int64_t>(dataset_->size()), scores.size(1)}, DType::f32,
                   Device{});
-    all.slice(first_row, first_row + batch.rows).copy_(scores);
+    if (number >= 0) all.slice(number * batch_rows, number * batch_rows + batch.rows).copy_(scores);
   };
-  std::size_t count = 0;
-  std::int64_t row = 0;
-  models::PackedBatch last;
-  for (const models::PackedBatch& batch : loader) {
-    if (count++ % ranks == rank) run_mine(batch, row);
-    row += batch.rows;
-    last = batch;
-  }
-  if (count % ranks != 0 && rank >= count % ranks) run_mine(last.select({}), 0);
+  for_batches_in_turn(dataset_, tokenizer, {.batch_size = options_.batch_size}, at.group, run_mine);
   gather_rows(all, at.group);
   ClassificationMeter meter;
   const auto rows = static_cast<std::int64_t>(dataset_->size());
-  const auto batch_rows = static_cast<std::int64_t>(loader.options().batch_size);
   for (std::int64_t begin = 0; begin < rows; begin += batch_rows) {
     const std::int64_t end = std::min(begin + batch_rows, rows);
     std::vector<std::int64_t> labels;
@@ -157,11 +143,10 @@ Metrics LabelAccuracyEvaluator::run(nn::Module& module, const Logits& logits,
       labels.push_back(dataset_->label(static_cast<std::size_t>(i)));
     meter.add(all.slice(begin, end), tensor(labels, {end - begin}, Device{}));
   }
-  if (!at.output.empty() && rank == 0)
+  if (!at.output.empty() && at.group.rank() == 0)
     append_csv(at.output / ("accuracy_evaluation_" + prefix(options_.name) + "results.csv"),
                "epoch,steps,accuracy", {at.epoch, static_cast<double>(at.step), meter.accuracy()});
-  return {{prefix(options_.name) + "accuracy", meter.accuracy()},
-          {prefix(options_.name) + "loss", meter.loss()}};
+  return {{prefix(options_.name) + "accuracy", meter.accuracy()}};
 }
 
 }  // namespace ringlet::train

@@ -61,7 +61,7 @@ class EmbeddingSimilarityEvaluator {
   std::vector<double> scores_;
 };
 
-/// Accuracy and mean cross-entropy on labelled pairs.
+/// Accuracy on labelled pairs.
 class LabelAccuracyEvaluator {
  public:
   struct Options {
@@ -71,8 +71,8 @@ class LabelAccuracyEvaluator {
   /// InputError unless it has labels.
   LabelAccuracyEvaluator(std::shared_ptr<const TextDataset> dataset, Options options);
 
-  /// "NAME_accuracy" and "NAME_loss"; appends a line to accuracy_evaluation_NAME_results.csv if
-  /// there is an output folder. `loss` has logits(batch), (rows, classes), like SoftmaxLoss, and
+  /// "NAME_accuracy"; appends a line to accuracy_evaluation_NAME_results.csv if there is an output
+  /// folder. `loss` has logits(batch), (rows, classes), like SoftmaxLoss, and
   /// `tokenizer` is its encoder's. Dropout is off during the evaluation. A label without a class is
   /// InputError.
   template <class Loss>

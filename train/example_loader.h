@@ -40,6 +40,7 @@ class ExampleLoader final : public StepLoader {
     epoch_ended_ = false;
   }
   UpdateArguments arguments() const override { return sampler_.arguments(); }
+  std::size_t examples() const { return sampler_.examples(); }
   std::size_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
 
   /// Iterates from position() to the end of that epoch. Another loop continues with the next epoch,

@@ -25,6 +25,10 @@ class ExampleTask final : public TrainingTask {
   std::size_t steps_per_epoch(std::size_t) const override { return loader_.steps_per_epoch(); }
   void seek(Position position) override { loader_.seek(position); }
   UpdateArguments arguments() const override { return loader_.arguments(); }
+  std::vector<EpochRows> epoch_rows(std::size_t) const override {
+    return {{loader_.examples(), loader_.examples()}};
+  }
+  Variable loss(const Batch& batch) const { return loss_(batch); }
 
   StepResult step() override {
     StepResult result;

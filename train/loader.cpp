@@ -73,7 +73,7 @@ void Loader::make_sampler() {
                                                        .batch_size = options_.rows_per_step(),
                                                        .dealing = options_.dealing,
                                                        .shuffle = options_.shuffle,
-                                                       .no_duplicates = options_.no_duplicates});
+                                                       .batch_sampler = options_.batch_sampler});
 }
 
 void Loader::deal(const comm::Group& group, std::size_t accumulation, bool split_batches) {
@@ -83,14 +83,13 @@ void Loader::deal(const comm::Group& group, std::size_t accumulation, bool split
 }
 
 UpdateArguments Loader::arguments() const {
-  UpdateArguments all{
-      {kRowsOfAStep, str(options_.rows_per_step())},
-      {kOrder, options_.shuffle ? "shuffled" : "as given"},
-      {"--dealing", str(kDealings(options_.dealing))},
-      {"rows that share a text in a batch", options_.no_duplicates ? "none" : "allowed"},
-      {"--max-length", options_.max_length > 0 ? str(options_.max_length) : "none"},
-      {"--padded", options_.padded ? "true" : "false"},
-      {"--seed", str(options_.seed)}};
+  UpdateArguments all{{kRowsOfAStep, str(options_.rows_per_step())},
+                      {kOrder, options_.shuffle ? "shuffled" : "as given"},
+                      {"--dealing", str(kDealings(options_.dealing))},
+                      {"--batch-sampler", str(kBatchSamplers(options_.batch_sampler))},
+                      {"--max-length", options_.max_length > 0 ? str(options_.max_length) : "none"},
+                      {"--padded", options_.padded ? "true" : "false"},
+                      {"--seed", str(options_.seed)}};
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
     const TextDataset& dataset = *datasets_[i];
     all[i == 0 ? "--data" : str("--data ", i + 1)] =

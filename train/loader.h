@@ -31,7 +31,7 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   Dealing dealing = Dealing::proportional;
   bool shuffle = true;
-  bool no_duplicates = false;
+  BatchSampler batch_sampler = BatchSampler::batch_sampler;
   /// Longest text in tokens, special ones included; 0 leaves the tokenizer's limit.
   std::int64_t max_length = 0;
   /// Fills sentences up to the longest of their column; only to show what padding costs.

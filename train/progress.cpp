@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <ostream>
 #include <utility>
@@ -26,6 +27,14 @@ std::string format_duration(double seconds) {
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string format_whole(std::int64_t count) {
+  std::string text = std::to_string(count);
+  const std::ptrdiff_t first = count < 0 ? 1 : 0;
+  for (std::ptrdiff_t at = std::ssize(text) - 3; at > first; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
 }
 
 std::string format_count(double count) {

@@ -14,6 +14,8 @@ namespace ringlet::train {
 std::string format_duration(double seconds);
 /// Three significant digits, with k, M or G from ten thousand on: "7.32", "840", "12.3k".
 std::string format_count(double count);
+/// "1,234,567"
+std::string format_whole(std::int64_t count);
 
 struct ProgressOptions {
   bool terminal = false;  ///< the stream is a terminal: rewrite the line, more often

@@ -78,6 +78,9 @@ void check_same_run(const std::filesystem::path& folder, const TrainerState& sav
   if (saved.loss.steps > saved.step)
     fail_input(file, ": steps of loss: expected at most ", saved.step, ", found ",
                saved.loss.steps);
+  if (saved.best && saved.best->step > saved.step)
+    fail_input(file, ": best_global_step: expected at most ", saved.step, ", found ",
+               saved.best->step);
   const std::size_t datasets = begun.state.dataset_losses.size();
   expect("number of dataset_losses", datasets, saved.dataset_losses.size());
   expect("number of dataset_run_losses", datasets, saved.dataset_run_losses.size());
@@ -99,14 +102,19 @@ void prepare_output(const std::filesystem::path& output, std::int64_t step) {
     if (path.extension() == ".csv") trim_csv(path, step);
 }
 
-TrainerState resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
-                    Optimizer& optimizer, const comm::Group& group) {
+Resumed resume(const std::filesystem::path& from, const BegunRun& begun, nn::Module& module,
+               Optimizer& optimizer, const comm::Group& group) {
   std::filesystem::path folder = from;
   if (const auto latest = latest_checkpoint(folder)) folder = *latest;
   check_same_on_all_ranks(folder, group);
   // First, because the files lack the moments of another optimizer.
-  check_same_run(folder, read_trainer_state(folder), begun);
-  return load_checkpoint(folder, module, optimizer);
+  const TrainerState saved = read_trainer_state(folder);
+  check_same_run(folder, saved, begun);
+  const std::filesystem::path output_dir = (folder / "..").lexically_normal();
+  if (begun.loads_best && saved.best)
+    if (const auto best = checkpoint_path(output_dir, saved.best->step); !folder_exists(best))
+      fail_input(best.string(), ": the best model's checkpoint is missing");
+  return {load_checkpoint(folder, module, optimizer), output_dir};
 }
 
 }  // namespace ringlet::train

@@ -25,7 +25,7 @@ void set_compute_dtype(nn::Module& module, DType dtype) {
 
 SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
                            const models::Tokenizer& tokenizer, LoaderOptions options)
-    : loss_(loss), loader_(std::move(datasets), tokenizer, options) {
+    : loss_(loss), tokenizer_(tokenizer), loader_(std::move(datasets), tokenizer, options) {
   const auto rows = static_cast<std::int64_t>(options.batch_size);
   for (std::size_t i = 0; i < loader_.datasets().size(); ++i) {
     const TextDataset& data = *loader_.datasets()[i];
@@ -109,6 +109,23 @@ std::vector<EpochRows> SentenceTask::epoch_rows(std::size_t epoch) const {
   for (std::size_t i = 0; i < used.size(); ++i)
     rows.push_back({used[i], loader_.datasets()[i]->size()});
   return rows;
+}
+
+LossEvaluator SentenceTask::loss_evaluator(std::shared_ptr<const TextDataset> dataset,
+                                           std::size_t like, std::string name,
+                                           std::size_t batch_size) const {
+  RINGLET_CHECK(like < loader_.datasets().size(), "[trainer] training data set ", like, " of ",
+                loader_.datasets().size());
+  const TextDataset& trained = *loader_.datasets()[like];
+  if (dataset->columns().size() != trained.columns().size() ||
+      dataset->target() != trained.target())
+    fail_input(dataset->name(), ": expected columns like those of ", trained.name());
+  return {loss_,
+          std::move(dataset),
+          tokenizer_,
+          {.name = std::move(name),
+           .loss = like,
+           .batches = {batch_size, loader_.options().max_length, loader_.options().padded}}};
 }
 
 }  // namespace ringlet::train

@@ -6,6 +6,7 @@
 
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/train/loader.h"
+#include "ringlet/train/loss_evaluator.h"
 #include "ringlet/train/task.h"
 
 namespace ringlet::train {
@@ -30,12 +31,18 @@ class SentenceTask final : public TrainingTask {
   std::vector<std::string> dataset_names() const override;
   std::vector<EpochRows> epoch_rows(std::size_t epoch) const override;
 
+  /// Evaluates `dataset` with the loss of training data set `like` and this task's limit of tokens.
+  /// InputError unless both have the same kind of columns.
+  LossEvaluator loss_evaluator(std::shared_ptr<const TextDataset> dataset, std::size_t like,
+                               std::string name, std::size_t batch_size) const;
+
  private:
   Tensor run(const models::PackedBatch& batch);
   std::int64_t lone_rows(const models::PackedBatch& batch) const;
   void check_reached(const models::PackedBatch& batch);
 
   models::Loss& loss_;
+  models::Tokenizer tokenizer_;
   Loader loader_;
   std::shared_ptr<StepGraphs> graphs_;
   std::set<std::size_t> checked_;  // data sets with a loss that reaches all it should

@@ -1,10 +1,28 @@
 #include "ringlet/train/trainer.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ringlet/train/parallel/memory_need.h"
 #include "ringlet/train/sentence_task.h"
 #include "ringlet/train/training_run.h"
 
 namespace ringlet::train {
+
+namespace {
+
+/// A part of an epoch has its share of the steps, rounded up.
+std::int64_t steps_of_epochs(const TrainingTask& task, double epochs) {
+  std::int64_t steps = 0;
+  for (std::size_t epoch = 0; static_cast<double>(epoch) < epochs; ++epoch) {
+    const double share = std::min(1.0, epochs - static_cast<double>(epoch));
+    steps += static_cast<std::int64_t>(
+        std::ceil(share * static_cast<double>(task.steps_per_epoch(epoch))));
+  }
+  return steps;
+}
+
+}  // namespace
 
 Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments, comm::Group group)
     : job_{std::move(task), std::move(arguments), std::move(group)} {
@@ -12,10 +30,8 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   check_arguments(given, job_.group);
   nn::Module& module = job_.task->module();
   set_compute_dtype(module, given.dtype);
-  job_.total_steps = given.max_steps;
-  if (given.max_steps == 0)
-    for (std::size_t epoch = 0; epoch < given.epochs; ++epoch)
-      job_.total_steps += static_cast<std::int64_t>(job_.task->steps_per_epoch(epoch));
+  job_.total_steps =
+      given.max_steps > 0 ? given.max_steps : steps_of_epochs(*job_.task, given.num_train_epochs);
   check_memory_limit(given.strategy, module, job_.group.size(), moments_of(given));
   strategy_ = AttachedStrategy(given.strategy, module, job_.group, given.devices, given.dtype,
                                given.strategy_options);
@@ -28,8 +44,19 @@ Trainer::Trainer(models::Loss& loss, Datasets datasets, const models::Tokenizer&
                                              loader_options(arguments, group)),
               arguments, group) {}
 
+void Trainer::add_eval_datasets(const Datasets& datasets, std::vector<std::size_t> like) {
+  const auto* task = dynamic_cast<SentenceTask*>(job_.task.get());
+  RINGLET_CHECK(task, "[trainer] evaluation data sets of text are for sentences");
+  const std::vector<std::string> names = short_names(datasets);
+  for (std::size_t i = 0; i < datasets.size(); ++i)
+    add_evaluator(
+        task->loss_evaluator(datasets[i], like.empty() ? i : like.at(i),
+                             names.size() == 1 ? "eval_loss" : str("eval_", names[i], "_loss"),
+                             job_.arguments.per_device_eval_batch_size));
+}
+
 void Trainer::stop(bool save) {
-  RINGLET_CHECK(!save || !job_.arguments.output.empty(),
+  RINGLET_CHECK(!save || !job_.arguments.output_dir.empty(),
                 "[trainer] there is no output folder for a checkpoint");
   job_.stopped = true;
   job_.save_at_stop = job_.save_at_stop || save;

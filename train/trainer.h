@@ -1,17 +1,20 @@
 // Trainer: the whole loop around a task, with evaluation, metrics and checkpoints.
 //
-//   Trainer trainer(loss, {snli}, model.tokenizer(), {.output = "out", .epochs = 1});
+//   Trainer trainer(loss, {snli}, model.tokenizer(), {.output_dir = "out", .num_train_epochs = 1});
 //   trainer.add_evaluator([&](const EvaluationPoint& at) { return dev.evaluate(model, at); });
 //   trainer.train();
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "ringlet/models/losses/loss.h"
 #include "ringlet/train/attached_strategy.h"
+#include "ringlet/train/example_evaluator.h"
 #include "ringlet/train/example_task.h"
 #include "ringlet/train/loader.h"
 #include "ringlet/train/training_job.h"
@@ -32,24 +35,44 @@ class Trainer {
           TrainingArguments arguments = {}, comm::Group group = {})
       : Trainer(std::make_unique<ExampleTask<std::invoke_result_t<Collate, const Rows&>>>(
                     module, examples, std::move(collate), std::move(loss),
-                    ExampleOptions{arguments.batch_size, arguments.gradient_accumulation,
-                                   arguments.seed, /*shuffle=*/true,
-                                   static_cast<std::size_t>(group.rank()),
+                    ExampleOptions{arguments.per_device_train_batch_size,
+                                   arguments.gradient_accumulation_steps, arguments.seed,
+                                   /*shuffle=*/true, static_cast<std::size_t>(group.rank()),
                                    static_cast<std::size_t>(group.size())}),
                 arguments, group) {}
 
   void add_evaluator(EvaluateFunction evaluate) { job_.evaluators.push_back(std::move(evaluate)); }
-  void set_callbacks(TrainerCallbacks callbacks) { job_.callbacks = std::move(callbacks); }
+  /// Each evaluation adds the mean loss of each: "eval_loss", or "eval_NAME_loss" of several. They
+  /// have the losses of the training data sets in order, or of those that `like` has the indices
+  /// of. For sentences, under every strategy.
+  void add_eval_datasets(const Datasets& datasets, std::vector<std::size_t> like = {});
+  /// The same for examples, by the trainer's loss hook: "eval_loss".
+  template <class Collate>
+  void add_eval_dataset(std::size_t examples, Collate collate) {
+    using Batch = std::invoke_result_t<Collate, const Rows&>;
+    const auto* task = dynamic_cast<ExampleTask<Batch>*>(job_.task.get());
+    RINGLET_CHECK(task, "[trainer] evaluation batches: expected those of the trained examples");
+    const auto measure = [task](const Batch& batch) {
+      return Metrics{{"eval_loss", task->loss(batch).tensor().template item<double>()}};
+    };
+    add_evaluator(ExampleEvaluator<Batch>(job_.task->module(), examples, std::move(collate),
+                                          measure, job_.arguments.per_device_eval_batch_size));
+  }
+  /// See trainer_callback.h for the events and their order.
+  void add_callback(TrainerCallback callback) { job_.callbacks.push_back(std::move(callback)); }
 
   /// Runs to the end, or until a callback or an evaluator calls stop(). Afterwards the thread's
   /// generator is as before. Wrong input is InputError before the first step; a later Error ends
   /// with its place, "(rank 1, training step 7)".
   TrainingResult train();
-  /// Ends the run after the current step (in on_step on a GPU: after the step that follows the
+  /// Ends the run after the current step (in on_step_end on a GPU: after the step that follows the
   /// reported one). With `save` it leaves a checkpoint there, which needs an output folder. A call
   /// on one rank ends the run on all.
   void stop(bool save = false);
 
+  /// The lines that Hugging Face's Trainer begins with: "***** Running training *****", examples,
+  /// epochs, batch sizes, steps and parameters.
+  std::string header() const;
   std::int64_t total_steps() const { return job_.total_steps; }
   const TrainingTask& task() const { return *job_.task; }
 

@@ -6,22 +6,40 @@
 
 namespace ringlet::train {
 
+namespace {
+
+void check_strategies(const TrainingArguments& arguments) {
+  if (arguments.eval_strategy == EvalStrategy::steps && eval_interval(arguments) == 0)
+    fail_input("eval strategy steps: expected eval steps or logging steps above 0");
+  if (arguments.save_strategy == SaveStrategy::steps && arguments.save_steps < 1)
+    fail_input("save strategy steps: expected save steps of at least 1, found ",
+               arguments.save_steps);
+  const bool saves_best = arguments.save_strategy == SaveStrategy::best;
+  if (!arguments.load_best_model_at_end && !saves_best) return;
+  const char* const wanted = saves_best ? "save strategy best" : "load best model at end";
+  if (arguments.eval_strategy == EvalStrategy::no)
+    fail_input(wanted, ": expected eval strategy steps or epoch, found no");
+  if (arguments.output_dir.empty())
+    fail_input(wanted, ": expected an output folder for the checkpoints");
+}
+
+}  // namespace
+
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group) {
   const auto at_least_0 = [](const char* option, double value) {
     if (!(value >= 0)) fail_input(option, ": expected 0 or more, found ", value);
   };
-  at_least_0("learning rate", arguments.lr);
+  at_least_0("learning rate", arguments.learning_rate);
   at_least_0("weight decay", arguments.weight_decay);
   at_least_0("max gradient norm", arguments.max_grad_norm);
   at_least_0("momentum", arguments.momentum);
-  if (arguments.momentum != 0 && arguments.optimizer != OptimizerKind::sgd)
-    fail_input("momentum: only sgd has it; ", kOptimizers(arguments.optimizer), " has betas");
+  if (arguments.momentum != 0 && arguments.optim != OptimizerKind::sgd)
+    fail_input("momentum: only sgd has it; ", kOptimizers(arguments.optim), " has betas");
   at_least_0("logging steps", static_cast<double>(arguments.logging_steps));
   at_least_0("evaluation steps", static_cast<double>(arguments.eval_steps));
-  at_least_0("save steps", static_cast<double>(arguments.save_steps));
-  at_least_0("max steps", static_cast<double>(arguments.max_steps));
-  if (arguments.save_steps > 0 && arguments.output.empty())
-    fail_input("save steps: expected an output folder for the checkpoints");
+  if (!(arguments.num_train_epochs > 0) && arguments.max_steps <= 0)
+    fail_input("train epochs: expected more than 0, found ", arguments.num_train_epochs);
+  check_strategies(arguments);
   const bool dp = arguments.strategy == Strategy::dp;
   if (dp == arguments.devices.empty())
     fail_input("devices: ", dp ? "dp needs at least one" : "only dp has several in one process");
@@ -31,13 +49,17 @@ void check_arguments(const TrainingArguments& arguments, const comm::Group& grou
                " (--strategy ddp)");
 }
 
+std::int64_t eval_interval(const TrainingArguments& arguments) {
+  return arguments.eval_steps > 0 ? arguments.eval_steps : arguments.logging_steps;
+}
+
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group) {
-  return {.batch_size = arguments.batch_size,
-          .accumulation = arguments.gradient_accumulation,
+  return {.batch_size = arguments.per_device_train_batch_size,
+          .accumulation = arguments.gradient_accumulation_steps,
           .seed = arguments.seed,
-          .dealing = arguments.dealing,
+          .dealing = arguments.multi_dataset_batch_sampler,
           .shuffle = arguments.shuffle,
-          .no_duplicates = arguments.no_duplicates,
+          .batch_sampler = arguments.batch_sampler,
           .max_length = arguments.max_length,
           .padded = arguments.padded,
           .rank = static_cast<std::size_t>(group.rank()),
@@ -46,43 +68,44 @@ LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Gro
 }
 
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArguments& arguments) {
-  if (arguments.optimizer == OptimizerKind::sgd)
-    return std::make_unique<Sgd>(module, SgdOptions{.lr = arguments.lr,
+  if (arguments.optim == OptimizerKind::sgd)
+    return std::make_unique<Sgd>(module, SgdOptions{.lr = arguments.learning_rate,
                                                     .momentum = arguments.momentum,
                                                     .weight_decay = arguments.weight_decay,
                                                     .max_grad_norm = arguments.max_grad_norm});
-  return std::make_unique<AdamW>(module, AdamWOptions{.lr = arguments.lr,
-                                                      .beta1 = arguments.beta1,
-                                                      .beta2 = arguments.beta2,
-                                                      .eps = arguments.eps,
+  return std::make_unique<AdamW>(module, AdamWOptions{.lr = arguments.learning_rate,
+                                                      .beta1 = arguments.adam_beta1,
+                                                      .beta2 = arguments.adam_beta2,
+                                                      .eps = arguments.adam_epsilon,
                                                       .weight_decay = arguments.weight_decay,
                                                       .max_grad_norm = arguments.max_grad_norm});
 }
 
 int moments_of(const TrainingArguments& arguments) {
-  if (arguments.optimizer == OptimizerKind::adamw) return 2;
+  if (arguments.optim == OptimizerKind::adamw) return 2;
   return arguments.momentum != 0 ? 1 : 0;
 }
 
 std::string why_no_step_graphs(const TrainingArguments& arguments) {
   if (arguments.strategy != Strategy::none)
     return str("strategy ", kStrategies(arguments.strategy), " works on the host in each");
-  if (arguments.gradient_accumulation > 1) return "a step of several batches is not captured";
+  if (arguments.gradient_accumulation_steps > 1) return "a step of several batches is not captured";
   return "";
 }
 
 UpdateArguments update_arguments(const TrainingArguments& arguments, std::int64_t total_steps,
                                  std::int64_t warmup_steps) {
   const auto exact = [](double value) { return fmt::format("{}", value); };
-  const std::string optimizer = arguments.optimizer == OptimizerKind::sgd
-                                    ? "sgd, --momentum " + exact(arguments.momentum)
-                                    : str("adamw, beta1 ", exact(arguments.beta1), ", beta2 ",
-                                          exact(arguments.beta2), ", eps ", exact(arguments.eps));
+  const std::string optimizer =
+      arguments.optim == OptimizerKind::sgd
+          ? "sgd, --momentum " + exact(arguments.momentum)
+          : str("adamw, beta1 ", exact(arguments.adam_beta1), ", beta2 ",
+                exact(arguments.adam_beta2), ", eps ", exact(arguments.adam_epsilon));
   return {{"--dtype", str(arguments.dtype)},
           {"--matmul-precision", str(precision_name(matmul_precision()))},
           {"--optimizer", optimizer},
-          {"--lr", exact(arguments.lr)},
-          {"--schedule", str(kDecays(arguments.schedule))},
+          {"--lr", exact(arguments.learning_rate)},
+          {"--schedule", str(kDecays(arguments.lr_scheduler_type))},
           {"steps (--epochs, --max-steps)", std::to_string(total_steps)},
           {"warm-up steps (--warmup)", std::to_string(warmup_steps)},
           {"--weight-decay", exact(arguments.weight_decay)},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,25 +20,37 @@ namespace ringlet::train {
 enum class OptimizerKind { adamw, sgd };
 inline constexpr Names<OptimizerKind, 2> kOptimizers{"optimizer", {"adamw", "sgd"}};
 
+/// `steps` means every so many steps and at the last one; `epoch`, after each epoch and at the last
+/// step.
+enum class EvalStrategy { no, steps, epoch };
+inline constexpr Names<EvalStrategy, 3> kEvalStrategies{"eval strategy", {"no", "steps", "epoch"}};
+/// `best` means after each evaluation with the best metric so far.
+enum class SaveStrategy { no, steps, epoch, best };
+inline constexpr Names<SaveStrategy, 4> kSaveStrategies{"save strategy",
+                                                        {"no", "steps", "epoch", "best"}};
+
+/// Fields with a name of Hugging Face's TrainingArguments mean the same and have its default,
+/// except `output_dir`. The others have no counterpart there.
 struct TrainingArguments {
   /// The folder of metrics.jsonl and checkpoints, and of the evaluators' tables below "eval";
   /// created if it is missing. Empty: nothing is written.
-  std::filesystem::path output = {};
-  bool tensorboard = false;  // also write the figures of metrics.jsonl as TensorBoard's events
-  std::size_t epochs = 1;
-  std::int64_t max_steps = 0;  // more than 0: instead of epochs
+  std::filesystem::path output_dir = {};
+  bool tensorboard = false;     // also write the figures of metrics.jsonl as TensorBoard's events
+  double num_train_epochs = 3;  // 0.5: half of the first one's steps, rounded up
+  std::int64_t max_steps = -1;  // more than 0: instead of epochs
 
-  std::size_t batch_size = 32;  // rows per device and forward
-  std::size_t gradient_accumulation = 1;
-  double lr = 5e-5;
-  Decay schedule = Decay::linear;
+  std::size_t per_device_train_batch_size = 8;  // rows per device and forward
+  std::size_t per_device_eval_batch_size = 8;   // of the evaluation data sets' losses
+  std::size_t gradient_accumulation_steps = 1;
+  double learning_rate = 5e-5;
+  Decay lr_scheduler_type = Decay::linear;
   double warmup_ratio = 0;
   std::int64_t warmup_steps = 0;  // more than 0: instead of the ratio
-  OptimizerKind optimizer = OptimizerKind::adamw;
+  OptimizerKind optim = OptimizerKind::adamw;
   double weight_decay = 0;
-  double beta1 = 0.9;  // AdamW's, like beta2 and eps
-  double beta2 = 0.999;
-  double eps = 1e-8;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
   double momentum = 0;       // SGD's
   double max_grad_norm = 1;  // 0: no clipping
   /// f32, or bf16 for the activations of every Transformer in the task.
@@ -48,24 +61,32 @@ struct TrainingArguments {
   StepGraphMode step_graphs = StepGraphMode::automatic;
 
   /// How several devices train together. dp uses `devices`, the other strategies the trainer's
-  /// group; a global batch is batch_size * gradient_accumulation rows for each device.
+  /// group; a global batch is per_device_train_batch_size * gradient_accumulation_steps rows for
+  /// each device.
   Strategy strategy = Strategy::none;
   std::vector<Device> devices = {};
   StrategyOptions strategy_options = {};
 
-  std::int64_t logging_steps =
-      10;                       // a line of metrics every so many steps and at the last; 0: none
-  std::int64_t eval_steps = 0;  // 0: only after each epoch
-  bool eval_each_epoch = true;
-  std::int64_t save_steps = 0;       // a checkpoint every so many steps, and at the end; 0: none
-  std::size_t save_total_limit = 0;  // keep the latest so many; 0: all
+  std::int64_t logging_steps = 500;  // metrics every so many steps and at the last; 0: none
+  EvalStrategy eval_strategy = EvalStrategy::no;
+  std::int64_t eval_steps = 0;  // 0: logging_steps
+  SaveStrategy save_strategy = SaveStrategy::steps;
+  std::int64_t save_steps = 500;
+  /// Keep so many checkpoints, the latest ones; the last and the best are never removed. 0: all.
+  std::size_t save_total_limit = 0;
+  /// The run ends with the parameters of the evaluation with the best metric. Each evaluation that
+  /// is the best so far is saved, under every save strategy.
+  bool load_best_model_at_end = false;
+  /// A figure of the evaluators, with or without its "eval_". Empty: "loss", if one is needed.
+  std::string metric_for_best_model = {};
+  std::optional<bool> greater_is_better = {};  // none: unless the metric's name ends with "loss"
   /// A checkpoint, or a folder of checkpoints of which the latest is used.
-  std::filesystem::path resume_from = {};
+  std::filesystem::path resume_from_checkpoint = {};
 
   // Sentence tasks only.
-  Dealing dealing = Dealing::proportional;
+  Dealing multi_dataset_batch_sampler = Dealing::proportional;
   bool shuffle = true;  // false: the rows of each data set in their order
-  bool no_duplicates = false;
+  BatchSampler batch_sampler = BatchSampler::batch_sampler;
   std::int64_t max_length = 0;  // tokens; 0: the tokenizer's own limit
   bool padded = false;
 };
@@ -73,6 +94,8 @@ struct TrainingArguments {
 /// InputError that names the argument, the expected values and the one found.
 void check_arguments(const TrainingArguments& arguments, const comm::Group& group);
 
+/// Steps from one evaluation to the next under EvalStrategy::steps.
+std::int64_t eval_interval(const TrainingArguments& arguments);
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group);
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& module, const TrainingArguments& arguments);
 /// The number of moments that the optimizer keeps for each element.

@@ -2,12 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/train/task.h"
+#include "ringlet/train/trainer_callback.h"
 
 namespace ringlet::train {
+
+/// The evaluation with the best metric so far. No rotation removes the checkpoint of its step.
+struct BestModel {
+  double metric = 0;
+  std::int64_t step = 0;
+  bool operator==(const BestModel&) const = default;
+};
 
 struct TrainerState {
   std::int64_t step = 0;  // updates done
@@ -27,6 +36,8 @@ struct TrainerState {
   // With several data sets: loss and run_loss of each.
   std::vector<LossSum> dataset_losses;
   std::vector<LossSum> dataset_run_losses;
+  std::optional<BestModel> best = {};
+  CallbackState callbacks = {};
 };
 
 }  // namespace ringlet::train

@@ -12,31 +12,12 @@
 #include "ringlet/train/metrics.h"
 #include "ringlet/train/task.h"
 #include "ringlet/train/trainer_arguments.h"
+#include "ringlet/train/trainer_callback.h"
+#include "ringlet/train/trainer_state.h"
 
 namespace ringlet::train {
 
 using EvaluateFunction = std::function<Metrics(const EvaluationPoint&)>;
-
-/// Over all ranks together, the same on each.
-struct StepReport {
-  std::int64_t step = 0;  // done, counted from 1
-  std::int64_t total_steps = 0;
-  double epoch = 0;
-  StepResult result;
-  double lr = 0;
-  double grad_norm = 0;  // before clipping
-};
-
-/// Callbacks for a program's output; the library itself prints nothing. Empty ones are skipped.
-struct TrainerCallbacks {
-  /// On a GPU, between evaluations and checkpoints, each step is reported while the next one is in
-  /// flight.
-  std::function<void(const StepReport&)> on_step = {};
-  std::function<void(const EvaluationPoint&, const Metrics&)> on_evaluate = {};
-  std::function<void(const std::filesystem::path& checkpoint)> on_save = {};
-  /// One line about anything that the run does differently than requested.
-  std::function<void(const std::string&)> on_note = {};
-};
 
 struct TrainingResult {
   std::int64_t steps = 0;   // done in all, also before resuming
@@ -48,6 +29,8 @@ struct TrainingResult {
   std::int64_t tokens = 0;
   std::int64_t lone_rows = 0;       // StepResult's, of all these steps
   std::int64_t replayed_steps = 0;  // that replayed a graph
+  bool saved_at_stop = false;       // stop(/*save=*/true) ended the run
+  std::optional<BestModel> best;    // with a metric_for_best_model
   /// One row per finished epoch: its mean loss and the metrics of the evaluation after it.
   struct Epoch {
     std::size_t epoch;  // counted from 1
@@ -66,7 +49,7 @@ struct TrainingJob {
   std::unique_ptr<TrainingTask> task;
   TrainingArguments arguments;
   comm::Group group;
-  TrainerCallbacks callbacks = {};
+  std::vector<TrainerCallback> callbacks = {};
   std::vector<EvaluateFunction> evaluators = {};
   std::int64_t total_steps = 0;
   // Requests of a callback or an evaluator.

@@ -6,15 +6,12 @@
 #include <typeinfo>
 
 #include "ringlet/core/device/device_time.h"
+#include "ringlet/train/milestone.h"
 #include "ringlet/train/resume.h"
 #include "ringlet/train/trainer_arguments.h"
 
 namespace ringlet::train {
 namespace {
-
-bool every(std::int64_t interval, std::int64_t step) {
-  return interval > 0 && step % interval == 0;
-}
 
 /// The results of all ranks, combined. `late`: after the step's update.
 StepResult together(StepResult mine, const comm::Group& group, bool late) {
@@ -50,7 +47,7 @@ TrainingRun::TrainingRun(TrainingJob& job)
   const std::int64_t warmup = arguments_.warmup_steps > 0
                                   ? arguments_.warmup_steps
                                   : warmup_steps_of(arguments_.warmup_ratio, total());
-  schedule_ = Schedule(arguments_.schedule, total(), warmup);
+  schedule_ = Schedule(arguments_.lr_scheduler_type, total(), warmup);
   state_.generator = default_generator();
   state_.arguments = update_arguments(arguments_, total(), warmup);
   state_.arguments.merge(task_.arguments());
@@ -58,25 +55,31 @@ TrainingRun::TrainingRun(TrainingJob& job)
     state_.dataset_losses.resize(datasets);
     state_.dataset_run_losses.resize(datasets);
   }
-  if (!arguments_.resume_from.empty()) take_checkpoint();
+  if (BestMetric::is_wanted(arguments_)) {
+    metric_.emplace(arguments_);
+    state_.arguments["--metric-for-best-model"] = metric_->describe();
+  }
+  best_folder_ = arguments_.output_dir;
+  if (!arguments_.resume_from_checkpoint.empty()) take_checkpoint();
   task_.seek(state_.position);
-  if (arguments_.output.empty() || !writes()) return;
-  prepare_output(arguments_.output, state_.step);
-  metrics_.emplace(arguments_.output / kMetrics, state_.step, arguments_.tensorboard);
+  if (arguments_.output_dir.empty() || !writes()) return;
+  prepare_output(arguments_.output_dir, state_.step);
+  metrics_.emplace(arguments_.output_dir / kMetrics, state_.step, arguments_.tensorboard);
 }
 
 void TrainingRun::take_checkpoint() {
   if (writes())
-    for (const std::filesystem::path& stray : later_strays(arguments_.resume_from))
+    for (const std::filesystem::path& stray : later_strays(arguments_.resume_from_checkpoint))
       note(stray.string() + ": is no checkpoint (no trainer_state.json) and is passed over");
   const BegunRun begun{state_, total(),
-                       [this](std::size_t epoch) { return task_.steps_per_epoch(epoch); }};
-  state_ = resume(arguments_.resume_from, begun, task_.module(), *optimizer_, job_.group);
+                       [this](std::size_t epoch) { return task_.steps_per_epoch(epoch); },
+                       arguments_.load_best_model_at_end};
+  const Resumed resumed =
+      resume(arguments_.resume_from_checkpoint, begun, task_.module(), *optimizer_, job_.group);
+  state_ = resumed.state;
+  best_folder_ = resumed.output_dir;
   default_generator() = state_.generator;
-}
-
-void TrainingRun::note(const std::string& line) const {
-  if (job_.callbacks.on_note) job_.callbacks.on_note(line);
+  call(&TrainerCallback::load_state, state_.callbacks);
 }
 
 TrainingRun::~TrainingRun() { task_.use_graphs(nullptr); }
@@ -86,12 +89,18 @@ TrainingResult TrainingRun::operator()() {
   optimizer_->zero_grad();
   static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
   use_graphs();
+  call(&TrainerCallback::on_train_begin, arguments_);
   while (state_.step < total() && !stopped()) step();
+  if (in_epoch_) end_epoch(state_.position.epoch + 1);
+  if (arguments_.load_best_model_at_end && state_.best) load_best();
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
   result_.steps = state_.step;
   result_.loss = sums_.run_loss();
   result_.dataset_losses = sums_.dataset_run_losses(task_.dataset_names());
   result_.lone_rows = state_.lone_rows;
+  result_.saved_at_stop = stopped() && job_.save_at_stop;
+  result_.best = state_.best;
+  call(&TrainerCallback::on_train_end, result_);
   return std::move(result_);
 }
 
@@ -142,8 +151,10 @@ void TrainingRun::step() {
 }
 
 void TrainingRun::take_step() {
+  if (!std::exchange(in_epoch_, true))
+    call(&TrainerCallback::on_epoch_begin, state_.position.epoch + 1);
   if (given_.empty()) sums_.start_clock();
-  optimizer_->set_lr(arguments_.lr * schedule_.factor(state_.step));
+  optimizer_->set_lr(arguments_.learning_rate * schedule_.factor(state_.step));
   Given given{{.total_steps = total(), .result = task_.step(), .lr = optimizer_->lr()},
               task_.take_loss()};
   if (!late_) read_loss(given);  // of all ranks, before anything is updated
@@ -152,19 +163,18 @@ void TrainingRun::take_step() {
   given.report.step = state_.step;
   given.report.epoch = epoch();
   given_.push_back(std::move(given));
-  const bool evaluates = every(arguments_.eval_steps, state_.step) ||
-                         (arguments_.eval_each_epoch && (epoch_ends || last));
+  const Milestone milestone{state_.step, epoch_ends, last};
+  const bool evaluates = evaluates_at(milestone, arguments_);
   read_steps(late_ && !evaluates && !epoch_ends && !last ? 1 : 0);
-  std::optional<Metrics> found;
+  Evaluation found;
   if (evaluates) found = evaluate();
   if (epoch_ends)
-    result_.epochs.push_back(
-        {state_.position.epoch, sums_.take_epoch_loss(), found.value_or(Metrics{})});
+    result_.epochs.push_back({state_.position.epoch, sums_.take_epoch_loss(), found.metrics});
   agree_to_stop();
-  const bool saves = every(arguments_.save_steps, state_.step) ||
-                     (arguments_.save_steps > 0 && last) || job_.save_at_stop;
+  const bool saves = job_.save_at_stop || saves_at(milestone, arguments_, found.is_best);
   if (saves || stopped()) read_steps(0);
   if (saves) save();
+  if (epoch_ends) end_epoch(state_.position.epoch);
 }
 
 void TrainingRun::update() {
@@ -198,12 +208,22 @@ void TrainingRun::read_loss(Given& given) {
 
 void TrainingRun::report(const StepReport& report) {
   sums_.add(report.result);
-  if (job_.callbacks.on_step) job_.callbacks.on_step(report);
+  call(&TrainerCallback::on_step_end, report);
   const bool last = report.step == total();
   if (!every(arguments_.logging_steps, report.step) && !(arguments_.logging_steps > 0 && last))
     return;
-  const Metrics metrics = sums_.take_metrics(task_.dataset_names(), report.lr, report.grad_norm);
-  if (metrics_) metrics_->write(report.step, report.epoch, metrics);
+  log({report.step, report.epoch,
+       sums_.take_metrics(task_.dataset_names(), report.lr, report.grad_norm)});
+}
+
+void TrainingRun::log(const LogReport& report) {
+  call(&TrainerCallback::on_log, report);
+  if (metrics_) metrics_->write(report.step, report.epoch, report.metrics);
+}
+
+void TrainingRun::end_epoch(std::size_t epoch) {
+  in_epoch_ = false;
+  call(&TrainerCallback::on_epoch_end, epoch);
 }
 
 bool TrainingRun::advance() {
@@ -220,27 +240,49 @@ double TrainingRun::epoch() const {
          static_cast<double>(at.step) / static_cast<double>(task_.steps_per_epoch(at.epoch));
 }
 
-Metrics TrainingRun::evaluate() {
+TrainingRun::Evaluation TrainingRun::evaluate() {
   EvaluationPoint point{state_.step, epoch(), {}, job_.group};
-  if (!arguments_.output.empty()) point.output = arguments_.output / "eval";
-  Metrics all;
+  if (!arguments_.output_dir.empty()) point.output = arguments_.output_dir / "eval";
+  EvaluationReport report{point};
   for (const EvaluateFunction& evaluate : job_.evaluators)
-    for (auto& metric : evaluate(point)) all.push_back(std::move(metric));
+    for (auto& metric : evaluate(point)) report.metrics.push_back(std::move(metric));
   task_.module().train();
-  if (all.empty()) return all;
-  if (metrics_) metrics_->write(point.step, point.epoch, all);
-  if (job_.callbacks.on_evaluate) job_.callbacks.on_evaluate(point, all);
-  return all;
+  if (report.metrics.empty() && !metric_) return {};
+  std::optional<BestModel> best = state_.best;
+  if (metric_) {
+    const double value = metric_->value(report.metrics, job_.group);
+    report.improvement = metric_->improvement(value, state_.best);
+    if (*report.improvement > 0) best = {value, state_.step};
+  }
+  log({point.step, point.epoch, report.metrics});
+  call(&TrainerCallback::on_evaluate, report);
+  const bool is_best = report.improvement > 0.0;
+  if (is_best) best_folder_ = arguments_.output_dir;
+  state_.best = best;
+  return {std::move(report.metrics), is_best};
+}
+
+void TrainingRun::load_best() {
+  load_checkpoint_model(checkpoint_path(best_folder_, state_.best->step), task_.module());
 }
 
 void TrainingRun::save() {
   saving_ = true;
   state_.generator = default_generator();
-  const auto target = checkpoint_path(arguments_.output, state_.step);
+  state_.callbacks.clear();
+  for (const TrainerCallback& callback : job_.callbacks) {
+    if (!callback.state) continue;
+    CallbackState counts = callback.state();
+    state_.callbacks.merge(counts);
+    RINGLET_CHECK(counts.empty(), "[trainer] two callbacks keep a count ", counts.begin()->first);
+  }
+  const auto target = checkpoint_path(arguments_.output_dir, state_.step);
   save_checkpoint(target, task_.module(), *optimizer_, state_);
-  if (writes()) rotate_checkpoints(arguments_.output, arguments_.save_total_limit);
+  std::set<std::int64_t> kept{state_.step};
+  if (state_.best) kept.insert(state_.best->step);
+  if (writes()) rotate_checkpoints(arguments_.output_dir, arguments_.save_total_limit, kept);
   saving_ = false;
-  if (job_.callbacks.on_save) job_.callbacks.on_save(target);
+  call(&TrainerCallback::on_save, target);
 }
 
 }  // namespace ringlet::train

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ringlet/core/tensor/random.h"
+#include "ringlet/train/best_metric.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/schedule.h"
 #include "ringlet/train/step_graphs.h"
@@ -32,10 +33,21 @@ class TrainingRun {
     StepReport report;  // without the values to be read
     StepLoss loss;
   };
+  struct Evaluation {
+    Metrics metrics;
+    bool is_best = false;
+  };
 
   /// Continues from a checkpoint.
   void take_checkpoint();
-  void note(const std::string& line) const;
+  void load_best();
+  /// Calls `event` of all callbacks with the arguments.
+  template <class Event, class... Arguments>
+  void call(Event TrainerCallback::*event, const Arguments&... arguments) const {
+    for (const TrainerCallback& callback : job_.callbacks)
+      if (callback.*event) (callback.*event)(arguments...);
+  }
+  void note(const std::string& line) const { call(&TrainerCallback::on_note, line); }
   /// If possible, the task's steps, update included, run as graphs from here on.
   void use_graphs();
   /// A stop on one rank stops all ranks.
@@ -57,7 +69,9 @@ class TrainingRun {
   std::int64_t total() const { return job_.total_steps; }
   bool writes() const { return job_.group.rank() == 0; }
 
-  Metrics evaluate();
+  void end_epoch(std::size_t epoch);
+  void log(const LogReport& report);
+  Evaluation evaluate();
   void save();
 
   TrainingJob& job_;
@@ -73,9 +87,12 @@ class TrainingRun {
   TrainingResult result_;
   StepSums sums_{state_, result_};
   std::optional<MetricsWriter> metrics_;
-  std::deque<Given> given_;   // oldest first
-  std::int64_t reading_ = 0;  // the step that an error names
-  bool stopping_ = false;     // all ranks have agreed to
+  std::deque<Given> given_;            // oldest first
+  std::int64_t reading_ = 0;           // the step that an error names
+  std::optional<BestMetric> metric_;   // none: evaluations are not compared
+  std::filesystem::path best_folder_;  // of the best evaluation's checkpoint
+  bool in_epoch_ = false;
+  bool stopping_ = false;  // all ranks have agreed to
   bool saving_ = false;
 };
 

@@ -26,17 +26,6 @@ constexpr bool kInstrumented = __has_feature(address_sanitizer);
 constexpr bool kInstrumented = false;
 #endif
 
-/// The metrics of each line that has `key`.
-std::vector<double> column(const fs::path& metrics, const std::string& key) {
-  std::vector<double> values;
-  std::istringstream lines(ringlet::read_file(metrics));
-  for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line);
-    if (json.contains(key)) values.push_back(json[key]);
-  }
-  return values;
-}
-
 /// TensorBoard's files of a run.
 std::ptrdiff_t event_files(const fs::path& output) {
   return std::ranges::count_if(ringlet::list_folder(output), [](const fs::path& path) {
@@ -94,7 +83,7 @@ TEST_CASE("from random weights on the project's own data, NLI's loss falls below
       run(str("train --model tiny --output ", output, kInstrumented ? " --max-steps 20" : ""));
   REQUIRE_EQ(outcome.code, 0);
   CHECK(contains(outcome.err, "pairs/s"));
-  const double dev = column(folder / "out/metrics.jsonl", "nli-dev_loss").back();
+  const double dev = column(folder / "out/metrics.jsonl", "eval_nli-dev_loss").back();
   CHECK(std::isfinite(dev));
   if (!kInstrumented) {
     CHECK(dev < std::log(3.0) - 0.1);
@@ -146,8 +135,8 @@ TEST_CASE("activations in bf16 train other bits, and what is written is f32 all 
   const auto file = ringlet::SafeTensors::open(folder / "bf16/model/model.safetensors");
   for (const std::string& name : file.names()) CHECK(file.dtype(name) == ringlet::DType::f32);
   // bf16 keeps eight bits: a loss near 1 is the same to a few hundredths.
-  const double wide = column(folder / "f32/metrics.jsonl", "nli-dev_loss").back();
-  const double narrow = column(folder / "bf16/metrics.jsonl", "nli-dev_loss").back();
+  const double wide = column(folder / "f32/metrics.jsonl", "eval_nli-dev_loss").back();
+  const double narrow = column(folder / "bf16/metrics.jsonl", "eval_nli-dev_loss").back();
   CHECK(std::abs(narrow - wide) < 0.05);
 }
 

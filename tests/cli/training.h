@@ -2,7 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "ringlet/core/io/file.h"
 #include "ringlet/tests/cli/on_device.h"
@@ -16,4 +19,15 @@ inline Words tiny_training(const std::filesystem::path& output, int steps, const
 /// The bytes of the weights that it wrote.
 inline std::string weights_in(const std::filesystem::path& output) {
   return ringlet::read_file(output / "model/model.safetensors");
+}
+
+/// The metrics of each line that has `key`.
+inline std::vector<double> column(const std::filesystem::path& metrics, const std::string& key) {
+  std::vector<double> values;
+  std::istringstream lines(ringlet::read_file(metrics));
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json.contains(key)) values.push_back(json[key]);
+  }
+  return values;
 }

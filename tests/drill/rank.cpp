@@ -167,18 +167,17 @@ void train_digits(const Trial& trial, const comm::Group& group, Incident& incide
         const Variable loss = nn::nll_loss(net(batch.images, batch.positions), batch.labels);
         return factor == 1 ? loss : loss * factor;
       },
-      {.output = output,
+      {.output_dir = output,
        .max_steps = kSteps,
-       .batch_size = 8,
-       .lr = 1e-3,
+       .per_device_train_batch_size = 8,
+       .learning_rate = 1e-3,
        .max_grad_norm = 1,
        .strategy = train::Strategy::ddp,
        .logging_steps = 0,
-       .eval_each_epoch = false,
        .save_steps = kSaveSteps,
-       .resume_from = train::latest_checkpoint(output).value_or("")},
+       .resume_from_checkpoint = train::latest_checkpoint(output).value_or("")},
       group);
-  trainer.set_callbacks({.on_step = [&](const train::StepReport& at) {
+  trainer.add_callback({.on_step_end = [&](const train::StepReport& at) {
     incident.before_save(at.step, group, net.arena()->numel());
   }});
   trainer.train();

@@ -17,11 +17,13 @@ int main() try {
   models::Convnet net;
   net.to(device);
 
-  train::TrainingArguments arguments{.epochs = 1,
-                                     .batch_size = 64 / static_cast<std::size_t>(world.size()),
-                                     .lr = 1e-3,
-                                     .schedule = train::Decay::constant,
-                                     .max_grad_norm = 0};
+  train::TrainingArguments arguments{
+      .num_train_epochs = 1,
+      .per_device_train_batch_size = 64 / static_cast<std::size_t>(world.size()),
+      .learning_rate = 1e-3,
+      .lr_scheduler_type = train::Decay::constant,
+      .max_grad_norm = 0,
+      .eval_strategy = train::EvalStrategy::epoch};
   if (world.size() > 1) arguments.strategy = train::Strategy::ddp;
   const auto loss = [&](const train::DigitBatch& batch) {
     return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);

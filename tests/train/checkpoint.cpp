@@ -35,7 +35,9 @@ const TrainerState kState{.step = 7,
                           .run_loss = {0.7, 7},
                           .lone_rows = 4,
                           .dataset_losses = {{0.1, 2}, {0, 1}},
-                          .dataset_run_losses = {{0.5, 4}, {0.2, 3}}};
+                          .dataset_run_losses = {{0.5, 4}, {0.2, 3}},
+                          .best = BestModel{0.625, 4},
+                          .callbacks = {{"patience", 2}}};
 
 /// A model that registers a module with a buffer twice.
 struct Counted : words::Loss {
@@ -73,6 +75,8 @@ TEST_CASE("a checkpoint brings back parameters, moments and state to the bit") {
   CHECK(state.dataset_losses == kState.dataset_losses);
   CHECK(state.dataset_run_losses == kState.dataset_run_losses);
   CHECK(state.arguments == kState.arguments);
+  CHECK((state.best == kState.best));
+  CHECK(state.callbacks == kState.callbacks);
   const auto before = saved.optimizer.state(), after = optimizer.state();
   REQUIRE(before.size() == after.size());
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -182,7 +186,7 @@ TEST_CASE("folders without a state are no checkpoints: neither the latest nor ro
   CHECK(latest_checkpoint(folder.path()) == checkpoint_path(folder.path(), 10));
   CHECK(later_strays(folder.path()) ==
         std::vector{folder / "checkpoint-20", folder / "checkpoint-35"});
-  rotate_checkpoints(folder.path(), 1);
+  rotate_checkpoints(folder.path(), 1, {});
   CHECK(folder.entries() == 4);
 }
 
@@ -194,10 +198,16 @@ TEST_CASE("the latest checkpoints are kept, by step and not by name") {
     write_file(folder / name / "trainer_state.json", "");
   }
   CHECK(latest_checkpoint(folder.path()) == checkpoint_path(folder.path(), 100));
-  rotate_checkpoints(folder.path(), 0);
+  rotate_checkpoints(folder.path(), 0, {});
   CHECK(folder.entries() == 5);
-  rotate_checkpoints(folder.path(), 2);
+  rotate_checkpoints(folder.path(), 2, {9, 10});
   CHECK(folder.entries() == 4);
+  CHECK_FALSE(std::filesystem::exists(folder / "checkpoint-100"));
+  std::filesystem::create_directory(folder / "checkpoint-100");
+  write_file(folder / "checkpoint-100" / "trainer_state.json", "");
+  rotate_checkpoints(folder.path(), 1, {9, 10, 100});  // none that may go
+  CHECK(folder.entries() == 5);
+  rotate_checkpoints(folder.path(), 2, {});
   CHECK_FALSE(std::filesystem::exists(folder / "checkpoint-9"));
   CHECK_FALSE(latest_checkpoint(folder / "run").has_value());
   CHECK_FALSE(latest_checkpoint(folder / "none").has_value());

@@ -40,26 +40,26 @@ struct Setup {
 TEST_CASE("an encoder learns two data sets with a loss each, and resumes to the bit") {
   const Datasets data{words::dataset(24, 3), words::scored_dataset(24)};
   TemporaryFolder folder;
-  TrainingArguments arguments{.output = folder / "a",
-                              .epochs = 2,
-                              .batch_size = 4,
-                              .gradient_accumulation = 2,
-                              .lr = 1e-3,
+  TrainingArguments arguments{.output_dir = folder / "a",
+                              .num_train_epochs = 2,
+                              .per_device_train_batch_size = 4,
+                              .gradient_accumulation_steps = 2,
+                              .learning_rate = 1e-3,
                               .warmup_ratio = 0.1,
                               .weight_decay = 0.01};
   Setup straight;
   Trainer(*straight.loss, data, words::tokenizer(), arguments).train();
   CHECK(parameter_values(*straight.loss) != parameter_values(*Setup().loss));
 
-  arguments.output = folder / "b";
+  arguments.output_dir = folder / "b";
   arguments.save_steps = 8;
   {
     Setup first;
     Trainer trainer(*first.loss, data, words::tokenizer(), arguments);
-    trainer.set_callbacks({.on_save = [&](const std::filesystem::path&) { trainer.stop(); }});
+    trainer.add_callback({.on_save = [&](const std::filesystem::path&) { trainer.stop(); }});
     CHECK(trainer.train().steps == 8);
   }
-  arguments.resume_from = folder / "b";
+  arguments.resume_from_checkpoint = folder / "b";
   Setup second;
   CHECK(Trainer(*second.loss, data, words::tokenizer(), arguments).train().steps == 12);
   CHECK(parameter_values(*second.loss) == parameter_values(*straight.loss));
@@ -72,7 +72,11 @@ TEST_CASE("similarity rises by training on scores, also in bf16") {
     models::CosineSimilarityLoss loss(encoder);
     const EmbeddingSimilarityEvaluator evaluator(*words::scored_dataset(24), {.name = "words"});
     Trainer trainer(loss, {words::scored_dataset(24)}, words::tokenizer(),
-                    {.epochs = 30, .batch_size = 8, .lr = 3e-3, .dtype = dtype});
+                    {.num_train_epochs = 30,
+                     .per_device_train_batch_size = 8,
+                     .learning_rate = 3e-3,
+                     .dtype = dtype,
+                     .eval_strategy = EvalStrategy::epoch});
     trainer.add_evaluator(
         [&](const EvaluationPoint& at) { return evaluator.evaluate(encoder, at); });
     const TrainingResult result = trainer.train();
@@ -96,7 +100,11 @@ TEST_CASE("the convolutional network learns digits under the trainer") {
   };
   Trainer trainer(model, digits.count,
                   [&](const Rows& rows) { return collate_digits(digits, rows); }, loss,
-                  {.epochs = 3, .batch_size = 32, .lr = 1e-3, .schedule = Decay::constant});
+                  {.num_train_epochs = 3,
+                   .per_device_train_batch_size = 32,
+                   .learning_rate = 1e-3,
+                   .lr_scheduler_type = Decay::constant,
+                   .eval_strategy = EvalStrategy::epoch});
   trainer.add_evaluator([&](const EvaluationPoint&) {
     model.eval();
     ClassificationMeter meter;
@@ -123,7 +131,7 @@ TEST_CASE("a row with a negative of its own is a batch for MultipleNegativesRank
   const auto triplets = ranked("triplets", {"anchor", "positive", "negative"});
   const models::SentenceEncoder encoder = tiny_encoder();
   const auto ranking = std::make_shared<models::MultipleNegativesRankingLoss>(encoder);
-  const TrainingArguments one_row{.batch_size = 1};
+  const TrainingArguments one_row{.num_train_epochs = 1, .per_device_train_batch_size = 1};
   const TrainingResult result = Trainer(*ranking, {triplets}, encoder.tokenizer(), one_row).train();
   CHECK(result.steps == 4);
   CHECK(result.loss > 0);  // the losses differ from 0
@@ -149,8 +157,10 @@ TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch ar
   const models::SentenceEncoder encoder = tiny_encoder();
   const auto lone = [&](std::size_t batch, Strategy strategy, std::vector<Device> devices) {
     models::MultipleNegativesRankingLoss loss(encoder);
-    const TrainingArguments arguments{
-        .batch_size = batch, .strategy = strategy, .devices = std::move(devices)};
+    const TrainingArguments arguments{.num_train_epochs = 1,
+                                      .per_device_train_batch_size = batch,
+                                      .strategy = strategy,
+                                      .devices = std::move(devices)};
     return Trainer(loss, {data}, encoder.tokenizer(), arguments).train().lone_rows;
   };
   CHECK(lone(7, Strategy::none, {}) == 0);
@@ -164,7 +174,9 @@ TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch ar
     comm::launch(
         [&](const comm::Group& group) {
           models::MultipleNegativesRankingLoss loss(tiny_encoder());
-          const TrainingArguments arguments{.batch_size = batch, .strategy = Strategy::ddp};
+          const TrainingArguments arguments{.num_train_epochs = 1,
+                                            .per_device_train_batch_size = batch,
+                                            .strategy = Strategy::ddp};
           Trainer trainer(loss, {data}, encoder.tokenizer(), arguments, group);
           found[static_cast<std::size_t>(group.rank())] = trainer.train().lone_rows;
         },

@@ -69,7 +69,7 @@ TEST_CASE("a refused step leaves no loss behind for the run that follows") {
   const auto collate = [](const Rows& rows) { return static_cast<float>(rows.size()); };
   const auto loss = [&](const float&) { return module.scale * factor; };
   Trainer trainer(std::make_unique<ExampleTask<float>>(module, 4, collate, loss),
-                  {.max_steps = 1, .lr = 0});
+                  {.max_steps = 1, .learning_rate = 0});
   CHECK_THROWS_AS(trainer.train(), Error);
   factor = 2;
   CHECK(trainer.train().loss == 2);

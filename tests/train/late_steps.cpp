@@ -19,11 +19,10 @@ namespace {
 
 TrainingArguments quick_run(std::int64_t steps) {
   return {.max_steps = steps,
-          .batch_size = 8,
-          .lr = 1e-2,
-          .schedule = Decay::constant,
+          .per_device_train_batch_size = 8,
+          .learning_rate = 1e-2,
+          .lr_scheduler_type = Decay::constant,
           .logging_steps = 2,
-          .eval_each_epoch = false,
           .shuffle = false};
 }
 
@@ -56,7 +55,7 @@ TEST_CASE(
     arguments.step_graphs = mode;
     Trainer trainer(loss, {words::dataset(200, 3)}, words::tokenizer(), arguments);
     std::vector<int> ran_dry, uploads;
-    trainer.set_callbacks({.on_step = [&](const StepReport&) {
+    trainer.add_callback({.on_step_end = [&](const StepReport&) {
       ran_dry.push_back(graphs.delayed->ran_dry());
       uploads.push_back(graphs.delayed->uploads());
     }});
@@ -80,7 +79,7 @@ TEST_CASE("a gradient that is not finite is found behind the next step, which up
       TrainingArguments arguments = quick_run(steps);
       arguments.step_graphs = mode;
       Trainer trainer(loss, scores(is_good), words::tokenizer(), arguments);
-      trainer.set_callbacks({.on_step = [&](const StepReport& at) { seen.push_back(at.step); }});
+      trainer.add_callback({.on_step_end = [&](const StepReport& at) { seen.push_back(at.step); }});
       const std::string said = message([&] { trainer.train(); });
       return std::pair(said, parameter_values(loss));
     };
@@ -99,27 +98,27 @@ TEST_CASE("saved, stopped and resumed, steps that are read late have the same bi
   const GraphDevice graphs;
   const TemporaryFolder folder;
   TrainingArguments arguments = quick_run(12);
-  arguments.output = folder / "out";
+  arguments.output_dir = folder / "out";
   arguments.save_steps = 5;
   const auto train = [&](std::int64_t stop_at) {
     const models::SentenceEncoder encoder = encoder_on(graphs.device, 0.1);
     models::CosineSimilarityLoss loss(encoder);
     Trainer trainer(loss, scores(true), words::tokenizer(), arguments);
-    trainer.set_callbacks({.on_step = [&](const StepReport& at) {
+    trainer.add_callback({.on_step_end = [&](const StepReport& at) {
       if (at.step == stop_at) trainer.stop(/*save=*/true);
     }});
     CHECK(trainer.train().steps == (stop_at > 0 ? stop_at + 1 : 12));
-    return std::pair(parameter_values(loss), loss_lines(arguments.output));
+    return std::pair(parameter_values(loss), loss_lines(arguments.output_dir));
   };
   const auto whole = train(0);
   REQUIRE(whole.second.size() == 6);
   for (std::size_t i = 0; i < 6; ++i)
     CHECK(whole.second[i].starts_with(str("{\"step\":", 2 * (i + 1), ',')));
-  arguments.resume_from = folder / "out" / "checkpoint-5";
+  arguments.resume_from_checkpoint = folder / "out" / "checkpoint-5";
   CHECK(train(0) == whole);
-  arguments.output = folder / "stopped";
-  arguments.resume_from.clear();
+  arguments.output_dir = folder / "stopped";
+  arguments.resume_from_checkpoint.clear();
   train(6);
-  arguments.resume_from = folder / "stopped" / "checkpoint-7";
+  arguments.resume_from_checkpoint = folder / "stopped" / "checkpoint-7";
   CHECK(train(0) == whole);
 }

@@ -50,9 +50,12 @@ TEST_CASE("MNIST: 9,000 digits teach the network 97 % of 1,000 others") {
         const DigitBatch batch = drawn.to(default_device());
         return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);
       },
-      {.epochs = epochs, .batch_size = 64, .lr = 1e-3, .schedule = Decay::constant});
+      {.num_train_epochs = static_cast<double>(epochs),
+       .per_device_train_batch_size = 64,
+       .learning_rate = 1e-3,
+       .lr_scheduler_type = Decay::constant});
   Series losses{"", {}, {}, /*faint=*/true};
-  trainer.set_callbacks({.on_step = [&](const StepReport& step) {
+  trainer.add_callback({.on_step_end = [&](const StepReport& step) {
     losses.x.push_back(static_cast<double>(step.step));
     losses.y.push_back(step.result.loss);
   }});

@@ -31,7 +31,7 @@ struct Training {
   TrainingResult run(const TrainingArguments& arguments, std::int64_t stop_at = 0) {
     Trainer trainer(loss, {words::dataset(8, 2), words::dataset(8, 3)}, words::tokenizer(),
                     arguments);
-    trainer.set_callbacks({.on_step = [&](const StepReport& at) {
+    trainer.add_callback({.on_step_end = [&](const StepReport& at) {
       if (at.step == stop_at) trainer.stop(/*save=*/true);
     }});
     return trainer.train();
@@ -72,21 +72,25 @@ void remove(Json& json, const Json::json_pointer& at) {
 
 struct Fixture : OnCpu {  // on a GPU steps are saved one step later
   TemporaryFolder folder;
-  TrainingArguments arguments{
-      .output = folder / "out", .epochs = 3, .batch_size = 4, .lr = 0.02, .logging_steps = 2};
+  TrainingArguments arguments{.output_dir = folder / "out",
+                              .num_train_epochs = 3,
+                              .per_device_train_batch_size = 4,
+                              .learning_rate = 0.02,
+                              .logging_steps = 2,
+                              .save_strategy = SaveStrategy::no};
   std::filesystem::path state = folder / "out" / str("checkpoint-", kSaved) / "trainer_state.json";
   std::vector<float> expected;
   Json saved;
 
   Fixture() {
     TrainingArguments whole = arguments;
-    whole.output.clear();
+    whole.output_dir.clear();
     Training straight, stopped;
     straight.run(whole);
     expected = parameter_values(straight.loss);
     stopped.run(arguments, kSaved);
     saved = Json::parse(read_file(state));
-    arguments.resume_from = arguments.output;
+    arguments.resume_from_checkpoint = arguments.output_dir;
   }
 
   std::optional<std::string> with(const Json& json) {
@@ -146,6 +150,17 @@ TEST_CASE_FIXTURE(Fixture, "a refusal says which number it is, what was expected
             ": step 5 is not step 1 of epoch 1000000000000000 (step_in_epoch, epoch), each counted "
             "from 0");
   CHECK(*with("/generator/step", 0) == file + ": generator's step: expected 5, found 0");
+  Json best = saved;
+  best["best_metric"] = 0.5;
+  CHECK(*with(best) == file +
+                           ": best_global_step: expected a whole number from 0 to "
+                           "9223372036854775807, found null");
+  best["best_global_step"] = 6;
+  CHECK(*with(best) == file + ": best_global_step: expected at most 5, found 6");
+  best["best_global_step"] = 5;
+  CHECK_FALSE(with(best));
+  CHECK(*with("/callbacks", Json{{"patience", -1}}) ==
+        file + ": patience: expected a whole number from 0 to 9223372036854775807, found -1");
   CHECK(*with("/updates/embeddings.weight", 6) ==
         file + ": updates of 'embeddings.weight': expected at most its 5 steps, found 6");
 }
@@ -158,7 +173,7 @@ TEST_CASE_FIXTURE(Fixture,
   Trainer trainer(training.loss, {words::dataset(8, 2), words::dataset(8, 3)}, words::tokenizer(),
                   arguments);
   std::vector<std::string> lines;
-  trainer.set_callbacks({.on_note = [&](const std::string& line) { lines.push_back(line); }});
+  trainer.add_callback({.on_note = [&](const std::string& line) { lines.push_back(line); }});
   CHECK(trainer.train().steps == 12);
   CHECK(parameter_values(training.loss) == expected);
   REQUIRE(!lines.empty());

@@ -96,9 +96,9 @@ TEST_CASE("sampler: the rows that an epoch uses are those of its batches") {
   const TextDataset large = dataset_of(101);
   const TextDataset repeated = dataset_of(60, 5);  // 12 rows of each anchor
   for (const Dealing dealing : {Dealing::round_robin, Dealing::proportional})
-    for (const bool no_duplicates : {false, true}) {
+    for (const BatchSampler kind : {BatchSampler::batch_sampler, BatchSampler::no_duplicates}) {
       const Sampler sampler({&large, &repeated, &small},
-                            {.batch_size = 8, .dealing = dealing, .no_duplicates = no_duplicates});
+                            {.batch_size = 8, .dealing = dealing, .batch_sampler = kind});
       std::vector<std::size_t> rows(3);
       for (std::size_t step = 0; step < sampler.steps_per_epoch(1); ++step) {
         const BatchRows batch = sampler.batch(1, step);
@@ -139,7 +139,8 @@ TEST_CASE("sampler: proportional deals every batch of every data set once, mixed
 
 TEST_CASE("sampler: no_duplicates keeps equal texts apart and loses no row") {
   const TextDataset data = dataset_of(300, 40);  // each anchor in 7 or 8 rows
-  const Sampler sampler({&data}, {.seed = 3, .batch_size = 16, .no_duplicates = true});
+  const Sampler sampler(
+      {&data}, {.seed = 3, .batch_size = 16, .batch_sampler = BatchSampler::no_duplicates});
   for (const std::size_t epoch : {0, 1}) {
     CHECK(each_once(all_rows(sampler, epoch), 300));
     CHECK_GE(sampler.steps_per_epoch(epoch), 19);
@@ -152,13 +153,14 @@ TEST_CASE("sampler: no_duplicates keeps equal texts apart and loses no row") {
       }
     }
   }
-  const Sampler resumed({&data}, {.seed = 3, .batch_size = 16, .no_duplicates = true});
+  const Sampler resumed(
+      {&data}, {.seed = 3, .batch_size = 16, .batch_sampler = BatchSampler::no_duplicates});
   CHECK(resumed.batch(1, 4).rows == sampler.batch(1, 4).rows);
 }
 
 TEST_CASE("sampler: a rank in the next epoch does not slow down one in this epoch") {
   const TextDataset data = dataset_of(20'000);
-  const Sampler sampler({&data}, {.batch_size = 16, .no_duplicates = true});
+  const Sampler sampler({&data}, {.batch_size = 16, .batch_sampler = BatchSampler::no_duplicates});
   const auto seconds = [&](std::size_t epoch) {
     const auto start = std::chrono::steady_clock::now();
     static_cast<void>(sampler.steps_per_epoch(epoch));
@@ -173,13 +175,13 @@ TEST_CASE("sampler: a rank in the next epoch does not slow down one in this epoc
 
 TEST_CASE("sampler: one anchor in every row makes batches of one") {
   const TextDataset data = dataset_of(50, 1);
-  const Sampler sampler({&data}, {.batch_size = 8, .no_duplicates = true});
+  const Sampler sampler({&data}, {.batch_size = 8, .batch_sampler = BatchSampler::no_duplicates});
   CHECK_EQ(sampler.steps_per_epoch(), 50);
 }
 
 TEST_CASE("sampler: distinct rows are packed as tightly as without no_duplicates") {
   const TextDataset data = dataset_of(100);
-  const Sampler sampler({&data}, {.batch_size = 8, .no_duplicates = true});
+  const Sampler sampler({&data}, {.batch_size = 8, .batch_sampler = BatchSampler::no_duplicates});
   CHECK_EQ(sampler.steps_per_epoch(), 13);
 }
 

@@ -73,12 +73,12 @@ Trained train_steps(models::Loss& loss, const Datasets& data, TrainingArguments 
                     const std::function<void()>& between = {}) {
   Trained out;
   Trainer trainer(loss, data, words::tokenizer(), arguments);
-  trainer.set_callbacks({.on_step =
-                             [&](const StepReport& at) {
-                               out.losses.push_back(at.result.loss);
-                               if (between) between();
-                             },
-                         .on_note = [&](const std::string& line) { out.notes.push_back(line); }});
+  trainer.add_callback({.on_step_end =
+                            [&](const StepReport& at) {
+                              out.losses.push_back(at.result.loss);
+                              if (between) between();
+                            },
+                        .on_note = [&](const std::string& line) { out.notes.push_back(line); }});
   out.result = trainer.train();
   out.values = parameter_values(loss);
   return out;
@@ -86,12 +86,11 @@ Trained train_steps(models::Loss& loss, const Datasets& data, TrainingArguments 
 
 TrainingArguments arguments_of(DType dtype = DType::f32) {
   return {.max_steps = 12,
-          .batch_size = 8,
-          .lr = 1e-2,
+          .per_device_train_batch_size = 8,
+          .learning_rate = 1e-2,
           .warmup_ratio = 0.3,
           .weight_decay = 0.01,
-          .dtype = dtype,
-          .eval_each_epoch = false};
+          .dtype = dtype};
 }
 
 }  // namespace
@@ -137,7 +136,7 @@ TEST_CASE("work that cannot be captured is launched op by op, and one line says 
     return found.notes[0];
   };
   TrainingArguments arguments = arguments_of();
-  arguments.gradient_accumulation = 2;
+  arguments.gradient_accumulation_steps = 2;
   CHECK(notes(arguments) ==
         "steps are not captured as graphs: a step of several batches is not captured");
 }
@@ -178,14 +177,14 @@ TEST_CASE("batches of steps that are never captured are filled up, too, if their
                        [](std::int64_t n) { return n % models::kBucketStep == 0; });
   };
   TrainingArguments arguments = arguments_of();
-  arguments.gradient_accumulation = 2;
+  arguments.gradient_accumulation_steps = 2;
   CHECK(fills(arguments, /*own=*/false));
   CHECK(!fills(arguments, /*own=*/true));  // it has not declared support
   arguments = arguments_of();
   CHECK(!fills(arguments, /*own=*/true));
   arguments.strategy = Strategy::dp;
   arguments.devices = {graphs.device, graphs.device};
-  arguments.batch_size = 4;
+  arguments.per_device_train_batch_size = 4;
   CHECK(fills(arguments, /*own=*/false));
 }
 

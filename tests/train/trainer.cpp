@@ -22,7 +22,10 @@ using namespace ringlet::train;
 
 namespace {
 
-const TrainingArguments kQuick{.epochs = 3, .batch_size = 4, .lr = 0.02, .logging_steps = 1};
+const TrainingArguments kQuick{.num_train_epochs = 3,
+                               .per_device_train_batch_size = 4,
+                               .learning_rate = 0.02,
+                               .logging_steps = 1};
 
 /// Trains on 24 labelled pairs of words.
 Trainer words_trainer(models::Loss& loss, const TrainingArguments& arguments = kQuick) {
@@ -30,7 +33,7 @@ Trainer words_trainer(models::Loss& loss, const TrainingArguments& arguments = k
 }
 
 TrainingArguments with_output(TrainingArguments arguments, const std::filesystem::path& output) {
-  arguments.output = output;
+  arguments.output_dir = output;
   return arguments;
 }
 
@@ -45,11 +48,11 @@ TEST_CASE("training lowers the loss and writes a line of metrics a step") {
   TemporaryFolder folder;
   const auto loss = words::loss(2);
   TrainingArguments arguments = with_output(kQuick, folder / "out");
-  arguments.epochs = 20;
+  arguments.num_train_epochs = 20;
   Trainer trainer = words_trainer(*loss, arguments);
   std::vector<double> seen;
-  trainer.set_callbacks(
-      {.on_step = [&](const StepReport& report) { seen.push_back(report.result.loss); }});
+  trainer.add_callback(
+      {.on_step_end = [&](const StepReport& report) { seen.push_back(report.result.loss); }});
   const TrainingResult result = trainer.train();
   CHECK(result.steps == 120);
   CHECK(trainer.total_steps() == 120);
@@ -64,12 +67,12 @@ TEST_CASE("the rate of every step is the schedule's") {
   const auto loss = words::loss(2);
   const auto start = parameter_values(*loss);
   TrainingArguments arguments = kQuick;
-  arguments.lr = 0.5;
+  arguments.learning_rate = 0.5;
   arguments.warmup_steps = 2;
   arguments.max_steps = 4;
   Trainer trainer = words_trainer(*loss, arguments);
   std::vector<double> rates;
-  trainer.set_callbacks({.on_step = [&](const StepReport& report) {
+  trainer.add_callback({.on_step_end = [&](const StepReport& report) {
     rates.push_back(report.lr);
     // A warm-up begins at 0. An asynchronous device reports a step after the next one was enqueued.
     if (!is_asynchronous(default_device()))
@@ -87,17 +90,17 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
         encoder, std::vector<std::shared_ptr<models::Loss>>{words::loss(encoder, 3),
                                                             words::loss(encoder, 2)});
   };
-  TrainingArguments arguments{.epochs = 3,
-                              .batch_size = 2,
-                              .gradient_accumulation = 2,
-                              .lr = 0.02,
+  TrainingArguments arguments{.num_train_epochs = 3,
+                              .per_device_train_batch_size = 2,
+                              .gradient_accumulation_steps = 2,
+                              .learning_rate = 0.02,
                               .warmup_ratio = 0.2,
                               .weight_decay = 0.01,
                               .logging_steps = 4};
   SUBCASE("AdamW") {}
-  SUBCASE("SGD") { arguments.optimizer = OptimizerKind::sgd; }
+  SUBCASE("SGD") { arguments.optim = OptimizerKind::sgd; }
   SUBCASE("SGD with momentum") {
-    arguments.optimizer = OptimizerKind::sgd;
+    arguments.optim = OptimizerKind::sgd;
     arguments.momentum = 0.9;
   }
   TemporaryFolder folder;
@@ -115,10 +118,10 @@ TEST_CASE("stopped, saved and resumed in fresh objects, training ends with the s
     {
       const auto loss = make();
       Trainer first(*loss, {data, more}, words::tokenizer(), part);
-      first.set_callbacks({.on_save = [&](const std::filesystem::path&) { first.stop(); }});
+      first.add_callback({.on_save = [&](const std::filesystem::path&) { first.stop(); }});
       CHECK(first.train().steps == stop);
     }
-    part.resume_from = part.output;
+    part.resume_from_checkpoint = part.output_dir;
     const auto loss = make();
     manual_seed(99);  // other random numbers of the thread have no effect
     Trainer second(*loss, {data, more}, words::tokenizer(), part);
@@ -152,11 +155,31 @@ TEST_CASE("micro-batches give the loss and gradients of the whole batch, dropout
   }
 }
 
-TEST_CASE("evaluators run after each epoch and every so many steps; their figures are kept") {
+TEST_CASE("evaluators run after each epoch or every so many steps; their figures are kept") {
   TemporaryFolder folder;
   const auto loss = words::loss(2);
   TrainingArguments arguments = with_output(kQuick, folder / "out");
-  arguments.eval_steps = 4;
+  std::vector<std::int64_t> expected;
+  SUBCASE("no") {}
+  SUBCASE("epoch") {
+    arguments.eval_strategy = EvalStrategy::epoch;
+    expected = {6, 12, 18};
+  }
+  SUBCASE("epoch, and at the last step of one that is cut short") {
+    arguments.eval_strategy = EvalStrategy::epoch;
+    arguments.num_train_epochs = 1.5;
+    expected = {6, 9};
+  }
+  SUBCASE("steps, and at the last") {
+    arguments.eval_strategy = EvalStrategy::steps;
+    arguments.eval_steps = 4;
+    expected = {4, 8, 12, 16, 18};
+  }
+  SUBCASE("steps, those of logging") {
+    arguments.eval_strategy = EvalStrategy::steps;
+    arguments.logging_steps = 9;
+    expected = {9, 18};
+  }
   Trainer trainer = words_trainer(*loss, arguments);
   std::vector<std::int64_t> at;
   trainer.add_evaluator([&](const EvaluationPoint& point) {
@@ -165,18 +188,22 @@ TEST_CASE("evaluators run after each epoch and every so many steps; their figure
     return Metrics{{"score", static_cast<double>(point.step)}};
   });
   std::size_t told = 0;
-  trainer.set_callbacks({.on_step = [&](const StepReport&) { CHECK(loss->training()); },
-                         .on_evaluate =
-                             [&](const EvaluationPoint& point, const Metrics& metrics) {
-                               ++told;
-                               CHECK(*find_metric(metrics, "score") ==
-                                     static_cast<double>(point.step));
-                             }});
+  trainer.add_callback({.on_step_end = [&](const StepReport&) { CHECK(loss->training()); },
+                        .on_evaluate =
+                            [&](const EvaluationReport& found) {
+                              ++told;
+                              CHECK(*find_metric(found.metrics, "score") ==
+                                    static_cast<double>(found.at.step));
+                              CHECK(!found.improvement.has_value());
+                            }});
   const TrainingResult result = trainer.train();
-  CHECK(at == std::vector<std::int64_t>{4, 6, 8, 12, 16, 18});
-  CHECK(told == 6);
-  REQUIRE(result.epochs.size() == 3);
-  CHECK(*find_metric(result.epochs[1].metrics, "score") == 12);
+  CHECK(at == expected);
+  CHECK(told == expected.size());
+  for (const TrainingResult::Epoch& epoch : result.epochs) {
+    const auto end = static_cast<std::int64_t>(6 * epoch.epoch);
+    const bool evaluated = std::ranges::find(expected, end) != expected.end();
+    CHECK(find_metric(epoch.metrics, "score").has_value() == evaluated);
+  }
 }
 
 TEST_CASE("checkpoints rotate, and the last step has one") {
@@ -204,7 +231,9 @@ TEST_CASE("files of a save that was killed are removed when the run starts again
   leave("eval/similarity_evaluation_results.csv.tmp.8759.1");
   leave(".notes.backup/mine");  // not a checkpoint's file
   const auto loss = words::loss(2);
-  words_trainer(*loss, with_output(kQuick, output)).train();
+  TrainingArguments arguments = with_output(kQuick, output);
+  arguments.save_strategy = SaveStrategy::no;
+  words_trainer(*loss, arguments).train();
   std::vector<std::string> left;
   for (const std::filesystem::path& path : list_folder(output))
     left.push_back(path.filename().string());
@@ -215,9 +244,9 @@ TEST_CASE("files of a save that was killed are removed when the run starts again
 TEST_CASE("an error in a step says which step it was, in a save that, too") {
   const TemporaryFolder folder;
   const auto loss = words::loss(2);
-  const auto said = [&](TrainingArguments arguments, const TrainerCallbacks& callbacks) {
+  const auto said = [&](TrainingArguments arguments, const TrainerCallback& callbacks) {
     Trainer trainer = words_trainer(*loss, arguments);
-    trainer.set_callbacks(callbacks);
+    trainer.add_callback(callbacks);
     try {
       trainer.train();
     } catch (const InputError& error) {
@@ -230,7 +259,7 @@ TEST_CASE("an error in a step says which step it was, in a save that, too") {
   const auto at_3 = [](const StepReport& at) {
     if (at.step == 3) fail("it rains");
   };
-  CHECK(said(kQuick, {.on_step = at_3}) == "it rains (training step 3)");
+  CHECK(said(kQuick, {.on_step_end = at_3}) == "it rains (training step 3)");
   TrainingArguments saving = with_output(kQuick, folder / "out");
   saving.save_steps = 2;
   make_folders(folder / "out");
@@ -244,6 +273,7 @@ TEST_CASE("an error in a step says which step it was, in a save that, too") {
 TEST_CASE("a run that is told to stop saves after the step in progress, and resumes from there") {
   TemporaryFolder folder;
   TrainingArguments arguments = with_output(kQuick, folder / "out");
+  arguments.eval_strategy = EvalStrategy::steps;
   arguments.eval_steps = 1;
   const auto loss = words::loss(2);
   const auto trainer_of = [&](const TrainingArguments& of) {
@@ -256,14 +286,14 @@ TEST_CASE("a run that is told to stop saves after the step in progress, and resu
     return trainer;
   };
   const auto first = trainer_of(arguments);
-  first->set_callbacks({.on_step = [&](const StepReport& at) {
+  first->add_callback({.on_step_end = [&](const StepReport& at) {
     if (at.step == 5) first->stop(/*save=*/true);
   }});
   CHECK(first->train().steps == 5);
   REQUIRE(std::filesystem::exists(folder / "out" / "checkpoint-5"));
   // As if it had continued and been killed: data from after the checkpoint is removed.
   append_csv(folder / "out" / "eval" / "table.csv", "steps,score", {6, 0});
-  arguments.resume_from = arguments.output;
+  arguments.resume_from_checkpoint = arguments.output_dir;
   CHECK(trainer_of(arguments)->train().steps == 18);
   std::string table = "steps,score\n";
   for (int step = 1; step <= 18; ++step) table += str(step, ",1\n");
@@ -280,8 +310,8 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
   arguments.save_steps = 4;
   const auto loss = words::loss(2);
   words_trainer(*loss, arguments).train();
-  arguments.resume_from = folder / "out" / "checkpoint-4";
-  const std::string at = arguments.resume_from.string();
+  arguments.resume_from_checkpoint = folder / "out" / "checkpoint-4";
+  const std::string at = arguments.resume_from_checkpoint.string();
   Trainer shorter(*loss, {words::dataset(20, 2)}, words::tokenizer(), arguments);
   CHECK_THROWS_WITH_AS(
       shorter.train(),
@@ -289,7 +319,7 @@ TEST_CASE("a checkpoint does not go on with other data or another length") {
             "--max-steps) 18, now 15")
           .c_str(),
       InputError);
-  arguments.epochs = 4;
+  arguments.num_train_epochs = 4;
   Trainer longer = words_trainer(*loss, arguments);
   CHECK_THROWS_WITH_AS(longer.train(),
                        (at + ": was trained with steps (--epochs, --max-steps) 18, now 24").c_str(),
@@ -310,46 +340,49 @@ TEST_CASE("a checkpoint does not go on with another argument of its updates, whi
   const auto loss = words::loss(2);
   const auto train = [&] { words_trainer(*loss, arguments).train(); };
   train();
-  arguments.resume_from = folder / "out" / "checkpoint-4";
+  arguments.resume_from_checkpoint = folder / "out" / "checkpoint-4";
   const auto refused = [&](auto TrainingArguments::*argument, auto value,
                            const std::string& difference) {
     const TrainingArguments before = arguments;
     arguments.*argument = value;
-    const std::string line = arguments.resume_from.string() + ": was trained with " + difference;
+    const std::string line =
+        arguments.resume_from_checkpoint.string() + ": was trained with " + difference;
     CHECK_THROWS_WITH_AS(train(), line.c_str(), InputError);
     arguments = before;
   };
-  refused(&TrainingArguments::lr, 0.02 + 1e-12,  // compared exactly
+  refused(&TrainingArguments::learning_rate, 0.02 + 1e-12,  // compared exactly
           "--lr 0.02, now 0.020000000001");
-  refused(&TrainingArguments::schedule, Decay::constant, "--schedule linear, now constant");
+  refused(&TrainingArguments::lr_scheduler_type, Decay::constant,
+          "--schedule linear, now constant");
   refused(&TrainingArguments::warmup_steps, 3, "warm-up steps (--warmup) 2, now 3");
   refused(&TrainingArguments::weight_decay, 0.01, "--weight-decay 0, now 0.01");
   const std::string adamw = "--optimizer adamw, beta1 0.9, beta2 0.999, eps 1e-08, now ";
-  refused(&TrainingArguments::beta1, 0.8, adamw + "adamw, beta1 0.8, beta2 0.999, eps 1e-08");
-  refused(&TrainingArguments::beta2, 0.99, adamw + "adamw, beta1 0.9, beta2 0.99, eps 1e-08");
-  refused(&TrainingArguments::eps, 1e-6, adamw + "adamw, beta1 0.9, beta2 0.999, eps 1e-06");
+  refused(&TrainingArguments::adam_beta1, 0.8, adamw + "adamw, beta1 0.8, beta2 0.999, eps 1e-08");
+  refused(&TrainingArguments::adam_beta2, 0.99, adamw + "adamw, beta1 0.9, beta2 0.99, eps 1e-08");
+  refused(&TrainingArguments::adam_epsilon, 1e-6,
+          adamw + "adamw, beta1 0.9, beta2 0.999, eps 1e-06");
   refused(&TrainingArguments::max_grad_norm, 0.0, "largest gradient norm (--clip) 1, now 0");
-  refused(&TrainingArguments::optimizer, OptimizerKind::sgd, adamw + "sgd, --momentum 0");
+  refused(&TrainingArguments::optim, OptimizerKind::sgd, adamw + "sgd, --momentum 0");
   arguments.warmup_ratio = 0;
   arguments.warmup_steps = 2;  // the same in another form
   train();
   CHECK_THROWS_WITH_AS(Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(),
-                               {.batch_size = 4, .momentum = 0.9}),
+                               {.per_device_train_batch_size = 4, .momentum = 0.9}),
                        "momentum: only sgd has it; adamw has betas", InputError);
 
-  arguments.resume_from.clear();
-  arguments.optimizer = OptimizerKind::sgd;
+  arguments.resume_from_checkpoint.clear();
+  arguments.optim = OptimizerKind::sgd;
   train();  // without momentum there are no moments to read
-  arguments.resume_from = folder / "out" / "checkpoint-4";
+  arguments.resume_from_checkpoint = folder / "out" / "checkpoint-4";
   refused(&TrainingArguments::momentum, 0.5,
           "--optimizer sgd, --momentum 0, now sgd, --momentum 0.5");
-  refused(&TrainingArguments::optimizer, OptimizerKind::adamw,
+  refused(&TrainingArguments::optim, OptimizerKind::adamw,
           "--optimizer sgd, --momentum 0, now adamw, beta1 0.9, beta2 0.999, eps 1e-08");
 }
 
 TEST_CASE("SGD's updates are those of the optimizer by hand") {
   TrainingArguments arguments = kQuick;
-  arguments.optimizer = OptimizerKind::sgd;
+  arguments.optim = OptimizerKind::sgd;
   arguments.momentum = 0.9;
   arguments.weight_decay = 0.01;
   const auto trained = words::loss(2), by_hand = words::loss(2);
@@ -361,7 +394,7 @@ TEST_CASE("SGD's updates are those of the optimizer by hand") {
   Sgd sgd(*by_hand, {.momentum = 0.9, .weight_decay = 0.01, .max_grad_norm = 1});
   const Schedule schedule(Decay::linear, 18, 0);
   for (std::int64_t step = 0; step < 18; ++step) {
-    sgd.set_lr(arguments.lr * schedule.factor(step));
+    sgd.set_lr(arguments.learning_rate * schedule.factor(step));
     task.step();
     sgd.step();
     sgd.zero_grad();
@@ -409,7 +442,7 @@ TEST_CASE("with a loss each, only the head of the batch's data set moves") {
                                           "losses.1.classifier.bias"});
 
   TrainingArguments arguments = kQuick;
-  arguments.dealing = Dealing::round_robin;
+  arguments.multi_dataset_batch_sampler = Dealing::round_robin;
   arguments.max_steps = 1;
   Trainer trainer(loss, {words::dataset(8, 3), words::dataset(8, 2)}, words::tokenizer(),
                   arguments);
@@ -425,13 +458,13 @@ TEST_CASE("losses of several data sets are apart, under the names of their files
   const auto encoder = words::encoder();
   models::MultiLoss loss(encoder, {words::loss(encoder, 2), words::loss(encoder, 2)});
   TrainingArguments arguments = with_output(kQuick, folder / "out");
-  arguments.dealing = Dealing::round_robin;
-  arguments.epochs = 1;
+  arguments.multi_dataset_batch_sampler = Dealing::round_robin;
+  arguments.num_train_epochs = 1;
   Trainer trainer(
       loss, {words::dataset(8, 2, "/data/a/train.csv"), words::dataset(8, 2, "b/train.jsonl")},
       words::tokenizer(), arguments);
   double sums[2] = {0, 0};
-  trainer.set_callbacks({.on_step = [&](const StepReport& report) {
+  trainer.add_callback({.on_step_end = [&](const StepReport& report) {
     sums[report.result.dataset] += report.result.loss;
   }});
   const TrainingResult result = trainer.train();
@@ -448,7 +481,8 @@ TEST_CASE("several ranks without a strategy are told which ones there are") {
       [](const comm::Group& group) {
         const auto loss = words::loss(2);
         CHECK_THROWS_WITH_AS(
-            Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), {.batch_size = 4}, group),
+            Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(),
+                    {.per_device_train_batch_size = 4}, group),
             "strategy none: expected one rank, found 2; several need strategy ddp, zero1, zero2 or "
             "fsdp (--strategy ddp)",
             InputError);
@@ -478,7 +512,10 @@ TEST_CASE("any module trains on examples, given a collate function and a loss ho
     return mean(square(Variable(batch.x) * line.slope + line.offset - Variable(batch.y)));
   };
   Trainer trainer(line, 30, collate, squared_error,
-                  {.epochs = 60, .batch_size = 4, .gradient_accumulation = 2, .lr = 0.2});
+                  {.num_train_epochs = 60,
+                   .per_device_train_batch_size = 4,
+                   .gradient_accumulation_steps = 2,
+                   .learning_rate = 0.2});
   CHECK(trainer.total_steps() == 60 * 4);
   const TrainingResult result = trainer.train();
   CHECK(result.rows == 60 * 30);
@@ -493,16 +530,30 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
         Trainer(*loss, {words::dataset(8, 2)}, words::tokenizer(), arguments).train(), message,
         InputError);
   };
-  refuse({.batch_size = 0}, "batch size: expected at least 1, found 0");
-  refuse({.batch_size = 9}, "batch size: expected at most the 8 rows of words, found 9");
-  refuse({.batch_size = 4, .lr = -1}, "learning rate: expected 0 or more, found -1");
-  refuse({.batch_size = 4, .warmup_ratio = 2},
+  refuse({.per_device_train_batch_size = 0}, "batch size: expected at least 1, found 0");
+  refuse({.per_device_train_batch_size = 9},
+         "batch size: expected at most the 8 rows of words, found 9");
+  refuse({.per_device_train_batch_size = 4, .learning_rate = -1},
+         "learning rate: expected 0 or more, found -1");
+  refuse({.per_device_train_batch_size = 4, .warmup_ratio = 2},
          "warm-up ratio: expected a number from 0 to 1, found 2");
-  refuse({.batch_size = 4, .save_steps = 1},
-         "save steps: expected an output folder for the checkpoints");
-  refuse({.batch_size = 4, .dtype = DType::f16}, "dtype: expected f32 or bf16, found f16");
-  refuse({.batch_size = 4, .dtype = DType::bf16},
+  refuse({.per_device_train_batch_size = 4, .save_steps = 0},
+         "save strategy steps: expected save steps of at least 1, found 0");
+  refuse({.num_train_epochs = 0, .per_device_train_batch_size = 4},
+         "train epochs: expected more than 0, found 0");
+  refuse(
+      {.per_device_train_batch_size = 4, .logging_steps = 0, .eval_strategy = EvalStrategy::steps},
+      "eval strategy steps: expected eval steps or logging steps above 0");
+  refuse({.per_device_train_batch_size = 4, .load_best_model_at_end = true},
+         "load best model at end: expected eval strategy steps or epoch, found no");
+  refuse({.per_device_train_batch_size = 4,
+          .eval_strategy = EvalStrategy::epoch,
+          .save_strategy = SaveStrategy::best},
+         "save strategy best: expected an output folder for the checkpoints");
+  refuse({.per_device_train_batch_size = 4, .dtype = DType::f16},
+         "dtype: expected f32 or bf16, found f16");
+  refuse({.per_device_train_batch_size = 4, .dtype = DType::bf16},
          "dtype: bf16 is for transformers, and this module holds none");
-  refuse({.batch_size = 4, .gradient_accumulation = 0},
+  refuse({.per_device_train_batch_size = 4, .gradient_accumulation_steps = 0},
          "gradient accumulation: expected at least 1, found 0");
 }

@@ -21,7 +21,11 @@ TEST_CASE("05 trainer") {
       [&](const train::DigitBatch& batch) {
         return nn::nll_loss(net(Variable(batch.images), batch.positions), batch.labels);
       },
-      {.epochs = 3, .batch_size = 50, .lr = 1e-3, .schedule = train::Decay::constant});
+      {.num_train_epochs = 3,
+       .per_device_train_batch_size = 50,
+       .learning_rate = 1e-3,
+       .lr_scheduler_type = train::Decay::constant,
+       .eval_strategy = train::EvalStrategy::epoch});
 
   trainer.add_evaluator([&](const train::EvaluationPoint&) {
     const autograd::NoGrad no_grad;

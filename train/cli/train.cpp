@@ -65,7 +65,7 @@ void train_model(TrainOptions options) {
   check(options);
   check_devices(options, strategy, launched);
   std::optional<OutputLock> lock;
-  if (environment.rank == 0) lock.emplace(options.arguments.output, patience(environment));
+  if (environment.rank == 0) lock.emplace(options.arguments.output_dir, patience(environment));
   check_output(options, environment);
   options.arguments.strategy = strategy;
   if (!launched) share_processors(options, options.devices);

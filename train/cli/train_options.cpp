@@ -11,6 +11,7 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/checkpoint.h"
+#include "ringlet/train/cli/evaluation_options.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr double kFineTuningRate = 2e-5;
 constexpr double kFromScratchRate = 1e-3;
 /// The default for the project's own data.
-constexpr std::size_t kOwnDataEpochs = 2;
+constexpr double kOwnDataEpochs = 2;
 
 /// FILE:LOSS:LOSS would be read as a file with a colon in its name.
 void check_one_loss(const std::string& text) {
@@ -92,19 +93,20 @@ void add_strategy_options(CLI::App& command, TrainOptions& options) {
 void add_training_options(CLI::App& command, TrainOptions& options) {
   train::TrainingArguments& a = options.arguments;
   constexpr std::int64_t kMany = std::int64_t{1} << 40;
-  add_number(command, "--epochs", a.epochs, 1, 1 << 20,
+  add_number(command, "--epochs", a.num_train_epochs, 1e-6, 1e6,
              fmt::format("1 unless given; {} of the project's own data", kOwnDataEpochs));
   add_number(command, "--max-steps", a.max_steps, std::int64_t{1}, kMany, "Instead of epochs");
-  add_number(command, "--batch", a.batch_size, 1, 1 << 20, "Rows of a step on one device")
+  add_number(command, "--batch", a.per_device_train_batch_size, 1, 1 << 20,
+             "Rows of a step on one device")
       ->capture_default_str();
-  add_number(command, "--lr", a.lr, 1e-12, 10.0,
+  add_number(command, "--lr", a.learning_rate, 1e-12, 10.0,
              fmt::format("Learning rate; {} for a trained model, {} for a new one", kFineTuningRate,
                          kFromScratchRate));
   add_number(command, "--warmup", options.warmup, 0.0, 1e12, "Steps, or below 1 their share of all")
       ->capture_default_str();
-  add_choice(command, "--schedule", a.schedule, train::kDecays,
+  add_choice(command, "--schedule", a.lr_scheduler_type, train::kDecays,
              "How the learning rate falls behind the warm-up");
-  add_choice(command, "--optimizer", a.optimizer, train::kOptimizers, train::kOptimizers.list());
+  add_choice(command, "--optimizer", a.optim, train::kOptimizers, train::kOptimizers.list());
   add_choice(command, "--step-graphs", a.step_graphs, train::kStepGraphModes,
              "On a GPU, capture a step of each shape once and replay it: auto or off; the results "
              "are the same");
@@ -115,7 +117,7 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
   add_number(command, "--clip", a.max_grad_norm, 0.0, 1e9,
              "Global norm of gradients at most; 0: no clipping")
       ->capture_default_str();
-  add_number(command, "--gradient-accumulation-steps", a.gradient_accumulation, 1, 1 << 20,
+  add_number(command, "--gradient-accumulation-steps", a.gradient_accumulation_steps, 1, 1 << 20,
              "Batches of each device whose gradients make a step")
       ->capture_default_str();
   command
@@ -123,15 +125,20 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
                   "Most that the tensors of each device may take: bytes, or with KiB, MiB or GiB")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   add_seed(command, a.seed, "Of weights, order, dropout and the project's own data");
-  add_choice(command, "--dealing", a.dealing, train::kDealings,
+  add_choice(command, "--dealing", a.multi_dataset_batch_sampler, train::kDealings,
              "How batches of several data sets alternate: proportional uses every row, round_robin "
              "ends an epoch with the smallest data set");
+  command
+      .add_option("--batch-sampler", options.batch_sampler,
+                  "Which rows form a batch: batch_sampler, their order; no_duplicates, the default "
+                  "for mnrl, none that share a text; group_by_label, some of each label")
+      ->check(CLI::IsMember(std::vector<std::string>(train::kBatchSamplers.all.begin(),
+                                                     train::kBatchSamplers.all.end())));
   command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
   command.add_flag("--padded", a.padded, "Pad each column, to see what it costs");
-  add_number(command, "--save-steps", a.save_steps, std::int64_t{0}, kMany,
-             "A checkpoint every so many steps");
-  add_number(command, "--eval-steps", a.eval_steps, std::int64_t{0}, kMany,
-             "Evaluate also every so many steps");
+  add_number(command, "--logging-steps", a.logging_steps, std::int64_t{0}, kMany,
+             "A line of metrics every so many steps and at the last; 0: none")
+      ->capture_default_str();
 }
 
 /// An option of one strategy is refused with any other.
@@ -180,9 +187,10 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
                      "vocab.txt or tokenizer.json of a new model; else learned from the data");
   add_data_options(command, options.data);
   add_training_options(command, options);
+  add_evaluation_options(command, options);
   add_strategy_options(command, options);
   command
-      .add_option("--output", options.arguments.output,
+      .add_option("--output", options.arguments.output_dir,
                   "A new or empty folder, or one of a run that ended before its first checkpoint")
       ->capture_default_str();
   command.add_flag("--tensorboard", options.arguments.tensorboard,
@@ -203,15 +211,16 @@ void check(const TrainOptions& options) {
   }
   if (!options.data.loss.empty())
     of_option("--loss", [&] { return kLosses.parse(options.data.loss); });
-  if (options.arguments.momentum != 0 && options.arguments.optimizer != train::OptimizerKind::sgd)
+  if (options.arguments.momentum != 0 && options.arguments.optim != train::OptimizerKind::sgd)
     fail_input("--momentum ", options.arguments.momentum, ": needs --optimizer sgd");
-  if (options.arguments.optimizer == train::OptimizerKind::sgd && options.arguments.lr == 0)
+  if (options.arguments.optim == train::OptimizerKind::sgd && options.arguments.learning_rate == 0)
     fail_input("--optimizer sgd: needs --lr; the rates by default are adamw's");
-  check_writable_folder("--output", options.arguments.output);
+  check_evaluation(options);
+  check_writable_folder("--output", options.arguments.output_dir);
 }
 
 void check_output(TrainOptions& options, const comm::Environment& environment) {
-  const fs::path& output = options.arguments.output;
+  const fs::path& output = options.arguments.output_dir;
   const bool restarted = environment.restart_count > 0;
   // Only rank 0 checks: other ranks may find files that it has begun to write.
   if (!options.resume && !restarted && environment.rank == 0) check_free_folder(output);
@@ -252,24 +261,28 @@ comm::GroupOptions group_options(const TrainOptions& options) {
 }
 
 void check_batch(const TrainOptions& options, const TrainingData& data, int devices) {
-  const int passes = options.arguments.gradient_accumulation;
+  const int passes = options.arguments.gradient_accumulation_steps;
   const std::size_t step =
-      options.arguments.batch_size * static_cast<std::size_t>(devices * passes);
+      options.arguments.per_device_train_batch_size * static_cast<std::size_t>(devices * passes);
   const std::string several = str(devices > 1 ? str(" on each of ", devices, " devices") : "",
                                   passes > 1 ? str(", ", passes, " times a step,") : "");
   for (const Source& source : data.sources)
     if (const std::size_t rows = source.dataset->size(); rows < step)
-      fail_input(source.dataset->name(), ": --batch ", options.arguments.batch_size, several,
-                 " is more than its ", rows, rows == 1 ? " row" : " rows");
+      fail_input(source.dataset->name(), ": --batch ",
+                 options.arguments.per_device_train_batch_size, several, " is more than its ", rows,
+                 rows == 1 ? " row" : " rows");
 }
 
 train::TrainingArguments training_arguments(const TrainOptions& options, const TrainingData& data) {
   train::TrainingArguments arguments = options.arguments;
-  if (arguments.lr == 0) arguments.lr = from_scratch(options) ? kFromScratchRate : kFineTuningRate;
-  if (arguments.epochs == 0) arguments.epochs = options.data.data.empty() ? kOwnDataEpochs : 1;
+  if (arguments.learning_rate == 0)
+    arguments.learning_rate = from_scratch(options) ? kFromScratchRate : kFineTuningRate;
+  if (arguments.num_train_epochs == 0)
+    arguments.num_train_epochs = options.data.data.empty() ? kOwnDataEpochs : 1;
   const bool ratio = options.warmup < 1;
   arguments.warmup_ratio = ratio ? options.warmup : 0;
   arguments.warmup_steps = ratio ? 0 : std::llround(options.warmup);
+  set_strategies(options, arguments);
   arguments.dtype = parse_dtype(options.model.dtype);
   const train::StrategyOptions usual;
   arguments.strategy_options = {
@@ -277,9 +290,12 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
       .reshard_after_forward = options.reshard_after_forward.value_or(usual.reshard_after_forward),
       .prefetch = options.prefetch.value_or(usual.prefetch),
       .on_note = group_options(options).on_note};
-  if (options.resume) arguments.resume_from = arguments.output;
+  if (options.resume) arguments.resume_from_checkpoint = arguments.output_dir;
+  if (!options.batch_sampler.empty())
+    arguments.batch_sampler = train::kBatchSamplers.parse(options.batch_sampler);
   for (const Source& source : data.sources)
-    if (source.loss == LossKind::mnrl) arguments.no_duplicates = true;
+    if (options.batch_sampler.empty() && source.loss == LossKind::mnrl)
+      arguments.batch_sampler = train::BatchSampler::no_duplicates;
   return arguments;
 }
 

@@ -7,6 +7,7 @@
 #include "ringlet/comm/environment.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/training_data.h"
+#include "ringlet/train/early_stopping.h"
 #include "ringlet/train/trainer.h"
 
 namespace CLI {
@@ -19,7 +20,17 @@ struct TrainOptions {
   ModelOptions model;
   DataOptions data;
   std::string vocab;
-  train::TrainingArguments arguments{.output = "output", .epochs = 0, .lr = 0};
+  train::TrainingArguments arguments{.output_dir = "output",
+                                     .num_train_epochs = 0,
+                                     .per_device_train_batch_size = 32,
+                                     .per_device_eval_batch_size = 32,
+                                     .learning_rate = 0,
+                                     .logging_steps = 10,
+                                     .save_steps = 0};
+  std::string eval_strategy;  // empty: epoch, or steps with --eval-steps
+  std::string save_strategy;  // empty: no, or steps with --save-steps
+  std::string batch_sampler;  // empty: no_duplicates for mnrl, otherwise batch_sampler
+  train::EarlyStoppingOptions early_stopping{.patience = 0};  // 0: none
   double warmup = 0.1;
   bool resume = false;
   bool no_progress = false;

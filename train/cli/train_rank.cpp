@@ -13,11 +13,13 @@
 #include "ringlet/core/tensor/random.h"
 #include "ringlet/models/encoder_layer.h"
 #include "ringlet/models/transformer.h"
+#include "ringlet/train/best_metric.h"
 #include "ringlet/train/cli/curves.h"
 #include "ringlet/train/cli/epoch_lines.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/interrupt.h"
+#include "ringlet/train/cli/model_card.h"
 #include "ringlet/train/evaluator.h"
 #include "ringlet/train/progress.h"
 
@@ -89,8 +91,8 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
     const auto stop_if_told = [&] {
       if (signals.caught()) trainer.stop(/*save=*/true);
     };
-    train::TrainerCallbacks callbacks;
-    callbacks.on_step = [&](const train::StepReport& at) {
+    train::TrainerCallback callbacks;
+    callbacks.on_step_end = [&](const train::StepReport& at) {
       const train::StepResult& step = at.result;
       if (show) progress.step(at.step, step.loss, step.rows, step.tokens, step.dataset);
       if (first && at.epoch == std::floor(at.epoch)) {
@@ -100,8 +102,8 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
       }
       stop_if_told();
     };
-    callbacks.on_evaluate = [&](const train::EvaluationPoint& at, const train::Metrics& metrics) {
-      if (show) progress.note(fmt::format("step {}{}", at.step, describe(metrics)));
+    callbacks.on_evaluate = [&](const train::EvaluationReport& found) {
+      if (show) progress.note(fmt::format("step {}{}", found.at.step, describe(found.metrics)));
       progress.skip_time();
       stop_if_told();
     };
@@ -111,10 +113,10 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
       progress.skip_time();
     };
     callbacks.on_note = [&](const std::string& line) { progress.note(line); };
-    trainer.set_callbacks(callbacks);
+    trainer.add_callback(callbacks);
     result = trainer.train();
   }
-  if (result.steps == trainer.total_steps()) return result;
+  if (result.steps == trainer.total_steps() || !result.saved_at_stop) return result;
   // Another rank may have been told, and this one not.
   const int signal = signals.caught() ? signals.caught() : SIGTERM;
   throw Interrupted(
@@ -125,16 +127,30 @@ train::TrainingResult run_training(train::Trainer& trainer, bool first, bool sho
 
 void add_evaluator(train::Trainer& trainer, std::shared_ptr<const train::TextDataset> dataset,
                    const std::string& name, const models::SentenceEncoder& encoder,
-                   const std::shared_ptr<models::SoftmaxLoss>& classifier) {
+                   const std::shared_ptr<models::SoftmaxLoss>& classifier, std::size_t batch_size) {
   if (dataset->target() == train::Target::score) {
     trainer.add_evaluator(
         [encoder, dev = train::EmbeddingSimilarityEvaluator(*dataset, {.name = name})](
             const auto& at) { return dev.evaluate(encoder, at); });
   } else {
     trainer.add_evaluator(
-        [encoder, classifier, dev = train::LabelAccuracyEvaluator(dataset, {.name = name})](
+        [encoder, classifier,
+         dev = train::LabelAccuracyEvaluator(dataset, {.name = name, .batch_size = batch_size})](
             const auto& at) { return dev.evaluate(*classifier, encoder.tokenizer(), at); });
   }
+}
+
+/// The losses of the evaluation data for which a loss is trained; their number.
+std::size_t add_eval_losses(train::Trainer& trainer, const TrainingData& data) {
+  train::Datasets datasets;
+  std::vector<std::size_t> like;
+  for (const auto& dataset : data.eval)
+    if (const auto source = data.source_like(*dataset)) {
+      datasets.push_back(dataset);
+      like.push_back(*source);
+    }
+  if (!datasets.empty()) trainer.add_eval_datasets(datasets, like);
+  return datasets.size();
 }
 
 }  // namespace
@@ -161,21 +177,38 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
   const Losses losses = make_losses(plan.data, encoder);
   const train::TrainingArguments arguments = training_arguments(options, plan.data);
   train::Trainer trainer(*losses.all, plan.data.datasets(), encoder.tokenizer(), arguments, group);
+  const std::size_t losses_evaluated = add_eval_losses(trainer, plan.data);
   const std::vector<std::string> names = train::short_names(plan.data.eval);
   for (std::size_t i = 0; i < names.size(); ++i)
-    add_evaluator(trainer, plan.data.eval[i], names[i], encoder, losses.classifier);
+    add_evaluator(trainer, plan.data.eval[i], names[i], encoder, losses.classifier,
+                  arguments.per_device_eval_batch_size);
+
+  if (train::BestMetric::is_wanted(arguments) && arguments.metric_for_best_model.empty() &&
+      losses_evaluated != 1)
+    fail_input("--metric-for-best-model: expected a figure, as there are ", losses_evaluated,
+               " evaluation losses");
+  if (options.early_stopping.patience > 0)
+    trainer.add_callback(train::early_stopping(trainer, options.early_stopping));
 
   const bool show = first && !options.no_progress;
   if (first && options.data.data.empty() && !options.resume)
     fmt::print(stderr, "no --data: trains on generated sentences\n");
   if (show && !options.resume && plan.data.sources.size() > 1)
     fmt::print(stderr, "{}\n", epoch_plan(trainer.task()));
+  if (show) fmt::print(stderr, "{}", trainer.header());
   const train::TrainingResult result = run_training(trainer, first, show);
-  const fs::path& output = arguments.output;
+  if (show && result.steps < trainer.total_steps())
+    fmt::print(stderr, "stopped early, after step {} of {}\n", result.steps, trainer.total_steps());
+  if (show && arguments.load_best_model_at_end && result.best)
+    fmt::print(
+        stderr, "loaded the best model, of step {}: {} {:.4f}\n", result.best->step,
+        arguments.metric_for_best_model.empty() ? "eval_loss" : arguments.metric_for_best_model,
+        result.best->metric);
+  const fs::path& output = arguments.output_dir;
   if (first)  // of a run that was killed here
     remove_unfinished(
         output, [](const std::string& name) { return name == "model" || name == "curves.svg"; });
-  encoder.save(output / "model");
+  encoder.save(output / "model", first ? card_text(plan, encoder, losses, arguments, result) : "");
   if (!first) return;
   if (result.lone_rows > 0)
     fmt::print(

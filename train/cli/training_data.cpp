@@ -172,6 +172,16 @@ std::vector<std::string> TrainingData::texts() const {
   return all;
 }
 
+std::optional<std::size_t> TrainingData::source_like(const TextDataset& dataset) const {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const TextDataset& trained = *sources[i].dataset;
+    if (trained.target() == dataset.target() &&
+        trained.columns().size() == dataset.columns().size())
+      return i;
+  }
+  return std::nullopt;
+}
+
 TrainingData read_training_data(const DataOptions& options) {
   TrainingData data;
   if (options.data.empty()) data = synthetic_data(options.seed);
@@ -206,6 +216,7 @@ Losses make_losses(const TrainingData& data, const models::SentenceEncoder& enco
   std::vector<std::shared_ptr<models::Loss>> each;
   for (const Source& source : data.sources) {
     each.push_back(loss_of(source, encoder));
+    losses.kinds.emplace_back(each.back()->kind());
     if (!losses.classifier)
       losses.classifier = std::dynamic_pointer_cast<models::SoftmaxLoss>(each.back());
   }

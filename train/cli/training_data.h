@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct TrainingData {
 
   train::Datasets datasets() const;
   std::vector<std::string> texts() const;
+  /// The source with the columns of an evaluation data set, which has its loss; none if no source
+  /// has such columns.
+  std::optional<std::size_t> source_like(const train::TextDataset& dataset) const;
 };
 
 /// Reads all files; with none given, makes the project's own NLI and scored pairs. A loss that does
@@ -62,6 +66,7 @@ void add_score_scale(CLI::App& command, double& scale);
 struct Losses {
   std::shared_ptr<models::Loss> all;
   std::shared_ptr<models::SoftmaxLoss> classifier;  // the first one, if there is one
+  std::vector<std::string> kinds;                   // the class of each source's
 };
 Losses make_losses(const TrainingData& data, const models::SentenceEncoder& encoder);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/train/data/group_by_label.h"
 #include "ringlet/train/data/hash.h"
 #include "ringlet/train/data/permutation.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 // The order of the data sets under `proportional` has a separate stream.
 constexpr std::size_t kDealingStream = ~std::size_t{0};
+// So has the order of the labels in their turns.
+constexpr std::size_t kTurnStream = ~std::size_t{0} - 1;
 
 /// Batches that fill up; add() uses the first one with room at or after a given one.
 class OpenBatches {
@@ -73,6 +76,8 @@ Sampler::Sampler(std::vector<const TextDataset*> datasets, SamplerOptions option
       fail_input("batch size: expected at most the ", dataset->size(), " rows of ", dataset->name(),
                  ", found ", options_.batch_size);
     }
+    if (options_.batch_sampler == BatchSampler::group_by_label)
+      check_labels(*dataset, options_.batch_size);
   }
 }
 
@@ -89,11 +94,21 @@ std::size_t Sampler::row_at(std::size_t epoch, std::size_t dataset, std::size_t 
 
 std::vector<std::vector<std::size_t>> Sampler::plan(std::size_t epoch, std::size_t dataset) const {
   const TextDataset& data = *datasets_[dataset];
+  std::vector<std::size_t> order(data.size());
+  for (std::size_t position = 0; position < order.size(); ++position)
+    order[position] = row_at(epoch, dataset, position);
+  if (options_.batch_sampler == BatchSampler::no_duplicates) return without_duplicates(data, order);
+  const std::uint64_t turns = mix64(key(epoch, dataset), kTurnStream, 0);
+  return group_by_label(data, order, options_.batch_size,
+                        options_.shuffle ? std::optional(turns) : std::nullopt);
+}
+
+std::vector<std::vector<std::size_t>> Sampler::without_duplicates(
+    const TextDataset& data, const std::vector<std::size_t>& order) const {
   OpenBatches open(options_.batch_size);
   // Two texts with the same hash are kept apart needlessly, which does no harm.
   std::unordered_map<std::uint64_t, std::size_t> first_allowed;
-  for (std::size_t position = 0; position < data.size(); ++position) {
-    const std::size_t row = row_at(epoch, dataset, position);
+  for (const std::size_t row : order) {
     std::size_t allowed = 0;
     for (const std::string_view text : data.texts(row)) {
       const auto seen = first_allowed.find(hash_text(text));
@@ -128,7 +143,7 @@ std::shared_ptr<const Sampler::Plans> Sampler::plans(std::size_t epoch) const {
 
 std::vector<std::size_t> Sampler::batch_counts(std::size_t epoch) const {
   std::vector<std::size_t> counts;
-  if (options_.no_duplicates) {
+  if (has_plans()) {
     for (const auto& batches : plans(epoch)->batches) counts.push_back(batches.size());
   } else {
     const std::size_t size = options_.batch_size;
@@ -150,10 +165,13 @@ std::size_t Sampler::steps_per_epoch(std::size_t epoch) const {
 std::vector<std::size_t> Sampler::rows_per_epoch(std::size_t epoch) const {
   std::vector<std::size_t> rows;
   for (const TextDataset* dataset : datasets_) rows.push_back(dataset->size());
-  if (options_.dealing != Dealing::round_robin) return rows;
-  const std::size_t turns = steps_per_epoch(epoch) / datasets_.size();
+  const bool deals_all = options_.dealing != Dealing::round_robin;
+  if (deals_all && options_.batch_sampler != BatchSampler::group_by_label) return rows;
+  const std::vector<std::size_t> counts = batch_counts(epoch);
+  const std::size_t least = *std::min_element(counts.begin(), counts.end());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!options_.no_duplicates) {
+    const std::size_t turns = deals_all ? counts[i] : least;
+    if (!has_plans()) {
       rows[i] = std::min(rows[i], turns * options_.batch_size);
       continue;
     }
@@ -180,7 +198,7 @@ Sampler::Slot Sampler::slot(std::size_t epoch, std::size_t step) const {
 
 BatchRows Sampler::batch(std::size_t epoch, std::size_t step) const {
   const Slot at = slot(epoch, step);
-  if (options_.no_duplicates) return {at.dataset, plans(epoch)->batches[at.dataset][at.index]};
+  if (has_plans()) return {at.dataset, plans(epoch)->batches[at.dataset][at.index]};
   const std::size_t begin = at.index * options_.batch_size;
   const std::size_t end = std::min(begin + options_.batch_size, datasets_[at.dataset]->size());
   BatchRows batch{at.dataset, {}};

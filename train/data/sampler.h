@@ -21,6 +21,22 @@ enum class Dealing {
 
 inline constexpr Names<Dealing, 2> kDealings{"dealing", {"round_robin", "proportional"}};
 
+/// Which rows of a data set form a batch.
+enum class BatchSampler {
+  /// The rows in their order.
+  batch_sampler,
+  /// No text occurs twice in a batch, as MultipleNegativesRankingLoss needs. Each row goes to the
+  /// first batch that has room and comes after those with one of its texts. All rows are kept; an
+  /// epoch has more steps if a text is in more rows than there are batches.
+  no_duplicates,
+  /// Labels take turns with two rows each, so that a batch has several labels and at least two rows
+  /// of each, as triplet losses need. An epoch ends when fewer than two labels have two rows left.
+  group_by_label,
+};
+
+inline constexpr Names<BatchSampler, 3> kBatchSamplers{
+    "batch sampler", {"batch_sampler", "no_duplicates", "group_by_label"}};
+
 struct SamplerOptions {
   std::uint64_t seed = 0;
   /// Rows in a global batch, over all ranks.
@@ -28,10 +44,7 @@ struct SamplerOptions {
   Dealing dealing = Dealing::proportional;
   /// False keeps the files' order (and, under `proportional`, the order of the data sets).
   bool shuffle = true;
-  /// No text occurs twice in a batch, as MultipleNegativesRankingLoss needs. Each row goes to the
-  /// first batch that has room and comes after those with one of its texts. All rows are kept; an
-  /// epoch has more steps if a text is in more rows than there are batches.
-  bool no_duplicates = false;
+  BatchSampler batch_sampler = BatchSampler::batch_sampler;
 };
 
 struct BatchRows {
@@ -43,13 +56,15 @@ struct BatchRows {
 class Sampler {
  public:
   /// The data sets must outlive the sampler. No data set, an empty one and a batch larger than one
-  /// of them are InputError.
+  /// of them are InputError; for group_by_label also an odd batch, one below four rows, and data
+  /// without two labels of two rows each.
   Sampler(std::vector<const TextDataset*> datasets, SamplerOptions options);
   ~Sampler();
 
-  /// The same in every epoch, unless no_duplicates is set.
+  /// The same in every epoch, unless no_duplicates is the sampler.
   std::size_t steps_per_epoch(std::size_t epoch = 0) const;
-  /// Rows of each data set that an epoch uses: all of them, unless round robin ends it early.
+  /// Rows of each data set that an epoch uses: all of them, unless round robin ends it
+  /// early or group_by_label leaves some over.
   std::vector<std::size_t> rows_per_epoch(std::size_t epoch = 0) const;
   /// The global batch of a step; step < steps_per_epoch(epoch). Can be called from any thread.
   BatchRows batch(std::size_t epoch, std::size_t step) const;
@@ -59,11 +74,14 @@ class Sampler {
     std::size_t dataset;
     std::size_t index;
   };
-  struct Plans;  // with no_duplicates: the batches of one epoch
+  struct Plans;  // unless the rows are in their order: the batches of one epoch
 
   std::uint64_t key(std::size_t epoch, std::size_t stream) const;
   std::size_t row_at(std::size_t epoch, std::size_t dataset, std::size_t position) const;
+  bool has_plans() const { return options_.batch_sampler != BatchSampler::batch_sampler; }
   std::vector<std::vector<std::size_t>> plan(std::size_t epoch, std::size_t dataset) const;
+  std::vector<std::vector<std::size_t>> without_duplicates(
+      const TextDataset& data, const std::vector<std::size_t>& order) const;
   std::shared_ptr<const Plans> plans(std::size_t epoch) const;
   std::vector<std::size_t> batch_counts(std::size_t epoch) const;
   Slot slot(std::size_t epoch, std::size_t step) const;

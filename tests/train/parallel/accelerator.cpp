@@ -127,10 +127,10 @@ std::vector<float> trained(const comm::Group& world, Strategy strategy,
                            TrainingArguments arguments) {
   manual_seed(kSeed);
   Net net;
-  arguments.epochs = kEpochs;
-  arguments.batch_size = kBatch;
-  arguments.gradient_accumulation = kAccumulation;
-  arguments.lr = 0.01;
+  arguments.num_train_epochs = kEpochs;
+  arguments.per_device_train_batch_size = kBatch;
+  arguments.gradient_accumulation_steps = kAccumulation;
+  arguments.learning_rate = 0.01;
   arguments.seed = kSeed;
   arguments.strategy = strategy;
   Trainer trainer(
@@ -161,7 +161,7 @@ TEST_CASE("a plain loop, Accelerator and Trainer end with the same bits") {
     const std::vector<float> plain = plain_loop(world);
     const std::vector<float> prepared = accelerated(world, strategy, {});
     const std::vector<float> by_trainer =
-        trained(world, strategy, {.schedule = Decay::constant, .max_grad_norm = 0});
+        trained(world, strategy, {.lr_scheduler_type = Decay::constant, .max_grad_norm = 0});
     const std::lock_guard lock(mutex);
     CHECK(prepared == plain);
     CHECK(by_trainer == plain);
@@ -213,8 +213,9 @@ TEST_CASE("Accelerator schedules and clips as Trainer does") {
     const auto steps = static_cast<std::int64_t>((kRows + rows - 1) / rows * kEpochs);
     const std::vector<float> prepared =
         accelerated(world, strategy, {Schedule(Decay::linear, steps, /*warmup_steps=*/1), 0.1});
-    const std::vector<float> by_trainer = trained(
-        world, strategy, {.schedule = Decay::linear, .warmup_steps = 1, .max_grad_norm = 0.1});
+    const std::vector<float> by_trainer =
+        trained(world, strategy,
+                {.lr_scheduler_type = Decay::linear, .warmup_steps = 1, .max_grad_norm = 0.1});
     const std::lock_guard lock(mutex);
     CHECK(prepared == by_trainer);
     CHECK(prepared != plain_loop(comm::Group()));

@@ -12,6 +12,7 @@
 #include "ringlet/core/io/safetensors.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/evaluator.h"
+#include "ringlet/train/loss_evaluator.h"
 #include "ringlet/train/parallel/fully_sharded.h"
 #include "ringlet/train/sentence_data_parallel.h"
 #include "ringlet/train/trainer.h"
@@ -32,11 +33,10 @@ struct Way {
 TrainingArguments arguments(const Way& way, std::size_t accumulation = 1) {
   TrainingArguments arguments{
       .max_steps = 6,
-      .batch_size = 12 / static_cast<std::size_t>(way.devices) / accumulation,
-      .gradient_accumulation = accumulation,
-      .lr = 1e-3,
-      .strategy = way.strategy,
-      .save_steps = 0};
+      .per_device_train_batch_size = 12 / static_cast<std::size_t>(way.devices) / accumulation,
+      .gradient_accumulation_steps = accumulation,
+      .learning_rate = 1e-3,
+      .strategy = way.strategy};
   if (way.strategy == Strategy::dp) arguments.devices = tiny::devices(way.devices);
   return arguments;
 }
@@ -76,9 +76,9 @@ TEST_CASE(
       CAPTURE(kOptimizers(how.optimizer));
       const TemporaryFolder folder;
       TrainingArguments args = arguments(way, how.accumulation);
-      args.optimizer = how.optimizer;
+      args.optim = how.optimizer;
       args.momentum = how.momentum;
-      args.output = folder / "out";
+      args.output_dir = folder / "out";
       args.save_steps = 6;
       run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group&) {
         trainer.train();
@@ -103,14 +103,14 @@ TEST_CASE("saved under FSDP on 4, it goes on under anything with the batches tha
   const TemporaryFolder folder;
   const Way fsdp{"fsdp", Strategy::fsdp, 4};
   TrainingArguments first = arguments(fsdp);
-  first.output = folder / "out";
+  first.output_dir = folder / "out";
   first.save_steps = 3;
   std::vector<StepReport> undisturbed;
   run_trainers(fsdp, first, [&](tiny::Model&, Trainer& trainer, const comm::Group& group) {
-    TrainerCallbacks callbacks;
+    TrainerCallback callbacks;
     if (group.rank() == 0)
-      callbacks.on_step = [&](const StepReport& at) { undisturbed.push_back(at); };
-    trainer.set_callbacks(callbacks);
+      callbacks.on_step_end = [&](const StepReport& at) { undisturbed.push_back(at); };
+    trainer.add_callback(callbacks);
     trainer.train();
   });
   REQUIRE(undisturbed.size() == 6);
@@ -119,12 +119,13 @@ TEST_CASE("saved under FSDP on 4, it goes on under anything with the batches tha
                          Way{"zero2", Strategy::zero2, 3}, Way{"none", Strategy::none, 1}}) {
     CAPTURE(way.name);
     TrainingArguments again = arguments(way);
-    again.resume_from = folder / "out/checkpoint-3";
+    again.resume_from_checkpoint = folder / "out/checkpoint-3";
     std::vector<StepReport> steps;
     run_trainers(way, again, [&](tiny::Model&, Trainer& trainer, const comm::Group& group) {
-      TrainerCallbacks callbacks;
-      if (group.rank() == 0) callbacks.on_step = [&](const StepReport& at) { steps.push_back(at); };
-      trainer.set_callbacks(callbacks);
+      TrainerCallback callbacks;
+      if (group.rank() == 0)
+        callbacks.on_step_end = [&](const StepReport& at) { steps.push_back(at); };
+      trainer.add_callback(callbacks);
       trainer.train();
     });
     REQUIRE(steps.size() == 3);
@@ -151,7 +152,7 @@ TEST_CASE("a checkpoint of FSDP on 4, read and written under anything, has the s
   const TemporaryFolder folder;
   const Way fsdp{"fsdp", Strategy::fsdp, 4};
   TrainingArguments first = arguments(fsdp);
-  first.output = folder / "out";
+  first.output_dir = folder / "out";
   first.save_steps = 3;
   run_trainers(fsdp, first,
                [](tiny::Model&, Trainer& trainer, const comm::Group&) { trainer.train(); });
@@ -215,14 +216,15 @@ TEST_CASE("ranks that would go on from different checkpoints are refused") {
   const TemporaryFolder folder;
   const Way ddp{"ddp", Strategy::ddp, 2};
   TrainingArguments first = arguments(ddp);
-  first.output = folder / "out";
+  first.output_dir = folder / "out";
   first.save_steps = 3;
   run_trainers(ddp, first,
                [](tiny::Model&, Trainer& trainer, const comm::Group&) { trainer.train(); });
   const auto resume = [&](const comm::Group& group) {
     tiny::Model model;
     TrainingArguments again = arguments(ddp);
-    again.resume_from = folder / (group.rank() == 0 ? "out/checkpoint-6" : "out/checkpoint-3");
+    again.resume_from_checkpoint =
+        folder / (group.rank() == 0 ? "out/checkpoint-6" : "out/checkpoint-3");
     Trainer(*model.loss, tiny::datasets(), model.encoder.tokenizer(), again, group).train();
   };
   const std::string said = message<InputError>([&] { comm::launch(resume, 2); });
@@ -250,12 +252,15 @@ struct Evaluators {
   EmbeddingSimilarityEvaluator similar{*tiny::datasets()[2], {.name = "sts"}};
   LabelAccuracyEvaluator accurate{tiny::datasets()[0], {.name = "nli", .batch_size = 5}};
 
-  /// Pearson and Spearman correlation, accuracy and loss.
+  /// Pearson and Spearman correlation, accuracy and a loss.
   std::vector<double> operator()(const tiny::Model& model, const EvaluationPoint& at) const {
+    const LossEvaluator scored_loss(*model.loss, tiny::datasets()[2], model.encoder.tokenizer(),
+                                    {.loss = 2, .batches = {.batch_size = 5}});
     auto* classifier = dynamic_cast<models::SoftmaxLoss*>(model.loss->losses()[0].get());
     std::vector<double> found;
-    for (const Metrics& metrics : {similar.evaluate(model.encoder, at),
-                                   accurate.evaluate(*classifier, model.encoder.tokenizer(), at)})
+    for (const Metrics& metrics :
+         {similar.evaluate(model.encoder, at),
+          accurate.evaluate(*classifier, model.encoder.tokenizer(), at), scored_loss(at)})
       for (const auto& metric : metrics) found.push_back(metric.second);
     return found;
   }
@@ -265,8 +270,8 @@ struct Evaluators {
 std::vector<std::vector<double>> evaluate_while_training(const Way& way) {
   TrainingArguments args = arguments(way);
   args.max_steps = 3;
+  args.eval_strategy = EvalStrategy::steps;
   args.eval_steps = 1;
-  args.eval_each_epoch = false;
   std::vector<std::vector<double>> figures;
   run_trainers(way, args, [&](tiny::Model& model, Trainer& trainer, const comm::Group& group) {
     const tiny::Model alone;

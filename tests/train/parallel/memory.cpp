@@ -22,7 +22,8 @@ TrainingResult train(const std::filesystem::path& folder, Strategy strategy,
                      const comm::Group& group) {
   const auto encoder = models::SentenceEncoder::from_pretrained(folder);
   models::CosineSimilarityLoss loss(encoder);
-  const TrainingArguments arguments{.max_steps = 2, .batch_size = 2, .strategy = strategy};
+  const TrainingArguments arguments{
+      .max_steps = 2, .per_device_train_batch_size = 2, .strategy = strategy};
   return Trainer(loss, {tiny::datasets()[2]}, encoder.tokenizer(), arguments, group).train();
 }
 

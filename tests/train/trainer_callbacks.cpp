@@ -1,0 +1,97 @@
+#include "ringlet/train/trainer_callback.h"
+
+#include <doctest/doctest.h>
+
+#include "../device.h"
+#include "../files.h"
+#include "ringlet/train/early_stopping.h"
+#include "words.h"
+#include "words_loss.h"
+
+using namespace ringlet;
+using namespace ringlet::train;
+
+namespace {
+
+using Events = std::vector<std::string>;
+
+/// Names every event, after `who`.
+TrainerCallback recorder(Events& events, const std::string& who = "") {
+  const auto add = [&events, who](const auto&... parts) { events.push_back(str(who, parts...)); };
+  return {.on_train_begin = [=](const TrainingArguments&) { add("train begins"); },
+          .on_epoch_begin = [=](std::size_t epoch) { add("epoch ", epoch, " begins"); },
+          .on_step_end = [=](const StepReport& at) { add("step ", at.step); },
+          .on_log = [=](const LogReport& at) { add("log ", at.metrics[0].first, " ", at.step); },
+          .on_evaluate = [=](const EvaluationReport& found) { add("evaluate ", found.at.step); },
+          .on_save = [=](const std::filesystem::path& at) { add("save ", at.filename().string()); },
+          .on_epoch_end = [=](std::size_t epoch) { add("epoch ", epoch, " ends"); },
+          .on_train_end = [=](const TrainingResult& result) { add("train ends ", result.steps); }};
+}
+
+/// Two epochs of two steps, an evaluation and a checkpoint after each.
+struct Fixture : OnCpu {  // on a GPU a step is reported while the next one is in flight
+  TemporaryFolder folder;
+  std::shared_ptr<words::Loss> loss = words::loss(2);
+  Trainer trainer{*loss,
+                  {words::dataset(8, 2)},
+                  words::tokenizer(),
+                  {.output_dir = folder / "out",
+                   .num_train_epochs = 2,
+                   .per_device_train_batch_size = 4,
+                   .logging_steps = 2,
+                   .eval_strategy = EvalStrategy::epoch,
+                   .save_strategy = SaveStrategy::epoch}};
+  Fixture() {
+    trainer.add_evaluator([](const EvaluationPoint&) { return Metrics{{"score", 1}}; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "the events of a run are in the documented order") {
+  Events events;
+  trainer.add_callback(recorder(events));
+  trainer.train();
+  CHECK(events == Events{"train begins", "epoch 1 begins", "step 1", "step 2", "log loss 2",
+                         "log score 2", "evaluate 2", "save checkpoint-2", "epoch 1 ends",
+                         "epoch 2 begins", "step 3", "step 4", "log loss 4", "log score 4",
+                         "evaluate 4", "save checkpoint-4", "epoch 2 ends", "train ends 4"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "callbacks of one event are called in the order they were added") {
+  Events events;
+  trainer.add_callback(recorder(events, "first: "));
+  trainer.add_callback({.on_step_end = [&](const StepReport&) { trainer.stop(); }});
+  trainer.add_callback(recorder(events, "second: "));
+  trainer.train();
+  CHECK(events == Events{"first: train begins", "second: train begins", "first: epoch 1 begins",
+                         "second: epoch 1 begins", "first: step 1", "second: step 1",
+                         "first: epoch 1 ends", "second: epoch 1 ends", "first: train ends 1",
+                         "second: train ends 1"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "counts of callbacks are kept in checkpoints; two of one name are not") {
+  std::int64_t steps = 0, loaded = -1;
+  trainer.add_callback(
+      {.on_step_end = [&](const StepReport&) { ++steps; },
+       .state =
+           [&] {
+             return CallbackState{{"steps", steps}};
+           },
+       .load_state = [&](const CallbackState& state) { loaded = state.at("steps"); }});
+  trainer.train();
+  CHECK(loaded == -1);
+  TrainingArguments again{.num_train_epochs = 2,
+                          .per_device_train_batch_size = 4,
+                          .resume_from_checkpoint = folder / "out/checkpoint-2"};
+  Trainer second(*loss, {words::dataset(8, 2)}, words::tokenizer(), again);
+  second.add_callback(
+      {.load_state = [&](const CallbackState& state) { loaded = state.at("steps"); }});
+  second.train();
+  CHECK(loaded == 2);
+
+  trainer.add_callback({.state = [] { return CallbackState{{"steps", 0}}; }});
+  CHECK_THROWS_WITH_AS(
+      trainer.train(),
+      "[trainer] two callbacks keep a count steps (training step 2, saving a checkpoint)", Error);
+}

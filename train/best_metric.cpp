@@ -1,0 +1,58 @@
+#include "ringlet/train/best_metric.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ringlet/core/base/quote.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr std::string_view kEvalPrefix = "eval_";
+
+std::string metric_name(const TrainingArguments& arguments) {
+  const std::string& name = arguments.metric_for_best_model;
+  if (name.empty()) return "loss";
+  return name.starts_with(kEvalPrefix) ? name.substr(kEvalPrefix.size()) : name;
+}
+
+}  // namespace
+
+bool BestMetric::is_wanted(const TrainingArguments& arguments) {
+  return arguments.load_best_model_at_end || arguments.save_strategy == SaveStrategy::best ||
+         !arguments.metric_for_best_model.empty();
+}
+
+BestMetric::BestMetric(const TrainingArguments& arguments)
+    : name_(metric_name(arguments)),
+      greater_(arguments.greater_is_better.value_or(!name_.ends_with("loss"))) {}
+
+double BestMetric::value(const Metrics& metrics, const comm::Group& group) const {
+  std::optional<double> found = find_metric(metrics, str(kEvalPrefix, name_));
+  if (!found) found = find_metric(metrics, name_);
+  if (!found) {
+    std::string names;
+    for (const auto& metric : metrics) names += (names.empty() ? "" : ", ") + metric.first;
+    fail_input("metric for best model: expected ", names.empty() ? "an evaluator's" : "one of ",
+               names, ", found ", quote(name_));
+  }
+  if (group.size() == 1) return *found;
+  const char* const bytes = reinterpret_cast<const char*>(&*found);
+  const std::string first = group.all_gather_bytes(std::string(bytes, sizeof(double)))[0];
+  double value = 0;
+  std::memcpy(&value, first.data(), sizeof(value));
+  return value;
+}
+
+double BestMetric::improvement(double value, const std::optional<BestModel>& best) const {
+  if (!std::isfinite(value)) return std::numeric_limits<double>::quiet_NaN();
+  if (!best) return std::numeric_limits<double>::infinity();
+  return greater_ ? value - best->metric : best->metric - value;
+}
+
+std::string BestMetric::describe() const {
+  return str(name_, greater_ ? ", greater" : ", smaller", " is better");
+}
+
+}  // namespace ringlet::train

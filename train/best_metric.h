@@ -1,0 +1,32 @@
+// The figure that compares evaluations: metric_for_best_model.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ringlet/comm/group.h"
+#include "ringlet/train/metrics.h"
+#include "ringlet/train/trainer_arguments.h"
+#include "ringlet/train/trainer_state.h"
+
+namespace ringlet::train {
+
+class BestMetric {
+ public:
+  /// Whether the arguments compare evaluations.
+  static bool is_wanted(const TrainingArguments& arguments);
+  explicit BestMetric(const TrainingArguments& arguments);
+
+  /// The figure among `metrics` that rank 0 has. InputError that lists the names if none is it.
+  double value(const Metrics& metrics, const comm::Group& group) const;
+  /// By how much `value` is better than the best; infinity if there is none. NaN is never better.
+  double improvement(double value, const std::optional<BestModel>& best) const;
+  /// "loss, smaller is better"
+  std::string describe() const;
+
+ private:
+  std::string name_;  // without "eval_"
+  bool greater_;
+};
+
+}  // namespace ringlet::train

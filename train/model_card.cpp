@@ -1,0 +1,269 @@
+#include "ringlet/train/model_card.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "ringlet/core/io/file.h"
+#include "ringlet/train/argument_text.h"
+#include "ringlet/train/data/lines.h"
+#include "ringlet/train/metrics.h"
+#include "ringlet/train/progress.h"
+
+namespace ringlet::train {
+namespace {
+
+constexpr const char* kDocs = "https://sbert.net/docs/package_reference/sentence_transformer";
+
+/// An evaluation, and the training loss that was logged before.
+struct Row {
+  std::int64_t step = 0;
+  double epoch = 0;
+  std::string loss = "-";
+  Metrics metrics;
+};
+
+std::vector<Row> read_rows(const std::filesystem::path& metrics) {
+  std::vector<Row> rows;
+  if (metrics.empty() || !path_exists(metrics)) return rows;
+  std::string loss = "-";
+  LineReader lines(metrics);
+  while (const auto line = lines.next()) {
+    const auto json = nlohmann::ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("step") || !json.contains("epoch"))
+      lines.fail_here("expected an object with a step and an epoch");
+    if (json.contains("loss")) {
+      loss = json["loss"].is_number() ? fmt::format("{:.4f}", json["loss"].get<double>()) : "nan";
+      continue;
+    }
+    Row& row = rows.emplace_back(Row{json["step"], json["epoch"], loss, {}});
+    for (const auto& [name, value] : json.items())
+      if (name != "step" && name != "epoch" && value.is_number())
+        row.metrics.emplace_back(name, value.get<double>());
+  }
+  return rows;
+}
+
+/// Strings of YAML in double quotes, which are JSON's.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// "organisation/name"
+bool is_hub_name(const std::string& model) {
+  const auto is_part = [](std::string_view part) {
+    return !part.empty() && std::isalnum(static_cast<unsigned char>(part[0])) &&
+           std::ranges::all_of(part, [](unsigned char c) {
+             return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+           });
+  };
+  const std::size_t slash = model.find('/');
+  return slash != model.npos && is_part(std::string_view(model).substr(0, slash)) &&
+         is_part(std::string_view(model).substr(slash + 1)) && !folder_exists(model);
+}
+
+std::string link(const std::string& page, const std::string& name) {
+  std::string anchor = name;
+  if (page == "losses")
+    std::ranges::transform(anchor, anchor.begin(), [](unsigned char c) { return std::tolower(c); });
+  else
+    anchor = "sentence_transformers.sentence_transformer.evaluation." + name;
+  return fmt::format("[<code>{}</code>]({}/{}.html#{})", name, kDocs, page, anchor);
+}
+
+/// "Pearson Cosine" of "pearson_cosine".
+std::string title(std::string name) {
+  bool starts = true;
+  for (char& c : name) {
+    if (starts) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    starts = c == '_';
+    if (starts) c = ' ';
+  }
+  return name;
+}
+
+class Writer {
+ public:
+  Writer(const ModelCard& card, const models::SentenceEncoder& model,
+         const TrainingArguments& arguments)
+      : card_(card), model_(model), arguments_(arguments), rows_(read_rows(card.metrics)) {
+    for (const Row& row : rows_)
+      if (!card.step || row.step == *card.step) results_ = row.metrics;
+  }
+
+  std::string operator()() && {
+    metadata();
+    description();
+    usage();
+    evaluation();
+    text_ += "\n## Training Details\n";
+    datasets("Training", card_.train_datasets);
+    datasets("Evaluation", card_.eval_datasets);
+    hyperparameters();
+    logs();
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    text_ += fmt::format(format, std::forward<Values>(values)...) + '\n';
+  }
+
+  /// The figures of an evaluator, without the name of its data.
+  Metrics figures(const ModelCard::Evaluator& evaluator) const {
+    Metrics found;
+    for (const auto& [name, value] : results_)
+      if (name.starts_with(evaluator.name + '_'))
+        found.emplace_back(name.substr(evaluator.name.size() + 1), value);
+    return found;
+  }
+
+  static bool is_similarity(const ModelCard::Evaluator& evaluator) {
+    return evaluator.kind == "EmbeddingSimilarityEvaluator";
+  }
+
+  void metadata() {
+    line(
+        "---\ntags:\n- sentence-transformers\n- sentence-similarity\n- feature-extraction\n- "
+        "dense");
+    line("- generated_from_trainer");
+    std::size_t rows = 0;
+    std::set<std::string> losses, names;
+    for (const ModelCard::Data& data : card_.train_datasets) rows += data.dataset->size();
+    line("- dataset_size:{}", rows);
+    for (const ModelCard::Data& data : card_.train_datasets)
+      if (losses.insert(data.loss).second) line("- loss:{}", data.loss);
+    if (is_hub_name(card_.base_model)) line("base_model: {}", card_.base_model);
+    line("pipeline_tag: sentence-similarity\nlibrary_name: sentence-transformers");
+    for (const ModelCard::Evaluator& evaluator : card_.evaluators)
+      for (const auto& figure : figures(evaluator)) names.insert(figure.first);
+    if (!names.empty()) {
+      line("metrics:");
+      for (const std::string& name : names) line("- {}", name);
+      index();
+    }
+    line("---\n");
+  }
+
+  void index() {
+    line("model-index:\n- name: SentenceTransformer\n  results:");
+    for (const ModelCard::Evaluator& evaluator : card_.evaluators) {
+      const Metrics found = figures(evaluator);
+      if (found.empty()) continue;
+      line("  - task:\n      type: {}\n      name: {}",
+           is_similarity(evaluator) ? "semantic-similarity" : "label-accuracy",
+           is_similarity(evaluator) ? "Semantic Similarity" : "Label Accuracy");
+      line("    dataset:\n      name: {0}\n      type: {0}\n    metrics:", quoted(evaluator.name));
+      for (const auto& [name, value] : found)
+        line("    - type: {}\n      value: {}\n      name: {}", name, value, title(name));
+    }
+  }
+
+  void description() {
+    line("# SentenceTransformer\n");
+    line(
+        "This is a [sentence-transformers](https://www.SBERT.net) model {}. It maps sentences to a "
+        "{}-dimensional dense vector space for semantic similarity, search and clustering.\n",
+        card_.base_model.empty() ? "trained from random weights"
+        : is_hub_name(card_.base_model)
+            ? fmt::format("finetuned from [{0}](https://huggingface.co/{0})", card_.base_model)
+            : "finetuned from " + card_.base_model,
+        model_.encoded_dimension());
+    line("## Model Details\n\n### Model Description\n- **Model Type:** Sentence Transformer");
+    line("- **Base model:** {}", card_.base_model.empty() ? "none" : card_.base_model);
+    line("- **Maximum Sequence Length:** {} tokens", model_.max_seq_length());
+    line("- **Output Dimensionality:** {} dimensions", model_.encoded_dimension());
+    line("- **Similarity Function:** {}", model_.sentence_config().similarity_fn_name);
+    line("- **Training Datasets:**");
+    for (const ModelCard::Data& data : card_.train_datasets) line("    - {}", data.name);
+  }
+
+  void usage() {
+    line("\n## Usage\n\n```bash\npip install -U sentence-transformers\n```\n\n```python");
+    line("from sentence_transformers import SentenceTransformer\n");
+    line("model = SentenceTransformer(\"path/to/this/folder\")");
+    line("embeddings = model.encode([\"A dog runs.\", \"A cat sleeps.\"])");
+    line("print(embeddings.shape)  # (2, {})", model_.encoded_dimension());
+    line("print(model.similarity(embeddings, embeddings))\n```");
+  }
+
+  void evaluation() {
+    bool first = true;
+    for (const ModelCard::Evaluator& evaluator : card_.evaluators) {
+      const Metrics found = figures(evaluator);
+      if (found.empty()) continue;
+      if (std::exchange(first, false)) line("\n## Evaluation\n\n### Metrics");
+      line("\n#### {}\n", is_similarity(evaluator) ? "Semantic Similarity" : "Label Accuracy");
+      line("* Dataset: `{}`\n* Evaluated with {}\n", evaluator.name,
+           link("evaluation", evaluator.kind));
+      line("| Metric | Value |\n|:---|:---|");
+      for (const auto& [name, value] : found) line("| {} | {:.4f} |", name, value);
+    }
+  }
+
+  void datasets(const char* type, const std::vector<ModelCard::Data>& all) {
+    if (all.empty()) return;
+    line("\n### {} Dataset{}", type, all.size() > 1 ? "s" : "");
+    for (const ModelCard::Data& data : all) {
+      std::string columns;
+      for (const std::string& column : data.dataset->columns())
+        columns += fmt::format("{}<code>{}</code>", columns.empty() ? "" : ", ", column);
+      if (data.dataset->target() != Target::none)
+        columns += data.dataset->target() == Target::label ? ", <code>label</code>"
+                                                           : ", <code>score</code>";
+      line("\n#### {}\n\n* Size: {} samples\n* Columns: {}", data.name,
+           format_whole(static_cast<std::int64_t>(data.dataset->size())), columns);
+      if (!data.loss.empty()) line("* Loss: {}", link("losses", data.loss));
+    }
+  }
+
+  void hyperparameters() {
+    line("\n### Training Hyperparameters\n#### Non-Default Hyperparameters\n");
+    for (const auto& [name, value] : changed_arguments(arguments_)) line("- `{}`: {}", name, value);
+    line("\n#### All Hyperparameters\n<details><summary>Click to expand</summary>\n");
+    for (const auto& [name, value] : argument_texts(arguments_)) line("- `{}`: {}", name, value);
+    line("\n</details>");
+  }
+
+  /// A line for each evaluation; that of the saved model is bold.
+  void logs() {
+    if (rows_.empty()) return;
+    std::string first = "| Epoch | Step | Training Loss |", rule = "|:---:|:---:|:---:|";
+    for (const auto& metric : rows_.back().metrics) {
+      first += ' ' + metric.first + " |";
+      rule += ":---:|";
+    }
+    line("\n### Training Logs\n{}\n{}", first, rule);
+    for (const Row& row : rows_) {
+      const char* const mark = card_.step == row.step ? "**" : "";
+      text_ += fmt::format("| {0}{1:.4f}{0} | {0}{2}{0} | {0}{3}{0} |", mark, row.epoch, row.step,
+                           row.loss);
+      for (const auto& metric : rows_.back().metrics) {
+        const auto value = find_metric(row.metrics, metric.first);
+        text_ += fmt::format(" {0}{1}{0} |", mark, value ? fmt::format("{:.4f}", *value) : "-");
+      }
+      text_ += '\n';
+    }
+    if (card_.step) line("\n* The bold row denotes the saved checkpoint.");
+  }
+
+  const ModelCard& card_;
+  const models::SentenceEncoder& model_;
+  const TrainingArguments& arguments_;
+  std::vector<Row> rows_;
+  Metrics results_;  // of the saved model
+  std::string text_;
+};
+
+}  // namespace
+
+std::string model_card(const ModelCard& card, const models::SentenceEncoder& model,
+                       const TrainingArguments& arguments) {
+  return Writer(card, model, arguments)();
+}
+
+}  // namespace ringlet::train

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "ringlet/train/progress.h"
+#include "ringlet/train/trainer.h"
+
+namespace ringlet::train {
+namespace {
+
+std::int64_t trainable_parameters(const nn::Module& module) {
+  std::int64_t count = 0;
+  for (const nn::Parameter& parameter : module.parameters())
+    if (parameter.requires_grad()) count += parameter.numel();
+  return count;
+}
+
+/// Epochs that the steps begin.
+std::int64_t epochs_of(const TrainingTask& task, std::int64_t steps) {
+  std::int64_t epochs = 0;
+  for (; steps > 0; ++epochs)
+    steps -= static_cast<std::int64_t>(task.steps_per_epoch(static_cast<std::size_t>(epochs)));
+  return epochs;
+}
+
+}  // namespace
+
+std::string Trainer::header() const {
+  const TrainingArguments& given = job_.arguments;
+  const auto whole = [](std::size_t count) {
+    return format_whole(static_cast<std::int64_t>(count));
+  };
+  const std::size_t devices = given.strategy == Strategy::dp
+                                  ? given.devices.size()
+                                  : static_cast<std::size_t>(job_.group.size());
+  std::size_t examples = 0;
+  for (const EpochRows& rows : job_.task->epoch_rows(0)) examples += rows.all;
+  const std::size_t batch = given.per_device_train_batch_size,
+                    accumulation = given.gradient_accumulation_steps;
+  std::string text = "***** Running training *****\n";
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("  {} = {}\n", name, value);
+  };
+  line("Num examples", whole(examples));
+  line("Num Epochs", format_whole(epochs_of(*job_.task, job_.total_steps)));
+  line("Instantaneous batch size per device", whole(batch));
+  line("Total train batch size (w. parallel, distributed & accumulation)",
+       whole(batch * accumulation * devices));
+  line("Gradient Accumulation steps", whole(accumulation));
+  line("Total optimization steps", format_whole(job_.total_steps));
+  line("Number of trainable parameters", format_whole(trainable_parameters(job_.task->module())));
+  return text;
+}
+
+}  // namespace ringlet::train
