@@ -9,7 +9,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// No evaluation is better than the first by the threshold, so that a run ends after the third.
-const Words kStops =
+const std::string kStops =
     "--eval-steps 2 --load-best-model-at-end --metric-for-best-model sts-dev_spearman_cosine "
     "--early-stopping-patience 2 --early-stopping-threshold 3";
 
@@ -32,7 +32,7 @@ int best_step(const fs::path& output) {
 
 TEST_CASE("a run stops early, with the best model and its card, alone and on two devices") {
   const TemporaryFolder folder;
-  for (const Words& devices : {Words(), Words("--strategy fsdp --devices 2")}) {
+  for (const std::string& devices : {std::string(), std::string("--strategy fsdp --devices 2")}) {
     CAPTURE(devices);
     const fs::path output = folder / (devices.empty() ? "one" : "two");
     const Outcome outcome = run(tiny_training(output, 40, str(kStops, " ", devices)));
@@ -99,7 +99,7 @@ TEST_CASE("batches can be grouped by label") {
   std::string rows = "sentence1,sentence2,label\n";
   for (int row = 0; row < 14; ++row) rows += str("a", row, ",b,", row < 10 ? 0 : 1, '\n');
   ringlet::write_file(folder / "rows.csv", rows);
-  const auto train = [&](const Words& more) {
+  const auto train = [&](const std::string& more) {
     fs::remove_all(folder / "out");
     return run(str("train --model tiny --data ", (folder / "rows.csv").string(), " --output ",
                    (folder / "out").string(), " --no-progress ", more));

@@ -172,6 +172,11 @@ TEST_CASE("stopped and resumed, a run has the best evaluation of the run that wa
   CHECK(result.best->step == 4);
   CHECK(parameter_values(*second.loss) == parameter_values(*whole.loss));
 
+  arguments.output_dir = folder / "elsewhere";  // the best model stays in the first folder
+  Run moved(arguments, kScores);
+  CHECK(moved.trainer->train().best->step == 4);
+  CHECK(parameter_values(*moved.loss) == parameter_values(*whole.loss));
+
   std::filesystem::remove_all(folder / "out/checkpoint-4");
   arguments.resume_from_checkpoint = folder / "out/checkpoint-7/";
   Run third(arguments, kScores);
