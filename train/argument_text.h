@@ -13,7 +13,7 @@ namespace ringlet::train {
 /// differ between machines.
 std::vector<std::pair<std::string, std::string>> argument_texts(const TrainingArguments& arguments);
 
-/// Those that differ from the defaults.
+/// The arguments that differ from the defaults.
 std::vector<std::pair<std::string, std::string>> changed_arguments(
     const TrainingArguments& arguments);
 

@@ -1,4 +1,4 @@
-// Ends a run whose evaluations no longer get better.
+// Ends a run when its evaluations no longer get better.
 //
 //   trainer.add_callback(early_stopping(trainer, {.patience = 3}));
 #pragma once

@@ -29,11 +29,11 @@ struct ModelCard {
   std::vector<Data> eval_datasets = {};
   std::vector<Evaluator> evaluators = {};
   std::filesystem::path metrics = {};     // metrics.jsonl; empty: no results
-  std::optional<std::int64_t> step = {};  // whose evaluation is the model's; none: the last
+  std::optional<std::int64_t> step = {};  // of the model's evaluation; none: the last
 };
 
-/// Text for SentenceEncoder::save: metadata of the Hugging Face hub, then the model, its data,
-/// losses and results, and the arguments that differ from their defaults.
+/// Text for SentenceEncoder::save. It has metadata of the Hugging Face hub, then the model, its
+/// data, losses and results. The arguments that differ from their defaults follow.
 std::string model_card(const ModelCard& card, const models::SentenceEncoder& model,
                        const TrainingArguments& arguments);
 
