@@ -2,9 +2,7 @@
 // communication and memory.
 #include <doctest/doctest.h>
 
-#include <mutex>
 #include <optional>
-#include <set>
 
 #include "every_strategy.h"
 #include "ringlet/autograd/functions/elementwise.h"

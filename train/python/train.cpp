@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ringlet/core/threads/parallel.h"
-#include "ringlet/python/bindings.h"
+#include "ringlet/train/python/bindings.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/usage.h"

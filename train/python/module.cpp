@@ -2,7 +2,7 @@
 #include <csignal>
 #include <exception>
 
-#include "ringlet/python/bindings.h"
+#include "ringlet/train/python/bindings.h"
 #include "ringlet/train/cli/exit_code.h"
 
 namespace ringlet::python {

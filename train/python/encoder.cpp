@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "ringlet/python/bindings.h"
+#include "ringlet/train/python/bindings.h"
 #include "ringlet/train/cli/model_options.h"
 
 namespace ringlet::python {

@@ -7,7 +7,7 @@
 
 #include "ringlet/core/base/error.h"
 #include "ringlet/core/tensor/dlpack.h"
-#include "ringlet/python/bindings.h"
+#include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {
 namespace {
