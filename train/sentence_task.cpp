@@ -9,18 +9,21 @@
 
 namespace ringlet::train {
 
-void set_compute_dtype(nn::Module& module, DType dtype) {
+void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointing) {
   if (dtype != DType::f32 && dtype != DType::bf16)
     fail_input("dtype: expected f32 or bf16, found ", dtype);
   bool found = false;
   module.visit([&](const std::string&, nn::Module& below) {
     if (auto* transformer = dynamic_cast<models::Transformer*>(&below)) {
       transformer->set_compute_dtype(dtype);
+      transformer->set_checkpointing(gradient_checkpointing);
       found = true;
     }
   });
   if (dtype != DType::f32 && !found)
     fail_input("dtype: ", dtype, " is for transformers, and this module holds none");
+  if (gradient_checkpointing && !found)
+    fail_input("gradient_checkpointing is for transformers, and this module holds none");
 }
 
 SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,

@@ -29,7 +29,7 @@ Trainer::Trainer(std::unique_ptr<TrainingTask> task, TrainingArguments arguments
   const TrainingArguments& given = job_.arguments;
   check_arguments(given, job_.group);
   nn::Module& module = job_.task->module();
-  set_compute_dtype(module, given.dtype);
+  set_transformers(module, given.dtype, given.gradient_checkpointing);
   job_.total_steps =
       given.max_steps > 0 ? given.max_steps : steps_of_epochs(*job_.task, given.num_train_epochs);
   check_memory_limit(given.strategy, module, job_.group.size(), moments_of(given));

@@ -523,6 +523,28 @@ TEST_CASE("any module trains on examples, given a collate function and a loss ho
   CHECK(line.offset.item() == doctest::Approx(-1).epsilon(0.02));
 }
 
+TEST_CASE("with gradient checkpointing the bits are the same, and the peak of memory is lower") {
+  const auto trained = [](bool checkpointing, std::vector<float>& weights) {
+    const GeneratorGuard seeded(Generator{7, 0, 0});
+    const auto loss = words::loss(2);
+    TrainingArguments arguments = kQuick;
+    arguments.gradient_checkpointing = checkpointing;
+    Trainer trainer = words_trainer(*loss, arguments);
+    trainer.train();
+    for (const nn::Parameter& parameter : loss->parameters()) {
+      const std::vector<float> values = parameter.tensor().to_vector();
+      weights.insert(weights.end(), values.begin(), values.end());
+    }
+    return memory_stats(default_device()).peak;
+  };
+  std::vector<float> plain, recomputed;
+  reset_peak_memory(default_device());
+  const std::size_t most = trained(false, plain);
+  reset_peak_memory(default_device());
+  CHECK(trained(true, recomputed) < most);
+  CHECK(plain == recomputed);
+}
+
 TEST_CASE("arguments that make no sense are refused before the first step") {
   const auto loss = words::loss(2);
   const auto refuse = [&](TrainingArguments arguments, const char* message) {
