@@ -136,7 +136,7 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
                                                      train::kBatchSamplers.all.end())));
   command.add_flag("!--no-shuffle", a.shuffle, "Take the rows of each file in their order");
   command.add_flag("--gradient-checkpointing", a.gradient_checkpointing,
-                   "Compute each layer again in backward: less memory, a third more time");
+                   "Compute each layer again in backward: less memory, one more forward");
   command.add_flag("--padded", a.padded, "Pad each column, to see what it costs");
   add_number(command, "--logging-steps", a.logging_steps, std::int64_t{0}, kMany,
              "A line of metrics every so many steps and at the last; 0: none")
