@@ -55,8 +55,8 @@ struct TrainingArguments {
   double max_grad_norm = 1;  // 0: no clipping
   /// f32, or bf16 for the activations of every Transformer in the task.
   DType dtype = DType::f32;
-  /// Every Transformer keeps only its layers' inputs, and computes each layer again in backward. The
-  /// bits are the same; a step needs less memory and one more forward.
+  /// Every Transformer keeps only its layers' inputs, and computes each layer again in backward.
+  /// The bits are the same; a step needs less memory and one more forward.
   bool gradient_checkpointing = false;
   std::uint64_t seed = 42;
   /// For sentence tasks on one GPU: whether a whole step is captured with the first batch of each

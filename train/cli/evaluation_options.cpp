@@ -18,8 +18,8 @@ void check_interval(const std::string& strategy, const char* steps, std::int64_t
 
 }  // namespace
 
-void add_evaluation_options(CLI::App& command, TrainOptions& options) {
-  train::TrainingArguments& a = options.arguments;
+void add_evaluation_options(CLI::App& command, EvaluationOptions& options,
+                            train::TrainingArguments& a) {
   constexpr std::int64_t kMany = std::int64_t{1} << 40;
   const auto add_strategy = [&](const char* name, std::string& value, const auto& names,
                                 const char* help) {
@@ -56,8 +56,7 @@ void add_evaluation_options(CLI::App& command, TrainOptions& options) {
       ->capture_default_str();
 }
 
-void check_evaluation(const TrainOptions& options) {
-  const train::TrainingArguments& a = options.arguments;
+void check(const EvaluationOptions& options, const train::TrainingArguments& a) {
   check_interval(options.eval_strategy, "--eval-steps", a.eval_steps);
   check_interval(options.save_strategy, "--save-steps", a.save_steps);
   if (options.save_strategy == "steps" && a.save_steps == 0)
@@ -76,7 +75,7 @@ void check_evaluation(const TrainOptions& options) {
                ": needs --early-stopping-patience");
 }
 
-void set_strategies(const TrainOptions& options, train::TrainingArguments& arguments) {
+void set_strategies(const EvaluationOptions& options, train::TrainingArguments& arguments) {
   const auto by_steps = [](const std::string& given, std::int64_t steps, const char* otherwise) {
     return !given.empty() ? given : steps > 0 ? "steps" : otherwise;
   };

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ringlet/train/cli/train_rank.h"
+#include "ringlet/train/cli/train_plan.h"
 
 namespace ringlet::cli {
 

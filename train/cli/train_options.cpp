@@ -11,7 +11,6 @@
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/folder.h"
 #include "ringlet/train/checkpoint.h"
-#include "ringlet/train/cli/evaluation_options.h"
 #include "ringlet/train/cli/existing_device.h"
 #include "ringlet/train/cli/option_values.h"
 #include "ringlet/train/cli/output.h"
@@ -189,7 +188,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
                      "vocab.txt or tokenizer.json of a new model; else learned from the data");
   add_data_options(command, options.data);
   add_training_options(command, options);
-  add_evaluation_options(command, options);
+  add_evaluation_options(command, options.evaluation, options.arguments);
   add_strategy_options(command, options);
   command
       .add_option("--output", options.arguments.output_dir,
@@ -217,7 +216,7 @@ void check(const TrainOptions& options) {
     fail_input("--momentum ", options.arguments.momentum, ": needs --optimizer sgd");
   if (options.arguments.optim == train::OptimizerKind::sgd && options.arguments.learning_rate == 0)
     fail_input("--optimizer sgd: needs --lr; the rates by default are adamw's");
-  check_evaluation(options);
+  check(options.evaluation, options.arguments);
   check_writable_folder("--output", options.arguments.output_dir);
 }
 
@@ -284,7 +283,7 @@ train::TrainingArguments training_arguments(const TrainOptions& options, const T
   const bool ratio = options.warmup < 1;
   arguments.warmup_ratio = ratio ? options.warmup : 0;
   arguments.warmup_steps = ratio ? 0 : std::llround(options.warmup);
-  set_strategies(options, arguments);
+  set_strategies(options.evaluation, arguments);
   arguments.dtype = parse_dtype(options.model.dtype);
   const train::StrategyOptions usual;
   arguments.strategy_options = {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "ringlet/comm/environment.h"
+#include "ringlet/train/cli/evaluation_options.h"
 #include "ringlet/train/cli/model_options.h"
 #include "ringlet/train/cli/training_data.h"
-#include "ringlet/train/early_stopping.h"
 #include "ringlet/train/trainer.h"
 
 namespace CLI {
@@ -27,10 +27,8 @@ struct TrainOptions {
                                      .learning_rate = 0,
                                      .logging_steps = 10,
                                      .save_steps = 0};
-  std::string eval_strategy;  // empty: epoch, or steps with --eval-steps
-  std::string save_strategy;  // empty: no, or steps with --save-steps
   std::string batch_sampler;  // empty: no_duplicates for mnrl, otherwise batch_sampler
-  train::EarlyStoppingOptions early_stopping{.patience = 0};  // 0: none
+  EvaluationOptions evaluation;
   double warmup = 0.1;
   bool resume = false;
   bool no_progress = false;

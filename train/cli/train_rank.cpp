@@ -187,8 +187,8 @@ void train_rank(const TrainPlan& plan, const comm::Group& group) {
       losses_evaluated != 1)
     fail_input("--metric-for-best-model: expected a figure, as there are ", losses_evaluated,
                " evaluation losses");
-  if (options.early_stopping.patience > 0)
-    trainer.add_callback(train::early_stopping(trainer, options.early_stopping));
+  if (options.evaluation.early_stopping.patience > 0)
+    trainer.add_callback(train::early_stopping(trainer, options.evaluation.early_stopping));
 
   const bool show = first && !options.no_progress;
   if (first && options.data.data.empty() && !options.resume)

@@ -1,20 +1,10 @@
 // The training of `ringlet train` on one rank.
 #pragma once
 
-#include <optional>
-
 #include "ringlet/comm/group.h"
-#include "ringlet/models/tokenizer/tokenizer.h"
-#include "ringlet/train/cli/train_options.h"
+#include "ringlet/train/cli/train_plan.h"
 
 namespace ringlet::cli {
-
-/// The state before ranks are started.
-struct TrainPlan {
-  TrainOptions options;
-  TrainingData data;
-  std::optional<models::Tokenizer> tokenizer;  // of a new model
-};
 
 /// InputError where --memory-limit is less than a new model's weights: they are random, and so
 /// whole on each rank before a strategy shards them.

@@ -3,18 +3,14 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "ringlet/core/base/error.h"
+#include "ringlet/train/data/byte_source.h"
 
 namespace ringlet::train {
-
-/// Fills the front of the span and returns the number of bytes; 0 at the end and after it.
-using ByteSource = std::function<std::size_t(std::span<char>)>;
 
 /// The bytes of a file; a gzip file and a file in a ZIP archive (zip.h) are unpacked. A missing
 /// file, a `.gz` that is not gzip and a damaged or cut gzip file are InputError.

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "ringlet/core/base/error.h"
 
 namespace ringlet::train {
 namespace {
@@ -29,7 +30,7 @@ std::string current_name(unzFile archive) {
   return name.data();
 }
 
-/// Of the files, without folders and what macOS adds.
+/// The files, without folders and the ones that macOS adds.
 std::vector<std::string> names_in(unzFile archive) {
   std::vector<std::string> names;
   for (int status = unzGoToFirstFile(archive); status == UNZ_OK;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "ringlet/train/data/lines.h"
+#include "ringlet/train/data/byte_source.h"
 
 namespace ringlet::train {
 

@@ -4,8 +4,8 @@
 
 #include <mutex>
 
-#include "ringlet/train/python/bindings.h"
 #include "ringlet/train/cli/model_options.h"
+#include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {
 namespace {

@@ -2,8 +2,8 @@
 #include <csignal>
 #include <exception>
 
-#include "ringlet/train/python/bindings.h"
 #include "ringlet/train/cli/exit_code.h"
+#include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {
 namespace {

@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "ringlet/core/threads/parallel.h"
-#include "ringlet/train/python/bindings.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
 #include "ringlet/train/cli/usage.h"
+#include "ringlet/train/python/bindings.h"
 
 namespace ringlet::python {
 namespace {
