@@ -120,10 +120,10 @@ sanitizer_tests() {
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   if command -v clang++ >/dev/null; then
     CXX=clang++ build sanitizers build-sanitizers "${options[@]}" -Dfuzzers=true || return
-    run_tests "sanitizers and fuzzers" build-sanitizers --no-suite embed --timeout-multiplier 5 "${test_arguments[@]}"
+    run_tests "sanitizers and fuzzers" build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
   else
     build sanitizers build-sanitizers "${options[@]}" -Db_sanitize=address,undefined || return
-    run_tests sanitizers build-sanitizers --no-suite embed --timeout-multiplier 5 "${test_arguments[@]}"
+    run_tests sanitizers build-sanitizers --timeout-multiplier 5 "${test_arguments[@]}"
     skip "fuzzers: need clang"
   fi
 }
@@ -184,8 +184,6 @@ if ! $quick && [ ${#test_arguments[@]} -eq 0 ]; then
   check prose scripts/prose.py
   heading "a short run of the main job"
   check "short run" short_run
-  heading "a foreign project with the tree as its Meson subproject"
-  check subproject tests/embed/installed.sh subproject build tests/embed/project
   thread_tests
   leak_check
 fi
