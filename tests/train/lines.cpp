@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <zlib.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,9 @@ TEST_CASE("lines: a file in a ZIP archive is named as if the archive were a fold
 
   write_zip(folder / "one.zip", {{"a.csv", "a\n"}});
   CHECK((all_lines(LineReader(folder / "one.zip")) == std::vector<std::string>{"a"}));
+  const ByteSource source = open_bytes(folder / "one.zip");
+  std::array<char, 8> bytes{};
+  for (const std::size_t count : {2u, 0u, 0u}) CHECK_EQ(source(bytes), count);
 }
 
 TEST_CASE("lines: damaged ZIP archives are refused") {
@@ -115,6 +119,10 @@ TEST_CASE("lines: damaged ZIP archives are refused") {
   std::string damaged = packed;
   damaged[60] ^= 0x55;
   refused(damaged);
+  std::string longer = packed;  // both headers state a byte more than the stream has
+  ++longer[22];
+  ++longer[longer.find("PK\x01\x02") + 24];
+  refused(longer);
 }
 
 TEST_CASE("lines: missing files and folders are named") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -64,8 +65,9 @@ std::string find_name(const ZipMember& member, unzFile archive) {
 }  // namespace
 
 std::optional<ZipMember> zip_member(const std::filesystem::path& path) {
+  std::error_code unknown;  // reported when the path is opened
   for (std::filesystem::path part = path; part.has_relative_path(); part = part.parent_path()) {
-    if (part.extension() != ".zip" || !std::filesystem::is_regular_file(part)) continue;
+    if (part.extension() != ".zip" || !std::filesystem::is_regular_file(part, unknown)) continue;
     return ZipMember{part, part == path ? "" : path.lexically_relative(part).string()};
   }
   return std::nullopt;
@@ -81,10 +83,12 @@ ByteSource open_zip(const ZipMember& member) {
       unzOpenCurrentFile(archive.get()) != UNZ_OK)
     fail_input(place, ": cannot be unpacked: damaged, encrypted, or neither stored nor deflated");
   return [archive, place](std::span<char> into) {
+    if (unzeof(archive.get()) < 0) return std::size_t{0};  // closed at its end
     const auto wanted = static_cast<unsigned>(std::min(into.size(), kBlockBytes));
     const int count = unzReadCurrentFile(archive.get(), into.data(), wanted);
-    // The checksum is known at the end.
-    if (count < 0 || (count == 0 && unzCloseCurrentFile(archive.get()) == UNZ_CRCERROR))
+    // unzCloseCurrentFile compares checksums, but not of a stream that ends early.
+    if (count < 0 || (count == 0 &&
+                      (unzeof(archive.get()) != 1 || unzCloseCurrentFile(archive.get()) != UNZ_OK)))
       fail_input(place, ": damaged in its ZIP archive");
     return static_cast<std::size_t>(count);
   };
