@@ -31,15 +31,15 @@ BestMetric::BestMetric(const TrainingArguments& arguments)
 double BestMetric::value(const Metrics& metrics, const comm::Group& group) const {
   std::optional<double> found = find_metric(metrics, str(kEvalPrefix, name_));
   if (!found) found = find_metric(metrics, name_);
-  if (!found) {
+  std::string bytes;
+  if (found) bytes.assign(reinterpret_cast<const char*>(&*found), sizeof(double));
+  const std::string first = group.all_gather_bytes(bytes)[0];
+  if (first.empty()) {
     std::string names;
     for (const auto& metric : metrics) names += (names.empty() ? "" : ", ") + metric.first;
     fail_input("metric for best model: expected ", names.empty() ? "an evaluator's" : "one of ",
                names, ", found ", quote(name_));
   }
-  if (group.size() == 1) return *found;
-  const char* const bytes = reinterpret_cast<const char*>(&*found);
-  const std::string first = group.all_gather_bytes(std::string(bytes, sizeof(double)))[0];
   double value = 0;
   std::memcpy(&value, first.data(), sizeof(value));
   return value;

@@ -17,7 +17,8 @@ class BestMetric {
   static bool is_wanted(const TrainingArguments& arguments);
   explicit BestMetric(const TrainingArguments& arguments);
 
-  /// The figure among `metrics` that rank 0 has. InputError that lists the names if none is it.
+  /// Rank 0's figure among its `metrics`, on every rank. InputError on every rank if rank 0 has
+  /// none.
   double value(const Metrics& metrics, const comm::Group& group) const;
   /// By how much `value` is better than the best; infinity if there is none. NaN is never better.
   double improvement(double value, const std::optional<BestModel>& best) const;
