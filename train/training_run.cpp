@@ -92,7 +92,7 @@ TrainingResult TrainingRun::operator()() {
   call(&TrainerCallback::on_train_begin, arguments_);
   while (state_.step < total() && !stopped()) step();
   if (in_epoch_) end_epoch(state_.position.epoch + 1);
-  if (arguments_.load_best_model_at_end && state_.best) load_best();
+  if (arguments_.load_best_model_at_end) load_best();
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
   result_.steps = state_.step;
   result_.loss = sums_.run_loss();
@@ -248,22 +248,24 @@ TrainingRun::Evaluation TrainingRun::evaluate() {
     for (auto& metric : evaluate(point)) report.metrics.push_back(std::move(metric));
   task_.module().train();
   if (report.metrics.empty() && !metric_) return {};
-  std::optional<BestModel> best = state_.best;
   if (metric_) {
     const double value = metric_->value(report.metrics, job_.group);
     report.improvement = metric_->improvement(value, state_.best);
-    if (*report.improvement > 0) best = {value, state_.step};
+    if (*report.improvement > 0) {
+      state_.best = {value, state_.step};
+      best_folder_ = arguments_.output_dir;
+    }
   }
   log({point.step, point.epoch, report.metrics});
   call(&TrainerCallback::on_evaluate, report);
-  const bool is_best = report.improvement > 0.0;
-  if (is_best) best_folder_ = arguments_.output_dir;
-  state_.best = best;
-  return {std::move(report.metrics), is_best};
+  return {std::move(report.metrics), report.improvement > 0.0};
 }
 
 void TrainingRun::load_best() {
-  load_checkpoint_model(checkpoint_path(best_folder_, state_.best->step), task_.module());
+  if (state_.best)
+    load_checkpoint_model(checkpoint_path(best_folder_, state_.best->step), task_.module());
+  else if (writes())
+    note("load best model at end: no evaluation had a finite figure, so the last model is kept");
 }
 
 void TrainingRun::save() {

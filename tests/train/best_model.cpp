@@ -113,7 +113,11 @@ TEST_CASE("a figure that is not finite is never the best") {
   Run run(arguments_in(folder / "out"), {NAN, 0.3, INFINITY, 0.2, NAN, 0.1});
   CHECK(run.trainer->train().best->step == 4);
   Run none(arguments_in(folder / "none"), std::vector<double>(6, NAN));
+  std::vector<std::string> notes;
+  none.trainer->add_callback({.on_note = [&](const std::string& line) { notes.push_back(line); }});
   CHECK(!none.trainer->train().best.has_value());
+  CHECK(notes == std::vector<std::string>{"load best model at end: no evaluation had a finite "
+                                          "figure, so the last model is kept"});
   CHECK(parameter_values(*none.loss) == none.evaluated[5]);
 }
 
