@@ -115,10 +115,15 @@ class Writer {
 
   /// The figures of an evaluator, without the name of its data.
   Metrics figures(const ModelCard::Evaluator& evaluator) const {
+    const std::string prefix = evaluator.name + '_';
     Metrics found;
-    for (const auto& [name, value] : results_)
-      if (name.starts_with(evaluator.name + '_'))
-        found.emplace_back(name.substr(evaluator.name.size() + 1), value);
+    for (const auto& [metric, value] : results_) {
+      if (!metric.starts_with(prefix)) continue;
+      const std::string name = metric.substr(prefix.size());
+      const bool correlates = name.starts_with("pearson_") || name.starts_with("spearman_");
+      if (is_similarity(evaluator) ? correlates : name == "accuracy")
+        found.emplace_back(name, value);
+    }
     return found;
   }
 

@@ -77,6 +77,27 @@ TEST_CASE("a card names the base model, data, losses, changed arguments and resu
   CHECK(text.find("16-dimensional") != text.npos);
 }
 
+TEST_CASE("a card does not mix figures of data sets with names that begin alike") {
+  const TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl",
+             "{\"step\":1,\"epoch\":1,\"eval_loss\":0.25,\"eval_pearson_cosine\":0.5,"
+             "\"eval_2_pearson_cosine\":0.75,\"eval_2_nli_accuracy\":0.125}\n");
+  ModelCard card;
+  card.train_datasets = {data_of(words::dataset(8, 2), "nli", "SoftmaxLoss")};
+  card.evaluators = {{"EmbeddingSimilarityEvaluator", "eval"},
+                     {"EmbeddingSimilarityEvaluator", "eval_2"},
+                     {"LabelAccuracyEvaluator", "eval_2_nli"}};
+  card.metrics = folder / "metrics.jsonl";
+  const std::string text = model_card(card, tiny_encoder(), {});
+  const std::string table = "| Metric | Value |\n|:---|:---|\n";
+  std::string found;
+  for (std::size_t at = 0; (at = text.find(table, at)) != text.npos;) {
+    at += table.size();
+    found += text.substr(at, text.find("\n\n", at) - at) + ";";
+  }
+  CHECK(found == "| pearson_cosine | 0.5000 |;| pearson_cosine | 0.7500 |;| accuracy | 0.1250 |;");
+}
+
 TEST_CASE("a card without results, of random weights or a folder, has no hub metadata of them") {
   ModelCard card;
   card.train_datasets = {data_of(words::dataset(8, 2), "nli", "SoftmaxLoss")};
