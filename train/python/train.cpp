@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "ringlet/core/ops/matmul.h"
 #include "ringlet/core/threads/parallel.h"
 #include "ringlet/train/cli/commands.h"
 #include "ringlet/train/cli/exit_code.h"
@@ -34,10 +35,14 @@ std::vector<std::string> words_of(const std::filesystem::path& config, const py:
   return words;
 }
 
-/// A training with several devices gives each a part of the processors.
-struct RestoreThreads {
+/// Options that set the process: processors of a device, the precision of products.
+struct RestoreSettings {
   int threads = threads_per_device();
-  ~RestoreThreads() { set_threads_per_device(threads); }
+  MatmulPrecision precision = matmul_precision();
+  ~RestoreSettings() {
+    set_threads_per_device(threads);
+    set_matmul_precision(precision);
+  }
 };
 
 void train(const std::filesystem::path& config, const py::kwargs& options) {
@@ -45,7 +50,7 @@ void train(const std::filesystem::path& config, const py::kwargs& options) {
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   const py::gil_scoped_release others_run;
-  const RestoreThreads after;
+  const RestoreSettings after;
   CLI::App app;
   cli::add_train(app);
   cli::parse(app, static_cast<int>(argv.size()), argv.data());
