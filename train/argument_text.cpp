@@ -41,6 +41,7 @@ Texts argument_texts(const TrainingArguments& a) {
   add("momentum", a.momentum);
   add("max_grad_norm", a.max_grad_norm);
   add("bf16", a.dtype == DType::bf16);
+  add("gradient_checkpointing", a.gradient_checkpointing);
   add("seed", a.seed);
   add("strategy", kStrategies(a.strategy));
   add("logging_steps", a.logging_steps);

@@ -120,11 +120,13 @@ TEST_CASE("arguments have Python's text, and the changed ones are those that dif
   CHECK(changed_arguments({}).empty());
   const auto changed = changed_arguments({.lr_scheduler_type = Decay::cosine,
                                           .dtype = DType::bf16,
+                                          .gradient_checkpointing = true,
                                           .load_best_model_at_end = true,
                                           .greater_is_better = false});
   const std::vector<std::pair<std::string, std::string>> expected{
       {"lr_scheduler_type", "cosine"},
       {"bf16", "True"},
+      {"gradient_checkpointing", "True"},
       {"load_best_model_at_end", "True"},
       {"greater_is_better", "False"}};
   CHECK(changed == expected);
