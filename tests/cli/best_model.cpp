@@ -52,6 +52,7 @@ TEST_CASE("a run stops early, with the best model and its card, alone and on two
     CHECK(card.starts_with("---\ntags:\n- sentence-transformers\n"));
     CHECK(contains(card, "\n- loss:SoftmaxLoss\n- loss:CosineSimilarityLoss\n"));
     CHECK(contains(card, "- `load_best_model_at_end`: True\n"));
+    CHECK(contains(card, "- `save_steps`: 500\n"));
     CHECK_EQ(card.find("- `save_steps`"), card.rfind("- `save_steps`"));  // the default
     CHECK(contains(card, "sentence_transformer.evaluation.LabelAccuracyEvaluator"));
     CHECK(contains(card, str("| **", best, "** |")));
