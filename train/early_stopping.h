@@ -12,9 +12,9 @@ struct EarlyStoppingOptions {
   double threshold = 0;       // the metric must be better by more than this
 };
 
-/// Compares metric_for_best_model, which must be set unless it is load_best_model_at_end's "loss".
-/// The count of evaluations is part of checkpoints. InputError if the arguments have no evaluations
-/// or no metric. `trainer` owns the callback.
+/// Compares metric_for_best_model; load_best_model_at_end alone compares "loss". The count of
+/// evaluations is part of checkpoints. train() throws InputError if the arguments have no
+/// evaluations or no metric. `trainer` must stay where it is while it has the callback.
 TrainerCallback early_stopping(Trainer& trainer, EarlyStoppingOptions options = {});
 
 }  // namespace ringlet::train
