@@ -56,6 +56,8 @@ TrainingRun::TrainingRun(TrainingJob& job)
     state_.dataset_run_losses.resize(datasets);
   }
   if (BestMetric::is_wanted(arguments_)) {
+    if (job_.evaluators.empty())
+      fail_input("metric for best model: expected an evaluator or an evaluation data set");
     metric_.emplace(arguments_);
     state_.arguments["--metric-for-best-model"] = metric_->describe();
   }

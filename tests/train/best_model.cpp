@@ -209,6 +209,11 @@ TEST_CASE("a metric that no evaluator has is refused with those there are") {
                        "metric for best model: expected one of dev_score, found 'accuracy' "
                        "(training step 2)",
                        InputError);
+  Trainer none(*run.loss, {words::dataset(8, 2)}, words::tokenizer(), arguments);
+  none.add_callback({.on_train_begin = [](const TrainingArguments&) { FAIL("it begins"); }});
+  CHECK_THROWS_WITH_AS(none.train(),
+                       "metric for best model: expected an evaluator or an evaluation data set",
+                       InputError);
 }
 
 TEST_CASE("early stopping ends a run after evaluations that are not better by the threshold") {
