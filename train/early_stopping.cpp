@@ -29,9 +29,10 @@ TrainerCallback early_stopping(Trainer& trainer, EarlyStoppingOptions options) {
     if (*failed >= options.patience) trainer.stop();
   };
   callback.state = [=] { return CallbackState{{kCounter, *failed}}; };
-  callback.load_state = [=](const CallbackState& state) {
+  callback.load_state = [=, &trainer](const CallbackState& state) {
     const auto found = state.find(kCounter);
     *failed = found == state.end() ? 0 : found->second;
+    if (*failed >= options.patience) trainer.stop();
   };
   return callback;
 }

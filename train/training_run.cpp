@@ -92,8 +92,11 @@ TrainingResult TrainingRun::operator()() {
   static_cast<void>(task_.take_loss());  // of a step that threw in an earlier run
   use_graphs();
   call(&TrainerCallback::on_train_begin, arguments_);
+  agree_to_stop();  // as callbacks' loaded counts may request
   while (state_.step < total() && !stopped()) step();
   if (in_epoch_) end_epoch(state_.position.epoch + 1);
+  agree_to_stop();  // requests since the last step's
+  if (job_.save_at_stop && saved_ != state_.step) save();
   if (arguments_.load_best_model_at_end) load_best();
   if (graphs_) result_.replayed_steps = static_cast<std::int64_t>(graphs_->replayed());
   result_.steps = state_.step;
@@ -286,6 +289,7 @@ void TrainingRun::save() {
   if (state_.best) kept.insert(state_.best->step);
   if (writes()) rotate_checkpoints(arguments_.output_dir, arguments_.save_total_limit, kept);
   saving_ = false;
+  saved_ = state_.step;
   call(&TrainerCallback::on_save, target);
 }
 

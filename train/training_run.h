@@ -94,6 +94,7 @@ class TrainingRun {
   bool in_epoch_ = false;
   bool stopping_ = false;  // all ranks have agreed to
   bool saving_ = false;
+  std::int64_t saved_ = -1;  // the step of the latest checkpoint
 };
 
 }  // namespace ringlet::train

@@ -253,6 +253,11 @@ TEST_CASE("a resumed run counts on with early stopping") {
   Run second(arguments, scores);
   second.trainer->add_callback(early_stopping(*second.trainer, {.patience = 3}));
   CHECK(second.trainer->train().steps == 8);
+  arguments.resume_from_checkpoint = folder / "out/checkpoint-8";  // at its end
+  Run third(arguments, scores);
+  third.trainer->add_callback(early_stopping(*third.trainer, {.patience = 3}));
+  CHECK(third.trainer->train().steps == 8);
+  CHECK(parameter_values(*third.loss) == parameter_values(*second.loss));
 }
 
 TEST_CASE("early stopping without evaluations, a metric or patience is refused") {

@@ -4,6 +4,7 @@
 
 #include "../device.h"
 #include "../files.h"
+#include "ringlet/train/checkpoint.h"
 #include "ringlet/train/early_stopping.h"
 #include "words.h"
 #include "words_loss.h"
@@ -68,6 +69,19 @@ TEST_CASE_FIXTURE(Fixture, "callbacks of one event are called in the order they 
                          "second: epoch 1 begins", "first: step 1", "second: step 1",
                          "first: epoch 1 ends", "second: epoch 1 ends", "first: train ends 1",
                          "second: train ends 1"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a stop that an event after the checkpoint requests leaves one there") {
+  TrainingArguments arguments{.output_dir = folder / "out",
+                              .num_train_epochs = 2,
+                              .per_device_train_batch_size = 4,
+                              .save_strategy = SaveStrategy::no};
+  Trainer stopped(*loss, {words::dataset(8, 2)}, words::tokenizer(), arguments);
+  stopped.add_callback({.on_epoch_end = [&](std::size_t) { stopped.stop(/*save=*/true); }});
+  const TrainingResult result = stopped.train();
+  CHECK(result.steps == 2);
+  CHECK(result.saved_at_stop);
+  CHECK(latest_checkpoint(folder / "out") == folder / "out/checkpoint-2");
 }
 
 TEST_CASE_FIXTURE(Fixture, "counts of callbacks are kept in checkpoints; two of one name are not") {
