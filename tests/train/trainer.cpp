@@ -12,6 +12,7 @@
 #include "ringlet/core/device/device_time.h"
 #include "ringlet/core/io/file.h"
 #include "ringlet/models/losses/multi_loss.h"
+#include "ringlet/models/losses/softmax_loss.h"
 #include "ringlet/train/checkpoint.h"
 #include "ringlet/train/sentence_task.h"
 #include "words.h"
@@ -526,15 +527,14 @@ TEST_CASE("any module trains on examples, given a collate function and a loss ho
 TEST_CASE("with gradient checkpointing the bits are the same, and the peak of memory is lower") {
   const auto trained = [](bool checkpointing, std::vector<float>& weights) {
     const GeneratorGuard seeded(Generator{7, 0, 0});
-    const auto loss = words::loss(2);
+    models::EncoderConfig config = words::encoder_config(models::Architecture::mpnet);
+    config.num_hidden_layers = 6;
+    const models::SentenceEncoder encoder(config, words::tokenizer());
+    models::SoftmaxLoss loss(encoder, 2);
     TrainingArguments arguments = kQuick;
     arguments.gradient_checkpointing = checkpointing;
-    Trainer trainer = words_trainer(*loss, arguments);
-    trainer.train();
-    for (const nn::Parameter& parameter : loss->parameters()) {
-      const std::vector<float> values = parameter.tensor().to_vector();
-      weights.insert(weights.end(), values.begin(), values.end());
-    }
+    words_trainer(loss, arguments).train();
+    weights = parameter_values(loss);
     return memory_stats(default_device()).peak;
   };
   std::vector<float> plain, recomputed;
