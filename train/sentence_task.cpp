@@ -16,7 +16,7 @@ void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointi
   module.visit([&](const std::string&, nn::Module& below) {
     if (auto* transformer = dynamic_cast<models::Transformer*>(&below)) {
       transformer->set_compute_dtype(dtype);
-      transformer->set_checkpointing(gradient_checkpointing);
+      if (gradient_checkpointing) transformer->set_checkpointing(true);
       found = true;
     }
   });

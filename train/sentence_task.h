@@ -11,9 +11,9 @@
 
 namespace ringlet::train {
 
-/// Makes every Transformer below `module` compute in `dtype`, with or without recomputing its
-/// layers in backward. InputError when `dtype` is not f32 or bf16, or a module without Transformers
-/// is asked for anything but the defaults.
+/// Makes every Transformer below `module` compute in `dtype`, and with `gradient_checkpointing`
+/// recompute its layers in backward. InputError when `dtype` is not f32 or bf16, or a module
+/// without Transformers is asked for anything but the defaults.
 void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointing);
 
 class SentenceTask final : public TrainingTask {
