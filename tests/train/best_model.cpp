@@ -116,8 +116,10 @@ TEST_CASE("a figure that is not finite is never the best") {
   std::vector<std::string> notes;
   none.trainer->add_callback({.on_note = [&](const std::string& line) { notes.push_back(line); }});
   CHECK(!none.trainer->train().best.has_value());
-  CHECK(notes == std::vector<std::string>{"load best model at end: no evaluation had a finite "
-                                          "figure, so the last model is kept"});
+  // A device may have notes of its own before.
+  REQUIRE(!notes.empty());
+  CHECK(notes.back() ==
+        "load best model at end: no evaluation had a finite figure, so the last model is kept");
   CHECK(parameter_values(*none.loss) == none.evaluated[5]);
 }
 
