@@ -30,8 +30,11 @@ std::string epoch_end(const train::TrainingTask& task, std::size_t epoch) {
                       100.0 * static_cast<double>(rows[i].used) / static_cast<double>(rows[i].all),
                       names[i], rows[i].all);
   if (text.empty()) return "";
-  return fmt::format("epoch {} ended with {}: {} were used", epoch,
-                     names[static_cast<std::size_t>(ender - rows.begin())], text);
+  // A sampler may leave rows of every data set over.
+  const std::string ended =
+      ender == rows.end() ? ""
+                          : " ended with " + names[static_cast<std::size_t>(ender - rows.begin())];
+  return fmt::format("epoch {}{}: {} were used", epoch, ended, text);
 }
 
 }  // namespace ringlet::cli
