@@ -576,6 +576,13 @@ TEST_CASE("arguments that make no sense are refused before the first step") {
          "dtype: expected f32 or bf16, found f16");
   refuse({.per_device_train_batch_size = 4, .dtype = DType::bf16},
          "dtype: bf16 is for transformers, and this module holds none");
+  refuse({.per_device_train_batch_size = 4, .gradient_checkpointing = true},
+         "gradient_checkpointing is for transformers, and this module holds none");
+  refuse({.per_device_train_batch_size = 4,
+          .gradient_accumulation_steps = 2,
+          .batch_sampler = BatchSampler::group_by_label},
+         "batch sampler group_by_label: expected one device and one batch a step, found 2 parts, "
+         "which would separate the rows of a label");
   refuse({.per_device_train_batch_size = 4, .gradient_accumulation_steps = 0},
          "gradient accumulation: expected at least 1, found 0");
 }
