@@ -29,6 +29,7 @@ struct PackedBatch {
   std::int64_t max_length = 0;     // longest sentence
   std::int64_t real_tokens = 0;    // T without padding
   std::int64_t padded_tokens = 0;  // T if each column were padded to its longest sentence
+  std::int64_t forward_rows = 0;   // rows of one forward, as Loader's mini_batch_size; 0: all
   std::size_t dataset = 0;         // which data set the rows are from
   /// Rows of each device, in order, if a loader divided them among devices; else empty.
   std::vector<std::int64_t> device_rows;

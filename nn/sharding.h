@@ -8,6 +8,7 @@
 
 #include "ringlet/autograd/leaf_observer.h"
 #include "ringlet/nn/arena.h"
+#include "ringlet/nn/batch_peers.h"
 
 namespace ringlet::nn {
 
@@ -21,6 +22,8 @@ class Sharding : public autograd::LeafObserver, public ArenaShards {
   /// Whether the sum is divided by the number of ranks.
   virtual bool averages() const = 0;
   virtual void barrier() = 0;
+  /// The same ranks, for losses over rows of all of them.
+  virtual std::shared_ptr<BatchPeers> peers() = 0;
   /// Whether every rank holds the same data; each then writes its part of it.
   virtual bool replicated() const { return false; }
   /// Gathers a few bytes of every rank, in rank order.

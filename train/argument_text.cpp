@@ -29,6 +29,7 @@ Texts argument_texts(const TrainingArguments& a) {
   add("per_device_train_batch_size", a.per_device_train_batch_size);
   add("per_device_eval_batch_size", a.per_device_eval_batch_size);
   add("gradient_accumulation_steps", a.gradient_accumulation_steps);
+  add("mini_batch_size", a.mini_batch_size);
   add("learning_rate", a.learning_rate);
   add("lr_scheduler_type", kDecays(a.lr_scheduler_type));
   add("warmup_ratio", a.warmup_ratio);

@@ -88,6 +88,7 @@ UpdateArguments Loader::arguments() const {
                       {"--dealing", str(kDealings(options_.dealing))},
                       {"--batch-sampler", str(kBatchSamplers(options_.batch_sampler))},
                       {"--max-length", options_.max_length > 0 ? str(options_.max_length) : "none"},
+                      {"--mini-batch-size", str(options_.mini_batch_size)},
                       {"--padded", options_.padded ? "true" : "false"},
                       {"--seed", str(options_.seed)}};
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
@@ -172,19 +173,32 @@ std::vector<models::PackedBatch> Loader::pack(Position at) {
   if (parts > 1)
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = cache.row(global.rows[i]).tokens;
   const auto dealt = deal_rows(tokens, parts);
-  std::vector<models::PackedBatch> batches;
-  for (std::size_t micro = 0; micro < options_.accumulation; ++micro) {
-    const std::size_t first = (micro * options_.world_size + options_.rank) * options_.devices;
+  std::vector<models::PackedBatch> batches(batches_per_step(global.dataset));
+  const std::size_t micros = options_.accumulation / batches.size();  // of each
+  for (std::size_t b = 0; b < batches.size(); ++b) {
     std::vector<std::size_t> mine;
     std::vector<std::int64_t> device_rows;
-    for (std::size_t part = first; part < first + options_.devices; ++part) {
-      mine.insert(mine.end(), dealt[part].begin(), dealt[part].end());
-      device_rows.push_back(static_cast<std::int64_t>(dealt[part].size()));
+    for (std::size_t device = 0; device < options_.devices; ++device) {
+      const std::size_t before = mine.size();
+      for (std::size_t micro = b * micros; micro < (b + 1) * micros; ++micro) {
+        const auto& rows =
+            dealt[(micro * options_.world_size + options_.rank) * options_.devices + device];
+        mine.insert(mine.end(), rows.begin(), rows.end());
+      }
+      device_rows.push_back(static_cast<std::int64_t>(mine.size() - before));
     }
-    batches.push_back(build(global, mine));
-    if (options_.devices > 1) batches.back().device_rows = std::move(device_rows);
+    batches[b] = build(global, mine);
+    batches[b].forward_rows = forward_rows(micros);
+    if (options_.devices > 1) batches[b].device_rows = std::move(device_rows);
   }
   return batches;
+}
+
+// A batch of several is cut into their size at most.
+std::int64_t Loader::forward_rows(std::size_t micros) const {
+  const std::size_t rows = options_.mini_batch_size;
+  const bool whole = micros > 1 && (rows == 0 || rows > options_.batch_size);
+  return static_cast<std::int64_t>(whole ? options_.batch_size : rows);
 }
 
 models::PackedBatch Loader::build(const BatchRows& global, const std::vector<std::size_t>& mine) {

@@ -28,6 +28,12 @@ struct LoaderOptions {
   /// Batches of one step on one rank. All batches of a step, on all ranks, are parts of one global
   /// batch of rows_per_step() rows, which `global_rows` reports.
   std::size_t accumulation = 1;
+  /// Rows of one forward on one device; 0: all. Losses of embeddings then need the memory of so many
+  /// rows, for a second forward (models::EmbeddingLoss).
+  std::size_t mini_batch_size = 0;
+  /// Data sets whose losses compare the rows of a global batch (Loss::spans_ranks): a rank's
+  /// batches of a step are one, with forwards of at most batch_size rows.
+  std::vector<bool> whole_steps = {};
   std::uint64_t seed = 0;
   Dealing dealing = Dealing::proportional;
   bool shuffle = true;
@@ -72,6 +78,10 @@ class Loader final : public StepLoader {
   const Sampler& sampler() const { return *sampler_; }
   const Datasets& datasets() const { return datasets_; }
   const LoaderOptions& options() const { return options_; }
+  /// A rank's batches of one step.
+  std::size_t batches_per_step(std::size_t dataset) const {
+    return is_whole(dataset) ? 1 : options_.accumulation;
+  }
 
   Position position() const override { return position_; }
   void seek(Position position) override;
@@ -94,11 +104,15 @@ class Loader final : public StepLoader {
   };
   using Queue = BoundedQueue<Item>;
 
+  bool is_whole(std::size_t dataset) const {
+    return dataset < options_.whole_steps.size() && options_.whole_steps[dataset];
+  }
   void make_sampler();
   void stop();
   void produce(Position at);
   bool produce_epoch(Position at);
   std::vector<models::PackedBatch> pack(Position at);
+  std::int64_t forward_rows(std::size_t micros) const;
   models::PackedBatch build(const BatchRows& global, const std::vector<std::size_t>& mine);
 
   Datasets datasets_;

@@ -3,9 +3,11 @@
 #include <optional>
 #include <set>
 
+#include "ringlet/models/losses/embedding_loss.h"
 #include "ringlet/models/transformer.h"
 #include "ringlet/nn/eval_guard.h"
 #include "ringlet/train/loader.h"
+#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/replicas.h"
 
 namespace ringlet::train {
@@ -31,6 +33,34 @@ Dealt deal(const models::PackedBatch& batch, std::size_t parts) {
   return deal_rows(tokens, parts);
 }
 
+/// The devices' threads as the ranks of a group, which they make at its first use.
+class DevicePeers final : public nn::BatchPeers {
+ public:
+  DevicePeers(std::shared_ptr<comm::Store> store, std::size_t device, std::size_t devices)
+      : store_(std::move(store)), rank_(static_cast<int>(device)), size_(static_cast<int>(devices)) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::vector<std::int64_t> all_gather_count(std::int64_t count) override {
+    return group().all_gather_count(count);
+  }
+  Tensor all_gather_rows(const Tensor& rows, std::span<const std::int64_t> counts) override {
+    return group().all_gather_rows(rows, counts);
+  }
+  Tensor reduce_scatter_rows(Tensor all, std::span<const std::int64_t> counts) override {
+    return group().reduce_scatter_rows(std::move(all), counts);
+  }
+
+ private:
+  GroupPeers& group() {
+    if (!group_) group_.emplace(comm::Group(store_, rank_, size_, {}, "dp"));
+    return *group_;
+  }
+  std::shared_ptr<comm::Store> store_;
+  int rank_, size_;
+  std::optional<GroupPeers> group_;
+};
+
 /// Runs a loss on all devices, each with its rows.
 class LossParts final : public models::BatchRunner {
  public:
@@ -41,22 +71,52 @@ class LossParts final : public models::BatchRunner {
       RINGLET_CHECK(copy, "[dp] blank_copy of a ", loss.kind(), " is no loss");
       losses_.push_back(copy);
     }
+    connect();
     loss_.set_runner(this);
   }
-  ~LossParts() override { loss_.set_runner(nullptr); }
+  ~LossParts() override {
+    for (std::size_t d = 0; d < losses_.size(); ++d) set_peers(d, nullptr);
+    loss_.set_runner(nullptr);
+  }
 
   // Without gradients its transformer alone is dealt out, and the batch is not filled up.
   Variable run(const models::PackedBatch& batch) override {
     if (!autograd::grad_enabled()) return loss_.run_here(batch.to(replicas_->devices()[0]));
     const Dealt dealt = deal(batch, losses_.size());
-    return replicas_->sum(
-        [&](std::size_t d) { return losses_[d]->run_here(batch.select(dealt[d])); });
+    try {
+      return replicas_->sum([&](std::size_t d) { return part(d, batch.select(dealt[d])); });
+    } catch (...) {
+      connect();  // the group of a part that failed has ended
+      throw;
+    }
   }
 
  private:
+  Variable part(std::size_t d, const models::PackedBatch& batch) {
+    try {
+      return losses_[d]->run_here(batch);
+    } catch (const std::exception& error) {
+      store_->raise(str(replicas_->devices()[d], ": ", error.what()));
+      throw;
+    }
+  }
+
+  void connect() {
+    store_ = comm::make_memory_store();
+    for (std::size_t d = 0; d < losses_.size(); ++d)
+      set_peers(d, std::make_shared<DevicePeers>(store_, d, losses_.size()));
+  }
+
+  void set_peers(std::size_t d, const std::shared_ptr<nn::BatchPeers>& peers) {
+    losses_[d]->visit([&](const std::string&, nn::Module& below) {
+      if (auto* loss = dynamic_cast<models::EmbeddingLoss*>(&below)) loss->set_peers(peers);
+    });
+  }
+
   models::Loss& loss_;
   std::shared_ptr<Replicas> replicas_;
   std::vector<models::Loss*> losses_;  // one per device
+  std::shared_ptr<comm::Store> store_;
 };
 
 /// Runs a transformer on all devices where no gradients are asked for, each with its rows: what

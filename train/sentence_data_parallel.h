@@ -18,9 +18,10 @@
 namespace ringlet::train {
 
 /// While it lives, a loss splits the rows of its batches over the devices, near-equal in tokens, as
-/// a Loader splits them over ranks. Its value is the sum of theirs: no embedding leaves its device.
-/// Without gradients the transformers below split their batches, so that encode and evaluators use
-/// all devices, with the bits of one. The module need not be a loss then.
+/// a Loader splits them over ranks. Its value is the sum of theirs. Embeddings leave their device
+/// only for a loss that compares the rows of all. Without gradients the transformers below split
+/// their batches, so that encode and evaluators use all devices, with the bits of one. The module
+/// need not be a loss then.
 class SentenceDataParallel : public DataParallel {
  public:
   SentenceDataParallel(nn::Module& module, std::vector<Device> devices, Options options = {});

@@ -26,13 +26,27 @@ void set_transformers(nn::Module& module, DType dtype, bool gradient_checkpointi
     fail_input("gradient_checkpointing is for transformers, and this module holds none");
 }
 
+namespace {
+
+LoaderOptions with_whole_steps(LoaderOptions options, const models::Loss& loss,
+                               std::size_t datasets) {
+  for (std::size_t i = 0; i < datasets; ++i)
+    options.whole_steps.push_back(loss.spans_ranks(i));
+  return options;
+}
+
+}  // namespace
+
 SentenceTask::SentenceTask(models::Loss& loss, Datasets datasets,
                            const models::Tokenizer& tokenizer, LoaderOptions options)
-    : loss_(loss), tokenizer_(tokenizer), loader_(std::move(datasets), tokenizer, options) {
-  const auto rows = static_cast<std::int64_t>(options.batch_size);
+    : loss_(loss),
+      tokenizer_(tokenizer),
+      loader_(datasets, tokenizer, with_whole_steps(options, loss, datasets.size())) {
   for (std::size_t i = 0; i < loader_.datasets().size(); ++i) {
     const TextDataset& data = *loader_.datasets()[i];
     const auto columns = static_cast<std::int64_t>(data.columns().size());
+    const auto rows = static_cast<std::int64_t>(loss.spans_ranks(i) ? options.rows_per_step()
+                                                                    : options.batch_size);
     if (const std::int64_t least = loss.min_rows(i, columns); rows < least)
       fail_input("batch size (--batch): expected at least ", least, " for the loss of ",
                  data.name(), ", found ", rows);
@@ -45,14 +59,15 @@ std::size_t SentenceTask::steps_per_epoch(std::size_t epoch) const {
 
 StepResult SentenceTask::step() {
   StepResult result;
-  const std::size_t micros = loader_.options().accumulation;
+  std::size_t micros = 1;
   for (std::size_t micro = 0; micro < micros; ++micro) {
-    std::optional<NoSync> no_sync;
-    if (micro + 1 < micros) no_sync.emplace(pause_);
     const double waited = loader_.seconds_waited();
     const models::PackedBatch* batch = loader_.next();
     if (!batch) batch = loader_.next();  // the first of the next epoch
     result.data_seconds += loader_.seconds_waited() - waited;
+    micros = loader_.batches_per_step(batch->dataset);
+    std::optional<NoSync> no_sync;
+    if (micro + 1 < micros) no_sync.emplace(pause_);
     const Tensor value = run(*batch);
     // Each value is its part of the mean over the step's global batch.
     add_loss(value);
@@ -79,6 +94,8 @@ Tensor SentenceTask::run(const models::PackedBatch& batch) {
   };
   if (!graphs_) return work(batch);
   const models::Loss& loss = loss_.loss_of(batch);
+  if (loss.cuts(batch))
+    return graphs_->run_eagerly(batch, work, "a step of several forwards is not captured");
   if (loss.is_capturable()) return graphs_->run(batch, work);
   return graphs_->run_eagerly(batch, work,
                               str(loss.kind(), " does not say that it can be captured"));
@@ -86,6 +103,7 @@ Tensor SentenceTask::run(const models::PackedBatch& batch) {
 
 std::int64_t SentenceTask::lone_rows(const models::PackedBatch& batch) const {
   const std::int64_t least = loss_.min_rows(batch.dataset, batch.columns);
+  if (loss_.spans_ranks(batch.dataset)) return batch.global_rows < least ? batch.rows : 0;
   if (batch.device_rows.empty()) return batch.rows < least ? batch.rows : 0;
   std::int64_t lone = 0;
   for (const std::int64_t rows : batch.device_rows) lone += rows < least ? rows : 0;

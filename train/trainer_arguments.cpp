@@ -64,6 +64,7 @@ std::int64_t eval_interval(const TrainingArguments& arguments) {
 LoaderOptions loader_options(const TrainingArguments& arguments, const comm::Group& group) {
   return {.batch_size = arguments.per_device_train_batch_size,
           .accumulation = arguments.gradient_accumulation_steps,
+          .mini_batch_size = arguments.mini_batch_size,
           .seed = arguments.seed,
           .dealing = arguments.multi_dataset_batch_sampler,
           .shuffle = arguments.shuffle,

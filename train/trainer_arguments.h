@@ -41,7 +41,9 @@ struct TrainingArguments {
 
   std::size_t per_device_train_batch_size = 8;  // rows per device and forward
   std::size_t per_device_eval_batch_size = 8;   // of the evaluation data sets' losses
+  /// Batches of a step. A loss that compares rows (Loss::spans_ranks) takes them as one batch.
   std::size_t gradient_accumulation_steps = 1;
+  std::size_t mini_batch_size = 0;  // rows of one forward, for the memory of so many; 0: all
   double learning_rate = 5e-5;
   Decay lr_scheduler_type = Decay::linear;
   double warmup_ratio = 0;

@@ -15,8 +15,10 @@ PackedBatch Loss::placed(const PackedBatch& batch) { return runner_ ? batch : pl
 PackedBatch Loss::placed_here(const PackedBatch& batch) {
   const Device device = this->device();
   if (!batch.token_ids.defined() || batch.token_ids.device() == device) return batch;
+  const Loss& loss = loss_of(batch);
+  if (loss.cuts(batch)) return batch;
   const std::int64_t tokens = bucket_of(batch);
-  const bool fills = device.type != DeviceType::cpu && tokens > 0 && loss_of(batch).is_capturable();
+  const bool fills = device.type != DeviceType::cpu && tokens > 0 && loss.is_capturable();
   return (fills ? filled_up(batch, tokens) : batch).to(device);
 }
 

@@ -25,8 +25,11 @@ class Loss : public nn::Module {
   PackedBatch placed(const PackedBatch& batch);
   /// Sets the runner of this loss's batches; null: the loss runs them itself.
   void set_runner(BatchRunner* runner) { runner_ = runner; }
+  /// Whether the loss of data set `dataset` compares the rows of a global batch over all ranks and
+  /// devices. A trainer then gives it all rows of a step at once.
+  virtual bool spans_ranks(std::size_t /*dataset*/) const { return false; }
   /// The fewest rows for a meaningful loss of a batch of data set `dataset` with `columns` texts a
-  /// row. Negatives from other rows need two.
+  /// row: of the global batch if the loss spans ranks. Negatives from other rows need two.
   virtual std::int64_t min_rows(std::size_t /*dataset*/, std::int64_t /*columns*/) const {
     return 1;
   }
@@ -35,6 +38,9 @@ class Loss : public nn::Module {
   /// read nothing back, and treat tokens after a sentence's length (PackedBatch::lengths) as
   /// padding.
   virtual bool is_capturable() const { return false; }
+  /// Whether the loss runs this batch piece by piece (PackedBatch::forward_rows). It then takes it
+  /// from the CPU, and no graph captures it.
+  virtual bool cuts(const PackedBatch&) const { return false; }
   /// Declares that the value is the mean over this batch's rows instead of its part of the global
   /// mean, as the strategies' option average expects.
   void set_local_mean(bool value = true) { local_mean_ = value; }

@@ -21,6 +21,9 @@ class MultiLoss : public Loss {
   std::int64_t min_rows(std::size_t dataset, std::int64_t columns) const override {
     return loss_for(dataset).min_rows(dataset, columns);
   }
+  bool spans_ranks(std::size_t dataset) const override {
+    return loss_for(dataset).spans_ranks(dataset);
+  }
   Loss& loss_of(const PackedBatch& batch) override;
 
  protected:

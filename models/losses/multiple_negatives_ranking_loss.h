@@ -2,39 +2,40 @@
 // batch. Henderson et al., Efficient Natural Language Response Suggestion, 2017.
 #pragma once
 
-#include "ringlet/models/losses/loss.h"
-#include "ringlet/models/sentence_encoder.h"
+#include "ringlet/models/losses/embedding_loss.h"
 
 namespace ringlet::models {
 
-/// Cross-entropy of scale * cos(anchor, candidate) with the row's own positive as target. Rows are
-/// (anchor, positive) or (anchor, positive, negative); the candidates are all positives, then all
-/// negatives, of this batch. Needs at least two rows, with negatives one.
-class MultipleNegativesRankingLoss final : public Loss {
+struct RankingOptions {
+  double scale = 20;       // of the cosines, 1 / temperature
+  bool symmetric = false;  // each positive should find its anchor among all anchors, too
+};
+
+/// Cross-entropy of scale * cos(anchor, candidate) with the row's own positive as target; if
+/// symmetric, the mean with that of scale * cos(positive, anchor). Rows are an anchor, its positive
+/// and any number of negatives. The candidates are all positives, then all negatives, of the rows
+/// that Negatives tells. Needs at least two rows, with negatives one.
+class MultipleNegativesRankingLoss final : public EmbeddingLoss {
  public:
-  explicit MultipleNegativesRankingLoss(SentenceEncoder encoder, double scale = 20)
-      : encoder_(std::move(encoder)), scale_(scale) {
-    register_module("", encoder_.transformer());
+  explicit MultipleNegativesRankingLoss(SentenceEncoder encoder, RankingOptions options = {})
+      : EmbeddingLoss(std::move(encoder)), options_(options) {}
+  const char* kind() const override {
+    return options_.symmetric ? "MultipleNegativesSymmetricRankingLoss"
+                              : "MultipleNegativesRankingLoss";
   }
-  const char* kind() const override { return "MultipleNegativesRankingLoss"; }
-  bool is_capturable() const override { return true; }
   std::shared_ptr<nn::Module> blank_copy(nn::Cloner& cloner) const override {
-    return std::make_shared<MultipleNegativesRankingLoss>(
-        encoder_.around(cloner(encoder_.transformer())), scale_);
+    return std::make_shared<MultipleNegativesRankingLoss>(encoder_of(cloner), options_);
   }
   std::int64_t min_rows(std::size_t, std::int64_t columns) const override {
-    return columns > 2 ? 1 : 2;
+    return columns > 2 && !options_.symmetric ? 1 : 2;
   }
-
-  /// The loss of given embeddings, (S, H) in the order of the batch's sentences.
-  Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const;
+  Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const override;
 
  protected:
-  Variable forward(const PackedBatch& batch) override;
+  bool compares_rows() const override { return true; }
 
  private:
-  SentenceEncoder encoder_;
-  double scale_;
+  RankingOptions options_;
 };
 
 }  // namespace ringlet::models

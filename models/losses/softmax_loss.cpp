@@ -6,23 +6,24 @@
 namespace ringlet::models {
 
 SoftmaxLoss::SoftmaxLoss(SentenceEncoder encoder, std::int64_t labels)
-    : encoder_(std::move(encoder)) {
+    : EmbeddingLoss(std::move(encoder)) {
   RINGLET_CHECK(labels > 1, "[SoftmaxLoss] needs at least 2 labels, not ", labels);
-  register_module("", encoder_.transformer());
-  classifier_ =
-      register_module("classifier", std::make_shared<nn::Linear>(3 * encoder_.dimension(), labels));
-  classifier_->to(encoder_.device());
+  const std::int64_t width = 3 * this->encoder().dimension();
+  classifier_ = register_module("classifier", std::make_shared<nn::Linear>(width, labels));
+  classifier_->to(this->encoder().device());
 }
 
-Variable SoftmaxLoss::logits(const PackedBatch& batch) {
-  const auto [u, v] = columns<2>("SoftmaxLoss", encoder_(batch), batch);  // (rows, H)
-  return (*classifier_)(autograd::concat({u, v, autograd::abs(u - v)}, 1));
-}
+Variable SoftmaxLoss::logits(const PackedBatch& batch) { return classify(encoder()(batch), batch); }
 
-Variable SoftmaxLoss::forward(const PackedBatch& batch) {
+Variable SoftmaxLoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
   check_labels("SoftmaxLoss", batch, DType::i64);
-  return autograd::cross_entropy(logits(batch), batch.labels,
+  return autograd::cross_entropy(classify(embeddings, batch), batch.labels,
                                  static_cast<double>(batch.global_rows));
+}
+
+Variable SoftmaxLoss::classify(const Variable& embeddings, const PackedBatch& batch) const {
+  const auto [u, v] = columns<2>("SoftmaxLoss", embeddings, batch);  // (rows, H)
+  return (*classifier_)(autograd::concat({u, v, autograd::abs(u - v)}, 1));
 }
 
 }  // namespace ringlet::models

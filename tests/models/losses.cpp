@@ -85,7 +85,7 @@ TEST_CASE("gradients of the losses on embeddings are the library's, with negativ
     const Oracle oracle(name);
     const SentenceEncoder encoder = load_unnormalized(name);
     // Embeddings of a case, column by column, and the corresponding batch.
-    const auto check = [&](const std::string& c, std::int64_t columns, const auto& loss_of) {
+    const auto check = [&](const std::string& c, std::int64_t columns, const EmbeddingLoss& loss) {
       CAPTURE(name);
       std::vector<Tensor> parts, gradients;
       for (const char* column : {"u", "v", "negatives"}) {
@@ -98,7 +98,7 @@ TEST_CASE("gradients of the losses on embeddings are the library's, with negativ
       batch.rows = batch.global_rows = parts[0].size(0);
       batch.labels = oracle.tensor("batch0/scores");
       const Variable embeddings(concat(parts, 0), true);
-      const Variable value = loss_of(embeddings, batch);
+      const Variable value = loss.of_embeddings(embeddings, batch);
       value.backward();
       // A cosine sums H products and divides by two norms of H squares: 2 H roundings. MNRL
       // multiplies that error by its scale before exp, where it becomes a relative error of P.
@@ -107,13 +107,10 @@ TEST_CASE("gradients of the losses on embeddings are the library's, with negativ
       check_close(value.tensor(), oracle.tensor(c + "/loss"), tolerance, c);
       check_close(embeddings.grad(), concat(gradients, 0), tolerance, c);
     };
-    check("cosine_similarity_loss", 2, CosineSimilarityLoss::of_embeddings);
+    check("cosine_similarity_loss", 2, CosineSimilarityLoss(encoder));
     const MultipleNegativesRankingLoss ranking(encoder);
-    const auto rank = [&](const Variable& embeddings, const PackedBatch& batch) {
-      return ranking.of_embeddings(embeddings, batch);
-    };
-    check("multiple_negatives_ranking_loss", 2, rank);
-    check("multiple_negatives_ranking_loss.negatives", 3, rank);
+    check("multiple_negatives_ranking_loss", 2, ranking);
+    check("multiple_negatives_ranking_loss.negatives", 3, ranking);
   }
 }
 

@@ -117,7 +117,10 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
              "Global norm of gradients at most; 0: no clipping")
       ->capture_default_str();
   add_number(command, "--gradient-accumulation-steps", a.gradient_accumulation_steps, 1, 1 << 20,
-             "Batches of each device whose gradients make a step")
+             "Batches of each device whose gradients make a step; one batch for a ranking loss")
+      ->capture_default_str();
+  add_number(command, "--mini-batch-size", a.mini_batch_size, 0, 1 << 20,
+             "Rows of one forward, for the memory of so many at any batch size; 0: all")
       ->capture_default_str();
   command
       .add_option("--memory-limit", options.memory_limit,

@@ -9,6 +9,7 @@
 #include "ringlet/comm/group.h"
 #include "ringlet/nn/sharding.h"
 #include "ringlet/train/parallel/gradient_sum.h"
+#include "ringlet/train/parallel/group_peers.h"
 #include "ringlet/train/parallel/no_sync.h"
 #include "ringlet/train/parallel/reach.h"
 #include "ringlet/train/parallel/row_exchange.h"
@@ -45,6 +46,7 @@ class RankStrategy : public nn::Sharding, public std::enable_shared_from_this<Ra
   int size() const override { return group_.size(); }
   bool averages() const override { return average_; }
   void barrier() override { group_.barrier(); }
+  std::shared_ptr<nn::BatchPeers> peers() override { return std::make_shared<GroupPeers>(group_); }
   std::vector<std::string> all_gather_bytes(const std::string& mine) override {
     return group_.all_gather_bytes(mine);
   }

@@ -1,0 +1,70 @@
+#include "ringlet/models/losses/embedding_loss.h"
+
+#include <numeric>
+
+#include "ringlet/autograd/checkpoint.h"
+#include "ringlet/autograd/functions/index.h"
+#include "ringlet/autograd/functions/view.h"
+#include "ringlet/nn/sharding.h"
+
+namespace ringlet::models {
+namespace {
+
+/// Rows [begin, end) of a batch on the CPU.
+PackedBatch rows_of(const PackedBatch& batch, std::int64_t begin, std::int64_t end) {
+  std::vector<std::size_t> rows(static_cast<std::size_t>(end - begin));
+  std::iota(rows.begin(), rows.end(), static_cast<std::size_t>(begin));
+  return batch.select(rows);
+}
+
+}  // namespace
+
+EmbeddingLoss::EmbeddingLoss(SentenceEncoder encoder) : encoder_(std::move(encoder)) {
+  register_module("", encoder_.transformer());
+}
+
+void EmbeddingLoss::take_settings(const nn::Module& original) {
+  negatives_ = dynamic_cast<const EmbeddingLoss&>(original).negatives_;
+}
+
+Variable EmbeddingLoss::forward(const PackedBatch& batch) {
+  if (!cuts(batch)) return of_embeddings(encoder_(batch), batch);
+  PackedBatch placed = batch;
+  if (placed.labels.defined()) placed.labels = placed.labels.to(device());
+  return of_embeddings(embed(batch), placed);
+}
+
+// Piece by piece; ordered by column like the whole batch's.
+Variable EmbeddingLoss::embed(const PackedBatch& batch) const {
+  const std::int64_t rows = batch.forward_rows;
+  std::int64_t pieces = std::max<std::int64_t>(1, (batch.rows + rows - 1) / rows);
+  // Forwards may be collective: a rank with fewer rows then adds empty pieces.
+  if (const auto sharding = nn::sharding_of(*this)) pieces = sharding->forwards_together(pieces);
+  if (pieces == 1) return encoder_(batch.to(device()));
+  std::vector<std::vector<Variable>> columns(static_cast<std::size_t>(batch.columns));
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    const std::int64_t begin = std::min(batch.rows, piece * rows);
+    const std::int64_t end = std::min(batch.rows, begin + rows);
+    const PackedBatch part = rows_of(batch, begin, end).to(device());
+    const Variable embeddings = autograd::checkpoint(
+        [encoder = encoder_, part](const Variable&) { return encoder(part); },
+        Variable(empty({0}, DType::f32, device())));
+    for (std::int64_t c = 0; c < batch.columns; ++c)
+      columns[static_cast<std::size_t>(c)].push_back(
+          autograd::slice(embeddings, c * part.rows, (c + 1) * part.rows));
+  }
+  std::vector<Variable> ordered;
+  for (const std::vector<Variable>& column : columns)
+    ordered.insert(ordered.end(), column.begin(), column.end());
+  return autograd::concat(ordered, 0);
+}
+
+std::shared_ptr<nn::BatchPeers> EmbeddingLoss::peers() const {
+  if (!compares_rows() || negatives_ == Negatives::local || !autograd::grad_enabled())
+    return nullptr;
+  if (peers_) return peers_;
+  const auto sharding = nn::sharding_of(*this);
+  return sharding && sharding->size() > 1 ? sharding->peers() : nullptr;
+}
+
+}  // namespace ringlet::models

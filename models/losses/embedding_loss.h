@@ -1,0 +1,58 @@
+// Losses of sentence embeddings: the encoder, its forwards, and the rows that a loss compares.
+#pragma once
+
+#include "ringlet/core/base/names.h"
+#include "ringlet/models/losses/global_rows.h"
+#include "ringlet/models/losses/loss.h"
+#include "ringlet/models/sentence_encoder.h"
+
+namespace ringlet::models {
+
+/// The rows that an anchor is compared with: those of the global batch, over all ranks and devices,
+/// or those of its own rank or device. Without gradients they are the batch's.
+enum class Negatives : std::uint8_t { global, local };
+inline constexpr Names<Negatives, 2> kNegatives{"negatives", {"global", "local"}};
+
+/// A loss of the embeddings of a batch. If the batch has forward_rows, the encoder takes so many
+/// rows at a time without a tape, and backward runs each piece again (Gao et al., Scaling Deep
+/// Contrastive Learning Batch Size under Memory Limited Setup, 2021). Memory is then that of one
+/// piece, and dropout masks are those of the whole batch.
+class EmbeddingLoss : public Loss {
+ public:
+  bool is_capturable() const override { return !peers(); }
+  bool cuts(const PackedBatch& batch) const override { return batch.forward_rows > 0; }
+  bool spans_ranks(std::size_t /*dataset*/) const override {
+    return compares_rows() && negatives_ == Negatives::global;
+  }
+  void take_settings(const nn::Module& original) override;
+
+  /// The loss of given embeddings, (S, H) in the order of the batch's sentences.
+  virtual Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const = 0;
+
+  void set_negatives(Negatives negatives) { negatives_ = negatives; }
+  /// The devices that share a batch, where no strategy over ranks does.
+  void set_peers(std::shared_ptr<nn::BatchPeers> peers) { peers_ = std::move(peers); }
+
+ protected:
+  explicit EmbeddingLoss(SentenceEncoder encoder);
+  /// Whether a row's value depends on other rows.
+  virtual bool compares_rows() const { return false; }
+  Variable forward(const PackedBatch& batch) override;
+
+  const SentenceEncoder& encoder() const { return encoder_; }
+  /// The encoder of a copy of this loss.
+  SentenceEncoder encoder_of(nn::Cloner& cloner) const {
+    return encoder_.around(cloner(encoder_.transformer()));
+  }
+  GlobalRows global_rows(const PackedBatch& batch) const { return {peers(), batch.rows}; }
+
+ private:
+  Variable embed(const PackedBatch& batch) const;
+  std::shared_ptr<nn::BatchPeers> peers() const;
+
+  SentenceEncoder encoder_;
+  Negatives negatives_ = Negatives::global;
+  std::shared_ptr<nn::BatchPeers> peers_;
+};
+
+}  // namespace ringlet::models

@@ -1,0 +1,75 @@
+#include "ringlet/models/losses/global_rows.h"
+
+#include <numeric>
+
+#include "ringlet/autograd/functions/index.h"
+
+namespace ringlet::models {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+/// Where rank after rank, column after column, each row of the order by column and rank lies.
+std::vector<std::int64_t> by_column(const Counts& counts, std::int64_t columns) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t c = 0; c < columns; ++c) {
+    std::int64_t rank = 0;  // its first row
+    for (const std::int64_t rows : counts) {
+      for (std::int64_t i = 0; i < rows; ++i) places.push_back(rank + c * rows + i);
+      rank += columns * rows;
+    }
+  }
+  return places;
+}
+
+std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& places) {
+  std::vector<std::int64_t> out(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i)
+    out[static_cast<std::size_t>(places[i])] = static_cast<std::int64_t>(i);
+  return out;
+}
+
+Tensor on(Device device, const std::vector<std::int64_t>& places) {
+  return tensor(places, {static_cast<std::int64_t>(places.size())}, device);
+}
+
+}  // namespace
+
+GlobalRows::GlobalRows(std::shared_ptr<nn::BatchPeers> peers, std::int64_t own)
+    : peers_(std::move(peers)), own_(own), size_(own) {
+  if (!peers_) return;
+  counts_ = peers_->all_gather_count(own);
+  begin_ = std::accumulate(counts_.begin(), counts_.begin() + peers_->rank(), std::int64_t{0});
+  size_ = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+}
+
+Variable GlobalRows::gather(const Variable& embeddings, std::int64_t columns) const {
+  if (!peers_) return embeddings;
+  Counts sentences = counts_;
+  for (std::int64_t& count : sentences) count *= columns;
+  const auto places = by_column(counts_, columns);
+  const Device device = embeddings.device();
+  const Tensor ranked = peers_->all_gather_rows(embeddings.tensor(), sentences);
+  return autograd::record(
+      "gather_rows", index_select(ranked, 0, on(device, places)), {embeddings},
+      [peers = peers_, sentences, back = on(device, inverse(places))](
+          const Tensor& grad, autograd::Gradients& grads) {
+        grads[0].set(peers->reduce_scatter_rows(index_select(grad, 0, back), sentences));
+      });
+}
+
+Variable GlobalRows::gather_values(const Variable& values) const {
+  if (!peers_) return values;
+  const Tensor all = peers_->all_gather_rows(values.tensor(), counts_);
+  return autograd::record("gather_values", all, {values},
+                          [begin = begin_, own = own_](const Tensor& grad,
+                                                       autograd::Gradients& grads) {
+                            grads[0].set(grad.slice(begin, begin + own).clone());
+                          });
+}
+
+Tensor GlobalRows::gather_values(const Tensor& values) const {
+  return peers_ ? peers_->all_gather_rows(values, counts_) : values;
+}
+
+}  // namespace ringlet::models

@@ -1,0 +1,37 @@
+// The rows that a loss compares: a batch's, or those of all ranks that share a global batch.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ringlet/autograd/variable.h"
+#include "ringlet/nn/batch_peers.h"
+
+namespace ringlet::models {
+
+/// Rows are in rank order. Made on all ranks together; so is each gather() and its backward.
+class GlobalRows {
+ public:
+  /// `own` rows are this rank's; null `peers`: they are all.
+  GlobalRows(std::shared_ptr<nn::BatchPeers> peers, std::int64_t own);
+
+  std::int64_t size() const { return size_; }
+  std::int64_t own() const { return own_; }
+  /// This rank's rows are [begin, begin + own).
+  std::int64_t begin() const { return begin_; }
+
+  /// Embeddings (columns * own, H), ordered by column, of every rank: (columns * size, H), ordered
+  /// by column, then by rank. The gradient of a row is the sum of all ranks' gradients.
+  Variable gather(const Variable& embeddings, std::int64_t columns) const;
+  /// A value (own) of each row, of every rank: (size). The gradient is that of this rank's copy, for
+  /// losses that every rank computes alike.
+  Variable gather_values(const Variable& values) const;
+  Tensor gather_values(const Tensor& values) const;
+
+ private:
+  std::shared_ptr<nn::BatchPeers> peers_;  // null: alone
+  std::vector<std::int64_t> counts_;       // of each rank
+  std::int64_t own_, begin_ = 0, size_;
+};
+
+}  // namespace ringlet::models
