@@ -28,8 +28,8 @@ struct LoaderOptions {
   /// Batches of one step on one rank. All batches of a step, on all ranks, are parts of one global
   /// batch of rows_per_step() rows, which `global_rows` reports.
   std::size_t accumulation = 1;
-  /// Rows of one forward on one device; 0: all. Losses of embeddings then need the memory of so many
-  /// rows, for a second forward (models::EmbeddingLoss).
+  /// Rows of one forward on one device; 0: all. Losses of embeddings then need the memory of so
+  /// many rows, for a second forward (models::EmbeddingLoss).
   std::size_t mini_batch_size = 0;
   /// Data sets whose losses compare the rows of a global batch (Loss::spans_ranks): a rank's
   /// batches of a step are one, with forwards of at most batch_size rows.

@@ -37,7 +37,9 @@ Dealt deal(const models::PackedBatch& batch, std::size_t parts) {
 class DevicePeers final : public nn::BatchPeers {
  public:
   DevicePeers(std::shared_ptr<comm::Store> store, std::size_t device, std::size_t devices)
-      : store_(std::move(store)), rank_(static_cast<int>(device)), size_(static_cast<int>(devices)) {}
+      : store_(std::move(store)),
+        rank_(static_cast<int>(device)),
+        size_(static_cast<int>(devices)) {}
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }

@@ -30,8 +30,7 @@ namespace {
 
 LoaderOptions with_whole_steps(LoaderOptions options, const models::Loss& loss,
                                std::size_t datasets) {
-  for (std::size_t i = 0; i < datasets; ++i)
-    options.whole_steps.push_back(loss.spans_ranks(i));
+  for (std::size_t i = 0; i < datasets; ++i) options.whole_steps.push_back(loss.spans_ranks(i));
   return options;
 }
 

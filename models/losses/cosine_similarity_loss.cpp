@@ -6,7 +6,8 @@
 
 namespace ringlet::models {
 
-Variable CosineSimilarityLoss::of_embeddings(const Variable& embeddings, const PackedBatch& batch) const {
+Variable CosineSimilarityLoss::of_embeddings(const Variable& embeddings,
+                                             const PackedBatch& batch) const {
   check_labels("CosineSimilarityLoss", batch, DType::f32);
   const auto [u, v] = columns<2>("CosineSimilarityLoss", embeddings, batch);  // (rows, H)
   const Variable error = autograd::cosine_similarity(u, v) - Variable(batch.labels);

@@ -46,9 +46,9 @@ Variable EmbeddingLoss::embed(const PackedBatch& batch) const {
     const std::int64_t begin = std::min(batch.rows, piece * rows);
     const std::int64_t end = std::min(batch.rows, begin + rows);
     const PackedBatch part = rows_of(batch, begin, end).to(device());
-    const Variable embeddings = autograd::checkpoint(
-        [encoder = encoder_, part](const Variable&) { return encoder(part); },
-        Variable(empty({0}, DType::f32, device())));
+    const Variable embeddings =
+        autograd::checkpoint([encoder = encoder_, part](const Variable&) { return encoder(part); },
+                             Variable(empty({0}, DType::f32, device())));
     for (std::int64_t c = 0; c < batch.columns; ++c)
       columns[static_cast<std::size_t>(c)].push_back(
           autograd::slice(embeddings, c * part.rows, (c + 1) * part.rows));

@@ -29,6 +29,7 @@ class EmbeddingLoss : public Loss {
   /// The loss of given embeddings, (S, H) in the order of the batch's sentences.
   virtual Variable of_embeddings(const Variable& embeddings, const PackedBatch& batch) const = 0;
 
+  const SentenceEncoder& encoder() const { return encoder_; }
   void set_negatives(Negatives negatives) { negatives_ = negatives; }
   /// The devices that share a batch, where no strategy over ranks does.
   void set_peers(std::shared_ptr<nn::BatchPeers> peers) { peers_ = std::move(peers); }
@@ -39,7 +40,6 @@ class EmbeddingLoss : public Loss {
   virtual bool compares_rows() const { return false; }
   Variable forward(const PackedBatch& batch) override;
 
-  const SentenceEncoder& encoder() const { return encoder_; }
   /// The encoder of a copy of this loss.
   SentenceEncoder encoder_of(nn::Cloner& cloner) const {
     return encoder_.around(cloner(encoder_.transformer()));

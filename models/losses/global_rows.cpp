@@ -52,20 +52,10 @@ Variable GlobalRows::gather(const Variable& embeddings, std::int64_t columns) co
   const Tensor ranked = peers_->all_gather_rows(embeddings.tensor(), sentences);
   return autograd::record(
       "gather_rows", index_select(ranked, 0, on(device, places)), {embeddings},
-      [peers = peers_, sentences, back = on(device, inverse(places))](
-          const Tensor& grad, autograd::Gradients& grads) {
+      [peers = peers_, sentences, back = on(device, inverse(places))](const Tensor& grad,
+                                                                      autograd::Gradients& grads) {
         grads[0].set(peers->reduce_scatter_rows(index_select(grad, 0, back), sentences));
       });
-}
-
-Variable GlobalRows::gather_values(const Variable& values) const {
-  if (!peers_) return values;
-  const Tensor all = peers_->all_gather_rows(values.tensor(), counts_);
-  return autograd::record("gather_values", all, {values},
-                          [begin = begin_, own = own_](const Tensor& grad,
-                                                       autograd::Gradients& grads) {
-                            grads[0].set(grad.slice(begin, begin + own).clone());
-                          });
 }
 
 Tensor GlobalRows::gather_values(const Tensor& values) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ringlet/autograd/variable.h"
+#include "ringlet/models/batch.h"
 #include "ringlet/nn/batch_peers.h"
 
 namespace ringlet::models {
@@ -23,10 +24,13 @@ class GlobalRows {
   /// Embeddings (columns * own, H), ordered by column, of every rank: (columns * size, H), ordered
   /// by column, then by rank. The gradient of a row is the sum of all ranks' gradients.
   Variable gather(const Variable& embeddings, std::int64_t columns) const;
-  /// A value (own) of each row, of every rank: (size). The gradient is that of this rank's copy, for
-  /// losses that every rank computes alike.
-  Variable gather_values(const Variable& values) const;
+  /// A value (own) of each row, of every rank: (size).
   Tensor gather_values(const Tensor& values) const;
+  /// The weight of these rows in a global batch: less than 1 if it consists of several batches. For
+  /// losses that are not a mean over rows.
+  double weight_in(const PackedBatch& batch) const {
+    return static_cast<double>(size_) / static_cast<double>(batch.global_rows);
+  }
 
  private:
   std::shared_ptr<nn::BatchPeers> peers_;  // null: alone

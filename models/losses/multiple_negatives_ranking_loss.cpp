@@ -13,9 +13,9 @@ Variable MultipleNegativesRankingLoss::of_embeddings(const Variable& embeddings,
   const GlobalRows rows = global_rows(batch);
   const Variable unit = autograd::normalize(embeddings);
   const auto find = [&](const Variable& own, const Variable& all) {
-    const Tensor targets = arange(static_cast<double>(rows.begin()),
-                                  static_cast<double>(rows.begin() + rows.own()), 1, DType::i64,
-                                  all.device());
+    const Tensor targets =
+        arange(static_cast<double>(rows.begin()), static_cast<double>(rows.begin() + rows.own()), 1,
+               DType::i64, all.device());
     return autograd::product_cross_entropy(own, all, targets, options_.scale,
                                            static_cast<double>(batch.global_rows));
   };

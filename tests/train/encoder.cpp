@@ -155,8 +155,11 @@ TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch ar
   const std::vector<std::string_view> texts{"a b", "a c"};
   for (int row = 0; row < 7; ++row) data->add_row(texts, 0);
   const models::SentenceEncoder encoder = tiny_encoder();
-  const auto lone = [&](std::size_t batch, Strategy strategy, std::vector<Device> devices) {
+  using models::Negatives;
+  const auto lone = [&](std::size_t batch, Strategy strategy, std::vector<Device> devices,
+                        Negatives negatives = Negatives::global) {
     models::MultipleNegativesRankingLoss loss(encoder);
+    loss.set_negatives(negatives);
     const TrainingArguments arguments{.num_train_epochs = 1,
                                       .per_device_train_batch_size = batch,
                                       .strategy = strategy,
@@ -167,13 +170,15 @@ TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch ar
   CHECK(lone(5, Strategy::none, {}) == 0);  // 5 and 2
   CHECK(lone(3, Strategy::none, {}) == 1);  // 3, 3 and 1
   const std::vector<Device> two{{DeviceType::cpu, 0}, {DeviceType::cpu, 1}};
-  CHECK(lone(2, Strategy::dp, two) == 1);  // 2 + 2 and 2 + 1
+  CHECK(lone(2, Strategy::dp, two) == 0);                    // 4 and 3
+  CHECK(lone(2, Strategy::dp, two, Negatives::local) == 1);  // 2 + 2 and 2 + 1
 
-  const auto on_ranks = [&](std::size_t batch) {
+  const auto on_ranks = [&](std::size_t batch, Negatives negatives) {
     std::vector<std::int64_t> found(2);
     comm::launch(
         [&](const comm::Group& group) {
           models::MultipleNegativesRankingLoss loss(tiny_encoder());
+          loss.set_negatives(negatives);
           const TrainingArguments arguments{.num_train_epochs = 1,
                                             .per_device_train_batch_size = batch,
                                             .strategy = Strategy::ddp};
@@ -184,6 +189,8 @@ TEST_CASE_FIXTURE(OnCpu, "rows that are alone in their part of the last batch ar
     CHECK(found[0] == found[1]);  // over all ranks together
     return found[0];
   };
-  CHECK(on_ranks(2) == 1);
-  CHECK(on_ranks(3) == 1);  // 3 + 3 and 1 + 0
+  CHECK(on_ranks(2, Negatives::global) == 0);
+  CHECK(on_ranks(2, Negatives::local) == 1);
+  CHECK(on_ranks(3, Negatives::global) == 1);  // 6 and 1
+  CHECK(on_ranks(3, Negatives::local) == 1);   // 3 + 3 and 1 + 0
 }

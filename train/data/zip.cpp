@@ -16,7 +16,7 @@ namespace ringlet::train {
 namespace {
 
 constexpr std::size_t kLongestName = 4096;
-constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+constexpr std::size_t kReadBytes = std::size_t{1} << 16;
 constexpr std::size_t kListed = 8;
 constexpr int kCaseSensitive = 1;
 
@@ -84,7 +84,7 @@ ByteSource open_zip(const ZipMember& member) {
     fail_input(place, ": cannot be unpacked: damaged, encrypted, or neither stored nor deflated");
   return [archive, place](std::span<char> into) {
     if (unzeof(archive.get()) < 0) return std::size_t{0};  // closed at its end
-    const auto wanted = static_cast<unsigned>(std::min(into.size(), kBlockBytes));
+    const auto wanted = static_cast<unsigned>(std::min(into.size(), kReadBytes));
     const int count = unzReadCurrentFile(archive.get(), into.data(), wanted);
     // unzCloseCurrentFile compares checksums, but not of a stream that ends early.
     if (count < 0 || (count == 0 &&

@@ -23,8 +23,7 @@ comm::Pieces pieces_of(Counts counts, const Shape& shape) {
 
 std::vector<std::int64_t> GroupPeers::all_gather_count(std::int64_t count) {
   const std::vector<std::int64_t> one(static_cast<std::size_t>(size()), 1);
-  return all_gather_rows(tensor(std::vector{count}, {1}, Device{}), one)
-      .to_vector<std::int64_t>();
+  return all_gather_rows(tensor(std::vector{count}, {1}, Device{}), one).to_vector<std::int64_t>();
 }
 
 Tensor GroupPeers::all_gather_rows(const Tensor& rows, Counts counts) {

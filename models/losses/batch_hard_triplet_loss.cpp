@@ -1,0 +1,56 @@
+#include "ringlet/models/losses/batch_hard_triplet_loss.h"
+
+#include "ringlet/core/ops/topk.h"
+#include "ringlet/models/losses/columns.h"
+
+namespace ringlet::models {
+namespace {
+
+/// Every row of a (N, H) with every row of b (M, H): (N, M). The squares of euclidean distances
+/// are |a|^2 - 2 a b + |b|^2, at least 0.
+Variable all_distances(Distance distance, const Variable& a, const Variable& b) {
+  if (distance == Distance::cosine) return 1.0 - autograd::cosine_similarity_matrix(a, b);
+  const Variable aa = autograd::sum(autograd::square(a), {1}, /*keepdim=*/true);
+  const Variable bb = autograd::view(autograd::sum(autograd::square(b), {1}), {1, b.size(0)});
+  return root(autograd::relu(aa + bb - autograd::matmul(a, b, {.trans_b = true}) * 2));
+}
+
+/// The gradient goes to the first of equal elements, as with torch's max(dim).
+Variable pick(const Variable& x, const Tensor& index) {
+  return autograd::view(autograd::gather(x, 1, index), {x.size(0)});
+}
+
+}  // namespace
+
+BatchHardTripletLoss::BatchHardTripletLoss(SentenceEncoder encoder, TripletOptions options)
+    : EmbeddingLoss(std::move(encoder)), options_(options) {
+  RINGLET_CHECK(options.distance != Distance::manhattan,
+                "[BatchHardTripletLoss] distance: expected euclidean or cosine, found manhattan");
+}
+
+Variable BatchHardTripletLoss::of_embeddings(const Variable& embeddings,
+                                             const PackedBatch& batch) const {
+  check_labels(kind(), batch, DType::i64);
+  const auto [own] = columns<1>(kind(), embeddings, batch);
+  const GlobalRows rows = global_rows(batch);
+  const Variable distances = all_distances(options_.distance, own, rows.gather(own, 1));  // (n, N)
+  const Tensor labels = rows.gather_values(batch.labels);
+  const Tensor same = eq(batch.labels.view({rows.own(), 1}), labels.view({1, rows.size()}));
+  const auto numbers = [&](std::int64_t begin, std::int64_t n) {
+    return arange(static_cast<double>(begin), static_cast<double>(begin + n), 1, DType::i64,
+                  labels.device());
+  };
+  const Tensor self = eq(numbers(rows.begin(), rows.own()).view({rows.own(), 1}),
+                         numbers(0, rows.size()).view({1, rows.size()}));
+  const auto weight = [&](const Tensor& mask) { return Variable(mask.to(distances.dtype())); };
+  const Variable positives = distances * (weight(same) - weight(self));
+  const Variable farthest =
+      autograd::view(pick(distances, argmax(distances.tensor(), 1, true)), {rows.own(), 1});
+  const Variable negatives = distances + farthest * weight(same);
+  const Variable hardest_positive = pick(positives, argmax(positives.tensor(), 1, true));
+  const Variable hardest_negative = pick(negatives, argmin(negatives.tensor(), 1, true));
+  const Variable each = autograd::relu(hardest_positive - hardest_negative + options_.margin);
+  return autograd::sum(each) / static_cast<double>(batch.global_rows);
+}
+
+}  // namespace ringlet::models

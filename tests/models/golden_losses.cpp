@@ -1,0 +1,238 @@
+// Losses of embeddings against the values and gradients of Sentence Transformers 6.2 in f64, on
+// embeddings that a formula makes: no Python is needed.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "oracle_batch.h"
+#include "ringlet/core/ops/index.h"
+#include "ringlet/models/losses/batch_hard_triplet_loss.h"
+#include "ringlet/models/losses/contrastive_loss.h"
+#include "ringlet/models/losses/cosent_loss.h"
+#include "ringlet/models/losses/matryoshka_loss.h"
+#include "ringlet/models/losses/multiple_negatives_ranking_loss.h"
+#include "ringlet/models/losses/triplet_loss.h"
+
+using namespace ringlet;
+using namespace ringlet::models;
+
+namespace {
+
+constexpr std::int64_t kRows = 6, kWidth = 8;
+
+/// E_s[i][j] = (((3ii + 5ij + 2jj + 4sj + 7ss + si) mod 13) - 6) / 5, (rows, width) f64.
+Tensor formula(std::int64_t s) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < kRows; ++i)
+    for (std::int64_t j = 0; j < kWidth; ++j)
+      values.push_back(
+          static_cast<double>(
+              (3 * i * i + 5 * i * j + 2 * j * j + 4 * s * j + 7 * s * s + s * i) % 13 - 6) /
+          5);
+  return tensor(values, {kRows, kWidth});
+}
+
+const Tensor kA = formula(1), kP = add(formula(1), scale(formula(2), 0.5)),
+             kN1 = add(formula(3), scale(formula(1), 0.25)), kN2 = formula(4);
+
+Tensor scores() { return tensor(std::vector<double>{.1, .9, .5, .5, .3, .7}, {kRows}); }
+Tensor binary() { return tensor(std::vector<std::int64_t>{1, 0, 1, 0, 1, 0}, {kRows}); }
+Tensor classes() { return tensor(std::vector<std::int64_t>{0, 1, 2, 2, 1, 0}, {kRows}); }
+
+PackedBatch batch_of(std::int64_t columns, const Tensor& labels) {
+  PackedBatch batch;
+  batch.rows = batch.global_rows = kRows;
+  batch.columns = columns;
+  batch.labels = labels;
+  return batch;
+}
+
+/// The value, then the gradient's norm in each column.
+struct Golden {
+  std::string name;
+  std::shared_ptr<EmbeddingLoss> loss;
+  std::vector<Tensor> columns;
+  Tensor labels;
+  double value;
+  std::vector<double> gradients;
+};
+
+double norm(const Tensor& x) {
+  double sum = 0;
+  for (const double value : x.to_vector<double>()) sum += value * value;
+  return std::sqrt(sum);
+}
+
+/// An encoder for the losses to hold; its width is that of the embeddings.
+SentenceEncoder narrow_encoder() {
+  const SentenceEncoder tiny = load_unnormalized("bert");
+  EncoderConfig config = tiny.config();
+  config.hidden_size = kWidth;
+  config.num_attention_heads = 2;
+  return {config, tiny.tokenizer()};
+}
+
+std::vector<Golden> golden() {
+  const SentenceEncoder encoder = narrow_encoder();
+  const auto ranking = std::make_shared<MultipleNegativesRankingLoss>(encoder);
+  const auto symmetric =
+      std::make_shared<MultipleNegativesRankingLoss>(encoder, RankingOptions{.symmetric = true});
+  const auto triplet = [&](Distance distance, double margin) {
+    return std::make_shared<TripletLoss>(encoder, TripletOptions{distance, margin});
+  };
+  const auto contrastive = [&](Distance distance, double margin) {
+    return std::make_shared<ContrastiveLoss>(encoder, ContrastiveOptions{distance, margin});
+  };
+  const auto batch_hard = [&](Distance distance, double margin) {
+    return std::make_shared<BatchHardTripletLoss>(encoder, TripletOptions{distance, margin});
+  };
+  const auto angle = std::make_shared<AnglELoss>(encoder);
+  using enum Distance;
+  return {
+      {"MNRL", ranking, {kA, kP}, {}, 0.015599598, {.0865166, .0873363}},
+      {"MNRL, a negative", ranking, {kA, kP, kN1}, {}, 0.451217186, {.8966512, .8851556, .5156767}},
+      {"MNRL, two negatives",
+       ranking,
+       {kA, kP, kN1, kN2},
+       {},
+       0.655682897,
+       {.9708830, .9493274, .5156764, .2824764}},
+      {"symmetric", symmetric, {kA, kP}, {}, 0.010694803, {.0499476, .0523204}},
+      {"symmetric, a negative",
+       symmetric,
+       {kA, kP, kN1},
+       {},
+       0.228503597,
+       {.4490185, .4435199, .2578384}},
+      {"CoSENT",
+       std::make_shared<CoSENTLoss>(encoder),
+       {kA, kP},
+       scores(),
+       2.570883866,
+       {2.8202925, 2.5360573}},
+      {"AnglE", angle, {kA, kP}, scores(), 8.002766609, {9.6919280, 8.2827149}},
+      {"AnglE, no labels", angle, {kA, kP, kN1}, {}, 0.001805849, {.0245996, .0132426, .0166983}},
+      {"Triplet",
+       triplet(euclidean, 5),
+       {kA, kP, kN1},
+       {},
+       3.241729866,
+       {.5221597, .4082483, .4082483}},
+      {"Triplet, cosine",
+       triplet(cosine, .5),
+       {kA, kP, kN1},
+       {},
+       0.026416404,
+       {.0575097, .0281175, .0580861}},
+      {"Contrastive",
+       contrastive(cosine, .5),
+       {kA, kP},
+       binary(),
+       0.049294140,
+       {.0251843, .0223446}},
+      {"Contrastive, euclidean",
+       contrastive(euclidean, 2),
+       {kA, kP},
+       binary(),
+       0.604335543,
+       {.4488264, .4488264}},
+      {"Online",
+       std::make_shared<OnlineContrastiveLoss>(encoder),
+       {kA, kP},
+       binary(),
+       0.591529679,
+       {.3022111, .2681346}},
+      {"BatchHard", batch_hard(euclidean, 1), {kA}, classes(), 0.808052090, {.8899760}},
+      {"BatchHard, cosine", batch_hard(cosine, .3), {kA}, classes(), 0.331375402, {.3978727}},
+      {"Matryoshka",
+       std::make_shared<MatryoshkaLoss>(ranking, std::vector<std::int64_t>{2, 8, 4}),
+       {kA, kP},
+       {},
+       0.994360590,
+       {6.0257793, 2.5666696}},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("losses of embeddings have Sentence Transformers' values and gradients") {
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    for (const Golden& golden : golden()) {
+      CAPTURE(golden.name);
+      CAPTURE(dtype);
+      const auto columns = static_cast<std::int64_t>(golden.columns.size());
+      const Variable embeddings(concat(golden.columns, 0).to(dtype), true);
+      const Variable value =
+          golden.loss->of_embeddings(embeddings, batch_of(columns, golden.labels));
+      value.backward();
+      // The published digits end at 5e-10 and 5e-8. In f32, a scale of 20 multiplies the 2 H
+      // roundings of a cosine.
+      const double digits = dtype == DType::f64 ? 0 : 20 * 2 * kWidth * kF32;
+      CHECK(std::abs(value.item<double>() - golden.value) <= 6e-10 + digits * golden.value);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        const double found = norm(embeddings.grad().slice(c * kRows, (c + 1) * kRows));
+        const double expected = golden.gradients[static_cast<std::size_t>(c)];
+        CHECK(std::abs(found - expected) <= 6e-8 + digits * std::max(1.0, expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients of the losses are differences of their values") {
+  constexpr double kStep = 1e-6;
+  for (const Golden& golden : golden()) {
+    CAPTURE(golden.name);
+    const PackedBatch batch =
+        batch_of(static_cast<std::int64_t>(golden.columns.size()), golden.labels);
+    const Tensor at = concat(golden.columns, 0);
+    const Variable embeddings(at, true);
+    const Variable here = golden.loss->of_embeddings(embeddings, batch);
+    here.backward();
+    const auto gradient = embeddings.grad().to_vector<double>();
+    const auto value = [&](std::size_t i, double step) {
+      auto moved = at.to_vector<double>();
+      moved[i] += step;
+      return golden.loss->of_embeddings(Variable(tensor(moved, at.shape())), batch).item<double>();
+    };
+    for (std::size_t i = 0; i < gradient.size(); i += 5) {
+      // At a kink, of abs or relu, the gradient lies between both sides. On one side the error is
+      // the second derivative times the step, with a scale of 20.
+      const double right = (value(i, kStep) - here.item<double>()) / kStep;
+      const double left = (here.item<double>() - value(i, -kStep)) / kStep;
+      const double bound = 20 * 20 * kStep * std::max(1.0, std::abs(right));
+      CHECK(gradient[i] >= std::min(left, right) - bound);
+      CHECK(gradient[i] <= std::max(left, right) + bound);
+    }
+  }
+}
+
+TEST_CASE("losses of degenerate batches are finite") {
+  const Tensor zero = zeros({kRows, kWidth}, DType::f64);
+  for (const Golden& golden : golden()) {
+    CAPTURE(golden.name);
+    const auto columns = static_cast<std::int64_t>(golden.columns.size());
+    const auto check = [&](const std::vector<Tensor>& texts, const Tensor& labels) {
+      const Variable embeddings(concat(texts, 0), true);
+      const Variable value = golden.loss->of_embeddings(embeddings, batch_of(columns, labels));
+      value.backward();
+      CHECK(std::isfinite(value.item<double>()));
+      CHECK(std::isfinite(norm(embeddings.grad())));
+      return value.item<double>();
+    };
+    const Tensor same = golden.labels.defined()
+                            ? zeros({kRows}, golden.labels.dtype(), golden.labels.device())
+                            : Tensor();
+    check(std::vector<Tensor>(golden.columns.size(), kA), golden.labels);  // duplicates
+    check(std::vector<Tensor>(golden.columns.size(), zero), golden.labels);
+    const double equal = check(golden.columns, same);
+    if (golden.name == "CoSENT") CHECK(equal == 0);
+  }
+}
+
+TEST_CASE("a ranking loss without information is the logarithm of its candidates") {
+  const SentenceEncoder encoder = narrow_encoder();
+  const MultipleNegativesRankingLoss loss(encoder, {.scale = 1e-9});
+  const Variable embeddings(concat({kA, kP, kN1, kN2}, 0));
+  CHECK(loss.of_embeddings(embeddings, batch_of(4, {})).item<double>() ==
+        doctest::Approx(std::log(18.0)).epsilon(1e-8));
+}
